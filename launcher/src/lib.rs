@@ -1,0 +1,7 @@
+//! bulkhead's launcher: config → plan → segments → processes → stamps → merge → verdict → report.
+//!
+//! Each arrow is one function with one value in and one value out.
+#![forbid(unsafe_code)]
+
+pub mod host;
+pub mod record;

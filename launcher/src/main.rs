@@ -1,0 +1,3 @@
+//! bulkhead launcher.
+#![forbid(unsafe_code)]
+fn main() {}

@@ -1,0 +1,5 @@
+//! Memory that processes share: regions of atomic words, and the header that each of them starts with.
+
+pub mod header;
+
+pub use header::{Header, HeaderError, Kind};

@@ -1,0 +1,121 @@
+//! The stamp log: what a thread saw, one 16-byte record for each point, appended where it happened.
+//!
+//! A log is written by one thread into a mapped region that the launcher created, sized and prefaulted. A record
+//! exists as soon as its key is stored, so a killed process loses nothing that it had stamped, and there is no
+//! length to keep up to date: the log ends at the first key that is zero.
+//!
+//! ```text
+//!  63     60 59                                                    0   63                        0
+//! ┌─────────┬───────────────────────────────────────────────────────┬─────────────────────────────┐
+//! │ point   │ order id (strategy, epoch, sequence: see `wire`)      │ value: ticks, or a code     │
+//! └─────────┴───────────────────────────────────────────────────────┴─────────────────────────────┘
+//!  key: written second (Release), never zero                          value: written first
+//! ```
+
+use crate::wire::OrderId;
+
+/// Words in a record.
+pub const RECORD_WORDS: usize = 2;
+/// Bytes in a record.
+pub const RECORD_BYTES: usize = 16;
+
+/// What a record says about its order. The first eight are the stamps t1 to t8 of the round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Point {
+    /// t1: the strategy is about to push the order for the first time (ticks).
+    StrategySend = 1,
+    /// t2: the orchestrator has taken it from the submit hand-off (ticks).
+    OrchRecvSubmit = 2,
+    /// t3: the orchestrator is about to push it into a gateway's inbox (ticks).
+    OrchDispatch = 3,
+    /// t4: the gateway has taken it from its inbox (ticks).
+    GatewayRecv = 4,
+    /// t5: the venue's delay has passed, the gateway is about to push the report (ticks).
+    GatewayDone = 5,
+    /// t6: the orchestrator has taken the report from the completion hand-off (ticks).
+    OrchRecvCompletion = 6,
+    /// t7: the orchestrator is about to push the report into the strategy's return ring (ticks).
+    OrchReturn = 7,
+    /// t8: the strategy has taken the report (ticks).
+    StrategyRecv = 8,
+    /// When the schedule wanted the order sent (ticks). Absent under closed pacing.
+    Due = 9,
+    /// When the venue's delay ends: t4 + D (ticks). Lateness of the gateway is t5 minus this.
+    Release = 10,
+    /// The orchestrator refused the order; the value is the reason's code, not a time.
+    Rejected = 11,
+}
+
+impl Point {
+    /// Every point, in the order of its codes.
+    pub const ALL: [Point; 11] = [
+        Point::StrategySend,
+        Point::OrchRecvSubmit,
+        Point::OrchDispatch,
+        Point::GatewayRecv,
+        Point::GatewayDone,
+        Point::OrchRecvCompletion,
+        Point::OrchReturn,
+        Point::StrategyRecv,
+        Point::Due,
+        Point::Release,
+        Point::Rejected,
+    ];
+
+    /// The point with this code, if there is one.
+    #[inline]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        if code >= 1 && code <= 11 { Some(Self::ALL[code as usize - 1]) } else { None }
+    }
+
+    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`.
+    pub const fn name(self) -> &'static str {
+        ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "due", "release", "rejected"][self as usize - 1]
+    }
+
+    /// What happened, in the words of the design.
+    pub const fn meaning(self) -> &'static str {
+        [
+            "strategy_send",
+            "orch_recv_submit",
+            "orch_dispatch",
+            "gateway_recv",
+            "gateway_done",
+            "orch_recv_completion",
+            "orch_return",
+            "strategy_recv",
+            "schedule wanted it sent",
+            "venue delay ends",
+            "refused by the orchestrator",
+        ][self as usize - 1]
+    }
+}
+
+/// The key word of a record.
+#[inline]
+pub const fn key(point: Point, id: OrderId) -> u64 {
+    ((point as u64) << 60) | id.word()
+}
+
+/// One record, decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What it says.
+    pub point: Point,
+    /// About which order.
+    pub id: OrderId,
+    /// Ticks, or for [`Point::Rejected`] the reason's code.
+    pub value: u64,
+}
+
+impl Record {
+    /// Decodes the two words of a record; `None` if the key is not one of ours (zero ends a log).
+    #[inline]
+    pub const fn from_words(key: u64, value: u64) -> Option<Self> {
+        match Point::from_code((key >> 60) as u8) {
+            Some(point) => Some(Self { point, id: OrderId::from_word(key), value }),
+            None => None,
+        }
+    }
+}
