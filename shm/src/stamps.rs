@@ -12,6 +12,8 @@
 //!  key: written second (Release), never zero                          value: written first
 //! ```
 
+use crate::memory::Words;
+use crate::sync::Ordering;
 use crate::wire::OrderId;
 
 /// Words in a record.
@@ -117,5 +119,93 @@ impl Record {
             Some(point) => Some(Self { point, id: OrderId::from_word(key), value }),
             None => None,
         }
+    }
+}
+
+/// The writing end of a stamp log.
+pub struct StampLog {
+    records: Words,
+    /// The word of the next record's key. Private.
+    next: usize,
+    dropped: u64,
+}
+
+impl StampLog {
+    /// The log in a thread's segment, behind its status block, from its first record on.
+    ///
+    /// # Panics
+    /// If the segment is shorter than [`crate::status::LOG_OFFSET`].
+    pub fn new(segment: &Words) -> Self {
+        let offset = crate::status::LOG_OFFSET;
+        Self { records: segment.window(offset, segment.len() - offset), next: 0, dropped: 0 }
+    }
+
+    /// Appends a record. If the log is full the record is counted as dropped instead, which makes the run invalid.
+    #[inline(always)]
+    pub fn append(&mut self, point: Point, id: OrderId, value: u64) {
+        let Some([key_word, value_word]) = self.records.get(self.next..self.next + RECORD_WORDS) else {
+            self.dropped += 1;
+            return;
+        };
+        // Relaxed: published by the Release store of the key.
+        value_word.store(value, Ordering::Relaxed);
+        // Release: pairs with the Acquire of a reader of the live log; a key that is there has its value.
+        key_word.store(key(point, id), Ordering::Release);
+        self.next += RECORD_WORDS;
+    }
+
+    /// Records that found the log full.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+/// How many records a log holds: keys up to the first that is zero, found by bisection.
+pub fn count_records(segment: &Words) -> usize {
+    let records = &segment[crate::status::LOG_OFFSET..];
+    let (mut low, mut high) = (0, records.len() / RECORD_WORDS);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        // Acquire: pairs with the Release in `append`.
+        if records[middle * RECORD_WORDS].load(Ordering::Acquire) == 0 {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::Region;
+    use crate::status::LOG_OFFSET;
+
+    #[test]
+    fn a_log_holds_what_fits_and_counts_the_rest() {
+        let segment = Region::heap(LOG_OFFSET + 3 * RECORD_WORDS).words();
+        let mut log = StampLog::new(&segment);
+        for sequence in 0..5 {
+            log.append(Point::Due, OrderId::new(2, 0, sequence), sequence * 10);
+        }
+        assert_eq!((count_records(&segment), log.dropped()), (3, 2));
+        let words: Vec<u64> = segment[LOG_OFFSET..].iter().map(|w| w.load(Ordering::Relaxed)).collect();
+        let last = Record::from_words(words[4], words[5]);
+        assert_eq!(last, Some(Record { point: Point::Due, id: OrderId::new(2, 0, 2), value: 20 }));
+    }
+
+    #[test]
+    fn an_empty_log_has_no_records() {
+        assert_eq!(count_records(&Region::heap(LOG_OFFSET + 64).words()), 0);
+        assert_eq!(count_records(&Region::heap(LOG_OFFSET).words()), 0);
+    }
+
+    #[test]
+    fn codes_and_points_agree() {
+        for point in Point::ALL {
+            assert_eq!(Point::from_code(point as u8), Some(point));
+        }
+        assert_eq!((Point::from_code(0), Point::from_code(12)), (None, None));
     }
 }

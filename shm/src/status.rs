@@ -4,7 +4,9 @@
 //! the readers' Acquire: who sees `Ready` sees everything that was prepared, who sees `Done` sees the final
 //! counters. The block stands between the segment's header and its stamp log, so a saved log carries it along.
 
+use crate::memory::Words;
 use crate::memory::header::HEADER_WORDS;
+use crate::sync::Ordering;
 
 /// Words in the block.
 pub const STATUS_WORDS: usize = 64;
@@ -145,5 +147,87 @@ impl Status {
             .take((self.get(Field::ErrorBytes) as usize).min(ERROR_BYTES))
             .collect();
         String::from_utf8_lossy(&bytes).replace(|c: char| c.is_control(), " ")
+    }
+}
+
+/// The writing end: the thread that the block is about.
+pub struct StatusWriter {
+    words: Words,
+}
+
+impl StatusWriter {
+    /// The block in a thread's segment.
+    ///
+    /// # Panics
+    /// If the segment is shorter than [`LOG_OFFSET`].
+    pub fn new(segment: &Words) -> Self {
+        Self { words: segment.window(HEADER_WORDS, STATUS_WORDS) }
+    }
+
+    /// Stores a field. A plain store to a line of our own.
+    #[inline(always)]
+    pub fn set(&self, field: Field, value: u64) {
+        self.words[field as usize].store(value, Ordering::Relaxed);
+    }
+
+    /// Moves on to a state. Release: pairs with the Acquire in [`read`]; who sees the state sees what came before.
+    pub fn set_state(&self, state: State) {
+        self.words[Field::State as usize].store(state as u64, Ordering::Release);
+    }
+
+    /// Says why the thread gives up, cut to [`ERROR_BYTES`], and that it does.
+    pub fn fail(&self, error: &str) {
+        let bytes = &error.as_bytes()[..error.len().min(ERROR_BYTES)];
+        for (word, chunk) in self.words[Field::ErrorText as usize..].iter().zip(bytes.chunks(8)) {
+            let mut eight = [0; 8];
+            eight[..chunk.len()].copy_from_slice(chunk);
+            word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+        }
+        self.set(Field::ErrorBytes, bytes.len() as u64);
+        self.set_state(State::Failed);
+    }
+}
+
+/// Copies the block out of a thread's segment.
+///
+/// # Panics
+/// If the segment is shorter than [`LOG_OFFSET`].
+pub fn read(segment: &Words) -> Status {
+    let block = &segment[HEADER_WORDS..LOG_OFFSET];
+    let mut words = [0; STATUS_WORDS];
+    // Acquire: pairs with the Release in `set_state`; the state is the first word.
+    words[0] = block[0].load(Ordering::Acquire);
+    for (copy, word) in words.iter_mut().zip(block).skip(1) {
+        *copy = word.load(Ordering::Relaxed);
+    }
+    Status::from_words(words)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::Region;
+
+    #[test]
+    fn a_status_is_read_as_it_was_written() {
+        let segment = Region::heap(LOG_OFFSET).words();
+        let writer = StatusWriter::new(&segment);
+        writer.set(Field::Sent, 17);
+        writer.set(Field::CorePlusOne, 4);
+        writer.fail("no room for 3 µs");
+        let status = read(&segment);
+        assert_eq!(status.state(), State::Failed);
+        assert_eq!((status.get(Field::Sent), status.core()), (17, Some(3)));
+        assert_eq!(status.error(), "no room for 3 µs");
+    }
+
+    #[test]
+    fn a_long_error_is_cut_and_a_hostile_one_is_printable() {
+        let segment = Region::heap(LOG_OFFSET).words();
+        StatusWriter::new(&segment).fail(&"x".repeat(1000));
+        assert_eq!(read(&segment).error().len(), ERROR_BYTES);
+        let hostile = Status::from_words([0x1b5b_ff0a_1b5b_ff0a; STATUS_WORDS]);
+        assert!(!hostile.error().contains('\u{1b}'));
+        assert_eq!(hostile.state(), State::Failed);
     }
 }

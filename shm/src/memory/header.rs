@@ -17,6 +17,7 @@
 //!
 //! An attacher checks all of it, takes its own copy of the geometry and never reads it from shared memory again.
 
+use crate::ring::spsc;
 use crate::stamps::RECORD_WORDS;
 use crate::status::STATUS_WORDS;
 use crate::sync::{AtomicU64, Ordering};
@@ -57,11 +58,13 @@ pub const LAYOUT_HASH: u64 = {
         ("record", RECORD_WORDS),
         ("status", STATUS_WORDS),
         ("schedule-entry", SCHEDULE_ENTRY_WORDS),
-        ("ring-tail", HEADER_WORDS),
-        ("ring-head", HEADER_WORDS + 16),
-        ("ring-slots", HEADER_WORDS + 32),
-        ("control-state", HEADER_WORDS),
-        ("control-plan", HEADER_WORDS + 16),
+        ("ring-tail", spsc::TAIL),
+        ("ring-head", spsc::HEAD),
+        ("ring-slots", spsc::SLOTS),
+        ("bell", crate::bell::BELL),
+        ("control-state", crate::control::STATE),
+        ("control-start", crate::control::START),
+        ("control-plan", crate::control::PLAN),
     ];
     let mut hash = FNV_OFFSET;
     let mut i = 0;

@@ -1,5 +1,7 @@
 //! Memory that processes share: regions of atomic words, and the header that each of them starts with.
 
 pub mod header;
+pub mod region;
 
 pub use header::{Header, HeaderError, Kind};
+pub use region::{Region, RegionError, View, Words};

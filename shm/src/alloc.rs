@@ -1,0 +1,54 @@
+//! Counts heap allocations per thread (feature `count-alloc`), so that a test can prove that the hot loops make none.
+
+use core::cell::Cell;
+use std::alloc::{GlobalAlloc, Layout, System};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many times the calling thread has allocated or grown heap memory.
+pub fn allocations() -> u64 {
+    ALLOCATIONS.with(Cell::get)
+}
+
+struct Counting;
+
+fn count() {
+    // A thread that is being torn down has no counter any more.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call goes to the system allocator unchanged; counting neither allocates (the thread-local is
+// const-initialised and needs no destructor) nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps `GlobalAlloc::alloc`'s contract, which is `System`'s.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: as above; `ptr` came from `System`.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as above; `ptr` came from `System`.
+        unsafe { System.realloc(ptr, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_allocation_is_counted() {
+        let before = super::allocations();
+        drop(core::hint::black_box(Box::new(1u64)));
+        assert_eq!(super::allocations() - before, 1);
+    }
+}

@@ -1,0 +1,198 @@
+//! Ticks: one clock for all processes of a run, read in a few nanoseconds.
+//!
+//! The invariant TSC where the kernel itself trusts it, else CLOCK_MONOTONIC. Libraries that calibrate in each
+//! process differ by some 20 ppm between processes (200 µs after ten seconds), so stamps are raw ticks and the
+//! launcher calibrates once, over the run.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+/// A source of ticks. Cloned into each agent's thread; monomorphised.
+pub trait Clock: Clone {
+    /// The time of a stamp. Ordered after every earlier load of this thread: a message has been seen when it is
+    /// stamped, so t(n+1) ≥ t(n) holds across cores.
+    fn now(&self) -> u64;
+
+    /// The time for deciding what is due. Cheaper, not ordered with loads and stores around it.
+    fn peek(&self) -> u64;
+}
+
+/// The processor's time stamp counter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tsc;
+
+/// `clock_gettime(CLOCK_MONOTONIC)`; a tick is a nanosecond.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Monotonic;
+
+/// A clock that a test or a simulation sets; for one thread.
+#[derive(Clone, Debug, Default)]
+pub struct Virtual(Rc<core::cell::Cell<u64>>);
+
+#[cfg(target_arch = "x86_64")]
+impl Clock for Tsc {
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        // The kernel's own `rdtsc_ordered`: LFENCE waits for all earlier loads, so the counter is read after the
+        // message was seen. RDTSCP orders the same way; where both were timed, this pair was the cheaper one.
+        // SAFETY: LFENCE and RDTSC are part of every x86-64 (SSE2), and the kernel leaves RDTSC enabled for user
+        // space wherever it names the TSC as its clock source, which is checked before this clock is chosen.
+        unsafe {
+            core::arch::x86_64::_mm_lfence();
+            core::arch::x86_64::_rdtsc()
+        }
+    }
+
+    #[inline(always)]
+    fn peek(&self) -> u64 {
+        // SAFETY: as above.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Clock for Tsc {
+    fn now(&self) -> u64 {
+        Monotonic.now()
+    }
+    fn peek(&self) -> u64 {
+        Monotonic.peek()
+    }
+}
+
+impl Clock for Monotonic {
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        // The vDSO's CLOCK_MONOTONIC cannot fail; it orders itself after earlier loads.
+        nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
+            .map_or(0, |t| Duration::from(t).as_nanos() as u64)
+    }
+
+    #[inline(always)]
+    fn peek(&self) -> u64 {
+        self.now()
+    }
+}
+
+impl Virtual {
+    /// Sets the time.
+    pub fn set(&self, ticks: u64) {
+        self.0.set(ticks);
+    }
+}
+
+impl Clock for Virtual {
+    fn now(&self) -> u64 {
+        self.0.get()
+    }
+    fn peek(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// The same instant on both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockPair {
+    /// On the run's clock.
+    pub ticks: u64,
+    /// On CLOCK_MONOTONIC, in nanoseconds.
+    pub monotonic_ns: u64,
+}
+
+impl ClockPair {
+    /// Reads both clocks, several times, and keeps the pair that was read in the shortest time: nothing came
+    /// between its two halves.
+    pub fn read(clock: &impl Clock) -> Self {
+        let read = || {
+            let before = clock.now();
+            let monotonic_ns = Monotonic.now();
+            let after = clock.now();
+            (after - before, Self { ticks: before + (after - before) / 2, monotonic_ns })
+        };
+        let pairs = std::iter::repeat_with(read).take(50);
+        pairs.min_by_key(|(width, _)| *width).map(|(_, pair)| pair).expect("fifty pairs")
+    }
+
+    /// Nanoseconds a tick between an earlier pair and this one.
+    pub fn ns_per_tick_since(&self, earlier: &Self) -> f64 {
+        let ticks = self.ticks.saturating_sub(earlier.ticks).max(1);
+        self.monotonic_ns.saturating_sub(earlier.monotonic_ns) as f64 / ticks as f64
+    }
+}
+
+/// What one [`Clock::now`] costs, in nanoseconds: the median of 51 batches of a thousand reads.
+pub fn read_cost_ns(clock: &impl Clock) -> f64 {
+    let batch = || {
+        let start = Monotonic.now();
+        for _ in 0..1000 {
+            core::hint::black_box(clock.now());
+        }
+        (Monotonic.now() - start) as f64 / 1000.0
+    };
+    let mut costs: Vec<f64> = std::iter::repeat_with(batch).take(51).collect();
+    costs.sort_by(f64::total_cmp);
+    costs[25]
+}
+
+/// Turns the schedule's nanoseconds into ticks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timebase {
+    /// The tick at which the barrier opened.
+    pub start_ticks: u64,
+    /// Nanoseconds a tick.
+    pub ns_per_tick: f64,
+}
+
+impl Timebase {
+    /// A duration in ticks.
+    #[inline]
+    pub fn ticks(&self, ns: u64) -> u64 {
+        (ns as f64 / self.ns_per_tick) as u64
+    }
+
+    /// The tick at which that many nanoseconds have passed since the start.
+    #[inline]
+    pub fn at(&self, ns: u64) -> u64 {
+        self.start_ticks.saturating_add(self.ticks(ns))
+    }
+
+    /// A duration in nanoseconds.
+    #[inline]
+    pub fn ns(&self, ticks: u64) -> u64 {
+        (ticks as f64 * self.ns_per_tick) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_go_forward() {
+        fn check(clock: &impl Clock) {
+            let (a, b) = (clock.now(), clock.now());
+            assert!(b >= a);
+        }
+        check(&Monotonic);
+        #[cfg(not(miri))]
+        check(&Tsc);
+    }
+
+    #[test]
+    fn pairs_give_the_length_of_a_tick() {
+        let earlier = ClockPair { ticks: 1_000, monotonic_ns: 500 };
+        let later = ClockPair { ticks: 3_000, monotonic_ns: 1_500 };
+        assert_eq!(later.ns_per_tick_since(&earlier), 0.5);
+        let base = Timebase { start_ticks: 10, ns_per_tick: 0.5 };
+        assert_eq!((base.ticks(100), base.at(100), base.ns(200)), (200, 210, 100));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri's clock is not for measuring")]
+    fn a_monotonic_tick_is_a_nanosecond() {
+        let earlier = ClockPair::read(&Monotonic);
+        std::thread::sleep(Duration::from_millis(2));
+        let ratio = ClockPair::read(&Monotonic).ns_per_tick_since(&earlier);
+        assert!((0.9..1.1).contains(&ratio), "{ratio}");
+    }
+}

@@ -1,0 +1,193 @@
+//! The control segment: the plan and the state of the run. The launcher writes it, every process reads it.
+//!
+//! ```text
+//! word 0            16      17            32             33
+//!      │ header      │ state │ start ticks │ plan: bytes  │ plan (bincode) …
+//! ```
+//!
+//! The start is a barrier: each thread says `Ready` in its own status block when it has attached and prefaulted all
+//! it needs; the launcher waits for all of them, then stores the start ticks and the state `Go` (Release). A thread
+//! that sees `Go` (Acquire) sees the start ticks, and everything that the launcher saw before.
+
+use crate::memory::Words;
+use crate::memory::header::HEADER_WORDS;
+use crate::sync::Ordering;
+use core::time::Duration;
+
+/// Where the run's state is.
+pub const STATE: usize = HEADER_WORDS;
+/// Where the start ticks are.
+pub const START: usize = HEADER_WORDS + 1;
+/// Where the plan is: its length in bytes, then its bytes.
+pub const PLAN: usize = HEADER_WORDS + 16;
+
+/// Where a run is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u64)]
+pub enum RunState {
+    /// Processes attach and wait.
+    Setup = 0,
+    /// The barrier is open.
+    Go = 1,
+    /// No strategy sends any more; open orders are still collected.
+    Drain = 2,
+    /// Everybody ends now.
+    Stop = 3,
+}
+
+impl RunState {
+    const fn from_code(code: u64) -> Self {
+        match code {
+            0 => RunState::Setup,
+            1 => RunState::Go,
+            2 => RunState::Drain,
+            _ => RunState::Stop,
+        }
+    }
+}
+
+/// The control segment.
+#[derive(Clone)]
+pub struct Control {
+    words: Words,
+}
+
+impl Control {
+    /// The control segment in these words.
+    ///
+    /// # Panics
+    /// If they are shorter than [`PLAN`] + 1: the header's check comes first.
+    pub fn new(words: Words) -> Self {
+        assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
+        Self { words }
+    }
+
+    /// The state of the run.
+    #[inline(always)]
+    pub fn state(&self) -> RunState {
+        // Acquire: pairs with the Release in `set_state`.
+        RunState::from_code(self.words[STATE].load(Ordering::Acquire))
+    }
+
+    /// Moves the run on and wakes everybody who waits for it. Launcher only.
+    pub fn set_state(&self, state: RunState) {
+        // Release: pairs with the Acquire in `state`.
+        self.words[STATE].store(state as u64, Ordering::Release);
+        crate::os::futex::wake_all(&self.words[STATE]);
+    }
+
+    /// Opens the barrier: time zero of the schedule is `start_ticks`. Launcher only.
+    pub fn go(&self, start_ticks: u64) {
+        // Relaxed: published by the Release store of the state.
+        self.words[START].store(start_ticks, Ordering::Relaxed);
+        self.set_state(RunState::Go);
+    }
+
+    /// The tick of time zero; meaningful after [`RunState::Go`] was seen.
+    pub fn start_ticks(&self) -> u64 {
+        self.words[START].load(Ordering::Relaxed)
+    }
+
+    /// Sleeps until the barrier opens or the run ends, and returns that state.
+    pub fn wait_for_go(&self) -> RunState {
+        loop {
+            let state = self.state();
+            if state != RunState::Setup {
+                return state;
+            }
+            // Woken by `set_state`; the bound is for a launcher that dies in between.
+            crate::os::futex::wait(&self.words[STATE], RunState::Setup as u32, Duration::from_millis(100));
+        }
+    }
+}
+
+#[cfg(not(loom))]
+mod plan_bytes {
+    use super::{Control, Ordering, PLAN};
+    use crate::codec::{self, CodecError};
+    use crate::plan::Plan;
+
+    impl Control {
+        /// The most bytes that an encoded plan may have in a segment of that many words.
+        pub const fn plan_room(words: usize) -> usize {
+            words.saturating_sub(PLAN + 1) * 8
+        }
+
+        /// Writes the plan. Launcher only, before any child starts.
+        ///
+        /// # Errors
+        /// [`CodecError`] if it cannot be encoded or does not fit.
+        pub fn write_plan(&self, plan: &Plan) -> Result<(), CodecError> {
+            let bytes = codec::encode(plan)?;
+            let room = Self::plan_room(self.words.len());
+            if bytes.len() > room {
+                return Err(CodecError::TooLarge { bytes: bytes.len(), room });
+            }
+            for (word, chunk) in self.words[PLAN + 1..].iter().zip(bytes.chunks(8)) {
+                let mut eight = [0; 8];
+                eight[..chunk.len()].copy_from_slice(chunk);
+                word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+            }
+            // Release: pairs with the Acquire in `read_plan`.
+            self.words[PLAN].store(bytes.len() as u64, Ordering::Release);
+            Ok(())
+        }
+
+        /// Copies the plan out, decodes and validates it.
+        ///
+        /// # Errors
+        /// [`CodecError`] if what is there is no valid plan.
+        pub fn read_plan(&self) -> Result<Plan, CodecError> {
+            let len = usize::try_from(self.words[PLAN].load(Ordering::Acquire)).unwrap_or(usize::MAX);
+            let room = Self::plan_room(self.words.len());
+            if len > room {
+                return Err(CodecError::TooLarge { bytes: len, room });
+            }
+            let mut bytes: Vec<u8> = self.words[PLAN + 1..][..len.div_ceil(8)]
+                .iter()
+                .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
+                .collect();
+            bytes.truncate(len);
+            let plan: Plan = codec::decode(&bytes)?;
+            plan.validate()?;
+            Ok(plan)
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::Region;
+    use crate::plan::tests::small_plan;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_plan_survives_the_segment() {
+        let control = Control::new(Region::heap(1024).words());
+        let plan = small_plan();
+        control.write_plan(&plan).unwrap();
+        assert_eq!(control.read_plan().unwrap(), plan);
+    }
+
+    #[test]
+    fn a_plan_that_does_not_fit_is_refused() {
+        let control = Control::new(Region::heap(PLAN + 4).words());
+        assert!(control.write_plan(&small_plan()).unwrap_err().to_string().contains("room for 24"));
+    }
+
+    proptest! {
+        #[test]
+        fn scribbled_plans_never_panic(len: u64, words in prop::collection::vec(any::<u64>(), 1..64)) {
+            let region = Region::heap(PLAN + 1 + words.len()).words();
+            for (word, value) in region[PLAN + 1..].iter().zip(&words) {
+                word.store(*value, Ordering::Relaxed);
+            }
+            let control = Control::new(region.clone());
+            for len in [len, len % 512] {
+                region[PLAN].store(len, Ordering::Relaxed);
+                prop_assert!(control.read_plan().is_err());
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Idle strategies: what an agent's thread does when a duty cycle found nothing to do (after Agrona).
+
+use crate::bell::Bell;
+use core::time::Duration;
+
+/// What to do between two duty cycles that find nothing.
+pub trait Idle {
+    /// Called after each duty cycle without work; waits for at most that many nanoseconds, often far less.
+    fn idle(&mut self, at_most_ns: u64);
+
+    /// Called after a duty cycle with work, before the next one.
+    fn reset(&mut self) {}
+}
+
+/// Polls again at once, with the processor's pause hint: the lowest latency, a whole core.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spin;
+
+/// Gives the core to whoever else wants it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Yield;
+
+/// Spins, then yields, then sleeps from 1 µs on, doubling up to 1 ms (Agrona's `BackoffIdleStrategy`). A message that
+/// arrives during a sleep waits until its end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Backoff {
+    idle_cycles: u32,
+}
+
+/// Sleeps on the thread's doorbell until a sender rings or something is due.
+pub struct Park {
+    bell: Bell,
+    armed: bool,
+}
+
+impl Idle for Spin {
+    #[inline(always)]
+    fn idle(&mut self, _at_most_ns: u64) {
+        core::hint::spin_loop();
+    }
+}
+
+impl Idle for Yield {
+    #[inline(always)]
+    fn idle(&mut self, _at_most_ns: u64) {
+        std::thread::yield_now();
+    }
+}
+
+impl Backoff {
+    const SPINS: u32 = 100;
+    const YIELDS: u32 = 20;
+    const MAX_SLEEP_NS: u64 = 1_000_000;
+}
+
+impl Idle for Backoff {
+    fn idle(&mut self, at_most_ns: u64) {
+        self.idle_cycles = self.idle_cycles.saturating_add(1);
+        if self.idle_cycles <= Self::SPINS {
+            core::hint::spin_loop();
+        } else if self.idle_cycles <= Self::SPINS + Self::YIELDS {
+            std::thread::yield_now();
+        } else {
+            let doublings = (self.idle_cycles - Self::SPINS - Self::YIELDS).min(10);
+            let sleep_ns = (1_000 << doublings).min(Self::MAX_SLEEP_NS).min(at_most_ns);
+            std::thread::sleep(Duration::from_nanos(sleep_ns));
+        }
+    }
+
+    #[inline]
+    fn reset(&mut self) {
+        self.idle_cycles = 0;
+    }
+}
+
+impl Park {
+    /// No wait is longer than this, so that a stop of the run is noticed and a bell that a peer failed to ring costs
+    /// a bounded delay.
+    const MAX_SLEEP_NS: u64 = 10_000_000;
+
+    /// Parks on this bell, which the senders to this thread ring.
+    pub fn new(bell: Bell) -> Self {
+        Self { bell, armed: false }
+    }
+}
+
+impl Idle for Park {
+    fn idle(&mut self, at_most_ns: u64) {
+        if self.armed {
+            // The duty cycle since `arm` found nothing: nobody can have sent without seeing the bell armed.
+            self.bell.wait(Duration::from_nanos(at_most_ns.min(Self::MAX_SLEEP_NS)));
+            self.armed = false;
+        } else {
+            self.bell.arm();
+            self.armed = true;
+        }
+    }
+
+    #[inline]
+    fn reset(&mut self) {
+        if self.armed {
+            self.bell.disarm();
+            self.armed = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bell::BELL_WORDS;
+    use crate::memory::Region;
+    use std::time::Instant;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri does not implement shared futexes by syscall number")]
+    fn a_parked_thread_is_rung_awake() {
+        let bell = Bell::new(&Region::heap(BELL_WORDS).words());
+        let mut park = Park::new(bell.clone());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..1000 {
+                    bell.ring();
+                    std::thread::yield_now();
+                }
+            });
+            for _ in 0..100 {
+                park.idle(1_000_000);
+            }
+        });
+        let start = Instant::now();
+        (0..2).for_each(|_| park.idle(2_000_000));
+        assert!(
+            start.elapsed() >= Duration::from_millis(1),
+            "nobody rings: it sleeps until the time is over"
+        );
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri's sleep is not for measuring")]
+    fn backoff_sleeps_no_longer_than_allowed() {
+        let mut backoff = Backoff { idle_cycles: u32::MAX - 1 };
+        let start = Instant::now();
+        (0..4).for_each(|_| backoff.idle(10));
+        backoff.reset();
+        assert_eq!(backoff.idle_cycles, 0);
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
+}

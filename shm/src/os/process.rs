@@ -1,0 +1,117 @@
+//! Processes: who they are, that they die with their parent, and how their end is noticed.
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getppid};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// When a process started, in clock ticks since boot (`/proc/PID/stat`, field 22), which tells it from a later
+/// process that was given the same id. `None` if there is no such process.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, field 2, is in parentheses and may hold anything, also parentheses: fields count from the last one.
+    let after_name = stat.rsplit_once(')')?.1;
+    after_name.split_whitespace().nth(22 - 3)?.parse().ok()
+}
+
+/// Whether the process of that id and start time still runs. A zombie does not run.
+pub fn is_running(pid: u32, start: u64) -> bool {
+    let state = |stat: String| Some(stat.rsplit_once(')')?.1.trim_start().starts_with(['Z', 'X']));
+    start_time(pid) == Some(start)
+        && std::fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(state) == Some(false)
+}
+
+/// Names the calling thread, as `ps -L` and `top -H` show it; the first thread's name is the process's in `ps`.
+/// The kernel keeps 15 bytes.
+pub fn set_thread_name(name: &str) {
+    let short: Vec<u8> = name.bytes().filter(|b| *b != 0).take(15).collect();
+    if let Ok(name) = std::ffi::CString::new(short) {
+        // A name is a courtesy: nothing depends on it.
+        let _ = prctl::set_name(&name);
+    }
+}
+
+/// Has the kernel kill this process when its parent dies, and checks that the parent is still the one expected: it
+/// may have died before the request.
+///
+/// # Errors
+/// If the parent is another process now, or the kernel refuses.
+pub fn die_with_parent(parent: u32) -> io::Result<()> {
+    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    if getppid().as_raw() as u32 == parent {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("the launcher, process {parent}, is gone")))
+    }
+}
+
+/// Lets timed waits of this thread end on time: the kernel may otherwise delay them by 50 µs to save wake-ups.
+pub fn precise_timers() {
+    let _ = prctl::set_timerslack(1);
+}
+
+/// Sends SIGKILL. That the process is gone already is no error.
+pub fn kill_hard(pid: u32) {
+    let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
+}
+
+/// A descriptor that becomes readable when a process ends.
+///
+/// # Errors
+/// If there is no such process.
+pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes two integers and returns a new descriptor or -1.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given us this descriptor; nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// Waits until one of the descriptors is readable (a process ended, a signal came) or the time is over; returns which
+/// ones are.
+///
+/// # Errors
+/// What the system refused; a signal that interrupts the wait is no error.
+pub fn wait_readable(fds: &[BorrowedFd<'_>], at_most: Duration) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<PollFd> = fds.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)).collect();
+    let timeout = PollTimeout::try_from(at_most).unwrap_or(PollTimeout::MAX);
+    match poll(&mut polled, timeout) {
+        Ok(_) | Err(nix::errno::Errno::EINTR) => {
+            Ok(polled.iter().map(|fd| fd.revents().is_some_and(|events| !events.is_empty())).collect())
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no /proc")]
+    fn a_process_is_known_by_pid_and_start() {
+        let me = std::process::id();
+        let start = start_time(me).unwrap();
+        assert!(is_running(me, start));
+        assert!(!is_running(me, start + 1), "another start: another process");
+        assert_eq!(start_time(0x7fff_fff0), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no processes")]
+    fn a_pidfd_tells_the_end() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let fd = pidfd_open(child.id()).unwrap();
+        assert_eq!(wait_readable(&[fd.as_fd()], Duration::ZERO).unwrap(), [false]);
+        kill_hard(child.id());
+        assert_eq!(wait_readable(&[fd.as_fd()], Duration::from_secs(60)).unwrap(), [true]);
+        let start = start_time(child.id()).unwrap();
+        assert!(!is_running(child.id(), start), "a zombie does not run");
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,45 @@
+//! What the kernel counted for the calling thread.
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+/// A thread's own figures since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Context switches that it asked for (it slept or yielded).
+    pub voluntary_switches: u64,
+    /// Context switches that were forced on it.
+    pub involuntary_switches: u64,
+    /// Page faults served without reading from a device.
+    pub minor_faults: u64,
+    /// Page faults that had to read from a device.
+    pub major_faults: u64,
+    /// CPU time, user and system, in nanoseconds (the kernel counts in microseconds).
+    pub cpu_ns: u64,
+}
+
+impl Usage {
+    /// The calling thread's figures; zeros if the kernel does not tell.
+    pub fn of_this_thread() -> Self {
+        let Ok(usage) = getrusage(UsageWho::RUSAGE_THREAD) else { return Self::default() };
+        let count = |value: i64| u64::try_from(value).unwrap_or(0);
+        Self {
+            voluntary_switches: count(usage.voluntary_context_switches()),
+            involuntary_switches: count(usage.involuntary_context_switches()),
+            minor_faults: count(usage.minor_page_faults()),
+            major_faults: count(usage.major_page_faults()),
+            cpu_ns: count(usage.user_time().num_nanoseconds() + usage.system_time().num_nanoseconds()),
+        }
+    }
+
+    /// What was added since `earlier`.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
+        }
+    }
+}

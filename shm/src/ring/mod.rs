@@ -1,0 +1,118 @@
+//! The technique table: what can carry a hand-off, behind two traits, one file a technique.
+//!
+//! The choice is made once, at start-up, by [`crate::plan::Technique`]; the hot loops are generic over
+//! [`Link`] and monomorphised, so no call goes through a table at run time.
+
+pub mod spsc;
+#[cfg(not(loom))]
+pub mod spsc_mux;
+
+use crate::wire::Message;
+use thiserror::Error;
+
+/// The ring has no free slot now. The message stays with the caller, who may try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the ring is full")]
+pub struct Full;
+
+/// Something that no honest peer does with the memory it can write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PeerFault {
+    /// The producer's cursor went backwards or ran ahead of the capacity.
+    #[error("invalid tail {tail} with head {head} and capacity {capacity}")]
+    InvalidTail {
+        /// The producer's cursor as it was read.
+        tail: u64,
+        /// Our own cursor.
+        head: u64,
+        /// Slots.
+        capacity: u64,
+    },
+}
+
+/// The sending end of a hand-off. One thread at a time.
+pub trait Producer: Send {
+    /// Puts a message into the ring, or says that it is full. Never blocks.
+    ///
+    /// # Errors
+    /// [`Full`]; the message was not taken.
+    fn try_push(&mut self, message: &Message) -> Result<(), Full>;
+}
+
+/// The receiving end of an N→1 hand-off. One thread at a time.
+pub trait Consumer: Send {
+    /// Takes a message and the index of the producer that it came from, or `None` if nothing is there.
+    /// First in, first out for each producer; no order between producers. Never blocks.
+    fn try_pop(&mut self) -> Option<(usize, Message)>;
+
+    /// A producer that was found misbehaving since the last call: nothing more is taken from it.
+    fn take_fault(&mut self) -> Option<(usize, PeerFault)>;
+}
+
+#[cfg(not(loom))]
+pub use link::{Link, LinkSpec, SegmentSpec};
+
+#[cfg(not(loom))]
+mod link {
+    use super::{Consumer, Producer};
+    use crate::memory::{Kind, Region, RegionError};
+    use std::sync::Arc;
+
+    /// An N→1 hand-off of a run: its name, how many producers, how many slots.
+    #[derive(Clone, Debug)]
+    pub struct LinkSpec {
+        /// `submit`, `completion`.
+        pub name: &'static str,
+        /// How many producers feed it.
+        pub producers: usize,
+        /// Slots of each ring.
+        pub capacity: u32,
+    }
+
+    /// A segment that a link needs.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct SegmentSpec {
+        /// Its name within the run, for example `submit-3`.
+        pub what: String,
+        /// Its size in words.
+        pub words: usize,
+        /// Its kind.
+        pub kind: Kind,
+        /// Slots, records or entries.
+        pub capacity: u64,
+        /// Words in each.
+        pub slot_words: u64,
+        /// Whose it is among its kind.
+        pub index: u64,
+    }
+
+    /// A technique: how to build the two ends of an N→1 hand-off over regions.
+    pub trait Link: 'static {
+        /// The sending end.
+        type Producer: Producer;
+        /// The receiving end.
+        type Consumer: Consumer;
+
+        /// The segments that a link of this kind needs.
+        fn segments(spec: &LinkSpec) -> Vec<SegmentSpec>;
+
+        /// Attaches the producer of that index. `open` finds a region by its name within the run.
+        ///
+        /// # Errors
+        /// A segment that is missing or not what it should be.
+        fn producer(
+            spec: &LinkSpec,
+            index: usize,
+            open: &mut dyn FnMut(&str) -> Result<Arc<Region>, RegionError>,
+        ) -> Result<Self::Producer, RegionError>;
+
+        /// Attaches the consumer.
+        ///
+        /// # Errors
+        /// A segment that is missing or not what it should be.
+        fn consumer(
+            spec: &LinkSpec,
+            open: &mut dyn FnMut(&str) -> Result<Arc<Region>, RegionError>,
+        ) -> Result<Self::Consumer, RegionError>;
+    }
+}

@@ -1,0 +1,220 @@
+//! The single-producer single-consumer ring with cached cursors.
+//!
+//! ```text
+//! word 0            16             32             48
+//!      │ header      │ tail  (pad)  │ head  (pad)  │ slot 0 │ slot 1 │ … │ slot capacity-1 │
+//!        written by    the producer   the consumer    the producer
+//!        the launcher
+//! ```
+//!
+//! Cursors count messages since the start and never wrap (2^64 messages); a slot's place is its number modulo the
+//! capacity. Each cursor has one writer and 128 bytes of its own (two lines: the adjacent-line prefetcher).
+//! Each end keeps its own cursor private and a copy of the peer's, which it refreshes only when the ring looks
+//! full or empty: so a push normally touches no line that the consumer writes.
+//!
+//! **Why nothing is lost or torn.** The producer writes a slot, then stores the tail (Release); the consumer loads
+//! the tail (Acquire), so it sees the slots below it. The consumer copies a slot, then stores the head (Release);
+//! the producer loads the head (Acquire) before it writes into a slot again, so it never overwrites what is still
+//! to be read. A producer that dies between two instructions has either published a message or not.
+//!
+//! The peer is not trusted. A tail that went backwards or ran ahead of the capacity is a [`PeerFault`]; a
+//! head that did so makes the ring look full, which hurts only the peer who wrote it. A slot that is rewritten after
+//! it was published gives the consumer mixed words, never undefined behaviour: they are words, and are checked.
+//!
+//! Source: Lamport 1977; the cached cursors after Lee et al., MCRingBuffer (2010), and rtrb.
+
+use super::{Full, PeerFault};
+use crate::memory::{Header, HeaderError, Kind, Words, header::HEADER_WORDS};
+use crate::sync::Ordering;
+
+/// Where the producer's cursor is.
+pub const TAIL: usize = HEADER_WORDS;
+/// Where the consumer's cursor is.
+pub const HEAD: usize = TAIL + 16;
+/// Where the slots begin.
+pub const SLOTS: usize = HEAD + 16;
+
+/// Words that a ring needs.
+pub const fn ring_words(capacity: usize, slot_words: usize) -> usize {
+    SLOTS + capacity * slot_words
+}
+
+/// The geometry of a ring, as the attaching end found and checked it.
+fn geometry<const W: usize>(words: &Words) -> Result<u64, HeaderError> {
+    let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), Kind::Ring)?;
+    let capacity = header.check_geometry(SLOTS, W)? as u64;
+    let Header { slot_words, bytes, .. } = header;
+    if capacity.is_power_of_two() {
+        Ok(capacity)
+    } else {
+        Err(HeaderError::Geometry { capacity, slot_words, bytes })
+    }
+}
+
+/// The sending end of a ring of messages of `W` words.
+pub struct Producer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
+    tail_word: Words,
+    head_word: Words,
+    slots: Words,
+    mask: u64,
+    /// The number of the next message to stage. Private: never read back from shared memory.
+    tail: u64,
+    /// The consumer's cursor when we last looked: never ahead of the real one.
+    head_seen: u64,
+}
+
+impl<const W: usize> Producer<W> {
+    /// Attaches the sending end to a ring that has its header. At most one in a ring's life.
+    ///
+    /// # Errors
+    /// A header that is not that of a ring of `W`-word slots, or does not fit the region.
+    pub fn attach(words: &Words) -> Result<Self, HeaderError> {
+        let capacity = geometry::<W>(words)?;
+        Ok(Self {
+            tail_word: words.window(TAIL, 1),
+            head_word: words.window(HEAD, 1),
+            slots: words.window(SLOTS, capacity as usize * W),
+            mask: capacity - 1,
+            tail: 0,
+            head_seen: 0,
+        })
+    }
+
+    /// Writes a message into the next slot without showing it to the consumer yet. [`Producer::publish`] shows all
+    /// that was staged with one store: the line with the tail then travels once for a whole batch.
+    ///
+    /// # Errors
+    /// [`Full`] if every slot is taken by a message that the consumer has not read.
+    #[inline(always)]
+    pub fn stage(&mut self, message: &[u64; W]) -> Result<(), Full> {
+        // `>` also when a hostile head is ahead of the tail: the difference wraps to a huge number.
+        if self.tail.wrapping_sub(self.head_seen) > self.mask {
+            // Acquire: pairs with the consumer's Release store of the head; its reads of the slot are over.
+            self.head_seen = self.head_word[0].load(Ordering::Acquire);
+            if self.tail.wrapping_sub(self.head_seen) > self.mask {
+                return Err(Full);
+            }
+        }
+        let slot = (self.tail & self.mask) as usize * W;
+        for (word, value) in self.slots[slot..slot + W].iter().zip(message) {
+            // Relaxed: the Release store of the tail publishes it.
+            word.store(*value, Ordering::Relaxed);
+        }
+        self.tail += 1;
+        Ok(())
+    }
+
+    /// Shows the consumer everything that was staged.
+    #[inline(always)]
+    pub fn publish(&mut self) {
+        // Release: pairs with the consumer's Acquire load of the tail; it sees the slots written before.
+        self.tail_word[0].store(self.tail, Ordering::Release);
+    }
+
+    /// Stages and publishes one message.
+    ///
+    /// # Errors
+    /// [`Full`].
+    #[inline(always)]
+    pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
+        self.stage(message)?;
+        self.publish();
+        Ok(())
+    }
+}
+
+impl super::Producer for Producer {
+    #[inline(always)]
+    fn try_push(&mut self, message: &crate::wire::Message) -> Result<(), Full> {
+        Producer::try_push(self, message)
+    }
+}
+
+/// The receiving end of a ring of messages of `W` words.
+pub struct Consumer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
+    tail_word: Words,
+    head_word: Words,
+    slots: Words,
+    mask: u64,
+    /// The number of the next message to take. Private.
+    head: u64,
+    /// The producer's cursor when we last looked; messages below it are published.
+    tail_seen: u64,
+}
+
+impl<const W: usize> Consumer<W> {
+    /// Attaches the receiving end to a ring that has its header. At most one in a ring's life.
+    ///
+    /// # Errors
+    /// A header that is not that of a ring of `W`-word slots, or does not fit the region.
+    pub fn attach(words: &Words) -> Result<Self, HeaderError> {
+        let capacity = geometry::<W>(words)?;
+        Ok(Self {
+            tail_word: words.window(TAIL, 1),
+            head_word: words.window(HEAD, 1),
+            slots: words.window(SLOTS, capacity as usize * W),
+            mask: capacity - 1,
+            head: 0,
+            tail_seen: 0,
+        })
+    }
+
+    /// Takes the next message, or `None` if there is none now.
+    ///
+    /// # Errors
+    /// [`PeerFault::InvalidTail`]: the producer's cursor is impossible. Nothing was read and nothing changed; the
+    /// caller decides whether to go on with this peer.
+    #[inline(always)]
+    pub fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
+        if self.head == self.tail_seen {
+            // Acquire: pairs with the producer's Release store of the tail; the slots below it are written.
+            let tail = self.tail_word[0].load(Ordering::Acquire);
+            if tail == self.head {
+                return Ok(None);
+            }
+            if tail.wrapping_sub(self.head) > self.mask + 1 {
+                return Err(PeerFault::InvalidTail { tail, head: self.head, capacity: self.mask + 1 });
+            }
+            self.tail_seen = tail;
+        }
+        let slot = (self.head & self.mask) as usize * W;
+        let mut message = [0; W];
+        for (value, word) in message.iter_mut().zip(&self.slots[slot..slot + W]) {
+            // Relaxed: ordered after the store of the slot by the Acquire load of the tail.
+            *value = word.load(Ordering::Relaxed);
+        }
+        self.head += 1;
+        // Release: pairs with the producer's Acquire load of the head; our reads of the slot come before it.
+        self.head_word[0].store(self.head, Ordering::Release);
+        Ok(Some(message))
+    }
+}
+
+/// Writes the header of a fresh (zeroed) ring on the heap and attaches both ends: for tests, models and benches.
+///
+/// # Panics
+/// If the capacity is not a power of two.
+pub fn heap_ring<const W: usize>(capacity: usize) -> (Producer<W>, Consumer<W>) {
+    let words = crate::memory::Region::heap(ring_words(capacity, W)).words();
+    write_header::<W>(&words, capacity);
+    (
+        Producer::attach(&words).expect("a fresh ring has a good header"),
+        Consumer::attach(&words).expect("a fresh ring has a good header"),
+    )
+}
+
+/// Makes a ring of zeroed words by writing its header: for tests and benches; a run's segments get theirs from
+/// the launcher.
+pub fn write_header<const W: usize>(words: &Words, capacity: usize) {
+    Header {
+        kind: Kind::Ring,
+        bytes: words.len() as u64 * 8,
+        capacity: capacity as u64,
+        slot_words: W as u64,
+        creator_pid: 0,
+        creator_start: 0,
+        run: 0,
+        index: 0,
+    }
+    .write(words);
+}

@@ -1,0 +1,119 @@
+//! `spsc-mux`: an SPSC ring for every producer; the consumer scans them round-robin.
+//!
+//! Each producer owns its ring's segment, so nothing that one producer does or omits can touch another's
+//! messages. The price is the scan: an empty poll loads every producer's tail.
+
+use super::spsc;
+use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use crate::memory::{Kind, Region, RegionError};
+use crate::wire::{MESSAGE_WORDS, Message};
+use std::sync::Arc;
+
+/// The technique.
+pub struct SpscMux;
+
+/// The consumer: all rings and where the next scan begins.
+pub struct Mux {
+    /// The rings still polled, each with its producer's index. One that misbehaved is taken out.
+    rings: Vec<(usize, spsc::Consumer)>,
+    next: usize,
+    fault: Option<(usize, PeerFault)>,
+}
+
+impl Mux {
+    /// A consumer over these rings; the producer's index is the ring's place.
+    pub fn new(rings: Vec<spsc::Consumer>) -> Self {
+        Self { rings: rings.into_iter().enumerate().collect(), next: 0, fault: None }
+    }
+
+    #[cold]
+    fn quarantine(&mut self, place: usize, fault: PeerFault) {
+        let (producer, _) = self.rings.remove(place);
+        self.next = 0;
+        self.fault = Some((producer, fault));
+    }
+}
+
+impl super::Consumer for Mux {
+    #[inline]
+    fn try_pop(&mut self) -> Option<(usize, Message)> {
+        // From `next` to the end, then from the start to `next`: round-robin without a division.
+        for place in (self.next..self.rings.len()).chain(0..self.next) {
+            let (producer, ring) = &mut self.rings[place];
+            match ring.try_pop() {
+                Ok(None) => {}
+                Ok(Some(message)) => {
+                    let producer = *producer;
+                    self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
+                    return Some((producer, message));
+                }
+                Err(fault) => {
+                    self.quarantine(place, fault);
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    fn take_fault(&mut self) -> Option<(usize, PeerFault)> {
+        self.fault.take()
+    }
+}
+
+impl super::Producer for SpscMuxProducer {
+    #[inline(always)]
+    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+        self.0.try_push(message)
+    }
+}
+
+/// The producer: its own ring.
+pub struct SpscMuxProducer(pub spsc::Producer);
+
+fn ring_name(spec: &LinkSpec, index: usize) -> String {
+    format!("{}-{index}", spec.name)
+}
+
+/// The segment of an SPSC ring.
+pub fn ring_segment(what: String, capacity: u32, index: u64) -> SegmentSpec {
+    SegmentSpec {
+        what,
+        words: spsc::ring_words(capacity as usize, MESSAGE_WORDS),
+        kind: Kind::Ring,
+        capacity: u64::from(capacity),
+        slot_words: MESSAGE_WORDS as u64,
+        index,
+    }
+}
+
+impl Link for SpscMux {
+    type Producer = SpscMuxProducer;
+    type Consumer = Mux;
+
+    fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
+        (0..spec.producers).map(|i| ring_segment(ring_name(spec, i), spec.capacity, i as u64)).collect()
+    }
+
+    fn producer(
+        spec: &LinkSpec,
+        index: usize,
+        open: &mut dyn FnMut(&str) -> Result<Arc<Region>, RegionError>,
+    ) -> Result<SpscMuxProducer, RegionError> {
+        let name = ring_name(spec, index);
+        let ring = spsc::Producer::attach(&open(&name)?.words());
+        ring.map(SpscMuxProducer).map_err(|source| RegionError::Header { name, source })
+    }
+
+    fn consumer(
+        spec: &LinkSpec,
+        open: &mut dyn FnMut(&str) -> Result<Arc<Region>, RegionError>,
+    ) -> Result<Mux, RegionError> {
+        let rings = (0..spec.producers).map(|i| {
+            let name = ring_name(spec, i);
+            spsc::Consumer::attach(&open(&name)?.words())
+                .map_err(|source| RegionError::Header { name, source })
+        });
+        Ok(Mux::new(rings.collect::<Result<_, _>>()?))
+    }
+}

@@ -1,0 +1,253 @@
+//! The segments of a run: which ones a plan needs, creating them all, and attaching the ones a process needs.
+
+use crate::bell::{BELL, BELL_WORDS, Bell};
+use crate::control::{self, Control};
+use crate::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS, run_hash};
+use crate::memory::{Header, Kind, Region, RegionError, View, Words};
+use crate::plan::{Plan, Role};
+use crate::ring::{Link, LinkSpec, SegmentSpec, spsc, spsc_mux};
+use crate::stamps::RECORD_WORDS;
+use crate::status::LOG_OFFSET;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The submit hand-off: strategies to orchestrator.
+pub fn submit_link(plan: &Plan) -> LinkSpec {
+    LinkSpec { name: "submit", producers: plan.strategies.into(), capacity: plan.capacity }
+}
+
+/// The completion hand-off: gateways to orchestrator.
+pub fn completion_link(plan: &Plan) -> LinkSpec {
+    LinkSpec { name: "completion", producers: plan.venues.into(), capacity: plan.capacity }
+}
+
+/// The control segment's size in words: room for the plan of the largest run.
+pub const CONTROL_WORDS: usize = 1 << 13;
+/// The control segment's name within the run.
+pub const CONTROL: &str = "control";
+
+/// The name of a thread's segment within the run.
+pub fn thread_segment(name: &str) -> String {
+    format!("thread-{name}")
+}
+
+/// All segments of a run but the control segment.
+pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
+    let mut specs = T::segments(&submit_link(plan));
+    specs.extend(T::segments(&completion_link(plan)));
+    for venue in 0..plan.venues {
+        specs.push(spsc_mux::ring_segment(format!("inbox-{venue}"), plan.capacity, venue.into()));
+    }
+    for (strategy, &orders) in plan.orders.iter().enumerate() {
+        specs.push(spsc_mux::ring_segment(format!("return-{strategy}"), plan.capacity, strategy as u64));
+        specs.push(SegmentSpec {
+            what: format!("schedule-{strategy}"),
+            words: HEADER_WORDS + orders as usize * SCHEDULE_ENTRY_WORDS,
+            kind: Kind::Schedule,
+            capacity: orders,
+            slot_words: SCHEDULE_ENTRY_WORDS as u64,
+            index: strategy as u64,
+        });
+    }
+    for (index, thread) in plan.threads.iter().enumerate() {
+        specs.push(SegmentSpec {
+            what: thread_segment(&thread.name),
+            words: LOG_OFFSET + thread.log_records as usize * RECORD_WORDS,
+            kind: Kind::Thread,
+            capacity: thread.log_records,
+            slot_words: RECORD_WORDS as u64,
+            index: index as u64,
+        });
+        specs.push(SegmentSpec {
+            what: format!("bell-{}", thread.name),
+            words: BELL_WORDS,
+            kind: Kind::Bell,
+            capacity: 1,
+            slot_words: 1,
+            index: index as u64,
+        });
+    }
+    specs
+}
+
+/// Creates a run's segment with its header.
+///
+/// # Errors
+/// See [`Region::create`].
+pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Words, RegionError> {
+    let words = Region::create(&plan.segment_name(&spec.what), spec.words)?.words();
+    header(plan, spec).write(&words);
+    Ok(words)
+}
+
+/// Creates the control segment and writes the plan into it, last of all: a run is found by it.
+///
+/// # Errors
+/// See [`Region::create_control`]; a plan that does not fit.
+pub fn create_control(plan: &Plan) -> Result<Control, RegionError> {
+    let name = plan.segment_name(CONTROL);
+    let words = Region::create_control(&name, CONTROL_WORDS)?.words();
+    let control = Control::new(words.clone());
+    control.write_plan(plan).map_err(|error| RegionError::Os {
+        name,
+        what: "write the plan into it",
+        source: std::io::Error::other(error.to_string()),
+    })?;
+    let spec = SegmentSpec {
+        what: CONTROL.into(),
+        words: words.len(),
+        kind: Kind::Control,
+        capacity: 1,
+        slot_words: 1,
+        index: 0,
+    };
+    header(plan, &spec).write(&words);
+    Ok(control)
+}
+
+fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
+    Header {
+        kind: spec.kind,
+        bytes: spec.words as u64 * 8,
+        capacity: spec.capacity,
+        slot_words: spec.slot_words,
+        creator_pid: plan.launcher_pid,
+        creator_start: plan.launcher_start,
+        run: run_hash(&plan.run),
+        index: spec.index,
+    }
+}
+
+/// Finds a run by its id and copies its plan.
+///
+/// # Errors
+/// No such run, or a control segment that is not one of this build.
+pub fn open_control(run: &str) -> Result<(Control, Plan), RegionError> {
+    let name = format!("{}{run}.{CONTROL}", Plan::PREFIX);
+    let words = Region::open_control(&name)?.words();
+    let check = Header::read(|i, ordering| words[i].load(ordering), words.len(), Kind::Control)
+        .and_then(|header| header.check_geometry(control::PLAN, 1));
+    check.map_err(|source| RegionError::Header { name: name.clone(), source })?;
+    let control = Control::new(words);
+    let plan = control.read_plan().map_err(|error| RegionError::Os {
+        name,
+        what: "read its plan",
+        source: std::io::Error::other(error.to_string()),
+    })?;
+    Ok((control, plan))
+}
+
+/// One process's view of a run's segments: each is mapped once, however many threads use it.
+pub struct Attached<'a> {
+    plan: &'a Plan,
+    regions: HashMap<String, Arc<Region>>,
+}
+
+impl<'a> Attached<'a> {
+    /// Nothing attached yet.
+    pub fn new(plan: &'a Plan) -> Self {
+        Self { plan, regions: HashMap::new() }
+    }
+
+    /// Maps a segment of the run, or gives the mapping that is there; checks that it belongs to this run.
+    ///
+    /// # Errors
+    /// A segment that is missing, or whose header is not what it should be.
+    pub fn region(&mut self, what: &str, kind: Kind) -> Result<Arc<Region>, RegionError> {
+        if let Some(region) = self.regions.get(what) {
+            return Ok(Arc::clone(region));
+        }
+        let name = self.plan.segment_name(what);
+        let region = Region::open(&name)?;
+        let words = region.words();
+        let header = self.check(name.clone(), kind, words.len(), |i, ordering| words[i].load(ordering))?;
+        // Rings check their own geometry when an end attaches.
+        let geometry = match kind {
+            Kind::Thread => header.check_geometry(LOG_OFFSET, RECORD_WORDS),
+            Kind::Bell => header.check_geometry(BELL, 1),
+            Kind::Control | Kind::Ring | Kind::Schedule => Ok(0),
+        };
+        geometry.map_err(|source| RegionError::Header { name, source })?;
+        self.regions.insert(what.to_owned(), Arc::clone(&region));
+        Ok(region)
+    }
+
+    fn check(
+        &self,
+        name: String,
+        kind: Kind,
+        len: usize,
+        load: impl Fn(usize, crate::sync::Ordering) -> u64,
+    ) -> Result<Header, RegionError> {
+        let header = Header::read(load, len, kind).and_then(|header| {
+            let ours = header.run == run_hash(&self.plan.run);
+            if ours { Ok(header) } else { Err(crate::memory::HeaderError::OtherRun) }
+        });
+        header.map_err(|source| RegionError::Header { name, source })
+    }
+
+    /// The sending end of a contended hand-off.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn producer<T: Link>(&mut self, spec: &LinkSpec, index: usize) -> Result<T::Producer, RegionError> {
+        T::producer(spec, index, &mut |what| self.region(what, Kind::Ring))
+    }
+
+    /// The receiving end of a contended hand-off.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn consumer<T: Link>(&mut self, spec: &LinkSpec) -> Result<T::Consumer, RegionError> {
+        T::consumer(spec, &mut |what| self.region(what, Kind::Ring))
+    }
+
+    /// The sending end of a 1→1 link: `inbox-J`, `return-I`.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn sender(&mut self, what: &str) -> Result<spsc::Producer, RegionError> {
+        let words = self.region(what, Kind::Ring)?.words();
+        spsc::Producer::attach(&words).map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// The receiving end of a 1→1 link.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn receiver(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
+        let words = self.region(what, Kind::Ring)?.words();
+        spsc::Consumer::attach(&words).map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// A strategy's schedule, mapped read-only, and its number of entries.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn schedule(&mut self, strategy: u16) -> Result<(View, usize), RegionError> {
+        let name = self.plan.segment_name(&format!("schedule-{strategy}"));
+        let view = Region::open_read_only(&name)?;
+        let header =
+            self.check(name.clone(), Kind::Schedule, view.len(), |i, ordering| view.load(i, ordering))?;
+        let entries = header.check_geometry(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
+        Ok((view, entries.map_err(|source| RegionError::Header { name, source })?))
+    }
+
+    /// A thread's segment: status block and stamp log.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn thread(&mut self, name: &str) -> Result<Words, RegionError> {
+        Ok(self.region(&thread_segment(name), Kind::Thread)?.words())
+    }
+
+    /// The doorbell of the thread that runs a role.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn bell(&mut self, role: Role) -> Result<Bell, RegionError> {
+        let thread = self.plan.thread_of(role).expect("a valid plan runs every role");
+        let what = format!("bell-{}", self.plan.threads[thread].name);
+        Ok(Bell::new(&self.region(&what, Kind::Bell)?.words()))
+    }
+}

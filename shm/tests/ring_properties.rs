@@ -1,0 +1,206 @@
+//! The ring against a model queue, over heap memory and over a mapped segment, and against hostile cursors.
+
+use proptest::prelude::*;
+use shm::memory::{Region, Words, region::unlink};
+use shm::ring::spsc::{self, HEAD, TAIL, ring_words};
+use shm::ring::spsc_mux::Mux;
+use shm::ring::{Consumer as _, Full, PeerFault};
+use shm::sync::Ordering;
+use shm::wire::MESSAGE_WORDS;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// What a step of the test does.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Push,
+    Stage,
+    Publish,
+    Pop,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![3 => Just(Step::Push), 1 => Just(Step::Stage), 1 => Just(Step::Publish), 3 => Just(Step::Pop)]
+}
+
+fn heap(words: usize) -> Words {
+    Region::heap(words).words()
+}
+
+/// A memfd mapped like a segment: the same code over memory that another process could share.
+fn mapped(words: usize) -> Words {
+    Region::memfd("ring-properties", words).unwrap().words()
+}
+
+/// The value `n` in every word, so that a torn message shows.
+fn message(n: u64) -> [u64; MESSAGE_WORDS] {
+    [n; MESSAGE_WORDS]
+}
+
+/// Plays the steps on a ring and on a `VecDeque`, and compares after each.
+fn against_a_model(memory: fn(usize) -> Words, capacity: usize, steps: &[Step]) {
+    let words = memory(ring_words(capacity, MESSAGE_WORDS));
+    spsc::write_header::<MESSAGE_WORDS>(&words, capacity);
+    let mut producer = spsc::Producer::<MESSAGE_WORDS>::attach(&words).unwrap();
+    let mut consumer = spsc::Consumer::<MESSAGE_WORDS>::attach(&words).unwrap();
+    let (mut published, mut staged, mut n) = (VecDeque::new(), VecDeque::new(), 0);
+    for step in steps {
+        match step {
+            Step::Push | Step::Stage => {
+                let full = published.len() + staged.len() == capacity;
+                let push = matches!(step, Step::Push);
+                let result = if push { producer.try_push(&message(n)) } else { producer.stage(&message(n)) };
+                assert_eq!(result, if full { Err(Full) } else { Ok(()) });
+                if !full {
+                    staged.push_back(n);
+                    n += 1;
+                    if push {
+                        published.append(&mut staged);
+                    }
+                }
+            }
+            Step::Publish => {
+                producer.publish();
+                published.append(&mut staged);
+            }
+            Step::Pop => assert_eq!(consumer.try_pop(), Ok(published.pop_front().map(message))),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 8 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_ring_is_a_bounded_queue(log2 in 1u32..5, steps in prop::collection::vec(step(), 1..200)) {
+        against_a_model(heap, 1 << log2, &steps);
+        if !cfg!(miri) {
+            against_a_model(mapped, 1 << log2, &steps);
+        }
+    }
+
+    #[test]
+    fn an_impossible_tail_is_a_fault_and_reads_nothing(capacity_log2 in 1u32..6, taken in 0u64..9, tail: u64) {
+        let capacity = 1u64 << capacity_log2;
+        let words = heap(ring_words(capacity as usize, MESSAGE_WORDS));
+        spsc::write_header::<MESSAGE_WORDS>(&words, capacity as usize);
+        let mut producer = spsc::Producer::<MESSAGE_WORDS>::attach(&words).unwrap();
+        let mut consumer = spsc::Consumer::<MESSAGE_WORDS>::attach(&words).unwrap();
+        for n in 0..taken {
+            producer.try_push(&message(n)).unwrap();
+            consumer.try_pop().unwrap();
+        }
+        words[TAIL].store(tail, Ordering::Release);
+        let ahead = tail.wrapping_sub(taken);
+        match consumer.try_pop() {
+            Ok(None) => prop_assert_eq!(ahead, 0),
+            Ok(Some(_)) => prop_assert!(ahead <= capacity),
+            Err(fault) => {
+                prop_assert!(ahead > capacity);
+                prop_assert_eq!(fault, PeerFault::InvalidTail { tail, head: taken, capacity });
+                prop_assert_eq!(words[HEAD].load(Ordering::Relaxed), taken, "nothing was taken");
+            }
+        }
+    }
+
+    #[test]
+    fn a_hostile_head_never_lets_the_producer_run_ahead(head: u64, pushed in 0u64..4) {
+        let words = heap(ring_words(4, MESSAGE_WORDS));
+        spsc::write_header::<MESSAGE_WORDS>(&words, 4);
+        let mut producer = spsc::Producer::<MESSAGE_WORDS>::attach(&words).unwrap();
+        (0..pushed).for_each(|n| producer.try_push(&message(n)).unwrap());
+        words[HEAD].store(head, Ordering::Release);
+        let accepted = (0..100).take_while(|n| producer.try_push(&message(*n)).is_ok()).count();
+        prop_assert!(accepted <= 8, "at most what was free and one lap after a head that was believed");
+    }
+
+    #[test]
+    fn scribbled_headers_are_refused(word in 0usize..16, value: u64, len in 0usize..200) {
+        let words = heap(ring_words(8, MESSAGE_WORDS));
+        spsc::write_header::<MESSAGE_WORDS>(&words, 8);
+        let before = words[word].swap(value, Ordering::Relaxed);
+        let attached = spsc::Consumer::<MESSAGE_WORDS>::attach(&words);
+        // Capacity may shrink to another power of two that fits; every other checked word must be as it was.
+        if before != value && (word < 4 || word == 4 || word == 6) {
+            prop_assert!(attached.is_err());
+        }
+        let short = words.window(0, len.min(words.len()));
+        prop_assert!(spsc::Producer::<MESSAGE_WORDS>::attach(&short).is_err() || len >= words.len());
+    }
+}
+
+#[test]
+fn the_mux_serves_everybody_in_turn_and_each_in_order() {
+    let (mut producers, consumers): (Vec<_>, Vec<_>) =
+        (0..3).map(|_| spsc::heap_ring::<MESSAGE_WORDS>(8)).unzip();
+    let mut mux = Mux::new(consumers);
+    for (index, producer) in producers.iter_mut().enumerate() {
+        (0..4).for_each(|n| producer.try_push(&message(index as u64 * 100 + n)).unwrap());
+    }
+    let popped: Vec<(usize, u64)> =
+        std::iter::from_fn(|| mux.try_pop()).map(|(from, m)| (from, m[0])).collect();
+    let expected: Vec<(usize, u64)> =
+        (0..4).flat_map(|n| (0..3).map(move |i| (i, i as u64 * 100 + n))).collect();
+    assert_eq!(popped, expected);
+}
+
+#[test]
+fn a_misbehaving_producer_is_left_out_and_the_others_go_on() {
+    let rings: Vec<Words> = (0..3).map(|_| heap(ring_words(8, MESSAGE_WORDS))).collect();
+    rings.iter().for_each(|words| spsc::write_header::<MESSAGE_WORDS>(words, 8));
+    let mut producers: Vec<_> =
+        rings.iter().map(|w| spsc::Producer::<MESSAGE_WORDS>::attach(w).unwrap()).collect();
+    let mut mux = Mux::new(rings.iter().map(|w| spsc::Consumer::attach(w).unwrap()).collect());
+    rings[1][TAIL].store(1 << 40, Ordering::Release);
+    producers[2].try_push(&message(2)).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        seen.extend(mux.try_pop());
+    }
+    assert_eq!(seen, [(2, message(2))]);
+    assert!(matches!(mux.take_fault(), Some((1, PeerFault::InvalidTail { .. }))));
+    assert_eq!(mux.take_fault(), None);
+    producers[0].try_push(&message(0)).unwrap();
+    assert_eq!(mux.try_pop(), Some((0, message(0))));
+}
+
+#[test]
+fn two_threads_lose_nothing() {
+    let count = if cfg!(miri) { 200 } else { 300_000 };
+    let (mut producer, mut consumer) = spsc::heap_ring::<MESSAGE_WORDS>(4);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for n in 0..count {
+                while producer.try_push(&message(n)).is_err() {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        for n in 0..count {
+            let got = loop {
+                match consumer.try_pop().unwrap() {
+                    Some(got) => break got,
+                    None => std::thread::yield_now(),
+                }
+            };
+            assert_eq!(got, message(n), "in order and whole");
+        }
+    });
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
+fn two_mappings_of_one_segment_are_one_ring() {
+    static UNIQUE: AtomicU32 = AtomicU32::new(0);
+    let name = format!("bulkhead.ring-{}-{}.test", std::process::id(), UNIQUE.fetch_add(1, Relaxed));
+    let ours = Region::create(&name, ring_words(64, MESSAGE_WORDS)).unwrap().words();
+    spsc::write_header::<MESSAGE_WORDS>(&ours, 64);
+    let theirs = Region::open(&name).unwrap().words();
+    unlink(&name).unwrap();
+    let mut producer = spsc::Producer::<MESSAGE_WORDS>::attach(&ours).unwrap();
+    let mut consumer = spsc::Consumer::<MESSAGE_WORDS>::attach(&theirs).unwrap();
+    for lap in 0..1000 {
+        producer.try_push(&message(lap)).unwrap();
+        assert_eq!(consumer.try_pop(), Ok(Some(message(lap))));
+    }
+}
