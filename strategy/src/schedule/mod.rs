@@ -5,16 +5,18 @@
 //! isolation level then plays the same schedule, so that a difference between two runs is not a difference
 //! between their inputs; [`Schedule::hash`] is the proof.
 //!
-//! [`sample`] draws a schedule from a [`Spec`].
+//! Two ways lead to a schedule: [`sample`] draws one from a [`Spec`], [`replay`] reads a recorded order flow.
 
 mod arrivals;
 mod draws;
 mod entry;
+mod replay;
 mod sample;
 mod spec;
 
 pub use arrivals::Arrivals;
 pub use entry::{Entry, MAX_DELAY_NS, RESTING};
+pub use replay::{Replay, ReplayError, replay, replay_from};
 pub use sample::sample;
 pub use spec::{DelayRange, MAX_ORDERS, MAX_WINDOW_NS, Spec, SpecError};
 
