@@ -1,10 +1,10 @@
 //! The only file that names atomics.
 //!
 //! Under `--cfg loom` the same names are loom's, so every algorithm above this file can be model-checked
-//! without being changed. A clippy lint bans `std`'s atomic types everywhere else.
+//! without being changed. Everywhere else `std`'s atomic types are banned: by a clippy lint outside this crate, by a
+//! search for the names in this one.
 
 #[cfg(not(loom))]
-#[allow(clippy::disallowed_types)]
 pub use core::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU64, Ordering, fence};
