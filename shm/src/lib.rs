@@ -16,6 +16,8 @@ pub mod clock;
 pub mod codec;
 pub mod control;
 #[cfg(not(loom))]
+pub mod floor;
+#[cfg(not(loom))]
 pub mod idle;
 pub mod memory;
 pub mod os;
