@@ -122,9 +122,9 @@ pub fn end(line: &AtomicU64) {
     wait::<true>(|| line.load(Ordering::Acquire) == 0);
 }
 
-/// Polls until `done`.
+/// Polls until `done`; the way of waiting that the floor and whatever is compared with it have in common.
 #[inline(always)]
-fn wait<const PAUSE: bool>(mut done: impl FnMut() -> bool) {
+pub fn wait<const PAUSE: bool>(mut done: impl FnMut() -> bool) {
     let mut spins = 0;
     while !done() {
         spins += 1;
