@@ -5,9 +5,6 @@
 //! The unsafe code is: making that slice from a mapping (`memory::region`), reading the time stamp counter
 //! (`clock`), three system calls that have no safe wrapper (`os`), and a counting allocator behind a feature.
 
-// The lint sees through `sync`'s re-export; in this crate `.ci/run` looks for the names instead.
-#![allow(clippy::disallowed_types)]
-
 #[cfg(not(loom))]
 pub mod agent;
 #[cfg(feature = "count-alloc")]
@@ -18,6 +15,8 @@ pub mod clock;
 #[cfg(not(loom))]
 pub mod codec;
 pub mod control;
+#[cfg(not(loom))]
+pub mod floor;
 #[cfg(not(loom))]
 pub mod idle;
 pub mod memory;

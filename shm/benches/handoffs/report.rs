@@ -1,0 +1,115 @@
+//! Figures and how they are shown: a median with its quartiles, beside the goal.
+
+use comfy_table::{Table, presets};
+use serde_json::json;
+
+/// What a figure should be.
+#[derive(Clone, Copy)]
+pub enum Goal {
+    /// None: it is there to compare with.
+    None,
+    /// No more than this.
+    AtMost(f64),
+    /// No less than this.
+    AtLeast(f64),
+}
+
+/// One figure.
+pub struct Row {
+    what: String,
+    unit: &'static str,
+    quartiles: [f64; 3],
+    samples: usize,
+    dropped: usize,
+    goal: Goal,
+}
+
+impl Row {
+    /// The figure in these samples.
+    pub fn new(what: impl Into<String>, unit: &'static str, mut samples: Vec<f64>, goal: Goal) -> Self {
+        samples.sort_by(f64::total_cmp);
+        let at = |part: usize| samples.get(samples.len().saturating_sub(1) * part / 4).copied();
+        let quartiles = [1, 2, 3].map(|part| at(part).unwrap_or(f64::NAN));
+        Self { what: what.into(), unit, quartiles, samples: samples.len(), dropped: 0, goal }
+    }
+
+    /// How many further samples were not believed.
+    pub fn dropped(mut self, dropped: usize) -> Self {
+        self.dropped = dropped;
+        self
+    }
+
+    fn goal(&self) -> String {
+        let verdict = |met: bool| if met { "met" } else { "missed" };
+        match self.goal {
+            Goal::None => String::new(),
+            Goal::AtMost(limit) => format!("≤ {limit} {}", verdict(self.quartiles[1] <= limit)),
+            Goal::AtLeast(limit) => format!("≥ {limit} {}", verdict(self.quartiles[1] >= limit)),
+        }
+    }
+}
+
+/// All figures of a run.
+pub struct Report {
+    machine: String,
+    sections: Vec<(&'static str, Vec<Row>)>,
+}
+
+impl Report {
+    /// Nothing yet, from that machine.
+    pub fn new(machine: String) -> Self {
+        Self { machine, sections: Vec::new() }
+    }
+
+    /// Adds a section.
+    pub fn add(&mut self, title: &'static str, rows: Vec<Row>) {
+        self.sections.push((title, rows));
+    }
+
+    /// For people.
+    pub fn print(&self) {
+        println!("{}", self.machine);
+        for (title, rows) in &self.sections {
+            let mut table = Table::new();
+            table.load_style(presets::UTF8_BORDERS_ONLY);
+            table.set_header(["", "median", "quartiles", "unit", "samples", "goal"]);
+            for row in rows {
+                let [low, median, high] = row.quartiles.map(|value| format!("{value:.2}"));
+                let samples = match row.dropped {
+                    0 => row.samples.to_string(),
+                    dropped => format!("{} (−{dropped})", row.samples),
+                };
+                table.add_row([
+                    row.what.clone(),
+                    median,
+                    format!("{low} – {high}"),
+                    row.unit.to_owned(),
+                    samples,
+                    row.goal(),
+                ]);
+            }
+            println!("\n{title}\n{table}");
+        }
+    }
+
+    /// For programs: the same figures.
+    pub fn print_json(&self) {
+        let rows = |rows: &[Row]| -> Vec<_> {
+            rows.iter()
+                .map(|row| {
+                    let [low, median, high] = row.quartiles;
+                    json!({
+                        "what": row.what, "unit": row.unit, "median": median, "quartile_low": low,
+                        "quartile_high": high, "samples": row.samples, "dropped": row.dropped, "goal": row.goal(),
+                    })
+                })
+                .collect()
+        };
+        let sections: Vec<_> =
+            self.sections.iter().map(|(title, r)| json!({"title": title, "rows": rows(r)})).collect();
+        println!(
+            "{}",
+            json!({"schema": "bulkhead-handoffs-1", "machine": self.machine, "sections": sections})
+        );
+    }
+}

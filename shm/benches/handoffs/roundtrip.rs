@@ -1,0 +1,153 @@
+//! The round trip of a 64-byte message between two cores, in floors.
+//!
+//! Floor, ring, floor, ring, floor …: each sample of the ring is divided by the mean of the two floors around it. If
+//! those differ by more than a tenth, the machine changed in between and the sample is dropped and counted.
+
+use crate::Options;
+use crate::peer::{Job, Peer, Peers};
+use crate::report::{Goal, Report, Row};
+use shm::clock::{Clock, Monotonic};
+use shm::floor::{self, wait};
+use shm::ring::spsc::{Consumer, Producer};
+use shm::wire::{MESSAGE_WORDS, Message};
+
+/// The peer's side: sends every message back.
+pub fn echo<const PAUSE: bool>(consumer: &mut Consumer, producer: &mut Producer, count: u64) {
+    for _ in 0..count {
+        let message = receive::<PAUSE>(consumer);
+        wait::<PAUSE>(|| producer.try_push(&message).is_ok());
+    }
+}
+
+/// The same with rtrb.
+pub fn echo_rtrb(consumer: &mut rtrb::Consumer<Message>, producer: &mut rtrb::Producer<Message>, count: u64) {
+    for _ in 0..count {
+        let message = receive_rtrb(consumer);
+        wait::<true>(|| producer.push(message).is_ok());
+    }
+}
+
+#[inline(always)]
+fn receive<const PAUSE: bool>(consumer: &mut Consumer) -> Message {
+    let mut received = None;
+    wait::<PAUSE>(|| {
+        received = consumer.try_pop().expect("an honest peer");
+        received.is_some()
+    });
+    received.expect("waited for")
+}
+
+#[inline(always)]
+fn receive_rtrb(consumer: &mut rtrb::Consumer<Message>) -> Message {
+    let mut received = None;
+    wait::<true>(|| {
+        received = consumer.pop().ok();
+        received.is_some()
+    });
+    received.expect("waited for")
+}
+
+/// Sends messages, each after the last one came back; nanoseconds a round trip.
+fn trips(count: u64, mut trip: impl FnMut(Message) -> Message) -> f64 {
+    let start = Monotonic.now();
+    for n in 0..count {
+        let message = [n; MESSAGE_WORDS];
+        assert_eq!(trip(message), message, "what comes back is what was sent");
+    }
+    (Monotonic.now() - start) as f64 / count as f64
+}
+
+fn ring<const PAUSE: bool>(peer: &mut Peer, count: u64) -> f64 {
+    let job = if PAUSE { Job::Echo } else { Job::EchoBare };
+    peer.job(job, count, |peer| {
+        trips(count, |message| {
+            wait::<PAUSE>(|| peer.producer.try_push(&message).is_ok());
+            receive::<PAUSE>(&mut peer.consumer)
+        })
+    })
+}
+
+fn floor<const PAUSE: bool>(peer: &mut Peer, rounds: u64) -> f64 {
+    let job = if PAUSE { Job::Floor } else { Job::FloorBare };
+    peer.job(job, 0, |peer| {
+        let sample = floor::measure::<PAUSE>(&peer.line[0], rounds as u32);
+        floor::end(&peer.line[0]);
+        sample.median_ns
+    })
+}
+
+/// One contestant's samples.
+#[derive(Default)]
+struct Samples {
+    ns: Vec<f64>,
+    floors: Vec<f64>,
+    ratios: Vec<f64>,
+    dropped: usize,
+}
+
+impl Samples {
+    fn add(&mut self, before: f64, ns: f64, after: f64) {
+        if (before - after).abs() > 0.1 * before.min(after) {
+            self.dropped += 1;
+            return;
+        }
+        let floor = (before + after) / 2.0;
+        self.ns.push(ns);
+        self.floors.push(floor);
+        self.ratios.push(ns / floor);
+    }
+
+    fn rows(self, what: &str, goal: Goal) -> [Row; 2] {
+        [
+            Row::new(what, "ns", self.ns, Goal::None).dropped(self.dropped),
+            Row::new("", "× floor", self.ratios, goal).dropped(self.dropped),
+        ]
+    }
+}
+
+/// Measures all of them in turn.
+pub fn run(options: &Options, peers: &mut Peers, report: &mut Report) {
+    let (samples, rounds) = if options.quick { (3, 500) } else { (150, 10_000) };
+    let [mut process, mut bare, mut thread, mut rtrb] = [(); 4].map(|()| Samples::default());
+    for _ in 0..samples {
+        // The floor is taken with the peer that is measured next: a line between processes, or within one.
+        let Peers { process: across, thread: within, rtrb: other } = &mut *peers;
+        let mut before = floor::<true>(across, rounds);
+        let ns = ring::<true>(across, rounds);
+        let mut after = floor::<true>(across, rounds);
+        process.add(before, ns, after);
+
+        before = floor::<false>(across, rounds);
+        let ns = ring::<false>(across, rounds);
+        after = floor::<false>(across, rounds);
+        bare.add(before, ns, after);
+
+        before = floor::<true>(within, rounds);
+        let ns = ring::<true>(within, rounds);
+        after = floor::<true>(within, rounds);
+        thread.add(before, ns, after);
+
+        before = after;
+        let ns = other.job(Job::Echo, rounds, |rtrb| {
+            trips(rounds, |message| {
+                wait::<true>(|| rtrb.producer.push(message).is_ok());
+                receive_rtrb(&mut rtrb.consumer)
+            })
+        });
+        after = floor::<true>(within, rounds);
+        rtrb.add(before, ns, after);
+    }
+
+    let floors = [
+        ("floor: one line, between processes", process.floors.clone()),
+        ("floor: one line, bare, between processes", bare.floors.clone()),
+        ("floor: one line, between threads", thread.floors.clone()),
+    ];
+    let mut rows: Vec<Row> =
+        floors.into_iter().map(|(what, floors)| Row::new(what, "ns", floors, Goal::None)).collect();
+    rows.extend(process.rows("our ring, between processes", Goal::AtMost(1.05)));
+    rows.extend(bare.rows("our ring, bare, between processes", Goal::None));
+    rows.extend(thread.rows("our ring, between threads", Goal::AtMost(1.05)));
+    rows.extend(rtrb.rows("rtrb, between threads", Goal::None));
+    report.add("Round trip of a 64-byte message (dropped: the floor changed by more than a tenth)", rows);
+}

@@ -1,0 +1,53 @@
+//! What a stamp costs over the clock's own read: the record in the log.
+
+use crate::Options;
+use crate::report::{Goal, Report, Row};
+use shm::clock::{Clock, Monotonic, Tsc};
+use shm::memory::Region;
+use shm::stamps::{Point, RECORD_WORDS, StampLog};
+use shm::status::LOG_OFFSET;
+use shm::wire::OrderId;
+use std::hint::black_box;
+
+/// Nanoseconds each.
+fn batch(count: u64, mut each: impl FnMut(u64)) -> f64 {
+    let start = Monotonic.now();
+    (0..count).for_each(&mut each);
+    (Monotonic.now() - start) as f64 / count as f64
+}
+
+fn measure<C: Clock>(options: &Options, clock: &C, name: &str) -> [Row; 2] {
+    // 16 MiB of log, gone through from front to back as in a run: it does not fit the second-level cache.
+    let (samples, count) = if options.quick { (3, 1_000) } else { (128, 1 << 16) };
+    let laps = 16;
+    let segment = Region::memfd("bench-log", LOG_OFFSET + (count * laps) as usize * RECORD_WORDS)
+        .expect("16 MiB of memory")
+        .words();
+    let mut log = StampLog::new(&segment);
+    let (mut reads, mut stamps) = (Vec::new(), Vec::new());
+    for sample in 0..samples {
+        if sample % laps == 0 {
+            log = StampLog::new(&segment);
+        }
+        let read = batch(count, |_| {
+            black_box(clock.now());
+        });
+        // As in `Cycle::stamp`.
+        let stamp = batch(count, |n| log.append(Point::GatewayRecv, OrderId::new(3, 0, n), clock.now()));
+        assert_eq!(log.dropped(), 0, "the log holds all laps");
+        reads.push(read);
+        stamps.push(stamp - read);
+    }
+    [
+        Row::new(format!("{name}: one read"), "ns", reads, Goal::None),
+        Row::new(format!("{name}: stamp and log, over the read"), "ns", stamps, Goal::AtMost(15.0)),
+    ]
+}
+
+/// Measures both clocks.
+pub fn run(options: &Options, report: &mut Report) {
+    shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
+    let mut rows = Vec::from(measure(options, &Tsc, "Tsc"));
+    rows.extend(measure(options, &Monotonic, "Monotonic"));
+    report.add("One stamp, one thread", rows);
+}
