@@ -33,6 +33,12 @@ impl Progress {
         }
     }
 
+    /// How far the phase has come, of how much.
+    pub fn of(&self, position: u64, total: u64) {
+        self.bar.set_length(total);
+        self.bar.set_position(position);
+    }
+
     /// How far the phase has come.
     pub fn at(&self, position: u64) {
         self.bar.set_position(position);
