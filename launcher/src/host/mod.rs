@@ -1,5 +1,7 @@
 //! The facts of the host that a plan is made from and that a figure is quoted with.
 
+pub mod lists;
+
 use serde::{Deserialize, Serialize};
 
 /// The machine, as it stands in every summary.
