@@ -1,6 +1,11 @@
 //! The facts of the host that a plan is made from and that a figure is quoted with.
 
+#[cfg(test)]
+pub(crate) mod fake;
 pub mod lists;
+mod read;
+
+pub use read::ShmRoom;
 
 use serde::{Deserialize, Serialize};
 
