@@ -5,6 +5,8 @@
 
 pub mod cli;
 pub mod config;
+pub mod doctor;
 pub mod host;
+pub mod planner;
 pub mod record;
 pub mod units;

@@ -162,10 +162,14 @@ pub fn human_count(count: u64) -> String {
     text
 }
 
-/// Bytes for people, in MiB: `24 MiB`, below ten with a decimal.
-pub fn human_mib(bytes: u64) -> String {
+/// Bytes for people, in MiB or GiB: `0.3 MiB`, `745 MiB`, `23.5 GiB`.
+pub fn human_bytes(bytes: u64) -> String {
     let mib = bytes as f64 / (1024.0 * 1024.0);
-    if mib < 9.95 { format!("{mib:.1} MiB") } else { format!("{mib:.0} MiB") }
+    match mib {
+        ..9.95 => format!("{mib:.1} MiB"),
+        ..9999.5 => format!("{mib:.0} MiB"),
+        _ => format!("{:.1} GiB", mib / 1024.0),
+    }
 }
 
 /// The number in front and the unit behind it.
@@ -289,7 +293,7 @@ mod tests {
         assert_eq!(human_ns_f64(f64::NAN), "-");
         assert_eq!(human_ns_f64(999.6), "1 µs");
         assert_eq!([0, 999, 1_000, 4_000_000].map(human_count), ["0", "999", "1,000", "4,000,000"]);
-        assert_eq!([1 << 20, 64 << 20].map(human_mib), ["1.0 MiB", "64 MiB"]);
+        assert_eq!([1 << 20, 64 << 20, 24 << 30].map(human_bytes), ["1.0 MiB", "64 MiB", "24.0 GiB"]);
     }
 
     proptest! {

@@ -4,8 +4,10 @@
 pub(crate) mod fake;
 pub mod lists;
 mod read;
+mod system;
 
 pub use read::ShmRoom;
+pub use system::System;
 
 use serde::{Deserialize, Serialize};
 
