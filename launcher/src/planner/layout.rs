@@ -8,7 +8,7 @@
 //!                first cores, engine on the last one
 //! ```
 
-use super::resolve::{Input, Resolved};
+use super::resolved::{Input, Resolved};
 use super::{cores, warnings};
 use crate::config::{Arrivals, Choice, UsageError};
 use crate::host::Machine;

@@ -6,15 +6,17 @@
 mod cores;
 mod layout;
 mod resolve;
+mod resolved;
 mod room;
 mod show;
 mod warnings;
 
 pub use layout::{Counts, Identity, layout};
-pub use resolve::{Input, Resolved, resolve};
+pub use resolve::resolve;
+pub use resolved::{Input, Resolved};
 pub use room::{check_room, room_needed};
 pub use show::show;
-pub(crate) use show::{COLUMNS, table, trimmed};
+pub(crate) use show::{table, trimmed};
 
 #[cfg(test)]
 pub(crate) mod tests {

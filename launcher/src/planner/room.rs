@@ -45,12 +45,19 @@ pub fn check_room(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
     if total == 0 || needed <= free {
         return Ok(());
     }
-    let size = total.saturating_sub(free).saturating_add(needed).div_ceil(MIB);
+    let what =
+        format!("/dev/shm: this run needs {} MiB and {} MiB are free", needed.div_ceil(MIB), free / MIB);
+    let size = total.saturating_sub(free).saturating_add(needed);
+    if machine.memory_bytes != 0 && size > machine.memory_bytes {
+        let memory = machine.memory_bytes / MIB;
+        return Err(UsageError(format!(
+            "{what}.\nThe machine has {memory} MiB of memory: use fewer --orders"
+        )));
+    }
+    let size = size.div_ceil(MIB);
     Err(UsageError(format!(
-        "/dev/shm: this run needs {} MiB and {} MiB are free. Use fewer --orders, or make room:\n\
-         mount -o remount,size={size}m /dev/shm (in a container: start it with --shm-size={size}m)",
-        needed.div_ceil(MIB),
-        free / MIB,
+        "{what}. Use fewer --orders, or make room:\n\
+         mount -o remount,size={size}m /dev/shm (in a container: start it with --shm-size={size}m)"
     )))
 }
 
@@ -85,6 +92,9 @@ mod tests {
             "/dev/shm: this run needs 738 MiB and 63 MiB are free. Use fewer --orders, or make room:\n\
              mount -o remount,size=739m /dev/shm (in a container: start it with --shm-size=739m)"
         );
+        let (_, plan, _) = planned("orders=1000M", &machine).unwrap();
+        let message = check_room(&plan, &machine).unwrap_err().to_string();
+        assert!(message.ends_with("The machine has 24105 MiB of memory: use fewer --orders"), "{message}");
         let unknown = Machine { shm_total_bytes: 0, shm_free_bytes: 0, ..machine };
         assert_eq!(check_room(&plan, &unknown), Ok(()));
     }

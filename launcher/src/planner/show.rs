@@ -1,6 +1,6 @@
 //! The plan as it is printed before the run, at most 80 columns wide.
 
-use super::resolve::{Input, Resolved};
+use super::resolved::{Input, Resolved};
 use super::room::room_needed;
 use crate::config::Arrivals;
 use crate::host::{Machine, lists};
@@ -11,7 +11,7 @@ use shm::plan::{Isolation, Plan, Role, ThreadPlan, Threading};
 /// More threads than this are shown folded.
 const UNFOLDED: usize = 16;
 /// The width of everything.
-pub(crate) const COLUMNS: u16 = 80;
+const COLUMNS: u16 = 80;
 
 /// Machine, what is run, who runs where, and what that means for the figures.
 pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[String]) -> String {
