@@ -3,6 +3,7 @@
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`] from anything later does the same.
 
 use crate::config::{Settings, UsageError};
+use crate::units::Nanos;
 use clap::{Args, Parser, Subcommand};
 use shm::wire::OrderId;
 use std::path::PathBuf;
@@ -46,7 +47,7 @@ Examples:
 
 Times are written with their unit (500ns, 5us, 5ms, 10s, 2m), counts as
 400000, 400k or 4M. Exit codes: 0 done, 1 the run failed or is not valid,
-2 usage.";
+2 usage, 130 interrupted.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -63,7 +64,7 @@ const INSPECT_EXAMPLES: &str = "\
 Examples:
   launcher inspect runs/RUN --head 20
   launcher inspect runs/RUN --order 3/1042
-  launcher inspect runs/RUN/engine.log --csv";
+  launcher inspect runs/RUN/engine.stamps --csv";
 
 /// The flags of everything that runs something.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -77,6 +78,9 @@ pub struct RunFlags {
     /// Print the summary as JSON on stdout
     #[arg(long, help_heading = "Run")]
     pub json: bool,
+    /// How long the processes may take to get ready
+    #[arg(long, value_name = "DUR", default_value = "30s", hide = true)]
+    pub start_timeout: Nanos,
 }
 
 impl RunFlags {

@@ -3,10 +3,19 @@
 //! Each arrow is one function with one value in and one value out.
 #![forbid(unsafe_code)]
 
+pub mod clean;
 pub mod cli;
 pub mod config;
 pub mod doctor;
+pub mod gather;
 pub mod host;
 pub mod planner;
+pub mod progress;
 pub mod record;
+pub mod role;
+pub mod setup;
+pub mod signals;
+pub mod spawn;
+pub mod supervise;
 pub mod units;
+pub mod warden;

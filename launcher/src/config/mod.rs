@@ -4,10 +4,9 @@
 //! is still open then, the planner decides by what the machine can carry ([`crate::planner::resolve`]).
 
 mod file;
-mod input;
 pub mod value;
 
-pub use input::{Arrivals, DelayRange};
+pub use strategy::schedule::{Arrivals, DelayRange};
 pub use value::{Choice, CoreList, Factor, Preset};
 
 use crate::units::{Count, Nanos};

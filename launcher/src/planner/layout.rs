@@ -84,6 +84,7 @@ pub fn layout(
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
     let plan = Plan {
         run: identity.run,
+        folder: String::new(),
         launcher_pid: identity.pid,
         launcher_start: identity.start,
         technique: resolved.technique,

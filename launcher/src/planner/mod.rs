@@ -14,7 +14,7 @@ mod warnings;
 pub use layout::{Counts, Identity, layout};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};
-pub use room::{check_room, room_needed};
+pub use room::check_room;
 pub use show::show;
 pub(crate) use show::{table, trimmed};
 

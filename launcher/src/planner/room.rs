@@ -2,45 +2,17 @@
 
 use crate::config::UsageError;
 use crate::host::Machine;
+use crate::setup;
 use shm::plan::Plan;
-use shm::stamps::RECORD_BYTES;
-use shm::status::LOG_OFFSET;
-use shm::wire::MESSAGE_WORDS;
 
-const WORD_BYTES: u64 = 8;
-const PAGE_BYTES: u64 = 4096;
-/// Cursors and counts of a ring beside its slots, in words.
-const RING_WORDS: u64 = 48;
-const SCHEDULED_ORDER_BYTES: u64 = 32;
-const CONTROL_BYTES: u64 = 64 * 1024;
-const BELL_BYTES: u64 = 4096;
 const MIB: u64 = 1024 * 1024;
-
-/// The bytes that the plan's segments will take: logs, rings, schedule, control and bells. An estimate from above;
-/// what counts is that the segments are reserved before the start.
-pub fn room_needed(plan: &Plan) -> u64 {
-    let pages = |bytes: u64| bytes.div_ceil(PAGE_BYTES).saturating_mul(PAGE_BYTES);
-    let logs = plan.threads.iter().map(|thread| {
-        let records = thread.log_records.saturating_mul(RECORD_BYTES as u64);
-        pages(records.saturating_add(LOG_OFFSET as u64 * WORD_BYTES))
-    });
-    let slots = u64::from(plan.capacity) * MESSAGE_WORDS as u64;
-    let ring = pages((RING_WORDS + slots) * WORD_BYTES);
-    // Submit and return for each strategy, inbox and completion for each venue.
-    let rings = 2 * (u64::from(plan.strategies) + u64::from(plan.venues));
-    logs.fold(0, u64::saturating_add)
-        .saturating_add(rings * ring)
-        .saturating_add(pages(plan.total_orders().saturating_mul(SCHEDULED_ORDER_BYTES)))
-        .saturating_add(CONTROL_BYTES)
-        .saturating_add(plan.threads.len() as u64 * BELL_BYTES)
-}
 
 /// Checks that there is so much room.
 ///
 /// # Errors
 /// How much is needed, how much there is, and how to get it. A machine that tells no size is believed to have it.
 pub fn check_room(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
-    let needed = room_needed(plan);
+    let needed = setup::bytes_needed(plan);
     let (free, total) = (machine.shm_free_bytes, machine.shm_total_bytes);
     if total == 0 || needed <= free {
         return Ok(());
@@ -66,15 +38,6 @@ mod tests {
     use super::super::tests::planned;
     use super::*;
     use crate::host::fake;
-
-    #[test]
-    fn the_parts_add_up() {
-        let (_, plan, _) =
-            planned("orders=1000 venues=1 capacity=2 threading=shared", &fake::plain(2).machine()).unwrap();
-        // Logs of 640 + 16 · (3000 + 16) and 640 + 16 · (7000 + 16) bytes, 4 rings of a page, 32,000 bytes.
-        let logs = 12 * 4096 + 28 * 4096;
-        assert_eq!(room_needed(&plan), logs + 4 * 4096 + 8 * 4096 + 65_536 + 2 * 4096);
-    }
 
     #[test]
     fn the_default_run_fits_a_container() {

@@ -1,7 +1,7 @@
 //! The plan as it is printed before the run, at most 80 columns wide.
 
 use super::resolved::{Input, Resolved};
-use super::room::room_needed;
+use crate::setup::bytes_needed;
 use crate::config::Arrivals;
 use crate::host::{Machine, lists};
 use crate::units::{Nanos, format_delay, human_bytes, human_count};
@@ -20,7 +20,7 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     facts.add_row(["run", &run_line(plan)]);
     facts.add_row(["load", &load_line(plan, resolved)]);
     let free = machine.shm_free_bytes;
-    let room = human_bytes(room_needed(plan));
+    let room = human_bytes(bytes_needed(plan));
     facts.add_row(["memory", &format!("{room} of /dev/shm, {} free", human_bytes(free))]);
 
     let mut threads = table();
