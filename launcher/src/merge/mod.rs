@@ -4,7 +4,7 @@
 //! true of an honest run (a stamp twice, a gap, a report out of turn, time going backwards) is counted and named.
 
 mod check;
-mod folder;
+pub(crate) mod folder;
 mod join;
 mod table;
 mod violation;
