@@ -104,10 +104,10 @@ pub struct InspectFlags {
     pub path: PathBuf,
     /// Only the first N records of each log
     #[arg(long, value_name = "N")]
-    pub head: Option<usize>,
+    pub head: Option<u64>,
     /// Only the last N records of each log
     #[arg(long, value_name = "N")]
-    pub tail: Option<usize>,
+    pub tail: Option<u64>,
     /// Only this order's records, as STRATEGY/SEQUENCE
     #[arg(long, value_name = "ID")]
     pub order: Option<OrderId>,

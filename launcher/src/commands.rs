@@ -4,6 +4,7 @@
 use crate::cli::{Cli, Command, DoctorFlags, InspectFlags, ReportFlags, RunFlags};
 use crate::config::UsageError;
 use crate::host::{Machine, System};
+use crate::inspect::Format;
 use crate::planner::{self, Resolved};
 use crate::progress::Progress;
 use crate::record::Outcome;
@@ -14,6 +15,7 @@ use crate::{clean, doctor, inspect, merge, report, role, warden};
 use anyhow::{Context, Result};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Exit code of an interrupted run, as shells have it: 128 + SIGINT.
 const INTERRUPTED: u8 = 130;
@@ -55,7 +57,7 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
     clean::clean().context("cannot look into /dev/shm")?;
     let machine = Machine::read();
     let resolved = planner::resolve(&flags.settings()?, &machine)?;
-    let how = Presentation { quiet: flags.json, start_timeout: flags.start_timeout.into(), signals: &signals };
+    let how = Presentation { quiet: flags.json, start_timeout: Duration::from_nanos(flags.start_timeout.0), signals: &signals };
     let mut code = ExitCode::SUCCESS;
     for repeat in 0..resolved.repeats {
         // A fresh schedule for each repeat, the same ones for the same --seed.
@@ -107,7 +109,13 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
 }
 
 fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
-    inspect::inspect(flags, &mut std::io::stdout().lock())?;
+    let format = match (flags.json, flags.csv) {
+        (true, _) => Format::Json,
+        (_, true) => Format::Csv,
+        _ => Format::Text,
+    };
+    let options = inspect::Options { head: flags.head, tail: flags.tail, order: flags.order, format };
+    inspect::inspect(&flags.path, &options, &mut std::io::stdout().lock())?;
     Ok(ExitCode::SUCCESS)
 }
 
