@@ -28,7 +28,9 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Report(flags) => report(&flags),
         Command::Doctor(flags) => doctor(flags),
         Command::Clean => clean(),
-        Command::Role(flags) if flags.name == warden::NAME => warden::run(&flags.run).map(|()| ExitCode::SUCCESS),
+        Command::Role(flags) if flags.name == warden::NAME => {
+            warden::run(&flags.run).map(|()| ExitCode::SUCCESS)
+        }
         Command::Role(flags) => role::run(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
@@ -57,7 +59,11 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
     clean::clean().context("cannot look into /dev/shm")?;
     let machine = Machine::read();
     let resolved = planner::resolve(&flags.settings()?, &machine)?;
-    let how = Presentation { quiet: flags.json, start_timeout: Duration::from_nanos(flags.start_timeout.0), signals: &signals };
+    let how = Presentation {
+        quiet: flags.json,
+        start_timeout: Duration::from_nanos(flags.start_timeout.0),
+        signals: &signals,
+    };
     let mut code = ExitCode::SUCCESS;
     for repeat in 0..resolved.repeats {
         // A fresh schedule for each repeat, the same ones for the same --seed.

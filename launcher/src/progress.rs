@@ -12,7 +12,8 @@ impl Progress {
     /// A line on stderr if that is a terminal and `wanted`.
     pub fn new(wanted: bool) -> Self {
         // A hidden target draws nothing and costs nothing; indicatif itself hides a bar that is not on a terminal.
-        let target = if wanted { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        let target =
+            if wanted { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
         Self { bar: ProgressBar::with_draw_target(None, target) }
     }
 
@@ -23,7 +24,8 @@ impl Progress {
         } else {
             "{spinner} {msg:<12} [{bar:32}] {percent:>3}% {human_pos}/{human_len} {eta}"
         };
-        let style = ProgressStyle::with_template(template).expect("a constant template").progress_chars("=> ");
+        let style =
+            ProgressStyle::with_template(template).expect("a constant template").progress_chars("=> ");
         self.bar.reset();
         self.bar.set_length(total);
         self.bar.set_style(style);

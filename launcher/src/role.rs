@@ -80,7 +80,12 @@ fn run_process<T: Link>(plan: &Plan, me: &ProcessPlan, control: &Control) -> Res
             Idle::Park => Some(attached.bell(thread.roles[0])?),
             Idle::Spin | Idle::Yield | Idle::Backoff => None,
         };
-        threads.push((thread, compose::<T>(plan, thread, &mut attached)?, attached.thread(&thread.name)?, bell));
+        threads.push((
+            thread,
+            compose::<T>(plan, thread, &mut attached)?,
+            attached.thread(&thread.name)?,
+            bell,
+        ));
     }
     std::thread::scope(|scope| {
         let running: Vec<_> = threads
@@ -105,8 +110,12 @@ fn run_process<T: Link>(plan: &Plan, me: &ProcessPlan, control: &Control) -> Res
 fn compose<T: Link>(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<Composed<T>> {
     match thread.roles.as_slice() {
         [Role::Strategy(index)] => Ok(Composed::Strategy(Box::new(strategy::<T>(plan, *index, attached)?))),
-        [Role::Orchestrator] => Ok(Composed::Orchestrator(Box::new(orchestrator::<T>(plan, thread, attached)?))),
-        [Role::Gateway(index)] => Ok(Composed::Gateway(Box::new(gateway::<T>(plan, thread, *index, attached)?))),
+        [Role::Orchestrator] => {
+            Ok(Composed::Orchestrator(Box::new(orchestrator::<T>(plan, thread, attached)?)))
+        }
+        [Role::Gateway(index)] => {
+            Ok(Composed::Gateway(Box::new(gateway::<T>(plan, thread, *index, attached)?)))
+        }
         [Role::Orchestrator, gateways @ ..] => {
             let orchestrator = orchestrator::<T>(plan, thread, attached)?;
             let gateways = gateways.iter().map(|role| match role {
@@ -210,7 +219,12 @@ impl Runner<'_> {
         }
     }
 
-    fn run_idle<C: Clock>(self, agent: &mut impl Agent<C>, clock: C, mut idle: impl IdleStrategy) -> Result<()> {
+    fn run_idle<C: Clock>(
+        self,
+        agent: &mut impl Agent<C>,
+        clock: C,
+        mut idle: impl IdleStrategy,
+    ) -> Result<()> {
         let status = StatusWriter::new(&self.segment);
         if self.plan.processes.len() < self.plan.threads.len() {
             // Several threads in this process: `top -H` shows which is which.

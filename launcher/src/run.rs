@@ -74,7 +74,8 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let folder = Folder::create(&resolved.out, &plan, began)?;
     plan.folder = folder.path.display().to_string();
     let config = folder.path.join("config.yaml");
-    fs::write(&config, resolved.settings().to_yaml()).with_context(|| format!("cannot write {}", config.display()))?;
+    fs::write(&config, resolved.settings().to_yaml())
+        .with_context(|| format!("cannot write {}", config.display()))?;
     let mut record = RunRecord {
         schema: RUN_SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -152,9 +153,12 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     let (mut csv, mut markdown) = (Vec::new(), Vec::new());
     report::csv(&summary, &mut csv)?;
     report::markdown(&summary, &mut markdown)?;
-    for (name, bytes) in
-        [("summary.json", json), ("histograms.hlog", histograms), ("stages.csv", csv), ("stages.md", markdown)]
-    {
+    for (name, bytes) in [
+        ("summary.json", json),
+        ("histograms.hlog", histograms),
+        ("stages.csv", csv),
+        ("stages.md", markdown),
+    ] {
         let path = folder.join(name);
         fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -201,7 +205,15 @@ fn make_plan(
     let millis = humantime::format_rfc3339_millis(began).to_string();
     let digits: String = millis.chars().filter(char::is_ascii_digit).collect();
     let run = format!("{}-{}-{pid}", &digits[..8], &digits[8..]);
-    Ok(planner::layout(resolved, machine, &counts, Identity { run, pid, start }, source, 1.0, WorkPlan::default())?)
+    Ok(planner::layout(
+        resolved,
+        machine,
+        &counts,
+        Identity { run, pid, start },
+        source,
+        1.0,
+        WorkPlan::default(),
+    )?)
 }
 
 fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::Input {
@@ -277,7 +289,8 @@ struct Folder {
 impl Folder {
     /// `<out>/<time>-<technique>-<isolation>`, with a number behind it where that exists.
     fn create(out: &Path, plan: &Plan, began: SystemTime) -> Result<Self> {
-        fs::create_dir_all(out).with_context(|| format!("cannot make the folder {} (--out)", out.display()))?;
+        fs::create_dir_all(out)
+            .with_context(|| format!("cannot make the folder {} (--out)", out.display()))?;
         let out = out.canonicalize()?;
         let time = humantime::format_rfc3339_seconds(began).to_string().replace(':', "");
         let base = format!("{}-{}-{}", time.trim_end_matches('Z'), plan.technique, plan.isolation);
@@ -288,7 +301,8 @@ impl Folder {
                 Ok(()) => return Ok(Self { path, keep: false }),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => {
-                    return Err(error).with_context(|| format!("cannot make the folder {} (--out)", path.display()));
+                    return Err(error)
+                        .with_context(|| format!("cannot make the folder {} (--out)", path.display()));
                 }
             }
         }

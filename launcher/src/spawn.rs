@@ -38,7 +38,8 @@ impl Process {
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start process {name}"))?;
-        let pidfd = process::pidfd_open(child.id()).with_context(|| format!("cannot watch process {name}"))?;
+        let pidfd =
+            process::pidfd_open(child.id()).with_context(|| format!("cannot watch process {name}"))?;
         Ok(Self { name: name.to_owned(), child, pidfd, status: None, stderr })
     }
 
@@ -106,8 +107,7 @@ impl Processes {
     /// What the system refused.
     pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
         let running = self.all.iter().filter(|process| process.status.is_none());
-        let fds: Vec<BorrowedFd<'_>> =
-            running.map(|process| process.pidfd.as_fd()).chain(other).collect();
+        let fds: Vec<BorrowedFd<'_>> = running.map(|process| process.pidfd.as_fd()).chain(other).collect();
         process::wait_readable(&fds, at_most)?;
         for process in self.all.iter_mut().filter(|process| process.status.is_none()) {
             process.status = process.child.try_wait()?;
@@ -142,7 +142,11 @@ impl Processes {
 
     /// How each ended.
     pub fn exits(&self) -> Vec<Exit> {
-        let exit = |process: &Process| Exit { process: process.name.clone(), pid: process.pid(), how: process.how() };
+        let exit = |process: &Process| Exit {
+            process: process.name.clone(),
+            pid: process.pid(),
+            how: process.how(),
+        };
         self.all.iter().map(exit).collect()
     }
 }

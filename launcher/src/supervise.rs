@@ -72,8 +72,16 @@ pub fn supervise(
 ) -> Result<Supervised> {
     let spawned = Instant::now();
     processes.start(plan)?;
-    let mut supervisor =
-        Supervisor { plan, control, threads, processes, signals, progress, start_ticks: 0, samples: (0.0, 0) };
+    let mut supervisor = Supervisor {
+        plan,
+        control,
+        threads,
+        processes,
+        signals,
+        progress,
+        start_ticks: 0,
+        samples: (0.0, 0),
+    };
     progress.phase("starting", 0);
     let mut startup = Duration::ZERO;
     let mut phase = supervisor.wait_until_ready(start_timeout)?;
@@ -230,7 +238,8 @@ impl Supervisor<'_> {
 
     /// A process that had to be killed at the end, or died then, is a failure too.
     fn ended_in_order(&self, outcome: Outcome) -> Outcome {
-        let bad = self.processes.all.iter().find(|process| !process.status.is_some_and(|status| status.success()));
+        let bad =
+            self.processes.all.iter().find(|process| !process.status.is_some_and(|status| status.success()));
         match (outcome, bad) {
             (Outcome::Complete, Some(process)) => {
                 failure(&process.name, process.pid(), format!("did not end in order: {}", process.how()))

@@ -42,7 +42,8 @@ fn save_logs(plan: &Plan) -> Result<()> {
         return Ok(());
     }
     let mut attached = Attached::new(plan);
-    let threads: Result<Vec<_>, _> = plan.threads.iter().map(|thread| attached.thread(&thread.name)).collect();
+    let threads: Result<Vec<_>, _> =
+        plan.threads.iter().map(|thread| attached.thread(&thread.name)).collect();
     gather::gather(plan, &threads?, folder)?;
     Ok(())
 }

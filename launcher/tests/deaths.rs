@@ -7,8 +7,18 @@ use serde_json::Value;
 
 /// A run that lasts until it is ended: low rate, 60 s.
 const LONG: &[&str] = &[
-    "--strategies", "2", "--venues", "2", "--orders", "60000", "--window", "60s", "--delay", "uniform:1ms..20ms",
-    "--idle", "park",
+    "--strategies",
+    "2",
+    "--venues",
+    "2",
+    "--orders",
+    "60000",
+    "--window",
+    "60s",
+    "--delay",
+    "uniform:1ms..20ms",
+    "--idle",
+    "park",
 ];
 
 fn summary(launcher: &Launcher) -> Value {

@@ -6,8 +6,18 @@ use common::{Launcher, assert_exists, command, output, text};
 use serde_json::Value;
 
 /// A short run that a loaded 2-core machine carries: 2,000 orders of two strategies at two venues.
-const SHORT: &[&str] =
-    &["--strategies", "2", "--venues", "2", "--orders", "2000", "--window", "200ms", "--delay", "uniform:1ms..20ms"];
+const SHORT: &[&str] = &[
+    "--strategies",
+    "2",
+    "--venues",
+    "2",
+    "--orders",
+    "2000",
+    "--window",
+    "200ms",
+    "--delay",
+    "uniform:1ms..20ms",
+];
 
 fn short(more: &[&str]) -> Value {
     let launcher = Launcher::new();
@@ -16,9 +26,15 @@ fn short(more: &[&str]) -> Value {
     let orders = &summary["orders"];
     assert_eq!((orders["scheduled"].as_u64(), orders["sent"].as_u64()), (Some(2000), Some(2000)), "{orders}");
     assert_eq!((orders["returned"].as_u64(), orders["lost"].as_u64()), (Some(2000), Some(0)), "{orders}");
-    for stage in
-        ["submit", "orch_pre_dispatch", "dispatch", "venue_service", "completion", "orch_post_process", "return"]
-    {
+    for stage in [
+        "submit",
+        "orch_pre_dispatch",
+        "dispatch",
+        "venue_service",
+        "completion",
+        "orch_post_process",
+        "return",
+    ] {
         assert_eq!(summary["stages"][stage]["count"], 2000, "{stage}");
     }
     for whole in ["round_trip", "rt_venue", "rt_venue_from_due", "slip", "gateway_lateness"] {
@@ -82,7 +98,16 @@ fn open_orders_are_limited_on_request() {
 fn the_recorded_flow_is_replayed_whole() {
     let launcher = Launcher::new();
     let flow = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/coinbase-2016-03-12/flow.csv");
-    let summary = launcher.summary(&["--schedule", flow, "--speed", "100", "--strategies", "3", "--delay", "fixed:1ms"]);
+    let summary = launcher.summary(&[
+        "--schedule",
+        flow,
+        "--speed",
+        "100",
+        "--strategies",
+        "3",
+        "--delay",
+        "fixed:1ms",
+    ]);
     assert_eq!(summary["orders"]["returned"], 1912 + 1888, "every new order and every cancel");
 }
 
@@ -112,9 +137,16 @@ fn a_run_leaves_its_files_and_can_be_reported_and_inspected_again() {
     let launcher = Launcher::new();
     let summary = launcher.summary(SHORT);
     let folder = &launcher.folders()[0];
-    for file in
-        ["run.json", "config.yaml", "summary.json", "histograms.hlog", "stages.csv", "stages.md", "engine.stamps", "strategy-1.stamps"]
-    {
+    for file in [
+        "run.json",
+        "config.yaml",
+        "summary.json",
+        "histograms.hlog",
+        "stages.csv",
+        "stages.md",
+        "engine.stamps",
+        "strategy-1.stamps",
+    ] {
         assert_exists(&folder.join(file));
     }
     let folder = folder.to_str().unwrap();
@@ -137,7 +169,8 @@ fn a_run_leaves_its_files_and_can_be_reported_and_inspected_again() {
 fn two_runs_at_once_do_not_meet() {
     let (a, b) = (Launcher::new(), Launcher::new());
     let flags: Vec<&str> = SHORT.iter().chain(&["--idle", "park", "--json"]).copied().collect();
-    let spawn = |launcher: &Launcher| launcher.run(&flags).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let spawn =
+        |launcher: &Launcher| launcher.run(&flags).stdout(std::process::Stdio::piped()).spawn().unwrap();
     let (first, second) = (spawn(&a), spawn(&b));
     for child in [first, second] {
         let output = child.wait_with_output().unwrap();

@@ -1,9 +1,9 @@
 //! The plan as it is printed before the run, at most 80 columns wide.
 
 use super::resolved::{Input, Resolved};
-use crate::setup::bytes_needed;
 use crate::config::Arrivals;
 use crate::host::{Machine, lists};
+use crate::setup::bytes_needed;
 use crate::units::{Nanos, format_delay, human_bytes, human_count};
 use comfy_table::{ContentArrangement, Table};
 use shm::plan::{Isolation, Plan, Role, ThreadPlan, Threading};

@@ -42,7 +42,9 @@ impl Launcher {
         let mut command = self.run(flags);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let running = Running { child };
-        wait_until("the run has begun", || self.folders().iter().any(|folder| folder.join("run.json").exists()));
+        wait_until("the run has begun", || {
+            self.folders().iter().any(|folder| folder.join("run.json").exists())
+        });
         running
     }
 
@@ -67,7 +69,8 @@ impl Running {
 
     /// The process of the run with that name.
     pub fn process(&self, name: &str) -> u32 {
-        let found = family(self.pid()).into_iter().find(|(_, cmdline)| cmdline.contains(&format!("role {name} ")));
+        let found =
+            family(self.pid()).into_iter().find(|(_, cmdline)| cmdline.contains(&format!("role {name} ")));
         found.unwrap_or_else(|| panic!("no process {name}")).0
     }
 
@@ -141,7 +144,8 @@ pub fn family(launcher: u32) -> Vec<(u32, String)> {
 
 /// The segments of the run of that launcher.
 pub fn segments(launcher: u32) -> Vec<String> {
-    let names = std::fs::read_dir("/dev/shm").unwrap().flatten().filter_map(|e| e.file_name().into_string().ok());
+    let names =
+        std::fs::read_dir("/dev/shm").unwrap().flatten().filter_map(|e| e.file_name().into_string().ok());
     names.filter(|name| name.starts_with("bulkhead.") && name.contains(&format!("-{launcher}."))).collect()
 }
 
