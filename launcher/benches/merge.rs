@@ -37,13 +37,23 @@ fn main() {
             assert!(merged.violations.is_empty(), "{:?}", merged.violations);
             assert_eq!(merged.orders.returned, orders / 8 * 8);
             std::hint::black_box(figures);
+            let resident = resident_bytes();
             let rate = |seconds: f64| merged.records as f64 / seconds / 1e6;
             println!(
-                "{threading}: {} stamps, join and checks {joined:.2} s = {:.1} M/s, with histograms {all:.2} s = {:.1} M/s",
+                "{threading}: {} stamps, join and checks {joined:.2} s = {:.1} M/s, with histograms {all:.2} s = {:.1} M/s, \
+                 {:.0} resident bytes an order",
                 merged.records,
                 rate(joined),
-                rate(all)
+                rate(all),
+                resident / merged.orders.sent as f64
             );
         }
     }
+}
+
+/// What the process holds in memory while the merge is alive (`VmRSS`).
+fn resident_bytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(f64::NAN) * 1024.0
 }

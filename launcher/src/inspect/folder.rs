@@ -1,6 +1,6 @@
 //! A run's folder: one line for each log, and what is wrong with them.
 
-use super::time::Timebase;
+use super::time::{Timebase, signed};
 use super::{Format, InspectError, log, no_problems, print_csv, print_json, print_lines};
 use crate::logfile::{EXTENSION, LogReader};
 use crate::merge::{file_name, folder, read_record};
@@ -141,10 +141,10 @@ fn text(record: &RunRecord, lines: &[Line], problems: &[String], out: &mut impl 
     writeln!(out, "run {}, {}, {ended}\n", record.plan.run, record.started)?;
     let dash = || "–".to_owned();
     let number = |value: Option<u64>| value.map_or_else(dash, short);
-    let seconds = |value: Option<f64>| value.map_or_else(dash, |seconds| format!("{seconds:.6}"));
+    let seconds = |value: Option<f64>| value.map_or_else(dash, |seconds| signed(seconds * 1e9));
     let mut table = table(
         ruled(),
-        &["thread", "pid", "core", "stamps", "first s", "last s", "vol", "invol", "faults", "gap"],
+        &["thread", "pid", "core", "stamps", "first", "last", "vol", "invol", "faults", "gap"],
     );
     for line in lines {
         let faults =

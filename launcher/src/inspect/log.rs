@@ -120,10 +120,14 @@ fn text(
         let meaning = record.point.meaning();
         print_lines(out, [format!("{number:>12}  {when:>16}  {point:8}  {order:16}  {meaning}{reason}")])
     })?;
-    let hidden = if options.order.is_some() { "" } else { ", more with --head N and --tail N" };
     match options.order {
         None if scan.matching > scan.printed => {
-            writeln!(out, "{} of {} records{hidden}", count(scan.printed), count(scan.total))?;
+            writeln!(
+                out,
+                "{} of {} records, more with --head N and --tail N",
+                count(scan.printed),
+                count(scan.total)
+            )?;
         }
         None => writeln!(out, "{} records", count(scan.total))?,
         Some(order) => {
@@ -157,9 +161,9 @@ fn json(
         "error": status.error(),
         "status": words,
     });
-    // The object without its closing brace; `front` is one, so there is something before it.
+    // The object without its closing brace: records, total and damage follow as they become known.
     let front = front.to_string();
-    write!(out, "{},\"records\":[", front.trim_end_matches('}').to_owned() + closing(&front))?;
+    write!(out, "{},\"records\":[", front.strip_suffix('}').unwrap_or(&front))?;
     let mut first = true;
     let scan = scan(log, options, u64::MAX, |number, record| {
         write!(out, "{}", if std::mem::take(&mut first) { "\n" } else { ",\n" })?;
@@ -168,12 +172,6 @@ fn json(
     let damage = serde_json::to_string(&scan.damage.as_ref().map(ToString::to_string))?;
     writeln!(out, "\n],\"total\":{},\"damage\":{damage}}}", scan.total)?;
     Ok(scan)
-}
-
-/// The closing braces of a JSON object but for its own.
-fn closing(object: &str) -> &str {
-    let braces = object.len() - object.trim_end_matches('}').len();
-    &object[object.len() - braces.saturating_sub(1)..]
 }
 
 fn csv(

@@ -58,8 +58,9 @@ struct Found {
     pid: u64,
 }
 
+/// All of it.
 #[derive(Serialize)]
-struct Path_<'a> {
+struct Journey<'a> {
     run: &'a str,
     order: String,
     became: &'a str,
@@ -95,7 +96,7 @@ pub(super) fn inspect(
     let between = |from, to| Some(base.between_ns(at(from)?, at(to)?));
     let round_trip = between(Point::StrategySend, Point::StrategyRecv);
     let venue = between(Point::GatewayRecv, Point::GatewayDone);
-    let path = Path_ {
+    let path = Journey {
         run: &record.plan.run,
         order: order.to_string(),
         became: match (at(Point::Rejected), at(Point::StrategyRecv)) {
@@ -171,7 +172,7 @@ fn steps(found: &[Found], base: &Timebase) -> Vec<Step> {
     found.iter().map(step).collect()
 }
 
-fn text(path: &Path_, out: &mut impl Write) -> io::Result<()> {
+fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
     write!(out, "order {} of run {}: {}", path.order, path.run, path.became)?;
     if let Some(round_trip) = path.round_trip_ns {
         write!(out, ", round trip {}", signed(round_trip))?;

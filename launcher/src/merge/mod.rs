@@ -191,7 +191,7 @@ fn check_counters(record: &RunRecord, logs: &[ThreadLog], table: &table::Table, 
     for (log, thread) in logs.iter().zip(&record.plan.threads) {
         let (name, dropped) = (&log.name, log.status.get(Field::RecordsDropped));
         violations.add_many(Kind::RecordsDropped, dropped, || {
-            format!("{name}: {dropped} records found the log full ({} records)", thread.log_records)
+            format!("{name}: {dropped} records did not fit the log of {}", thread.log_records)
         });
         let own = |strategy: u16| thread.roles.contains(&Role::Strategy(strategy));
         let only_strategies = thread.roles.iter().all(|role| matches!(role, Role::Strategy(_)));

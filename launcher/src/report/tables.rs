@@ -48,12 +48,12 @@ pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
 /// The lines of the table of threads for the terminal.
 pub(super) fn thread_lines(summary: &Summary) -> Vec<String> {
     let mut table =
-        table(ruled(), &["thread", "core", "stamps", "vol", "invol", "faults", "cpu", "longest gap", "busy"]);
+        table(ruled(), &["thread", "core", "stamps", "vol", "invol", "faults", "cpu", "max gap", "busy"]);
     let (shown, hidden) = chosen(summary);
     for thread in shown {
         table.add_row([
             thread.role.clone(),
-            thread.core.map_or_else(|| "–".into(), |core| core.to_string()),
+            thread.core.map_or_else(|| "–".into(), |core| short(core.into())),
             short(thread.records),
             short(thread.voluntary_switches),
             short(thread.involuntary_switches),
@@ -77,23 +77,14 @@ fn chosen(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
         return (threads.iter().collect(), 0);
     }
     let is_strategy = |thread: &ThreadSummary| thread.role.starts_with("strategy-");
-    let engine = threads.iter().filter(|thread| !is_strategy(thread)).count();
-    let mut gaps: Vec<u64> =
-        threads.iter().filter(|thread| is_strategy(thread)).map(|thread| thread.longest_gap_ns).collect();
-    gaps.sort_unstable_by(|a, b| b.cmp(a));
-    let mut room = THREADS_SHOWN.saturating_sub(engine).max(3);
-    let least = gaps.get(room - 1).copied().unwrap_or(0);
-    let mut take = |thread: &&ThreadSummary| {
-        if !is_strategy(thread) {
-            return true;
-        }
-        let wanted = thread.longest_gap_ns >= least && room > 0;
-        room -= usize::from(wanted);
-        wanted
-    };
-    let shown: Vec<&ThreadSummary> = threads.iter().filter(&mut take).collect();
+    let (mut strategies, mut shown): (Vec<usize>, Vec<usize>) =
+        (0..threads.len()).partition(|index| is_strategy(&threads[*index]));
+    strategies.sort_by_key(|index| std::cmp::Reverse(threads[*index].longest_gap_ns));
+    strategies.truncate(THREADS_SHOWN.saturating_sub(shown.len()).max(3));
+    shown.extend(strategies);
+    shown.sort_unstable();
     let hidden = threads.len() - shown.len();
-    (shown, hidden)
+    (shown.into_iter().map(|index| &threads[index]).collect(), hidden)
 }
 
 /// A table whose first column is text and whose others are numbers.
@@ -101,7 +92,11 @@ pub(crate) fn table(style: TableStyle, columns: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(style);
     table.set_header(columns.iter().copied());
+    let is_markdown = style == comfy_table::presets::ASCII_MARKDOWN;
     for (index, column) in table.column_iter_mut().enumerate() {
+        if !is_markdown {
+            column.set_padding((0, u16::from(index + 1 < columns.len())));
+        }
         if index > 0 {
             column.set_cell_alignment(CellAlignment::Right);
         }
