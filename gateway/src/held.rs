@@ -22,11 +22,10 @@ impl Held {
     /// If `capacity` does not fit 32 bits; the plan's bound is far below.
     pub fn with_capacity(capacity: usize) -> Self {
         let places = u32::try_from(capacity).expect("a plan holds fewer orders than 2^32");
-        Self {
-            heap: BinaryHeap::with_capacity(capacity),
-            slots: vec![None; capacity],
-            free: (0..places).rev().collect(),
-        }
+        // Filled once and emptied, so that no page of it is touched for the first time in the middle of a run.
+        let mut heap: BinaryHeap<_> = (0..places).map(|place| Reverse((u64::MAX, place))).collect();
+        heap.clear();
+        Self { heap, slots: vec![None; capacity], free: (0..places).rev().collect() }
     }
 
     /// Whether there is no room for another order.

@@ -68,13 +68,17 @@ enum Composed<T: Link> {
     Strategy(Box<StrategyAgent<Player, T::Producer>>),
     Orchestrator(Box<Orchestrator<T::Consumer>>),
     Gateway(Box<Gateway<T::Producer>>),
-    Engine(Box<(Orchestrator<T::Consumer>, Vec<Gateway<T::Producer>>)>),
+    Engine(Box<Engine<T>>),
 }
+
+/// Orchestrator and gateways on one thread.
+type Engine<T> = (Orchestrator<<T as Link>::Consumer>, Vec<Gateway<<T as Link>::Producer>>);
 
 fn run_process<T: Link>(plan: &Plan, me: &ProcessPlan, control: &Control) -> Result<()> {
     let mut attached = Attached::new(plan);
     let mut threads = Vec::new();
-    for &index in &me.threads {
+    // The engine's threads come last in a plan and are composed first: consumers before producers.
+    for &index in me.threads.iter().rev() {
         let thread = &plan.threads[index as usize];
         let bell = match thread.idle {
             Idle::Park => Some(attached.bell(thread.roles[0])?),

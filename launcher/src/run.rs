@@ -56,6 +56,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let first_pair = ClockPair::read(&source);
     let progress = Progress::new(!how.quiet);
     progress.phase("set-up", 0);
+    check_room_early(resolved, machine)?;
     let schedule = make_schedule(resolved)?;
     let (mut plan, warnings) = make_plan(resolved, machine, &schedule, source, began)?;
     planner::check_room(&plan, machine).map_err(|error| anyhow!(error.0))?;
@@ -187,6 +188,14 @@ fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
     }
 }
 
+/// Refuses what cannot fit before a schedule of that size is drawn: with orders dealt out evenly.
+fn check_room_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
+    let Input::Drawn { orders, .. } = resolved.input else { return Ok(()) };
+    let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+    let (plan, _) = lay_out(resolved, machine, &counts, ClockSource::Monotonic, SystemTime::now())?;
+    planner::check_room(&plan, machine).map_err(|error| anyhow!(error.0))
+}
+
 fn make_plan(
     resolved: &Resolved,
     machine: &Machine,
@@ -199,6 +208,16 @@ fn make_plan(
         per_venue: schedule.orders_per_venue(),
         max_delay_ns: schedule.max_delay_ns(),
     };
+    lay_out(resolved, machine, &counts, source, began)
+}
+
+fn lay_out(
+    resolved: &Resolved,
+    machine: &Machine,
+    counts: &Counts,
+    source: ClockSource,
+    began: SystemTime,
+) -> Result<(Plan, Vec<String>)> {
     let pid = std::process::id();
     let start = process::start_time(pid).context("/proc/self/stat cannot be read")?;
     // Unique among the living: one process starts no two runs in one millisecond.
@@ -208,7 +227,7 @@ fn make_plan(
     Ok(planner::layout(
         resolved,
         machine,
-        &counts,
+        counts,
         Identity { run, pid, start },
         source,
         1.0,

@@ -47,10 +47,10 @@ fn a_killed_engine_ends_the_run_and_is_named() {
     let launcher = Launcher::new();
     let running = launcher.start(LONG);
     let pid = running.pid();
-    signal(running.process("engine"), "SEGV");
+    signal(running.process("engine"), "ABRT");
     let (code, _, stderr) = running.end();
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("engine") && stderr.contains("SIGSEGV"), "{stderr}");
+    assert!(stderr.contains("engine") && stderr.contains("SIGABRT"), "{stderr}");
     assert_nothing_left(pid);
 }
 
@@ -73,7 +73,7 @@ fn a_process_that_is_late_at_the_start_is_named() {
     let output = command.args(["--start-timeout", "1ns"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let stderr = text(&output.stderr);
-    assert!(stderr.contains("strategy-0") && stderr.contains("not ready"), "{stderr}");
+    assert!(stderr.contains("pid") && stderr.contains("not ready after 1ns"), "{stderr}");
     assert_eq!(launcher.folders().len(), 0, "a run that never began leaves no folder");
 }
 

@@ -126,30 +126,34 @@ impl<R: Consumer> Orchestrator<R> {
         }
         let mut taken = 0;
         while taken < BATCH {
-            let Some((strategy, message)) = self.submit.try_pop() else { break };
+            let Some((from, message)) = self.submit.try_pop() else { break };
             taken += 1;
-            self.accept(strategy, message, cycle);
+            self.accept(from, message, cycle);
             if self.undispatched.is_some() {
                 break;
             }
         }
-        if let Some((_, _)) = self.submit.take_fault() {
+        if self.submit.take_fault().is_some() {
             self.faults += 1;
         }
         taken
     }
 
-    /// One order: whose it is comes from the ring it came through, never from what it says.
+    /// One order. Whose it is comes from the memory it came through; only where several strategies write into the same
+    /// memory must the order itself be believed.
     #[inline]
-    fn accept<C: Clock>(&mut self, strategy: usize, message: Message, cycle: &mut Cycle<C>) {
-        let order = match Order::from_message(message) {
-            Ok(order) if usize::from(order.id.strategy()) == strategy => order,
-            // Nothing in it can be believed, so nobody can be told: counted, dropped.
-            _ => {
-                self.faults += 1;
-                return;
-            }
+    fn accept<C: Clock>(&mut self, from: Option<usize>, message: Message, cycle: &mut Cycle<C>) {
+        let order = Order::from_message(message).ok();
+        let honest = |order: &Order| {
+            let claimed = usize::from(order.id.strategy());
+            from.unwrap_or(claimed) == claimed && claimed < self.returns.len()
         };
+        let Some(order) = order.filter(honest) else {
+            // Nothing in it can be believed, so nobody can be told: counted, dropped.
+            self.faults += 1;
+            return;
+        };
+        let strategy = usize::from(order.id.strategy());
         let received = cycle.stamp(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
             self.reject(strategy, &order, reason, cycle);

@@ -2,7 +2,7 @@
 
 use shm::bell::Bell;
 use shm::ring::spsc;
-use shm::wire::Message;
+use shm::wire::{MESSAGE_WORDS, Message};
 use std::collections::VecDeque;
 
 /// A strategy that is slow to take its reports must not hold up the others, so its reports wait here, in their order.
@@ -18,7 +18,10 @@ pub struct ReturnPath {
 impl ReturnPath {
     /// A path with room for `max_open` waiting reports; nothing is allocated after this.
     pub fn new(ring: spsc::Producer, bell: Option<Bell>, max_open: usize) -> Self {
-        Self { ring, bell, waiting: VecDeque::with_capacity(max_open), room: max_open, dropped: 0 }
+        // Filled once and emptied, so that no page of it is touched for the first time in the middle of a run.
+        let mut waiting = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; max_open]);
+        waiting.clear();
+        Self { ring, bell, waiting, room: max_open, dropped: 0 }
     }
 
     /// Returns a report, or lets it wait if the ring is full (`false`). If there is no room to wait either, the report

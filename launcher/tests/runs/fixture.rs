@@ -313,6 +313,7 @@ fn plan(shape: Shape) -> Plan {
     processes
         .push(ProcessPlan { name: "engine".into(), threads: (strategies..threads.len() as u32).collect() });
     Plan {
+        folder: "/nowhere".into(),
         run: "test-1".into(),
         launcher_pid: 1,
         launcher_start: 1,

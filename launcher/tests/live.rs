@@ -1,4 +1,4 @@
-//! Whole runs: every isolation level, threading and idle strategy conserves its orders.
+//! Whole live runs: every isolation level, threading and idle strategy conserves its orders.
 
 mod common;
 
@@ -75,7 +75,7 @@ fn the_schedule_is_the_same_for_every_isolation_level() {
 #[test]
 fn every_kind_of_arrivals_is_carried() {
     for arrivals in ["uniform", "poisson", "pareto", "stress"] {
-        let summary = short(&["--arrivals", arrivals, "--delay", "fixed:1ms"].as_slice());
+        let summary = short(&["--arrivals", arrivals, "--delay", "fixed:1ms"]);
         assert_eq!(summary["input"]["arrivals"], arrivals);
     }
 }
