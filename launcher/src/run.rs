@@ -69,7 +69,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     plan.validate()?;
     progress.clear();
     if !how.quiet {
-        print!("{}", planner::show(&plan, resolved, machine, &warnings));
+        println!("{}", planner::show(&plan, resolved, machine, &warnings));
     }
 
     let folder = Folder::create(&resolved.out, &plan, began)?;
