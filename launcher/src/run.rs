@@ -1,7 +1,7 @@
 //! A run, as a sentence: settings → schedule → plan → segments → processes → logs → merge → summary.
 
 use crate::config::UsageError;
-use crate::host::Machine;
+use crate::host::{Machine, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::progress::Progress;
 use crate::record::{self, Floor, Outcome, RUN_SCHEMA, RunRecord};
@@ -17,7 +17,9 @@ use shm::clock::{self, ClockPair};
 use shm::floor;
 use shm::os::{pin, process};
 use shm::plan::{ClockSource, Plan, Role, WorkPlan};
+use shm::stamps::RECORD_BYTES;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use strategy::schedule::{Replay, Schedule, Spec, replay, sample};
@@ -69,10 +71,11 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     plan.validate()?;
     progress.clear();
     if !how.quiet {
-        println!("{}", planner::show(&plan, resolved, machine, &warnings));
+        writeln!(std::io::stdout(), "{}", planner::show(&plan, resolved, machine, &warnings))?;
     }
 
     let folder = Folder::create(&resolved.out, &plan, began)?;
+    check_disk(&plan, &folder.path)?;
     plan.folder = folder.path.display().to_string();
     let config = folder.path.join("config.yaml");
     fs::write(&config, resolved.settings().to_yaml())
@@ -261,6 +264,22 @@ fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
 fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns))
+}
+
+/// Refuses a run whose logs would not fit the disk: found out afterwards, they would be lost.
+fn check_disk(plan: &Plan, folder: &Path) -> Result<()> {
+    const MIB: u64 = 1 << 20;
+    let needed: u64 = plan.threads.iter().map(|thread| thread.log_records * RECORD_BYTES as u64).sum();
+    let room = Room::of(folder);
+    if room.total_bytes > 0 && room.free_bytes < needed {
+        bail!(
+            "{}: the logs of this run take {} MiB and {} MiB are free: choose another --out or use fewer --orders",
+            folder.display(),
+            needed.div_ceil(MIB),
+            room.free_bytes / MIB
+        );
+    }
+    Ok(())
 }
 
 /// Calibrates the work on the core that will do it.
