@@ -7,7 +7,7 @@ use crate::Options;
 use crate::peer::{Job, Peer, Peers};
 use crate::report::{Goal, Report, Row};
 use shm::clock::{Clock, Monotonic};
-use shm::floor::{self, wait};
+use shm::floor::{self, FloorSample, wait};
 use shm::ring::spsc::{Consumer, Producer};
 use shm::wire::{MESSAGE_WORDS, Message};
 
@@ -47,14 +47,26 @@ fn receive_rtrb(consumer: &mut rtrb::Consumer<Message>) -> Message {
     received.expect("waited for")
 }
 
-/// Sends messages, each after the last one came back; nanoseconds a round trip.
+/// Batches that the round trips are cut into, as those of the floor are: a preemption spoils one of them.
+const BATCHES: u64 = 50;
+
+/// Sends messages, each after the last one came back; nanoseconds a round trip, the median of the batches.
 fn trips(count: u64, mut trip: impl FnMut(Message) -> Message) -> f64 {
-    let start = Monotonic.now();
-    for n in 0..count {
-        let message = [n; MESSAGE_WORDS];
-        assert_eq!(trip(message), message, "what comes back is what was sent");
+    let batch = (count / BATCHES).max(1);
+    let mut n = 0;
+    let mut batches = Vec::new();
+    while n < count {
+        let start = Monotonic.now();
+        let end = count.min(n + batch);
+        let trips = end - n;
+        while n < end {
+            let message = [n; MESSAGE_WORDS];
+            assert_eq!(trip(message), message, "what comes back is what was sent");
+            n += 1;
+        }
+        batches.push((Monotonic.now() - start) as f64 / trips as f64);
     }
-    (Monotonic.now() - start) as f64 / count as f64
+    FloorSample::of_batches(batches).median_ns
 }
 
 fn ring<const PAUSE: bool>(peer: &mut Peer, count: u64) -> f64 {
@@ -107,7 +119,7 @@ impl Samples {
 
 /// Measures all of them in turn.
 pub fn run(options: &Options, peers: &mut Peers, report: &mut Report) {
-    let (samples, rounds) = if options.quick { (3, 500) } else { (150, 10_000) };
+    let (samples, rounds) = options.effort(150, 500, 10_000);
     let [mut process, mut bare, mut thread, mut rtrb] = [(); 4].map(|()| Samples::default());
     for _ in 0..samples {
         // The floor is taken with the peer that is measured next: a line between processes, or within one.

@@ -1,7 +1,7 @@
 //! A one-way stream of 64-byte messages, as fast as both ends can: ours beside the crate rtrb.
 //!
-//! Each producer makes the message from its number; each consumer checks the number and folds all eight words, so that
-//! both read and write every byte and neither side's work can be optimised away. Contestants alternate; a ratio is
+//! Each producer makes the message from its number; each consumer checks all eight words, so that both read and write
+//! every byte and neither side's work can be optimised away. Contestants alternate; a ratio is
 //! that of two neighbouring samples.
 
 use crate::Options;
@@ -10,7 +10,7 @@ use crate::report::{Goal, Report, Row};
 use shm::clock::{Clock, Monotonic};
 use shm::floor::wait;
 use shm::ring::spsc::Producer;
-use shm::wire::{MESSAGE_WORDS, Message};
+use shm::wire::Message;
 
 /// Messages that are published together.
 pub const BATCH: u64 = 64;
@@ -20,10 +20,12 @@ fn message(n: u64) -> Message {
     core::array::from_fn(|word| n + word as u64)
 }
 
-/// What the words of a message with that number add up to.
+/// Checks every word, one after the other, as a user reads the fields of an order.
 #[inline(always)]
-fn folded(n: u64) -> u64 {
-    n * MESSAGE_WORDS as u64 + (MESSAGE_WORDS * (MESSAGE_WORDS - 1) / 2) as u64
+fn check(n: u64, message: &Message) {
+    for (word, value) in message.iter().enumerate() {
+        assert_eq!(*value, n + word as u64, "message {n} is lost or torn");
+    }
 }
 
 /// Our producer, one by one.
@@ -71,79 +73,95 @@ pub fn push_rtrb_chunks(producer: &mut rtrb::Producer<Message>, count: u64) {
     }
 }
 
-/// Receives `count` messages through `next` and checks them; million messages a second from the first to the last.
-#[inline(always)]
-fn rate(count: u64, mut next: impl FnMut() -> Message) -> f64 {
-    let check = |n: u64, message: Message| {
-        let sum = message.iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
-        assert!(message[0] == n && sum == folded(n), "message {n} arrived as {message:?}");
-    };
-    check(0, next());
-    let start = Monotonic.now();
-    for n in 1..count {
-        check(n, next());
+/// Million messages a second, from the first message to the last.
+struct Rate {
+    start_ns: u64,
+}
+
+impl Rate {
+    fn start() -> Self {
+        Self { start_ns: Monotonic.now() }
     }
-    (count - 1) as f64 * 1e3 / (Monotonic.now() - start) as f64
+
+    fn of(&self, count: u64) -> f64 {
+        count as f64 * 1e3 / (Monotonic.now() - self.start_ns) as f64
+    }
+}
+
+/// Receives and checks that many messages, one by one.
+#[inline(always)]
+fn receive(count: u64, mut try_pop: impl FnMut() -> Option<Message>) -> f64 {
+    let mut rate = Rate::start();
+    let mut n = 0;
+    while n < count {
+        let mut received = None;
+        wait::<true>(
+            #[inline(always)]
+            || {
+                received = try_pop();
+                received.is_some()
+            },
+        );
+        let Some(message) = received else { continue };
+        check(n, &message);
+        if n == 0 {
+            rate = Rate::start();
+        }
+        n += 1;
+    }
+    rate.of(count - 1)
 }
 
 fn ours(peer: &mut Peer, job: Job, count: u64) -> f64 {
     peer.job(job, count, |peer| {
-        rate(count, || {
-            let mut received = None;
-            wait::<true>(|| {
-                received = peer.consumer.try_pop().expect("an honest peer");
-                received.is_some()
-            });
-            received.expect("waited for")
-        })
+        receive(
+            count,
+            #[inline(always)]
+            || peer.consumer.try_pop().expect("an honest peer"),
+        )
     })
 }
 
-fn rtrb(rtrb: &mut Rtrb, job: Job, count: u64) -> f64 {
-    rtrb.job(job, count, |rtrb| {
-        rate(count, || {
-            let mut received = None;
-            wait::<true>(|| {
-                received = rtrb.consumer.pop().ok();
-                received.is_some()
-            });
-            received.expect("waited for")
-        })
+fn rtrb(rtrb: &mut Rtrb, count: u64) -> f64 {
+    rtrb.job(Job::Push, count, |rtrb| {
+        receive(
+            count,
+            #[inline(always)]
+            || rtrb.consumer.pop().ok(),
+        )
     })
 }
 
-/// rtrb with chunks on both sides.
+/// rtrb with chunks on both sides: all that is there at a time.
 fn rtrb_chunks(rtrb: &mut Rtrb, count: u64) -> f64 {
     rtrb.job(Job::PushBatched, count, |rtrb| {
-        let (mut n, mut start) = (0, 0);
+        let mut rate = None;
+        let mut n = 0;
         while n < count {
-            let available = rtrb.consumer.slots();
-            if available == 0 {
-                core::hint::spin_loop();
-                continue;
-            }
-            let chunk = rtrb.consumer.read_chunk(available).expect("they were there");
-            for message in chunk {
-                let sum = message.iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
-                assert!(message[0] == n && sum == folded(n), "message {n} arrived as {message:?}");
+            let mut available = 0;
+            wait::<true>(|| {
+                available = rtrb.consumer.slots();
+                available > 0
+            });
+            for message in rtrb.consumer.read_chunk(available).expect("they were there") {
+                check(n, &message);
                 n += 1;
             }
-            if start == 0 {
-                start = Monotonic.now();
-            }
+            rate.get_or_insert_with(|| (Rate::start(), n));
         }
-        count as f64 * 1e3 / (Monotonic.now() - start) as f64
+        let (rate, first) = rate.expect("at least one chunk");
+        rate.of(count - first)
     })
 }
 
 /// Measures all of them in turn.
 pub fn run(options: &Options, peers: &mut Peers, report: &mut Report) {
-    let (samples, count) = if options.quick { (3, 10_000) } else { (100, 1 << 20) };
+    let (samples, count) = options.effort(100, 10_000, 1 << 20);
     let mut rates: [Vec<f64>; 6] = Default::default();
     for _ in 0..samples {
         let Peers { process, thread, rtrb: other } = &mut *peers;
         rates[0].push(ours(process, Job::Push, count));
-        rates[1].push(rtrb(other, Job::Push, count));
+        rates[1].push(rtrb(other, count));
         rates[2].push(ours(thread, Job::Push, count));
         rates[3].push(ours(process, Job::PushBatched, count));
         rates[4].push(ours(thread, Job::PushBatched, count));

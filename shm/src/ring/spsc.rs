@@ -140,6 +140,10 @@ pub struct Consumer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
     head: u64,
     /// The producer's cursor when we last looked; messages below it are published.
     tail_seen: u64,
+    /// Our cursor as the producer can see it.
+    released: u64,
+    /// How many messages we take before the producer is told, if the ring does not run empty first.
+    release_after: u64,
 }
 
 impl<const W: usize> Consumer<W> {
@@ -156,6 +160,8 @@ impl<const W: usize> Consumer<W> {
             mask: capacity - 1,
             head: 0,
             tail_seen: 0,
+            released: 0,
+            release_after: (capacity / 8).max(1),
         })
     }
 
@@ -167,6 +173,9 @@ impl<const W: usize> Consumer<W> {
     #[inline(always)]
     pub fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
         if self.head == self.tail_seen {
+            if self.released != self.head {
+                self.release();
+            }
             // Acquire: pairs with the producer's Release store of the tail; the slots below it are written.
             let tail = self.tail_word[0].load(Ordering::Acquire);
             if tail == self.head {
@@ -184,9 +193,18 @@ impl<const W: usize> Consumer<W> {
             *value = word.load(Ordering::Relaxed);
         }
         self.head += 1;
-        // Release: pairs with the producer's Acquire load of the head; our reads of the slot come before it.
-        self.head_word[0].store(self.head, Ordering::Release);
+        if self.head - self.released == self.release_after {
+            self.release();
+        }
         Ok(Some(message))
+    }
+
+    /// Gives the slots that were read back to the producer.
+    #[inline(always)]
+    fn release(&mut self) {
+        // Release: pairs with the producer's Acquire load of the head; our reads of the slots come before it.
+        self.head_word[0].store(self.head, Ordering::Release);
+        self.released = self.head;
     }
 }
 
