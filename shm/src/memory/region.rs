@@ -220,7 +220,7 @@ mod mapped {
         pub fn open(name: &str) -> Result<Arc<Self>, RegionError> {
             let path = format!("{SHM_DIR}/{name}");
             let file = OpenOptions::new().read(true).write(true).open(path).map_err(os(name, "open it"))?;
-            MmapOptions::new().populate().map_raw(&file).map(from_map).map_err(os(name, "map it"))
+            Self::map(name, &file)
         }
 
         /// Maps a named segment read-only, prefaulted.
@@ -229,20 +229,45 @@ mod mapped {
         /// As [`Region::open`].
         pub fn open_read_only(name: &str) -> Result<View, RegionError> {
             let file = File::open(format!("{SHM_DIR}/{name}")).map_err(os(name, "open it"))?;
-            let map = MmapOptions::new().populate().map_raw_read_only(&file).map_err(os(name, "map it"))?;
-            Ok(from_map(map).words().into())
+            Self::map_read_only(name, &file)
         }
 
-        /// An anonymous shared file of zeroed words (`memfd_create`): shared by handing over its descriptor.
+        /// An anonymous shared file of zeroed words (`memfd_create`).
         ///
         /// # Errors
         /// What the system refused.
         pub fn memfd(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
-            let fd =
-                memfd_create(name, MFdFlags::MFD_CLOEXEC).map_err(|e| os(name, "create it")(e.into()))?;
+            Ok(Self::memfd_and_file(name, words)?.0)
+        }
+
+        /// As [`Region::memfd`], with the file: its size can be sealed and its descriptor handed over.
+        ///
+        /// # Errors
+        /// What the system refused.
+        pub fn memfd_and_file(name: &str, words: usize) -> Result<(Arc<Self>, File), RegionError> {
+            let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+            let fd = memfd_create(name, flags).map_err(|e| os(name, "create it")(e.into()))?;
             let file = File::from(fd);
             reserve(name, &file, words as u64 * 8)?;
-            MmapOptions::new().populate().map_raw(&file).map(from_map).map_err(os(name, "map it"))
+            let region = Self::map(name, &file)?;
+            Ok((region, file))
+        }
+
+        /// Maps an open file for reading and writing, prefaulted. The mapping outlives the file.
+        ///
+        /// # Errors
+        /// What the system refused, for example because the file is open for reading only.
+        pub fn map(name: &str, file: &File) -> Result<Arc<Self>, RegionError> {
+            MmapOptions::new().populate().map_raw(file).map(from_map).map_err(os(name, "map it"))
+        }
+
+        /// Maps an open file read-only, prefaulted.
+        ///
+        /// # Errors
+        /// What the system refused.
+        pub fn map_read_only(name: &str, file: &File) -> Result<View, RegionError> {
+            let map = MmapOptions::new().populate().map_raw_read_only(file).map_err(os(name, "map it"))?;
+            Ok(from_map(map).words().into())
         }
 
         /// Creates the control segment, the one that a run is found by, through the crate `shared_memory`. Its
