@@ -123,7 +123,10 @@ fn a_consumer_that_dies_leaves_the_producer_going_until_full() {
                     break;
                 }
             }
-            assert!(pushed >= CAPACITY as u64 && pushed <= CAPACITY as u64 + popped, "{pushed}, {popped} read");
+            assert!(
+                pushed >= CAPACITY as u64 && pushed <= CAPACITY as u64 + popped,
+                "{pushed}, {popped} read"
+            );
             other.join().unwrap();
         });
     }
