@@ -9,4 +9,6 @@ if ! cargo +nightly miri --version >/dev/null 2>&1; then
 fi
 # Isolation off: tests read the clock and the environment. Stacked borrows stay on.
 export MIRIFLAGS="-Zmiri-disable-isolation"
+# Some cases of each property: Miri is a thousand times slower, and looks for other things than values.
+export PROPTEST_CASES=16
 exec cargo +nightly miri test -p shm --target-dir target/miri --lib --test ring_properties "$@"
