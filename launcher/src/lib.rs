@@ -3,5 +3,27 @@
 //! Each arrow is one function with one value in and one value out.
 #![forbid(unsafe_code)]
 
+pub mod clean;
+pub mod cli;
+pub mod commands;
+pub mod config;
+pub mod doctor;
+pub mod gather;
+pub mod hlog;
 pub mod host;
+pub mod inspect;
+pub mod logfile;
+pub mod merge;
+pub mod planner;
+pub mod progress;
 pub mod record;
+pub mod report;
+pub mod role;
+pub mod run;
+pub mod setup;
+pub mod signals;
+pub mod spawn;
+pub mod summary;
+pub mod supervise;
+pub mod units;
+pub mod warden;

@@ -1,2 +1,240 @@
-//! Placeholder.
+//! The orchestrator: the central event loop that every order passes through, twice.
+//!
+//! Outward: take from the submit hand-off (t2), check, work, dispatch to the venue's gateway (t3). Homeward: take from
+//! the completion hand-off (t6), settle, return to the strategy (t7). One thread owns all of it, so positions and limits
+//! need no lock.
 #![forbid(unsafe_code)]
+
+mod positions;
+mod returns;
+pub mod risk;
+pub mod work;
+
+pub use positions::{Position, Positions};
+pub use returns::ReturnPath;
+
+use risk::{Limits, Reject};
+use shm::agent::{Agent, Cycle};
+use shm::bell::Bell;
+use shm::clock::Clock;
+use shm::ring::{Consumer, spsc};
+use shm::stamps::Point;
+use shm::status::{Field, StatusWriter};
+use shm::wire::{Message, Order, OrderId, Report, Side, Status};
+use work::Work;
+
+/// How many messages of each kind one duty cycle takes, so that neither direction starves the other.
+const BATCH: usize = 16;
+
+/// An order that has passed the checks and whose gateway's inbox is full.
+struct Undispatched {
+    message: Message,
+    venue: usize,
+}
+
+/// A gateway's inbox and the bell of the gateway's thread, where that parks.
+pub struct Inbox {
+    /// The ring.
+    pub ring: spsc::Producer,
+    /// The bell, unless the gateway polls or shares our thread.
+    pub bell: Option<Bell>,
+}
+
+/// The agent. `R` is the receiving end of the technique under test, for both contended hand-offs.
+pub struct Orchestrator<R> {
+    submit: R,
+    completion: R,
+    inboxes: Vec<Inbox>,
+    returns: Vec<ReturnPath>,
+    positions: Positions,
+    limits: Limits,
+    work: Work,
+    /// An order that found its inbox full. Nothing more is taken from submit before it is gone: it keeps its place,
+    /// and the ring behind it pushes back on the strategies. Reports still flow, so room will come.
+    undispatched: Option<Undispatched>,
+    dispatched: u64,
+    settled: u64,
+    rejected: u64,
+    full: u64,
+    faults: u64,
+}
+
+impl<R: Consumer> Orchestrator<R> {
+    /// An orchestrator over these links; `returns` has one entry for each strategy, `inboxes` one for each venue.
+    pub fn new(
+        submit: R,
+        completion: R,
+        inboxes: Vec<Inbox>,
+        returns: Vec<ReturnPath>,
+        limits: Limits,
+        work: Work,
+    ) -> Self {
+        let positions = Positions::new(returns.len());
+        Self {
+            submit,
+            completion,
+            inboxes,
+            returns,
+            positions,
+            limits,
+            work,
+            undispatched: None,
+            dispatched: 0,
+            settled: 0,
+            rejected: 0,
+            full: 0,
+            faults: 0,
+        }
+    }
+
+    /// Takes reports from the gateways and returns them to their strategies.
+    #[inline]
+    fn settle<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
+        let mut taken = 0;
+        while taken < BATCH {
+            let Some((_, message)) = self.completion.try_pop() else { break };
+            taken += 1;
+            // Gateways are our own threads, so this is a bug and not a hostile peer: counted, passed over.
+            let report = Report::from_message(message).ok();
+            let known = report.filter(|report| usize::from(report.id.strategy()) < self.returns.len());
+            let Some(report) = known else {
+                self.faults += 1;
+                continue;
+            };
+            cycle.stamp(Point::OrchRecvCompletion, report.id);
+            let strategy = usize::from(report.id.strategy());
+            self.positions.settle(strategy, &report);
+            self.settled += 1;
+            self.give_back(strategy, report.id, &message, cycle);
+        }
+        taken
+    }
+
+    #[inline]
+    fn give_back<C: Clock>(&mut self, strategy: usize, id: OrderId, message: &Message, cycle: &mut Cycle<C>) {
+        cycle.stamp(Point::OrchReturn, id);
+        if !self.returns[strategy].push(message) {
+            self.full += 1;
+        }
+    }
+
+    /// Takes orders from the strategies and dispatches them.
+    #[inline]
+    fn dispatch<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
+        if !self.flush_undispatched() {
+            return 0;
+        }
+        let mut taken = 0;
+        while taken < BATCH {
+            let Some((from, message)) = self.submit.try_pop() else { break };
+            taken += 1;
+            self.accept(from, message, cycle);
+            if self.undispatched.is_some() {
+                break;
+            }
+        }
+        if self.submit.take_fault().is_some() {
+            self.faults += 1;
+        }
+        taken
+    }
+
+    /// One order. Whose it is comes from the memory it came through; only where several strategies write into the same
+    /// memory must the order itself be believed.
+    #[inline]
+    fn accept<C: Clock>(&mut self, from: Option<usize>, message: Message, cycle: &mut Cycle<C>) {
+        let order = Order::from_message(message).ok();
+        let honest = |order: &Order| {
+            let claimed = usize::from(order.id.strategy());
+            from.unwrap_or(claimed) == claimed && claimed < self.returns.len()
+        };
+        let Some(order) = order.filter(honest) else {
+            // Nothing in it can be believed, so nobody can be told: counted, dropped.
+            self.faults += 1;
+            return;
+        };
+        let strategy = usize::from(order.id.strategy());
+        let received = cycle.stamp(Point::OrchRecvSubmit, order.id);
+        if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
+            self.reject(strategy, &order, reason, cycle);
+            return;
+        }
+        self.work.perform(&cycle.clock, received, cycle.time);
+        self.positions.open(strategy);
+        let venue = usize::from(order.venue);
+        cycle.stamp(Point::OrchDispatch, order.id);
+        self.dispatched += 1;
+        let inbox = &mut self.inboxes[venue];
+        if inbox.ring.try_push(&message).is_err() {
+            self.full += 1;
+            self.undispatched = Some(Undispatched { message, venue });
+        } else if let Some(bell) = &inbox.bell {
+            bell.ring();
+        }
+    }
+
+    #[cold]
+    fn reject<C: Clock>(&mut self, strategy: usize, order: &Order, reason: Reject, cycle: &mut Cycle<C>) {
+        self.rejected += 1;
+        cycle.log.append(Point::Rejected, order.id, reason as u64);
+        let report = Report {
+            id: order.id,
+            venue: order.venue,
+            status: Status::Rejected,
+            reason: reason as u8,
+            side: order.side,
+            price: order.price,
+            filled: 0,
+        };
+        self.give_back(strategy, order.id, &report.to_message(), cycle);
+    }
+
+    /// Dispatches the order that waits for room, if there is one. `false` if there still is none.
+    #[inline]
+    fn flush_undispatched(&mut self) -> bool {
+        let Some(Undispatched { message, venue }) = &self.undispatched else { return true };
+        let inbox = &mut self.inboxes[*venue];
+        if inbox.ring.try_push(message).is_err() {
+            return false;
+        }
+        if let Some(bell) = &inbox.bell {
+            bell.ring();
+        }
+        self.undispatched = None;
+        true
+    }
+}
+
+impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
+    #[inline]
+    fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
+        let flushed: usize = self.returns.iter_mut().map(ReturnPath::flush).sum();
+        flushed + self.settle(cycle) + self.dispatch(cycle)
+    }
+
+    fn next_deadline(&self) -> u64 {
+        // What waits for room is tried again at once.
+        let waiting = self.undispatched.is_some() || self.returns.iter().any(ReturnPath::is_waiting);
+        if waiting { 0 } else { u64::MAX }
+    }
+
+    fn publish(&self, status: &StatusWriter) {
+        status.set(Field::Sent, self.dispatched);
+        status.set(Field::Returned, self.settled);
+        status.set(Field::Rejected, self.rejected);
+        status.set(Field::Full, self.full);
+        status.set(Field::PeerFaults, self.faults);
+        status.set(Field::WorkPicos, self.work.achieved_picos());
+    }
+}
+
+/// The sign of a side: what a fill adds to a position.
+const fn sign(side: Side) -> i64 {
+    match side {
+        Side::Buy => 1,
+        Side::Sell => -1,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 //! process differ by some 20 ppm between processes (200 µs after ten seconds), so stamps are raw ticks and the
 //! launcher calibrates once, over the run.
 
+use crate::plan::ClockSource;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -69,6 +70,19 @@ impl Clock for Monotonic {
     }
 
     #[inline(always)]
+    fn peek(&self) -> u64 {
+        self.now()
+    }
+}
+
+/// The source chosen at run time: for the launcher, which is in no hot loop. Roles use the static types.
+impl Clock for ClockSource {
+    fn now(&self) -> u64 {
+        match self {
+            ClockSource::Tsc => Tsc.now(),
+            ClockSource::Monotonic => Monotonic.now(),
+        }
+    }
     fn peek(&self) -> u64 {
         self.now()
     }

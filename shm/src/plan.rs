@@ -162,6 +162,8 @@ pub struct WorkPlan {
 pub struct Plan {
     /// The run's id: names its segments and its folder, `[0-9a-z-]`, at most 32 characters.
     pub run: String,
+    /// The run's folder, absolute: where the logs are saved, also if the launcher dies.
+    pub folder: String,
     /// The launcher's process id.
     pub launcher_pid: u32,
     /// When the launcher started (`/proc/PID/stat`, field 22), which tells it from a later process of that id.
@@ -300,6 +302,7 @@ pub(crate) mod tests {
         };
         Plan {
             run: "test-1".into(),
+            folder: "/nowhere".into(),
             launcher_pid: 1,
             launcher_start: 1,
             technique: Technique::SpscMux,

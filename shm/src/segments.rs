@@ -191,7 +191,7 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn producer<T: Link>(&mut self, spec: &LinkSpec, index: usize) -> Result<T::Producer, RegionError> {
-        T::producer(spec, index, &mut |what| self.region(what, Kind::Ring))
+        T::producer(spec, index, self)
     }
 
     /// The receiving end of a contended hand-off.
@@ -199,7 +199,7 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn consumer<T: Link>(&mut self, spec: &LinkSpec) -> Result<T::Consumer, RegionError> {
-        T::consumer(spec, &mut |what| self.region(what, Kind::Ring))
+        T::consumer(spec, self)
     }
 
     /// The sending end of a 1→1 link: `inbox-J`, `return-I`.

@@ -91,8 +91,8 @@ pub enum Field {
     Full,
     /// Records that found the stamp log full: the run is invalid if there are any.
     RecordsDropped,
-    /// Heap allocations after the barrier (counted with the feature `count-alloc`).
-    Allocations,
+    /// Heap allocations after the barrier, plus one; 0: not counted (that takes the feature `count-alloc`).
+    AllocationsPlusOne,
     /// Open orders integrated over time (order·ticks), for Little's law; strategies only.
     InFlightOrderTicks,
     /// The most orders open at once.

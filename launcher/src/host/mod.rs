@@ -1,5 +1,14 @@
 //! The facts of the host that a plan is made from and that a figure is quoted with.
 
+#[cfg(test)]
+pub(crate) mod fake;
+pub mod lists;
+mod read;
+mod system;
+
+pub use read::Room;
+pub use system::System;
+
 use serde::{Deserialize, Serialize};
 
 /// The machine, as it stands in every summary.

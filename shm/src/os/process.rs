@@ -53,6 +53,11 @@ pub fn precise_timers() {
     let _ = prctl::set_timerslack(1);
 }
 
+/// The calling thread's id, as `top -H` and `/proc/PID/task` show it.
+pub fn thread_id() -> u32 {
+    nix::unistd::gettid().as_raw() as u32
+}
+
 /// Sends SIGKILL. That the process is gone already is no error.
 pub fn kill_hard(pid: u32) {
     let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);

@@ -41,9 +41,10 @@ pub trait Producer: Send {
 
 /// The receiving end of an N→1 hand-off. One thread at a time.
 pub trait Consumer: Send {
-    /// Takes a message and the index of the producer that it came from, or `None` if nothing is there.
-    /// First in, first out for each producer; no order between producers. Never blocks.
-    fn try_pop(&mut self) -> Option<(usize, Message)>;
+    /// Takes a message and the index of the producer whose memory it came from, or `None` if nothing is there.
+    /// First in, first out for each producer; no order between producers. Never blocks. The index is `None` where
+    /// several producers write into the same memory: then only the message says whose it is, and it may lie.
+    fn try_pop(&mut self) -> Option<(Option<usize>, Message)>;
 
     /// A producer that was found misbehaving since the last call: nothing more is taken from it.
     fn take_fault(&mut self) -> Option<(usize, PeerFault)>;
@@ -55,8 +56,8 @@ pub use link::{Link, LinkSpec, SegmentSpec};
 #[cfg(not(loom))]
 mod link {
     use super::{Consumer, Producer};
-    use crate::memory::{Kind, Region, RegionError};
-    use std::sync::Arc;
+    use crate::memory::{Kind, RegionError};
+    use crate::segments::Attached;
 
     /// An N→1 hand-off of a run: its name, how many producers, how many slots.
     #[derive(Clone, Debug)]
@@ -96,23 +97,20 @@ mod link {
         /// The segments that a link of this kind needs.
         fn segments(spec: &LinkSpec) -> Vec<SegmentSpec>;
 
-        /// Attaches the producer of that index. `open` finds a region by its name within the run.
+        /// Attaches the producer of that index.
         ///
         /// # Errors
         /// A segment that is missing or not what it should be.
         fn producer(
             spec: &LinkSpec,
             index: usize,
-            open: &mut dyn FnMut(&str) -> Result<Arc<Region>, RegionError>,
+            attached: &mut Attached<'_>,
         ) -> Result<Self::Producer, RegionError>;
 
-        /// Attaches the consumer.
+        /// Attaches the consumer. Within a process consumers are attached before producers.
         ///
         /// # Errors
         /// A segment that is missing or not what it should be.
-        fn consumer(
-            spec: &LinkSpec,
-            open: &mut dyn FnMut(&str) -> Result<Arc<Region>, RegionError>,
-        ) -> Result<Self::Consumer, RegionError>;
+        fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError>;
     }
 }

@@ -5,9 +5,9 @@
 
 use super::spsc;
 use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
-use crate::memory::{Kind, Region, RegionError};
+use crate::memory::{Kind, RegionError};
+use crate::segments::Attached;
 use crate::wire::{MESSAGE_WORDS, Message};
-use std::sync::Arc;
 
 /// The technique.
 pub struct SpscMux;
@@ -36,7 +36,7 @@ impl Mux {
 
 impl super::Consumer for Mux {
     #[inline]
-    fn try_pop(&mut self) -> Option<(usize, Message)> {
+    fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
         // From `next` to the end, then from the start to `next`: round-robin without a division.
         for place in (self.next..self.rings.len()).chain(0..self.next) {
             let (producer, ring) = &mut self.rings[place];
@@ -45,7 +45,7 @@ impl super::Consumer for Mux {
                 Ok(Some(message)) => {
                     let producer = *producer;
                     self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
-                    return Some((producer, message));
+                    return Some((Some(producer), message));
                 }
                 Err(fault) => {
                     self.quarantine(place, fault);
@@ -98,22 +98,13 @@ impl Link for SpscMux {
     fn producer(
         spec: &LinkSpec,
         index: usize,
-        open: &mut dyn FnMut(&str) -> Result<Arc<Region>, RegionError>,
+        attached: &mut Attached<'_>,
     ) -> Result<SpscMuxProducer, RegionError> {
-        let name = ring_name(spec, index);
-        let ring = spsc::Producer::attach(&open(&name)?.words());
-        ring.map(SpscMuxProducer).map_err(|source| RegionError::Header { name, source })
+        attached.sender(&ring_name(spec, index)).map(SpscMuxProducer)
     }
 
-    fn consumer(
-        spec: &LinkSpec,
-        open: &mut dyn FnMut(&str) -> Result<Arc<Region>, RegionError>,
-    ) -> Result<Mux, RegionError> {
-        let rings = (0..spec.producers).map(|i| {
-            let name = ring_name(spec, i);
-            spsc::Consumer::attach(&open(&name)?.words())
-                .map_err(|source| RegionError::Header { name, source })
-        });
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
+        let rings = (0..spec.producers).map(|index| attached.receiver(&ring_name(spec, index)));
         Ok(Mux::new(rings.collect::<Result<_, _>>()?))
     }
 }

@@ -1,0 +1,27 @@
+//! What a venue does with an order once its delay has passed.
+
+use shm::wire::{Operation, Order, Report, Status};
+
+/// A venue that executes every new order in full at its price and acknowledges every cancel. Each order's delay comes
+/// with the order: it is part of the schedule, so that every technique and isolation level meets the same one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Venue;
+
+impl Venue {
+    /// The report for an order whose delay has passed.
+    #[inline]
+    pub fn execute(&self, order: &Order) -> Report {
+        Report {
+            id: order.id,
+            venue: order.venue,
+            status: Status::Done,
+            reason: 0,
+            side: order.side,
+            price: order.price,
+            filled: match order.operation {
+                Operation::New => order.quantity,
+                Operation::Cancel => 0,
+            },
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Removes the segments of runs whose launcher is gone: at every start, and by `launcher clean`.
+
+use shm::memory::region::{SHM_DIR, list_segments, unlink};
+use shm::memory::{Header, Kind, header::HEADER_WORDS};
+use shm::os::process;
+use shm::plan::Plan;
+use std::fs::File;
+use std::io::Read;
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Segments that were removed.
+    pub removed: Vec<String>,
+    /// Segments of runs that still run.
+    pub kept: usize,
+    /// Segments that could not be removed, and why.
+    pub failed: Vec<String>,
+}
+
+/// Removes each segment whose creator no longer runs. A segment that has no header yet belongs to the launcher whose pid
+/// ends the run's id.
+///
+/// # Errors
+/// If `/dev/shm` cannot be listed.
+pub fn clean() -> std::io::Result<Cleaned> {
+    let mut cleaned = Cleaned::default();
+    for name in list_segments()? {
+        if in_use(&name) {
+            cleaned.kept += 1;
+        } else if let Err(error) = unlink(&name) {
+            cleaned.failed.push(format!("{name}: {error}"));
+        } else {
+            cleaned.removed.push(name);
+        }
+    }
+    Ok(cleaned)
+}
+
+fn in_use(name: &str) -> bool {
+    match creator(name) {
+        Some((pid, start)) => process::is_running(pid, start),
+        None => pid_in_name(name).is_some_and(|pid| process::start_time(pid).is_some()),
+    }
+}
+
+/// The creator from the header, whatever kind of segment it is.
+fn creator(name: &str) -> Option<(u32, u64)> {
+    let mut bytes = [0; HEADER_WORDS * 8];
+    File::open(format!("{SHM_DIR}/{name}")).ok()?.read_exact(&mut bytes).ok()?;
+    let mut words = [0; HEADER_WORDS];
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = u64::from_le_bytes(chunk.try_into().ok()?);
+    }
+    let header = Header::decode(&words, Kind::from_code(words[4])?).ok()?;
+    Some((header.creator_pid, header.creator_start))
+}
+
+/// Run ids end with the launcher's pid: `bulkhead.<time>-<pid>.<what>`.
+fn pid_in_name(name: &str) -> Option<u32> {
+    let run = name.strip_prefix(Plan::PREFIX)?.split('.').next()?;
+    run.rsplit('-').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shm::memory::Region;
+    use shm::memory::header::run_hash;
+
+    #[test]
+    fn what_dead_launchers_left_is_removed_and_the_living_keep_theirs() {
+        let me = std::process::id();
+        let start = process::start_time(me).unwrap();
+        let segment = |what: &str, creator_start| {
+            let name = format!("bulkhead.unit-clean-{me}.{what}");
+            let words = Region::create(&name, 64).unwrap().words();
+            let header = Header {
+                kind: Kind::Bell,
+                bytes: 512,
+                capacity: 1,
+                slot_words: 1,
+                creator_pid: me,
+                creator_start,
+                run: run_hash("unit-clean"),
+                index: 0,
+            };
+            header.write(&words);
+            name
+        };
+        let living = segment("living", start);
+        let dead = segment("dead", start + 1);
+        // Without a header: judged by the pid in the name.
+        let young = format!("bulkhead.unit-clean-{me}.young");
+        drop(Region::create(&young, 64).unwrap());
+        let orphan = "bulkhead.unit-clean-999999999.orphan".to_owned();
+        drop(Region::create(&orphan, 64).unwrap());
+
+        let cleaned = clean().unwrap();
+        assert!(cleaned.removed.contains(&dead) && cleaned.removed.contains(&orphan), "{cleaned:?}");
+        let left = list_segments().unwrap();
+        assert!(left.contains(&living) && left.contains(&young));
+        unlink(&living).unwrap();
+        unlink(&young).unwrap();
+    }
+}

@@ -1,0 +1,250 @@
+//! The command line. Nothing else reads it: [`RunFlags::settings`] turns the flags into [`Settings`].
+//!
+//! Clap reports what it cannot parse and exits with 2; a [`UsageError`] from anything later does the same.
+
+use crate::config::{Settings, UsageError};
+use crate::units::Nanos;
+use clap::{Args, Parser, Subcommand};
+use shm::wire::OrderId;
+use std::path::PathBuf;
+
+/// What it costs to put every trading strategy into its own process, and what it buys.
+#[derive(Parser, Clone, Debug, PartialEq)]
+#[command(name = "launcher", version, max_term_width = 80, after_help = EXAMPLES)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Subcommand, Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Run the engine once and report what every hand-off cost
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(Box<RunFlags>),
+    /// Print the stamp records of a run or of one log
+    #[command(after_help = INSPECT_EXAMPLES)]
+    Inspect(InspectFlags),
+    /// Merge a run's logs again and print its report
+    Report(ReportFlags),
+    /// Check whether this machine is fit for latency figures
+    Doctor(DoctorFlags),
+    /// Remove shared memory that dead runs left behind
+    Clean,
+    /// One process of a run; the launcher starts it
+    #[command(hide = true)]
+    Role(RoleFlags),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  launcher doctor                       is this machine fit to measure on?
+  launcher run                          what the machine can carry, ~15 s
+  launcher run --preset seed            the seed benchmark's numbers
+  launcher inspect runs/RUN --order 0/17
+
+Times are written with their unit (500ns, 5us, 5ms, 10s, 2m), counts as
+400000, 400k or 4M. Exit codes: 0 done, 1 the run failed or is not valid,
+2 usage, 130 interrupted.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  launcher run
+  launcher run --strategies 2 --orders 400k --window 10s
+  launcher run --isolation thread --delay fixed:5ms --arrivals poisson
+  launcher run --schedule flow.csv --speed 10
+  launcher run --config bulkhead.yaml --json
+
+Command line goes over config file, over preset, over defaults. The file has
+the flags' names as keys, for example: `max_open: 4096`.";
+
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+  launcher inspect runs/RUN --head 20
+  launcher inspect runs/RUN --order 3/1042
+  launcher inspect runs/RUN/engine.stamps --csv";
+
+/// The flags of everything that runs something.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct RunFlags {
+    /// What can also stand in a config file.
+    #[command(flatten)]
+    pub settings: Settings,
+    /// YAML file of settings, `key: value`
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    pub config: Option<PathBuf>,
+    /// Print the summary as JSON on stdout
+    #[arg(long, help_heading = "Run")]
+    pub json: bool,
+    /// How long the processes may take to get ready
+    #[arg(long, value_name = "DUR", default_value = "30s", hide = true)]
+    pub start_timeout: Nanos,
+}
+
+impl RunFlags {
+    /// The settings asked for: command line over config file over preset.
+    ///
+    /// # Errors
+    /// The config file cannot be read or is wrong.
+    pub fn settings(&self) -> Result<Settings, UsageError> {
+        let file = match &self.config {
+            Some(path) => Settings::read(path)?,
+            None => Settings::default(),
+        };
+        Ok(self.settings.clone().over(file).with_preset())
+    }
+}
+
+/// The flags of `inspect`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct InspectFlags {
+    /// A run's folder, or one stamp log
+    pub path: PathBuf,
+    /// Only the first N records of each log
+    #[arg(long, value_name = "N")]
+    pub head: Option<u64>,
+    /// Only the last N records of each log
+    #[arg(long, value_name = "N")]
+    pub tail: Option<u64>,
+    /// Only this order's records, as STRATEGY/SEQUENCE
+    #[arg(long, value_name = "ID")]
+    pub order: Option<OrderId>,
+    /// Records as JSON lines
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Records as CSV
+    #[arg(long)]
+    pub csv: bool,
+}
+
+/// The flags of `report`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct ReportFlags {
+    /// The run's folder
+    pub run: PathBuf,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `doctor`.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DoctorFlags {
+    /// Print the checks as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a child process is told: everything else stands in the run's plan.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct RoleFlags {
+    /// The process's name in the plan
+    pub name: String,
+    /// The run's id
+    pub run: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Arrivals, Choice};
+    use crate::units::{Count, Nanos};
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+    use shm::plan::{Idle, Isolation, Threading};
+
+    fn parse(line: &str) -> Result<Command, clap::Error> {
+        Cli::try_parse_from(std::iter::once("launcher").chain(line.split_whitespace())).map(|cli| cli.command)
+    }
+
+    fn run(line: &str) -> Settings {
+        match parse(&format!("run {line}")) {
+            Ok(Command::Run(flags)) => flags.settings().unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn wrong(line: &str) -> String {
+        let error = parse(line).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_setting_has_its_flag() {
+        let command = Cli::command();
+        let run = command.find_subcommand("run").unwrap();
+        for key in Settings::KEYS {
+            let flag = key.replace('_', "-");
+            assert!(run.get_arguments().any(|arg| arg.get_long() == Some(&flag)), "--{flag}");
+        }
+    }
+
+    #[test]
+    fn flags_are_read_with_their_units() {
+        let settings =
+            run("--isolation thread --threading dedicated --idle auto --strategies 2 --orders 400k \
+             --window 1.5s --arrivals poisson --delay fixed:5ms --cores 0,2-3 --max-open 4_096 --speed 10");
+        assert_eq!(settings.isolation, Some(Isolation::Thread));
+        assert_eq!(settings.threading, Some(Choice::Fixed(Threading::Dedicated)));
+        assert_eq!(settings.idle, Some(Choice::<Idle>::Auto));
+        assert_eq!(settings.orders, Some(Count(400_000)));
+        assert_eq!(settings.window, Some(Nanos(1_500_000_000)));
+        assert_eq!(settings.arrivals, Some(Arrivals::Poisson));
+        assert_eq!(settings.max_open, Some(Count(4096)));
+    }
+
+    #[test]
+    fn layers_are_merged_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b.yaml");
+        std::fs::write(&path, "strategies: 3\nvenues: 7\n").unwrap();
+        let settings = run(&format!("--preset seed --venues 2 --config {}", path.display()));
+        assert_eq!(settings.venues, Some(Count(2)), "command line");
+        assert_eq!(settings.strategies, Some(Count(3)), "file");
+        assert_eq!(settings.orders, Some(Count(4_000_000)), "preset");
+        let flags = RunFlags { config: Some(dir.path().join("none.yaml")), ..RunFlags::default() };
+        assert!(flags.settings().unwrap_err().to_string().contains("none.yaml"));
+    }
+
+    #[test]
+    fn a_wrong_value_says_what_would_be_right() {
+        assert!(wrong("run --isolation proces").contains("'process'"));
+        assert!(wrong("run --window 10").contains("has no unit"));
+        assert!(wrong("run --orders many").contains("is not a count"));
+        assert!(wrong("run --delay 5ms").contains("uniform:5ms..500ms"));
+        assert!(wrong("run --cores 3-1").contains("0,2-5"));
+        assert!(wrong("run --strategy 2").contains("--strategies"));
+        assert!(wrong("inspct").contains("inspect"));
+        assert!(wrong("inspect runs/x --order 17").contains("STRATEGY/SEQUENCE"));
+        assert!(wrong("inspect runs/x --json --csv").contains("--csv"));
+    }
+
+    #[test]
+    fn a_role_is_two_words() {
+        let wanted = RoleFlags { name: "strategy-3".into(), run: "r-1".into() };
+        assert_eq!(parse("role strategy-3 r-1").unwrap(), Command::Role(wanted));
+    }
+
+    #[test]
+    fn help_fits_eighty_columns() {
+        for line in
+            ["--help", "run --help", "inspect --help", "report --help", "doctor --help", "clean --help"]
+        {
+            let help = parse(line).unwrap_err();
+            assert_eq!(help.kind(), ErrorKind::DisplayHelp);
+            let help = help.to_string();
+            println!("{help}");
+            for text in help.lines() {
+                assert!(text.chars().count() <= 80, "{line}: {text}");
+            }
+        }
+    }
+}

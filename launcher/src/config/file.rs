@@ -1,0 +1,281 @@
+//! The config file: flat YAML, `key: value`, in the manner of the seed benchmark.
+//!
+//! It is strict: an unknown key or a bad value is an error that shows its line. What [`Settings::to_yaml`] writes,
+//! [`Settings::from_yaml`] reads back as the same settings.
+
+use super::{Settings, UsageError, nearest};
+use core::fmt;
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::path::Path;
+
+/// A config file larger than this is none.
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// The keys of the seed benchmark, and what stands for them here.
+const SEED_KEYS: [(&str, &str); 11] = [
+    ("n_strategies", "write strategies"),
+    ("m_venues", "write venues"),
+    ("orders_per_strategy", "write orders, which counts the orders of all strategies together"),
+    ("window_ms", "write window with its unit, for example 10s"),
+    ("d_min_us", "write delay as a range, for example uniform:5ms..500ms"),
+    ("d_max_us", "write delay as a range, for example uniform:5ms..500ms"),
+    ("repeats", "write repeats"),
+    ("shared_cap", "write capacity, which holds for every ring"),
+    ("spsc_cap", "write capacity, which holds for every ring"),
+    ("sample_us", "nothing is sampled here: every stamp of every order is kept"),
+    ("orch_work_sweep", "write work with its unit, for example 500ns, one value for a run"),
+];
+
+impl Settings {
+    /// Reads a config file.
+    ///
+    /// # Errors
+    /// The file that cannot be read, or its line that is wrong.
+    pub fn read(path: &Path) -> Result<Settings, UsageError> {
+        let name = path.display();
+        let cannot = |error: std::io::Error| UsageError(format!("--config {name}: {error}"));
+        let metadata = std::fs::metadata(path).map_err(cannot)?;
+        if metadata.is_file() && metadata.len() > MAX_BYTES {
+            return Err(UsageError(format!(
+                "--config {name}: {} bytes is too much for a config",
+                metadata.len()
+            )));
+        }
+        let text = std::fs::read_to_string(path).map_err(cannot)?;
+        Settings::from_yaml(&text, &name.to_string())
+    }
+
+    /// Reads YAML; `name` is the file's name for messages.
+    ///
+    /// # Errors
+    /// File, line and key of what is wrong, and what would be right.
+    pub fn from_yaml(text: &str, name: &str) -> Result<Settings, UsageError> {
+        // A file of comments only sets nothing.
+        if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+            return Ok(Settings::default());
+        }
+        serde_saphyr::from_str(text).map_err(|error| UsageError(shown(&error, text, name)))
+    }
+
+    /// Writes what is set as YAML.
+    pub fn to_yaml(&self) -> String {
+        serde_saphyr::to_string(self).unwrap_or_else(|error| format!("# not written: {error}\n"))
+    }
+}
+
+/// What is wrong, in one line, and under it the line that it is about with a caret.
+fn shown(error: &serde_saphyr::Error, text: &str, name: &str) -> String {
+    let what = match error.without_snippet() {
+        serde_saphyr::Error::Message { msg, .. } => msg.clone(),
+        serde_saphyr::Error::Unexpected { expected: "mapping start", .. } => {
+            "expected lines of `key: value`, for example `strategies: 2`".into()
+        }
+        serde_saphyr::Error::Unexpected { expected: "string scalar", .. } => {
+            "expected a single value, not a list or a map".into()
+        }
+        other => {
+            let message = other.to_string();
+            // The parser's own texts name the place, which stands in front already.
+            let end = message.find(" at line ").unwrap_or(message.len());
+            message[..end].lines().next().unwrap_or("cannot be read").to_string()
+        }
+    };
+    let Some(at) = error.location() else {
+        return format!("{name}: {what}");
+    };
+    let number = at.line();
+    let line = usize::try_from(number).ok().and_then(|n| text.lines().nth(n.saturating_sub(1)));
+    let printable = |c: char| if c.is_control() { ' ' } else { c };
+    let line: String = line.unwrap_or("").chars().take(100).map(printable).collect();
+    let indent = usize::try_from(at.column()).unwrap_or(1).saturating_sub(1).min(line.chars().count());
+    format!("{name}:{number}: {what}\n  {line}\n  {}^", " ".repeat(indent))
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let texts = self.texts();
+        let mut map = serializer.serialize_map(Some(texts.len()))?;
+        for (key, text) in texts {
+            match text.parse::<u64>() {
+                // A folder named 007 stays a text.
+                Ok(number) if number.to_string() == text => map.serialize_entry(key, &number)?,
+                _ => map.serialize_entry(key, &text)?,
+            }
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Settings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Lines)
+    }
+}
+
+/// Reads the whole file.
+struct Lines;
+
+impl<'de> Visitor<'de> for Lines {
+    type Value = Settings;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("lines of `key: value`, for example `strategies: 2`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Settings, A::Error> {
+        let mut settings = Settings::default();
+        let mut seen = Vec::new();
+        while let Some(key) = map.next_key_seed(Key { seen: &seen })? {
+            seen.push(key);
+            map.next_value_seed(OneValue { key, settings: &mut settings })?;
+        }
+        Ok(settings)
+    }
+}
+
+/// Reads a key. Fails inside, so that the parser shows the key's own place.
+struct Key<'a> {
+    /// The keys above: the parser sees a key that stands twice, but not in its two spellings.
+    seen: &'a [&'static str],
+}
+
+impl<'de> DeserializeSeed<'de> for Key<'_> {
+    type Value = &'static str;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
+        let key = String::deserialize(deserializer)?;
+        let ours = key.trim_start_matches("--").replace('-', "_");
+        let found = Settings::KEYS.iter().copied().find(|known| *known == ours);
+        match found {
+            Some(key) if self.seen.contains(&key) => {
+                Err(de::Error::custom(format!("{key} stands here twice")))
+            }
+            Some(key) => Ok(key),
+            None => Err(de::Error::custom(unknown(&key))),
+        }
+    }
+}
+
+/// What to say about a key that there is not.
+fn unknown(key: &str) -> String {
+    let shown: String = key.chars().take(40).collect();
+    if key == "config" || key == "json" {
+        return format!("key {key} is for the command line only: give it as --{key}");
+    }
+    if let Some((_, instead)) = SEED_KEYS.iter().find(|(seed, _)| *seed == key) {
+        return format!("key {shown} is the seed benchmark's: {instead}");
+    }
+    match nearest(&key.replace('-', "_"), Settings::KEYS.iter().copied()) {
+        Some(near) => format!("unknown key {shown}: did you mean {near}?"),
+        None => format!("unknown key {shown}: there are {}", Settings::KEYS.join(", ")),
+    }
+}
+
+/// Reads the value of a key into the settings.
+struct OneValue<'a> {
+    key: &'static str,
+    settings: &'a mut Settings,
+}
+
+impl<'de> DeserializeSeed<'de> for OneValue<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        let Some(text) = Option::<String>::deserialize(deserializer)? else {
+            return Err(de::Error::custom(format!(
+                "{} has no value: write one, or leave the line out",
+                self.key
+            )));
+        };
+        match self.settings.set(self.key, &text) {
+            Some(Err(message)) => Err(de::Error::custom(format!("{}: {message}", self.key))),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::any_settings;
+    use super::*;
+    use crate::units::{Count, Nanos};
+    use proptest::prelude::*;
+
+    fn wrong(text: &str) -> String {
+        let message = Settings::from_yaml(text, "bulkhead.yaml").unwrap_err().to_string();
+        println!("{message}\n");
+        message
+    }
+
+    #[test]
+    fn flat_lines_are_read_with_either_dash() {
+        let text = "# ours\nstrategies: 2\nmax-open: 4_096\nmax_open: 4096\n";
+        assert!(wrong(text).contains("max_open stands here twice"));
+        assert!(wrong("venues: 1\nvenues: 2\n").contains("bulkhead.yaml:2"));
+        let text = "strategies: 2\nmax-open: 4_096\nwindow: 1.5s\ndelay: uniform:5ms..500ms\n\
+                    cores: 0,2-5\nspeed: 2.5\nout: \"my runs\"\nidle: spin\nseed: 007\n";
+        let settings = Settings::from_yaml(text, "x").unwrap();
+        assert_eq!(settings.strategies, Some(Count(2)));
+        assert_eq!(settings.max_open, Some(Count(4096)));
+        assert_eq!(settings.window, Some(Nanos(1_500_000_000)));
+        assert_eq!(settings.cores.unwrap().0, [0, 2, 3, 4, 5]);
+        assert_eq!(settings.seed, Some(Count(7)));
+        assert_eq!(settings.out, Some("my runs".into()));
+    }
+
+    #[test]
+    fn nothing_set_is_no_error() {
+        for text in ["", "\n\n", "# nothing\n", "{}"] {
+            assert_eq!(Settings::from_yaml(text, "x"), Ok(Settings::default()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_key_names_file_line_and_the_nearest() {
+        let message = wrong("venues: 4\nstrategys: 2\n");
+        assert!(message.starts_with("bulkhead.yaml:2: "), "{message}");
+        assert!(message.contains("unknown key strategys: did you mean strategies?"), "{message}");
+        assert!(wrong("max-opn: 2\n").contains("did you mean max_open?"));
+        assert!(wrong("qqq: 2\n").contains("there are technique, isolation"));
+        assert!(wrong("json: true\n").contains("--json"));
+    }
+
+    #[test]
+    fn the_seeds_keys_say_what_stands_for_them() {
+        for (key, _) in SEED_KEYS.iter().filter(|(key, _)| *key != "repeats") {
+            let message = wrong(&format!("{key}: 8\n"));
+            assert!(message.contains("is the seed benchmark's: "), "{message}");
+        }
+        assert!(wrong("n_strategies: 8\n").contains("write strategies"));
+        assert!(wrong("window_ms: 10000\n").contains("write window with its unit"));
+        assert_eq!(Settings::from_yaml("repeats: 3", "x").unwrap().repeats, Some(Count(3)));
+    }
+
+    #[test]
+    fn a_wrong_value_names_file_line_and_key() {
+        let message = wrong("strategies: 2\nwindow: 10\n");
+        assert!(message.starts_with("bulkhead.yaml:2: "), "{message}");
+        assert!(message.contains("window: \"10\" has no unit"), "{message}");
+        assert!(wrong("idle: spn\n").contains("did you mean spin?"));
+        for text in
+            ["- 1\n- 2\n", "strategies: [1]\n", "strategies:\n", "just words", "a: b: c", "\u{0}", "{"]
+        {
+            assert!(wrong(text).contains("bulkhead.yaml"), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(settings in any_settings()) {
+            let text = settings.to_yaml();
+            prop_assert_eq!(Settings::from_yaml(&text, "x"), Ok(settings), "{}", text);
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*", lines in "([a-z_-]{1,9}: ?[ -~]{0,9}\n){0,4}") {
+            let _ = Settings::from_yaml(&text, "x");
+            let _ = Settings::from_yaml(&lines, "x");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Settings: what a user asked for, before anything is decided.
+//!
+//! Every field is optional. They are merged command line over config file over preset ([`Settings::over`]); what
+//! is still open then, the planner decides by what the machine can carry ([`crate::planner::resolve`]).
+
+mod file;
+pub mod value;
+
+pub use strategy::schedule::{Arrivals, DelayRange};
+pub use value::{Choice, CoreList, Factor, Preset};
+
+use crate::units::{Count, Nanos};
+use clap::Args;
+use clap::builder::TypedValueParser;
+use shm::plan::{Idle, Isolation, Technique, Threading};
+use std::path::PathBuf;
+use thiserror::Error;
+use value::{Value, named};
+
+/// Something the user asked for that cannot be: one or two lines that name the flag or key and the way out.
+/// The launcher prints it and exits with 2.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+/// Reads a value with its [`Value::parse`], for clap.
+fn parsed<T: Value + Clone + Send + Sync + 'static>() -> impl TypedValueParser<Value = T> {
+    clap::builder::StringValueParser::new().try_map(|text| T::parse(&text))
+}
+
+/// What can be set, on the command line or under the same name in the config file.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// What carries the two contended hand-offs [default: spsc-mux]
+    #[arg(long, value_name = "NAME", value_parser = named::<Technique>(), help_heading = "Layout")]
+    pub technique: Option<Technique>,
+    /// What stands between strategies and engine [default: process]
+    #[arg(long, value_name = "LEVEL", value_parser = named::<Isolation>(), help_heading = "Layout")]
+    pub isolation: Option<Isolation>,
+    /// A thread for each role, or one for the engine [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = named::<Choice<Threading>>(), help_heading = "Layout")]
+    pub threading: Option<Choice<Threading>>,
+    /// What a thread does when there is nothing to do [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = named::<Choice<Idle>>(), help_heading = "Layout")]
+    pub idle: Option<Choice<Idle>>,
+    /// Cores to use, of the allowed ones, e.g. 0,2-5 [default: all]
+    #[arg(long, value_name = "LIST", value_parser = parsed::<CoreList>(), help_heading = "Layout")]
+    pub cores: Option<CoreList>,
+    /// Strategies, 1 to 256 [default: 8; 1 on small machines]
+    #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Layout")]
+    pub strategies: Option<Count>,
+    /// Venues, 1 to 64; each has its gateway [default: 4]
+    #[arg(long, value_name = "M", value_parser = parsed::<Count>(), help_heading = "Layout")]
+    pub venues: Option<Count>,
+    /// Slots of every ring, a power of two up to 2^20 [default: 8192]
+    #[arg(long, value_name = "SLOTS", value_parser = parsed::<Count>(), help_heading = "Layout")]
+    pub capacity: Option<Count>,
+    /// Most orders that a strategy has open at once [default: 65536]
+    #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Layout")]
+    pub max_open: Option<Count>,
+
+    /// Orders of all strategies together, e.g. 400k or 4M [default: 4M; 100k on small machines]
+    #[arg(long, value_name = "TOTAL", value_parser = parsed::<Count>(), help_heading = "Load")]
+    pub orders: Option<Count>,
+    /// Time over which the orders are due, e.g. 5s; stress ignores it [default: 10s; 5s on small machines]
+    #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Load")]
+    pub window: Option<Nanos>,
+    /// How orders arrive over the window [default: uniform]
+    #[arg(long, value_name = "KIND", value_parser = named::<Arrivals>(), help_heading = "Load")]
+    pub arrivals: Option<Arrivals>,
+    /// Venue delay D of an order, or fixed:5ms [default: uniform:5ms..500ms]
+    #[arg(long, value_name = "RANGE", value_parser = parsed::<DelayRange>(), help_heading = "Load")]
+    pub delay: Option<DelayRange>,
+    /// Extra work of the orchestrator for each order, e.g. 500ns [default: 0ns]
+    #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Load")]
+    pub work: Option<Nanos>,
+    /// Seed of everything that is drawn at random [default: 1]
+    #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Load")]
+    pub seed: Option<Count>,
+    /// Recorded flow to play instead of drawing one
+    #[arg(long, value_name = "FILE", help_heading = "Load")]
+    pub schedule: Option<PathBuf>,
+    /// Plays the recorded flow X times as fast [default: 1]
+    #[arg(long, value_name = "X", value_parser = parsed::<Factor>(), help_heading = "Load")]
+    pub speed: Option<Factor>,
+
+    /// Runs, one after the other [default: 1]
+    #[arg(long, value_name = "R", value_parser = parsed::<Count>(), help_heading = "Run")]
+    pub repeats: Option<Count>,
+    /// A named set of settings that the others override
+    #[arg(long, value_name = "NAME", value_parser = named::<Preset>(), help_heading = "Run")]
+    pub preset: Option<Preset>,
+    /// Folder in which the run's own folder is made [default: runs]
+    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    pub out: Option<PathBuf>,
+}
+
+/// Writes what has to name every field once, so that none can be forgotten: the compiler sees them all.
+macro_rules! fields {
+    ($($field:ident),+ $(,)?) => {
+        impl Settings {
+            /// The names of all settings: keys of the config file and, with `-` for `_`, flags.
+            pub const KEYS: &'static [&'static str] = &[$(stringify!($field)),+];
+
+            /// Sets one from its text. `None`: there is no such key.
+            pub fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
+                match key {
+                    $(stringify!($field) => Some(Value::parse(text).map(|value| self.$field = Some(value))),)+
+                    _ => None,
+                }
+            }
+
+            /// What is set, as text, in the order of [`Settings::KEYS`].
+            pub fn texts(&self) -> Vec<(&'static str, String)> {
+                let Settings { $($field),+ } = self;
+                let mut texts = Vec::new();
+                $(if let Some(value) = $field {
+                    texts.push((stringify!($field), value.text()));
+                })+
+                texts
+            }
+
+            /// Takes what is set here and the rest from `below`.
+            fn or(self, below: Settings) -> Settings {
+                Settings { $($field: self.$field.or(below.$field)),+ }
+            }
+        }
+    };
+}
+
+fields! {
+    technique, isolation, threading, idle, cores, strategies, venues, capacity, max_open,
+    orders, window, arrivals, delay, work, seed, schedule, speed,
+    repeats, preset, out,
+}
+
+impl Settings {
+    /// These settings over others: what is set here wins.
+    ///
+    /// A recorded flow and a drawn one exclude each other, so asking for one here also drops the other below:
+    /// `--schedule` goes with a config file that says `window`.
+    pub fn over(self, mut below: Settings) -> Settings {
+        if self.schedule.is_some() {
+            below = Settings { orders: None, window: None, arrivals: None, ..below };
+        } else if self.orders.is_some() || self.window.is_some() || self.arrivals.is_some() {
+            below = Settings { schedule: None, speed: None, ..below };
+        }
+        self.or(below)
+    }
+
+    /// With what its preset says below it.
+    pub fn with_preset(self) -> Settings {
+        match self.preset {
+            Some(preset) => Settings { preset: None, ..self.over(preset.settings()) },
+            None => self,
+        }
+    }
+}
+
+impl Preset {
+    /// What it sets.
+    pub fn settings(self) -> Settings {
+        match self {
+            Preset::Seed => Settings {
+                strategies: Some(Count(8)),
+                venues: Some(Count(4)),
+                capacity: Some(Count(8192)),
+                orders: Some(Count(4_000_000)),
+                window: Some(Nanos(10_000_000_000)),
+                arrivals: Some(Arrivals::Uniform),
+                delay: Some(DelayRange { min_ns: 5_000_000, max_ns: 500_000_000 }),
+                work: Some(Nanos(0)),
+                ..Settings::default()
+            },
+        }
+    }
+}
+
+/// The name that is most like the text, if one is like it at all.
+pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    names
+        .map(|name| (strsim::jaro_winkler(text, name), name))
+        .filter(|(similarity, _)| *similarity > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Any settings that can be written down.
+    pub(crate) fn any_settings() -> impl Strategy<Value = Settings> {
+        fn maybe<T: value::Named + core::fmt::Debug>() -> impl Strategy<Value = Option<T>> {
+            proptest::option::of(proptest::sample::select(T::names()).prop_map(|name| T::of(name).unwrap()))
+        }
+        let count = || proptest::option::of(any::<u64>().prop_map(Count));
+        let time = || proptest::option::of(any::<u64>().prop_map(Nanos));
+        let path = || proptest::option::of("[ -~µ]{1,20}".prop_map(PathBuf::from));
+        let cores = proptest::option::of(
+            proptest::collection::btree_set(0u32..200, 1..20).prop_map(|c| CoreList(c.into_iter().collect())),
+        );
+        let delay = proptest::option::of(
+            any::<(u64, u64)>().prop_map(|(a, b)| DelayRange { min_ns: a.min(b), max_ns: a.max(b) }),
+        );
+        let speed = proptest::option::of((1e-6f64..1e6).prop_map(Factor));
+        (
+            (maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
+            (count(), count(), count(), count(), count(), count(), count()),
+            (time(), time(), path(), path(), cores, delay, speed),
+        )
+            .prop_map(|(names, counts, rest)| Settings {
+                technique: names.0,
+                isolation: names.1,
+                threading: names.2,
+                idle: names.3,
+                arrivals: names.4,
+                preset: names.5,
+                strategies: counts.0,
+                venues: counts.1,
+                capacity: counts.2,
+                max_open: counts.3,
+                orders: counts.4,
+                seed: counts.5,
+                repeats: counts.6,
+                window: rest.0,
+                work: rest.1,
+                schedule: rest.2,
+                out: rest.3,
+                cores: rest.4,
+                delay: rest.5,
+                speed: rest.6,
+            })
+    }
+
+    #[test]
+    fn the_upper_layer_wins_and_the_lower_fills_in() {
+        let cli = Settings { strategies: Some(Count(2)), ..Settings::default() };
+        let file = Settings { strategies: Some(Count(3)), venues: Some(Count(5)), ..Settings::default() };
+        let merged = cli.over(file);
+        assert_eq!((merged.strategies, merged.venues), (Some(Count(2)), Some(Count(5))));
+    }
+
+    #[test]
+    fn a_preset_lies_below_everything_and_is_gone_once_applied() {
+        let settings = Settings { preset: Some(Preset::Seed), venues: Some(Count(2)), ..Settings::default() };
+        let applied = settings.with_preset();
+        assert_eq!((applied.strategies, applied.venues), (Some(Count(8)), Some(Count(2))));
+        assert_eq!(applied.preset, None);
+    }
+
+    #[test]
+    fn a_recorded_flow_replaces_a_drawn_one_below_it_and_the_other_way_round() {
+        let file = Settings { schedule: Some("flow.csv".into()), ..Settings::default() };
+        let merged = file.clone().over(Preset::Seed.settings());
+        assert_eq!((merged.orders, merged.window, merged.arrivals), (None, None, None));
+        let merged = Settings { window: Some(Nanos(1)), ..Settings::default() }.over(file);
+        assert_eq!(merged.schedule, None);
+    }
+
+    #[test]
+    fn a_wrong_name_names_the_nearest() {
+        let message = Settings::default().set("isolation", "proces").unwrap().unwrap_err();
+        assert!(message.contains("did you mean process?"), "{message}");
+        let message = Settings::default().set("idle", "???").unwrap().unwrap_err();
+        assert!(message.contains("There are auto, spin, yield, backoff, park"), "{message}");
+    }
+
+    proptest! {
+        #[test]
+        fn each_setting_is_read_back_from_its_text(settings in any_settings()) {
+            let mut again = Settings::default();
+            for (key, text) in settings.texts() {
+                prop_assert_eq!(again.set(key, &text), Some(Ok(())));
+            }
+            prop_assert_eq!(again, settings);
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*") {
+            for key in Settings::KEYS {
+                let _ = Settings::default().set(key, &text);
+            }
+        }
+    }
+}

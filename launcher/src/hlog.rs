@@ -1,0 +1,86 @@
+//! `histograms.hlog`: every histogram of a run in HdrHistogram's own interval-log format, one tagged line for each
+//! measure, so that its tools (and Python's, Java's, JavaScript's) can read, plot and add them.
+//!
+//! Values are nanoseconds. Each line covers the whole run; its tag is the measure's name in `summary.json`.
+
+use crate::merge::Merged;
+use crate::record::RunRecord;
+use crate::summary::figures::to_ns;
+use crate::summary::{Figures, Measure, ns_per_tick};
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, IntervalLogWriterError, Tag};
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime};
+
+/// Its name in the run's folder.
+pub const HLOG_FILE: &str = "histograms.hlog";
+
+/// Writes the histograms of a run; measures without a sample are left out.
+///
+/// # Errors
+/// What `out` answers.
+pub fn write(record: &RunRecord, merged: &Merged, figures: &Figures, mut out: impl Write) -> io::Result<()> {
+    let ticks_ns = |ticks: u64| Duration::from_nanos(to_ns(ticks, ns_per_tick(record)));
+    let span = &merged.span;
+    let (start, length) = match span.last_received.checked_sub(span.first_sent) {
+        Some(length) => {
+            (ticks_ns(span.first_sent.saturating_sub(record.clock.start_ticks)), ticks_ns(length))
+        }
+        None => Default::default(),
+    };
+    let mut serializer = V2DeflateSerializer::new();
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder.add_comment(&format!("bulkhead {}, run {}, nanoseconds", record.version, record.plan.run));
+    if let Some(started) = epoch_seconds(&record.started) {
+        let started = SystemTime::UNIX_EPOCH + Duration::from_secs(started);
+        builder.with_start_time(started).with_base_time(started);
+    }
+    let mut log = builder.begin_log_with(&mut out, &mut serializer)?;
+    for measure in Measure::ALL {
+        let histogram = figures.series(measure).histogram();
+        if !histogram.is_empty() {
+            log.write_histogram(histogram, start, length, Tag::new(measure.name())).map_err(|error| {
+                match error {
+                    IntervalLogWriterError::IoError(error) => error,
+                    other => io::Error::other(format!("{}: {other:?}", measure.name())),
+                }
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Seconds since 1970 of a time like `2026-11-20T06:15:02Z`.
+fn epoch_seconds(text: &str) -> Option<u64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
+    let mut time = time.splitn(3, ':').map(|part| part.parse::<u64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    if hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // Years counted from March, so that the leap day is the last of its year (Fliegel and Van Flandern's way).
+    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let since_1970 = days.checked_sub(719_468)?;
+    Some(since_1970 * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::epoch_seconds;
+
+    #[test]
+    fn times_become_seconds_since_1970() {
+        assert_eq!(epoch_seconds("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(epoch_seconds("2000-02-29T12:00:00Z"), Some(951_825_600));
+        assert_eq!(epoch_seconds("2026-11-20T06:15:02Z"), Some(1_795_155_302));
+        for text in ["", "Z", "2026-11-20", "2026-13-20T06:15:02Z", "0000-00-00T00:00:00Z", "a-b-cTd:e:fZ"] {
+            assert_eq!(epoch_seconds(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Recorded trees of other machines, for tests.
+
+use super::Machine;
+use super::read::Room;
+use tempfile::TempDir;
+
+/// A machine's `proc` and `sys` in a folder of its own.
+pub(crate) struct Tree {
+    dir: TempDir,
+    shm: Room,
+}
+
+/// Files whose contents a test may spoil.
+pub(crate) const PATHS: [&str; 8] = [
+    "proc/cpuinfo",
+    "proc/self/status",
+    "proc/meminfo",
+    "sys/devices/system/cpu/online",
+    "sys/devices/system/cpu/isolated",
+    "sys/devices/system/cpu/cpu0/cache/index3/level",
+    "sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list",
+    "sys/devices/system/node/online",
+];
+
+impl Tree {
+    pub(crate) fn new(free_mib: u64, total_mib: u64) -> Tree {
+        let shm = Room { total_bytes: total_mib << 20, free_bytes: free_mib << 20 };
+        Tree { dir: tempfile::tempdir().unwrap(), shm }
+    }
+
+    pub(crate) fn put(&self, path: &str, contents: &str) {
+        let path = self.dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, contents).unwrap();
+    }
+
+    pub(crate) fn root(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn machine(&self) -> Machine {
+        Machine::read_at(self.dir.path(), self.shm)
+    }
+
+    /// What every machine has.
+    fn common(&self, cores: u32, allowed: &str, flags: &str, clocksource: &str) {
+        let cpu = format!("model name\t: Fake CPU 2.6GHz\nflags\t\t: fpu tsc {flags}\n\n");
+        let cpuinfo: String = (0..cores).map(|n| format!("processor\t: {n}\n{cpu}")).collect();
+        self.put("proc/cpuinfo", &cpuinfo);
+        self.put(
+            "proc/self/status",
+            &format!("Name:\tlauncher\nCpus_allowed:\tff\nCpus_allowed_list:\t{allowed}\n"),
+        );
+        self.put("proc/meminfo", "MemTotal:       24684084 kB\nMemFree:        22530808 kB\n");
+        self.put("proc/sys/kernel/hostname", "box\n");
+        self.put("proc/sys/kernel/osrelease", "6.18.44\n");
+        self.put("proc/swaps", "Filename\tType\tSize\tUsed\tPriority\n");
+        self.put("sys/devices/system/cpu/online", &format!("0-{}\n", cores - 1));
+        self.put("sys/devices/system/cpu/isolated", "\n");
+        self.put(
+            "sys/devices/system/clocksource/clocksource0/current_clocksource",
+            &format!("{clocksource}\n"),
+        );
+        self.put("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    }
+
+    /// One core's topology.
+    fn core(&self, core: u32, siblings: &str, llc: &str) {
+        let cpu = format!("sys/devices/system/cpu/cpu{core}");
+        self.put(&format!("{cpu}/topology/thread_siblings_list"), siblings);
+        for (index, level, sharers) in [(0, 1, siblings), (2, 2, siblings), (3, 3, llc)] {
+            self.put(&format!("{cpu}/cache/index{index}/level"), &format!("{level}\n"));
+            self.put(&format!("{cpu}/cache/index{index}/shared_cpu_list"), &format!("{sharers}\n"));
+        }
+    }
+}
+
+/// Two virtual cores, one cache, a trusted TSC.
+pub(crate) fn two_core_vm() -> Tree {
+    let tree = Tree::new(24_000, 24_105);
+    tree.common(2, "0-1", "constant_tsc nonstop_tsc hypervisor", "tsc");
+    for core in 0..2 {
+        tree.core(core, &core.to_string(), "0-1");
+    }
+    tree.put("sys/devices/system/node/online", "0\n");
+    tree.put("sys/devices/system/node/node0/cpulist", "0-1\n");
+    tree
+}
+
+/// Sixteen hardware threads of eight cores on two nodes: core N and N + 8 are siblings.
+pub(crate) fn server() -> Tree {
+    let tree = Tree::new(32_000, 32_000);
+    tree.common(16, "0-15", "constant_tsc nonstop_tsc", "tsc");
+    let nodes = ["0-3,8-11", "4-7,12-15"];
+    for core in 0..16 {
+        let first = core % 8;
+        tree.core(core, &format!("{first},{}", first + 8), nodes[(first / 4) as usize]);
+        tree.put(&format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor"), "powersave\n");
+    }
+    tree.put("sys/devices/system/node/online", "0-1\n");
+    for (node, cores) in nodes.iter().enumerate() {
+        tree.put(&format!("sys/devices/system/node/node{node}/cpulist"), cores);
+    }
+    tree
+}
+
+/// A container with the cpuset 2-3 of four cores and a `/dev/shm` of 64 MiB.
+pub(crate) fn container() -> Tree {
+    let tree = Tree::new(63, 64);
+    tree.common(4, "2-3", "constant_tsc nonstop_tsc", "hpet");
+    for core in 0..4 {
+        tree.core(core, &core.to_string(), "0-3");
+    }
+    tree
+}
+
+/// Any number of plain cores, each a whole one, one cache, nothing to complain about.
+pub(crate) fn plain(cores: u32) -> Tree {
+    let tree = Tree::new(64_000, 64_000);
+    let all = format!("0-{}", cores - 1);
+    tree.common(cores, &all, "constant_tsc nonstop_tsc", "tsc");
+    for core in 0..cores {
+        tree.core(core, &core.to_string(), &all);
+    }
+    tree
+}

@@ -1,0 +1,258 @@
+//! Reads the facts of the host from `/proc` and `/sys`.
+//!
+//! Every file may be missing, empty or odd (containers hide some, other architectures lack some): then its fact
+//! stays empty. Functions take the root of the tree, so that tests read recorded ones.
+
+use super::{Machine, lists};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Size and free room of a file system, in bytes; zeros if there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Size of the file system.
+    pub total_bytes: u64,
+    /// What of it this user can still take.
+    pub free_bytes: u64,
+}
+
+impl Room {
+    /// Asks the file system at that path.
+    pub fn of(path: &Path) -> Room {
+        nix::sys::statvfs::statvfs(path).map_or(Room::default(), |room| {
+            // The field's types differ between platforms.
+            #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
+            let bytes = |blocks| (blocks as u64).saturating_mul(room.fragment_size() as u64);
+            Room { total_bytes: bytes(room.blocks()), free_bytes: bytes(room.blocks_available()) }
+        })
+    }
+}
+
+impl Machine {
+    /// The machine that this process runs on.
+    pub fn read() -> Machine {
+        let root = Path::new("/");
+        Machine::read_at(root, Room::of(&root.join("dev/shm")))
+    }
+
+    /// The machine described by the `proc` and `sys` under `root`.
+    pub fn read_at(root: &Path, shm: Room) -> Machine {
+        let cpuinfo = text(root, "proc/cpuinfo");
+        let clocksource = text(root, "sys/devices/system/clocksource/clocksource0/current_clocksource");
+        let allowed = allowed(root, &cpuinfo);
+        Machine {
+            hostname: text(root, "proc/sys/kernel/hostname"),
+            cpu_model: field(&cpuinfo, "model name").or_else(|| field(&cpuinfo, "Model")).unwrap_or_default(),
+            hypervisor: hypervisor(root, &cpuinfo),
+            cores_online: u32::try_from(online(root, &cpuinfo).len()).unwrap_or(u32::MAX),
+            smt_siblings: groups(&allowed, 2, |core| {
+                let topology = format!("sys/devices/system/cpu/cpu{core}/topology");
+                list(root, &format!("{topology}/core_cpus_list"))
+                    .or_else(|| list(root, &format!("{topology}/thread_siblings_list")))
+            }),
+            llc_groups: groups(&allowed, 1, |core| last_level_cache(root, core)),
+            numa_nodes: numa_nodes(root, &allowed),
+            isolated: list(root, "sys/devices/system/cpu/isolated").unwrap_or_default(),
+            nohz_full: list(root, "sys/devices/system/cpu/nohz_full").unwrap_or_default(),
+            governor: governor(root, &allowed),
+            tsc_invariant: clocksource == "tsc"
+                && ["constant_tsc", "nonstop_tsc"].iter().all(|flag| has_flag(&cpuinfo, flag)),
+            clocksource,
+            kernel: text(root, "proc/sys/kernel/osrelease"),
+            memory_bytes: memory(root),
+            shm_free_bytes: shm.free_bytes,
+            shm_total_bytes: shm.total_bytes,
+            cores_allowed: allowed,
+        }
+    }
+}
+
+/// The text of a file, trimmed; empty if it cannot be read.
+pub(super) fn text(root: &Path, path: &str) -> String {
+    let bytes = std::fs::read(root.join(path)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).trim().to_string()
+}
+
+/// A file that holds a list of processors; `None` if there is none in it.
+pub(super) fn list(root: &Path, path: &str) -> Option<Vec<u32>> {
+    lists::parse(&text(root, path)).filter(|cores| !cores.is_empty())
+}
+
+/// The first value of a `name : value` line.
+pub(super) fn field(text: &str, name: &str) -> Option<String> {
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(key, _)| key.trim() == name)
+        .map(|(_, value)| value.trim().to_string())
+        .filter(|value| !value.is_empty())
+}
+
+fn has_flag(cpuinfo: &str, flag: &str) -> bool {
+    field(cpuinfo, "flags").is_some_and(|flags| flags.split_whitespace().any(|f| f == flag))
+}
+
+fn online(root: &Path, cpuinfo: &str) -> Vec<u32> {
+    list(root, "sys/devices/system/cpu/online").unwrap_or_else(|| {
+        let numbers = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        numbers
+            .filter(|(key, _)| key.trim() == "processor")
+            .filter_map(|(_, n)| n.trim().parse().ok())
+            .collect()
+    })
+}
+
+/// The affinity mask, without the processors that are only possible, not online.
+fn allowed(root: &Path, cpuinfo: &str) -> Vec<u32> {
+    let online = online(root, cpuinfo);
+    let mask =
+        field(&text(root, "proc/self/status"), "Cpus_allowed_list").and_then(|list| lists::parse(&list));
+    match mask {
+        Some(mask) if online.is_empty() => mask,
+        Some(mask) => mask.into_iter().filter(|core| online.contains(core)).collect(),
+        None => online,
+    }
+}
+
+/// The groups that `members` puts the allowed cores into, with at least `least` of them; each core in one group.
+fn groups(allowed: &[u32], least: usize, members: impl Fn(u32) -> Option<Vec<u32>>) -> Vec<Vec<u32>> {
+    let mut seen = BTreeSet::new();
+    let mut groups = Vec::new();
+    for &core in allowed {
+        if seen.contains(&core) {
+            continue;
+        }
+        let Some(group) = members(core) else { continue };
+        let group: Vec<u32> =
+            group.into_iter().filter(|other| allowed.contains(other) && seen.insert(*other)).collect();
+        if group.len() >= least {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+/// Who shares the highest cache level of a core.
+fn last_level_cache(root: &Path, core: u32) -> Option<Vec<u32>> {
+    (0..8)
+        .filter_map(|index| {
+            let cache = format!("sys/devices/system/cpu/cpu{core}/cache/index{index}");
+            let level: u32 = text(root, &format!("{cache}/level")).parse().ok()?;
+            Some((level, list(root, &format!("{cache}/shared_cpu_list"))?))
+        })
+        .max_by_key(|(level, _)| *level)
+        .map(|(_, sharers)| sharers)
+}
+
+fn numa_nodes(root: &Path, allowed: &[u32]) -> Vec<Vec<u32>> {
+    let nodes = list(root, "sys/devices/system/node/online").unwrap_or_default();
+    let cores = |node: u32| list(root, &format!("sys/devices/system/node/node{node}/cpulist"));
+    nodes
+        .into_iter()
+        .filter_map(cores)
+        .map(|cores| cores.into_iter().filter(|core| allowed.contains(core)).collect::<Vec<_>>())
+        .filter(|cores| !cores.is_empty())
+        .collect()
+}
+
+/// The governor of the allowed cores; several are named with a comma.
+fn governor(root: &Path, allowed: &[u32]) -> Option<String> {
+    let names: BTreeSet<String> = allowed
+        .iter()
+        .map(|core| text(root, &format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor")))
+        .filter(|name| !name.is_empty())
+        .collect();
+    let names: Vec<String> = names.into_iter().collect();
+    if names.is_empty() { None } else { Some(names.join(", ")) }
+}
+
+/// Its name where the machine's firmware or Xen tells it, else `unknown` where the processor says there is one.
+fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
+    let xen = text(root, "sys/hypervisor/type");
+    if !xen.is_empty() {
+        return Some(xen);
+    }
+    if !has_flag(cpuinfo, "hypervisor") {
+        return None;
+    }
+    let vendor = text(root, "sys/class/dmi/id/sys_vendor");
+    Some(if vendor.is_empty() { "unknown".into() } else { vendor })
+}
+
+fn memory(root: &Path) -> u64 {
+    let total = field(&text(root, "proc/meminfo"), "MemTotal").unwrap_or_default();
+    let kilobytes = total.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+    kilobytes.saturating_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_small_virtual_machine_is_read() {
+        let machine = fake::two_core_vm().machine();
+        assert_eq!((machine.cores_online, machine.cores_allowed), (2, vec![0, 1]));
+        assert_eq!(machine.cpu_model, "Fake CPU 2.6GHz");
+        assert_eq!(machine.hypervisor.as_deref(), Some("unknown"));
+        assert_eq!((machine.smt_siblings, machine.llc_groups), (vec![], vec![vec![0, 1]]));
+        assert_eq!(machine.numa_nodes, [vec![0, 1]]);
+        assert_eq!((machine.isolated, machine.nohz_full, machine.governor), (vec![], vec![], None));
+        assert!(machine.tsc_invariant);
+        assert_eq!(machine.memory_bytes, 24_684_084 * 1024);
+        assert_eq!(machine.kernel, "6.18.44");
+    }
+
+    #[test]
+    fn a_server_with_smt_and_two_nodes_is_read() {
+        let machine = fake::server().machine();
+        assert_eq!(machine.cores_allowed, (0..16).collect::<Vec<_>>());
+        assert_eq!(machine.smt_siblings.len(), 8);
+        assert_eq!(machine.smt_siblings[1], [1, 9]);
+        assert_eq!(machine.llc_groups, [vec![0, 1, 2, 3, 8, 9, 10, 11], vec![4, 5, 6, 7, 12, 13, 14, 15]]);
+        assert_eq!(machine.numa_nodes, machine.llc_groups);
+        assert_eq!(machine.governor.as_deref(), Some("powersave"));
+        assert_eq!(machine.hypervisor, None);
+    }
+
+    #[test]
+    fn a_container_sees_only_its_cpuset() {
+        let machine = fake::container().machine();
+        assert_eq!((machine.cores_online, machine.cores_allowed), (4, vec![2, 3]));
+        assert_eq!(machine.llc_groups, [vec![2, 3]]);
+        assert_eq!((machine.shm_total_bytes, machine.shm_free_bytes), (64 << 20, 63 << 20));
+        assert!(!machine.tsc_invariant, "its clock source is hpet");
+    }
+
+    #[test]
+    fn what_is_missing_stays_empty() {
+        let empty = tempfile::tempdir().unwrap();
+        assert_eq!(Machine::read_at(empty.path(), Room::default()), Machine::default());
+        assert_eq!(Room::of(&empty.path().join("none")), Room::default());
+    }
+
+    #[test]
+    fn possible_cores_that_are_not_online_are_left_out() {
+        let tree = fake::two_core_vm();
+        tree.put("proc/self/status", "Cpus_allowed_list:\t0-127\n");
+        assert_eq!(tree.machine().cores_allowed, [0, 1]);
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        assert!(!Machine::read().cores_allowed.is_empty());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn odd_files_never_panic(contents in "\\PC{0,60}|[0-9:,-]{0,20}") {
+            let tree = fake::two_core_vm();
+            for path in fake::PATHS {
+                tree.put(path, &contents);
+                let _ = tree.machine();
+            }
+        }
+    }
+}

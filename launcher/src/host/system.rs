@@ -1,0 +1,86 @@
+//! What of the system bears on latency beside the processors: huge pages, swap, a container's quota.
+
+use super::read::text;
+use std::path::Path;
+
+/// The system's settings as the kernel shows them; `None` where it does not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct System {
+    /// The mode of transparent huge pages: `always`, `madvise` or `never`.
+    pub huge_pages: Option<String>,
+    /// The size of all swap areas, in bytes.
+    pub swap_bytes: u64,
+    /// The processors' worth of time that the control group may use, for example 2.5.
+    pub cpu_quota: Option<f64>,
+}
+
+impl System {
+    /// The system that this process runs on.
+    pub fn read() -> System {
+        System::read_at(Path::new("/"))
+    }
+
+    /// The system described by the `proc` and `sys` under `root`.
+    pub fn read_at(root: &Path) -> System {
+        let modes = text(root, "sys/kernel/mm/transparent_hugepage/enabled");
+        let chosen = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+        let swaps = text(root, "proc/swaps");
+        let kilobytes = |line: &str| line.split_whitespace().nth(2).and_then(|size| size.parse::<u64>().ok());
+        System {
+            huge_pages: chosen.map(|(mode, _)| mode.to_string()),
+            swap_bytes: swaps
+                .lines()
+                .skip(1)
+                .filter_map(kilobytes)
+                .fold(0, u64::saturating_add)
+                .saturating_mul(1024),
+            cpu_quota: quota(&text(root, "sys/fs/cgroup/cpu.max")),
+        }
+    }
+}
+
+/// `QUOTA PERIOD` of the second version of control groups; `max` is no quota.
+fn quota(text: &str) -> Option<f64> {
+    let (quota, period) = text.split_once(' ')?;
+    let (quota, period) = (quota.parse::<f64>().ok()?, period.trim().parse::<f64>().ok()?);
+    (period > 0.0 && quota > 0.0).then_some(quota / period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake;
+    use super::*;
+
+    #[test]
+    fn a_plain_system_has_nothing_in_the_way() {
+        let system = System::read_at(fake::two_core_vm().root());
+        let wanted = System { huge_pages: Some("madvise".into()), swap_bytes: 0, cpu_quota: None };
+        assert_eq!(system, wanted);
+    }
+
+    #[test]
+    fn swap_quota_and_huge_pages_are_read() {
+        let tree = fake::two_core_vm();
+        tree.put(
+            "proc/swaps",
+            "Filename Type Size Used Priority\n/swap file 1048576 0 -2\n/b file 1024 0 -3\n",
+        );
+        tree.put("sys/fs/cgroup/cpu.max", "150000 100000\n");
+        tree.put("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
+        let system = System::read_at(tree.root());
+        assert_eq!(system.swap_bytes, (1 << 30) + (1 << 20));
+        assert_eq!((system.cpu_quota, system.huge_pages.as_deref()), (Some(1.5), Some("always")));
+    }
+
+    #[test]
+    fn odd_files_stay_empty() {
+        for odd in ["", "max 100000", "1 0", "x y", "[", "]["] {
+            let tree = fake::two_core_vm();
+            for path in ["proc/swaps", "sys/fs/cgroup/cpu.max", "sys/kernel/mm/transparent_hugepage/enabled"]
+            {
+                tree.put(path, odd);
+            }
+            assert_eq!(System::read_at(tree.root()), System::default(), "{odd}");
+        }
+    }
+}

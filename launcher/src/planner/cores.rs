@@ -1,0 +1,167 @@
+//! Picks the cores for the threads of a run.
+//!
+//! In the order of what matters: isolated cores if there are enough; the first ones left to the launcher and the
+//! operating system if there is room; whole cores before the second hardware threads of taken ones; all under one
+//! last-level cache, else on one NUMA node, else on as few groups as possible.
+
+use crate::host::Machine;
+use std::cmp::Reverse;
+
+/// The most cores that are left to the launcher and the operating system.
+const RESERVED: usize = 2;
+
+/// Picks `wanted` of the usable cores, or all of them if there are fewer.
+///
+/// The order is meant for threads with the strategies first and the engine last: cores that share a physical core
+/// with another picked one come first, so the engine at the end has a whole one if anybody has. On two cores that
+/// is core 0 for the strategy and core 1 for the engine, away from where most interrupts arrive.
+pub(super) fn pick(wanted: usize, usable: &[u32], machine: &Machine) -> Vec<u32> {
+    let wanted = wanted.min(usable.len());
+    let isolated: Vec<u32> = usable.iter().copied().filter(|core| machine.isolated.contains(core)).collect();
+    let isolated = if isolated.len() >= wanted { isolated } else { Vec::new() };
+    // A role on the sibling of another costs more than a launcher without a core of its own. Of equal choices the
+    // last one wins, which leaves the most.
+    let unshared = |ranked: &Ranked| ranked.iter().filter(|(rank, _)| *rank == 0).count().min(wanted);
+    let candidates = (0..=RESERVED.min(usable.len() - wanted))
+        .map(|reserve| ranked(&isolated, usable, reserve, machine))
+        .max_by_key(unshared)
+        .unwrap_or_default();
+    let mut picked = near(wanted, &candidates, machine);
+    let all = picked.clone();
+    let paired = |core: u32| siblings(core, machine).any(|other| all.contains(&other));
+    picked.sort_by_key(|core| (!paired(*core), group_of(*core, machine), *core));
+    picked
+}
+
+/// How many of these cores are whole ones: hardware threads of one core count once.
+pub(super) fn whole(cores: &[u32], machine: &Machine) -> usize {
+    let first =
+        |core: &&u32| !siblings(**core, machine).any(|other| other < **core && cores.contains(&other));
+    cores.iter().filter(first).count()
+}
+
+/// Candidates with how many of their siblings are taken before them (whole cores have none), fewest first.
+type Ranked = Vec<(usize, u32)>;
+
+/// The isolated cores if there are any, else the usable ones without the first `reserve`.
+fn ranked(isolated: &[u32], usable: &[u32], reserve: usize, machine: &Machine) -> Ranked {
+    let (reserved, candidates) =
+        if isolated.is_empty() { usable.split_at(reserve) } else { (&usable[..0], isolated) };
+    let rank = |core: u32| {
+        let before = |other: &u32| reserved.contains(other) || (candidates.contains(other) && *other < core);
+        siblings(core, machine).filter(before).count()
+    };
+    let mut ranked: Ranked = candidates.iter().map(|core| (rank(*core), *core)).collect();
+    ranked.sort_unstable();
+    ranked
+}
+
+/// The other hardware threads of a core.
+fn siblings(core: u32, machine: &Machine) -> impl Iterator<Item = u32> {
+    let group = machine.smt_siblings.iter().find(move |group| group.contains(&core));
+    group.into_iter().flatten().copied().filter(move |other| *other != core)
+}
+
+/// `wanted` whole cores of one cache group or node that has so many, else of as few groups as possible, and the
+/// second hardware threads of taken cores only when all whole ones are.
+fn near(wanted: usize, candidates: &Ranked, machine: &Machine) -> Vec<u32> {
+    let whole: Vec<u32> = candidates.iter().filter(|(rank, _)| *rank == 0).map(|(_, core)| *core).collect();
+    for group in machine.llc_groups.iter().chain(&machine.numa_nodes) {
+        let inside: Vec<u32> = whole.iter().copied().filter(|core| group.contains(core)).collect();
+        if inside.len() >= wanted {
+            return inside.into_iter().take(wanted).collect();
+        }
+    }
+    let size = |group| candidates.iter().filter(|(_, core)| group_of(*core, machine) == group).count();
+    let mut sorted: Vec<_> = candidates
+        .iter()
+        .map(|&(rank, core)| {
+            let group = group_of(core, machine);
+            (rank, Reverse(size(group)), group, core)
+        })
+        .collect();
+    sorted.sort_unstable();
+    sorted.into_iter().take(wanted).map(|(.., core)| core).collect()
+}
+
+/// The index of a core's cache group.
+fn group_of(core: u32, machine: &Machine) -> Option<usize> {
+    machine.llc_groups.iter().position(|group| group.contains(&core))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake;
+    use proptest::prelude::*;
+
+    fn on(wanted: usize, machine: &Machine) -> Vec<u32> {
+        pick(wanted, &machine.cores_allowed, machine)
+    }
+
+    #[test]
+    fn the_first_cores_are_left_alone_where_there_is_room() {
+        let machine = |cores| fake::plain(cores).machine();
+        assert_eq!(on(2, &machine(2)), [0, 1]);
+        assert_eq!(on(2, &machine(3)), [1, 2]);
+        assert_eq!(on(2, &machine(8)), [2, 3]);
+        assert_eq!(on(9, &machine(2)), [0, 1], "fewer than wanted");
+        assert_eq!(on(3, &Machine::default()), [0u32; 0]);
+    }
+
+    #[test]
+    fn whole_cores_come_before_siblings() {
+        let server = fake::server().machine();
+        // Whole cores left of one cache after 0 and 1 are reserved: 2, 3 on the first; 4 to 7 on the second.
+        assert_eq!(on(2, &server), [2, 3]);
+        assert_eq!(on(4, &server), [4, 5, 6, 7]);
+        assert_eq!(on(6, &server), [2, 3, 4, 5, 6, 7], "all whole ones, grouped by cache");
+        assert_eq!(on(7, &server), [1, 2, 3, 4, 5, 6, 7], "the launcher gives up its core first");
+        assert_eq!(on(9, &server)[..3], [0, 8, 1], "one pair, and it is not the engine's at the end");
+    }
+
+    #[test]
+    fn the_engine_at_the_end_has_a_whole_core_if_anybody_has() {
+        let server = fake::server().machine();
+        let picked = pick(3, &[2, 3, 10], &server);
+        assert_eq!(picked, [2, 10, 3]);
+    }
+
+    #[test]
+    fn hardware_threads_of_one_core_count_once() {
+        let server = fake::server().machine();
+        assert_eq!(whole(&server.cores_allowed, &server), 8);
+        assert_eq!(whole(&[1, 9, 10, 3], &server), 3);
+    }
+
+    #[test]
+    fn isolated_cores_are_preferred_if_there_are_enough() {
+        let machine = Machine { isolated: vec![5, 6, 7], ..fake::plain(8).machine() };
+        assert_eq!(on(3, &machine), [5, 6, 7]);
+        assert_eq!(on(4, &machine), [2, 3, 4, 5]);
+    }
+
+    proptest! {
+        #[test]
+        fn each_core_is_picked_once(
+            wanted in 1usize..40, cores in 1u32..40, smt: bool, split in 1u32..40,
+            isolated in proptest::collection::btree_set(0u32..40, 0..10),
+        ) {
+            let all: Vec<u32> = (0..cores).collect();
+            let (low, high): (Vec<u32>, Vec<u32>) = all.iter().partition(|core| **core < split);
+            let machine = Machine {
+                cores_allowed: all.clone(),
+                smt_siblings: if smt { all.chunks_exact(2).map(<[u32]>::to_vec).collect() } else { vec![] },
+                llc_groups: vec![low, high],
+                isolated: isolated.into_iter().collect(),
+                ..Machine::default()
+            };
+            let mut picked = pick(wanted, &all, &machine);
+            prop_assert_eq!(picked.len(), wanted.min(all.len()));
+            picked.sort_unstable();
+            picked.dedup();
+            prop_assert_eq!(picked.len(), wanted.min(all.len()));
+            prop_assert!(picked.iter().all(|core| all.contains(core)));
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Gives every thread its roles, its core, its idle strategy and the room for its log.
+//!
+//! ```text
+//!                threads                                          processes
+//! dedicated      strategy-0 … strategy-N, orchestrator,           process: strategy-0 … strategy-N, engine
+//!                gateway-0 … gateway-M, each on its core          thread:  all
+//! shared         strategy-0 … strategy-N round-robin over the
+//!                first cores, engine on the last one
+//! ```
+
+use super::resolved::{Input, Resolved};
+use super::{cores, warnings};
+use crate::config::{Arrivals, Choice, UsageError};
+use crate::host::Machine;
+use shm::plan::{
+    ClockSource, Idle, Isolation, Pacing, Plan, ProcessPlan, Role, ThreadPlan, Threading, WorkPlan,
+};
+
+/// Records that a log has to spare.
+const SPARE_RECORDS: u64 = 16;
+/// Records of one order: t1, t8 and due; t2, t3, t6 and t7; t4, t5 and release.
+const STRATEGY_RECORDS: u64 = 3;
+const ORCHESTRATOR_RECORDS: u64 = 4;
+const GATEWAY_RECORDS: u64 = 3;
+/// The most orders that a gateway has to hold at once.
+const MAX_HELD: u64 = 1 << 18;
+
+/// What the schedule holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Orders of each strategy.
+    pub per_strategy: Vec<u64>,
+    /// Orders for each venue.
+    pub per_venue: Vec<u64>,
+    /// The longest venue delay, in nanoseconds.
+    pub max_delay_ns: u64,
+}
+
+impl Counts {
+    /// The counts of a schedule that deals its orders out evenly: an estimate before there is one.
+    pub fn even(orders: u64, strategies: u16, venues: u16, max_delay_ns: u64) -> Counts {
+        let deal = |parts: u16| -> Vec<u64> {
+            let parts = u64::from(parts.max(1));
+            (0..parts).map(|part| orders / parts + u64::from(part < orders % parts)).collect()
+        };
+        Counts { per_strategy: deal(strategies), per_venue: deal(venues), max_delay_ns }
+    }
+}
+
+/// Which run it is and whose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The run's id, `[0-9a-z-]`, at most 32 characters.
+    pub run: String,
+    /// The launcher's process id.
+    pub pid: u32,
+    /// The launcher's start time (`/proc/PID/stat`, field 22).
+    pub start: u64,
+}
+
+/// Makes the plan of a run, and says for what reasons its latencies are not to be quoted.
+///
+/// # Errors
+/// The schedule does not fit the settings, or the plan would not be valid.
+pub fn layout(
+    resolved: &Resolved,
+    machine: &Machine,
+    counts: &Counts,
+    identity: Identity,
+    clock: ClockSource,
+    ns_per_tick: f64,
+    work: WorkPlan,
+) -> Result<(Plan, Vec<String>), UsageError> {
+    for (what, flag, held, wanted) in [
+        ("strategies", "--strategies", counts.per_strategy.len(), usize::from(resolved.strategies)),
+        ("venues", "--venues", counts.per_venue.len(), usize::from(resolved.venues)),
+    ] {
+        if held != wanted {
+            return Err(UsageError(format!("the schedule is for {held} {what}: run it with {flag} {held}")));
+        }
+    }
+    let threads = threads(resolved, machine, counts);
+    let busiest = counts.per_venue.iter().copied().max().unwrap_or(0);
+    let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
+    let plan = Plan {
+        run: identity.run,
+        folder: String::new(),
+        launcher_pid: identity.pid,
+        launcher_start: identity.start,
+        technique: resolved.technique,
+        isolation: resolved.isolation,
+        threading: resolved.threading,
+        clock,
+        ns_per_tick,
+        strategies: resolved.strategies,
+        venues: resolved.venues,
+        capacity: resolved.capacity,
+        max_open: resolved.max_open,
+        max_held: busiest.clamp(1, MAX_HELD) as u32,
+        pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
+        orders: counts.per_strategy.clone(),
+        max_delay_ns: counts.max_delay_ns,
+        work,
+        processes: processes(resolved, &threads),
+        threads,
+    };
+    plan.validate().map_err(|error| UsageError(error.to_string()))?;
+    let warnings = warnings::of(&plan, machine);
+    Ok((plan, warnings))
+}
+
+fn threads(resolved: &Resolved, machine: &Machine, counts: &Counts) -> Vec<ThreadPlan> {
+    let total: u64 = counts.per_strategy.iter().fold(0, |sum, orders| sum.saturating_add(*orders));
+    let records = |role: &Role| {
+        let (factor, orders) = match role {
+            Role::Strategy(index) => (STRATEGY_RECORDS, counts.per_strategy[usize::from(*index)]),
+            Role::Orchestrator => (ORCHESTRATOR_RECORDS, total),
+            Role::Gateway(index) => (GATEWAY_RECORDS, counts.per_venue[usize::from(*index)]),
+        };
+        orders.saturating_mul(factor)
+    };
+    let engine = std::iter::once(Role::Orchestrator).chain((0..resolved.venues).map(Role::Gateway));
+    let mut threads: Vec<(String, Vec<Role>)> =
+        (0..resolved.strategies).map(Role::Strategy).map(|role| (role.to_string(), vec![role])).collect();
+    match resolved.threading {
+        Threading::Dedicated => threads.extend(engine.map(|role| (role.to_string(), vec![role]))),
+        Threading::Shared => threads.push(("engine".into(), engine.collect())),
+    }
+    let cores = assign(threads.len(), &cores::pick(threads.len(), &resolved.cores, machine));
+    let alone =
+        |core: &Option<u32>| core.is_some() && cores.iter().filter(|other| *other == core).count() == 1;
+    threads
+        .into_iter()
+        .zip(&cores)
+        .map(|((name, roles), core)| ThreadPlan {
+            log_records: roles.iter().map(records).fold(SPARE_RECORDS, u64::saturating_add),
+            name,
+            roles,
+            core: *core,
+            idle: match resolved.idle {
+                Choice::Fixed(idle) => idle,
+                // Who spins on a core that another needs only delays what it waits for.
+                Choice::Auto if alone(core) => Idle::Spin,
+                Choice::Auto => Idle::Yield,
+            },
+        })
+        .collect()
+}
+
+/// Deals the picked cores to so many threads: the last thread has the last core to itself if there are two, the
+/// others take turns on the rest.
+fn assign(threads: usize, picked: &[u32]) -> Vec<Option<u32>> {
+    let Some((last, rest)) = picked.split_last() else {
+        return vec![None; threads];
+    };
+    let others = if rest.is_empty() { picked } else { rest };
+    let mut cores: Vec<Option<u32>> = others.iter().copied().map(Some).cycle().take(threads - 1).collect();
+    cores.push(Some(*last));
+    cores
+}
+
+fn processes(resolved: &Resolved, threads: &[ThreadPlan]) -> Vec<ProcessPlan> {
+    let all = 0..threads.len() as u32;
+    if resolved.isolation == Isolation::Thread {
+        return vec![ProcessPlan { name: "all".into(), threads: all.collect() }];
+    }
+    let strategies = u32::from(resolved.strategies);
+    let mut processes: Vec<ProcessPlan> = threads
+        .iter()
+        .zip(0..strategies)
+        .map(|(thread, index)| ProcessPlan { name: thread.name.clone(), threads: vec![index] })
+        .collect();
+    processes.push(ProcessPlan { name: "engine".into(), threads: all.skip(strategies as usize).collect() });
+    processes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{planned, settings};
+    use super::super::{layout, resolve};
+    use super::*;
+    use crate::host::fake;
+    use proptest::prelude::*;
+
+    /// `name@core/idle` of each thread.
+    fn shape(words: &str, machine: &Machine) -> String {
+        let (_, plan, _) = planned(words, machine).unwrap();
+        let core = |core: Option<u32>| core.map_or("-".into(), |core| core.to_string());
+        let threads: Vec<String> =
+            plan.threads.iter().map(|t| format!("{}@{}/{}", t.name, core(t.core), t.idle)).collect();
+        threads.join(" ")
+    }
+
+    #[test]
+    fn two_cores_carry_one_strategy_and_the_engine() {
+        let machine = fake::two_core_vm().machine();
+        assert_eq!(shape("", &machine), "strategy-0@0/spin engine@1/spin");
+        assert_eq!(
+            shape("strategies=3", &machine),
+            "strategy-0@0/yield strategy-1@0/yield strategy-2@0/yield engine@1/spin"
+        );
+        assert_eq!(shape("cores=1", &machine), "strategy-0@1/yield engine@1/yield");
+        assert_eq!(shape("idle=park", &machine), "strategy-0@0/park engine@1/park");
+        assert_eq!(shape("", &Machine::default()), "strategy-0@-/yield engine@-/yield");
+    }
+
+    #[test]
+    fn dedicated_gives_each_role_its_core() {
+        let machine = fake::plain(8).machine();
+        assert_eq!(
+            shape("strategies=2 venues=2", &machine),
+            "strategy-0@2/spin strategy-1@3/spin orchestrator@4/spin gateway-0@5/spin gateway-1@6/spin"
+        );
+    }
+
+    #[test]
+    fn processes_follow_the_isolation() {
+        let machine = fake::plain(8).machine();
+        let names = |words: &str| {
+            let (_, plan, _) = planned(words, &machine).unwrap();
+            let all: Vec<_> = plan.processes.iter().map(|p| format!("{}{:?}", p.name, p.threads)).collect();
+            all.join(" ")
+        };
+        assert_eq!(names("strategies=2 threading=shared"), "strategy-0[0] strategy-1[1] engine[2]");
+        assert_eq!(names("strategies=1 venues=2"), "strategy-0[0] engine[1, 2, 3]");
+        assert_eq!(names("isolation=thread strategies=2 threading=shared"), "all[0, 1, 2]");
+    }
+
+    #[test]
+    fn logs_hold_every_stamp_of_every_order() {
+        let machine = fake::plain(8).machine();
+        let (_, plan, _) = planned("strategies=2 venues=2 orders=10", &machine).unwrap();
+        let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
+        assert_eq!(records, [5 * 3 + 16, 5 * 3 + 16, 10 * 4 + 16, 5 * 3 + 16, 5 * 3 + 16]);
+        let (_, plan, _) = planned("venues=3 orders=10 threading=shared", &machine).unwrap();
+        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 3 + 16);
+        assert_eq!((plan.max_held, plan.max_open), (4, 65_536));
+        assert_eq!(plan.pacing, Pacing::Scheduled);
+        assert_eq!(planned("arrivals=stress", &machine).unwrap().1.pacing, Pacing::Closed);
+        assert_eq!(planned("orders=100M", &machine).unwrap().1.max_held, 1 << 18);
+    }
+
+    #[test]
+    fn a_schedule_for_other_venues_is_refused() {
+        let machine = fake::two_core_vm().machine();
+        let resolved = resolve(&settings("venues=2"), &machine).unwrap();
+        let plan = |counts: Counts, run: &str| {
+            let identity = Identity { run: run.into(), pid: 1, start: 1 };
+            layout(&resolved, &machine, &counts, identity, ClockSource::Tsc, 1.0, WorkPlan::default())
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(plan(Counts::even(9, 1, 3, 0), "r").contains("run it with --venues 3"));
+        assert!(plan(Counts::even(9, 2, 2, 0), "r").contains("run it with --strategies 2"));
+        assert!(plan(Counts::even(9, 1, 2, 0), "no/path").contains("run id"));
+    }
+
+    proptest! {
+        #[test]
+        fn every_machine_gets_a_valid_plan(
+            strategies in 1u16..=256, venues in 1u16..=64, cores in 0u32..400, thread: bool,
+        ) {
+            let machine = Machine { cores_allowed: (0..cores).collect(), ..Machine::default() };
+            let isolation = if thread { "thread" } else { "process" };
+            let words = format!("strategies={strategies} venues={venues} isolation={isolation} orders=1000");
+            let (resolved, plan, _) = planned(&words, &machine).unwrap();
+            prop_assert_eq!(plan.total_orders(), 1000);
+            if resolved.threading == Threading::Dedicated {
+                let mut used: Vec<_> = plan.threads.iter().map(|t| t.core).collect();
+                used.sort_unstable();
+                used.dedup();
+                prop_assert_eq!(used.len(), resolved.roles());
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! From settings to a plan: [`resolve`] makes every setting concrete, [`layout`] gives every thread its core.
+//!
+//! Between the two the schedule is made, since the logs are sized by the orders that it holds. Both are pure
+//! functions of their arguments: the machine comes in as a value, so plans for other machines can be tested here.
+
+mod cores;
+mod layout;
+mod resolve;
+mod resolved;
+mod room;
+mod show;
+mod warnings;
+
+pub use layout::{Counts, Identity, layout};
+pub use resolve::resolve;
+pub use resolved::{Input, Resolved};
+pub use room::check_room;
+pub use show::show;
+pub(crate) use show::{table, trimmed};
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::config::{Settings, UsageError};
+    use crate::host::Machine;
+    use shm::plan::{ClockSource, Plan, WorkPlan};
+
+    /// Settings from `key=value` words.
+    pub(crate) fn settings(words: &str) -> Settings {
+        let mut settings = Settings::default();
+        for word in words.split_whitespace() {
+            let (key, text) = word.split_once('=').unwrap();
+            settings.set(key, text).unwrap().unwrap();
+        }
+        settings
+    }
+
+    /// The plan that those words give on that machine.
+    pub(crate) fn planned(
+        words: &str,
+        machine: &Machine,
+    ) -> Result<(Resolved, Plan, Vec<String>), UsageError> {
+        let resolved = resolve(&settings(words), machine)?;
+        let orders = match &resolved.input {
+            Input::Drawn { orders, .. } => *orders,
+            Input::Recorded { .. } => 1000,
+        };
+        let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+        let identity = Identity { run: "test-1".into(), pid: 7, start: 8 };
+        let clock = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
+        let (plan, warnings) =
+            layout(&resolved, machine, &counts, identity, clock, 0.385, WorkPlan::default())?;
+        assert_eq!(plan.validate(), Ok(()));
+        Ok((resolved, plan, warnings))
+    }
+
+    /// The message of what cannot be planned.
+    pub(crate) fn refused(words: &str, machine: &Machine) -> String {
+        let message = planned(words, machine).unwrap_err().to_string();
+        assert!(message.lines().count() <= 2, "{message}");
+        message
+    }
+}

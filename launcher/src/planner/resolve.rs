@@ -1,0 +1,321 @@
+//! Makes every setting concrete, or says why it cannot be had.
+
+use super::resolved::{Input, Resolved};
+use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError};
+use crate::host::{Machine, lists};
+use crate::units::{Count, Nanos};
+use shm::plan::{Isolation, Plan, Technique, Threading};
+use shm::wire::{MAX_STRATEGIES, MAX_VENUES};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// Cores beside the roles' own that dedicated threading wants: for the launcher and for the operating system.
+const SPARE_CORES: usize = 2;
+/// The longest window, delay and work, in nanoseconds: an hour, a minute, a second.
+const MAX_WINDOW_NS: u64 = 3_600_000_000_000;
+const MAX_DELAY_NS: u64 = 60_000_000_000;
+const MAX_WORK_NS: u64 = 1_000_000_000;
+
+/// Makes every setting concrete for a machine.
+///
+/// What is not set takes the seed benchmark's numbers where every role can have a whole core of its own and two
+/// are left; else what a small machine can carry in about 15 seconds: 1 strategy, 100,000 orders over 5 seconds.
+///
+/// # Errors
+/// The flag whose value cannot be had here, and the way out.
+pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, UsageError> {
+    let settings = settings.clone().with_preset();
+    let (cores, cores_named) = usable_cores(&settings, machine)?;
+    // A role on the second hardware thread of another's core is not alone: only whole cores count here.
+    let whole = super::cores::whole(&cores, machine);
+
+    let count = |setting: Option<Count>, default: u64| setting.map_or(default, |count| count.0);
+    let fits = |strategies: u64| {
+        let roles = strategies.saturating_add(count(settings.venues, 4)).saturating_add(1);
+        roles.saturating_add(SPARE_CORES as u64) <= whole as u64
+    };
+    let large = fits(count(settings.strategies, 8));
+    let (strategies, orders, window_ns) =
+        if large { (8, 4_000_000, 10_000_000_000) } else { (1, 100_000, 5_000_000_000) };
+
+    let strategies =
+        within("--strategies", count(settings.strategies, strategies), 1..=MAX_STRATEGIES as u64)?;
+    let venues = within("--venues", count(settings.venues, 4), 1..=MAX_VENUES as u64)?;
+    let roles = (strategies + venues + 1) as usize;
+    let delay = settings.delay.unwrap_or(DelayRange { min_ns: 5_000_000, max_ns: 500_000_000 });
+    if delay.max_ns > MAX_DELAY_NS {
+        return usage(format!(
+            "--delay up to {}: at most 1m, the run lasts that much longer",
+            Nanos(delay.max_ns)
+        ));
+    }
+    let work_ns = settings.work.map_or(0, |work| work.0);
+    if work_ns > MAX_WORK_NS {
+        return usage(format!("--work {}: at most 1s an order", Nanos(work_ns)));
+    }
+    Ok(Resolved {
+        technique: settings.technique.unwrap_or(Technique::SpscMux),
+        isolation: settings.isolation.unwrap_or(Isolation::Process),
+        threading: threading(&settings, roles, strategies, venues, (whole, cores.len()))?,
+        idle: settings.idle.unwrap_or_default(),
+        cores,
+        cores_named,
+        strategies: strategies as u16,
+        venues: venues as u16,
+        capacity: capacity(count(settings.capacity, 8192))?,
+        max_open: within("--max-open", count(settings.max_open, 65_536), 1..=1 << 20)? as u32,
+        input: input(&settings, orders, window_ns)?,
+        delay,
+        work_ns,
+        seed: count(settings.seed, 1),
+        repeats: within("--repeats", count(settings.repeats, 1), 1..=10_000)? as u32,
+        out: settings.out.unwrap_or_else(|| PathBuf::from("runs")),
+    })
+}
+
+fn usage<T>(message: String) -> Result<T, UsageError> {
+    Err(UsageError(message))
+}
+
+fn within(flag: &str, value: u64, range: RangeInclusive<u64>) -> Result<u64, UsageError> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    usage(format!("{flag} {value}: give a number from {} to {}", range.start(), range.end()))
+}
+
+/// The allowed cores, or those of them that the user named.
+fn usable_cores(settings: &Settings, machine: &Machine) -> Result<(Vec<u32>, bool), UsageError> {
+    let allowed = &machine.cores_allowed;
+    let Some(CoreList(named)) = &settings.cores else {
+        return Ok((allowed.clone(), false));
+    };
+    let foreign: Vec<u32> = named.iter().copied().filter(|core| !allowed.contains(core)).collect();
+    if foreign.is_empty() {
+        return Ok((named.clone(), true));
+    }
+    let (foreign, allowed) = (lists::format(&foreign), lists::format(allowed));
+    let allowed = if allowed.is_empty() { "none, as far as can be seen".into() } else { allowed };
+    usage(format!(
+        "--cores: this process may not use {foreign}. Allowed: {allowed}.\n\
+         Name allowed ones, or widen the mask (taskset -c, the container's cpuset)"
+    ))
+}
+
+fn threading(
+    settings: &Settings,
+    roles: usize,
+    strategies: u64,
+    venues: u64,
+    (whole, available): (usize, usize),
+) -> Result<Threading, UsageError> {
+    match settings.threading.unwrap_or_default() {
+        Choice::Auto if roles + SPARE_CORES <= whole => Ok(Threading::Dedicated),
+        Choice::Auto | Choice::Fixed(Threading::Shared) => Ok(Threading::Shared),
+        Choice::Fixed(Threading::Dedicated) if roles <= available => Ok(Threading::Dedicated),
+        Choice::Fixed(Threading::Dedicated) => usage(format!(
+            "--threading dedicated needs {roles} cores (strategies {strategies} + venues {venues} + orchestrator), \
+             there {}.\nUse --threading shared, or fewer --strategies and --venues",
+            if available == 1 { "is 1".into() } else { format!("are {available}") },
+        )),
+    }
+}
+
+fn capacity(slots: u64) -> Result<u32, UsageError> {
+    let max = u64::from(Plan::MAX_CAPACITY);
+    if slots.is_power_of_two() && (2..=max).contains(&slots) {
+        return Ok(slots as u32);
+    }
+    let near = slots.clamp(2, max).next_power_of_two();
+    usage(format!("--capacity {slots}: rings have a power of two from 2 to {max} slots, for example {near}"))
+}
+
+fn input(settings: &Settings, orders: u64, window_ns: u64) -> Result<Input, UsageError> {
+    if let Some(path) = &settings.schedule {
+        for (given, flag) in [
+            (settings.orders.is_some(), "--orders"),
+            (settings.window.is_some(), "--window"),
+            (settings.arrivals.is_some(), "--arrivals"),
+        ] {
+            if given {
+                return usage(format!(
+                    "{flag} with --schedule: the recorded flow says how many orders come and when.\n\
+                     Leave {flag} out; --speed plays it faster or slower"
+                ));
+            }
+        }
+        let speed = settings.speed.map_or(1.0, |speed| speed.0);
+        if !(0.001..=1_000_000.0).contains(&speed) {
+            return usage(format!("--speed {speed}: give a factor from 0.001 to 1000000"));
+        }
+        return Ok(Input::Recorded { path: path.clone(), speed });
+    }
+    if settings.speed.is_some() {
+        return usage(
+            "--speed plays a recorded flow: give one with --schedule FILE, or leave --speed out".into(),
+        );
+    }
+    let window_ns = settings.window.map_or(window_ns, |window| window.0);
+    if !(1_000_000..=MAX_WINDOW_NS).contains(&window_ns) {
+        return usage(format!("--window {}: give a time from 1ms to 60m", Nanos(window_ns)));
+    }
+    let orders = within("--orders", settings.orders.map_or(orders, |orders| orders.0), 1..=1_000_000_000)?;
+    Ok(Input::Drawn { arrivals: settings.arrivals.unwrap_or(Arrivals::Uniform), orders, window_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{refused, settings};
+    use super::*;
+    use crate::host::fake;
+    use proptest::prelude::*;
+
+    fn resolved(words: &str, machine: &Machine) -> Resolved {
+        resolve(&settings(words), machine).unwrap()
+    }
+
+    fn drawn(resolved: &Resolved) -> (u64, u64) {
+        match resolved.input {
+            Input::Drawn { orders, window_ns, .. } => (orders, window_ns),
+            Input::Recorded { .. } => panic!("recorded"),
+        }
+    }
+
+    #[test]
+    fn a_small_machine_gets_what_it_can_carry() {
+        let small = resolved("", &fake::two_core_vm().machine());
+        assert_eq!((small.strategies, small.venues, small.capacity), (1, 4, 8192));
+        assert_eq!(drawn(&small), (100_000, 5_000_000_000));
+        assert_eq!((small.threading, small.idle), (Threading::Shared, Choice::Auto));
+        assert_eq!((small.delay.min_ns, small.delay.max_ns), (5_000_000, 500_000_000));
+        let more = resolved("strategies=2", &fake::two_core_vm().machine());
+        assert_eq!((more.strategies, drawn(&more).0), (2, 100_000));
+    }
+
+    #[test]
+    fn a_large_machine_gets_the_seeds_numbers() {
+        for cores in [15, 64] {
+            let large = resolved("", &fake::plain(cores).machine());
+            assert_eq!((large.strategies, large.venues), (8, 4));
+            assert_eq!(drawn(&large), (4_000_000, 10_000_000_000));
+            assert_eq!(large.threading, Threading::Dedicated);
+        }
+        assert_eq!(resolved("", &fake::plain(14).machine()).strategies, 1);
+        let same = resolved("preset=seed", &fake::plain(15).machine());
+        assert_eq!(same, resolved("", &fake::plain(15).machine()));
+        assert_eq!(resolved("preset=seed", &fake::plain(2).machine()).strategies, 8);
+    }
+
+    #[test]
+    fn hardware_threads_do_not_make_a_machine_large() {
+        let server = fake::server().machine();
+        let small = resolved("", &server);
+        assert_eq!(
+            (small.strategies, small.threading),
+            (1, Threading::Dedicated),
+            "6 roles and 2 on 8 whole cores"
+        );
+        assert_eq!(resolved("strategies=2", &server).threading, Threading::Shared);
+        assert_eq!(resolved("strategies=2 threading=dedicated", &server).threading, Threading::Dedicated);
+    }
+
+    #[test]
+    fn dedicated_needs_a_core_for_each_role() {
+        let machine = fake::plain(4).machine();
+        assert_eq!(resolved("strategies=1 venues=1", &machine).threading, Threading::Shared);
+        assert_eq!(resolved("strategies=1 venues=1 cores=0-3", &machine).threading, Threading::Shared);
+        let asked = resolved("strategies=2 venues=1 threading=dedicated", &machine);
+        assert_eq!(asked.threading, Threading::Dedicated, "one for each role, none to spare");
+        let message = refused("threading=dedicated", &machine);
+        assert_eq!(
+            message,
+            "--threading dedicated needs 6 cores (strategies 1 + venues 4 + orchestrator), there are 4.\n\
+             Use --threading shared, or fewer --strategies and --venues"
+        );
+        assert!(refused("threading=dedicated cores=1", &machine).contains("there is 1"));
+    }
+
+    #[test]
+    fn cores_must_be_allowed() {
+        let message = refused("cores=0-2", &fake::container().machine());
+        assert!(message.contains("may not use 0,1. Allowed: 2,3"), "{message}");
+        assert_eq!(resolved("cores=3", &fake::container().machine()).cores, [3]);
+        assert!(refused("cores=3", &Machine::default()).contains("none, as far as can be seen"));
+    }
+
+    #[test]
+    fn a_recorded_flow_says_how_many_and_when() {
+        let machine = fake::two_core_vm().machine();
+        let recorded = resolved("schedule=flow.csv speed=10", &machine);
+        assert_eq!(recorded.input, Input::Recorded { path: "flow.csv".into(), speed: 10.0 });
+        for word in ["window=5s", "arrivals=poisson", "orders=5"] {
+            let message = refused(&format!("schedule=flow.csv {word}"), &machine);
+            assert!(message.contains("Leave --"), "{message}");
+        }
+        assert!(refused("speed=2", &machine).contains("--schedule FILE"));
+        assert!(refused("schedule=f speed=1e9", &machine).contains("--speed"));
+        assert!(matches!(resolved("preset=seed schedule=f", &machine).input, Input::Recorded { .. }));
+    }
+
+    #[test]
+    fn ranges_are_named_with_their_flag() {
+        let machine = fake::two_core_vm().machine();
+        for (words, wanted) in [
+            ("strategies=0", "--strategies 0: give a number from 1 to 256"),
+            ("strategies=257", "--strategies 257: give a number from 1 to 256"),
+            ("venues=65", "--venues 65: give a number from 1 to 64"),
+            ("orders=0", "--orders 0: give a number from 1 to 1000000000"),
+            ("orders=2000M", "--orders 2000000000: give"),
+            (
+                "capacity=100",
+                "--capacity 100: rings have a power of two from 2 to 1048576 slots, for example 128",
+            ),
+            ("capacity=0", "for example 2"),
+            ("capacity=2M", "for example 1048576"),
+            ("max_open=0", "--max-open 0"),
+            ("repeats=0", "--repeats 0"),
+            ("window=1us", "--window 1us: give a time from 1ms to 60m"),
+            ("delay=fixed:2m", "--delay up to 2m: at most 1m"),
+            ("work=2s", "--work 2s: at most 1s"),
+        ] {
+            let message = refused(words, &machine);
+            assert!(message.contains(wanted), "{words}: {message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_effective_settings_resolve_to_the_same(
+            settings in crate::config::tests::any_settings(),
+            cores in 1u32..40,
+        ) {
+            let machine = Machine { cores_allowed: (0..cores).collect(), ..Machine::default() };
+            if let Ok(resolved) = resolve(&settings, &machine) {
+                let text = resolved.settings().to_yaml();
+                let again = Settings::from_yaml(&text, "x").unwrap();
+                prop_assert_eq!(resolve(&again, &machine).unwrap(), resolved, "{}", text);
+            }
+        }
+
+        #[test]
+        fn settings_in_range_resolve_and_come_back(
+            strategies in 1u64..=256, venues in 1u64..=64, log in 1u32..=20, orders in 1u64..=1_000_000_000,
+            window in 1_000_000u64..=MAX_WINDOW_NS, seed: u64, cores in 1u32..400, named: bool,
+        ) {
+            let machine = Machine { cores_allowed: (0..cores).collect(), ..Machine::default() };
+            let settings = Settings {
+                strategies: Some(Count(strategies)),
+                venues: Some(Count(venues)),
+                capacity: Some(Count(1 << log)),
+                orders: Some(Count(orders)),
+                window: Some(Nanos(window)),
+                seed: Some(Count(seed)),
+                cores: named.then_some(CoreList(vec![0])),
+                ..Settings::default()
+            };
+            let resolved = resolve(&settings, &machine).unwrap();
+            let again = Settings::from_yaml(&resolved.settings().to_yaml(), "x").unwrap();
+            prop_assert_eq!(resolve(&again, &machine).unwrap(), resolved);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Settings with nothing left open: what [`super::resolve`] makes.
+
+use crate::config::{Arrivals, Choice, CoreList, DelayRange, Factor, Settings};
+use crate::units::{Count, Nanos};
+use shm::plan::{Idle, Isolation, Technique, Threading};
+use std::path::PathBuf;
+
+/// Where the orders come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// Drawn at random before the run.
+    Drawn {
+        /// How they arrive.
+        arrivals: Arrivals,
+        /// How many there are, of all strategies together: 1 to 10^9.
+        orders: u64,
+        /// The time over which they are due, in nanoseconds; means nothing for [`Arrivals::Stress`].
+        window_ns: u64,
+    },
+    /// A recorded flow, which says itself how many and when.
+    Recorded {
+        /// The file.
+        path: PathBuf,
+        /// How many times as fast it is played.
+        speed: f64,
+    },
+}
+
+/// Settings with nothing left open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    /// What carries submit and completion.
+    pub technique: Technique,
+    /// What stands between strategies and engine.
+    pub isolation: Isolation,
+    /// How the engine's agents share threads.
+    pub threading: Threading,
+    /// What every thread does when idle, or a choice for each by whether it has its core to itself.
+    pub idle: Choice<Idle>,
+    /// The cores that may be used: allowed ones, ascending. Empty only where the machine tells none.
+    pub cores: Vec<u32>,
+    /// Whether the user named them.
+    pub cores_named: bool,
+    /// Strategies, 1 to 256.
+    pub strategies: u16,
+    /// Venues, 1 to 64.
+    pub venues: u16,
+    /// Slots of every ring, a power of two from 2 to 2^20.
+    pub capacity: u32,
+    /// The most open orders of a strategy, 1 to 2^20.
+    pub max_open: u32,
+    /// Where the orders come from.
+    pub input: Input,
+    /// The venues' delay.
+    pub delay: DelayRange,
+    /// Extra work of the orchestrator, in nanoseconds an order.
+    pub work_ns: u64,
+    /// The seed of everything that is drawn.
+    pub seed: u64,
+    /// Runs, one after the other.
+    pub repeats: u32,
+    /// The folder for the runs' folders.
+    pub out: PathBuf,
+}
+
+impl Resolved {
+    /// Strategies, gateways and the orchestrator.
+    pub fn roles(&self) -> usize {
+        usize::from(self.strategies) + usize::from(self.venues) + 1
+    }
+
+    /// The effective settings: resolving them again on the same machine gives the same again.
+    pub fn settings(&self) -> Settings {
+        let mut settings = Settings {
+            technique: Some(self.technique),
+            isolation: Some(self.isolation),
+            threading: Some(Choice::Fixed(self.threading)),
+            idle: Some(self.idle),
+            cores: self.cores_named.then(|| CoreList(self.cores.clone())),
+            strategies: Some(Count(self.strategies.into())),
+            venues: Some(Count(self.venues.into())),
+            capacity: Some(Count(self.capacity.into())),
+            max_open: Some(Count(self.max_open.into())),
+            delay: Some(self.delay),
+            work: Some(Nanos(self.work_ns)),
+            seed: Some(Count(self.seed)),
+            repeats: Some(Count(self.repeats.into())),
+            out: Some(self.out.clone()),
+            ..Settings::default()
+        };
+        match &self.input {
+            Input::Drawn { arrivals, orders, window_ns } => {
+                settings.arrivals = Some(*arrivals);
+                settings.orders = Some(Count(*orders));
+                settings.window = Some(Nanos(*window_ns));
+            }
+            Input::Recorded { path, speed } => {
+                settings.schedule = Some(path.clone());
+                settings.speed = Some(Factor(*speed));
+            }
+        }
+        settings
+    }
+}

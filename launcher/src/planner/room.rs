@@ -1,0 +1,64 @@
+//! How much of `/dev/shm` a plan needs, and what to do if there is less.
+
+use crate::config::UsageError;
+use crate::host::Machine;
+use crate::setup;
+use shm::plan::Plan;
+
+const MIB: u64 = 1024 * 1024;
+
+/// Checks that there is so much room.
+///
+/// # Errors
+/// How much is needed, how much there is, and how to get it. A machine that tells no size is believed to have it.
+pub fn check_room(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
+    let needed = setup::bytes_needed(plan);
+    let (free, total) = (machine.shm_free_bytes, machine.shm_total_bytes);
+    if total == 0 || needed <= free {
+        return Ok(());
+    }
+    let what =
+        format!("/dev/shm: this run needs {} MiB and {} MiB are free", needed.div_ceil(MIB), free / MIB);
+    let size = total.saturating_sub(free).saturating_add(needed);
+    if machine.memory_bytes != 0 && size > machine.memory_bytes {
+        let memory = machine.memory_bytes / MIB;
+        return Err(UsageError(format!(
+            "{what}.\nThe machine has {memory} MiB of memory: use fewer --orders"
+        )));
+    }
+    let size = size.div_ceil(MIB);
+    Err(UsageError(format!(
+        "{what}. Use fewer --orders, or make room:\n\
+         mount -o remount,size={size}m /dev/shm (in a container: start it with --shm-size={size}m)"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::planned;
+    use super::*;
+    use crate::host::fake;
+
+    #[test]
+    fn the_default_run_fits_a_container() {
+        let machine = fake::container().machine();
+        let (_, plan, _) = planned("", &machine).unwrap();
+        assert_eq!(check_room(&plan, &machine), Ok(()));
+    }
+
+    #[test]
+    fn too_little_room_says_how_much_and_how_to_get_it() {
+        let machine = fake::container().machine();
+        let (_, plan, _) = planned("orders=4M", &machine).unwrap();
+        assert_eq!(
+            check_room(&plan, &machine).unwrap_err().to_string(),
+            "/dev/shm: this run needs 738 MiB and 63 MiB are free. Use fewer --orders, or make room:\n\
+             mount -o remount,size=739m /dev/shm (in a container: start it with --shm-size=739m)"
+        );
+        let (_, plan, _) = planned("orders=1000M", &machine).unwrap();
+        let message = check_room(&plan, &machine).unwrap_err().to_string();
+        assert!(message.ends_with("The machine has 24105 MiB of memory: use fewer --orders"), "{message}");
+        let unknown = Machine { shm_total_bytes: 0, shm_free_bytes: 0, ..machine };
+        assert_eq!(check_room(&plan, &unknown), Ok(()));
+    }
+}

@@ -1,0 +1,268 @@
+//! The plan as it is printed before the run, at most 80 columns wide.
+
+use super::resolved::{Input, Resolved};
+use crate::config::Arrivals;
+use crate::host::{Machine, lists};
+use crate::setup::bytes_needed;
+use crate::units::{Nanos, format_delay, human_bytes, human_count};
+use comfy_table::{ContentArrangement, Table};
+use shm::plan::{Isolation, Plan, Role, ThreadPlan, Threading};
+
+/// More threads than this are shown folded.
+const UNFOLDED: usize = 16;
+/// The width of everything.
+const COLUMNS: u16 = 80;
+
+/// Machine, what is run, who runs where, and what that means for the figures.
+pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[String]) -> String {
+    let mut facts = table();
+    facts.add_row(["machine", &machine_line(machine)]);
+    facts.add_row(["run", &run_line(plan)]);
+    facts.add_row(["load", &load_line(plan, resolved)]);
+    let free = machine.shm_free_bytes;
+    let room = human_bytes(bytes_needed(plan));
+    facts.add_row(["memory", &format!("{room} of /dev/shm, {} free", human_bytes(free))]);
+
+    let mut threads = table();
+    threads.add_row(["thread", "core", "idle", "runs"]);
+    for row in thread_rows(plan) {
+        threads.add_row(row);
+    }
+
+    let mut notes = table();
+    for note in notes_of(plan, resolved, machine) {
+        notes.add_row(["note".to_string(), note]);
+    }
+    for warning in warnings {
+        notes.add_row(["WARNING".to_string(), format!("Not fit for latency figures: {warning}.")]);
+    }
+    [facts, threads, notes].iter().map(trimmed).collect::<Vec<_>>().join("\n")
+}
+
+/// A table without lines that wraps its last column.
+pub(crate) fn table() -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(COLUMNS);
+    table
+}
+
+/// The table's text without spaces at the ends of lines and before the first column.
+pub(crate) fn trimmed(table: &Table) -> String {
+    let text = table.to_string();
+    let line = |line: &str| format!("{}\n", line.strip_prefix(' ').unwrap_or(line).trim_end());
+    text.lines().map(line).collect()
+}
+
+fn machine_line(machine: &Machine) -> String {
+    let mut parts = vec![
+        if machine.cpu_model.is_empty() { "unknown processor".into() } else { machine.cpu_model.clone() },
+        format!("cores {} of {}", lists::format(&machine.cores_allowed), machine.cores_online),
+        format!("clock source {}", machine.clocksource),
+        format!("Linux {}", machine.kernel),
+    ];
+    if let Some(hypervisor) = &machine.hypervisor {
+        parts.push(format!("virtual ({hypervisor})"));
+    }
+    parts.join(", ")
+}
+
+fn plural(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", human_count(count), if count == 1 { one } else { many })
+}
+
+fn run_line(plan: &Plan) -> String {
+    let isolation = match plan.isolation {
+        Isolation::Thread => "one process, a thread each".into(),
+        other => {
+            format!("isolation {other}, {}", plural(plan.processes.len() as u64, "process", "processes"))
+        }
+    };
+    format!(
+        "{}, {isolation}: {}, {}, rings of {} slots",
+        plan.technique,
+        plural(plan.strategies.into(), "strategy", "strategies"),
+        plural(plan.venues.into(), "venue", "venues"),
+        human_count(plan.capacity.into()),
+    )
+}
+
+fn load_line(plan: &Plan, resolved: &Resolved) -> String {
+    let orders = plural(plan.total_orders(), "order", "orders");
+    let mut line = match &resolved.input {
+        Input::Drawn { arrivals: Arrivals::Stress, .. } => format!("{orders} as fast as the rings take them"),
+        Input::Drawn { arrivals, window_ns, .. } => {
+            let rate = plan.total_orders() as f64 * 1e9 / *window_ns as f64;
+            let (arrivals, rate) = (arrivals.name(), human_count(rate.round() as u64));
+            format!("{orders}, {arrivals} over {} ({rate}/s)", Nanos(*window_ns))
+        }
+        Input::Recorded { path, speed } => format!("{orders} of {}, {speed} times as fast", path.display()),
+    };
+    line.push_str(&format!(", delay {}, seed {}", format_delay(&resolved.delay), resolved.seed));
+    if resolved.work_ns > 0 {
+        line.push_str(&format!(", work {} an order", Nanos(resolved.work_ns)));
+    }
+    line
+}
+
+/// Rows of the thread table; runs of like threads are one row if there are many.
+fn thread_rows(plan: &Plan) -> Vec<[String; 4]> {
+    let fold = plan.threads.len() > UNFOLDED;
+    let alike = |a: &ThreadPlan, b: &ThreadPlan| {
+        let kind = |t: &ThreadPlan| t.roles.first().map(std::mem::discriminant);
+        fold && kind(a) == kind(b) && a.roles.len() == b.roles.len() && a.idle == b.idle
+    };
+    plan.threads.chunk_by(alike).map(row).collect()
+}
+
+fn row(threads: &[ThreadPlan]) -> [String; 4] {
+    let mut cores: Vec<u32> = threads.iter().filter_map(|thread| thread.core).collect();
+    cores.sort_unstable();
+    cores.dedup();
+    let cores = if cores.is_empty() { "any".into() } else { lists::format(&cores) };
+    let (first, last) = (&threads[0], &threads[threads.len() - 1]);
+    let name = span(&first.name, &last.name);
+    let runs = match first.roles.as_slice() {
+        [Role::Orchestrator, Role::Gateway(low), .., Role::Gateway(high)] => {
+            format!("orchestrator, {}", span(&format!("gateway-{low}"), &format!("gateway-{high}")))
+        }
+        [_] if threads.len() > 1 => format!("{} threads", threads.len()),
+        [_] => String::new(),
+        roles => roles.iter().map(Role::to_string).collect::<Vec<_>>().join(", "),
+    };
+    [name, cores, first.idle.to_string(), runs]
+}
+
+fn span(first: &str, last: &str) -> String {
+    if first == last { first.into() } else { format!("{first} … {last}") }
+}
+
+/// What is shared and what that means.
+fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> {
+    let mut notes = vec![match plan.threading {
+        Threading::Shared => {
+            "Orchestrator and gateways take turns on one thread: dispatch and completion are \
+                              hand-offs within a core, and an order may wait while another role has its turn."
+                .to_string()
+        }
+        Threading::Dedicated => {
+            "Every role has a core of its own: each hand-off goes from core to core.".into()
+        }
+    }];
+    let used = |core: &u32| plan.threads.iter().any(|thread| thread.core == Some(*core));
+    if !machine.cores_allowed.is_empty() && machine.cores_allowed.iter().all(used) {
+        notes.push(
+            "No core is left for the launcher and the operating system: they interrupt the roles.".into(),
+        );
+    }
+    if resolved.repeats > 1 {
+        notes.push(format!("{} runs, one after the other.", resolved.repeats));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::planned;
+    use super::*;
+    use crate::host::fake;
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+
+    fn shown(words: &str, machine: &Machine) -> String {
+        let (resolved, plan, warnings) = planned(words, machine).unwrap();
+        let text = show(&plan, &resolved, machine, &warnings);
+        for line in text.lines() {
+            assert!(line.chars().count() <= usize::from(COLUMNS), "{line}");
+        }
+        text
+    }
+
+    #[test]
+    fn the_small_default() {
+        assert_snapshot!(shown("", &fake::two_core_vm().machine()), @"
+        machine  Fake CPU 2.6GHz, cores 0,1 of 2, clock source tsc, Linux 6.18.44,
+                 virtual (unknown)
+        run      spsc-mux, isolation process, 2 processes: 1 strategy, 4 venues, rings
+                 of 8,192 slots
+        load     100,000 orders, uniform over 5s (20,000/s), delay uniform:5ms..500ms,
+                 seed 1
+        memory   23 MiB of /dev/shm, 23.4 GiB free
+
+        thread      core  idle  runs
+        strategy-0  0     spin
+        engine      1     spin  orchestrator, gateway-0 … gateway-3
+
+        note  Orchestrator and gateways take turns on one thread: dispatch and
+              completion are hand-offs within a core, and an order may wait while
+              another role has its turn.
+        note  No core is left for the launcher and the operating system: they
+              interrupt the roles.
+        ");
+    }
+
+    #[test]
+    fn a_crowded_machine_says_why() {
+        assert_snapshot!(shown("preset=seed", &fake::container().machine()), @"
+        machine  Fake CPU 2.6GHz, cores 2,3 of 4, clock source hpet, Linux 6.18.44
+        run      spsc-mux, isolation process, 9 processes: 8 strategies, 4 venues,
+                 rings of 8,192 slots
+        load     4,000,000 orders, uniform over 10s (400,000/s), delay
+                 uniform:5ms..500ms, seed 1
+        memory   745 MiB of /dev/shm, 63 MiB free
+
+        thread      core  idle   runs
+        strategy-0  2     yield
+        strategy-1  2     yield
+        strategy-2  2     yield
+        strategy-3  2     yield
+        strategy-4  2     yield
+        strategy-5  2     yield
+        strategy-6  2     yield
+        strategy-7  2     yield
+        engine      3     spin   orchestrator, gateway-0 … gateway-3
+
+        note     Orchestrator and gateways take turns on one thread: dispatch and
+                 completion are hand-offs within a core, and an order may wait while
+                 another role has its turn.
+        note     No core is left for the launcher and the operating system: they
+                 interrupt the roles.
+        WARNING  Not fit for latency figures: strategies share core 2: an order or its
+                 report may wait for a time slice. Use at most --strategies 1 on this
+                 many cores.
+        WARNING  Not fit for latency figures: no time stamp counter that the kernel
+                 trusts: every stamp asks the kernel's clock, which costs more than
+                 the hand-offs measured. Use a machine whose clock source is tsc.
+        ");
+    }
+
+    #[test]
+    fn many_threads_are_folded() {
+        let words = "strategies=40 venues=8 work=500ns isolation=thread";
+        assert_snapshot!(shown(words, &fake::plain(64).machine()), @"
+        machine  Fake CPU 2.6GHz, cores 0-63 of 64, clock source tsc, Linux 6.18.44
+        run      spsc-mux, one process, a thread each: 40 strategies, 8 venues, rings
+                 of 8,192 slots
+        load     4,000,000 orders, uniform over 10s (400,000/s), delay
+                 uniform:5ms..500ms, seed 1, work 500ns an order
+        memory   781 MiB of /dev/shm, 62.5 GiB free
+
+        thread                    core   idle  runs
+        strategy-0 … strategy-39  2-41   spin  40 threads
+        orchestrator              42     spin
+        gateway-0 … gateway-7     43-50  spin  8 threads
+
+        note  Every role has a core of its own: each hand-off goes from core to core.
+        ");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn every_plan_fits_the_page(strategies in 1u16..=256, venues in 1u16..=64, cores in 0u32..400) {
+            let machine = Machine { cores_allowed: (0..cores).map(|c| c * 2).collect(), ..Machine::default() };
+            shown(&format!("strategies={strategies} venues={venues} schedule=flow.csv"), &machine);
+        }
+    }
+}

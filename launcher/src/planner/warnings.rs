@@ -1,0 +1,140 @@
+//! Why a plan's latencies are not to be quoted, in plain words and with what to do about it.
+
+use crate::host::{Machine, lists};
+use shm::plan::{ClockSource, Plan, Role, ThreadPlan};
+use std::collections::BTreeMap;
+
+/// Every reason; none is the plan of a run that may be fit for latency figures.
+pub(super) fn of(plan: &Plan, machine: &Machine) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let mut by_core: BTreeMap<u32, Vec<&ThreadPlan>> = BTreeMap::new();
+    for thread in &plan.threads {
+        if let Some(core) = thread.core {
+            by_core.entry(core).or_default().push(thread);
+        }
+    }
+    shared_cores(&by_core, &mut reasons);
+    smt(machine, &by_core, &mut reasons);
+    if plan.clock == ClockSource::Monotonic {
+        reasons.push(
+            "no time stamp counter that the kernel trusts: every stamp asks the kernel's clock, which costs more \
+             than the hand-offs measured. Use a machine whose clock source is tsc"
+                .into(),
+        );
+    }
+    if let Some(governor) = machine.governor.as_deref().filter(|name| *name != "performance") {
+        reasons.push(format!(
+            "the frequency governor is {governor}: the clock rate follows the load. Set it with \
+             `cpupower frequency-set -g performance`"
+        ));
+    }
+    reasons
+}
+
+fn shared_cores(by_core: &BTreeMap<u32, Vec<&ThreadPlan>>, reasons: &mut Vec<String>) {
+    if by_core.is_empty() {
+        reasons.push(
+            "the machine does not say which cores may be used: no thread is pinned. Mount /proc".into(),
+        );
+        return;
+    }
+    if by_core.len() == 1 {
+        reasons.push(
+            "everything runs on a single core: every hand-off waits for a context switch. Allow two cores or more"
+                .into(),
+        );
+        return;
+    }
+    let strategy = |thread: &&ThreadPlan| matches!(thread.roles[..], [Role::Strategy(_)]);
+    let crowded: Vec<u32> = by_core
+        .iter()
+        .filter(|(_, threads)| threads.iter().filter(|t| strategy(t)).count() > 1)
+        .map(|(core, _)| *core)
+        .collect();
+    if !crowded.is_empty() {
+        let on = if crowded.len() == 1 { "core" } else { "cores" };
+        reasons.push(format!(
+            "strategies share {on} {}: an order or its report may wait for a time slice. Use at most \
+             --strategies {} on this many cores",
+            lists::format(&crowded),
+            by_core.len() - 1
+        ));
+    }
+    for (core, threads) in by_core {
+        if threads.len() > 1 && !threads.iter().all(strategy) {
+            let names: Vec<&str> = threads.iter().map(|t| t.name.as_str()).collect();
+            reasons.push(format!(
+                "{} share core {core}: each waits while another runs. Allow more cores, or use fewer roles",
+                names.join(", ")
+            ));
+        }
+    }
+}
+
+fn smt(machine: &Machine, by_core: &BTreeMap<u32, Vec<&ThreadPlan>>, reasons: &mut Vec<String>) {
+    let pairs: Vec<String> = machine
+        .smt_siblings
+        .iter()
+        .map(|group| group.iter().copied().filter(|core| by_core.contains_key(core)).collect::<Vec<_>>())
+        .filter(|taken| taken.len() > 1)
+        .map(|taken| taken.iter().map(u32::to_string).collect::<Vec<_>>().join("+"))
+        .collect();
+    if !pairs.is_empty() {
+        let shown = if pairs.len() > 4 {
+            format!("{} and {} more", pairs[..4].join(", "), pairs.len() - 4)
+        } else {
+            pairs.join(", ")
+        };
+        reasons.push(format!(
+            "cores {shown} are hardware threads of one core each and slow one another down. Use fewer roles, or \
+             name whole cores with --cores"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::planned;
+    use crate::host::{Machine, fake};
+
+    fn warned(words: &str, machine: &Machine) -> Vec<String> {
+        planned(words, machine).unwrap().2
+    }
+
+    #[track_caller]
+    fn only(words: &str, machine: &Machine, wanted: &str) {
+        let warnings = warned(words, machine);
+        assert!(warnings.len() == 1 && warnings[0].contains(wanted), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_plan_that_measures_honestly_has_no_warning() {
+        assert!(warned("", &fake::two_core_vm().machine()).is_empty());
+        assert!(warned("", &fake::plain(64).machine()).is_empty());
+    }
+
+    #[test]
+    fn each_reason_is_given_with_its_remedy() {
+        let two = fake::two_core_vm().machine();
+        only("strategies=3", &two, "strategies share core 0: an order");
+        only("strategies=3", &two, "at most --strategies 1 on");
+        only("cores=0", &two, "single core");
+        only("", &Machine { cores_allowed: vec![], ..two.clone() }, "no thread is pinned");
+        only("", &Machine { tsc_invariant: false, ..two.clone() }, "clock source is tsc");
+        only("", &Machine { governor: Some("powersave".into()), ..two.clone() }, "governor is powersave");
+        only(
+            "",
+            &Machine { smt_siblings: vec![vec![0, 1]], ..two.clone() },
+            "cores 0+1 are hardware threads",
+        );
+        assert!(warned("", &Machine { governor: Some("performance".into()), ..two }).is_empty());
+    }
+
+    #[test]
+    fn many_siblings_are_counted_not_listed() {
+        let mut machine = fake::server().machine();
+        machine.governor = None;
+        only("strategies=8 venues=4 threading=dedicated", &machine, "and 1 more are hardware threads");
+        assert!(warned("", &machine).is_empty());
+    }
+}

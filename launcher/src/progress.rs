@@ -1,0 +1,54 @@
+//! The progress bar of a run: one line on stderr, nothing at all when that is not a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::Duration;
+
+/// The phases of a run, one after the other on one line.
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A line on stderr if that is a terminal and `wanted`.
+    pub fn new(wanted: bool) -> Self {
+        // A hidden target draws nothing and costs nothing; indicatif itself hides a bar that is not on a terminal.
+        let target =
+            if wanted { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        Self { bar: ProgressBar::with_draw_target(None, target) }
+    }
+
+    /// Begins a phase of `total` steps; 0: nobody knows how many.
+    pub fn phase(&self, name: &'static str, total: u64) {
+        let template = if total == 0 {
+            "{spinner} {msg:<12} {elapsed}"
+        } else {
+            "{spinner} {msg:<12} [{bar:32}] {percent:>3}% {human_pos}/{human_len} {eta}"
+        };
+        let style =
+            ProgressStyle::with_template(template).expect("a constant template").progress_chars("=> ");
+        self.bar.reset();
+        self.bar.set_length(total);
+        self.bar.set_style(style);
+        self.bar.set_message(name);
+        if !self.bar.is_hidden() {
+            self.bar.enable_steady_tick(Duration::from_millis(200));
+        }
+    }
+
+    /// How far the phase has come, of how much.
+    pub fn of(&self, position: u64, total: u64) {
+        self.bar.set_length(total);
+        self.bar.set_position(position);
+    }
+
+    /// How far the phase has come.
+    pub fn at(&self, position: u64) {
+        self.bar.set_position(position);
+    }
+
+    /// Removes the line.
+    pub fn clear(&self) {
+        self.bar.disable_steady_tick();
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,110 @@
+//! The two tables of a report: the stages of the round trip, and the threads that made them.
+
+use super::units::{count, duration, duration_or_dash, percent, short};
+use crate::summary::{Distribution, Measure, Summary, ThreadSummary};
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+
+/// More threads than this are not listed one by one: those of the engine are, and the strategies that suffered
+/// most.
+const THREADS_SHOWN: usize = 12;
+
+/// The head of the stage table.
+const STAGE_COLUMNS: [&str; 7] = ["stage", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
+
+/// One row of the stage table.
+pub(super) fn stage_cells(name: &str, figures: &Distribution) -> [String; 7] {
+    let Distribution { p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = *figures;
+    let values = [p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns].map(duration_or_dash);
+    let mut cells = std::array::from_fn(|_| String::new());
+    cells[0] = name.into();
+    cells[1..].clone_from_slice(&values);
+    cells
+}
+
+/// The stage table with the given style; the names are those of the summary's keys.
+pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
+    let mut table = table(style, &STAGE_COLUMNS);
+    for measure in Measure::ALL {
+        table.add_row(stage_cells(measure.name(), summary.distribution(measure)));
+    }
+    table
+}
+
+/// The lines of the stage table for the terminal, with rules between stages, sums, and what surrounds them.
+pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
+    let mut lines: Vec<String> = stages(summary, ruled()).lines().collect();
+    if let Some(rule) = lines.get(1).cloned() {
+        // Head and rule are lines 0 and 1; the higher place first, so that the lower one stays valid.
+        for after in [Measure::RtVenueFromDue, Measure::Return] {
+            let place = 2 + after as usize + 1;
+            if place <= lines.len() {
+                lines.insert(place, rule.clone());
+            }
+        }
+    }
+    lines
+}
+
+/// The lines of the table of threads for the terminal.
+pub(super) fn thread_lines(summary: &Summary) -> Vec<String> {
+    let mut table =
+        table(ruled(), &["thread", "core", "stamps", "vol", "invol", "faults", "cpu", "max gap", "busy"]);
+    let (shown, hidden) = chosen(summary);
+    for thread in shown {
+        table.add_row([
+            thread.role.clone(),
+            thread.core.map_or_else(|| "–".into(), |core| short(core.into())),
+            short(thread.records),
+            short(thread.voluntary_switches),
+            short(thread.involuntary_switches),
+            short(thread.minor_faults.saturating_add(thread.major_faults)),
+            duration(thread.cpu_ns),
+            duration(thread.longest_gap_ns),
+            percent(thread.utilisation),
+        ]);
+    }
+    let mut lines: Vec<String> = table.lines().collect();
+    if hidden > 0 {
+        lines.push(format!("… and {} strategies with shorter gaps: see summary.json", count(hidden as u64)));
+    }
+    lines
+}
+
+/// The threads to list, in the order of the plan, and how many are left out.
+fn chosen(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
+    let threads = &summary.processes;
+    if threads.len() <= THREADS_SHOWN {
+        return (threads.iter().collect(), 0);
+    }
+    let is_strategy = |thread: &ThreadSummary| thread.role.starts_with("strategy-");
+    let (mut strategies, mut shown): (Vec<usize>, Vec<usize>) =
+        (0..threads.len()).partition(|index| is_strategy(&threads[*index]));
+    strategies.sort_by_key(|index| std::cmp::Reverse(threads[*index].longest_gap_ns));
+    strategies.truncate(THREADS_SHOWN.saturating_sub(shown.len()).max(3));
+    shown.extend(strategies);
+    shown.sort_unstable();
+    let hidden = threads.len() - shown.len();
+    (shown.into_iter().map(|index| &threads[index]).collect(), hidden)
+}
+
+/// A table whose first column is text and whose others are numbers.
+pub(crate) fn table(style: TableStyle, columns: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(style);
+    table.set_header(columns.iter().copied());
+    let is_markdown = style == comfy_table::presets::ASCII_MARKDOWN;
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if !is_markdown {
+            column.set_padding((0, u16::from(index + 1 < columns.len())));
+        }
+        if index > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// No lines but a rule below the head.
+pub(crate) const fn ruled() -> TableStyle {
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'))
+}

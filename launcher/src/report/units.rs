@@ -1,0 +1,107 @@
+//! Numbers for people: few digits, a unit that fits, always the same width for the same kind.
+
+/// Nanoseconds up to 9,999, then micro- and milliseconds, seconds, hours and days, at three significant digits or
+/// more: `412 ns`, `9,999 ns`, `12.3 µs`, `1,234 µs`, `250 ms`, `24.0 h`.
+pub fn duration(ns: u64) -> String {
+    const UNITS: [(&str, f64); 5] = [("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("h", 3.6e12), ("d", 8.64e13)];
+    if ns <= 9_999 {
+        return format!("{} ns", count(ns));
+    }
+    let unit = UNITS.iter().find(|(_, size)| ns as f64 / size < 9_999.5).unwrap_or(&UNITS[4]);
+    format!("{} {}", plain(ns as f64 / unit.1), unit.0)
+}
+
+/// A duration that may not be known.
+pub fn duration_or_dash(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "–".into(), duration)
+}
+
+/// A whole number with its thousands set apart: `1,234,567`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A whole number in at most six characters: `99,999`, then `1.23 M`, `12.3 M`, `45.6 G`.
+pub fn short(number: u64) -> String {
+    const UNITS: [(&str, f64); 5] = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("E", 1e18)];
+    if number <= 99_999 {
+        return count(number);
+    }
+    let number = number as f64;
+    let unit = UNITS.iter().find(|(_, size)| number / size < 999.5).unwrap_or(&UNITS[4]);
+    format!("{} {}", plain(number / unit.1), unit.0)
+}
+
+/// A number at three significant digits, whole from 100 on: `0.42`, `12.3`, `1,234`; `–` for what is no number.
+pub fn plain(number: f64) -> String {
+    match number.abs() {
+        size if !size.is_finite() => "–".into(),
+        size if size < 9.995 => format!("{number:.2}"),
+        size if size < 99.95 => format!("{number:.1}"),
+        _ if number < 0.0 => format!("-{}", count(-number.round() as u64)),
+        _ => count(number.round() as u64),
+    }
+}
+
+/// A share as a percentage: `42%`; `–` for what is none, or absurd.
+pub fn percent(share: Option<f64>) -> String {
+    share
+        .filter(|share| share.is_finite())
+        .map_or_else(|| "–".into(), |share| format!("{:.0}%", share * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_change_units_where_the_documentation_says() {
+        let cases = [
+            (0, "0 ns"),
+            (412, "412 ns"),
+            (9_999, "9,999 ns"),
+            (10_000, "10.0 µs"),
+            (12_345, "12.3 µs"),
+            (99_960, "100 µs"),
+            (1_234_567, "1,235 µs"),
+            (9_999_499, "9,999 µs"),
+            (9_999_500, "10.0 ms"),
+            (250_000_000, "250 ms"),
+            (9_000_000_000_000, "9,000 s"),
+            (86_400_000_000_000, "24.0 h"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(duration(ns), text);
+        }
+        assert_eq!(duration(u64::MAX), "213,504 d");
+        assert_eq!(duration_or_dash(None), "–");
+    }
+
+    #[test]
+    fn counts_have_their_thousands_set_apart() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [99_999, 100_000, 1_234_567, 40_000_000].map(short),
+            ["99,999", "100 k", "1.23 M", "40.0 M"]
+        );
+        assert!(short(u64::MAX).len() <= 6, "{}", short(u64::MAX));
+    }
+
+    #[test]
+    fn odd_numbers_stay_readable() {
+        assert_eq!(
+            [0.0, 9.999, 99.96, 1234.4, -1234.4].map(plain),
+            ["0.00", "10.0", "100", "1,234", "-1,234"]
+        );
+        assert_eq!(plain(f64::NAN), "–");
+        assert_eq!([percent(Some(0.424)), percent(None)], ["42%", "–"]);
+    }
+}

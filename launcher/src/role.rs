@@ -1,0 +1,255 @@
+//! One process of a run: finds its part in the plan, composes its agents, and runs each on its thread.
+//!
+//! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
+
+use anyhow::{Context, Result, anyhow, bail};
+use gateway::{Gateway, Venue};
+use orchestrator::risk::Limits;
+use orchestrator::work::Work;
+use orchestrator::{Inbox, Orchestrator, ReturnPath};
+use shm::agent::{self, Agent, Cycle};
+use shm::bell::Bell;
+use shm::clock::{Clock, Monotonic, Timebase, Tsc};
+use shm::control::{Control, RunState};
+use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
+use shm::memory::Words;
+use shm::os::{pin, process};
+use shm::plan::{ClockSource, Idle, Plan, ProcessPlan, Role, Technique, ThreadPlan};
+use shm::ring::Link;
+use shm::ring::spsc_mux::SpscMux;
+use shm::segments::{self, Attached, completion_link, submit_link};
+use shm::stamps::StampLog;
+use shm::status::{Field, State, StatusWriter};
+use strategy::{Player, Session, StrategyAgent};
+
+/// Runs the process of that name of that run, until the run ends.
+///
+/// # Errors
+/// What kept it from starting; the launcher is told through the status block as well.
+pub fn run(name: &str, run: &str) -> Result<()> {
+    let (control, plan) = segments::open_control(run).context("this command is started by the launcher")?;
+    let me = plan.processes.iter().find(|process| process.name == name);
+    let me = me.ok_or_else(|| anyhow!("run {run} has no process {name}"))?;
+    process::die_with_parent(plan.launcher_pid)?;
+    process::set_thread_name(name);
+    exit_on_panic();
+    // The technique table: from a name to monomorphised loops.
+    let result = match plan.technique {
+        Technique::SpscMux => run_process::<SpscMux>(&plan, me, &control),
+    };
+    if let Err(error) = &result {
+        report_failure(&plan, me, error);
+    }
+    result
+}
+
+/// A panic on any thread ends the process: half an engine is no engine. The launcher sees the exit code and shows what
+/// was printed.
+fn exit_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        print(info);
+        std::process::exit(101);
+    }));
+}
+
+/// Tells the launcher why through every status block of ours that is there.
+fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error) {
+    let mut attached = Attached::new(plan);
+    for thread in &me.threads {
+        if let Ok(segment) = attached.thread(&plan.threads[*thread as usize].name) {
+            StatusWriter::new(&segment).fail(&format!("{error:#}"));
+        }
+    }
+}
+
+/// A thread's agent, ready to run. One value for each shape of thread that a plan can have.
+enum Composed<T: Link> {
+    Strategy(Box<StrategyAgent<Player, T::Producer>>),
+    Orchestrator(Box<Orchestrator<T::Consumer>>),
+    Gateway(Box<Gateway<T::Producer>>),
+    Engine(Box<Engine<T>>),
+}
+
+/// Orchestrator and gateways on one thread.
+type Engine<T> = (Orchestrator<<T as Link>::Consumer>, Vec<Gateway<<T as Link>::Producer>>);
+
+fn run_process<T: Link>(plan: &Plan, me: &ProcessPlan, control: &Control) -> Result<()> {
+    let mut attached = Attached::new(plan);
+    let mut threads = Vec::new();
+    // The engine's threads come last in a plan and are composed first: consumers before producers.
+    for &index in me.threads.iter().rev() {
+        let thread = &plan.threads[index as usize];
+        let bell = match thread.idle {
+            Idle::Park => Some(attached.bell(thread.roles[0])?),
+            Idle::Spin | Idle::Yield | Idle::Backoff => None,
+        };
+        threads.push((
+            thread,
+            compose::<T>(plan, thread, &mut attached)?,
+            attached.thread(&thread.name)?,
+            bell,
+        ));
+    }
+    std::thread::scope(|scope| {
+        let running: Vec<_> = threads
+            .into_iter()
+            .map(|(thread, agent, segment, bell)| {
+                scope.spawn(move || {
+                    let runner = Runner { plan, thread, segment, bell, control };
+                    match agent {
+                        Composed::Strategy(mut agent) => runner.run(&mut *agent),
+                        Composed::Orchestrator(mut agent) => runner.run(&mut *agent),
+                        Composed::Gateway(mut agent) => runner.run(&mut *agent),
+                        Composed::Engine(mut agent) => runner.run(&mut *agent),
+                    }
+                })
+            })
+            .collect();
+        running.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?)
+    })
+}
+
+/// Builds the agent of a thread from its roles.
+fn compose<T: Link>(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<Composed<T>> {
+    match thread.roles.as_slice() {
+        [Role::Strategy(index)] => Ok(Composed::Strategy(Box::new(strategy::<T>(plan, *index, attached)?))),
+        [Role::Orchestrator] => {
+            Ok(Composed::Orchestrator(Box::new(orchestrator::<T>(plan, thread, attached)?)))
+        }
+        [Role::Gateway(index)] => {
+            Ok(Composed::Gateway(Box::new(gateway::<T>(plan, thread, *index, attached)?)))
+        }
+        [Role::Orchestrator, gateways @ ..] => {
+            let orchestrator = orchestrator::<T>(plan, thread, attached)?;
+            let gateways = gateways.iter().map(|role| match role {
+                Role::Gateway(index) => gateway::<T>(plan, thread, *index, attached),
+                role => bail!("thread {}: {role} cannot share the engine's thread", thread.name),
+            });
+            Ok(Composed::Engine(Box::new((orchestrator, gateways.collect::<Result<_>>()?))))
+        }
+        roles => bail!("thread {}: no agent is composed of {} roles like these", thread.name, roles.len()),
+    }
+}
+
+/// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has
+/// its turn before the thread idles.
+fn bell_of(plan: &Plan, from: &ThreadPlan, role: Role, attached: &mut Attached<'_>) -> Result<Option<Bell>> {
+    let parks = |thread: &ThreadPlan| thread.idle == Idle::Park && thread.name != from.name;
+    match plan.thread_of(role).map(|index| &plan.threads[index]) {
+        Some(thread) if parks(thread) => Ok(Some(attached.bell(role)?)),
+        _ => Ok(None),
+    }
+}
+
+fn strategy<T: Link>(
+    plan: &Plan,
+    index: u16,
+    attached: &mut Attached<'_>,
+) -> Result<StrategyAgent<Player, T::Producer>> {
+    let role = Role::Strategy(index);
+    let thread = &plan.threads[plan.thread_of(role).context("every strategy has a thread")?];
+    let (schedule, entries) = attached.schedule(index)?;
+    let submit = attached.producer::<T>(&submit_link(plan), index.into())?;
+    let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
+    let returns = attached.receiver(&format!("return-{index}"))?;
+    let session = Session::new(index, plan.max_open.into(), submit, bell, returns);
+    Ok(StrategyAgent::new(Player::new(schedule, entries, plan.pacing), session))
+}
+
+fn orchestrator<T: Link>(
+    plan: &Plan,
+    thread: &ThreadPlan,
+    attached: &mut Attached<'_>,
+) -> Result<Orchestrator<T::Consumer>> {
+    let submit = attached.consumer::<T>(&submit_link(plan))?;
+    let completion = attached.consumer::<T>(&completion_link(plan))?;
+    let mut inboxes = Vec::new();
+    for venue in 0..plan.venues {
+        let ring = attached.sender(&format!("inbox-{venue}"))?;
+        inboxes.push(Inbox { ring, bell: bell_of(plan, thread, Role::Gateway(venue), attached)? });
+    }
+    let mut returns = Vec::new();
+    for index in 0..plan.strategies {
+        let ring = attached.sender(&format!("return-{index}"))?;
+        let bell = bell_of(plan, thread, Role::Strategy(index), attached)?;
+        returns.push(ReturnPath::new(ring, bell, plan.max_open as usize));
+    }
+    let limits = Limits::open_orders(plan.max_open.into());
+    Ok(Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.work.rounds)))
+}
+
+fn gateway<T: Link>(
+    plan: &Plan,
+    thread: &ThreadPlan,
+    index: u16,
+    attached: &mut Attached<'_>,
+) -> Result<Gateway<T::Producer>> {
+    let inbox = attached.receiver(&format!("inbox-{index}"))?;
+    let completion = attached.producer::<T>(&completion_link(plan), index.into())?;
+    let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
+    Ok(Gateway::new(inbox, completion, bell, Venue, plan.max_held as usize))
+}
+
+/// What a thread needs beside its agent.
+struct Runner<'a> {
+    plan: &'a Plan,
+    thread: &'a ThreadPlan,
+    segment: Words,
+    bell: Option<Bell>,
+    control: &'a Control,
+}
+
+impl Runner<'_> {
+    /// Prepares the thread, waits at the barrier and runs the agent: the second half of the table, from the names of
+    /// clock and idle strategy to monomorphised loops.
+    fn run<A>(self, agent: &mut A) -> Result<()>
+    where
+        A: Agent<Tsc> + Agent<Monotonic>,
+    {
+        match self.plan.clock {
+            ClockSource::Tsc => self.run_on(agent, Tsc),
+            ClockSource::Monotonic => self.run_on(agent, Monotonic),
+        }
+    }
+
+    fn run_on<C: Clock>(mut self, agent: &mut impl Agent<C>, clock: C) -> Result<()> {
+        match (self.thread.idle, self.bell.take()) {
+            (Idle::Spin, _) => self.run_idle(agent, clock, Spin),
+            (Idle::Yield, _) => self.run_idle(agent, clock, Yield),
+            (Idle::Backoff, _) => self.run_idle(agent, clock, Backoff::default()),
+            (Idle::Park, Some(bell)) => self.run_idle(agent, clock, Park::new(bell)),
+            (Idle::Park, None) => bail!("thread {} parks and has no bell", self.thread.name),
+        }
+    }
+
+    fn run_idle<C: Clock>(
+        self,
+        agent: &mut impl Agent<C>,
+        clock: C,
+        mut idle: impl IdleStrategy,
+    ) -> Result<()> {
+        let status = StatusWriter::new(&self.segment);
+        if self.plan.processes.len() < self.plan.threads.len() {
+            // Several threads in this process: `top -H` shows which is which.
+            process::set_thread_name(&self.thread.name);
+        }
+        process::precise_timers();
+        if let Some(core) = self.thread.core {
+            pin::pin_to(core).with_context(|| format!("thread {}", self.thread.name))?;
+            status.set(Field::CorePlusOne, u64::from(core) + 1);
+        }
+        status.set(Field::Pid, std::process::id().into());
+        status.set(Field::Tid, process::thread_id().into());
+        let log = StampLog::new(&self.segment);
+        status.set_state(State::Ready);
+        if self.control.wait_for_go() == RunState::Stop {
+            status.set_state(State::Done);
+            return Ok(());
+        }
+        let time = Timebase { start_ticks: self.control.start_ticks(), ns_per_tick: self.plan.ns_per_tick };
+        let mut cycle = Cycle { clock, now: 0, time, draining: false, log };
+        agent::run(agent, &mut idle, &mut cycle, &status, self.control);
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! The processes of a run: started by executing this very executable, watched through pidfds, and never left behind.
+
+use crate::record::Exit;
+use crate::warden;
+use anyhow::{Context, Result};
+use shm::os::process;
+use shm::plan::Plan;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// One process of the run.
+pub struct Process {
+    /// Its name in the plan.
+    pub name: String,
+    child: Child,
+    pidfd: OwnedFd,
+    /// How it ended, once it has.
+    pub status: Option<ExitStatus>,
+    stderr: PathBuf,
+}
+
+impl Process {
+    fn start(name: &str, run: &str, folder: &Path) -> Result<Self> {
+        let stderr = folder.join(format!("{name}.stderr"));
+        let log = File::create(&stderr).with_context(|| format!("cannot write {}", stderr.display()))?;
+        // /proc/self/exe is this executable even if its file was replaced since: every process has one layout.
+        let child = Command::new("/proc/self/exe")
+            .arg0(format!("bulkhead {name}"))
+            .args(["role", name, run])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            // Ctrl-C on the terminal is for the launcher, which ends the run in order.
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start process {name}"))?;
+        let pidfd =
+            process::pidfd_open(child.id()).with_context(|| format!("cannot watch process {name}"))?;
+        Ok(Self { name: name.to_owned(), child, pidfd, status: None, stderr })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The last lines that it printed to stderr, at most three, on one line.
+    pub fn last_words(&self) -> String {
+        let text = std::fs::read(&self.stderr).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        lines[lines.len().saturating_sub(3)..].join(" · ")
+    }
+
+    /// How it ended, in words.
+    pub fn how(&self) -> String {
+        match self.status {
+            None => "still running".into(),
+            Some(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => format!("exit {code}"),
+                (None, Some(signal)) => match signal_hook::low_level::signal_name(signal) {
+                    Some(name) => format!("signal {signal} ({name})"),
+                    None => format!("signal {signal}"),
+                },
+                (None, None) => "unknown".into(),
+            },
+        }
+    }
+}
+
+/// All processes of a run and their warden. Dropping it kills and reaps whatever still runs.
+pub struct Processes {
+    /// In the order of the plan.
+    pub all: Vec<Process>,
+    warden: Process,
+}
+
+impl Processes {
+    /// Starts the warden alone: from here on a launcher that is killed leaves nothing.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn begin(plan: &Plan) -> Result<Self> {
+        let warden = Process::start(warden::NAME, &plan.run, Path::new(&plan.folder))?;
+        Ok(Self { all: Vec::new(), warden })
+    }
+
+    /// Starts the plan's processes.
+    ///
+    /// # Errors
+    /// The first that cannot be started.
+    pub fn start(&mut self, plan: &Plan) -> Result<()> {
+        for process in &plan.processes {
+            self.all.push(Process::start(&process.name, &plan.run, Path::new(&plan.folder))?);
+        }
+        Ok(())
+    }
+
+    /// Sleeps until a process that still runs ends, `other` becomes readable, or the time is over; then takes note of
+    /// who has ended.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
+        let running = self.all.iter().filter(|process| process.status.is_none());
+        let fds: Vec<BorrowedFd<'_>> = running.map(|process| process.pidfd.as_fd()).chain(other).collect();
+        process::wait_readable(&fds, at_most)?;
+        for process in self.all.iter_mut().filter(|process| process.status.is_none()) {
+            process.status = process.child.try_wait()?;
+        }
+        Ok(())
+    }
+
+    /// Whether all have ended.
+    pub fn all_ended(&self) -> bool {
+        self.all.iter().all(|process| process.status.is_some())
+    }
+
+    /// Gives everybody `grace` to end by themselves, then kills and reaps the rest, the warden last.
+    pub fn end(&mut self, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        while !self.all_ended() && Instant::now() < deadline {
+            if self.wait(None, Duration::from_millis(20)).is_err() {
+                break;
+            }
+        }
+        for process in self.all.iter_mut().chain([&mut self.warden]) {
+            if process.status.is_none() {
+                process::kill_hard(process.child.id());
+                process.status = process.child.wait().ok();
+            }
+            // Kept only where it says something.
+            if std::fs::metadata(&process.stderr).is_ok_and(|file| file.len() == 0) {
+                let _ = std::fs::remove_file(&process.stderr);
+            }
+        }
+    }
+
+    /// How each ended.
+    pub fn exits(&self) -> Vec<Exit> {
+        let exit = |process: &Process| Exit {
+            process: process.name.clone(),
+            pid: process.pid(),
+            how: process.how(),
+        };
+        self.all.iter().map(exit).collect()
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for process in self.all.iter_mut().chain([&mut self.warden]) {
+            if process.status.is_none() {
+                process::kill_hard(process.child.id());
+                let _ = process.child.wait();
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The real launcher with real processes, for all integration tests.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use serde_json::Value;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Nothing here takes so long unless it hangs.
+pub const LIMIT: Duration = Duration::from_secs(90);
+
+/// The launcher, with its runs in a folder of its own.
+pub struct Launcher {
+    pub out: TempDir,
+}
+
+impl Launcher {
+    pub fn new() -> Self {
+        Self { out: tempfile::tempdir().unwrap() }
+    }
+
+    /// `launcher run` with these flags.
+    pub fn run(&self, flags: &[&str]) -> Command {
+        let mut command = command(&["run", "--out", self.out.path().to_str().unwrap()]);
+        command.args(flags);
+        command
+    }
+
+    /// Runs to the end and returns the summary, which must be valid.
+    pub fn summary(&self, flags: &[&str]) -> Value {
+        let output = self.run(flags).arg("--json").output().unwrap();
+        assert!(output.status.success(), "{flags:?}: {}{}", text(&output.stdout), text(&output.stderr));
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(summary["valid"], true, "{summary:#}");
+        summary
+    }
+
+    /// Starts a run and waits until its orders flow; the child's stderr is piped.
+    pub fn start(&self, flags: &[&str]) -> Running {
+        let mut command = self.run(flags);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let running = Running { child };
+        wait_until("the run has begun", || {
+            self.folders().iter().any(|folder| folder.join("run.json").exists())
+        });
+        running
+    }
+
+    /// The folders of the runs, in the order of their names.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let mut folders: Vec<PathBuf> =
+            std::fs::read_dir(self.out.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        folders.sort();
+        folders
+    }
+}
+
+/// A launcher in the middle of a run.
+pub struct Running {
+    pub child: Child,
+}
+
+impl Running {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The process of the run with that name.
+    pub fn process(&self, name: &str) -> u32 {
+        let found =
+            family(self.pid()).into_iter().find(|(_, cmdline)| cmdline.contains(&format!("role {name} ")));
+        found.unwrap_or_else(|| panic!("no process {name}")).0
+    }
+
+    /// Waits for the end; returns exit code, stdout and stderr.
+    pub fn end(mut self) -> (Option<i32>, String, String) {
+        let (mut stdout, mut stderr) = (self.child.stdout.take().unwrap(), self.child.stderr.take().unwrap());
+        let out = std::thread::spawn(move || read_all(&mut stdout));
+        let err = std::thread::spawn(move || read_all(&mut stderr));
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if started.elapsed() > LIMIT {
+                self.child.kill().unwrap();
+                panic!("the launcher does not end");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        (status.code(), out.join().unwrap(), err.join().unwrap())
+    }
+}
+
+fn read_all(from: &mut impl Read) -> String {
+    let mut bytes = Vec::new();
+    from.read_to_end(&mut bytes).unwrap();
+    text(&bytes)
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_launcher"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+pub fn output(args: &[&str]) -> Output {
+    command(args).output().unwrap()
+}
+
+/// Sends a signal through `kill`, as a user would.
+pub fn signal(pid: u32, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
+    assert!(sent.success(), "kill -{name} {pid}");
+}
+
+pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < LIMIT, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The processes of the run of that launcher: pid and command line. A run's id ends with the launcher's pid.
+pub fn family(launcher: u32) -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let cmdline = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let cmdline = text(&cmdline).replace('\0', " ");
+        if cmdline.contains(" role ") && cmdline.trim_end().ends_with(&format!("-{launcher}")) {
+            found.push((pid, cmdline));
+        }
+    }
+    found
+}
+
+/// The segments of the run of that launcher.
+pub fn segments(launcher: u32) -> Vec<String> {
+    let names =
+        std::fs::read_dir("/dev/shm").unwrap().flatten().filter_map(|e| e.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("bulkhead.") && name.contains(&format!("-{launcher}."))).collect()
+}
+
+/// Nothing of that launcher's run is left, neither processes nor segments.
+pub fn assert_nothing_left(launcher: u32) {
+    wait_until("all processes are gone", || family(launcher).is_empty());
+    assert_eq!(segments(launcher), Vec::<String>::new());
+}
+
+pub fn assert_exists(path: &Path) {
+    assert!(path.exists(), "{} is not there", path.display());
+}

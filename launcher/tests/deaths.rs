@@ -1,0 +1,142 @@
+//! Whatever dies, hangs or is interrupted: the run ends, says why, keeps what was measured and leaves nothing behind.
+
+mod common;
+
+use common::{Launcher, assert_exists, assert_nothing_left, family, segments, signal, text, wait_until};
+use serde_json::Value;
+
+/// A run that lasts until it is ended: low rate, 60 s.
+const LONG: &[&str] = &[
+    "--strategies",
+    "2",
+    "--venues",
+    "2",
+    "--orders",
+    "60000",
+    "--window",
+    "60s",
+    "--delay",
+    "uniform:1ms..20ms",
+    "--idle",
+    "park",
+];
+
+fn summary(launcher: &Launcher) -> Value {
+    serde_json::from_slice(&std::fs::read(launcher.folders()[0].join("summary.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_killed_strategy_ends_the_run_and_is_named() {
+    let launcher = Launcher::new();
+    let running = launcher.start(LONG);
+    let (pid, victim) = (running.pid(), running.process("strategy-1"));
+    signal(victim, "KILL");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("strategy-1") && stderr.contains(&victim.to_string()), "{stderr}");
+    assert!(stderr.contains("SIGKILL"), "{stderr}");
+    assert_nothing_left(pid);
+    let summary = summary(&launcher);
+    assert_eq!(summary["outcome"]["ended"], "failed");
+    assert!(summary["orders"]["sent"].as_u64().unwrap() > 0, "the logs were gathered");
+    assert_eq!(summary["fit_for_latency"], false);
+}
+
+#[test]
+fn a_killed_engine_ends_the_run_and_is_named() {
+    let launcher = Launcher::new();
+    let running = launcher.start(LONG);
+    let pid = running.pid();
+    signal(running.process("engine"), "ABRT");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("engine") && stderr.contains("SIGABRT"), "{stderr}");
+    assert_nothing_left(pid);
+}
+
+#[test]
+fn a_stopped_strategy_is_a_hang() {
+    let launcher = Launcher::new();
+    let running = launcher.start(LONG);
+    let pid = running.pid();
+    signal(running.process("strategy-0"), "STOP");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("strategy-0") && stderr.contains("hangs"), "{stderr}");
+    assert_nothing_left(pid);
+}
+
+#[test]
+fn a_process_that_is_late_at_the_start_is_named() {
+    let launcher = Launcher::new();
+    let mut command = launcher.run(LONG);
+    let output = command.args(["--start-timeout", "1ns"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("pid") && stderr.contains("not ready after 1ns"), "{stderr}");
+    assert_eq!(launcher.folders().len(), 0, "a run that never began leaves no folder");
+}
+
+#[test]
+fn ctrl_c_ends_in_order_and_reports_what_was_measured() {
+    let launcher = Launcher::new();
+    let running = launcher.start(LONG);
+    let pid = running.pid();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    signal(pid, "INT");
+    let (code, stdout, _) = running.end();
+    assert_eq!(code, Some(130));
+    assert!(stdout.contains("rt_venue"), "{stdout}");
+    assert_nothing_left(pid);
+    let summary = summary(&launcher);
+    let orders = &summary["orders"];
+    assert_eq!((&summary["valid"], &summary["outcome"]["ended"]), (&true.into(), &"interrupted".into()));
+    assert_eq!(orders["sent"], orders["returned"], "what was sent came home");
+    assert!(orders["sent"].as_u64() < orders["scheduled"].as_u64());
+}
+
+#[test]
+fn a_killed_launcher_takes_everything_along_and_its_logs_can_be_merged() {
+    let launcher = Launcher::new();
+    let mut running = launcher.start(LONG);
+    let pid = running.pid();
+    assert!(family(pid).len() >= 4, "two strategies, the engine, the warden");
+    assert!(!segments(pid).is_empty());
+    signal(pid, "KILL");
+    running.child.wait().unwrap();
+    wait_until("its children are gone", || family(pid).is_empty());
+    assert_eq!(segments(pid), Vec::<String>::new());
+    let folder = &launcher.folders()[0];
+    assert_exists(&folder.join("engine.stamps"));
+    let report = common::output(&["report", folder.to_str().unwrap(), "--json"]);
+    let summary: Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert_eq!(summary["outcome"]["ended"], "failed");
+    assert!(summary["orders"]["sent"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn what_even_the_warden_could_not_remove_the_next_start_does() {
+    let launcher = Launcher::new();
+    let mut running = launcher.start(LONG);
+    let pid = running.pid();
+    signal(running.process("warden"), "KILL");
+    signal(pid, "KILL");
+    running.child.wait().unwrap();
+    wait_until("its children are gone", || family(pid).is_empty());
+    assert!(!segments(pid).is_empty(), "nobody was left to remove them");
+    let cleaned = common::output(&["clean"]);
+    assert!(cleaned.status.success());
+    assert_nothing_left(pid);
+}
+
+#[test]
+fn ps_shows_who_is_who() {
+    let launcher = Launcher::new();
+    let running = launcher.start(LONG);
+    let comm = |name: &str| std::fs::read_to_string(format!("/proc/{}/comm", running.process(name))).unwrap();
+    assert_eq!((comm("strategy-1").trim(), comm("engine").trim()), ("strategy-1", "engine"));
+    let pid = running.pid();
+    signal(pid, "TERM");
+    assert_eq!(running.end().0, Some(130));
+    assert_nothing_left(pid);
+}

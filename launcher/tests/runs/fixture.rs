@@ -1,0 +1,337 @@
+//! A run's folder made up: plan, record and logs of an honest run, for tests to spoil before they write it.
+//!
+//! Every stage has a fixed length in ticks ([`STAGES`]), only the venue's delay varies, so the figures of a run
+//! are known in advance. Logs hold their records in the order of the times, like real ones.
+#![allow(dead_code)] // the bench uses less of it than the tests
+
+use launcher::host::Machine;
+use launcher::record::{Clock, Exit, Floor, Input, Outcome, RUN_SCHEMA, RunRecord};
+use shm::memory::header::{Kind, LAYOUT_HASH, MAGIC, VERSION, run_hash};
+use shm::plan::{
+    ClockSource, Idle, Isolation, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading, WorkPlan,
+};
+use shm::stamps::{Point, Record, key};
+use shm::status::{Field, LOG_OFFSET, STATUS_WORDS, State};
+use shm::wire::OrderId;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Slip, submit, pre-dispatch, dispatch, lateness, completion, post-process, return; in ticks.
+pub const STAGES: [u64; 8] = [100, 400, 60, 300, 50, 420, 80, 320];
+/// rt_venue of every order, in ticks: all stages but the slip and the venue (delay and lateness).
+pub const RT_VENUE: u64 = 400 + 60 + 300 + 420 + 80 + 320;
+/// Two ticks are a nanosecond.
+pub const NS_PER_TICK: f64 = 0.5;
+/// Time zero of the schedule.
+pub const START: u64 = 1_000_000;
+
+/// What kind of run.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub strategies: u16,
+    pub venues: u16,
+    /// Of each strategy.
+    pub orders: u64,
+    pub threading: Threading,
+    pub pacing: Pacing,
+    /// Every so many-th order of a strategy is rejected; 0: none.
+    pub reject_every: u64,
+    /// Ticks between two orders.
+    pub period: u64,
+    /// Delays go from `delay` to three times that, in ticks.
+    pub delay: u64,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            strategies: 2,
+            venues: 2,
+            orders: 20,
+            threading: Threading::Dedicated,
+            pacing: Pacing::Scheduled,
+            reject_every: 0,
+            period: 10_000,
+            delay: 50_000,
+        }
+    }
+}
+
+/// A run that is not yet written.
+pub struct Fixture {
+    pub record: RunRecord,
+    /// Of each thread of the plan.
+    pub logs: Vec<Vec<Record>>,
+    pub statuses: Vec<[u64; STATUS_WORDS]>,
+}
+
+impl Fixture {
+    /// An honest run.
+    pub fn new(shape: Shape) -> Self {
+        let record = record(shape);
+        let plan = &record.plan;
+        let orchestrator = plan.thread_of(Role::Orchestrator).unwrap();
+        let mut logs: Vec<Vec<Record>> = vec![Vec::new(); plan.threads.len()];
+        let mut open_ticks = vec![0; plan.threads.len()];
+        for sequence in 0..shape.orders {
+            for strategy in 0..shape.strategies {
+                let id = OrderId::new(strategy, 0, sequence);
+                let number = sequence * u64::from(shape.strategies) + u64::from(strategy);
+                let sender = plan.thread_of(Role::Strategy(strategy)).unwrap();
+                let venue = (number % u64::from(shape.venues)) as u16;
+                let gateway = plan.thread_of(Role::Gateway(venue)).unwrap();
+                let mut push = |thread: usize, point, value| logs[thread].push(Record { point, id, value });
+
+                let due = START + number * shape.period;
+                let t1 = due + STAGES[0];
+                let t2 = t1 + STAGES[1];
+                if shape.pacing == Pacing::Scheduled {
+                    push(sender, Point::Due, due);
+                }
+                push(sender, Point::StrategySend, t1);
+                push(orchestrator, Point::OrchRecvSubmit, t2);
+                let t6 = if shape.reject_every > 0 && (sequence + 1) % shape.reject_every == 0 {
+                    push(orchestrator, Point::Rejected, 3);
+                    t2
+                } else {
+                    let t3 = t2 + STAGES[2];
+                    let t4 = t3 + STAGES[3];
+                    let release = t4 + shape.delay + scatter(number) % (2 * shape.delay + 1);
+                    let t5 = release + STAGES[4];
+                    push(orchestrator, Point::OrchDispatch, t3);
+                    push(gateway, Point::GatewayRecv, t4);
+                    push(gateway, Point::Release, release);
+                    push(gateway, Point::GatewayDone, t5);
+                    push(orchestrator, Point::OrchRecvCompletion, t5 + STAGES[5]);
+                    t5 + STAGES[5]
+                };
+                let t8 = t6 + STAGES[6] + STAGES[7];
+                push(orchestrator, Point::OrchReturn, t6 + STAGES[6]);
+                push(sender, Point::StrategyRecv, t8);
+                open_ticks[sender] += t8 - t1;
+            }
+        }
+        for log in &mut logs {
+            sort_by_event(log);
+        }
+        let statuses =
+            (0..logs.len()).map(|thread| status(&record, thread, &logs[thread], open_ticks[thread]));
+        let statuses = statuses.collect();
+        Self { record, logs, statuses }
+    }
+
+    /// The thread of that name.
+    pub fn thread(&self, name: &str) -> usize {
+        self.record.plan.threads.iter().position(|thread| thread.name == name).unwrap()
+    }
+
+    /// Where a stamp stands: thread and place in its log.
+    pub fn find(&self, point: Point, id: OrderId) -> (usize, usize) {
+        let places = self.logs.iter().enumerate().flat_map(|(thread, log)| {
+            let hit = log.iter().position(|record| record.point == point && record.id == id);
+            hit.map(|place| (thread, place))
+        });
+        places.into_iter().next().unwrap()
+    }
+
+    /// Takes a stamp out.
+    pub fn remove(&mut self, point: Point, id: OrderId) -> Record {
+        let (thread, place) = self.find(point, id);
+        self.logs[thread].remove(place)
+    }
+
+    /// Changes a stamp's value, without moving the record.
+    pub fn set(&mut self, point: Point, id: OrderId, value: impl FnOnce(u64) -> u64) {
+        let (thread, place) = self.find(point, id);
+        let record = &mut self.logs[thread][place];
+        record.value = value(record.value);
+    }
+
+    /// Swaps the places of the stamps of two orders, times included or not.
+    pub fn swap(&mut self, point: Point, a: OrderId, b: OrderId) {
+        let ((thread, i), (_, j)) = (self.find(point, a), self.find(point, b));
+        self.logs[thread].swap(i, j);
+    }
+
+    /// Sets a word of a thread's status.
+    pub fn status(&mut self, thread: &str, field: Field, value: u64) {
+        let thread = self.thread(thread);
+        self.statuses[thread][field as usize] = value;
+    }
+
+    /// Marks the run as failed because a process was killed.
+    pub fn fail(&mut self, process: &str) {
+        let what = "signal 9 (SIGKILL)".to_owned();
+        self.record.outcome = Outcome::Failed { process: process.into(), pid: 77, what: what.clone() };
+        for exit in self.record.exits.iter_mut().filter(|exit| exit.process == process) {
+            exit.how.clone_from(&what);
+        }
+    }
+
+    /// The bytes of a thread's log.
+    pub fn bytes(&self, thread: usize) -> Vec<u8> {
+        let log = &self.logs[thread];
+        let mut words = vec![0; LOG_OFFSET];
+        let capacity = log.len() as u64 + 64;
+        let bytes = (LOG_OFFSET as u64 + capacity * 2) * 8;
+        let run = run_hash(&self.record.plan.run);
+        let header =
+            [MAGIC, VERSION, LAYOUT_HASH, bytes, Kind::Thread as u64, capacity, 2, 1, 1, run, thread as u64];
+        words[..header.len()].copy_from_slice(&header);
+        words[16..16 + STATUS_WORDS].copy_from_slice(&self.statuses[thread]);
+        words.extend(log.iter().flat_map(|record| [key(record.point, record.id), record.value]));
+        words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect()
+    }
+
+    /// Writes the folder.
+    pub fn write(&self) -> TempDir {
+        let folder = tempfile::Builder::new().prefix("bulkhead-test-").tempdir().unwrap();
+        self.write_to(folder.path());
+        folder
+    }
+
+    /// Writes the folder's files.
+    pub fn write_to(&self, folder: &Path) {
+        std::fs::write(folder.join("run.json"), serde_json::to_string_pretty(&self.record).unwrap()).unwrap();
+        for (thread, plan) in self.record.plan.threads.iter().enumerate() {
+            std::fs::write(folder.join(format!("{}.stamps", plan.name)), self.bytes(thread)).unwrap();
+        }
+    }
+}
+
+/// Log order is event order; a release is written together with its t4, a rejection with its t2.
+fn sort_by_event(log: &mut [Record]) {
+    let mut last_of = std::collections::HashMap::new();
+    let mut keyed: Vec<(u64, Record)> = Vec::with_capacity(log.len());
+    for record in log.iter() {
+        let when = match record.point {
+            Point::Release | Point::Rejected => last_of.get(&record.id).copied().unwrap_or(record.value),
+            _ => record.value,
+        };
+        if matches!(record.point, Point::OrchRecvSubmit | Point::GatewayRecv) {
+            last_of.insert(record.id, when);
+        }
+        keyed.push((when, *record));
+    }
+    keyed.sort_by_key(|(when, _)| *when);
+    for (slot, (_, record)) in log.iter_mut().zip(keyed) {
+        *slot = record;
+    }
+}
+
+/// A number that looks random and is the same every time (splitmix64's finaliser).
+pub fn scatter(number: u64) -> u64 {
+    let z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+fn status(record: &RunRecord, thread: usize, log: &[Record], open_ticks: u64) -> [u64; STATUS_WORDS] {
+    let mut words = [0; STATUS_WORDS];
+    let mut set = |field: Field, value: u64| words[field as usize] = value;
+    let count = |points: &[Point]| log.iter().filter(|record| points.contains(&record.point)).count() as u64;
+    let end = log.iter().map(|record| record.value).max().unwrap_or(START);
+    set(Field::State, State::Done as u64);
+    set(Field::Pid, 4000 + thread as u64);
+    set(Field::Tid, 4000 + thread as u64);
+    set(Field::CorePlusOne, record.plan.threads[thread].core.map_or(0, |core| u64::from(core) + 1));
+    set(Field::Cycles, 1000);
+    set(Field::StartedTicks, START);
+    set(Field::EndedTicks, end);
+    set(Field::BusyTicks, (end - START) / 4);
+    set(Field::LongestGapTicks, 12_000);
+    set(Field::VoluntarySwitches, 2);
+    set(Field::MinorFaults, 12);
+    set(Field::CpuNs, (end - START) / 2);
+    set(Field::Sent, count(&[Point::StrategySend, Point::OrchDispatch, Point::GatewayRecv]));
+    set(Field::Returned, count(&[Point::StrategyRecv, Point::OrchReturn, Point::GatewayDone]));
+    set(Field::InFlightOrderTicks, open_ticks);
+    set(Field::InFlightMax, 4);
+    words
+}
+
+fn record(shape: Shape) -> RunRecord {
+    let plan = plan(shape);
+    plan.validate().unwrap();
+    let exits = plan.processes.iter().enumerate().map(|(index, process)| Exit {
+        process: process.name.clone(),
+        pid: 4000 + index as u32,
+        how: "exit 0".into(),
+    });
+    RunRecord {
+        schema: RUN_SCHEMA.into(),
+        version: "0.1.0".into(),
+        started: "2026-11-20T06:15:02Z".into(),
+        machine: Machine { hostname: "host".into(), cpu_model: "a processor".into(), ..Machine::default() },
+        input: Input {
+            arrivals: "uniform".into(),
+            seed: 1,
+            hash: "0123456789abcdef".into(),
+            offered_per_s: (shape.pacing == Pacing::Scheduled)
+                .then_some(1e9 / (shape.period as f64 * NS_PER_TICK)),
+            ..Input::default()
+        },
+        clock: Clock { ns_per_tick: NS_PER_TICK, read_ns: 12.5, drift_ppm: 0.4, start_ticks: START },
+        floor: Floor { cores: Some((0, 1)), before_ns: Some(104.0), after_ns: Some(106.0) },
+        outcome: Outcome::Complete,
+        exits: exits.collect(),
+        startup_ns: 21_000_000,
+        in_flight_sampled: None,
+        warnings: Vec::new(),
+        plan,
+    }
+}
+
+fn plan(shape: Shape) -> Plan {
+    let mut roles: Vec<(String, Vec<Role>)> =
+        (0..shape.strategies).map(|i| (format!("strategy-{i}"), vec![Role::Strategy(i)])).collect();
+    let gateways = (0..shape.venues).map(Role::Gateway);
+    match shape.threading {
+        Threading::Shared => {
+            roles.push(("engine".into(), std::iter::once(Role::Orchestrator).chain(gateways).collect()));
+        }
+        Threading::Dedicated => {
+            roles.push(("orchestrator".into(), vec![Role::Orchestrator]));
+            roles.extend(gateways.map(|role| (role.to_string(), vec![role])));
+        }
+    }
+    let threads: Vec<ThreadPlan> = roles
+        .into_iter()
+        .enumerate()
+        .map(|(core, (name, roles))| ThreadPlan {
+            name,
+            roles,
+            core: Some(core as u32),
+            idle: Idle::Spin,
+            log_records: 1 << 20,
+        })
+        .collect();
+    let strategies = u32::from(shape.strategies);
+    let mut processes: Vec<ProcessPlan> =
+        (0..strategies).map(|i| ProcessPlan { name: format!("strategy-{i}"), threads: vec![i] }).collect();
+    processes
+        .push(ProcessPlan { name: "engine".into(), threads: (strategies..threads.len() as u32).collect() });
+    Plan {
+        folder: "/nowhere".into(),
+        run: "test-1".into(),
+        launcher_pid: 1,
+        launcher_start: 1,
+        technique: Technique::SpscMux,
+        isolation: Isolation::Process,
+        threading: shape.threading,
+        clock: ClockSource::Monotonic,
+        ns_per_tick: NS_PER_TICK,
+        strategies: shape.strategies,
+        venues: shape.venues,
+        capacity: 1024,
+        max_open: 1024,
+        max_held: 1024,
+        pacing: shape.pacing,
+        orders: vec![shape.orders; usize::from(shape.strategies)],
+        max_delay_ns: shape.delay * 2,
+        work: WorkPlan::default(),
+        threads,
+        processes,
+    }
+}

@@ -1,0 +1,9 @@
+//! Made-up runs through everything that reads a run's folder: logs, merge, summary, report, histograms, inspect.
+
+mod figures;
+mod fixture;
+mod inspecting;
+mod logfiles;
+mod merging;
+mod reporting;
+mod verdicts;

@@ -1,0 +1,72 @@
+//! The way back to one strategy: its return ring, and room for reports that find the ring full.
+
+use shm::bell::Bell;
+use shm::ring::spsc;
+use shm::wire::{MESSAGE_WORDS, Message};
+use std::collections::VecDeque;
+
+/// A strategy that is slow to take its reports must not hold up the others, so its reports wait here, in their order.
+/// There is room for as many as the strategy may have open; a strategy that keeps to that never loses a report.
+pub struct ReturnPath {
+    ring: spsc::Producer,
+    bell: Option<Bell>,
+    waiting: VecDeque<Message>,
+    room: usize,
+    dropped: u64,
+}
+
+impl ReturnPath {
+    /// A path with room for `max_open` waiting reports; nothing is allocated after this.
+    pub fn new(ring: spsc::Producer, bell: Option<Bell>, max_open: usize) -> Self {
+        // Filled once and emptied, so that no page of it is touched for the first time in the middle of a run.
+        let mut waiting = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; max_open]);
+        waiting.clear();
+        Self { ring, bell, waiting, room: max_open, dropped: 0 }
+    }
+
+    /// Returns a report, or lets it wait if the ring is full (`false`). If there is no room to wait either, the report
+    /// is dropped and counted: only a strategy that ignores its limit gets there.
+    #[inline]
+    pub(crate) fn push(&mut self, message: &Message) -> bool {
+        if self.waiting.is_empty() && self.ring.try_push(message).is_ok() {
+            if let Some(bell) = &self.bell {
+                bell.ring();
+            }
+            return true;
+        }
+        if self.waiting.len() < self.room {
+            self.waiting.push_back(*message);
+        } else {
+            self.dropped += 1;
+        }
+        false
+    }
+
+    /// Moves waiting reports into the ring; how many it took.
+    #[inline]
+    pub(crate) fn flush(&mut self) -> usize {
+        let mut moved = 0;
+        while let Some(message) = self.waiting.front() {
+            if self.ring.try_push(message).is_err() {
+                break;
+            }
+            self.waiting.pop_front();
+            moved += 1;
+        }
+        if moved > 0
+            && let Some(bell) = &self.bell
+        {
+            bell.ring();
+        }
+        moved
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Reports that found no room at all.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}

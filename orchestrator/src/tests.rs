@@ -1,0 +1,200 @@
+//! The orchestrator between heap rings, on a virtual clock.
+
+use super::*;
+use shm::clock::{Timebase, Virtual};
+use shm::memory::Region;
+use shm::ring::spsc_mux::Mux;
+use shm::stamps::{Record, StampLog, count_records};
+use shm::status::LOG_OFFSET;
+use shm::sync::Ordering;
+use shm::wire::{MESSAGE_WORDS, Operation};
+
+struct Bench {
+    orchestrator: Orchestrator<Mux>,
+    submit: Vec<spsc::Producer>,
+    inboxes: Vec<spsc::Consumer>,
+    completion: spsc::Producer,
+    returns: Vec<spsc::Consumer>,
+    cycle: Cycle<Virtual>,
+    segment: shm::memory::Words,
+}
+
+/// Two strategies and two venues; rings of `capacity`; at most `max_open` orders open.
+fn bench(capacity: usize, max_open: u64) -> Bench {
+    let rings = |n: usize| -> (Vec<spsc::Producer>, Vec<spsc::Consumer>) {
+        (0..n).map(|_| spsc::heap_ring::<MESSAGE_WORDS>(capacity)).unzip()
+    };
+    let (submit, submit_ends) = rings(2);
+    let (mut completion, completion_ends) = rings(1);
+    let (inbox_ends, inboxes) = rings(2);
+    let (return_ends, returns) = rings(2);
+    let segment = Region::heap(LOG_OFFSET + 4096).words();
+    let cycle = Cycle {
+        clock: Virtual::default(),
+        now: 0,
+        time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
+        draining: false,
+        log: StampLog::new(&segment),
+    };
+    let orchestrator = Orchestrator::new(
+        Mux::new(submit_ends),
+        Mux::new(completion_ends),
+        inbox_ends.into_iter().map(|ring| Inbox { ring, bell: None }).collect(),
+        return_ends.into_iter().map(|ring| ReturnPath::new(ring, None, 8)).collect(),
+        Limits::open_orders(max_open),
+        Work::new(0),
+    );
+    Bench { orchestrator, submit, inboxes, completion: completion.remove(0), returns, cycle, segment }
+}
+
+fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
+    Order {
+        id: OrderId::new(strategy, 0, sequence),
+        venue,
+        operation: Operation::New,
+        side: Side::Sell,
+        delay_ns: 5,
+        price: 1,
+        quantity: 7,
+        target: 0,
+    }
+}
+
+fn report(order: &Order) -> Report {
+    Report {
+        id: order.id,
+        venue: order.venue,
+        status: Status::Done,
+        reason: 0,
+        side: order.side,
+        price: order.price,
+        filled: order.quantity,
+    }
+}
+
+impl Bench {
+    fn cycle(&mut self) -> usize {
+        self.orchestrator.duty_cycle(&mut self.cycle)
+    }
+
+    fn send(&mut self, order: &Order, through: usize) {
+        self.submit[through].try_push(&order.to_message()).unwrap();
+    }
+
+    fn reports(&mut self, strategy: usize) -> Vec<Report> {
+        std::iter::from_fn(|| self.returns[strategy].try_pop().unwrap())
+            .map(|message| Report::from_message(message).unwrap())
+            .collect()
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let records = &self.segment[LOG_OFFSET..];
+        (0..count_records(&self.segment))
+            .map(|i| {
+                let word = |offset: usize| records[2 * i + offset].load(Ordering::Relaxed);
+                Record::from_words(word(0), word(1)).unwrap().point
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn an_order_goes_out_and_its_report_comes_home() {
+    let mut bench = bench(8, 8);
+    let order = order(1, 0, 1);
+    bench.send(&order, 1);
+    assert_eq!(bench.cycle(), 1);
+    assert_eq!(bench.inboxes[1].try_pop().unwrap(), Some(order.to_message()));
+    assert_eq!(bench.inboxes[0].try_pop().unwrap(), None);
+    assert_eq!(bench.orchestrator.positions.of(1), Position { open: 1, net: 0 });
+    bench.completion.try_push(&report(&order).to_message()).unwrap();
+    assert_eq!(bench.cycle(), 1);
+    assert_eq!(bench.reports(1), [report(&order)]);
+    assert_eq!(bench.orchestrator.positions.of(1), Position { open: 0, net: -7 });
+    let expected = [Point::OrchRecvSubmit, Point::OrchDispatch, Point::OrchRecvCompletion, Point::OrchReturn];
+    assert_eq!(bench.points(), expected);
+}
+
+#[test]
+fn a_refused_order_is_reported_and_never_dispatched() {
+    let mut bench = bench(8, 8);
+    bench.send(&order(0, 0, 9), 0);
+    bench.cycle();
+    let reports = bench.reports(0);
+    assert_eq!((reports[0].status, reports[0].reason), (Status::Rejected, Reject::UnknownVenue as u8));
+    assert_eq!(bench.points(), [Point::OrchRecvSubmit, Point::Rejected, Point::OrchReturn]);
+    assert_eq!(bench.orchestrator.positions.of(0).open, 0);
+}
+
+#[test]
+fn the_owner_is_who_sent_it_not_who_it_says() {
+    let mut bench = bench(8, 8);
+    bench.send(&order(1, 0, 0), 0);
+    bench.submit[0].try_push(&[u64::MAX; MESSAGE_WORDS]).unwrap();
+    bench.cycle();
+    assert_eq!(bench.orchestrator.faults, 2);
+    assert_eq!(bench.inboxes[0].try_pop().unwrap(), None);
+    assert!(bench.points().is_empty());
+}
+
+#[test]
+fn too_many_open_orders_are_refused() {
+    let mut bench = bench(8, 2);
+    (0..3).for_each(|n| bench.send(&order(0, n, 0), 0));
+    bench.cycle();
+    let reports = bench.reports(0);
+    assert_eq!(reports.len(), 1);
+    assert_eq!((reports[0].id.sequence(), reports[0].reason), (2, Reject::TooManyOpen as u8));
+}
+
+#[test]
+fn a_full_inbox_holds_the_order_and_its_place() {
+    let mut bench = bench(2, 100);
+    (0..2).for_each(|n| bench.send(&order(0, n, 0), 0));
+    bench.cycle();
+    (2..4).for_each(|n| bench.send(&order(0, n, 0), 0));
+    bench.send(&order(1, 0, 1), 1);
+    for _ in 0..5 {
+        bench.cycle();
+    }
+    assert!(bench.orchestrator.undispatched.is_some(), "the third found the inbox full");
+    let mut sequences = Vec::new();
+    for _ in 0..10 {
+        while let Some(message) = bench.inboxes[0].try_pop().unwrap() {
+            sequences.push(Order::from_message(message).unwrap().id.sequence());
+        }
+        bench.cycle();
+    }
+    assert_eq!(sequences, [0, 1, 2, 3]);
+    assert!(bench.inboxes[1].try_pop().unwrap().is_some());
+    assert!(bench.orchestrator.full > 0);
+}
+
+#[test]
+fn a_slow_strategy_keeps_its_reports_and_delays_nobody() {
+    let mut bench = bench(2, 100);
+    for n in 0..6 {
+        bench.completion.try_push(&report(&order(0, n, 0)).to_message()).unwrap();
+        bench.cycle();
+    }
+    bench.completion.try_push(&report(&order(1, 0, 0)).to_message()).unwrap();
+    bench.cycle();
+    assert_eq!(bench.reports(1).len(), 1, "strategy 1 is served although strategy 0 reads nothing");
+    let mut sequences = Vec::new();
+    for _ in 0..5 {
+        sequences.extend(bench.reports(0).iter().map(|r| r.id.sequence()));
+        bench.cycle();
+    }
+    assert_eq!(sequences, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(bench.orchestrator.returns[0].dropped(), 0);
+}
+
+#[test]
+fn a_strategy_that_never_reads_loses_only_its_own() {
+    let mut bench = bench(2, 100);
+    for n in 0..20 {
+        bench.completion.try_push(&report(&order(0, n, 0)).to_message()).unwrap();
+        bench.cycle();
+    }
+    assert_eq!(bench.orchestrator.returns[0].dropped(), 20 - 2 - 8);
+}

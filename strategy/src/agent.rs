@@ -1,0 +1,79 @@
+//! The agent around a strategy: moves reports in and orders out.
+
+use crate::{NewOrder, Orders, Refused, Session, Strategy};
+use shm::agent::{Agent, Cycle};
+use shm::clock::{Clock, Timebase};
+use shm::ring::Producer;
+use shm::status::StatusWriter;
+use shm::wire::OrderId;
+
+/// How many reports one duty cycle takes before the strategy may send again.
+const BATCH: usize = 16;
+
+/// A strategy on its session.
+pub struct StrategyAgent<S, P> {
+    strategy: S,
+    session: Session<P>,
+}
+
+impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
+    /// Puts the two together.
+    pub fn new(strategy: S, session: Session<P>) -> Self {
+        Self { strategy, session }
+    }
+}
+
+/// A session during one duty cycle: what the strategy sees.
+struct Line<'a, P, C> {
+    session: &'a mut Session<P>,
+    cycle: &'a mut Cycle<C>,
+}
+
+impl<P: Producer, C: Clock> Orders for Line<'_, P, C> {
+    #[inline]
+    fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused> {
+        self.session.send(order, self.cycle)
+    }
+    #[inline]
+    fn open(&self) -> u64 {
+        self.session.open()
+    }
+    #[inline]
+    fn now(&self) -> u64 {
+        self.cycle.now
+    }
+    #[inline]
+    fn time(&self) -> Timebase {
+        self.cycle.time
+    }
+}
+
+impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
+    #[inline]
+    fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
+        let mut work = 0;
+        while work < BATCH {
+            let Some(report) = self.session.receive(cycle) else { break };
+            self.strategy.on_report(&report, &mut Line { session: &mut self.session, cycle });
+            work += 1;
+        }
+        work += self.session.flush();
+        if !cycle.draining && !self.session.is_waiting() {
+            work += self.strategy.on_cycle(&mut Line { session: &mut self.session, cycle });
+        }
+        work
+    }
+
+    fn next_deadline(&self) -> u64 {
+        if self.session.is_waiting() { 0 } else { self.strategy.next_due() }
+    }
+
+    fn finished(&self, draining: bool) -> bool {
+        let sends_no_more = draining || self.strategy.finished();
+        sends_no_more && self.session.open() == 0
+    }
+
+    fn publish(&self, status: &StatusWriter) {
+        self.session.publish(status);
+    }
+}

@@ -1,0 +1,86 @@
+//! The player: a strategy that plays its part of the schedule.
+
+use crate::schedule::Entry;
+use crate::{NewOrder, Orders, Strategy};
+use shm::memory::View;
+use shm::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS};
+use shm::plan::Pacing;
+use shm::sync::Ordering;
+
+/// How many due orders one cycle sends before reports are looked at again.
+const BATCH: usize = 16;
+
+/// Plays the entries of a schedule segment in their order.
+pub struct Player {
+    schedule: View,
+    entries: usize,
+    position: usize,
+    pacing: Pacing,
+    /// The next order and when it is due (ticks); `None` at the end, or before the first cycle has told the time.
+    next: Option<(NewOrder, u64)>,
+    bad_entries: u64,
+}
+
+impl Player {
+    /// A player of that many entries behind the header of a schedule segment.
+    ///
+    /// # Panics
+    /// If the segment is shorter: the header's check comes first.
+    pub fn new(schedule: View, entries: usize, pacing: Pacing) -> Self {
+        assert!(
+            HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS <= schedule.len(),
+            "checked against the header"
+        );
+        Self { schedule, entries, position: 0, pacing, next: None, bad_entries: 0 }
+    }
+
+    /// Loads the next entry that can be read.
+    #[inline]
+    fn advance(&mut self, orders: &impl Orders) {
+        while self.next.is_none() && self.position < self.entries {
+            let offset = HEADER_WORDS + self.position * SCHEDULE_ENTRY_WORDS;
+            let words = std::array::from_fn(|i| self.schedule.load(offset + i, Ordering::Relaxed));
+            self.position += 1;
+            let Ok(entry) = Entry::from_words(words) else {
+                self.bad_entries += 1;
+                continue;
+            };
+            let scheduled = self.pacing == Pacing::Scheduled;
+            let due = if scheduled { orders.time().at(entry.fire_ns) } else { 0 };
+            let Entry { venue, operation, side, price, quantity, target, delay_ns, .. } = entry;
+            let due_recorded = scheduled.then_some(due);
+            let order =
+                NewOrder { venue, operation, side, price, quantity, target, delay_ns, due: due_recorded };
+            self.next = Some((order, due));
+        }
+    }
+}
+
+impl Strategy for Player {
+    #[inline]
+    fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
+        let mut sent = 0;
+        while sent < BATCH {
+            self.advance(orders);
+            match self.next {
+                Some((order, due)) if due <= orders.now() => {
+                    if orders.send(order).is_err() {
+                        break;
+                    }
+                    self.next = None;
+                    sent += 1;
+                }
+                _ => break,
+            }
+        }
+        sent
+    }
+
+    fn next_due(&self) -> u64 {
+        self.next.map_or(u64::MAX, |(_, due)| due)
+    }
+
+    fn finished(&self) -> bool {
+        self.next.is_none() && self.position == self.entries
+    }
+}

@@ -1,0 +1,175 @@
+//! When orders are due.
+//!
+//! Logarithm and cube root are those of `libm`, not of the system: due times must be the same everywhere.
+
+use super::draws::{Concern, Draws};
+use super::{Spec, SpecError};
+use serde::{Deserialize, Serialize};
+
+/// How due times are spread over the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Each order is due at a time of its own, drawn uniformly from `[0, window)`: a fixed number of orders at
+    /// random times.
+    Uniform,
+    /// Exponential gaps with a mean of window / orders, as they come: the last order is due near the end of the
+    /// window, before or after it.
+    Poisson,
+    /// Bursts: gaps from a Pareto distribution (shape 1.5: finite mean, infinite variance), all scaled by one
+    /// factor so that the last order is due exactly at the end of the window. About four in five gaps are shorter
+    /// than their mean of window / orders, a few are hundreds of times as long, none is longer than the window.
+    Pareto,
+    /// Closed loop: no due times (all 0); every order goes out as soon as its ring takes it.
+    Stress,
+}
+
+impl Arrivals {
+    /// Every value, in the order of the documentation.
+    pub const ALL: &'static [Self] = &[Self::Uniform, Self::Poisson, Self::Pareto, Self::Stress];
+
+    /// The name that users type and read.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Poisson => "poisson",
+            Self::Pareto => "pareto",
+            Self::Stress => "stress",
+        }
+    }
+
+    /// The value of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|value| value.name() == name)
+    }
+}
+
+impl core::fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The due times of a checked spec's orders, ascending, in nanoseconds.
+pub(super) fn due_times(spec: &Spec) -> Result<Vec<u64>, SpecError> {
+    let orders = spec.orders as usize;
+    let mut times = Vec::new();
+    times.try_reserve_exact(orders).map_err(|_| SpecError::Memory(spec.orders))?;
+    let mut draws = Draws::new(spec.seed, Concern::DueTime);
+    let mean = spec.window_ns as f64 / spec.orders as f64;
+    match spec.arrivals {
+        Arrivals::Uniform => {
+            times.extend((0..orders).map(|_| draws.below(spec.window_ns)));
+            times.sort_unstable();
+        }
+        Arrivals::Poisson => {
+            let mut now = 0.0;
+            times.extend((0..orders).map(|_| {
+                now -= mean * libm::log(draws.unit());
+                now as u64
+            }));
+        }
+        Arrivals::Pareto => {
+            // The gaps twice, drawn anew: first for their sum, then for the times.
+            let mut sum = 0.0;
+            (0..orders).for_each(|_| sum += pareto(&mut draws));
+            let mut draws = Draws::new(spec.seed, Concern::DueTime);
+            let mut now = 0.0;
+            times.extend((0..orders).map(|_| {
+                now += pareto(&mut draws);
+                // The last quotient is exactly 1: the same additions in the same order.
+                (spec.window_ns as f64 * (now / sum)) as u64
+            }));
+        }
+        Arrivals::Stress => times.resize(orders, 0),
+    }
+    Ok(times)
+}
+
+/// A Pareto number of shape 1.5 and scale 1, by inversion: u^(−1/1.5), from 1 to 2^35.3.
+fn pareto(draws: &mut Draws) -> f64 {
+    let unit = draws.unit();
+    1.0 / libm::cbrt(unit * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spec::tests::small;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn times(arrivals: Arrivals) -> Vec<u64> {
+        due_times(&Spec { arrivals, ..small() }).unwrap()
+    }
+
+    fn gaps(arrivals: Arrivals) -> Vec<u64> {
+        let mut gaps: Vec<u64> = times(arrivals).windows(2).map(|pair| pair[1] - pair[0]).collect();
+        gaps.sort_unstable();
+        gaps
+    }
+
+    #[test]
+    fn names_round_trip() {
+        for value in Arrivals::ALL {
+            assert_eq!(Arrivals::from_name(value.name()), Some(*value));
+            assert_eq!(value.to_string(), value.name());
+        }
+        assert_eq!(Arrivals::from_name("burst"), None);
+    }
+
+    #[test]
+    fn uniform_fills_the_window_evenly() {
+        let times = times(Arrivals::Uniform);
+        let mut tenths = [0; 10];
+        times.iter().for_each(|time| tenths[(time / 100_000_000) as usize] += 1);
+        // 1000 each, standard deviation 30.
+        assert!(tenths.iter().all(|count| (800..1200).contains(count)), "{tenths:?}");
+    }
+
+    #[test]
+    fn poisson_has_exponential_gaps_and_about_the_window() {
+        let last = *times(Arrivals::Poisson).last().unwrap();
+        assert!((900_000_000..1_100_000_000).contains(&last), "{last}");
+        // The median of an exponential is ln 2 of its mean (100 µs); 1 in e^5 = 148 is above five means.
+        let gaps = gaps(Arrivals::Poisson);
+        assert!((64_000..75_000).contains(&gaps[gaps.len() / 2]));
+        let long = gaps.iter().filter(|gap| **gap > 500_000).count();
+        assert!((30..120).contains(&long), "{long}");
+    }
+
+    #[test]
+    fn pareto_comes_in_bursts_and_ends_with_the_window() {
+        assert_eq!(times(Arrivals::Pareto).last(), Some(&1_000_000_000));
+        let gaps = gaps(Arrivals::Pareto);
+        // The median is 2^(2/3) of the scale, which is about a third of the mean: far below an exponential's.
+        assert!(gaps[gaps.len() / 2] < 64_000);
+        // An exponential would have its longest of 10,000 gaps near 9 means.
+        assert!(gaps[gaps.len() - 1] > 2_000_000);
+    }
+
+    #[test]
+    fn stress_has_no_due_times() {
+        assert!(times(Arrivals::Stress).iter().all(|time| *time == 0));
+    }
+
+    proptest! {
+        #[test]
+        fn times_ascend_and_stay_in_bounds(
+            kind in 0usize..4, orders in 1u64..500, seed: u64,
+            window_ns in prop_oneof![1u64..1000, 1..=super::super::MAX_WINDOW_NS],
+        ) {
+            let arrivals = Arrivals::ALL[kind];
+            let times = due_times(&Spec { arrivals, orders, window_ns, seed, ..small() }).unwrap();
+            prop_assert_eq!(times.len() as u64, orders);
+            prop_assert!(times.is_sorted());
+            let last = *times.last().unwrap();
+            match arrivals {
+                Arrivals::Uniform => prop_assert!(last < window_ns),
+                // One gap is at most 53 ln 2 = 36.7 means.
+                Arrivals::Poisson => prop_assert!(last <= window_ns.saturating_mul(37)),
+                Arrivals::Pareto => prop_assert_eq!(last, window_ns),
+                Arrivals::Stress => prop_assert_eq!(last, 0),
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! One order of a schedule, and its four words.
+
+use super::EntryWords;
+use shm::wire::{Operation, Order, OrderId, Side, WireError};
+
+/// The longest delay that an entry holds, in nanoseconds (48 bits: about 78 hours).
+pub const MAX_DELAY_NS: u64 = (1 << 48) - 1;
+
+/// Marks the target of a cancel whose order was resting before the schedule began, so that it has no sequence:
+/// the target is then this bit and the recording's order id below it. No sequence has the bit.
+pub const RESTING: u64 = 1 << 63;
+
+/// One order: when it is due, where it goes, what it asks for and how long the venue takes for it.
+///
+/// ```text
+/// word   63        56 55       48 47                                             0
+///    0  │ fire_ns                                                                 │
+///    1  │ code       │ venue     │ delay_ns                                        │
+///    2  │ price (two's complement) of a new order · target of a cancel            │
+///    3  │ quantity                                                                │
+///
+/// code: 0x10 new, buy · 0x11 new, sell · 0x20 cancel, buy · 0x21 cancel, sell; nothing else, so that no
+///       entry is all zeros and a forgotten one is found
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When it is due, in nanoseconds from the start of the run; 0 in a closed loop.
+    pub fire_ns: u64,
+    /// How long the venue takes for it, in nanoseconds, at most [`MAX_DELAY_NS`].
+    pub delay_ns: u64,
+    /// The venue it goes to, below the schedule's number of venues and below 256.
+    pub venue: u16,
+    /// What it asks for.
+    pub operation: Operation,
+    /// Its side; of a cancel, the side of the order that it cancels.
+    pub side: Side,
+    /// Limit price in cents; 0 for a market order or a cancel.
+    pub price: i64,
+    /// Quantity in 1e-8 units; 0 for a cancel.
+    pub quantity: u64,
+    /// For a cancel: the sequence of the order that it cancels (same strategy, same venue), or [`RESTING`] and
+    /// that order's recorded id. Else 0.
+    pub target: u64,
+}
+
+const CODE_SHIFT: u32 = 56;
+const VENUE_SHIFT: u32 = 48;
+
+impl Entry {
+    /// The entry's words. Bits of delay and venue that do not fit their field are cut off; so are a cancel's price
+    /// and a new order's target, which mean nothing.
+    #[inline]
+    pub fn to_words(&self) -> EntryWords {
+        let (operation, detail) = match self.operation {
+            Operation::New => (0x10, self.price.cast_unsigned()),
+            Operation::Cancel => (0x20, self.target),
+        };
+        let side = match self.side {
+            Side::Buy => 0,
+            Side::Sell => 1,
+        };
+        let code: u64 = operation | side;
+        let venue = u64::from(self.venue) & 0xFF;
+        let service = (code << CODE_SHIFT) | (venue << VENUE_SHIFT) | (self.delay_ns & MAX_DELAY_NS);
+        [self.fire_ns, service, detail, self.quantity]
+    }
+
+    /// Checks words that were copied out of a segment and makes an entry of them.
+    ///
+    /// # Errors
+    /// A code that is not one of ours. The venue is for whoever knows how many there are.
+    #[inline]
+    pub fn from_words(words: EntryWords) -> Result<Self, WireError> {
+        let code = words[1] >> CODE_SHIFT;
+        let (operation, price, target) = match code & 0xF0 {
+            0x10 => (Operation::New, words[2].cast_signed(), 0),
+            0x20 => (Operation::Cancel, 0, words[2]),
+            _ => return Err(WireError::BadOperation),
+        };
+        let side = match code & 0x0F {
+            0 => Side::Buy,
+            1 => Side::Sell,
+            _ => return Err(WireError::BadSide),
+        };
+        let (fire_ns, quantity) = (words[0], words[3]);
+        let (delay_ns, venue) = (delay_of(&words), venue_of(&words));
+        Ok(Self { fire_ns, delay_ns, venue, operation, side, price, quantity, target })
+    }
+
+    /// The order to send for this entry.
+    #[inline]
+    pub fn order(&self, id: OrderId) -> Order {
+        let Self { fire_ns: _, delay_ns, venue, operation, side, price, quantity, target } = *self;
+        Order { id, venue, operation, side, delay_ns, price, quantity, target }
+    }
+}
+
+/// The delay in an entry's words, in nanoseconds.
+pub(super) fn delay_of(words: &EntryWords) -> u64 {
+    words[1] & MAX_DELAY_NS
+}
+
+/// The venue in an entry's words.
+pub(super) fn venue_of(words: &EntryWords) -> u16 {
+    ((words[1] >> VENUE_SHIFT) & 0xFF) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn entries_survive_their_words(
+            fire_ns: u64, delay_ns in 0..=MAX_DELAY_NS, venue in 0u16..256, value: u64, quantity: u64,
+            cancel: bool, sell: bool,
+        ) {
+            let operation = if cancel { Operation::Cancel } else { Operation::New };
+            let (price, target) = if cancel { (0, value) } else { (value.cast_signed(), 0) };
+            let side = if sell { Side::Sell } else { Side::Buy };
+            let entry = Entry { fire_ns, delay_ns, venue, operation, side, price, quantity, target };
+            prop_assert_eq!(Entry::from_words(entry.to_words()), Ok(entry));
+            let order = entry.order(OrderId::new(3, 0, 4));
+            prop_assert_eq!(Order::from_message(order.to_message()), Ok(order));
+        }
+
+        #[test]
+        fn arbitrary_words_are_refused_or_kept(words: [u64; 4]) {
+            if let Ok(entry) = Entry::from_words(words) {
+                prop_assert_eq!(entry.to_words(), words);
+            }
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_as_drawn() {
+        let entry = Entry {
+            fire_ns: 9,
+            delay_ns: 0x1234,
+            venue: 0xAB,
+            operation: Operation::New,
+            side: Side::Sell,
+            price: -1,
+            quantity: 8,
+            target: 0,
+        };
+        assert_eq!(entry.to_words(), [9, 0x11AB_0000_0000_1234, u64::MAX, 8]);
+        let cancel = Entry { operation: Operation::Cancel, price: 0, target: RESTING | 7, ..entry };
+        assert_eq!(cancel.to_words(), [9, 0x21AB_0000_0000_1234, RESTING | 7, 8]);
+    }
+
+    #[test]
+    fn codes_that_are_not_ours_are_refused() {
+        assert_eq!(Entry::from_words([0; 4]), Err(WireError::BadOperation));
+        assert_eq!(Entry::from_words([0, 0x30 << CODE_SHIFT, 0, 0]), Err(WireError::BadOperation));
+        assert_eq!(Entry::from_words([0, 0x12 << CODE_SHIFT, 0, 0]), Err(WireError::BadSide));
+    }
+}

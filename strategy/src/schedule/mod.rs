@@ -1,0 +1,198 @@
+//! The pre-sampled input of a run: which order is due when, from which strategy, to which venue, and how long
+//! the venue takes for it.
+//!
+//! Everything random about a run is drawn here, before the first process starts. Every technique and every
+//! isolation level then plays the same schedule, so that a difference between two runs is not a difference
+//! between their inputs; [`Schedule::hash`] is the proof.
+//!
+//! Two ways lead to a schedule: [`sample`] draws one from a [`Spec`], [`replay`] reads a recorded order flow.
+
+mod arrivals;
+mod draws;
+mod entry;
+mod replay;
+mod sample;
+mod spec;
+
+pub use arrivals::Arrivals;
+pub use entry::{Entry, MAX_DELAY_NS, RESTING};
+pub use replay::{Replay, ReplayError, replay, replay_from};
+pub use sample::sample;
+pub use spec::{DelayRange, MAX_ORDERS, MAX_WINDOW_NS, Spec, SpecError};
+
+use shm::memory::header::{FNV_OFFSET, SCHEDULE_ENTRY_WORDS, fnv1a};
+use shm::plan::Pacing;
+
+/// The words of one entry, as a schedule segment holds them. See [`Entry`].
+pub type EntryWords = [u64; SCHEDULE_ENTRY_WORDS];
+
+/// The orders of all strategies, each strategy's in the order in which they are due.
+///
+/// An order's position among those of its strategy is its sequence ([`shm::wire::OrderId::sequence`]).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// For each strategy its entries, by due time; entries due at once keep the order in which they were made.
+    words: Vec<Vec<EntryWords>>,
+    venues: u16,
+    window_ns: u64,
+    pacing: Pacing,
+}
+
+impl Schedule {
+    /// How many strategies there are, 1 to [`shm::wire::MAX_STRATEGIES`]. Some may have no orders.
+    pub fn strategies(&self) -> u16 {
+        self.words.len() as u16
+    }
+
+    /// How many venues there are, 1 to [`shm::wire::MAX_VENUES`].
+    pub fn venues(&self) -> u16 {
+        self.venues
+    }
+
+    /// The entries of a strategy as a schedule segment holds them; none for a strategy that there is not.
+    pub fn words(&self, strategy: u16) -> &[EntryWords] {
+        self.words.get(usize::from(strategy)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The entries of a strategy, decoded; none for a strategy that there is not.
+    pub fn entries(&self, strategy: u16) -> impl ExactSizeIterator<Item = Entry> + '_ {
+        self.words(strategy)
+            .iter()
+            .map(|words| Entry::from_words(*words).expect("a schedule is made of encoded entries"))
+    }
+
+    /// The number of orders of each strategy: what [`shm::plan::Plan::orders`] takes.
+    pub fn orders_per_strategy(&self) -> Vec<u64> {
+        self.words.iter().map(|entries| entries.len() as u64).collect()
+    }
+
+    /// The number of orders to each venue. Reads every entry.
+    pub fn orders_per_venue(&self) -> Vec<u64> {
+        let mut orders = vec![0; usize::from(self.venues)];
+        for words in self.words.iter().flatten() {
+            orders[usize::from(entry::venue_of(words))] += 1;
+        }
+        orders
+    }
+
+    /// The longest delay of an order at its venue, in nanoseconds. Reads every entry.
+    pub fn max_delay_ns(&self) -> u64 {
+        self.words.iter().flatten().map(entry::delay_of).max().unwrap_or(0)
+    }
+
+    /// How long orders are offered, in nanoseconds from the start: no order is due later.
+    ///
+    /// The window of the [`Spec`] for uniform and Pareto arrivals; when the last order is due for Poisson arrivals
+    /// (whose gaps add up to about the window, not exactly) and for a replay; 0 for stress.
+    pub fn window_ns(&self) -> u64 {
+        self.window_ns
+    }
+
+    /// Whether the orders have times at which they are due, or go out as fast as the rings take them.
+    pub fn pacing(&self) -> Pacing {
+        self.pacing
+    }
+
+    /// The number of orders of all strategies, 1 to [`MAX_ORDERS`].
+    pub fn total(&self) -> u64 {
+        self.words.iter().map(|entries| entries.len() as u64).sum()
+    }
+
+    /// Orders a second over the window; `None` where due times mean nothing (stress, or all due at time 0).
+    pub fn offered_per_s(&self) -> Option<f64> {
+        let paced = self.pacing == Pacing::Scheduled && self.window_ns > 0;
+        paced.then(|| self.total() as f64 * 1e9 / self.window_ns as f64)
+    }
+
+    /// A fingerprint of all that a schedule says: equal hashes, equal input.
+    ///
+    /// FNV-1a over little-endian words: strategies, venues, window, pacing (0 scheduled, 1 closed), then for each
+    /// strategy the number of its entries and their words. Bytewise, because a multiply carries no high bit
+    /// down: word-wise FNV-1a would all but ignore the venue and the operation at the top of their word.
+    pub fn hash(&self) -> u64 {
+        let add = |hash, word: u64| fnv1a(hash, &word.to_le_bytes());
+        let pacing = match self.pacing {
+            Pacing::Scheduled => 0,
+            Pacing::Closed => 1,
+        };
+        let head = [u64::from(self.strategies()), u64::from(self.venues), self.window_ns, pacing];
+        self.words.iter().fold(head.into_iter().fold(FNV_OFFSET, add), |hash, entries| {
+            entries.iter().flatten().copied().fold(add(hash, entries.len() as u64), add)
+        })
+    }
+}
+
+impl core::fmt::Debug for Schedule {
+    /// A summary: there may be millions of entries.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Schedule")
+            .field("strategies", &self.strategies())
+            .field("venues", &self.venues)
+            .field("total", &self.total())
+            .field("window_ns", &self.window_ns)
+            .field("pacing", &self.pacing)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shm::wire::{Operation, Side};
+
+    fn entry() -> Entry {
+        Entry {
+            fire_ns: 5,
+            delay_ns: 7,
+            venue: 1,
+            operation: Operation::New,
+            side: Side::Buy,
+            price: 100,
+            quantity: 3,
+            target: 0,
+        }
+    }
+
+    fn schedule() -> Schedule {
+        let entries = vec![entry().to_words(), Entry { delay_ns: 9, venue: 0, ..entry() }.to_words()];
+        Schedule { words: vec![entries, vec![]], venues: 2, window_ns: 10, pacing: Pacing::Scheduled }
+    }
+
+    #[test]
+    fn a_schedule_counts_what_it_holds() {
+        let schedule = schedule();
+        assert_eq!(schedule.strategies(), 2);
+        assert_eq!(schedule.total(), 2);
+        assert_eq!(schedule.orders_per_strategy(), [2, 0]);
+        assert_eq!(schedule.orders_per_venue(), [1, 1]);
+        assert_eq!(schedule.max_delay_ns(), 9);
+        assert_eq!(schedule.offered_per_s(), Some(2e8));
+        assert_eq!(schedule.entries(0).next(), Some(entry()));
+        assert_eq!(schedule.words(2).len(), 0);
+        assert_eq!(schedule.entries(u16::MAX).len(), 0);
+    }
+
+    #[test]
+    fn the_hash_sees_every_part() {
+        type Change = fn(&mut Schedule);
+        let changes: [Change; 7] = [
+            |s| s.venues = 3,
+            |s| s.window_ns = 11,
+            |s| s.pacing = Pacing::Closed,
+            |s| s.words[0][0][1] ^= 1 << 63,
+            |s| s.words[0].swap(0, 1),
+            |s| s.words.swap(0, 1),
+            |s| s.words.push(vec![]),
+        ];
+        let mut hashes = vec![schedule().hash()];
+        for change in changes {
+            let mut changed = schedule();
+            change(&mut changed);
+            hashes.push(changed.hash());
+        }
+        let all = hashes.len();
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), all);
+    }
+}

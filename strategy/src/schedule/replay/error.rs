@@ -1,0 +1,73 @@
+//! Why a recorded flow is not replayed: the file, the line, and the way out.
+
+use super::row::{HEADER, excerpt};
+use crate::schedule::spec::{MAX_ORDERS, SpecError};
+use thiserror::Error;
+
+/// A recorded flow that cannot be replayed.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// Settings out of range.
+    #[error(transparent)]
+    Settings(#[from] SpecError),
+    /// The file cannot be opened or read.
+    #[error("{file}: cannot be read: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// No rows.
+    #[error("{file}: no orders\nexpected the header {HEADER} and at least one row below it")]
+    Empty {
+        /// The file.
+        file: String,
+    },
+    /// A header that lacks a column, or has one that is unknown or there twice.
+    #[error("{file}:{line}: {problem}\nexpected {HEADER} and optionally venue, in any order")]
+    Header {
+        /// The file.
+        file: String,
+        /// Its line, from 1.
+        line: u64,
+        /// What is wrong with it, for example `no column side`.
+        problem: String,
+    },
+    /// A row with more or fewer fields than the header.
+    #[error("{file}:{line}: {found} fields, the header has {expected}")]
+    Fields {
+        /// The file.
+        file: String,
+        /// Its line, from 1.
+        line: u64,
+        /// Fields in the row.
+        found: usize,
+        /// Fields in the header.
+        expected: usize,
+    },
+    /// A field that does not say what its column needs.
+    #[error("{file}:{line}: column {column}: {} {why}", excerpt(found))]
+    Field {
+        /// The file.
+        file: String,
+        /// Its line, from 1.
+        line: u64,
+        /// The column's name.
+        column: &'static str,
+        /// What the field holds; bytes that are not UTF-8 replaced.
+        found: String,
+        /// What is wrong with that, for example `is not a whole number`.
+        why: String,
+    },
+    /// More rows than a schedule holds.
+    #[error(
+        "{file}:{line}: more than the {MAX_ORDERS} orders that a schedule holds: replay only the first ones"
+    )]
+    TooMany {
+        /// The file.
+        file: String,
+        /// The first line too many, from 1.
+        line: u64,
+    },
+}

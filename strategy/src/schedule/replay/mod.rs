@@ -1,0 +1,216 @@
+//! A schedule read from a recorded order flow.
+
+mod error;
+mod row;
+
+pub use error::ReplayError;
+
+use super::draws::{Concern, Draws};
+use super::spec::{MAX_ORDERS, MAX_WINDOW_NS, SpecError, check_orders, check_sides};
+use super::{DelayRange, Entry, EntryWords, RESTING, Schedule};
+use row::{Column, Columns, Row};
+use shm::plan::Pacing;
+use shm::wire::Operation;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// How a recorded flow becomes a schedule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Replay {
+    /// Strategies, 1 to [`shm::wire::MAX_STRATEGIES`].
+    pub strategies: u16,
+    /// Venues, 1 to [`shm::wire::MAX_VENUES`].
+    pub venues: u16,
+    /// The venue's delay for each order: a recording has none.
+    pub delay: DelayRange,
+    /// Where the random numbers of the delays start; the n-th row takes the n-th.
+    pub seed: u64,
+    /// How much faster than recorded, above 0: 2.0 is twice as fast, 0.5 half as fast.
+    pub speed: f64,
+    /// Stop after that many rows (at least 1; what follows is not read); `None`: the whole file.
+    pub orders: Option<u64>,
+}
+
+/// Reads a recorded flow from a file.
+///
+/// The file is comma-separated; its first line names the columns, in any order.
+///
+/// | column | holds |
+/// |---|---|
+/// | `time_us` | when, in whole microseconds from any origin, never less than in the row above |
+/// | `sequence` | the exchange's number of the message; a whole number, not used |
+/// | `op` | `new` or `cancel` |
+/// | `order_id` | a whole number below 2^63; a cancel has that of its order |
+/// | `side` | `B` or `S` |
+/// | `type` | `limit` or `market` |
+/// | `tif` | time in force: `gtc`, `ioc` or `fok`; not passed on |
+/// | `price_cents` | of a limit order, a whole number from 1; of a market order, empty |
+/// | `qty_satoshi` | in 1e-8 units, a whole number from 1 |
+/// | `venue` | may be missing; a whole number below the run's number of venues |
+///
+/// A cancel has `type`, `tif`, `price_cents` and `qty_satoshi` empty. White space around a field does not count.
+///
+/// **Every row is an order to dispatch**, a new order and a cancel alike. It is due at its recorded time after that
+/// of the first row, divided by the speed.
+///
+/// **Who sends it** goes by its order id alone, so that an order and its cancel meet again:
+/// strategy = id mod strategies, venue = (id div strategies) mod venues. A `venue` column names the venue
+/// instead (0-based); order ids are then each venue's own.
+///
+/// **What a cancel cancels** is given as the sequence of that order in its strategy. An order that was resting
+/// before the recording began has no sequence: the target is then its recorded id with the bit [`RESTING`] set, which
+/// is no order's sequence (0 would be: the strategy's first order). Strategy and venue go by the id as always.
+///
+/// # Errors
+/// Settings out of range; a file that cannot be read; a header or a row that is not as described, with file, line and
+/// column.
+pub fn replay(path: &Path, how: &Replay) -> Result<Schedule, ReplayError> {
+    check(how)?;
+    let name = path.display().to_string();
+    match File::open(path) {
+        Ok(file) => replay_from(&name, file, how),
+        Err(source) => Err(ReplayError::Read { file: name, source }),
+    }
+}
+
+/// Reads a recorded flow from anywhere; `name` stands for the file in errors. See [`replay`].
+///
+/// # Errors
+/// See [`replay`].
+pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedule, ReplayError> {
+    check(how)?;
+    let unreadable = |error: csv::Error| ReplayError::Read { file: name.into(), source: error.into() };
+    // The crate's own line numbers are wrong after blank lines and with CRLF. With `\n` as the only terminator
+    // and one at the end of the input, the reader stands on the line after the row that it has read.
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .terminator(csv::Terminator::Any(b'\n'))
+        .from_reader(input.chain(&b"\n"[..]));
+    let mut fields = csv::ByteRecord::new();
+    let mut columns: Option<Columns> = None;
+    let mut deal = Deal::new(how);
+    while how.orders.is_none_or(|most| deal.rows < most)
+        && reader.read_byte_record(&mut fields).map_err(unreadable)?
+    {
+        if fields.len() == 1 && fields[0].trim_ascii().is_empty() {
+            continue; // a blank line, of which CRLF leaves the CR
+        }
+        let line = reader.position().line().saturating_sub(1);
+        match &columns {
+            None => columns = Some(Columns::read(name, line, &fields)?),
+            Some(columns) => deal.add(&columns.row(name, line, &fields, how.venues)?, name, line)?,
+        }
+    }
+    if deal.rows == 0 {
+        return Err(ReplayError::Empty { file: name.into() });
+    }
+    Ok(deal.schedule())
+}
+
+fn check(how: &Replay) -> Result<(), SpecError> {
+    check_sides(how.strategies, how.venues)?;
+    how.orders.map_or(Ok(()), |most| check_orders(most.min(MAX_ORDERS)))?;
+    if !how.speed.is_finite() || how.speed <= 0.0 {
+        return Err(SpecError::Speed(how.speed));
+    }
+    how.delay.check()
+}
+
+/// The schedule while rows are dealt to it.
+struct Deal<'a> {
+    how: &'a Replay,
+    delays: Draws,
+    words: Vec<Vec<EntryWords>>,
+    /// The sequence of each order seen, by venue and order id. The strategy follows from the id.
+    sequences: HashMap<(u16, u64), u64>,
+    rows: u64,
+    first_us: u64,
+    last_us: u64,
+    last_fire_ns: u64,
+}
+
+impl<'a> Deal<'a> {
+    fn new(how: &'a Replay) -> Self {
+        Self {
+            how,
+            delays: Draws::new(how.seed, Concern::Delay),
+            words: vec![Vec::new(); how.strategies.into()],
+            sequences: HashMap::new(),
+            rows: 0,
+            first_us: 0,
+            last_us: 0,
+            last_fire_ns: 0,
+        }
+    }
+
+    fn add(&mut self, row: &Row, file: &str, line: u64) -> Result<(), ReplayError> {
+        let refuse = |column: Column, found: u64, why: String| ReplayError::Field {
+            file: file.into(),
+            line,
+            column: column.name(),
+            found: found.to_string(),
+            why,
+        };
+        if self.rows == MAX_ORDERS {
+            return Err(ReplayError::TooMany { file: file.into(), line });
+        }
+        if self.rows == 0 {
+            self.first_us = row.time_us;
+        } else if row.time_us < self.last_us {
+            let why = format!("comes before the row above ({}): sort the file by time", self.last_us);
+            return Err(refuse(Column::TimeUs, row.time_us, why));
+        }
+        self.last_us = row.time_us;
+        let fire_ns = (row.time_us - self.first_us) as f64 * 1000.0 / self.how.speed;
+        if fire_ns > MAX_WINDOW_NS as f64 {
+            let why =
+                "would be due more than 104 days after the first row: replay it faster, or cut the file";
+            return Err(refuse(Column::TimeUs, row.time_us, why.into()));
+        }
+        self.last_fire_ns = fire_ns as u64;
+
+        let strategies = u64::from(self.how.strategies);
+        let strategy = (row.order_id % strategies) as usize;
+        let dealt = (row.order_id / strategies % u64::from(self.how.venues)) as u16;
+        let venue = row.venue.unwrap_or(dealt);
+        let sequence = self.words[strategy].len() as u64;
+        let target = match row.operation {
+            Operation::New => {
+                if self.sequences.insert((venue, row.order_id), sequence).is_some() {
+                    let why = "names a new order for the second time: every new order needs an id of its own";
+                    return Err(refuse(Column::OrderId, row.order_id, why.into()));
+                }
+                0
+            }
+            Operation::Cancel => {
+                self.sequences.get(&(venue, row.order_id)).copied().unwrap_or(RESTING | row.order_id)
+            }
+        };
+        let DelayRange { min_ns, max_ns } = self.how.delay;
+        let entry = Entry {
+            fire_ns: self.last_fire_ns,
+            delay_ns: min_ns + self.delays.below(max_ns - min_ns + 1),
+            venue,
+            operation: row.operation,
+            side: row.side,
+            price: row.price,
+            quantity: row.quantity,
+            target,
+        };
+        self.words[strategy].push(entry.to_words());
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn schedule(mut self) -> Schedule {
+        self.words.iter_mut().for_each(Vec::shrink_to_fit);
+        let (venues, window_ns) = (self.how.venues, self.last_fire_ns);
+        Schedule { words: self.words, venues, window_ns, pacing: Pacing::Scheduled }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! Tests of the replay: the recorded flow, hand-made rows, and whatever bytes come.
+
+use super::*;
+use proptest::prelude::*;
+use shm::wire::Side;
+
+const FLOW: &str = include_str!("../../../../data/coinbase-2016-03-12/flow.csv");
+
+fn how() -> Replay {
+    let delay = DelayRange { min_ns: 1000, max_ns: 2000 };
+    Replay { strategies: 1, venues: 1, delay, seed: 7, speed: 1.0, orders: None }
+}
+
+fn read(rows: &str, how: &Replay) -> Result<Schedule, ReplayError> {
+    replay_from("flow.csv", rows.as_bytes(), how)
+}
+
+/// A flow of these rows below the usual header.
+fn flow(rows: &[&str]) -> String {
+    format!("{}\n{}\n", row::HEADER, rows.join("\n"))
+}
+
+fn entries(rows: &[&str], how: &Replay) -> Vec<Entry> {
+    read(&flow(rows), how).unwrap().entries(0).collect()
+}
+
+fn error(rows: &[&str]) -> String {
+    read(&flow(rows), &Replay { venues: 2, ..how() }).unwrap_err().to_string()
+}
+
+#[test]
+fn the_recorded_flow_is_whole() {
+    let schedule = read(FLOW, &how()).unwrap();
+    assert_eq!(schedule.total(), 3800);
+    assert_eq!(schedule.window_ns(), 37_601_894_000);
+    assert_eq!(schedule.pacing(), Pacing::Scheduled);
+    let entries: Vec<Entry> = schedule.entries(0).collect();
+    let count = |test: fn(&Entry) -> bool| entries.iter().filter(|entry| test(entry)).count();
+    assert_eq!(count(|e| e.operation == Operation::New), 1912);
+    assert_eq!(count(|e| e.operation == Operation::New && e.price == 0), 2);
+    assert_eq!(count(|e| e.operation == Operation::Cancel), 1888);
+    // Ids up to 7109 were resting when the recording began.
+    let resting = |e: &Entry| e.operation == Operation::Cancel && e.target & RESTING != 0;
+    assert!(entries.iter().filter(|e| resting(e)).all(|e| e.target & !RESTING <= 7109));
+    for (sequence, cancel) in entries.iter().enumerate() {
+        if cancel.operation == Operation::Cancel && !resting(cancel) {
+            assert!(cancel.target < sequence as u64);
+            let order = entries[cancel.target as usize];
+            assert_eq!(
+                (order.operation, order.side, order.venue),
+                (Operation::New, cancel.side, cancel.venue)
+            );
+        }
+    }
+    assert_eq!(format!("{:016x}", schedule.hash()), PINNED);
+}
+const PINNED: &str = "7c1315ff150d345b";
+
+#[test]
+fn the_file_and_its_text_are_the_same_flow() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/coinbase-2016-03-12/flow.csv");
+    assert_eq!(replay(&path, &how()).unwrap(), read(FLOW, &how()).unwrap());
+    let windows = FLOW.replace('\n', "\r\n");
+    assert_eq!(read(&windows, &how()).unwrap(), read(FLOW, &how()).unwrap());
+}
+
+#[test]
+fn orders_and_their_cancels_are_dealt_together() {
+    let how = Replay { strategies: 3, venues: 4, ..how() };
+    let schedule = read(FLOW, &how).unwrap();
+    assert_eq!(schedule.total(), 3800);
+    assert!(schedule.orders_per_strategy().iter().all(|orders| *orders > 1000));
+    assert!(schedule.orders_per_venue().iter().all(|orders| *orders > 700));
+    for strategy in 0..3 {
+        let entries: Vec<Entry> = schedule.entries(strategy).collect();
+        assert!(entries.is_sorted_by_key(|entry| entry.fire_ns));
+        for cancel in entries.iter().filter(|entry| entry.operation == Operation::Cancel) {
+            if cancel.target & RESTING == 0 {
+                assert_eq!(entries[cancel.target as usize].venue, cancel.venue);
+            } else {
+                let id = cancel.target & !RESTING;
+                assert_eq!((id % 3, id / 3 % 4), (strategy.into(), cancel.venue.into()));
+            }
+        }
+    }
+}
+
+#[test]
+fn speed_origin_and_limit() {
+    let rows = ["5000,1,new,4,B,limit,gtc,100,7", "5003,2,cancel,4,B,,,,", "5010,3,new,5,S,market,ioc,,9"];
+    let fast = Replay { speed: 2.0, orders: Some(2), ..how() };
+    let entries = entries(&rows, &fast);
+    let fire: Vec<u64> = entries.iter().map(|entry| entry.fire_ns).collect();
+    assert_eq!(fire, [0, 1500]);
+    let Entry { price, quantity, side, target, .. } = entries[0];
+    assert_eq!((price, quantity, side, target), (100, 7, Side::Buy, 0));
+    let Entry { operation, price, quantity, target, .. } = entries[1];
+    assert_eq!((operation, price, quantity, target), (Operation::Cancel, 0, 0, 0));
+    // The limit stops the reading: nothing behind it matters.
+    assert_eq!(read(&flow(&[rows[0], "rubbish"]), &Replay { orders: Some(1), ..how() }).unwrap().total(), 1);
+}
+
+#[test]
+fn delays_go_by_the_row() {
+    let delays = |how: &Replay| -> Vec<u64> {
+        read(FLOW, how).unwrap().entries(0).map(|entry| entry.delay_ns).collect()
+    };
+    let delays_at_speed_1 = delays(&how());
+    assert!(delays_at_speed_1.iter().all(|delay| (1000..=2000).contains(delay)));
+    assert_eq!(delays_at_speed_1, delays(&Replay { speed: 9.0, ..how() }));
+    assert_ne!(delays_at_speed_1, delays(&Replay { seed: 8, ..how() }));
+}
+
+#[test]
+fn a_venue_column_names_the_venue() {
+    let text = format!(
+        "venue,{}\n1,0,1,new,4,B,limit,gtc,9,9\n0,0,2,cancel,4,B,,,,\n1,0,3,cancel,4,B,,,,\n",
+        row::HEADER
+    );
+    let entries: Vec<Entry> = read(&text, &Replay { venues: 2, ..how() }).unwrap().entries(0).collect();
+    let seen: Vec<_> = entries.iter().map(|entry| (entry.venue, entry.target)).collect();
+    // At venue 0, order 4 is another one, which was resting.
+    assert_eq!(seen, [(1, 0), (0, RESTING | 4), (1, 0)]);
+    let error = read(&text, &how()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "flow.csv:2: column venue: \"1\" is not a venue of this run, which has 0 to 0: raise their number"
+    );
+}
+
+#[test]
+fn a_bad_field_is_named_with_its_line_and_column() {
+    let good = "0,1,new,4,B,limit,gtc,100,7";
+    let second = |row| error(&[good, row]);
+    assert_eq!(
+        second("0,2,new,5,B,limit,gtc,abc,7"),
+        "flow.csv:3: column price_cents: \"abc\" is not a whole number"
+    );
+    assert_eq!(
+        second("0,2,new,5,B,limit,gtc,,7"),
+        "flow.csv:3: column price_cents: \"\" is not a whole number"
+    );
+    assert_eq!(
+        second("0,2,new,5,B,limit,gtc,0,7"),
+        "flow.csv:3: column price_cents: \"0\" is not from 1 to 9223372036854775807"
+    );
+    assert!(second("-1,2,new,5,B,limit,gtc,1,7").contains("column time_us: \"-1\""));
+    assert!(second("0,x,new,5,B,limit,gtc,1,7").contains("column sequence"));
+    assert_eq!(
+        second("0,2,modify,5,B,limit,gtc,1,7"),
+        "flow.csv:3: column op: \"modify\" is not one of new, cancel"
+    );
+    assert!(second("0,2,new,9223372036854775808,B,limit,gtc,1,7").contains("column order_id"));
+    assert!(second("0,2,new,4,B,limit,gtc,1,7").contains("for the second time"));
+    assert!(second("0,2,new,5,b,limit,gtc,1,7").contains("column side: \"b\" is not one of B, S"));
+    assert!(second("0,2,new,5,B,stop,gtc,1,7").contains("column type"));
+    assert!(second("0,2,new,5,B,limit,day,1,7").contains("column tif"));
+    assert!(second("0,2,new,5,B,market,ioc,1,7").contains("a market order has none"));
+    assert!(second("0,2,new,5,B,limit,gtc,1,99999999999999999999").contains("column qty_satoshi"));
+    assert!(
+        second("0,2,cancel,4,B,limit,,,")
+            .contains("column type: \"limit\" should be empty: a cancel has none")
+    );
+    assert_eq!(second("0,2,new"), "flow.csv:3: 3 fields, the header has 9");
+    let long = format!("0,2,new,5,B,limit,gtc,{},7", "y".repeat(10_000));
+    assert!(second(&long).len() < 150);
+}
+
+#[test]
+fn time_runs_forward_and_ends() {
+    let row = |time: u64, id: u64| format!("{time},1,new,{id},B,limit,gtc,100,7");
+    let error = |times: [u64; 2]| error(&[&row(times[0], 1), &row(times[1], 2)]);
+    let backwards =
+        "flow.csv:3: column time_us: \"9\" comes before the row above (10): sort the file by time";
+    assert_eq!(error([10, 9]), backwards);
+    assert!(error([0, u64::MAX]).contains("104 days"));
+    let crawl = Replay { speed: f64::MIN_POSITIVE, ..how() };
+    assert!(read(&flow(&[&row(0, 1), &row(1, 2)]), &crawl).unwrap_err().to_string().contains("104 days"));
+}
+
+#[test]
+fn lines_count_as_an_editor_counts_them() {
+    let bad = "0,1,new,5,B,limit,gtc,abc,7";
+    for (text, line) in [
+        (format!("{}\n\n\n{bad}", row::HEADER), 4),
+        (format!("{}\r\n{bad}\r\n", row::HEADER), 2),
+        (format!("\r\n{}\r\n\r\n{bad}", row::HEADER), 4),
+    ] {
+        let error = read(&text, &how()).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("flow.csv:{line}: column price_cents")), "{error}");
+    }
+}
+
+#[test]
+fn headers_are_checked() {
+    let error = |header: &str| read(&format!("{header}\n"), &how()).unwrap_err().to_string();
+    assert!(
+        error(&row::HEADER.replace("price_cents,", "")).starts_with("flow.csv:1: no column price_cents\n")
+    );
+    assert!(error(&row::HEADER.replace("tif", "foo")).starts_with("flow.csv:1: unknown column \"foo\"\n"));
+    assert!(error(&row::HEADER.replace("tif", "op")).starts_with("flow.csv:1: column op is there twice\n"));
+    assert!(error("0,1,new,4,B,limit,gtc,100,7").starts_with("flow.csv:1: unknown column \"0\"\n"));
+    assert!(error(row::HEADER).starts_with("flow.csv: no orders\n"));
+    assert!(error("").starts_with("flow.csv: no orders\n"));
+    let shuffled =
+        "op,time_us,sequence,order_id,side,type,tif,price_cents,qty_satoshi\nnew,0,1,4,B,limit,gtc,100,7";
+    assert_eq!(read(shuffled, &how()).unwrap().total(), 1);
+    let marked = format!("\u{feff}{}", flow(&["0,1,new,4,B,limit,gtc,100,7"]));
+    assert_eq!(read(&marked, &how()).unwrap().total(), 1);
+}
+
+#[test]
+fn settings_and_files_are_checked() {
+    let error = |how: Replay| read(FLOW, &how).unwrap_err().to_string();
+    for speed in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(error(Replay { speed, ..how() }).contains("expected a number above 0"));
+    }
+    assert!(error(Replay { strategies: 0, ..how() }).starts_with("0 strategies"));
+    assert!(error(Replay { venues: 65, ..how() }).starts_with("65 venues"));
+    assert!(error(Replay { orders: Some(0), ..how() }).starts_with("0 orders"));
+    assert!(error(Replay { delay: DelayRange { min_ns: 2, max_ns: 1 }, ..how() }).contains("swap them"));
+    assert_eq!(read(FLOW, &Replay { orders: Some(u64::MAX), ..how() }).unwrap().total(), 3800);
+    let missing = replay(Path::new("no-such-flow.csv"), &how()).unwrap_err().to_string();
+    assert!(missing.starts_with("no-such-flow.csv: cannot be read: "));
+    let folder = replay(Path::new(env!("CARGO_MANIFEST_DIR")), &how()).unwrap_err().to_string();
+    assert!(folder.contains("cannot be read"), "{folder}");
+}
+
+fn any_how() -> impl Strategy<Value = Replay> {
+    (1u16..9, 1u16..5, any::<u64>(), prop_oneof![Just(1.0), 0.001..1000.0], proptest::option::of(1u64..50))
+        .prop_map(|(strategies, venues, seed, speed, orders)| Replay {
+            strategies,
+            venues,
+            seed,
+            speed,
+            orders,
+            ..how()
+        })
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic(bytes: Vec<u8>, with_header: bool, how in any_how()) {
+        let header = if with_header { flow(&["0,1,new,4,B,limit,gtc,100,7"]) } else { String::new() };
+        let text = [header.as_bytes(), &bytes].concat();
+        if let Err(error) = replay_from("flow.csv", &text[..], &how) {
+            prop_assert!(error.to_string().lines().count() <= 2);
+        }
+    }
+
+    #[test]
+    fn mutated_rows_are_read_or_refused(
+        start in 0usize..3700, changes in proptest::collection::vec((0usize..2000, any::<u8>(), 0u8..3), 1..4),
+        how in any_how(),
+    ) {
+        let rows: Vec<&str> = FLOW.lines().skip(1 + start).take(40).collect();
+        let mut text = flow(&rows).into_bytes();
+        for (place, byte, change) in changes {
+            let place = place % text.len();
+            match change {
+                0 => text[place] = byte,
+                1 => text.insert(place, byte),
+                _ => drop(text.remove(place)),
+            }
+        }
+        match replay_from("flow.csv", &text[..], &how) {
+            Ok(schedule) => prop_assert!(schedule.total() <= 41),
+            Err(error) => {
+                prop_assert!(error.to_string().starts_with("flow.csv:"));
+                prop_assert!(error.to_string().lines().count() <= 2);
+            }
+        }
+    }
+}

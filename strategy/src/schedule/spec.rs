@@ -1,0 +1,173 @@
+//! What a sampled schedule is drawn from, and what cannot be drawn.
+
+use super::Arrivals;
+use super::entry::MAX_DELAY_NS;
+use serde::{Deserialize, Serialize};
+use shm::wire::{MAX_SEQUENCE, MAX_STRATEGIES, MAX_VENUES};
+use thiserror::Error;
+
+/// The most orders in a schedule: 2^28, which is 8 GiB of entries.
+pub const MAX_ORDERS: u64 = 1 << 28;
+
+/// The longest window, in nanoseconds: 2^53 (104 days), up to which every nanosecond has an `f64` of its own.
+pub const MAX_WINDOW_NS: u64 = 1 << 53;
+
+// Even if one strategy has all orders, each has a sequence.
+const _: () = assert!(MAX_ORDERS <= MAX_SEQUENCE);
+
+/// The delays of orders at their venues: uniform over whole nanoseconds, both ends included. Equal ends are a
+/// fixed delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DelayRange {
+    /// The shortest delay, in nanoseconds.
+    pub min_ns: u64,
+    /// The longest delay, in nanoseconds, at least `min_ns` and at most [`MAX_DELAY_NS`].
+    pub max_ns: u64,
+}
+
+/// What a schedule is sampled from. Equal specs give equal schedules, on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// Strategies, 1 to [`MAX_STRATEGIES`]; each order goes to one of them, at random.
+    pub strategies: u16,
+    /// Venues, 1 to [`MAX_VENUES`]; each order goes to one of them, at random.
+    pub venues: u16,
+    /// Orders of all strategies together, 1 to [`MAX_ORDERS`].
+    pub orders: u64,
+    /// The time over which they are due, in nanoseconds, 1 to [`MAX_WINDOW_NS`]; means nothing for stress.
+    pub window_ns: u64,
+    /// How their due times are spread over it.
+    pub arrivals: Arrivals,
+    /// The venue's delay for each of them.
+    pub delay: DelayRange,
+    /// Where the random numbers start.
+    pub seed: u64,
+}
+
+/// Settings of which no schedule can be made.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SpecError {
+    /// More strategies than a run holds, or none.
+    #[error("{0} strategies: a run holds 1 to {MAX_STRATEGIES}")]
+    Strategies(u16),
+    /// More venues than a run holds, or none.
+    #[error("{0} venues: a run holds 1 to {MAX_VENUES}")]
+    Venues(u16),
+    /// More orders than a schedule holds, or none.
+    #[error("{0} orders: a schedule holds 1 to {MAX_ORDERS}")]
+    Orders(u64),
+    /// A window that is empty or too long.
+    #[error("a window of {0} ns: expected 1 ns to {MAX_WINDOW_NS} ns (104 days)")]
+    Window(u64),
+    /// A delay range whose ends are swapped.
+    #[error("delays from {min_ns} ns to {max_ns} ns: the shortest is longer than the longest, swap them")]
+    DelayReversed {
+        /// The shortest, in nanoseconds.
+        min_ns: u64,
+        /// The longest, in nanoseconds.
+        max_ns: u64,
+    },
+    /// A delay that does not fit its field.
+    #[error("a delay of {0} ns: an order holds at most {MAX_DELAY_NS} ns (78 hours)")]
+    DelayTooLong(u64),
+    /// A speed that is no speed.
+    #[error("speed {0}: expected a number above 0, for example 2 for twice as fast as recorded")]
+    Speed(f64),
+    /// The memory for that many entries is not to be had.
+    #[error("no memory for a schedule of {0} orders ({mib} MiB): ask for fewer", mib = (.0 >> 15) + 1)]
+    Memory(u64),
+}
+
+impl Spec {
+    /// Checks that a schedule can be made of it.
+    ///
+    /// # Errors
+    /// The first field that is out of its range.
+    pub fn check(&self) -> Result<(), SpecError> {
+        check_sides(self.strategies, self.venues)?;
+        check_orders(self.orders)?;
+        if self.arrivals != Arrivals::Stress && !(1..=MAX_WINDOW_NS).contains(&self.window_ns) {
+            return Err(SpecError::Window(self.window_ns));
+        }
+        self.delay.check()
+    }
+}
+
+impl DelayRange {
+    /// Checks that delays can be drawn from it.
+    ///
+    /// # Errors
+    /// Swapped ends, or a delay above [`MAX_DELAY_NS`].
+    pub fn check(&self) -> Result<(), SpecError> {
+        let Self { min_ns, max_ns } = *self;
+        if min_ns > max_ns {
+            return Err(SpecError::DelayReversed { min_ns, max_ns });
+        }
+        if max_ns > MAX_DELAY_NS { Err(SpecError::DelayTooLong(max_ns)) } else { Ok(()) }
+    }
+}
+
+/// Checks the numbers of strategies and venues against what a run holds.
+pub(super) fn check_sides(strategies: u16, venues: u16) -> Result<(), SpecError> {
+    if !(1..=MAX_STRATEGIES).contains(&usize::from(strategies)) {
+        return Err(SpecError::Strategies(strategies));
+    }
+    if (1..=MAX_VENUES).contains(&usize::from(venues)) { Ok(()) } else { Err(SpecError::Venues(venues)) }
+}
+
+/// Checks a number of orders.
+pub(super) fn check_orders(orders: u64) -> Result<(), SpecError> {
+    if (1..=MAX_ORDERS).contains(&orders) { Ok(()) } else { Err(SpecError::Orders(orders)) }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A small valid spec.
+    pub(in super::super) fn small() -> Spec {
+        Spec {
+            strategies: 4,
+            venues: 3,
+            orders: 10_000,
+            window_ns: 1_000_000_000,
+            arrivals: Arrivals::Uniform,
+            delay: DelayRange { min_ns: 5_000_000, max_ns: 500_000_000 },
+            seed: 42,
+        }
+    }
+
+    #[test]
+    fn each_field_out_of_range_is_named() {
+        let error = |change: fn(&mut Spec)| {
+            let mut spec = small();
+            change(&mut spec);
+            let error = spec.check().unwrap_err();
+            assert_eq!(crate::schedule::sample(&spec), Err(error.clone()));
+            error
+        };
+        assert_eq!(error(|s| s.strategies = 0), SpecError::Strategies(0));
+        assert_eq!(error(|s| s.strategies = 257), SpecError::Strategies(257));
+        assert_eq!(error(|s| s.venues = 0), SpecError::Venues(0));
+        assert_eq!(error(|s| s.venues = 65), SpecError::Venues(65));
+        assert_eq!(error(|s| s.orders = 0), SpecError::Orders(0));
+        assert_eq!(error(|s| s.orders = u64::MAX), SpecError::Orders(u64::MAX));
+        assert_eq!(error(|s| s.window_ns = 0), SpecError::Window(0));
+        assert_eq!(error(|s| s.window_ns = u64::MAX), SpecError::Window(u64::MAX));
+        let reversed = SpecError::DelayReversed { min_ns: 5_000_000, max_ns: 0 };
+        assert_eq!(error(|s| s.delay.max_ns = 0), reversed);
+        assert_eq!(error(|s| s.delay.max_ns = 1 << 48), SpecError::DelayTooLong(1 << 48));
+    }
+
+    #[test]
+    fn stress_needs_no_window() {
+        assert_eq!(Spec { arrivals: Arrivals::Stress, window_ns: 0, ..small() }.check(), Ok(()));
+    }
+
+    #[test]
+    fn the_longest_delay_is_allowed() {
+        assert_eq!(DelayRange { min_ns: MAX_DELAY_NS, max_ns: MAX_DELAY_NS }.check(), Ok(()));
+    }
+}

@@ -1,0 +1,164 @@
+//! One strategy's line to the engine: numbers its orders, stamps them, and keeps them in order when the ring is full.
+
+use crate::{NewOrder, Refused};
+use shm::agent::Cycle;
+use shm::bell::Bell;
+use shm::clock::Clock;
+use shm::ring::{Producer, spsc};
+use shm::stamps::Point;
+use shm::status::{Field, StatusWriter};
+use shm::wire::{Message, Order, OrderId, Report, Status};
+
+/// The sending and receiving side of a strategy, generic over the technique's producer.
+pub struct Session<P> {
+    strategy: u16,
+    epoch: u8,
+    next_sequence: u64,
+    max_open: u64,
+    submit: P,
+    /// Rings for the orchestrator, where that parks.
+    bell: Option<Bell>,
+    returns: spsc::Consumer,
+    /// An order that found the ring full.
+    waiting: Option<Message>,
+    sent: u64,
+    returned: u64,
+    rejected: u64,
+    full: u64,
+    faults: u64,
+    /// Open orders integrated over time, the time up to which that was done, and the most at once.
+    in_flight_order_ticks: u64,
+    counted_until: u64,
+    in_flight_max: u64,
+}
+
+impl<P: Producer> Session<P> {
+    /// A session of a strategy over its two rings.
+    pub fn new(strategy: u16, max_open: u64, submit: P, bell: Option<Bell>, returns: spsc::Consumer) -> Self {
+        Self {
+            strategy,
+            epoch: 0,
+            next_sequence: 0,
+            max_open,
+            submit,
+            bell,
+            returns,
+            waiting: None,
+            sent: 0,
+            returned: 0,
+            rejected: 0,
+            full: 0,
+            faults: 0,
+            in_flight_order_ticks: 0,
+            counted_until: 0,
+            in_flight_max: 0,
+        }
+    }
+
+    /// Orders without a report yet.
+    #[inline]
+    pub fn open(&self) -> u64 {
+        self.sent - self.returned - self.rejected
+    }
+
+    /// Adds the time since the last change to the integral of open orders.
+    #[inline]
+    fn count_open(&mut self, now: u64) {
+        let open = self.open();
+        self.in_flight_order_ticks += open * now.saturating_sub(self.counted_until);
+        self.counted_until = now;
+    }
+
+    /// Numbers, stamps and pushes an order.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing was sent then.
+    #[inline]
+    pub fn send<C: Clock>(&mut self, new: NewOrder, cycle: &mut Cycle<C>) -> Result<OrderId, Refused> {
+        if cycle.draining {
+            return Err(Refused::Ending);
+        }
+        if self.waiting.is_some() {
+            return Err(Refused::Busy);
+        }
+        if self.open() >= self.max_open {
+            return Err(Refused::TooManyOpen);
+        }
+        let id = OrderId::new(self.strategy, self.epoch, self.next_sequence);
+        let NewOrder { venue, operation, side, price, quantity, target, delay_ns, due } = new;
+        let message = Order { id, venue, operation, side, delay_ns, price, quantity, target }.to_message();
+        if let Some(due) = due {
+            cycle.log.append(Point::Due, id, due);
+        }
+        let t1 = cycle.stamp(Point::StrategySend, id);
+        if self.submit.try_push(&message).is_err() {
+            self.full += 1;
+            self.waiting = Some(message);
+        } else if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+        self.next_sequence += 1;
+        self.count_open(t1);
+        self.sent += 1;
+        self.in_flight_max = self.in_flight_max.max(self.open());
+        Ok(id)
+    }
+
+    /// Pushes the order that waits for room, if there is one; how many it pushed.
+    #[inline]
+    pub fn flush(&mut self) -> usize {
+        let Some(message) = &self.waiting else { return 0 };
+        if self.submit.try_push(message).is_err() {
+            return 0;
+        }
+        self.waiting = None;
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+        1
+    }
+
+    /// Takes the next report, stamped, or `None` if there is none now.
+    #[inline]
+    pub fn receive<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> Option<Report> {
+        let message = match self.returns.try_pop() {
+            Ok(None) => return None,
+            Ok(Some(message)) => message,
+            Err(_) => {
+                self.faults += 1;
+                return None;
+            }
+        };
+        let Ok(report) = Report::from_message(message) else {
+            self.faults += 1;
+            return None;
+        };
+        if report.id.strategy() != self.strategy || report.id.epoch() != self.epoch || self.open() == 0 {
+            self.faults += 1;
+            return None;
+        }
+        let t8 = cycle.stamp(Point::StrategyRecv, report.id);
+        self.count_open(t8);
+        match report.status {
+            Status::Done => self.returned += 1,
+            Status::Rejected => self.rejected += 1,
+        }
+        Some(report)
+    }
+
+    /// Whether an order waits for room.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Stores the counters into the status block.
+    pub fn publish(&self, status: &StatusWriter) {
+        status.set(Field::Sent, self.sent);
+        status.set(Field::Returned, self.returned);
+        status.set(Field::Rejected, self.rejected);
+        status.set(Field::Full, self.full);
+        status.set(Field::PeerFaults, self.faults);
+        status.set(Field::InFlightOrderTicks, self.in_flight_order_ticks);
+        status.set(Field::InFlightMax, self.in_flight_max);
+    }
+}

@@ -1,0 +1,67 @@
+//! A strategy without an engine: an echo answers each order, on a virtual clock, in one thread.
+
+use crate::{Session, Strategy, StrategyAgent};
+use shm::agent::{Agent, Cycle};
+use shm::clock::{Timebase, Virtual};
+use shm::memory::Region;
+use shm::ring::spsc;
+use shm::ring::spsc_mux::SpscMuxProducer;
+use shm::stamps::{RECORD_WORDS, StampLog};
+use shm::status::LOG_OFFSET;
+use shm::wire::{MESSAGE_WORDS, Operation, Order, OrderId, Report, Status};
+
+/// What happened, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The strategy sent this order.
+    Sent(Order),
+    /// The echo reported this order as done.
+    Reported(OrderId),
+}
+
+/// Plays a strategy for at most `cycles` duty cycles, one microsecond each (a tick is a nanosecond), against an echo that
+/// executes each order in full in the cycle after it was sent. Ends early when the strategy has finished and has all
+/// its reports.
+///
+/// # Panics
+/// If the echo finds a message that is no order: the session is broken then, not the strategy.
+pub fn play_against_echo(strategy: impl Strategy, cycles: u64) -> Vec<Event> {
+    let (submit, mut submit_end) = spsc::heap_ring::<MESSAGE_WORDS>(1024);
+    let (mut returns, returns_end) = spsc::heap_ring::<MESSAGE_WORDS>(1024);
+    let session = Session::new(0, 1024, SpscMuxProducer(submit), None, returns_end);
+    let mut agent = StrategyAgent::new(strategy, session);
+    let clock = Virtual::default();
+    let mut cycle = Cycle {
+        clock: clock.clone(),
+        now: 0,
+        time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
+        draining: false,
+        // A log that takes nothing: what is dropped is only counted.
+        log: StampLog::new(&Region::heap(LOG_OFFSET + RECORD_WORDS).words()),
+    };
+    let mut events = Vec::new();
+    for n in 0..cycles {
+        clock.set(n * 1000);
+        cycle.now = n * 1000;
+        agent.duty_cycle(&mut cycle);
+        while let Some(message) = submit_end.try_pop().expect("our own cursor") {
+            let order = Order::from_message(message).expect("a session sends orders");
+            events.push(Event::Sent(order));
+            let report = Report {
+                id: order.id,
+                venue: order.venue,
+                status: Status::Done,
+                reason: 0,
+                side: order.side,
+                price: order.price,
+                filled: if order.operation == Operation::New { order.quantity } else { 0 },
+            };
+            returns.try_push(&report.to_message()).expect("as large as the submit ring");
+            events.push(Event::Reported(order.id));
+        }
+        if Agent::<Virtual>::finished(&agent, false) {
+            break;
+        }
+    }
+    events
+}
