@@ -159,6 +159,12 @@ impl<const W: usize> Consumer<W> {
         })
     }
 
+    /// Whether there is nothing to take now. Orders nothing: [`Consumer::try_pop`] does, and checks the peer.
+    #[inline(always)]
+    pub fn looks_empty(&self) -> bool {
+        self.head == self.tail_seen && self.tail_word[0].load(Ordering::Relaxed) == self.head
+    }
+
     /// Takes the next message, or `None` if there is none now.
     ///
     /// # Errors
