@@ -68,7 +68,7 @@ fn against_a_model(memory: fn(usize) -> Words, capacity: usize, steps: &[Step]) 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 8 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_ring_is_a_bounded_queue(log2 in 1u32..5, steps in prop::collection::vec(step(), 1..200)) {
@@ -165,7 +165,7 @@ fn a_misbehaving_producer_is_left_out_and_the_others_go_on() {
 
 #[test]
 fn two_threads_lose_nothing() {
-    let count = if cfg!(miri) { 200 } else { 300_000 };
+    let count = if cfg!(miri) { 100 } else { 300_000 };
     let (mut producer, mut consumer) = spsc::heap_ring::<MESSAGE_WORDS>(4);
     std::thread::scope(|scope| {
         scope.spawn(move || {

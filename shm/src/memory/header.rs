@@ -246,6 +246,9 @@ impl Header {
         let mut words = [0; HEADER_WORDS];
         // Acquire: pairs with the Release of the magic in `write`.
         words[0] = load(0, Ordering::Acquire);
+        if words[0] != MAGIC {
+            return Err(HeaderError::Magic(words[0]));
+        }
         for (i, word) in words.iter_mut().enumerate().skip(1) {
             *word = load(i, Ordering::Relaxed);
         }

@@ -53,7 +53,7 @@ pub enum RegionError {
 /// Who keeps the words alive. Dropped with the region: the mapping goes, a name in `/dev/shm` stays.
 enum Backing {
     /// On the heap: for tests, for loom and for Miri.
-    Heap(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Box<[AtomicU64]>),
+    Heap(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Vec<AtomicU64>),
     /// A mapped file, named segment or memfd.
     #[cfg(not(loom))]
     Map(#[expect(dead_code, reason = "kept alive, reached through the pointer")] memmap2::MmapRaw),
@@ -78,9 +78,19 @@ unsafe impl Sync for Region {}
 impl Region {
     /// A region of zeroed words on the heap.
     pub fn heap(words: usize) -> Arc<Self> {
-        let backing: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
-        // The pointer is taken after the box has reached its final place: moving the box does not move the words.
-        let start = NonNull::from(&*backing).cast();
+        // Room to begin at a pair of cache lines, as a mapping does: a ring's cursors must not share theirs. Loom has
+        // words of its own size, and no lines.
+        let spare = if cfg!(loom) { 0 } else { 16 };
+        let mut backing: Vec<AtomicU64> = (0..words + spare).map(|_| AtomicU64::new(0)).collect();
+        let first = backing.as_mut_ptr();
+        let skipped = if cfg!(loom) { 0 } else { first.align_offset(128) };
+        assert!(
+            skipped <= spare,
+            "words are aligned for themselves, so a line begins among the next sixteen"
+        );
+        // Moving a `Vec` leaves its buffer, and this pointer into it, as they are. (Moving a box would not: it claims
+        // its contents anew, and Miri objects.)
+        let start = NonNull::new(first.wrapping_add(skipped)).expect("a vector is never at null");
         Arc::new(Self { start, len: words, _backing: Backing::Heap(backing) })
     }
 
@@ -343,6 +353,13 @@ mod tests {
         assert_eq!(words[9].load(Ordering::Relaxed), 7);
         drop(words);
         assert_eq!(window[1].load(Ordering::Relaxed), 7, "a window keeps its region alive");
+    }
+
+    #[test]
+    fn heap_regions_begin_at_a_pair_of_cache_lines() {
+        for words in [1, 17, 1000] {
+            assert_eq!(Region::heap(words).words().as_ptr().addr() % 128, 0);
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@
 
 use super::{Full, PeerFault};
 use crate::memory::{Header, HeaderError, Kind, Words, header::HEADER_WORDS};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, load_owned};
 
 /// Where the producer's cursor is.
 pub const TAIL: usize = HEADER_WORDS;
@@ -140,10 +140,6 @@ pub struct Consumer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
     head: u64,
     /// The producer's cursor when we last looked; messages below it are published.
     tail_seen: u64,
-    /// Our cursor as the producer can see it.
-    released: u64,
-    /// How many messages we take before the producer is told, if the ring does not run empty first.
-    release_after: u64,
 }
 
 impl<const W: usize> Consumer<W> {
@@ -160,9 +156,13 @@ impl<const W: usize> Consumer<W> {
             mask: capacity - 1,
             head: 0,
             tail_seen: 0,
-            released: 0,
-            release_after: (capacity / 8).max(1),
         })
+    }
+
+    /// Whether there is nothing to take now. Orders nothing: [`Consumer::try_pop`] does, and checks the peer.
+    #[inline(always)]
+    pub fn looks_empty(&self) -> bool {
+        self.head == self.tail_seen && self.tail_word[0].load(Ordering::Relaxed) == self.head
     }
 
     /// Takes the next message, or `None` if there is none now.
@@ -173,9 +173,6 @@ impl<const W: usize> Consumer<W> {
     #[inline(always)]
     pub fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
         if self.head == self.tail_seen {
-            if self.released != self.head {
-                self.release();
-            }
             // Acquire: pairs with the producer's Release store of the tail; the slots below it are written.
             let tail = self.tail_word[0].load(Ordering::Acquire);
             if tail == self.head {
@@ -189,22 +186,13 @@ impl<const W: usize> Consumer<W> {
         let slot = (self.head & self.mask) as usize * W;
         let mut message = [0; W];
         for (value, word) in message.iter_mut().zip(&self.slots[slot..slot + W]) {
-            // Relaxed: ordered after the store of the slot by the Acquire load of the tail.
-            *value = word.load(Ordering::Relaxed);
+            // The slot is ours from the Acquire load of the tail to the Release store of the head.
+            *value = load_owned(word);
         }
         self.head += 1;
-        if self.head - self.released == self.release_after {
-            self.release();
-        }
-        Ok(Some(message))
-    }
-
-    /// Gives the slots that were read back to the producer.
-    #[inline(always)]
-    fn release(&mut self) {
-        // Release: pairs with the producer's Acquire load of the head; our reads of the slots come before it.
+        // Release: pairs with the producer's Acquire load of the head; our reads of the slot come before it.
         self.head_word[0].store(self.head, Ordering::Release);
-        self.released = self.head;
+        Ok(Some(message))
     }
 }
 
