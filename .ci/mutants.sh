@@ -52,19 +52,19 @@ fresh
 models unchanged || { echo "the models fail without a mutant, see $copy/unchanged.log"; exit 2; }
 
 mutant ring-tail-store  ring/spsc.rs     '/tail_word\[0\]\.store/s/Release/Relaxed/'
-mutant ring-tail-load   ring/spsc.rs     '/tail_word\[0\]\.load/s/Acquire/Relaxed/'
+mutant ring-tail-load   ring/spsc.rs     '/tail_word\.load/s/Acquire/Relaxed/'
 mutant ring-head-store  ring/spsc.rs     '/head_word\[0\]\.store/s/Release/Relaxed/'
-mutant ring-head-load   ring/spsc.rs     '/head_word\[0\]\.load/s/Acquire/Relaxed/'
+mutant ring-head-load   ring/spsc.rs     '/head_word\.load/s/Acquire/Relaxed/'
 mutant bell-ring-fence  bell.rs          '/pub fn ring/,/^    }/s/fence(Ordering::SeqCst)/fence(Ordering::AcqRel)/'
 mutant bell-arm-fence   bell.rs          '/pub fn arm/,/^    }/s/fence(Ordering::SeqCst)/fence(Ordering::AcqRel)/'
 mutant log-key-store    stamps.rs        '/key_word\.store/s/Release/Relaxed/'
-mutant log-key-load     stamps.rs        '/records\[middle/s/Acquire/Relaxed/'
+mutant log-key-load     stamps.rs        '/segment\.load(offset/s/Acquire/Relaxed/'
 mutant magic-store      memory/header.rs '/store(MAGIC/s/Release/Relaxed/'
 mutant magic-load       memory/header.rs '/words\[0\] = load/s/Acquire/Relaxed/'
 mutant go-store         control.rs       '/\[STATE\]\.store/s/Release/Relaxed/'
-mutant go-load          control.rs       '/\[STATE\]\.load/s/Acquire/Relaxed/'
+mutant go-load          control.rs       '/load(STATE/s/Acquire/Relaxed/'
 mutant ready-store      status.rs        '/Field::State as usize\]\.store/s/Release/Relaxed/'
-mutant ready-load       status.rs        '/block\[0\]\.load/s/Acquire/Relaxed/'
+mutant ready-load       status.rs        '/segment\.load(HEADER_WORDS, /s/Acquire/Relaxed/'
 
 echo "$survivors survived"
 [ "$survivors" = 0 ]

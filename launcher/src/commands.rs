@@ -13,6 +13,7 @@ use crate::signals::Signals;
 use crate::summary::Summary;
 use crate::{clean, doctor, inspect, merge, report, role, warden};
 use anyhow::{Context, Result};
+use shm::os::process;
 use std::io::{IsTerminal, Write, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -55,12 +56,14 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn run(flags: &RunFlags) -> Result<ExitCode> {
+    process::keep_descriptors();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean().context("cannot look into /dev/shm")?;
     let machine = Machine::read();
     let resolved = planner::resolve(&flags.settings()?, &machine)?;
     let how = Presentation {
         quiet: flags.json,
+        weaker_sandbox: flags.allow_weaker_sandbox,
         start_timeout: Duration::from_nanos(flags.start_timeout.0),
         signals: &signals,
     };

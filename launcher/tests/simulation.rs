@@ -42,14 +42,16 @@ fn world() -> impl Strategy<Value = World> {
     })
 }
 
+/// Does one duty cycle and says whether the agent has finished.
+type Step = Box<dyn FnMut(&mut Cycle<Virtual>) -> bool>;
+
 /// One agent with its log, stepped by the simulation.
 struct Actor {
-    agent: Box<dyn FnMut(&mut Cycle<Virtual>) -> bool>,
+    agent: Step,
     cycle: Cycle<Virtual>,
     log: Words,
 }
 
-/// `step` does one duty cycle and says whether the agent has finished.
 fn actor(clock: &Virtual, mut agent: impl Agent<Virtual> + 'static) -> Actor {
     let log = Region::heap(LOG_OFFSET + 4096 * RECORD_WORDS).words();
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
@@ -108,7 +110,9 @@ fn actors(world: &World, clock: &Virtual) -> Vec<Actor> {
 
 fn records(log: &Words) -> Vec<Record> {
     let word = |i: usize| log[LOG_OFFSET + i].load(Ordering::Relaxed);
-    (0..count_records(log)).map(|i| Record::from_words(word(2 * i), word(2 * i + 1)).unwrap()).collect()
+    (0..count_records(&log.clone().into()))
+        .map(|i| Record::from_words(word(2 * i), word(2 * i + 1)).unwrap())
+        .collect()
 }
 
 proptest! {

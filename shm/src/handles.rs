@@ -42,7 +42,11 @@ pub fn access(plan: &Plan, process: &ProcessPlan, what: &str) -> Option<Access> 
     let shared_submit = what.starts_with("submit") && !what[6..].starts_with('-');
     if own("submit", "") || own("return", ".head") || own_thread || engine_bell || shared_submit {
         Some(Access::Write)
-    } else if own("submit", ".head") || own("return", "") || own("schedule", "") || what == crate::segments::CONTROL {
+    } else if own("submit", ".head")
+        || own("return", "")
+        || own("schedule", "")
+        || what == crate::segments::CONTROL
+    {
         Some(Access::Read)
     } else {
         None
@@ -72,7 +76,8 @@ impl Shared {
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&write, FcntlArg::F_ADD_SEALS(seals)).map_err(|e| os("seal it")(e.into()))?;
         // Opened anew, not duplicated: a duplicate would keep the right to write.
-        let read = File::open(format!("/proc/self/fd/{}", write.as_raw_fd())).map_err(os("open it read-only"))?;
+        let read =
+            File::open(format!("/proc/self/fd/{}", write.as_raw_fd())).map_err(os("open it read-only"))?;
         Ok((Self { what: spec.what.clone(), write, read }, region.words()))
     }
 
@@ -94,8 +99,11 @@ impl Shared {
 
     /// Both as the plan lists them.
     pub fn handles(&self) -> [Handle; 2] {
-        [(&self.write, true), (&self.read, false)]
-            .map(|(file, writable)| Handle { what: self.what.clone(), fd: file.as_raw_fd(), writable })
+        [(&self.write, true), (&self.read, false)].map(|(file, writable)| Handle {
+            what: self.what.clone(),
+            fd: file.as_raw_fd(),
+            writable,
+        })
     }
 }
 
@@ -105,7 +113,10 @@ impl Shared {
 /// What the system refused, or what `start` returns.
 pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let set = |flag: FdFlag| {
-        files.iter().try_for_each(|file| fcntl(file.as_fd(), FcntlArg::F_SETFD(flag)).map(drop)).map_err(io::Error::from)
+        files
+            .iter()
+            .try_for_each(|file| fcntl(file.as_fd(), FcntlArg::F_SETFD(flag)).map(drop))
+            .map_err(io::Error::from)
     };
     set(FdFlag::empty())?;
     let started = start();

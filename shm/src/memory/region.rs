@@ -7,7 +7,7 @@
 //! validated after it was copied out), never make the program unsound.
 
 use crate::memory::header::HeaderError;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, load_owned};
 use core::ops::Deref;
 use core::ptr::NonNull;
 use std::sync::Arc;
@@ -158,6 +158,34 @@ impl View {
     #[expect(clippy::len_without_is_empty, reason = "never empty: a header is the least")]
     pub fn len(&self) -> usize {
         self.0.len()
+    }
+}
+
+impl View {
+    /// The `len` words from `offset` on.
+    ///
+    /// # Panics
+    /// If they are not inside this window.
+    pub fn window(&self, offset: usize, len: usize) -> View {
+        View(self.0.window(offset, len))
+    }
+
+    /// One word, for waiting on it: whoever has it can store to it, so it stays in this crate.
+    pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
+        &self.0[index]
+    }
+
+    /// Copies the `N` words from `offset` on, which nobody writes now: see [`load_owned`].
+    ///
+    /// # Panics
+    /// If they are not inside this window.
+    #[inline(always)]
+    pub fn copy_owned<const N: usize>(&self, offset: usize) -> [u64; N] {
+        let mut copy = [0; N];
+        for (value, word) in copy.iter_mut().zip(&self.0[offset..offset + N]) {
+            *value = load_owned(word);
+        }
+        copy
     }
 }
 

@@ -1,11 +1,14 @@
 //! The single-producer single-consumer ring with cached cursors.
 //!
 //! ```text
-//! word 0            16             32             48
-//!      │ header      │ tail  (pad)  │ head  (pad)  │ slot 0 │ slot 1 │ … │ slot capacity-1 │
-//!        written by    the producer   the consumer    the producer
-//!        the launcher
+//!       the consumer's part                the producer's part
+//! word 0         16               0         16               32
+//!      │ header   │ head  (pad) │ │ header   │ tail  (pad)    │ slot 0 │ slot 1 │ … │ slot capacity-1 │
 //! ```
+//!
+//! Each part has one writer, and the other end maps it read-only: the types say so ([`View`] has no store), and in the
+//! sandbox the page tables do. In a run the parts are two segments; tests and benches put them into one region, the
+//! consumer's part first.
 //!
 //! Cursors count messages since the start and never wrap (2^64 messages); a slot's place is its number modulo the
 //! capacity. Each cursor has one writer and 128 bytes of its own (two lines: the adjacent-line prefetcher).
@@ -24,24 +27,49 @@
 //! Source: Lamport 1977; the cached cursors after Lee et al., MCRingBuffer (2010), and rtrb.
 
 use super::{Full, PeerFault};
-use crate::memory::{Header, HeaderError, Kind, Words, header::HEADER_WORDS};
-use crate::sync::{Ordering, load_owned};
+use crate::memory::{Header, HeaderError, Kind, View, Words, header::HEADER_WORDS};
+use crate::sync::Ordering;
 
-/// Where the producer's cursor is.
-pub const TAIL: usize = HEADER_WORDS;
-/// Where the consumer's cursor is.
-pub const HEAD: usize = TAIL + 16;
-/// Where the slots begin.
-pub const SLOTS: usize = HEAD + 16;
+/// Where a part's cursor is, within the part.
+pub const CURSOR: usize = HEADER_WORDS;
+/// Where the slots are, within the producer's part.
+pub const SLOTS: usize = CURSOR + 16;
+/// Words in the consumer's part.
+pub const HEAD_WORDS: usize = CURSOR + 16;
+/// Where the consumer's cursor is in a region that holds both parts.
+pub const HEAD: usize = CURSOR;
+/// Where the producer's cursor is in a region that holds both parts.
+pub const TAIL: usize = HEAD_WORDS + CURSOR;
 
-/// Words that a ring needs.
-pub const fn ring_words(capacity: usize, slot_words: usize) -> usize {
+/// Words in the producer's part.
+pub const fn tail_words(capacity: usize, slot_words: usize) -> usize {
     SLOTS + capacity * slot_words
 }
 
-/// The geometry of a ring, as the attaching end found and checked it.
-fn geometry<const W: usize>(words: &Words) -> Result<u64, HeaderError> {
-    let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), Kind::Ring)?;
+/// Words in both parts together.
+pub const fn ring_words(capacity: usize, slot_words: usize) -> usize {
+    HEAD_WORDS + tail_words(capacity, slot_words)
+}
+
+/// The consumer's and the producer's part of a region that holds both.
+///
+/// # Errors
+/// A region that is too short.
+fn split(words: &Words) -> Result<(Words, Words), HeaderError> {
+    if words.len() < HEAD_WORDS + SLOTS {
+        return Err(HeaderError::TooShort(words.len() as u64 * 8));
+    }
+    Ok((words.window(0, HEAD_WORDS), words.window(HEAD_WORDS, words.len() - HEAD_WORDS)))
+}
+
+/// The capacity, as the attaching end found and checked it in the headers of both parts.
+fn geometry<const W: usize>(tail: &View, head: &View) -> Result<u64, HeaderError> {
+    let consumers = Header::read(|i, ordering| head.load(i, ordering), head.len(), Kind::RingHead)?;
+    consumers.check_geometry(CURSOR, 1)?;
+    if head.len() < HEAD_WORDS {
+        return Err(HeaderError::TooShort(consumers.bytes));
+    }
+    let header = Header::read(|i, ordering| tail.load(i, ordering), tail.len(), Kind::Ring)?;
     let capacity = header.check_geometry(SLOTS, W)? as u64;
     let Header { slot_words, bytes, .. } = header;
     if capacity.is_power_of_two() {
@@ -54,7 +82,7 @@ fn geometry<const W: usize>(words: &Words) -> Result<u64, HeaderError> {
 /// The sending end of a ring of messages of `W` words.
 pub struct Producer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
     tail_word: Words,
-    head_word: Words,
+    head_word: View,
     slots: Words,
     mask: u64,
     /// The number of the next message to stage. Private: never read back from shared memory.
@@ -64,16 +92,25 @@ pub struct Producer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Producer<W> {
-    /// Attaches the sending end to a ring that has its header. At most one in a ring's life.
+    /// Attaches the sending end to a ring in one region. See [`Producer::attach_parts`].
     ///
     /// # Errors
-    /// A header that is not that of a ring of `W`-word slots, or does not fit the region.
+    /// As there.
     pub fn attach(words: &Words) -> Result<Self, HeaderError> {
-        let capacity = geometry::<W>(words)?;
+        let (head, tail) = split(words)?;
+        Self::attach_parts(&tail, &head.into())
+    }
+
+    /// Attaches the sending end to a ring whose parts have their headers. At most one in a ring's life.
+    ///
+    /// # Errors
+    /// A header that is not that of a ring of `W`-word slots, or does not fit its part.
+    pub fn attach_parts(tail: &Words, head: &View) -> Result<Self, HeaderError> {
+        let capacity = geometry::<W>(&tail.clone().into(), head)?;
         Ok(Self {
-            tail_word: words.window(TAIL, 1),
-            head_word: words.window(HEAD, 1),
-            slots: words.window(SLOTS, capacity as usize * W),
+            tail_word: tail.window(CURSOR, 1),
+            head_word: head.window(CURSOR, 1),
+            slots: tail.window(SLOTS, capacity as usize * W),
             mask: capacity - 1,
             tail: 0,
             head_seen: 0,
@@ -90,7 +127,7 @@ impl<const W: usize> Producer<W> {
         // `>` also when a hostile head is ahead of the tail: the difference wraps to a huge number.
         if self.tail.wrapping_sub(self.head_seen) > self.mask {
             // Acquire: pairs with the consumer's Release store of the head; its reads of the slot are over.
-            self.head_seen = self.head_word[0].load(Ordering::Acquire);
+            self.head_seen = self.head_word.load(0, Ordering::Acquire);
             if self.tail.wrapping_sub(self.head_seen) > self.mask {
                 return Err(Full);
             }
@@ -132,9 +169,9 @@ impl super::Producer for Producer {
 
 /// The receiving end of a ring of messages of `W` words.
 pub struct Consumer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
-    tail_word: Words,
+    tail_word: View,
     head_word: Words,
-    slots: Words,
+    slots: View,
     mask: u64,
     /// The number of the next message to take. Private.
     head: u64,
@@ -143,16 +180,25 @@ pub struct Consumer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Consumer<W> {
-    /// Attaches the receiving end to a ring that has its header. At most one in a ring's life.
+    /// Attaches the receiving end to a ring in one region. See [`Consumer::attach_parts`].
     ///
     /// # Errors
-    /// A header that is not that of a ring of `W`-word slots, or does not fit the region.
+    /// As there.
     pub fn attach(words: &Words) -> Result<Self, HeaderError> {
-        let capacity = geometry::<W>(words)?;
+        let (head, tail) = split(words)?;
+        Self::attach_parts(&tail.into(), &head)
+    }
+
+    /// Attaches the receiving end to a ring whose parts have their headers. At most one in a ring's life.
+    ///
+    /// # Errors
+    /// A header that is not that of a ring of `W`-word slots, or does not fit its part.
+    pub fn attach_parts(tail: &View, head: &Words) -> Result<Self, HeaderError> {
+        let capacity = geometry::<W>(tail, &head.clone().into())?;
         Ok(Self {
-            tail_word: words.window(TAIL, 1),
-            head_word: words.window(HEAD, 1),
-            slots: words.window(SLOTS, capacity as usize * W),
+            tail_word: tail.window(CURSOR, 1),
+            head_word: head.window(CURSOR, 1),
+            slots: tail.window(SLOTS, capacity as usize * W),
             mask: capacity - 1,
             head: 0,
             tail_seen: 0,
@@ -162,7 +208,7 @@ impl<const W: usize> Consumer<W> {
     /// Whether there is nothing to take now. Orders nothing: [`Consumer::try_pop`] does, and checks the peer.
     #[inline(always)]
     pub fn looks_empty(&self) -> bool {
-        self.head == self.tail_seen && self.tail_word[0].load(Ordering::Relaxed) == self.head
+        self.head == self.tail_seen && self.tail_word.load(0, Ordering::Relaxed) == self.head
     }
 
     /// Takes the next message, or `None` if there is none now.
@@ -174,7 +220,7 @@ impl<const W: usize> Consumer<W> {
     pub fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
         if self.head == self.tail_seen {
             // Acquire: pairs with the producer's Release store of the tail; the slots below it are written.
-            let tail = self.tail_word[0].load(Ordering::Acquire);
+            let tail = self.tail_word.load(0, Ordering::Acquire);
             if tail == self.head {
                 return Ok(None);
             }
@@ -183,12 +229,8 @@ impl<const W: usize> Consumer<W> {
             }
             self.tail_seen = tail;
         }
-        let slot = (self.head & self.mask) as usize * W;
-        let mut message = [0; W];
-        for (value, word) in message.iter_mut().zip(&self.slots[slot..slot + W]) {
-            // The slot is ours from the Acquire load of the tail to the Release store of the head.
-            *value = load_owned(word);
-        }
+        // The slot is ours from the Acquire load of the tail to the Release store of the head.
+        let message = self.slots.copy_owned((self.head & self.mask) as usize * W);
         self.head += 1;
         // Release: pairs with the producer's Acquire load of the head; our reads of the slot come before it.
         self.head_word[0].store(self.head, Ordering::Release);
@@ -211,16 +253,16 @@ pub fn heap_ring<const W: usize>(capacity: usize) -> (Producer<W>, Consumer<W>) 
 
 /// Makes a ring of zeroed words by writing its header: for tests and benches; a run's segments get theirs from
 /// the launcher.
+///
+/// # Panics
+/// If the region is shorter than [`ring_words`].
 pub fn write_header<const W: usize>(words: &Words, capacity: usize) {
-    Header {
-        kind: Kind::Ring,
-        bytes: words.len() as u64 * 8,
-        capacity: capacity as u64,
-        slot_words: W as u64,
-        creator_pid: 0,
-        creator_start: 0,
-        run: 0,
-        index: 0,
-    }
-    .write(words);
+    let (head, tail) = split(words).expect("room for both parts");
+    let header = |part: &Words, kind, capacity, slot_words| {
+        let bytes = part.len() as u64 * 8;
+        Header { kind, bytes, capacity, slot_words, creator_pid: 0, creator_start: 0, run: 0, index: 0 }
+            .write(part);
+    };
+    header(&head, Kind::RingHead, 1, 1);
+    header(&tail, Kind::Ring, capacity as u64, W as u64);
 }

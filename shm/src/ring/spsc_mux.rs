@@ -77,16 +77,30 @@ fn ring_name(spec: &LinkSpec, index: usize) -> String {
     format!("{}-{index}", spec.name)
 }
 
-/// The segment of an SPSC ring.
-pub fn ring_segment(what: String, capacity: u32, index: u64) -> SegmentSpec {
-    SegmentSpec {
+/// The name of the consumer's part of a ring.
+pub fn head_name(ring: &str) -> String {
+    format!("{ring}.head")
+}
+
+/// The two segments of an SPSC ring: the producer's part under the ring's name, and the consumer's.
+pub fn ring_segments(what: String, capacity: u32, index: u64) -> [SegmentSpec; 2] {
+    let head = SegmentSpec {
+        what: head_name(&what),
+        words: spsc::HEAD_WORDS,
+        kind: Kind::RingHead,
+        capacity: 1,
+        slot_words: 1,
+        index,
+    };
+    let tail = SegmentSpec {
         what,
-        words: spsc::ring_words(capacity as usize, MESSAGE_WORDS),
+        words: spsc::tail_words(capacity as usize, MESSAGE_WORDS),
         kind: Kind::Ring,
         capacity: u64::from(capacity),
         slot_words: MESSAGE_WORDS as u64,
         index,
-    }
+    };
+    [tail, head]
 }
 
 impl Link for SpscMux {
@@ -94,7 +108,7 @@ impl Link for SpscMux {
     type Consumer = Mux;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
-        (0..spec.producers).map(|i| ring_segment(ring_name(spec, i), spec.capacity, i as u64)).collect()
+        (0..spec.producers).flat_map(|i| ring_segments(ring_name(spec, i), spec.capacity, i as u64)).collect()
     }
 
     fn producer(
