@@ -4,7 +4,7 @@
 use core::time::Duration;
 use loom::thread;
 use shm::bell::{BELL_WORDS, Bell};
-use shm::control::{Control, PLAN, RunState};
+use shm::control::{Launching, PLAN, RunState};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
@@ -75,7 +75,7 @@ fn two_senders_wake_one_sleeper() {
 /// The launcher's wait for one child.
 fn await_ready(segment: &Words, n: u64) {
     loop {
-        let seen = status::read(segment);
+        let seen = status::read(&segment.clone().into());
         if seen.state() == State::Ready {
             return assert_eq!(seen.get(Field::CorePlusOne), n, "set before Ready");
         }
@@ -90,7 +90,8 @@ fn who_passes_the_barrier_sees_what_came_before() {
     // Every look at a status block is 64 loads.
     model.max_branches = 20_000;
     model.check(|| {
-        let control = Control::new(heap(PLAN + 1));
+        let launching = Launching::new(heap(PLAN + 1));
+        let control = launching.control();
         let segment = heap(LOG_OFFSET);
         let (theirs, opened) = (segment.clone(), control.clone());
         let child = thread::spawn(move || {
@@ -101,7 +102,7 @@ fn who_passes_the_barrier_sees_what_came_before() {
             assert_eq!(opened.start_ticks(), 42, "stored before the state");
         });
         await_ready(&segment, 1);
-        control.go(42);
+        launching.go(42);
         child.join().unwrap();
     });
 }
@@ -114,7 +115,8 @@ fn the_barrier_passes_on_what_the_others_prepared() {
     // Every look at a status block is 64 loads.
     model.max_branches = 20_000;
     model.check(|| {
-        let control = Control::new(heap(PLAN + 1));
+        let launching = Launching::new(heap(PLAN + 1));
+        let control = launching.control();
         let segments = [heap(LOG_OFFSET), heap(LOG_OFFSET)];
         let child = |n: usize| {
             let (control, segments) = (control.clone(), segments.clone());
@@ -133,7 +135,7 @@ fn the_barrier_passes_on_what_the_others_prepared() {
         let children = [child(0), child(1)];
         await_ready(&segments[0], 1);
         await_ready(&segments[1], 2);
-        control.go(42);
+        launching.go(42);
         children.into_iter().for_each(|child| child.join().unwrap());
     });
 }
@@ -151,7 +153,7 @@ fn a_record_that_is_there_is_whole() {
             }
         });
         let records = &segment[LOG_OFFSET..];
-        for n in 0..count_records(&segment) {
+        for n in 0..count_records(&segment.clone().into()) {
             let [key, value] = [0, 1].map(|i| records[n * RECORD_WORDS + i].load(Ordering::Relaxed));
             let expected = Record {
                 point: Point::Due,
@@ -161,6 +163,6 @@ fn a_record_that_is_there_is_whole() {
             assert_eq!(Record::from_words(key, value), Some(expected), "the key was there");
         }
         writer.join().unwrap();
-        assert_eq!(count_records(&segment), 2);
+        assert_eq!(count_records(&segment.clone().into()), 2);
     });
 }
