@@ -8,7 +8,7 @@ root=$PWD
 copy=$root/target/mutants
 only=" $* "
 export RUSTFLAGS="--cfg loom" RUST_BACKTRACE=0
-# Quick to build: thirteen small crates' worth of it.
+# Each mutant is a build of its own: quick to build, since the models' time is small beside it.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 survivors=0
 

@@ -27,6 +27,8 @@ pub enum Job {
     Floor,
     /// The same without the hint.
     FloorBare,
+    /// Swaps the line back.
+    Swap,
     /// Sends every message back.
     Echo,
     /// The same, waiting without the pause hint.
@@ -39,8 +41,8 @@ pub enum Job {
     Quit,
 }
 
-const JOBS: [Job; 7] =
-    [Job::Floor, Job::FloorBare, Job::Echo, Job::EchoBare, Job::Push, Job::PushBatched, Job::Quit];
+const JOBS: [Job; 8] =
+    [Job::Floor, Job::FloorBare, Job::Swap, Job::Echo, Job::EchoBare, Job::Push, Job::PushBatched, Job::Quit];
 
 // The words of a gate: each on lines of its own.
 const TURN: usize = 0;
@@ -122,6 +124,7 @@ impl Arena {
         self.gate.serve(|job, count| match job {
             Job::Floor => floor::answer::<true>(&self.line[0]),
             Job::FloorBare => floor::answer::<false>(&self.line[0]),
+            Job::Swap => (0..count).for_each(|_| roundtrip::swap(&self.line[0], 1, 0)),
             Job::Echo => roundtrip::echo::<true>(&mut consumer, &mut producer, count),
             Job::EchoBare => roundtrip::echo::<false>(&mut consumer, &mut producer, count),
             Job::Push => stream::push(&mut producer, count),

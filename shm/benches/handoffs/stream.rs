@@ -169,13 +169,13 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut Report) {
     }
     let ratio = |a: usize, b: usize| rates[a].iter().zip(&rates[b]).map(|(a, b)| a / b).collect::<Vec<f64>>();
     let figures = [
-        ("rtrb push and pop, between threads", 1, 1, Goal::None),
-        ("ours, between processes", 0, 1, Goal::AtLeast(1.5)),
-        ("ours, between threads", 2, 1, Goal::None),
-        ("ours in batches of 64, between processes", 3, 1, Goal::AtLeast(4.0)),
-        ("ours in batches of 64, between threads", 4, 1, Goal::None),
-        ("rtrb chunks of 64, between threads", 5, 1, Goal::None),
-        ("ours in batches of 64, between processes", 3, 5, Goal::None),
+        ("rtrb push and pop, threads", 1, 1, Goal::None),
+        ("ours, processes", 0, 1, Goal::AtLeast(1.5)),
+        ("ours, threads", 2, 1, Goal::None),
+        ("ours by 64, processes", 3, 1, Goal::AtLeast(4.0)),
+        ("ours by 64, threads", 4, 1, Goal::None),
+        ("rtrb chunks of 64, threads", 5, 1, Goal::None),
+        ("ours by 64, processes", 3, 5, Goal::None),
     ];
     let mut rows = Vec::new();
     for (what, which, over, goal) in figures {
