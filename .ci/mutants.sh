@@ -51,8 +51,8 @@ mkdir -p "$copy"
 fresh
 models unchanged || { echo "the models fail without a mutant, see $copy/unchanged.log"; exit 2; }
 
-mutant ring-tail-store  ring/spsc.rs     '/tail_word\[0\]\.store/s/Release/Relaxed/'
-mutant ring-tail-load   ring/spsc.rs     '/tail_word\.load/s/Acquire/Relaxed/'
+mutant ring-seq-store   ring/spsc.rs     '/slot\[M\]\.store/s/Release/Relaxed/'
+mutant ring-seq-load    ring/spsc.rs     '/let sequence = self/s/Acquire/Relaxed/'
 mutant ring-head-store  ring/spsc.rs     '/head_word\[0\]\.store/s/Release/Relaxed/'
 mutant ring-head-load   ring/spsc.rs     '/head_word\.load/s/Acquire/Relaxed/'
 mutant bell-ring-fence  bell.rs          '/pub fn ring/,/^    }/s/fence(Ordering::SeqCst)/fence(Ordering::AcqRel)/'

@@ -8,7 +8,7 @@
 //!
 //! | mutant | weakened | killed by |
 //! |---|---|---|
-//! | `ring-tail-store`, `-load` | Release, Acquire → Relaxed | every model of the ring: a message is read before it is written |
+//! | `ring-seq-store`, `-load` | Release, Acquire → Relaxed | every model of the ring: a message is read before it is written |
 //! | `ring-head-store`, `-load` | Release, Acquire → Relaxed | [`load_owned`]: a slot is overwritten while it is read |
 //! | `bell-ring-fence`, `bell-arm-fence` | SeqCst → AcqRel | `no_wake_up_is_lost`: both sides look before they see the other |
 //! | `log-key-store`, `-load` | Release, Acquire → Relaxed | `a_record_that_is_there_is_whole` |

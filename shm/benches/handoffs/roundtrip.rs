@@ -3,14 +3,14 @@
 //! Floor, ring, floor, ring, floor …: each sample of the ring is divided by the mean of the two floors around it. If
 //! those differ by more than a tenth, the machine changed in between and the sample is dropped and counted.
 
-use crate::Options;
 use crate::peer::{Job, Peer, Peers};
 use crate::report::{Goal, Report, Row};
+use crate::{Options, stream};
 use shm::clock::{Clock, Monotonic};
 use shm::floor::{self, FloorSample, wait};
 use shm::ring::spsc::{Consumer, Producer};
 use shm::sync::{AtomicU64, Ordering};
-use shm::wire::{MESSAGE_WORDS, Message};
+use shm::wire::Message;
 
 /// The peer's side: sends every message back.
 pub fn echo<const PAUSE: bool>(consumer: &mut Consumer, producer: &mut Producer, count: u64) {
@@ -21,7 +21,11 @@ pub fn echo<const PAUSE: bool>(consumer: &mut Consumer, producer: &mut Producer,
 }
 
 /// The same with rtrb.
-pub fn echo_rtrb(consumer: &mut rtrb::Consumer<Message>, producer: &mut rtrb::Producer<Message>, count: u64) {
+pub fn echo_rtrb(
+    consumer: &mut rtrb::Consumer<stream::Line>,
+    producer: &mut rtrb::Producer<stream::Line>,
+    count: u64,
+) {
     for _ in 0..count {
         let message = receive_rtrb(consumer);
         wait::<true>(|| producer.push(message).is_ok());
@@ -39,7 +43,7 @@ fn receive<const PAUSE: bool>(consumer: &mut Consumer) -> Message {
 }
 
 #[inline(always)]
-fn receive_rtrb(consumer: &mut rtrb::Consumer<Message>) -> Message {
+fn receive_rtrb(consumer: &mut rtrb::Consumer<stream::Line>) -> stream::Line {
     let mut received = None;
     wait::<true>(|| {
         received = consumer.pop().ok();
@@ -69,9 +73,9 @@ fn batches(count: u64, mut each: impl FnMut(u64)) -> f64 {
 }
 
 /// Sends messages, each after the last one came back.
-fn trips(count: u64, mut trip: impl FnMut(Message) -> Message) -> f64 {
+fn trips<const N: usize>(count: u64, mut trip: impl FnMut([u64; N]) -> [u64; N]) -> f64 {
     batches(count, |n| {
-        let message = [n; MESSAGE_WORDS];
+        let message = [n; N];
         assert_eq!(trip(message), message, "what comes back is what was sent");
     })
 }

@@ -97,7 +97,7 @@ pub fn ring_segments(what: String, capacity: u32, index: u64) -> [SegmentSpec; 2
         words: spsc::tail_words(capacity as usize, MESSAGE_WORDS),
         kind: Kind::Ring,
         capacity: u64::from(capacity),
-        slot_words: MESSAGE_WORDS as u64,
+        slot_words: spsc::slot_words(MESSAGE_WORDS) as u64,
         index,
     };
     [tail, head]
