@@ -14,12 +14,12 @@ use shm::control::{Control, RunState};
 use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
 use shm::memory::Words;
 use shm::os::{pin, process};
-use shm::plan::{ClockSource, Idle, Plan, ProcessPlan, Role, Technique, ThreadPlan};
+use shm::plan::{ClockSource, Idle, Plan, ProcessPlan, Role, ThreadPlan};
 use shm::ring::Link;
-use shm::ring::spsc_mux::SpscMux;
 use shm::segments::{self, Attached, completion_link, submit_link};
 use shm::stamps::StampLog;
 use shm::status::{Field, State, StatusWriter};
+use shm::with_link;
 use strategy::{Player, Session, StrategyAgent};
 
 /// Runs the process of that name of that run, until the run ends.
@@ -34,9 +34,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     process::set_thread_name(name);
     exit_on_panic();
     // The technique table: from a name to monomorphised loops.
-    let result = match plan.technique {
-        Technique::SpscMux => run_process::<SpscMux>(&plan, me, &control),
-    };
+    let result = with_link!(plan.technique, T => run_process::<T>(&plan, me, &control));
     if let Err(error) = &result {
         report_failure(&plan, me, error);
     }

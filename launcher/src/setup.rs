@@ -4,11 +4,11 @@ use anyhow::{Context, Result};
 use shm::control::Control;
 use shm::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS};
 use shm::memory::{Words, region};
-use shm::plan::{Plan, Technique};
-use shm::ring::spsc_mux::SpscMux;
-use shm::ring::{Link, SegmentSpec};
+use shm::plan::Plan;
+use shm::ring::SegmentSpec;
 use shm::segments::{self, CONTROL, thread_segment};
 use shm::sync::Ordering;
+use shm::with_link;
 use strategy::schedule::Schedule;
 
 /// A run's segments. Dropping it removes their names.
@@ -22,12 +22,7 @@ pub struct Segments {
 
 /// All segments but the control segment, for the plan's technique.
 pub fn specs(plan: &Plan) -> Vec<SegmentSpec> {
-    fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
-        segments::all::<T>(plan)
-    }
-    match plan.technique {
-        Technique::SpscMux => all::<SpscMux>(plan),
-    }
+    with_link!(plan.technique, T => segments::all::<T>(plan))
 }
 
 /// Bytes that a plan needs in `/dev/shm`, control segment included.

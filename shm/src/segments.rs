@@ -3,7 +3,7 @@
 use crate::bell::{BELL, BELL_WORDS, Bell};
 use crate::control::{self, Control};
 use crate::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS, run_hash};
-use crate::memory::{Header, Kind, Region, RegionError, View, Words};
+use crate::memory::{Header, HeaderError, Kind, Region, RegionError, View, Words};
 use crate::plan::{Plan, Role};
 use crate::ring::{Link, LinkSpec, SegmentSpec, spsc, spsc_mux};
 use crate::stamps::RECORD_WORDS;
@@ -165,7 +165,7 @@ impl<'a> Attached<'a> {
         let geometry = match kind {
             Kind::Thread => header.check_geometry(LOG_OFFSET, RECORD_WORDS),
             Kind::Bell => header.check_geometry(BELL, 1),
-            Kind::Control | Kind::Ring | Kind::Schedule => Ok(0),
+            Kind::Control | Kind::Ring | Kind::Schedule | Kind::ArrayQueue => Ok(0),
         };
         geometry.map_err(|source| RegionError::Header { name, source })?;
         self.regions.insert(what.to_owned(), Arc::clone(&region));
@@ -202,13 +202,26 @@ impl<'a> Attached<'a> {
         T::consumer(spec, self)
     }
 
+    /// One end of what is in a segment.
+    ///
+    /// # Errors
+    /// As [`Attached::region`]; what `attach` says.
+    pub fn end<T>(
+        &mut self,
+        what: &str,
+        kind: Kind,
+        attach: impl FnOnce(&Words) -> Result<T, HeaderError>,
+    ) -> Result<T, RegionError> {
+        let words = self.region(what, kind)?.words();
+        attach(&words).map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
     /// The sending end of a 1→1 link: `inbox-J`, `return-I`.
     ///
     /// # Errors
     /// As [`Attached::region`].
     pub fn sender(&mut self, what: &str) -> Result<spsc::Producer, RegionError> {
-        let words = self.region(what, Kind::Ring)?.words();
-        spsc::Producer::attach(&words).map_err(|source| RegionError::Header { name: what.into(), source })
+        self.end(what, Kind::Ring, spsc::Producer::attach)
     }
 
     /// The receiving end of a 1→1 link.
@@ -216,8 +229,7 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn receiver(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
-        let words = self.region(what, Kind::Ring)?.words();
-        spsc::Consumer::attach(&words).map_err(|source| RegionError::Header { name: what.into(), source })
+        self.end(what, Kind::Ring, spsc::Consumer::attach)
     }
 
     /// A strategy's schedule, mapped read-only, and its number of entries.

@@ -5,7 +5,7 @@
 //!       1  version        of the formats
 //!       2  layout hash    of every offset and size that two processes must agree on
 //!       3  bytes          of the whole segment
-//!       4  kind           control, ring, thread, schedule, bell
+//!       4  kind           control, ring, thread, schedule, bell, …: see `Kind`
 //!       5  capacity       slots, records or entries; what the kind says
 //!       6  slot words     words in a slot, record or entry
 //!       7  creator pid
@@ -17,7 +17,7 @@
 //!
 //! An attacher checks all of it, takes its own copy of the geometry and never reads it from shared memory again.
 
-use crate::ring::spsc;
+use crate::ring::{array_queue, spsc};
 use crate::stamps::RECORD_WORDS;
 use crate::status::STATUS_WORDS;
 use crate::sync::{AtomicU64, Ordering};
@@ -61,6 +61,8 @@ pub const LAYOUT_HASH: u64 = {
         ("ring-tail", spsc::TAIL),
         ("ring-head", spsc::HEAD),
         ("ring-slots", spsc::SLOTS),
+        ("array-queue-tail", array_queue::TAIL),
+        ("array-queue-slots", array_queue::SLOTS),
         ("bell", crate::bell::BELL),
         ("control-state", crate::control::STATE),
         ("control-start", crate::control::START),
@@ -90,6 +92,8 @@ pub enum Kind {
     Schedule = 4,
     /// A thread's doorbell.
     Bell = 5,
+    /// A bounded ring with a stamp per slot.
+    ArrayQueue = 6,
 }
 
 impl Kind {
@@ -101,6 +105,7 @@ impl Kind {
             3 => Some(Kind::Thread),
             4 => Some(Kind::Schedule),
             5 => Some(Kind::Bell),
+            6 => Some(Kind::ArrayQueue),
             _ => None,
         }
     }

@@ -1,11 +1,14 @@
 //! The technique table: what can carry a hand-off, behind two traits, one file a technique.
 //!
 //! The choice is made once, at start-up, by [`crate::plan::Technique`]; the hot loops are generic over
-//! [`Link`] and monomorphised, so no call goes through a table at run time.
+//! [`Link`] and monomorphised, so no call goes through a table at run time. The table itself is in [`table`].
 
+pub mod array_queue;
 pub mod spsc;
 #[cfg(not(loom))]
 pub mod spsc_mux;
+#[cfg(not(loom))]
+pub mod table;
 
 use crate::wire::Message;
 use thiserror::Error;
@@ -28,6 +31,14 @@ pub enum PeerFault {
         /// Slots.
         capacity: u64,
     },
+    /// A slot's stamp is none that an honest producer or the consumer itself could have left there.
+    #[error("invalid stamp {stamp} on message {position}")]
+    InvalidStamp {
+        /// The stamp as it was read.
+        stamp: u64,
+        /// The number of the message that the slot was to hold.
+        position: u64,
+    },
 }
 
 /// The sending end of a hand-off. One thread at a time.
@@ -46,8 +57,10 @@ pub trait Consumer: Send {
     /// several producers write into the same memory: then only the message says whose it is, and it may lie.
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)>;
 
-    /// A producer that was found misbehaving since the last call: nothing more is taken from it.
-    fn take_fault(&mut self) -> Option<(usize, PeerFault)>;
+    /// Something that no honest producer does, found since the last call. With the producer's index, where it is the
+    /// only one that could have done it: nothing more is taken from it then. `None` where several producers write into
+    /// the same memory: the damaged message is passed over and the others' go on arriving.
+    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)>;
 }
 
 #[cfg(not(loom))]

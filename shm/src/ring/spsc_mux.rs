@@ -56,8 +56,8 @@ impl super::Consumer for Mux {
         None
     }
 
-    fn take_fault(&mut self) -> Option<(usize, PeerFault)> {
-        self.fault.take()
+    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
+        self.fault.take().map(|(producer, fault)| (Some(producer), fault))
     }
 }
 
