@@ -246,9 +246,9 @@ pub fn write_header<const W: usize>(words: &Words, capacity: usize) {
 }
 
 #[cfg(not(loom))]
-pub use link::{ArrayQueue, Receiver};
-#[cfg(not(loom))]
 pub(super) use link::segment;
+#[cfg(not(loom))]
+pub use link::{ArrayQueue, Receiver};
 
 #[cfg(not(loom))]
 mod link {

@@ -4,6 +4,7 @@
 //! [`Link`] and monomorphised, so no call goes through a table at run time. The table itself is in [`table`].
 
 pub mod array_queue;
+pub mod channel;
 pub mod spsc;
 #[cfg(not(loom))]
 pub mod spsc_mux;

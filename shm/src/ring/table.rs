@@ -44,4 +44,6 @@ techniques! { $
     SpscMux = "spsc-mux", spsc_mux::SpscMux;
     /// One bounded ring with a sequence stamp for each slot.
     ArrayQueue = "array-queue", array_queue::ArrayQueue;
+    /// That ring, and a receiver that can sleep and that every push looks out for.
+    Channel = "channel", channel::Channel;
 }
