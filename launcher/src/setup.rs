@@ -49,7 +49,7 @@ impl Segments {
     /// As [`Segments::begin`].
     pub fn create(&mut self, schedule: &Schedule) -> Result<()> {
         for spec in specs(&self.plan) {
-            let words = segments::create(&self.plan, &spec)?;
+            let Some(words) = segments::create(&self.plan, &spec)? else { continue };
             if let Some(strategy) = spec.what.strip_prefix("schedule-").and_then(|index| index.parse().ok()) {
                 fill_schedule(&words, schedule, strategy);
             }

@@ -4,10 +4,12 @@ use crate::bell::{BELL, BELL_WORDS, Bell};
 use crate::control::{self, Control};
 use crate::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS, run_hash};
 use crate::memory::{Header, HeaderError, Kind, Region, RegionError, View, Words};
+use crate::os::fifo;
 use crate::plan::{Plan, Role};
-use crate::ring::{Link, LinkSpec, SegmentSpec, spsc, spsc_mux};
+use crate::ring::{Link, LinkSpec, Place, SegmentSpec, spsc, spsc_mux};
 use crate::stamps::RECORD_WORDS;
 use crate::status::LOG_OFFSET;
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -42,6 +44,7 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
         specs.push(spsc_mux::ring_segment(format!("return-{strategy}"), plan.capacity, strategy as u64));
         specs.push(SegmentSpec {
             what: format!("schedule-{strategy}"),
+            place: Place::Memory,
             words: HEADER_WORDS + orders as usize * SCHEDULE_ENTRY_WORDS,
             kind: Kind::Schedule,
             capacity: orders,
@@ -52,6 +55,7 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
     for (index, thread) in plan.threads.iter().enumerate() {
         specs.push(SegmentSpec {
             what: thread_segment(&thread.name),
+            place: Place::Memory,
             words: LOG_OFFSET + thread.log_records as usize * RECORD_WORDS,
             kind: Kind::Thread,
             capacity: thread.log_records,
@@ -60,6 +64,7 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
         });
         specs.push(SegmentSpec {
             what: format!("bell-{}", thread.name),
+            place: Place::Memory,
             words: BELL_WORDS,
             kind: Kind::Bell,
             capacity: 1,
@@ -70,14 +75,31 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
     specs
 }
 
-/// Creates a run's segment with its header.
+/// Creates a run's segment, with its header if it is memory: then its words.
 ///
 /// # Errors
-/// See [`Region::create`].
-pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Words, RegionError> {
-    let words = Region::create(&plan.segment_name(&spec.what), spec.words)?.words();
+/// See [`Region::create`], [`fifo::create`].
+pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<Words>, RegionError> {
+    let name = plan.segment_name(&spec.what);
+    let words = match spec.place {
+        Place::Memory => Region::create(&name, spec.words)?.words(),
+        Place::Reserve => Region::create_reserve(&name, spec.words)?.words(),
+        Place::Fifo => return fifo::create(&name).map(|()| None),
+        Place::Socket => return Ok(None),
+    };
     header(plan, spec).write(&words);
-    Ok(words)
+    Ok(Some(words))
+}
+
+/// A segment of zeroed words on the heap, with its header: what [`Attached::adopt`] takes, for tests and benches.
+///
+/// # Panics
+/// If the segment is not memory.
+pub fn on_heap(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
+    assert!(matches!(spec.place, Place::Memory | Place::Reserve), "{} is not memory", spec.what);
+    let region = Region::heap(spec.words);
+    header(plan, spec).write(&region.words());
+    region
 }
 
 /// Creates the control segment and writes the plan into it, last of all: a run is found by it.
@@ -95,6 +117,7 @@ pub fn create_control(plan: &Plan) -> Result<Control, RegionError> {
     })?;
     let spec = SegmentSpec {
         what: CONTROL.into(),
+        place: Place::Memory,
         words: words.len(),
         kind: Kind::Control,
         capacity: 1,
@@ -141,12 +164,14 @@ pub fn open_control(run: &str) -> Result<(Control, Plan), RegionError> {
 pub struct Attached<'a> {
     plan: &'a Plan,
     regions: HashMap<String, Arc<Region>>,
+    /// What the techniques on the heap share between the threads of this process, by name.
+    on_heap: HashMap<String, Arc<dyn Any + Send + Sync>>,
 }
 
 impl<'a> Attached<'a> {
     /// Nothing attached yet.
     pub fn new(plan: &'a Plan) -> Self {
-        Self { plan, regions: HashMap::new() }
+        Self { plan, regions: HashMap::new(), on_heap: HashMap::new() }
     }
 
     /// Maps a segment of the run, or gives the mapping that is there; checks that it belongs to this run.
@@ -158,18 +183,38 @@ impl<'a> Attached<'a> {
             return Ok(Arc::clone(region));
         }
         let name = self.plan.segment_name(what);
-        let region = Region::open(&name)?;
+        let region = if kind == Kind::Linked { Region::open_reserve(&name)? } else { Region::open(&name)? };
         let words = region.words();
         let header = self.check(name.clone(), kind, words.len(), |i, ordering| words[i].load(ordering))?;
         // Rings check their own geometry when an end attaches.
         let geometry = match kind {
             Kind::Thread => header.check_geometry(LOG_OFFSET, RECORD_WORDS),
             Kind::Bell => header.check_geometry(BELL, 1),
-            Kind::Control | Kind::Ring | Kind::Schedule | Kind::ArrayQueue => Ok(0),
+            Kind::Control | Kind::Ring | Kind::Schedule | Kind::ArrayQueue | Kind::Linked => Ok(0),
         };
         geometry.map_err(|source| RegionError::Header { name, source })?;
         self.regions.insert(what.to_owned(), Arc::clone(&region));
         Ok(region)
+    }
+
+    /// The full name, in `/dev/shm`, of one of the run's segments.
+    pub fn name(&self, what: &str) -> String {
+        self.plan.segment_name(what)
+    }
+
+    /// Takes a region as one of the run's segments, whether or not it has a name: for memory that was handed over, and
+    /// for tests over the heap. Its header must be written.
+    pub fn adopt(&mut self, what: &str, region: Arc<Region>) {
+        self.regions.insert(what.to_owned(), region);
+    }
+
+    /// What the threads of this process share under that name on the heap; made by the first who asks.
+    ///
+    /// # Panics
+    /// If it was made as another type: two techniques in one run.
+    pub fn shared<T: Send + Sync + 'static>(&mut self, what: &str, make: impl FnOnce() -> T) -> Arc<T> {
+        let shared = self.on_heap.entry(what.to_owned()).or_insert_with(|| Arc::new(make()));
+        Arc::clone(shared).downcast().expect("one run has one technique")
     }
 
     fn check(

@@ -17,7 +17,7 @@
 //!
 //! An attacher checks all of it, takes its own copy of the geometry and never reads it from shared memory again.
 
-use crate::ring::{array_queue, spsc};
+use crate::ring::{array_queue, linked, spsc};
 use crate::stamps::RECORD_WORDS;
 use crate::status::STATUS_WORDS;
 use crate::sync::{AtomicU64, Ordering};
@@ -63,6 +63,12 @@ pub const LAYOUT_HASH: u64 = {
         ("ring-slots", spsc::SLOTS),
         ("array-queue-tail", array_queue::TAIL),
         ("array-queue-slots", array_queue::SLOTS),
+        ("linked-last", linked::LAST),
+        ("linked-fresh", linked::FRESH),
+        ("linked-free-head", linked::FREE_HEAD),
+        ("linked-free-tail", linked::FREE_TAIL),
+        ("linked-free-ring", linked::FREE_RING),
+        ("linked-slots", linked::BLOCK_SLOTS),
         ("bell", crate::bell::BELL),
         ("control-state", crate::control::STATE),
         ("control-start", crate::control::START),
@@ -94,6 +100,8 @@ pub enum Kind {
     Bell = 5,
     /// A bounded ring with a stamp per slot.
     ArrayQueue = 6,
+    /// An arena of linked blocks.
+    Linked = 7,
 }
 
 impl Kind {
@@ -106,6 +114,7 @@ impl Kind {
             4 => Some(Kind::Schedule),
             5 => Some(Kind::Bell),
             6 => Some(Kind::ArrayQueue),
+            7 => Some(Kind::Linked),
             _ => None,
         }
     }

@@ -187,6 +187,14 @@ mod mapped {
         })
     }
 
+    fn options(prefault: bool) -> MmapOptions {
+        let mut options = MmapOptions::new();
+        if prefault {
+            options.populate();
+        }
+        options
+    }
+
     fn from_map(map: MmapRaw) -> Arc<Region> {
         // Mappings start at a page, so they are aligned for words; a trailing part of a word is left out.
         let start = NonNull::new(map.as_mut_ptr().cast()).expect("mmap never returns null");
@@ -200,6 +208,19 @@ mod mapped {
         /// [`RegionError::NoRoom`], or what the system refused (the name exists, no permission). Nothing is left
         /// behind then.
         pub fn create(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
+            Self::create_mapped(name, words, true)
+        }
+
+        /// As [`Region::create`], but not prefaulted: reserved, so that touching it cannot fail, and mapped page by page
+        /// as it is touched, at one minor fault each.
+        ///
+        /// # Errors
+        /// As [`Region::create`].
+        pub fn create_reserve(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
+            Self::create_mapped(name, words, false)
+        }
+
+        fn create_mapped(name: &str, words: usize, prefault: bool) -> Result<Arc<Self>, RegionError> {
             let path = format!("{SHM_DIR}/{name}");
             let file = OpenOptions::new()
                 .read(true)
@@ -209,7 +230,7 @@ mod mapped {
                 .open(&path)
                 .map_err(os(name, "create it"))?;
             let mapped = reserve(name, &file, words as u64 * 8)
-                .and_then(|()| MmapOptions::new().populate().map_raw(&file).map_err(os(name, "map it")));
+                .and_then(|()| options(prefault).map_raw(&file).map_err(os(name, "map it")));
             mapped.map(from_map).inspect_err(|_| drop(std::fs::remove_file(&path)))
         }
 
@@ -218,9 +239,21 @@ mod mapped {
         /// # Errors
         /// What the system refused: most often the segment is gone because the run has ended.
         pub fn open(name: &str) -> Result<Arc<Self>, RegionError> {
+            Self::open_mapped(name, true)
+        }
+
+        /// As [`Region::open`], but not prefaulted: see [`Region::create_reserve`].
+        ///
+        /// # Errors
+        /// As [`Region::open`].
+        pub fn open_reserve(name: &str) -> Result<Arc<Self>, RegionError> {
+            Self::open_mapped(name, false)
+        }
+
+        fn open_mapped(name: &str, prefault: bool) -> Result<Arc<Self>, RegionError> {
             let path = format!("{SHM_DIR}/{name}");
             let file = OpenOptions::new().read(true).write(true).open(path).map_err(os(name, "open it"))?;
-            MmapOptions::new().populate().map_raw(&file).map(from_map).map_err(os(name, "map it"))
+            options(prefault).map_raw(&file).map(from_map).map_err(os(name, "map it"))
         }
 
         /// Maps a named segment read-only, prefaulted.

@@ -1,9 +1,13 @@
 //! What is asked of the operating system: futexes, pinning, processes, a thread's own figures.
 
+#[cfg(not(loom))]
+pub mod fifo;
 pub mod futex;
 #[cfg(not(loom))]
 pub mod pin;
 #[cfg(not(loom))]
 pub mod process;
+#[cfg(not(loom))]
+pub mod seqpacket;
 #[cfg(not(loom))]
 pub mod usage;

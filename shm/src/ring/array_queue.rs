@@ -254,7 +254,7 @@ pub use link::{ArrayQueue, Receiver};
 mod link {
     use super::{Consumer, Producer, ring_words};
     use crate::memory::{Kind, RegionError, Words};
-    use crate::ring::{self, Link, LinkSpec, PeerFault, SegmentSpec};
+    use crate::ring::{self, Link, LinkSpec, PeerFault, Place, SegmentSpec};
     use crate::segments::Attached;
     use crate::wire::{MESSAGE_WORDS, Message};
 
@@ -298,6 +298,7 @@ mod link {
     pub(in crate::ring) fn segment(spec: &LinkSpec) -> SegmentSpec {
         SegmentSpec {
             what: spec.name.into(),
+            place: Place::Memory,
             words: ring_words(spec.capacity as usize, MESSAGE_WORDS),
             kind: Kind::ArrayQueue,
             capacity: spec.capacity.into(),

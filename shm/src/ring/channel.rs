@@ -171,7 +171,7 @@ mod link {
     use super::{Receiver, Sender};
     use crate::bell::BELL_WORDS;
     use crate::memory::{Kind, RegionError};
-    use crate::ring::{Link, LinkSpec, SegmentSpec, array_queue};
+    use crate::ring::{Link, LinkSpec, Place, SegmentSpec, array_queue};
     use crate::segments::Attached;
 
     /// The technique.
@@ -188,6 +188,7 @@ mod link {
         fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
             let waker = SegmentSpec {
                 what: waker(spec),
+                place: Place::Memory,
                 words: BELL_WORDS,
                 kind: Kind::Bell,
                 capacity: 1,

@@ -4,7 +4,7 @@
 //! messages. The price is the scan: an empty poll loads every producer's tail.
 
 use super::spsc;
-use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
 use crate::memory::{Kind, RegionError};
 use crate::segments::Attached;
 use crate::wire::{MESSAGE_WORDS, Message};
@@ -79,6 +79,7 @@ fn ring_name(spec: &LinkSpec, index: usize) -> String {
 pub fn ring_segment(what: String, capacity: u32, index: u64) -> SegmentSpec {
     SegmentSpec {
         what,
+        place: Place::Memory,
         words: spsc::ring_words(capacity as usize, MESSAGE_WORDS),
         kind: Kind::Ring,
         capacity: u64::from(capacity),

@@ -44,6 +44,20 @@ techniques! { $
     SpscMux = "spsc-mux", spsc_mux::SpscMux;
     /// One bounded ring with a sequence stamp for each slot.
     ArrayQueue = "array-queue", array_queue::ArrayQueue;
-    /// That ring, and a receiver that can sleep and that every push looks out for.
+    /// An unbounded list of blocks in a shared arena.
+    Linked = "linked", linked::Linked;
+    /// The ring of `array-queue`, and a receiver that can sleep and that every push looks out for.
     Channel = "channel", channel::Channel;
+    /// A named pipe for each hand-off: the kernel's own queue of bytes.
+    Pipe = "pipe", pipe::Pipe;
+    /// Unix sockets that keep messages apart.
+    UnixSeqpacket = "unix-seqpacket", unix_seqpacket::UnixSeqpacket;
+    /// The real `std::sync::mpsc::channel`, unbounded, on the heap: threads only.
+    StdMpsc = "std-mpsc", std_mpsc::StdMpsc, twin Linked;
+    /// The real `crossbeam_channel::bounded`, on the heap: threads only.
+    CrossbeamChannel = "crossbeam-channel", crossbeam_channel::CrossbeamChannel, twin Channel;
+    /// The real `crossbeam_queue::ArrayQueue`, on the heap: threads only.
+    CrossbeamArrayQueue = "crossbeam-array-queue", crossbeam_array_queue::CrossbeamArrayQueue, twin ArrayQueue;
+    /// A real `ArrayQueue` for every producer, scanned round-robin, on the heap: threads only.
+    ArrayQueueMux = "array-queue-mux", array_queue_mux::ArrayQueueMux, twin SpscMux;
 }
