@@ -75,15 +75,29 @@ impl super::Producer for Sender {
 }
 
 impl Receiver {
-    /// Accepts one connection; closes it again if all producers are there.
+    /// Accepts whoever waits, at most one for each free place; closes what comes when there is none. Whether anybody came.
     #[cold]
-    fn accept(&mut self) {
-        let Ok((stream, _)) = self.listener.accept() else { return };
-        let Some(place) = self.connections.iter().position(Option::is_none) else { return };
-        let event = EpollEvent::new(EpollFlags::EPOLLIN, place as u64);
-        if stream.set_nonblocking(true).is_ok() && self.epoll.add(&stream, event).is_ok() {
-            self.connections[place] = Some(Connection { stream, producer: None });
+    fn accept(&mut self) -> bool {
+        let mut came = false;
+        for _ in 0..self.connections.len() {
+            let Ok((stream, _)) = self.listener.accept() else { break };
+            let Some(place) = self.connections.iter().position(Option::is_none) else { break };
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, place as u64);
+            if stream.set_nonblocking(true).is_ok() && self.epoll.add(&stream, event).is_ok() {
+                self.connections[place] = Some(Connection { stream, producer: None });
+                came = true;
+            }
         }
+        came
+    }
+
+    /// Serves one event; a message if it brought one.
+    #[inline]
+    fn serve(&mut self, place: usize) -> Option<(Option<usize>, Message)> {
+        let unnamed = self.connections.get(place)?.as_ref()?.producer.is_none();
+        let taken = self.take(place);
+        // Behind the name there may be a message.
+        if unnamed { self.take(place) } else { taken }
     }
 
     /// Takes one packet of a connection.
@@ -136,23 +150,27 @@ impl Receiver {
 impl super::Consumer for Receiver {
     #[inline]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // What is left of the last look, then one new look at most.
-        for look in [false, true] {
-            if look {
-                self.ready_len = self.epoll.wait(&mut self.ready, EpollTimeout::ZERO).unwrap_or(0);
-                self.next = 0;
-            }
+        // What is left of the last look, then a new one, and if that brought new connections, theirs as well.
+        let (mut looks, mut more) = (1, 1);
+        loop {
             while self.next < self.ready_len {
                 let token = self.ready[self.next].data();
                 self.next += 1;
                 if token == LISTENER {
-                    self.accept();
-                } else if let Some(message) = self.take(token as usize) {
+                    if self.accept() {
+                        looks += std::mem::take(&mut more);
+                    }
+                } else if let Some(message) = self.serve(token as usize) {
                     return Some(message);
                 }
             }
+            if looks == 0 {
+                return None;
+            }
+            looks -= 1;
+            self.ready_len = self.epoll.wait(&mut self.ready, EpollTimeout::ZERO).unwrap_or(0);
+            self.next = 0;
         }
-        None
     }
 
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
