@@ -4,7 +4,7 @@ use shm::memory::region::{SHM_DIR, list_segments, unlink};
 use shm::memory::{Header, Kind, header::HEADER_WORDS};
 use shm::os::process;
 use shm::plan::Plan;
-use std::fs::File;
+use std::fs::{File, symlink_metadata};
 use std::io::Read;
 
 /// What was found.
@@ -18,8 +18,8 @@ pub struct Cleaned {
     pub failed: Vec<String>,
 }
 
-/// Removes each segment whose creator no longer runs. A segment that has no header yet belongs to the launcher whose pid
-/// ends the run's id.
+/// Removes each segment whose creator no longer runs. A segment that has no header yet, a FIFO and a socket belong to the
+/// launcher whose pid ends the run's id.
 ///
 /// # Errors
 /// If `/dev/shm` cannot be listed.
@@ -44,10 +44,13 @@ fn in_use(name: &str) -> bool {
     }
 }
 
-/// The creator from the header, whatever kind of segment it is.
+/// The creator from the header, whatever kind of segment it is; `None` for one that is not memory.
 fn creator(name: &str) -> Option<(u32, u64)> {
+    let path = format!("{SHM_DIR}/{name}");
+    // FIFOs and sockets have none, and to open a FIFO is to wait for its other end.
+    let is_memory = symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file());
     let mut bytes = [0; HEADER_WORDS * 8];
-    File::open(format!("{SHM_DIR}/{name}")).ok()?.read_exact(&mut bytes).ok()?;
+    is_memory.then(|| File::open(path))?.ok()?.read_exact(&mut bytes).ok()?;
     let mut words = [0; HEADER_WORDS];
     for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
         *word = u64::from_le_bytes(chunk.try_into().ok()?);
@@ -96,10 +99,17 @@ mod tests {
         let orphan = "bulkhead.unit-clean-999999999.orphan".to_owned();
         drop(Region::create(&orphan, 64).unwrap());
 
+        let fifos = [me, 999_999_999].map(|pid| format!("bulkhead.unit-clean-{pid}.fifo"));
+        fifos.iter().for_each(|name| shm::os::fifo::create(name).unwrap());
+        let socket = "bulkhead.unit-clean-999999999.socket".to_owned();
+        drop(shm::os::seqpacket::listen(&socket, 1).unwrap());
+
         let cleaned = clean().unwrap();
+        assert!(cleaned.removed.contains(&fifos[1]) && cleaned.removed.contains(&socket), "{cleaned:?}");
         assert!(cleaned.removed.contains(&dead) && cleaned.removed.contains(&orphan), "{cleaned:?}");
         let left = list_segments().unwrap();
-        assert!(left.contains(&living) && left.contains(&young));
+        assert!(left.contains(&living) && left.contains(&young) && left.contains(&fifos[0]));
+        unlink(&fifos[0]).unwrap();
         unlink(&living).unwrap();
         unlink(&young).unwrap();
     }

@@ -15,12 +15,12 @@ use shm::control::{Control, RunState};
 use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
 use shm::memory::Words;
 use shm::os::{pin, process, sandbox};
-use shm::plan::{ClockSource, Idle, Isolation, Plan, ProcessPlan, Role, Technique, ThreadPlan};
+use shm::plan::{ClockSource, Idle, Isolation, Plan, ProcessPlan, Role, ThreadPlan};
 use shm::ring::Link;
-use shm::ring::spsc_mux::SpscMux;
 use shm::segments::{Attached, completion_link, submit_link};
 use shm::stamps::StampLog;
 use shm::status::{Field, State, StatusWriter};
+use shm::with_link;
 use strategy::{Player, Session, StrategyAgent};
 
 /// Runs the process of that name of that run, until the run ends.
@@ -36,9 +36,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     exit_on_panic();
     // The technique table: from a name to monomorphised loops.
     let mut attached = Attached::new(&plan, Some(me));
-    let result = match plan.technique {
-        Technique::SpscMux => run_process::<SpscMux>(&plan, me, &control, &mut attached),
-    };
+    let result = with_link!(plan.technique, T => run_process::<T>(&plan, me, &control, &mut attached));
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
     }
@@ -255,7 +253,8 @@ impl Runner<'_> {
         let log = StampLog::new(&self.segment);
         if self.sandboxed {
             // The last thing before the barrier: nothing of the strategy's own has run yet.
-            sandbox::restrict_syscalls()?;
+            let through_kernel = setup::specs(self.plan).iter().any(|spec| spec.place.is_kernel());
+            sandbox::restrict_syscalls(through_kernel)?;
         }
         status.set_state(State::Ready);
         if self.control.wait_for_go() == RunState::Stop {

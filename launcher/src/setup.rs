@@ -5,11 +5,11 @@ use shm::control::{Control, Launching};
 use shm::handles::{self, Access, Shared};
 use shm::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS};
 use shm::memory::{View, Words, region, region::SHM_DIR};
-use shm::plan::{Isolation, Plan, ProcessPlan, Technique};
-use shm::ring::spsc_mux::SpscMux;
-use shm::ring::{Link, SegmentSpec};
+use shm::plan::{Isolation, Plan, ProcessPlan};
+use shm::ring::{Place, SegmentSpec};
 use shm::segments::{self, CONTROL, thread_segment};
 use shm::sync::Ordering;
+use shm::with_link;
 use std::fs::File;
 use strategy::schedule::Schedule;
 
@@ -30,12 +30,7 @@ pub struct Segments {
 
 /// All segments but the control segment, for the plan's technique.
 pub fn specs(plan: &Plan) -> Vec<SegmentSpec> {
-    fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
-        segments::all::<T>(plan)
-    }
-    match plan.technique {
-        Technique::SpscMux => all::<SpscMux>(plan),
-    }
+    with_link!(plan.technique, T => segments::all::<T>(plan))
 }
 
 /// Bytes that a plan needs in `/dev/shm`, control segment included.
@@ -63,13 +58,15 @@ impl Segments {
     pub fn create(&mut self, schedule: &Schedule) -> Result<()> {
         let hand_over = self.plan.isolation == Isolation::Sandbox;
         for spec in specs(&self.plan) {
-            let words = if hand_over {
+            let in_memory = matches!(spec.place, Place::Memory | Place::Reserve);
+            let words = if hand_over && in_memory {
                 let (shared, words) = segments::create_shared(&self.plan, &spec)?;
                 self.shared.push(shared);
-                words
+                Some(words)
             } else {
                 segments::create(&self.plan, &spec)?
             };
+            let Some(words) = words else { continue };
             if let Some(strategy) = spec.what.strip_prefix("schedule-").and_then(|index| index.parse().ok()) {
                 fill_schedule(&words, schedule, strategy);
             }

@@ -225,6 +225,9 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         status.set(Field::Full, self.full);
         status.set(Field::PeerFaults, self.faults);
         status.set(Field::WorkPicos, self.work.achieved_picos());
+        let (submit, completion) = (self.submit.allocation(), self.completion.allocation());
+        status.set(Field::BlocksFresh, submit.fresh.saturating_add(completion.fresh));
+        status.set(Field::BlocksReused, submit.reused.saturating_add(completion.reused));
     }
 }
 

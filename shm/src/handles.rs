@@ -6,7 +6,7 @@
 
 use crate::memory::{Region, RegionError, Words};
 use crate::plan::{Handle, Plan, ProcessPlan, Role};
-use crate::ring::SegmentSpec;
+use crate::ring::{Place, SegmentSpec};
 use nix::fcntl::{FcntlArg, FdFlag, SealFlag, fcntl};
 use std::fs::File;
 use std::io;
@@ -68,7 +68,7 @@ impl Shared {
     /// Not enough memory, or what the system refused.
     pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<(Self, Words), RegionError> {
         let name = plan.segment_name(&spec.what);
-        let (region, write) = Region::memfd_and_file(&name, spec.words)?;
+        let (region, write) = Region::memfd_and_file(&name, spec.words, spec.place == Place::Memory)?;
         let os = |what| {
             let name = name.clone();
             move |source: io::Error| RegionError::Os { name, what, source }

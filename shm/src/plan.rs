@@ -12,7 +12,7 @@ use thiserror::Error;
 macro_rules! names {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum $name { $($(#[$doc])* $variant,)+ }
 
@@ -39,13 +39,10 @@ macro_rules! names {
     };
 }
 
-names! {
-    /// What carries the two contended hand-offs (submit and completion).
-    Technique {
-        /// A true SPSC ring for every producer; the consumer scans them round-robin.
-        SpscMux = "spsc-mux",
-    }
-}
+pub(crate) use names;
+
+/// What carries the two contended hand-offs (submit and completion): the technique table.
+pub use crate::ring::table::Technique;
 
 names! {
     /// What stands between the strategies and the engine.

@@ -5,10 +5,12 @@ use crate::control::{self, Control, Launching};
 use crate::handles::{self, Access, Shared};
 use crate::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS, run_hash};
 use crate::memory::{Header, HeaderError, Kind, Region, RegionError, View, Words};
+use crate::os::fifo;
 use crate::plan::{Handle, Plan, ProcessPlan, Role};
-use crate::ring::{Link, LinkSpec, SegmentSpec, spsc, spsc_mux};
+use crate::ring::{Link, LinkSpec, Place, SegmentSpec, spsc, spsc_mux};
 use crate::stamps::RECORD_WORDS;
 use crate::status::LOG_OFFSET;
+use std::any::Any;
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
@@ -44,6 +46,7 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
         specs.extend(spsc_mux::ring_segments(format!("return-{strategy}"), plan.capacity, strategy as u64));
         specs.push(SegmentSpec {
             what: format!("schedule-{strategy}"),
+            place: Place::Memory,
             words: HEADER_WORDS + orders as usize * SCHEDULE_ENTRY_WORDS,
             kind: Kind::Schedule,
             capacity: orders,
@@ -54,6 +57,7 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
     for (index, thread) in plan.threads.iter().enumerate() {
         specs.push(SegmentSpec {
             what: thread_segment(&thread.name),
+            place: Place::Memory,
             words: LOG_OFFSET + thread.log_records as usize * RECORD_WORDS,
             kind: Kind::Thread,
             capacity: thread.log_records,
@@ -62,6 +66,7 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
         });
         specs.push(SegmentSpec {
             what: format!("bell-{}", thread.name),
+            place: Place::Memory,
             words: BELL_WORDS,
             kind: Kind::Bell,
             capacity: 1,
@@ -72,14 +77,31 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
     specs
 }
 
-/// Creates a run's segment with its header.
+/// Creates a run's segment, with its header if it is memory: then its words.
 ///
 /// # Errors
-/// See [`Region::create`].
-pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Words, RegionError> {
-    let words = Region::create(&plan.segment_name(&spec.what), spec.words)?.words();
+/// See [`Region::create`], [`fifo::create`].
+pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<Words>, RegionError> {
+    let name = plan.segment_name(&spec.what);
+    let words = match spec.place {
+        Place::Memory => Region::create(&name, spec.words)?.words(),
+        Place::Reserve => Region::create_reserve(&name, spec.words)?.words(),
+        Place::Fifo => return fifo::create(&name).map(|()| None),
+        Place::Socket => return Ok(None),
+    };
     header(plan, spec).write(&words);
-    Ok(words)
+    Ok(Some(words))
+}
+
+/// A segment of zeroed words on the heap, with its header: what [`Attached::adopt`] takes, for tests and benches.
+///
+/// # Panics
+/// If the segment is not memory.
+pub fn on_heap(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
+    assert!(matches!(spec.place, Place::Memory | Place::Reserve), "{} is not memory", spec.what);
+    let region = Region::heap(spec.words);
+    header(plan, spec).write(&region.words());
+    region
 }
 
 /// As [`create`], without a name: sealed memory to hand over.
@@ -107,6 +129,7 @@ pub fn create_control(plan: &Plan) -> Result<Launching, RegionError> {
     })?;
     let spec = SegmentSpec {
         what: CONTROL.into(),
+        place: Place::Memory,
         words: words.len(),
         kind: Kind::Control,
         capacity: 1,
@@ -170,12 +193,14 @@ pub struct Attached<'a> {
     /// The process that attaches, where segments are handed over and rights depend on who one is.
     process: Option<&'a ProcessPlan>,
     regions: HashMap<String, Arc<Region>>,
+    /// What the techniques on the heap share between the threads of this process, by name.
+    on_heap: HashMap<String, Arc<dyn Any + Send + Sync>>,
 }
 
 impl<'a> Attached<'a> {
     /// Nothing attached yet; by `process`, one of the plan's, or by the launcher or the warden.
     pub fn new(plan: &'a Plan, process: Option<&'a ProcessPlan>) -> Self {
-        Self { plan, process, regions: HashMap::new() }
+        Self { plan, process, regions: HashMap::new(), on_heap: HashMap::new() }
     }
 
     /// Maps a segment of the run, or gives the mapping that is there; checks that it belongs to this run.
@@ -187,14 +212,37 @@ impl<'a> Attached<'a> {
             return Ok(Arc::clone(region));
         }
         let name = self.plan.segment_name(what);
+        // A reserve grows by the pages that are touched.
+        let prefault = kind != Kind::Linked;
         let region = match self.handed_over(what, Access::Write)? {
-            Some(file) => Region::map(&name, &file)?,
-            None => Region::open(&name)?,
+            Some(file) => Region::map(&name, &file, prefault)?,
+            None if prefault => Region::open(&name)?,
+            None => Region::open_reserve(&name)?,
         };
         let words = region.words();
         self.check(name, kind, &words.into())?;
         self.regions.insert(what.to_owned(), Arc::clone(&region));
         Ok(region)
+    }
+
+    /// The full name, in `/dev/shm`, of one of the run's segments.
+    pub fn name(&self, what: &str) -> String {
+        self.plan.segment_name(what)
+    }
+
+    /// Takes a region as one of the run's segments, whether or not it has a name: for memory that was handed over, and
+    /// for tests over the heap. Its header must be written.
+    pub fn adopt(&mut self, what: &str, region: Arc<Region>) {
+        self.regions.insert(what.to_owned(), region);
+    }
+
+    /// What the threads of this process share under that name on the heap; made by the first who asks.
+    ///
+    /// # Panics
+    /// If it was made as another type: two techniques in one run.
+    pub fn shared<T: Send + Sync + 'static>(&mut self, what: &str, make: impl FnOnce() -> T) -> Arc<T> {
+        let shared = self.on_heap.entry(what.to_owned()).or_insert_with(|| Arc::new(make()));
+        Arc::clone(shared).downcast().expect("one run has one technique")
     }
 
     /// A segment that is only read here. Where this process has no right to write it, its pages are mapped read-only.
@@ -263,6 +311,20 @@ impl<'a> Attached<'a> {
     /// As [`Attached::region`].
     pub fn consumer<T: Link>(&mut self, spec: &LinkSpec) -> Result<T::Consumer, RegionError> {
         T::consumer(spec, self)
+    }
+
+    /// One end of what is in a segment.
+    ///
+    /// # Errors
+    /// As [`Attached::region`]; what `attach` says.
+    pub fn end<T>(
+        &mut self,
+        what: &str,
+        kind: Kind,
+        attach: impl FnOnce(&Words) -> Result<T, HeaderError>,
+    ) -> Result<T, RegionError> {
+        let words = self.region(what, kind)?.words();
+        attach(&words).map_err(|source| RegionError::Header { name: what.into(), source })
     }
 
     /// The sending end of a 1→1 link: `inbox-J`, `return-I`.

@@ -101,6 +101,10 @@ pub enum Field {
     PeerFaults,
     /// Achieved work an order, in nanoseconds times 1000; orchestrator only.
     WorkPicos,
+    /// Blocks that the contended hand-offs used for the first time; orchestrator only, 0 for what never allocates.
+    BlocksFresh,
+    /// How often they used a block again.
+    BlocksReused,
     /// Length of the error text, in bytes.
     ErrorBytes,
     /// The first word of the error text (UTF-8, little endian), 32 words.

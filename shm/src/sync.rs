@@ -55,3 +55,21 @@ pub fn load_owned(word: &AtomicU64) -> u64 {
     #[cfg(loom)]
     return unsafe { word.unsync_load() };
 }
+
+/// Lets another thread of this core go on.
+#[inline]
+pub fn give_way() {
+    #[cfg(not(loom))]
+    std::thread::yield_now();
+    #[cfg(loom)]
+    loom::thread::yield_now();
+}
+
+/// Stands between two SeqCst accesses of which each sees the other side's first one or is seen by it. Natively nothing:
+/// the accesses themselves are in the one order of everything SeqCst. Loom takes a SeqCst access for an AcqRel one and
+/// has that order for fences only, so there it is a fence.
+#[inline(always)]
+pub fn seqcst_for_loom() {
+    #[cfg(loom)]
+    fence(Ordering::SeqCst);
+}

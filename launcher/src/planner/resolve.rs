@@ -53,9 +53,16 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     if work_ns > MAX_WORK_NS {
         return usage(format!("--work {}: at most 1s an order", Nanos(work_ns)));
     }
+    let technique = settings.technique.unwrap_or(Technique::SpscMux);
+    let isolation = settings.isolation.unwrap_or(Isolation::Process);
+    if let (Some(twin), true) = (technique.twin(), isolation != Isolation::Thread) {
+        return usage(format!(
+            "--technique {technique} lives on the heap of one process, --isolation {isolation} has several.\n             Use --technique {twin}, its twin over shared memory, or --isolation thread"
+        ));
+    }
     Ok(Resolved {
-        technique: settings.technique.unwrap_or(Technique::SpscMux),
-        isolation: settings.isolation.unwrap_or(Isolation::Process),
+        technique,
+        isolation,
         threading: threading(&settings, roles, strategies, venues, (whole, cores.len()))?,
         idle: settings.idle.unwrap_or_default(),
         cores,
@@ -241,6 +248,24 @@ mod tests {
         assert!(message.contains("may not use 0,1. Allowed: 2,3"), "{message}");
         assert_eq!(resolved("cores=3", &fake::container().machine()).cores, [3]);
         assert!(refused("cores=3", &Machine::default()).contains("none, as far as can be seen"));
+    }
+
+    #[test]
+    fn what_lives_on_the_heap_is_refused_across_processes_and_its_twin_named() {
+        let machine = fake::two_core_vm().machine();
+        for technique in Technique::ALL {
+            let words = |isolation| format!("technique={technique} isolation={isolation}");
+            assert_eq!(resolved(&words("thread"), &machine).technique, *technique);
+            match technique.twin() {
+                None => assert_eq!(resolved(&words("process"), &machine).technique, *technique),
+                Some(twin) => {
+                    assert_eq!(twin.twin(), None, "a twin crosses processes");
+                    let message = refused(&words("process"), &machine);
+                    assert!(message.contains(&format!("Use --technique {twin}, ")), "{message}");
+                }
+            }
+        }
+        assert!(refused("technique=std-mpsc", &machine).contains("linked"), "processes are the default");
     }
 
     #[test]

@@ -39,6 +39,12 @@ pub struct ThreadSummary {
     pub utilisation: Option<f64>,
     /// Heap allocations after the start; `None` if they were not counted (that takes the feature `count-alloc`).
     pub allocations: Option<u64>,
+    /// Blocks that the contended hand-offs used for the first time; orchestrator, technique `linked`.
+    #[serde(default)]
+    pub blocks_fresh: u64,
+    /// How often they used a block again.
+    #[serde(default)]
+    pub blocks_reused: u64,
     /// Pushes that found a ring full.
     pub full: u64,
     /// Things that an honest peer does not do, seen by this thread.
@@ -71,6 +77,8 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
             running_ns: running.map(|ticks| to_ns(ticks, ns_per_tick)),
             utilisation: running.map(|ticks| status.get(Field::BusyTicks) as f64 / ticks as f64),
             allocations: status.get(Field::AllocationsPlusOne).checked_sub(1),
+            blocks_fresh: status.get(Field::BlocksFresh),
+            blocks_reused: status.get(Field::BlocksReused),
             full: status.get(Field::Full),
             peer_faults: status.get(Field::PeerFaults),
         }

@@ -17,7 +17,7 @@
 //!
 //! An attacher checks all of it, takes its own copy of the geometry and never reads it from shared memory again.
 
-use crate::ring::spsc;
+use crate::ring::{array_queue, linked, spsc};
 use crate::stamps::RECORD_WORDS;
 use crate::status::STATUS_WORDS;
 use crate::sync::{AtomicU64, Ordering};
@@ -62,6 +62,14 @@ pub const LAYOUT_HASH: u64 = {
         ("ring-head-words", spsc::HEAD_WORDS),
         ("ring-slots", spsc::SLOTS),
         ("ring-slot-words", spsc::slot_words(MESSAGE_WORDS)),
+        ("array-queue-tail", array_queue::TAIL),
+        ("array-queue-slots", array_queue::SLOTS),
+        ("linked-last", linked::LAST),
+        ("linked-fresh", linked::FRESH),
+        ("linked-free-head", linked::FREE_HEAD),
+        ("linked-free-tail", linked::FREE_TAIL),
+        ("linked-free-ring", linked::FREE_RING),
+        ("linked-slots", linked::BLOCK_SLOTS),
         ("bell", crate::bell::BELL),
         ("control-state", crate::control::STATE),
         ("control-start", crate::control::START),
@@ -93,6 +101,10 @@ pub enum Kind {
     Bell = 5,
     /// The consumer's part of a ring; written by the consumer.
     RingHead = 6,
+    /// A bounded ring with a stamp per slot.
+    ArrayQueue = 7,
+    /// An arena of linked blocks.
+    Linked = 8,
 }
 
 impl Kind {
@@ -105,6 +117,8 @@ impl Kind {
             4 => Some(Kind::Schedule),
             5 => Some(Kind::Bell),
             6 => Some(Kind::RingHead),
+            7 => Some(Kind::ArrayQueue),
+            8 => Some(Kind::Linked),
             _ => None,
         }
     }

@@ -225,6 +225,14 @@ mod mapped {
         })
     }
 
+    fn options(prefault: bool) -> MmapOptions {
+        let mut options = MmapOptions::new();
+        if prefault {
+            options.populate();
+        }
+        options
+    }
+
     fn from_map(map: MmapRaw) -> Arc<Region> {
         // Mappings start at a page, so they are aligned for words; a trailing part of a word is left out.
         let start = NonNull::new(map.as_mut_ptr().cast()).expect("mmap never returns null");
@@ -238,6 +246,19 @@ mod mapped {
         /// [`RegionError::NoRoom`], or what the system refused (the name exists, no permission). Nothing is left
         /// behind then.
         pub fn create(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
+            Self::create_mapped(name, words, true)
+        }
+
+        /// As [`Region::create`], but not prefaulted: reserved, so that touching it cannot fail, and mapped page by page
+        /// as it is touched, at one minor fault each.
+        ///
+        /// # Errors
+        /// As [`Region::create`].
+        pub fn create_reserve(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
+            Self::create_mapped(name, words, false)
+        }
+
+        fn create_mapped(name: &str, words: usize, prefault: bool) -> Result<Arc<Self>, RegionError> {
             let path = format!("{SHM_DIR}/{name}");
             let file = OpenOptions::new()
                 .read(true)
@@ -247,7 +268,7 @@ mod mapped {
                 .open(&path)
                 .map_err(os(name, "create it"))?;
             let mapped = reserve(name, &file, words as u64 * 8)
-                .and_then(|()| MmapOptions::new().populate().map_raw(&file).map_err(os(name, "map it")));
+                .and_then(|()| options(prefault).map_raw(&file).map_err(os(name, "map it")));
             mapped.map(from_map).inspect_err(|_| drop(std::fs::remove_file(&path)))
         }
 
@@ -256,9 +277,21 @@ mod mapped {
         /// # Errors
         /// What the system refused: most often the segment is gone because the run has ended.
         pub fn open(name: &str) -> Result<Arc<Self>, RegionError> {
+            Self::open_mapped(name, true)
+        }
+
+        /// As [`Region::open`], but not prefaulted: see [`Region::create_reserve`].
+        ///
+        /// # Errors
+        /// As [`Region::open`].
+        pub fn open_reserve(name: &str) -> Result<Arc<Self>, RegionError> {
+            Self::open_mapped(name, false)
+        }
+
+        fn open_mapped(name: &str, prefault: bool) -> Result<Arc<Self>, RegionError> {
             let path = format!("{SHM_DIR}/{name}");
             let file = OpenOptions::new().read(true).write(true).open(path).map_err(os(name, "open it"))?;
-            Self::map(name, &file)
+            Self::map(name, &file, prefault)
         }
 
         /// Maps a named segment read-only, prefaulted.
@@ -275,28 +308,32 @@ mod mapped {
         /// # Errors
         /// What the system refused.
         pub fn memfd(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
-            Ok(Self::memfd_and_file(name, words)?.0)
+            Ok(Self::memfd_and_file(name, words, true)?.0)
         }
 
         /// As [`Region::memfd`], with the file: its size can be sealed and its descriptor handed over.
         ///
         /// # Errors
         /// What the system refused.
-        pub fn memfd_and_file(name: &str, words: usize) -> Result<(Arc<Self>, File), RegionError> {
+        pub fn memfd_and_file(
+            name: &str,
+            words: usize,
+            prefault: bool,
+        ) -> Result<(Arc<Self>, File), RegionError> {
             let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
             let fd = memfd_create(name, flags).map_err(|e| os(name, "create it")(e.into()))?;
             let file = File::from(fd);
             reserve(name, &file, words as u64 * 8)?;
-            let region = Self::map(name, &file)?;
+            let region = Self::map(name, &file, prefault)?;
             Ok((region, file))
         }
 
-        /// Maps an open file for reading and writing, prefaulted. The mapping outlives the file.
+        /// Maps an open file for reading and writing. The mapping outlives the file.
         ///
         /// # Errors
         /// What the system refused, for example because the file is open for reading only.
-        pub fn map(name: &str, file: &File) -> Result<Arc<Self>, RegionError> {
-            MmapOptions::new().populate().map_raw(file).map(from_map).map_err(os(name, "map it"))
+        pub fn map(name: &str, file: &File, prefault: bool) -> Result<Arc<Self>, RegionError> {
+            options(prefault).map_raw(file).map(from_map).map_err(os(name, "map it"))
         }
 
         /// Maps an open file read-only, prefaulted.

@@ -1,5 +1,7 @@
 //! What is asked of the operating system: futexes, pinning, processes, a thread's own figures.
 
+#[cfg(not(loom))]
+pub mod fifo;
 pub mod futex;
 #[cfg(not(loom))]
 pub mod pin;
@@ -7,5 +9,7 @@ pub mod pin;
 pub mod process;
 #[cfg(not(loom))]
 pub mod sandbox;
+#[cfg(not(loom))]
+pub mod seqpacket;
 #[cfg(not(loom))]
 pub mod usage;

@@ -101,13 +101,14 @@ pub fn restrict_thread(weaker_is_fine: bool) -> Result<(), SandboxError> {
 }
 
 /// The last layer, for all threads of the process: from now on every system call that is not needed to trade, to log, to
-/// say why one dies and to end fails with EPERM.
+/// say why one dies and to end fails with EPERM. With `through_kernel` writing and sending on any descriptor that is
+/// still open is among the needed ones: for the techniques that hand over through the kernel.
 ///
 /// # Errors
 /// [`SandboxError::Seccomp`].
-pub fn restrict_syscalls() -> Result<(), SandboxError> {
+pub fn restrict_syscalls(through_kernel: bool) -> Result<(), SandboxError> {
     let fail = |error: &dyn core::fmt::Display| SandboxError::Seccomp(error.to_string());
-    let program = filter().map_err(|error| fail(&error))?;
+    let program = filter(through_kernel).map_err(|error| fail(&error))?;
     seccompiler::apply_filter_all_threads(&program).map_err(|error| fail(&error))
 }
 
@@ -116,7 +117,7 @@ fn equals(index: u8, value: u64) -> Result<SeccompCondition, seccompiler::Backen
     SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
 }
 
-fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
+fn filter(through_kernel: bool) -> Result<BpfProgram, seccompiler::BackendError> {
     let always = [
         // To wait and to be woken.
         libc::SYS_futex,
@@ -154,6 +155,11 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     rules.insert(libc::SYS_mmap, vec![SeccompRule::new(vec![anonymous, not_executable()?])?]);
     // To say on stderr why one dies.
     rules.insert(libc::SYS_write, vec![SeccompRule::new(vec![equals(0, 2)?])?]);
+    if through_kernel {
+        for call in [libc::SYS_write, libc::SYS_sendto, libc::SYS_sendmsg] {
+            rules.insert(call, Vec::new());
+        }
+    }
     // `abort` signals its own thread.
     rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![equals(0, u64::from(std::process::id()))?])?]);
     let refuse = SeccompAction::Errno(libc::EPERM as u32);

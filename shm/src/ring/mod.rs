@@ -1,11 +1,28 @@
 //! The technique table: what can carry a hand-off, behind two traits, one file a technique.
 //!
 //! The choice is made once, at start-up, by [`crate::plan::Technique`]; the hot loops are generic over
-//! [`Link`] and monomorphised, so no call goes through a table at run time.
+//! [`Link`] and monomorphised, so no call goes through a table at run time. The table itself is in [`table`].
 
+pub mod array_queue;
+#[cfg(not(loom))]
+pub mod array_queue_mux;
+pub mod channel;
+#[cfg(not(loom))]
+pub mod crossbeam_array_queue;
+#[cfg(not(loom))]
+pub mod crossbeam_channel;
+pub mod linked;
+#[cfg(not(loom))]
+pub mod pipe;
 pub mod spsc;
 #[cfg(not(loom))]
 pub mod spsc_mux;
+#[cfg(not(loom))]
+pub mod std_mpsc;
+#[cfg(not(loom))]
+pub mod table;
+#[cfg(not(loom))]
+pub mod unix_seqpacket;
 
 use crate::wire::Message;
 use thiserror::Error;
@@ -26,6 +43,43 @@ pub enum PeerFault {
         /// The position of the message that the slot was to hold.
         position: u64,
     },
+    /// A slot's stamp is none that an honest producer or the consumer itself could have left there.
+    #[error("invalid stamp {stamp} on message {position}")]
+    InvalidStamp {
+        /// The stamp as it was read.
+        stamp: u64,
+        /// The number of the message that the slot was to hold.
+        position: u64,
+    },
+    /// A block's link leads to no block that could follow it.
+    #[error("invalid link {link:#x} behind block {block}")]
+    InvalidLink {
+        /// The link as it was read.
+        link: u64,
+        /// The number of the block.
+        block: u64,
+    },
+    /// The kernel delivered something that is not one message.
+    #[error("{bytes} bytes where a message of 64 was due")]
+    Framing {
+        /// How much was delivered.
+        bytes: usize,
+    },
+    /// A connection claims to be of a producer that there is not, or that has another.
+    #[error("a connection claims to be of producer {index}")]
+    InvalidIndex {
+        /// What it claims.
+        index: u64,
+    },
+}
+
+/// How a technique that allocates has grown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allocation {
+    /// Blocks that were used for the first time: memory that the run had not touched before.
+    pub fresh: u64,
+    /// How often a block was used again.
+    pub reused: u64,
 }
 
 /// The sending end of a hand-off. One thread at a time.
@@ -44,12 +98,19 @@ pub trait Consumer: Send {
     /// several producers write into the same memory: then only the message says whose it is, and it may lie.
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)>;
 
-    /// A producer that was found misbehaving since the last call: nothing more is taken from it.
-    fn take_fault(&mut self) -> Option<(usize, PeerFault)>;
+    /// Something that no honest producer does, found since the last call. With the producer's index, where it is the
+    /// only one that could have done it: nothing more is taken from it then. `None` where several producers write into
+    /// the same memory: the damaged message is passed over and the others' go on arriving.
+    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)>;
+
+    /// How the technique has grown since the start; zero for one that never allocates.
+    fn allocation(&self) -> Allocation {
+        Allocation::default()
+    }
 }
 
 #[cfg(not(loom))]
-pub use link::{Link, LinkSpec, SegmentSpec};
+pub use link::{Link, LinkSpec, Place, SegmentSpec};
 
 #[cfg(not(loom))]
 mod link {
@@ -68,12 +129,34 @@ mod link {
         pub capacity: u32,
     }
 
+    /// What stands behind a segment's name in `/dev/shm`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Place {
+        /// Memory: reserved and prefaulted.
+        Memory,
+        /// Memory: reserved, so that touching it cannot fail, but touched only as it comes into use.
+        Reserve,
+        /// A FIFO, made by the launcher. Neither header nor words.
+        Fifo,
+        /// A Unix socket, bound by the receiver; only its name is known before. Neither header nor words.
+        Socket,
+    }
+
+    impl Place {
+        /// Whether messages pass through the kernel: sending them is a system call.
+        pub const fn is_kernel(self) -> bool {
+            matches!(self, Place::Fifo | Place::Socket)
+        }
+    }
+
     /// A segment that a link needs.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct SegmentSpec {
         /// Its name within the run, for example `submit-3`.
         pub what: String,
-        /// Its size in words.
+        /// What stands behind the name.
+        pub place: Place,
+        /// Its size in words; 0 for what is not memory.
         pub words: usize,
         /// Its kind.
         pub kind: Kind,

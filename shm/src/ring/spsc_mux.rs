@@ -4,7 +4,7 @@
 //! messages. The price is the scan: an empty poll loads every producer's tail.
 
 use super::spsc;
-use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
 use crate::memory::{Kind, RegionError};
 use crate::segments::Attached;
 use crate::wire::{MESSAGE_WORDS, Message};
@@ -58,8 +58,8 @@ impl super::Consumer for Mux {
         }
     }
 
-    fn take_fault(&mut self) -> Option<(usize, PeerFault)> {
-        self.fault.take()
+    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
+        self.fault.take().map(|(producer, fault)| (Some(producer), fault))
     }
 }
 
@@ -86,6 +86,7 @@ pub fn head_name(ring: &str) -> String {
 pub fn ring_segments(what: String, capacity: u32, index: u64) -> [SegmentSpec; 2] {
     let head = SegmentSpec {
         what: head_name(&what),
+        place: Place::Memory,
         words: spsc::HEAD_WORDS,
         kind: Kind::RingHead,
         capacity: 1,
@@ -94,6 +95,7 @@ pub fn ring_segments(what: String, capacity: u32, index: u64) -> [SegmentSpec; 2
     };
     let tail = SegmentSpec {
         what,
+        place: Place::Memory,
         words: spsc::tail_words(capacity as usize, MESSAGE_WORDS),
         kind: Kind::Ring,
         capacity: u64::from(capacity),

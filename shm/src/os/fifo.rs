@@ -1,0 +1,64 @@
+//! Named pipes (FIFOs) beside the segments in `/dev/shm`.
+
+use crate::memory::RegionError;
+use crate::memory::region::SHM_DIR;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+
+/// What the kernel gives every pipe at first, in bytes.
+const DEFAULT_BYTES: i32 = 65_536;
+
+fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
+    let name = name.to_owned();
+    move |source| RegionError::Os { name, what, source }
+}
+
+/// Makes a FIFO, mode 0600.
+///
+/// # Errors
+/// What the system refused (the name exists, no permission).
+pub fn create(name: &str) -> Result<(), RegionError> {
+    let made = mkfifo(format!("{SHM_DIR}/{name}").as_str(), Mode::S_IRUSR | Mode::S_IWUSR);
+    made.map_err(|errno| os(name, "make a FIFO of that name")(errno.into()))
+}
+
+/// Opens the reading end, non-blocking. Does not wait for a writer.
+///
+/// # Errors
+/// What the system refused; a name that is no FIFO.
+pub fn open_reader(name: &str) -> Result<File, RegionError> {
+    open(name, OpenOptions::new().read(true))
+}
+
+/// Opens the writing end, non-blocking. Does not wait for a reader either: Linux opens a FIFO for both directions at
+/// once whoever is there, so that it does not matter which process comes first.
+///
+/// # Errors
+/// As [`open_reader`].
+pub fn open_writer(name: &str) -> Result<File, RegionError> {
+    open(name, OpenOptions::new().read(true).write(true))
+}
+
+fn open(name: &str, options: &mut OpenOptions) -> Result<File, RegionError> {
+    let path = format!("{SHM_DIR}/{name}");
+    let file = options.custom_flags(libc::O_NONBLOCK).open(path).map_err(os(name, "open it"))?;
+    let is_fifo = file.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
+    if !is_fifo {
+        return Err(os(name, "use it as a FIFO")(io::ErrorKind::InvalidInput.into()));
+    }
+    enlarge(&file);
+    Ok(file)
+}
+
+/// Makes the pipe as large as an ordinary user may: `/proc/sys/fs/pipe-max-size`, less where the user's quota is used up.
+fn enlarge(pipe: &File) {
+    let max = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").ok();
+    let mut bytes = max.and_then(|text| text.trim().parse::<i32>().ok()).unwrap_or(1 << 20);
+    while bytes > DEFAULT_BYTES && fcntl(pipe, FcntlArg::F_SETPIPE_SZ(bytes)).is_err() {
+        bytes /= 2;
+    }
+}

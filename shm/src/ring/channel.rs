@@ -1,0 +1,211 @@
+//! `channel`: the ring of `array-queue`, plus a receiver that can sleep and that every push looks out for.
+//!
+//! ```text
+//! segment submit         header │ tail │ slots                see `array_queue`
+//! segment submit-waker   header │ 0 awake, 1 parked │ pad     the receiver parks on it, any producer wakes
+//! ```
+//!
+//! What crossbeam-channel's bounded flavour does for select and blocking receivers with a locked list of wakers and an
+//! `is_empty` flag is one word here: a hand-off has one receiver, so the list has at most one entry. The price that
+//! every push pays is the same: one look at a line that almost never changes. There is no lock that could die with
+//! its owner.
+//!
+//! [`Receiver::pop_timeout`] parks. The agents of a run poll (a thread with two hand-offs cannot park on one of them)
+//! and leave the parking to their idle strategy; they pay for the look all the same, as they do with the real crate.
+//!
+//! **Why no wake-up is lost.** A producer claims its place (CAS on the tail, SeqCst) and then looks at the word (SeqCst);
+//! the receiver stores 1 (SeqCst) and then looks at the tail (SeqCst). In the single order of these four one look comes
+//! last, and sees the other's store (Dekker's argument): either the producer finds the receiver parked and wakes it, or
+//! the receiver finds a place claimed and stays awake. No fence is needed in the push, because its claim is one.
+//!
+//! **What a dead producer leaves** (not yet repaired): what it leaves in `array_queue`; and after the stamp and before
+//! the wake-up, a message that a parked receiver finds at the latest when its wait ends. No wait is longer than
+//! [`MAX_WAIT`], so whoever forgets, dies, or scribbles over the word costs a bounded delay.
+//!
+//! Source: crossbeam-channel's `flavors/array.rs` and `waker.rs`; the parking after Drepper, "Futexes are tricky".
+
+use super::array_queue;
+use super::{Full, PeerFault};
+use crate::bell::BELL;
+use crate::memory::{HeaderError, Words};
+use crate::sync::{Ordering, give_way, seqcst_for_loom};
+use core::time::Duration;
+use std::time::Instant;
+
+/// No single wait is longer.
+pub const MAX_WAIT: Duration = Duration::from_millis(10);
+
+const AWAKE: u64 = 0;
+const PARKED: u64 = 1;
+
+/// A sending end; any number of them.
+pub struct Sender<const W: usize = { crate::wire::MESSAGE_WORDS }> {
+    ring: array_queue::Producer<W>,
+    waker: Words,
+}
+
+impl<const W: usize> Sender<W> {
+    /// Attaches a sending end to a ring that has its header; `waker` is a segment of [`BELL_WORDS`](crate::bell::BELL_WORDS).
+    ///
+    /// # Errors
+    /// As [`array_queue::Producer::attach`].
+    pub fn attach(ring: &Words, waker: &Words) -> Result<Self, HeaderError> {
+        Ok(Self { ring: array_queue::Producer::attach(ring)?, waker: waker.window(BELL, 1) })
+    }
+
+    /// Puts a message into the ring and wakes the receiver if it is parked, or says that the ring is full.
+    ///
+    /// # Errors
+    /// [`Full`].
+    #[inline(always)]
+    pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
+        self.ring.try_push(message)?;
+        seqcst_for_loom();
+        // SeqCst: after our claim in the single order; pairs with the receiver's store in `park`.
+        if self.waker[0].load(Ordering::SeqCst) == PARKED {
+            self.wake();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wake(&self) {
+        // Relaxed: the word carries no data, the message is ordered by its stamp. Swapped, so that of several producers
+        // one makes the system call.
+        if self.waker[0].swap(AWAKE, Ordering::Relaxed) == PARKED {
+            crate::os::futex::wake_one(&self.waker[0]);
+        }
+    }
+}
+
+impl super::Producer for Sender {
+    #[inline(always)]
+    fn try_push(&mut self, message: &crate::wire::Message) -> Result<(), Full> {
+        Sender::try_push(self, message)
+    }
+}
+
+/// The receiving end. At most one in a channel's life.
+pub struct Receiver<const W: usize = { crate::wire::MESSAGE_WORDS }> {
+    ring: array_queue::Consumer<W>,
+    waker: Words,
+    fault: Option<PeerFault>,
+}
+
+impl<const W: usize> Receiver<W> {
+    /// Attaches the receiving end, as [`Sender::attach`].
+    ///
+    /// # Errors
+    /// As [`array_queue::Consumer::attach`].
+    pub fn attach(ring: &Words, waker: &Words) -> Result<Self, HeaderError> {
+        let ring = array_queue::Consumer::attach(ring)?;
+        Ok(Self { ring, waker: waker.window(BELL, 1), fault: None })
+    }
+
+    /// Takes the next message, or `None` if there is none now.
+    ///
+    /// # Errors
+    /// As [`array_queue::Consumer::try_pop`].
+    #[inline(always)]
+    pub fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
+        self.ring.try_pop()
+    }
+
+    /// Takes the next message; sleeps for it, but no longer than that. `None` if the time is over.
+    ///
+    /// # Errors
+    /// As [`Receiver::try_pop`].
+    pub fn pop_timeout(&mut self, at_most: Duration) -> Result<Option<[u64; W]>, PeerFault> {
+        // A time that does not fit the clock is for ever.
+        let deadline = Instant::now().checked_add(at_most);
+        loop {
+            if let Some(message) = self.try_pop()? {
+                return Ok(Some(message));
+            }
+            let left =
+                deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.park(left.min(MAX_WAIT));
+        }
+    }
+
+    /// Sleeps until a producer wakes us or the time is over, unless a message is there or on its way.
+    fn park(&self, at_most: Duration) {
+        // SeqCst: before our look at the tail in the single order; pairs with the producers' load of the word.
+        self.waker[0].store(PARKED, Ordering::SeqCst);
+        seqcst_for_loom();
+        if self.ring.is_claimed() {
+            // Perhaps by somebody who waits for this core.
+            give_way();
+        } else {
+            crate::os::futex::wait(&self.waker[0], PARKED as u32, at_most);
+        }
+        self.waker[0].store(AWAKE, Ordering::Relaxed);
+    }
+}
+
+impl super::Consumer for Receiver {
+    #[inline(always)]
+    fn try_pop(&mut self) -> Option<(Option<usize>, crate::wire::Message)> {
+        match self.ring.try_pop() {
+            Ok(message) => message.map(|message| (None, message)),
+            Err(fault) => {
+                self.fault = Some(fault);
+                None
+            }
+        }
+    }
+
+    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
+        self.fault.take().map(|fault| (None, fault))
+    }
+}
+
+#[cfg(not(loom))]
+pub use link::Channel;
+
+#[cfg(not(loom))]
+mod link {
+    use super::{Receiver, Sender};
+    use crate::bell::BELL_WORDS;
+    use crate::memory::{Kind, RegionError};
+    use crate::ring::{Link, LinkSpec, Place, SegmentSpec, array_queue};
+    use crate::segments::Attached;
+
+    /// The technique.
+    pub struct Channel;
+
+    fn waker(spec: &LinkSpec) -> String {
+        format!("{}-waker", spec.name)
+    }
+
+    impl Link for Channel {
+        type Producer = Sender;
+        type Consumer = Receiver;
+
+        fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
+            let waker = SegmentSpec {
+                what: waker(spec),
+                place: Place::Memory,
+                words: BELL_WORDS,
+                kind: Kind::Bell,
+                capacity: 1,
+                slot_words: 1,
+                index: 0,
+            };
+            vec![array_queue::segment(spec), waker]
+        }
+
+        fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Sender, RegionError> {
+            let waker = attached.region(&waker(spec), Kind::Bell)?.words();
+            attached.end(spec.name, Kind::ArrayQueue, |ring| Sender::attach(ring, &waker))
+        }
+
+        fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
+            let waker = attached.region(&waker(spec), Kind::Bell)?.words();
+            attached.end(spec.name, Kind::ArrayQueue, |ring| Receiver::attach(ring, &waker))
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The arena: where everything is in it, the words that name blocks, and how blocks are taken and given back.
+
+use crate::memory::{Header, HeaderError, Kind, Words, header::HEADER_WORDS};
+use crate::sync::{Ordering, spin_hint};
+
+/// Where the producers' shared cursor is.
+pub const TAIL: usize = HEADER_WORDS;
+/// Where the newest block is named.
+pub const LAST: usize = TAIL + 16;
+/// Where the blocks taken from the untouched rest are counted.
+pub const FRESH: usize = LAST + 16;
+/// Where the next block to reuse is counted.
+pub const FREE_HEAD: usize = FRESH + 16;
+/// Where the blocks given back are counted.
+pub const FREE_TAIL: usize = FREE_HEAD + 16;
+/// Where the free ring begins.
+pub const FREE_RING: usize = FREE_TAIL + 16;
+
+/// Messages in a block: the standard library's number.
+pub const BLOCK_SLOTS: usize = 31;
+/// The most blocks: what an id's 23 bits hold.
+pub const MAX_BLOCKS: usize = 1 << 23;
+
+/// How often a push tries before it says [`Full`](crate::ring::Full); see `array_queue`.
+pub(super) const MAX_TRIES: u32 = 128;
+
+/// Words in a block of `slots` messages of `words` words.
+pub const fn block_words(slots: usize, words: usize) -> usize {
+    (1 + slots * (words + 1)).next_multiple_of(16)
+}
+
+/// Where the blocks begin.
+const fn blocks_at(blocks: usize) -> usize {
+    FREE_RING + blocks.next_multiple_of(16)
+}
+
+/// Words that an arena of so many blocks needs.
+pub const fn arena_words(blocks: usize, slots: usize, words: usize) -> usize {
+    blocks_at(blocks) + blocks * block_words(slots, words)
+}
+
+/// The blocks of a link whose bounded twin has `capacity` slots: room for 16 times as many messages, for one spare block
+/// of each producer, and for the two that are half used.
+pub const fn reserve(capacity: usize, producers: usize) -> usize {
+    (16 * capacity).div_ceil(BLOCK_SLOTS) + producers + 2
+}
+
+/// What a link word says: a block's number and its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) number: u64,
+    pub(super) id: usize,
+}
+
+impl Block {
+    pub(super) const fn to_word(self) -> u64 {
+        self.number << 24 | (self.id as u64) << 1 | 1
+    }
+
+    /// The block in a link word; `None` if there is no link in it, or one that leads out of the arena.
+    #[inline(always)]
+    pub(super) const fn from_word(word: u64, blocks: usize) -> Option<Self> {
+        let block = Self { number: word >> 24, id: (word >> 1) as usize & (MAX_BLOCKS - 1) };
+        if word & 1 == 1 && block.id < blocks { Some(block) } else { None }
+    }
+}
+
+/// The arena, as the attaching end found and checked it.
+pub(super) struct Arena<const W: usize, const B: usize> {
+    pub(super) words: Words,
+    pub(super) blocks: usize,
+}
+
+impl<const W: usize, const B: usize> Arena<W, B> {
+    pub(super) fn attach(words: &Words) -> Result<Self, HeaderError> {
+        let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), Kind::Linked)?;
+        let blocks = header.check_geometry(FREE_RING, block_words(B, W))?;
+        let Header { capacity, slot_words, bytes, .. } = header;
+        if !(2..=MAX_BLOCKS).contains(&blocks) || arena_words(blocks, B, W) > words.len() {
+            return Err(HeaderError::Geometry { capacity, slot_words, bytes });
+        }
+        Ok(Self { words: words.window(0, arena_words(blocks, B, W)), blocks })
+    }
+
+    /// Where the block with that id begins; its word `next`.
+    #[inline(always)]
+    pub(super) fn block(&self, id: usize) -> usize {
+        blocks_at(self.blocks) + id * block_words(B, W)
+    }
+
+    /// Where the slot begins: stamp, then message.
+    #[inline(always)]
+    pub(super) fn slot(&self, block: usize, slot: usize) -> usize {
+        block + 1 + slot * (W + 1)
+    }
+
+    /// Takes a block that was given back, or else one that nobody has touched; its id.
+    pub(super) fn allocate(&self) -> Option<usize> {
+        let (words, blocks) = (&self.words, self.blocks);
+        for _ in 0..MAX_TRIES {
+            // Relaxed: a proposal, the CAS decides.
+            let head = words[FREE_HEAD].load(Ordering::Relaxed);
+            // Acquire: pairs with the consumer's Release; the id is there, and its reads of the block are over.
+            let free = words[FREE_TAIL].load(Ordering::Acquire).wrapping_sub(head);
+            let (counter, count, id) = if (1..=blocks as u64).contains(&free) {
+                let place = FREE_RING + (head % blocks as u64) as usize;
+                (FREE_HEAD, head, words[place].load(Ordering::Relaxed) as usize)
+            } else {
+                // Block 0 is in use from the start.
+                let fresh = words[FRESH].load(Ordering::Relaxed);
+                if fresh >= blocks as u64 - 1 {
+                    return None;
+                }
+                (FRESH, fresh, fresh as usize + 1)
+            };
+            // Relaxed: the block comes from the consumer, not from who took the one before.
+            let taken = words[counter].compare_exchange(
+                count,
+                count.wrapping_add(1),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            if taken.is_ok() && id < blocks {
+                // Fresh ones are numbered 1 to blocks - 1, reused ones from there: unique, and never 0 (block 0's first).
+                let allocation = if counter == FRESH { count + 1 } else { count.wrapping_add(blocks as u64) };
+                // Release: pairs with the Acquire in `grow` of a producer that believes the block to be what it was.
+                words[self.block(id)].store(allocation << 1, Ordering::Release);
+                return Some(id);
+            }
+            spin_hint();
+        }
+        None
+    }
+
+    /// Gives a block back, the `count`th one. For the one consumer only.
+    #[inline(always)]
+    pub(super) fn give_back(&self, id: usize, count: u64) {
+        self.words[FREE_RING + (count % self.blocks as u64) as usize].store(id as u64, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `allocate`; the id is there, and our reads of the block are over.
+        self.words[FREE_TAIL].store(count + 1, Ordering::Release);
+    }
+}
+
+/// Makes a list of zeroed words by writing its header: for tests and benches; a run's segments get theirs from
+/// the launcher.
+pub fn write_header<const W: usize, const B: usize>(words: &Words, blocks: usize) {
+    Header {
+        kind: Kind::Linked,
+        bytes: words.len() as u64 * 8,
+        capacity: blocks as u64,
+        slot_words: block_words(B, W) as u64,
+        creator_pid: 0,
+        creator_start: 0,
+        run: 0,
+        index: 0,
+    }
+    .write(words);
+}

@@ -1,0 +1,131 @@
+//! `linked`: an unbounded list of blocks in a shared arena, up to the arena's end.
+//!
+//! ```text
+//! word 0        16       32       48        64           80           96
+//!      │ header │ tail   │ last   │ fresh   │ free head  │ free tail  │ free ring: one block id each │ block 0 │ block 1 │ …
+//!        launcher  any producer                            consumer     consumer
+//!
+//! block  │ next │ stamp │ message │ stamp │ message │ … 31 slots │ pad to 128 bytes
+//!
+//! tail   the number p of the next message; it stands in block number p div 31, slot p mod 31
+//! last   number and id of the newest block:           number (40 bits) │ id (23) │ 1; 0 is block number 0 in block 0
+//! next   what follows the block:   linked:            number (40 bits) │ id (23) │ 1
+//!                                  not yet:           allocation (63 bits)       │ 0, unique in the list's life
+//! stamp  p + 1 once message p is written; anything smaller is of an earlier use
+//! fresh  blocks taken from the arena's untouched rest, beside block 0;  free head: blocks reused
+//! ```
+//!
+//! Zeroed memory is the empty list. Blocks have numbers that only grow and ids, their places in the arena. A producer
+//! finds the block of the tail through `last`; if there is none yet, it links one **before** it moves the tail: fills
+//! `next` of the last block by CAS, then moves `last` by CAS. Both steps can be finished by anybody who finds them half
+//! done. Then it claims its message's number by CAS on the tail, writes, and stamps. The consumer has a private cursor,
+//! takes without a CAS, and gives a block back through the free ring (plain stores: it is the only one to do so).
+//!
+//! **Growth.** The arena is reserved when the run starts, so that nobody is ever killed for touching it, but not
+//! touched: its pages are mapped when the list first grows into them, and the page faults are in the run's figures, as
+//! are fresh and reused blocks ([`Consumer::allocation`]). Only when all of [`reserve`] is in use a push is [`Full`].
+//!
+//! **Why a block is never reused too early.** The consumer gives block n back when it has taken a message of block
+//! n + 1. That one's producer had found `last` at n + 1, so `last` is past n for everybody who can see the block in the
+//! free ring. A producer uses a block for number n only if it saw it as `last`, and only after its claim in n succeeded: then the
+//! tail was in n, and n not even fully claimed, let alone given back. **And why no late producer links to a reused
+//! block:** it read `last`, then `next`, then `last` again, unchanged: so `next` was that of the living block. Its CAS
+//! expects the allocation's number, which no later use of the block has again.
+//!
+//! **What a dead producer leaves** (not yet repaired): before it links, a block of its own that is never used again (also the
+//! spare one that it keeps when another was faster: at most one per producer, the reserve has room for that). Linked and
+//! `last` not moved, or moved and nothing claimed: anybody goes on. Claimed and not stamped: the consumer waits there
+//! for ever, everything behind it arrives no more, and the arena fills up. Stamped: a whole message. The repair will
+//! know the claimed place from the producer's own announcement, as in `array_queue`, and stamp it passed over.
+//!
+//! **The others are not trusted.** Ids are checked before use; an impossible stamp passes its message over; an impossible
+//! `next` ends the link with a [`PeerFault`], because what comes behind it cannot be found. Whoever scribbles over tail
+//! or `last` stops the list: that is what sharing one costs.
+//!
+//! Source: the list flavour of `std::sync::mpsc` (from crossbeam-channel); the helping after Michael and Scott, "Simple, fast,
+//! and practical non-blocking and blocking concurrent queue algorithms" (1996).
+
+mod arena;
+mod consumer;
+mod producer;
+
+pub use arena::{
+    BLOCK_SLOTS, FREE_HEAD, FREE_RING, FREE_TAIL, FRESH, LAST, TAIL, arena_words, block_words, reserve,
+    write_header,
+};
+pub use consumer::Consumer;
+pub use producer::Producer;
+
+#[cfg(not(loom))]
+pub use link::{Linked, Receiver};
+
+#[cfg(not(loom))]
+mod link {
+    use super::{BLOCK_SLOTS, Consumer, Producer, arena_words, block_words, reserve};
+    use crate::memory::{HeaderError, Kind, RegionError, Words};
+    use crate::ring::{self, Allocation, Link, LinkSpec, PeerFault, Place, SegmentSpec};
+    use crate::segments::Attached;
+    use crate::wire::{MESSAGE_WORDS, Message};
+
+    /// The technique.
+    pub struct Linked;
+
+    /// The receiving end, and what it found wrong.
+    pub struct Receiver {
+        list: Consumer,
+        fault: Option<PeerFault>,
+    }
+
+    impl Receiver {
+        fn attach(words: &Words) -> Result<Self, HeaderError> {
+            Ok(Self { list: Consumer::attach(words)?, fault: None })
+        }
+    }
+
+    impl ring::Consumer for Receiver {
+        #[inline(always)]
+        fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
+            match self.list.try_pop() {
+                Ok(message) => message.map(|message| (None, message)),
+                Err(fault) => {
+                    self.fault = Some(fault);
+                    None
+                }
+            }
+        }
+
+        fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
+            self.fault.take().map(|fault| (None, fault))
+        }
+
+        fn allocation(&self) -> Allocation {
+            self.list.allocation()
+        }
+    }
+
+    impl Link for Linked {
+        type Producer = Producer;
+        type Consumer = Receiver;
+
+        fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
+            let blocks = reserve(spec.capacity as usize, spec.producers);
+            vec![SegmentSpec {
+                what: spec.name.into(),
+                place: Place::Reserve,
+                words: arena_words(blocks, BLOCK_SLOTS, MESSAGE_WORDS),
+                kind: Kind::Linked,
+                capacity: blocks as u64,
+                slot_words: block_words(BLOCK_SLOTS, MESSAGE_WORDS) as u64,
+                index: 0,
+            }]
+        }
+
+        fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Producer, RegionError> {
+            attached.end(spec.name, Kind::Linked, Producer::attach)
+        }
+
+        fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
+            attached.end(spec.name, Kind::Linked, Receiver::attach)
+        }
+    }
+}

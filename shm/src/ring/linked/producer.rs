@@ -1,0 +1,154 @@
+//! The sending end: finds or links the block of the tail, claims a message's number there, writes and stamps.
+
+use super::arena::{Arena, BLOCK_SLOTS, Block, LAST, MAX_TRIES, TAIL};
+use crate::memory::{HeaderError, Words};
+use crate::ring::{self, Full};
+use crate::sync::{Ordering, spin_hint};
+
+/// What a search for a block came to.
+enum Found {
+    /// The block's first word.
+    At(usize),
+    /// What we went by is out of date, or has just been brought up to date: look again.
+    LookAgain,
+    /// All of the arena is in use.
+    Nothing,
+}
+
+/// A sending end; any number of them.
+pub struct Producer<const W: usize = { crate::wire::MESSAGE_WORDS }, const B: usize = BLOCK_SLOTS> {
+    arena: Arena<W, B>,
+    /// The number of the block that we last pushed into, and where it begins.
+    number: u64,
+    block: usize,
+    /// A block that we took and did not need.
+    spare: Option<usize>,
+}
+
+impl<const W: usize, const B: usize> Producer<W, B> {
+    /// Attaches a sending end to an arena that has its header.
+    ///
+    /// # Errors
+    /// A header that is not that of an arena of such blocks, or does not fit the region.
+    pub fn attach(words: &Words) -> Result<Self, HeaderError> {
+        // No block has the number MAX: the first push looks for its block.
+        Ok(Self { arena: Arena::attach(words)?, number: u64::MAX, block: 0, spare: None })
+    }
+
+    /// Appends a message, or says that the arena is full.
+    ///
+    /// # Errors
+    /// [`Full`] if all of the arena is in use, or if somebody damaged the list.
+    #[inline(always)]
+    pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
+        // Acquire: pairs with the Release in the claims; who sees the tail in a block sees `last` there or later.
+        let mut tail = self.arena.words[TAIL].load(Ordering::Acquire);
+        for _ in 0..MAX_TRIES {
+            if tail / B as u64 != self.number {
+                match self.find(tail / B as u64) {
+                    Found::At(block) => (self.number, self.block) = (tail / B as u64, block),
+                    Found::LookAgain => {
+                        tail = self.arena.words[TAIL].load(Ordering::Acquire);
+                        spin_hint();
+                        continue;
+                    }
+                    Found::Nothing => return Err(Full),
+                }
+            }
+            // SeqCst: Release for the next producer, see above; SeqCst so that a producer's announcement can be
+            // ordered before its claim.
+            let claimed = self.arena.words[TAIL].compare_exchange(
+                tail,
+                tail.wrapping_add(1),
+                Ordering::SeqCst,
+                Ordering::Acquire,
+            );
+            match claimed {
+                Ok(_) => {
+                    let slot = self.arena.slot(self.block, (tail % B as u64) as usize);
+                    let slot = &self.arena.words[slot..slot + W + 1];
+                    for (word, value) in slot[1..].iter().zip(message) {
+                        // Relaxed: the Release of the stamp publishes it.
+                        word.store(*value, Ordering::Relaxed);
+                    }
+                    // Release: pairs with the consumer's Acquire of the stamp; it sees the words above, and that `last`
+                    // had reached this block.
+                    slot[0].store(tail.wrapping_add(1), Ordering::Release);
+                    return Ok(());
+                }
+                Err(now) => tail = now,
+            }
+            spin_hint();
+        }
+        Err(Full)
+    }
+
+    /// The block with that number, if it is the newest one; else makes it so, if it is its turn.
+    #[inline]
+    fn find(&mut self, number: u64) -> Found {
+        // Acquire: pairs with the Release in `grow`; the block's `next` is set.
+        let word = self.arena.words[LAST].load(Ordering::Acquire);
+        let last = if word == 0 {
+            Some(Block { number: 0, id: 0 })
+        } else {
+            Block::from_word(word, self.arena.blocks)
+        };
+        match last {
+            Some(last) if last.number == number => Found::At(self.arena.block(last.id)),
+            Some(last) if last.number.wrapping_add(1) == number => self.grow(word, last),
+            // An old tail; or damage, and then the tries run out.
+            _ => Found::LookAgain,
+        }
+    }
+
+    /// Links a block behind the last one, unless somebody has, and makes it the last.
+    #[cold]
+    fn grow(&mut self, word: u64, last: Block) -> Found {
+        let block = self.arena.block(last.id);
+        // Acquire: pairs with the Release of the link, and with that of the allocation's number if the block is in use
+        // again: then the next load finds a later `last`.
+        let seen = self.arena.words[block].load(Ordering::Acquire);
+        if self.arena.words[LAST].load(Ordering::Acquire) != word {
+            return Found::LookAgain;
+        }
+        let next = if seen & 1 == 1 {
+            match Block::from_word(seen, self.arena.blocks) {
+                Some(next) if next.number == last.number + 1 => next,
+                _ => return Found::LookAgain,
+            }
+        } else {
+            let Some(id) = self.spare.take().or_else(|| self.arena.allocate()) else {
+                return Found::Nothing;
+            };
+            let next = Block { number: last.number + 1, id };
+            // Release: pairs with the Acquire loads of `next`; the new block's own `next` is set. Relaxed otherwise: what
+            // was found instead is looked at afresh.
+            let link = self.arena.words[block].compare_exchange(
+                seen,
+                next.to_word(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
+            if link.is_err() {
+                self.spare = Some(id);
+                return Found::LookAgain;
+            }
+            next
+        };
+        // Release: pairs with the Acquire in `find`. Whoever is first; the others look again.
+        let _ = self.arena.words[LAST].compare_exchange(
+            word,
+            next.to_word(),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+        Found::LookAgain
+    }
+}
+
+impl ring::Producer for Producer {
+    #[inline(always)]
+    fn try_push(&mut self, message: &crate::wire::Message) -> Result<(), Full> {
+        Producer::try_push(self, message)
+    }
+}

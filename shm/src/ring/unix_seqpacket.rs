@@ -1,0 +1,224 @@
+//! `unix-seqpacket`: Unix sockets that keep messages apart. Non-blocking, one message a call.
+//!
+//! ```text
+//! producer 0 ── connection ──┐
+//! producer 1 ── connection ──┼─ epoll ─▶ consumer, which has bound and listens on /dev/shm/bulkhead.<run>.<link>
+//! producer N ── connection ──┘
+//! ```
+//!
+//! The consumer binds when it attaches and accepts when it polls; producers connect when they attach, and wait for the
+//! name to be there, since the processes of a run start at the same time. The first packet on a connection is the
+//! producer's index (8 bytes), from then on every packet is a message (64 bytes). An empty poll is one `epoll_wait`
+//! however many producers there are; each connection that has something is served one message a turn.
+//!
+//! The send buffer is as large as the kernel lets an ordinary user make it (`wmem_max`), whatever the run's capacity: each
+//! producer has its own. Full is EAGAIN.
+//!
+//! **What a dead producer leaves:** whole messages. The kernel holds the queue's only state.
+//!
+//! **The others are not trusted.** A packet of another size, an index that is none or that another connection has: a
+//! [`PeerFault`], and the connection is closed. No more connections are accepted than there are producers. An index is
+//! believed from who says it first; only handing over connected sockets instead of a name will make it certain.
+
+use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
+use crate::memory::{Kind, RegionError};
+use crate::os::seqpacket;
+use crate::segments::Attached;
+use crate::wire::{MESSAGE_WORDS, Message};
+use core::time::Duration;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use zerocopy::IntoBytes;
+
+/// How long a producer waits for its consumer to be there. The launcher gives up on a run sooner or later itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many connections one `epoll_wait` names at most.
+const EVENTS: usize = 64;
+/// The listening socket among the events; a connection is its place in the list.
+const LISTENER: u64 = u64::MAX;
+
+/// The technique.
+pub struct UnixSeqpacket;
+
+/// The sending end: a connection.
+pub struct Sender(UnixStream);
+
+struct Connection {
+    stream: UnixStream,
+    /// Who it said it is; `None` before its first packet.
+    producer: Option<usize>,
+}
+
+/// The receiving end.
+pub struct Receiver {
+    listener: UnixListener,
+    epoll: Epoll,
+    /// At most one for each producer; one that was closed leaves its place.
+    connections: Vec<Option<Connection>>,
+    /// What the last `epoll_wait` named, and what of that is still to be served.
+    ready: [EpollEvent; EVENTS],
+    ready_len: usize,
+    next: usize,
+    fault: Option<(Option<usize>, PeerFault)>,
+}
+
+impl super::Producer for Sender {
+    #[inline]
+    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+        // Any error is Full: EAGAIN says so; if the consumer is gone, the run is ending.
+        match self.0.write(message.as_bytes()) {
+            Ok(bytes) if bytes == size_of::<Message>() => Ok(()),
+            _ => Err(Full),
+        }
+    }
+}
+
+impl Receiver {
+    /// Accepts whoever waits, at most one for each free place; closes what comes when there is none. Whether anybody came.
+    #[cold]
+    fn accept(&mut self) -> bool {
+        let mut came = false;
+        for _ in 0..self.connections.len() {
+            let Ok((stream, _)) = self.listener.accept() else { break };
+            let Some(place) = self.connections.iter().position(Option::is_none) else { break };
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, place as u64);
+            if stream.set_nonblocking(true).is_ok() && self.epoll.add(&stream, event).is_ok() {
+                self.connections[place] = Some(Connection { stream, producer: None });
+                came = true;
+            }
+        }
+        came
+    }
+
+    /// Serves one event; a message if it brought one.
+    #[inline]
+    fn serve(&mut self, place: usize) -> Option<(Option<usize>, Message)> {
+        let unnamed = self.connections.get(place)?.as_ref()?.producer.is_none();
+        let taken = self.take(place);
+        // Behind the name there may be a message.
+        if unnamed { self.take(place) } else { taken }
+    }
+
+    /// Takes one packet of a connection.
+    #[inline]
+    fn take(&mut self, place: usize) -> Option<(Option<usize>, Message)> {
+        let connection = self.connections.get_mut(place)?.as_mut()?;
+        // One word more than a message, so that a longer packet shows.
+        let mut packet = [0; MESSAGE_WORDS + 1];
+        let read = connection.stream.read(packet.as_mut_bytes());
+        match (read, connection.producer) {
+            (Ok(bytes), producer @ Some(_)) if bytes == size_of::<Message>() => {
+                let mut message = [0; MESSAGE_WORDS];
+                message.copy_from_slice(&packet[..MESSAGE_WORDS]);
+                Some((producer, message))
+            }
+            (Err(error), _) if error.kind() == std::io::ErrorKind::WouldBlock => None,
+            (Ok(bytes), None) if bytes == size_of::<u64>() => {
+                self.name(place, packet[0]);
+                None
+            }
+            (Ok(bytes), producer) => {
+                self.connections[place] = None;
+                // Nothing: the producer has closed it.
+                if bytes > 0 {
+                    self.fault = Some((producer, PeerFault::Framing { bytes }));
+                }
+                None
+            }
+            (Err(_), _) => {
+                self.connections[place] = None;
+                None
+            }
+        }
+    }
+
+    /// A connection says whose it is.
+    #[cold]
+    fn name(&mut self, place: usize, index: u64) {
+        let producer = usize::try_from(index).ok().filter(|index| *index < self.connections.len());
+        let taken = self.connections.iter().flatten().any(|c| c.producer.is_some() && c.producer == producer);
+        if producer.is_none() || taken {
+            self.connections[place] = None;
+            self.fault = Some((None, PeerFault::InvalidIndex { index }));
+        } else if let Some(connection) = &mut self.connections[place] {
+            connection.producer = producer;
+        }
+    }
+}
+
+impl super::Consumer for Receiver {
+    #[inline]
+    fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
+        // What is left of the last look, then a new one, and if that brought new connections, theirs as well.
+        let (mut looks, mut more) = (1, 1);
+        loop {
+            while self.next < self.ready_len {
+                let token = self.ready[self.next].data();
+                self.next += 1;
+                if token == LISTENER {
+                    if self.accept() {
+                        looks += std::mem::take(&mut more);
+                    }
+                } else if let Some(message) = self.serve(token as usize) {
+                    return Some(message);
+                }
+            }
+            if looks == 0 {
+                return None;
+            }
+            looks -= 1;
+            self.ready_len = self.epoll.wait(&mut self.ready, EpollTimeout::ZERO).unwrap_or(0);
+            self.next = 0;
+        }
+    }
+
+    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
+        self.fault.take()
+    }
+}
+
+impl Link for UnixSeqpacket {
+    type Producer = Sender;
+    type Consumer = Receiver;
+
+    fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
+        vec![SegmentSpec {
+            what: spec.name.into(),
+            place: Place::Socket,
+            words: 0,
+            kind: Kind::Ring,
+            capacity: 0,
+            slot_words: MESSAGE_WORDS as u64,
+            index: 0,
+        }]
+    }
+
+    fn producer(spec: &LinkSpec, index: usize, attached: &mut Attached<'_>) -> Result<Sender, RegionError> {
+        let name = attached.name(spec.name);
+        let mut stream = seqpacket::connect(&name, PATIENCE)?;
+        let hello = stream.write_all(&(index as u64).to_le_bytes());
+        hello.map_err(|source| RegionError::Os { name, what: "say hello through it", source })?;
+        Ok(Sender(stream))
+    }
+
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
+        let name = attached.name(spec.name);
+        let listener = seqpacket::listen(&name, spec.producers)?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
+        let epoll = epoll.and_then(|epoll| {
+            epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).map(|()| epoll)
+        });
+        let epoll =
+            epoll.map_err(|errno| RegionError::Os { name, what: "watch it", source: errno.into() })?;
+        Ok(Receiver {
+            listener,
+            epoll,
+            connections: (0..spec.producers).map(|_| None).collect(),
+            ready: [EpollEvent::empty(); EVENTS],
+            ready_len: 0,
+            next: 0,
+            fault: None,
+        })
+    }
+}

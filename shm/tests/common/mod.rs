@@ -1,0 +1,89 @@
+//! A link of its own for a test, of any technique.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use shm::memory::region::{list_segments, unlink};
+use shm::plan::{
+    ClockSource, Idle, Isolation, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading, WorkPlan,
+};
+use shm::ring::{Link, LinkSpec};
+use shm::segments::{self, Attached, submit_link};
+use std::sync::Mutex;
+
+/// A run of its own: nothing but a plan, and segments that go when it is dropped.
+pub struct Run(Plan);
+
+impl Run {
+    pub fn new(technique: Technique, producers: u16, capacity: u32) -> Self {
+        static RUNS: Mutex<u32> = Mutex::new(0);
+        let mut runs = RUNS.lock().unwrap();
+        *runs += 1;
+        let number = *runs;
+        drop(runs);
+        let thread =
+            |name: String, roles| ThreadPlan { name, roles, core: None, idle: Idle::Yield, log_records: 1 };
+        let mut threads: Vec<ThreadPlan> =
+            (0..producers).map(|i| thread(format!("strategy-{i}"), vec![Role::Strategy(i)])).collect();
+        threads.push(thread("engine".into(), vec![Role::Orchestrator, Role::Gateway(0)]));
+        let plan = Plan {
+            run: format!("conf{number}-{}", std::process::id()),
+            folder: String::new(),
+            launcher_pid: std::process::id(),
+            launcher_start: 0,
+            technique,
+            isolation: Isolation::Process,
+            threading: Threading::Shared,
+            clock: ClockSource::Monotonic,
+            ns_per_tick: 1.0,
+            strategies: producers,
+            venues: 1,
+            capacity,
+            max_open: 1,
+            max_held: 1,
+            pacing: Pacing::Closed,
+            orders: vec![0; producers.into()],
+            max_delay_ns: 0,
+            work: WorkPlan::default(),
+            handles: Vec::new(),
+            weaker_sandbox: false,
+            processes: (0..threads.len() as u32)
+                .map(|i| ProcessPlan { name: format!("p{i}"), threads: vec![i] })
+                .collect(),
+            threads,
+        };
+        plan.validate().unwrap();
+        Self(plan)
+    }
+
+    /// Creates the submit link's segments as the launcher does.
+    pub fn create<T: Link>(&self) -> &Plan {
+        for spec in T::segments(&submit_link(&self.0)) {
+            segments::create(&self.0, &spec).unwrap();
+        }
+        &self.0
+    }
+
+    pub fn plan(&self) -> &Plan {
+        &self.0
+    }
+
+    pub fn link(&self) -> LinkSpec {
+        submit_link(&self.0)
+    }
+
+    /// Both ends of the link, consumer first, as one process attaches them.
+    pub fn attach<T: Link>(&self, attached: &mut Attached<'_>) -> (T::Consumer, Vec<T::Producer>) {
+        let spec = self.link();
+        let consumer = attached.consumer::<T>(&spec).unwrap();
+        let producers = (0..spec.producers).map(|i| attached.producer::<T>(&spec, i).unwrap()).collect();
+        (consumer, producers)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let prefix = self.0.segment_name("");
+        for name in list_segments().unwrap().iter().filter(|name| name.starts_with(&prefix)) {
+            unlink(name).unwrap();
+        }
+    }
+}

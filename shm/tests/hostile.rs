@@ -1,0 +1,184 @@
+//! Peers that do what no honest one does: whatever they write, the ends return, bounded, and never panic.
+#![cfg(not(miri))]
+
+use proptest::prelude::*;
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Region, Words};
+use shm::os::{fifo, seqpacket};
+use shm::plan::Technique;
+use shm::ring::pipe::Pipe;
+use shm::ring::unix_seqpacket::UnixSeqpacket;
+use shm::ring::{Consumer, Link, LinkSpec, PeerFault, Place, Producer, SegmentSpec, array_queue, linked};
+use shm::segments::Attached;
+use shm::sync::Ordering;
+use shm::wire::{MESSAGE_WORDS, Message};
+use shm::with_link;
+use std::io::Write;
+use std::time::Duration;
+
+mod common;
+use common::Run;
+
+/// What one round does.
+#[derive(Clone, Debug)]
+enum Act {
+    Push(usize),
+    Pop,
+    /// Overwrites the word at that place (modulo the segments' words, headers left out).
+    Scribble {
+        place: usize,
+        value: u64,
+    },
+}
+
+/// Words that look like what belongs there, and words that do not.
+fn value() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        0u64..70,
+        (0u64..70).prop_map(|n| n.wrapping_neg()),
+        (0u64..9, 0u64..9).prop_map(|(n, id)| n << 24 | id << 1 | 1)
+    ]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (0usize..2).prop_map(Act::Push),
+        4 => Just(Act::Pop),
+        1 => (any::<usize>(), value()).prop_map(|(place, value)| Act::Scribble { place, value }),
+        // Near the front: the cursors.
+        1 => (0usize..96, value()).prop_map(|(place, value)| Act::Scribble { place, value }),
+    ]
+}
+
+fn play<T: Link>(run: &Run, acts: &[Act]) {
+    let spec: LinkSpec = run.link();
+    let specs: Vec<SegmentSpec> = T::segments(&spec);
+    if specs.is_empty() || !specs.iter().all(|s| matches!(s.place, Place::Memory | Place::Reserve)) {
+        return;
+    }
+    let mut attached = Attached::new(run.plan(), None);
+    let mut segments: Vec<Words> = Vec::new();
+    for spec in &specs {
+        let region = shm::segments::on_heap(run.plan(), spec);
+        segments.push(region.words());
+        attached.adopt(&spec.what, region);
+    }
+    let (mut consumer, mut producers) = run.attach::<T>(&mut attached);
+    let writable: usize = segments.iter().map(|words| words.len() - HEADER_WORDS).sum();
+    for act in acts {
+        match act {
+            Act::Push(index) => {
+                let _ = producers[*index].try_push(&[7; MESSAGE_WORDS]);
+            }
+            Act::Pop => {
+                let _ = consumer.try_pop();
+                let _ = (consumer.take_fault(), consumer.allocation());
+            }
+            Act::Scribble { place, value } => {
+                let mut place = place % writable;
+                for words in &segments {
+                    let len = words.len() - HEADER_WORDS;
+                    if place < len {
+                        words[HEADER_WORDS + place].store(*value, Ordering::Relaxed);
+                        break;
+                    }
+                    place -= len;
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn scribbled_memory_neither_panics_nor_hangs(acts in prop::collection::vec(act(), 1..400)) {
+        for &technique in Technique::ALL {
+            let run = Run::new(technique, 2, 4);
+            with_link!(technique, T => play::<T>(&run, &acts));
+        }
+    }
+}
+
+fn message(n: u64) -> Message {
+    [n; MESSAGE_WORDS]
+}
+
+#[test]
+fn an_impossible_stamp_of_the_array_is_passed_over_and_the_rest_goes_on() {
+    let words = Region::heap(array_queue::ring_words(4, MESSAGE_WORDS)).words();
+    array_queue::write_header::<MESSAGE_WORDS>(&words, 4);
+    let mut producer = array_queue::Producer::<MESSAGE_WORDS>::attach(&words).unwrap();
+    let mut consumer = array_queue::Consumer::<MESSAGE_WORDS>::attach(&words).unwrap();
+    (1..=2).for_each(|n| producer.try_push(&message(n)).unwrap());
+    words[array_queue::SLOTS].store(99, Ordering::Relaxed);
+    assert_eq!(consumer.try_pop(), Err(PeerFault::InvalidStamp { stamp: 99, position: 0 }));
+    assert_eq!(consumer.try_pop(), Ok(Some(message(2))), "the others' messages arrive");
+    // A stamp on a place that nobody has claimed is put right again.
+    words[array_queue::SLOTS + 2 * (MESSAGE_WORDS + 1)].store(77, Ordering::Relaxed);
+    assert!(consumer.try_pop().is_err());
+    for n in 10..30 {
+        producer.try_push(&message(n)).unwrap();
+        assert_eq!(consumer.try_pop(), Ok(Some(message(n))));
+    }
+}
+
+#[test]
+fn an_impossible_link_ends_the_list_once_and_reads_nothing() {
+    let words = Region::heap(linked::arena_words(8, linked::BLOCK_SLOTS, MESSAGE_WORDS)).words();
+    linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
+    let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words).unwrap();
+    let mut consumer = linked::Consumer::<MESSAGE_WORDS>::attach(&words).unwrap();
+    (0..40).for_each(|n| producer.try_push(&message(n)).unwrap());
+    let block_0 = linked::FREE_RING + 16;
+    words[block_0].store(u64::MAX, Ordering::Relaxed);
+    for n in 0..31 {
+        assert_eq!(consumer.try_pop(), Ok(Some(message(n))));
+    }
+    assert_eq!(consumer.try_pop(), Err(PeerFault::InvalidLink { link: u64::MAX, block: 0 }));
+    assert_eq!(consumer.try_pop(), Ok(None));
+}
+
+#[test]
+fn a_short_write_into_the_pipe_is_counted_and_the_framing_found_again() {
+    let run = Run::new(Technique::Pipe, 1, 4);
+    run.create::<Pipe>();
+    let (mut consumer, mut producers) = run.attach::<Pipe>(&mut Attached::new(run.plan(), None));
+    let mut hostile = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
+    hostile.write_all(&[1, 2, 3]).unwrap();
+    assert_eq!(consumer.try_pop(), None);
+    assert_eq!(consumer.take_fault(), Some((None, PeerFault::Framing { bytes: 3 })));
+    producers[0].try_push(&message(5)).unwrap();
+    assert_eq!(consumer.try_pop(), Some((None, message(5))));
+}
+
+#[test]
+fn hostile_connections_are_closed_and_the_others_served() {
+    let run = Run::new(Technique::UnixSeqpacket, 3, 4);
+    let name = run.plan().segment_name("submit");
+    let spec = run.link();
+    let mut attached = Attached::new(run.plan(), None);
+    let mut consumer = attached.consumer::<UnixSeqpacket>(&spec).unwrap();
+    let mut honest = attached.producer::<UnixSeqpacket>(&spec, 1).unwrap();
+    honest.try_push(&message(1)).unwrap();
+    assert_eq!(consumer.try_pop(), Some((Some(1), message(1))));
+    let mut faults = |packets: &[&[u8]]| {
+        let mut hostile = seqpacket::connect(&name, Duration::ZERO).unwrap();
+        packets.iter().for_each(|packet| assert_eq!(hostile.write(packet).unwrap(), packet.len()));
+        for _ in 0..4 {
+            assert_eq!(consumer.try_pop(), None);
+        }
+        let fault = consumer.take_fault();
+        assert!(hostile.write(&[0; 64]).is_err(), "the connection is closed");
+        fault
+    };
+    assert_eq!(faults(&[&[0; 64]]), Some((None, PeerFault::Framing { bytes: 64 })), "nameless");
+    let index = |n: u64| n.to_le_bytes();
+    assert_eq!(faults(&[&index(3)]), Some((None, PeerFault::InvalidIndex { index: 3 })), "nobody");
+    assert_eq!(faults(&[&index(1)]), Some((None, PeerFault::InvalidIndex { index: 1 })), "somebody else");
+    assert_eq!(faults(&[&index(0), &[0; 65]]), Some((Some(0), PeerFault::Framing { bytes: 65 })));
+    honest.try_push(&message(2)).unwrap();
+    assert_eq!(consumer.try_pop(), Some((Some(1), message(2))));
+}

@@ -1,0 +1,176 @@
+//! Loom runs these in every order of steps, and with every value, that the orderings allow: the ring with a stamp per
+//! slot, and the channel over it. Two producers, one consumer, capacity 2; waiting is bounded by yielding, the number of
+//! preemptions by [`PREEMPTIONS`].
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p shm --release --target-dir target/loom --test loom_arrays`
+#![cfg(loom)]
+
+use core::time::Duration;
+use loom::thread;
+use shm::bell::BELL_WORDS;
+use shm::memory::{Region, Words};
+use shm::ring::Full;
+use shm::ring::array_queue::{Consumer, Producer, TAIL, ring_words, write_header};
+use shm::ring::channel::{Receiver, Sender};
+use shm::sync::{Ordering, spin_hint};
+
+const CAPACITY: usize = 2;
+
+/// Loom's own advice: most bugs show with two or three.
+const PREEMPTIONS: usize = 3;
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(PREEMPTIONS);
+    model.check(check);
+}
+
+fn memory<const W: usize>() -> Words {
+    let words = Region::heap(ring_words(CAPACITY, W)).words();
+    write_header::<W>(&words, CAPACITY);
+    words
+}
+
+/// Pushes `first`, `first + 1`, … `count` times, waiting for room; the number in every word.
+fn push_all<const W: usize>(words: &Words, first: u64, count: u64) {
+    let mut producer = Producer::<W>::attach(words).unwrap();
+    for n in first..first + count {
+        while producer.try_push(&[n; W]).is_err() {
+            spin_hint();
+        }
+    }
+}
+
+/// Pops `count` messages, waiting for them: each whole; returns what was popped.
+fn pop_all<const W: usize>(consumer: &mut Consumer<W>, count: usize) -> Vec<u64> {
+    let mut got: Vec<u64> = Vec::new();
+    while got.len() < count {
+        match consumer.try_pop().expect("honest peers") {
+            None => spin_hint(),
+            Some(message) => {
+                let n = message[0];
+                assert_eq!(message, [n; W], "torn");
+                got.push(n);
+            }
+        }
+    }
+    got
+}
+
+#[test]
+fn two_producers_lose_duplicate_and_tear_nothing() {
+    model(|| {
+        let words = memory::<2>();
+        let mut consumer = Consumer::<2>::attach(&words).unwrap();
+        let producers = [10, 20].map(|first| {
+            let words = words.clone();
+            thread::spawn(move || push_all::<2>(&words, first, 1))
+        });
+        let mut got = pop_all(&mut consumer, 2);
+        got.sort_unstable();
+        assert_eq!(got, [10, 20]);
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        assert_eq!(consumer.try_pop(), Ok(None), "nothing twice");
+    });
+}
+
+/// The ring begins its second lap, and is full for a while: who finds it full gives up. (To wait for room there is too
+/// much for loom: it also tries the schedule in which two that wait only ever let each other run.)
+#[test]
+fn each_producers_messages_arrive_in_order_round_the_ring() {
+    model(|| {
+        let words = memory::<1>();
+        let mut consumer = Consumer::<1>::attach(&words).unwrap();
+        push_all::<1>(&words, 10, 1);
+        let mut got = pop_all(&mut consumer, 1);
+        let producer = |first: u64, count: u64| {
+            let mut producer = Producer::<1>::attach(&words).unwrap();
+            thread::spawn(move || {
+                (first..first + count).take_while(|n| producer.try_push(&[*n]).is_ok()).count()
+            })
+        };
+        let producers = [producer(11, 2), producer(20, 1)];
+        got.extend(consumer.try_pop().unwrap().map(|[n]| n));
+        let pushed: usize = producers.into_iter().map(|producer| producer.join().unwrap()).sum();
+        got.extend(std::iter::from_fn(|| consumer.try_pop().unwrap()).map(|[n]| n));
+        assert_eq!(got.len(), pushed + 1, "{got:?}");
+        let of_the_first: Vec<u64> = got.iter().copied().filter(|n| *n < 20).collect();
+        assert!([10, 11, 12].starts_with(&of_the_first), "{got:?}");
+        assert!(pushed >= CAPACITY, "full only when it is");
+    });
+}
+
+/// One slot is taken over while it is read: the next lap's producer never writes into what is being copied.
+#[test]
+fn a_slot_is_not_written_before_it_is_read() {
+    model(|| {
+        let words = memory::<2>();
+        push_all::<2>(&words, 10, 2);
+        let mut consumer = Consumer::<2>::attach(&words).unwrap();
+        let producer = thread::spawn(move || {
+            let mut producer = Producer::<2>::attach(&words).unwrap();
+            // Not waiting: both outcomes are fine.
+            producer.try_push(&[12; 2])
+        });
+        assert_eq!(pop_all(&mut consumer, 2), [10, 11]);
+        let pushed = producer.join().unwrap();
+        assert_eq!(consumer.try_pop(), Ok(pushed.ok().map(|()| [12; 2])));
+    });
+}
+
+/// A producer that claims a place and dies: nobody reads an unwritten place, the others fill what is left and are told
+/// that it is full, and nobody waits for ever inside a call.
+#[test]
+fn a_claim_without_a_message_blocks_and_tears_nothing() {
+    model(|| {
+        let words = memory::<1>();
+        let mut consumer = Consumer::<1>::attach(&words).unwrap();
+        let theirs = words.clone();
+        let dies = thread::spawn(move || {
+            // The first half of a push, as the dead have left it.
+            theirs[TAIL].compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        });
+        let mut producer = Producer::<1>::attach(&words).unwrap();
+        let pushed = (0..3).filter(|n| producer.try_push(&[10 + n]).is_ok()).count();
+        let died_inside = dies.join().unwrap();
+        let popped = std::iter::from_fn(|| consumer.try_pop().unwrap()).count();
+        if died_inside {
+            assert_eq!((pushed, popped), (1, 0), "one place is left, and it is behind the dead one's");
+            assert_eq!(producer.try_push(&[9]), Err(Full));
+        } else {
+            assert_eq!((pushed, popped), (2, 2));
+        }
+    });
+}
+
+fn channel() -> (Sender<1>, Sender<1>, Receiver<1>) {
+    let (ring, waker) = (memory::<1>(), Region::heap(BELL_WORDS).words());
+    let sender = || Sender::attach(&ring, &waker).unwrap();
+    (sender(), sender(), Receiver::attach(&ring, &waker).unwrap())
+}
+
+/// Loom's futex has no time-out: a wake-up that is lost hangs the model, which loom reports.
+#[test]
+fn a_parked_receiver_is_woken() {
+    model(|| {
+        let (mut sender, _, mut receiver) = channel();
+        let sends = thread::spawn(move || sender.try_push(&[7]).unwrap());
+        assert_eq!(receiver.pop_timeout(Duration::MAX), Ok(Some([7])));
+        sends.join().unwrap();
+    });
+}
+
+#[test]
+fn two_senders_and_a_parked_receiver() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let (mut one, mut two, mut receiver) = channel();
+        let one = thread::spawn(move || one.try_push(&[1]).unwrap());
+        let two = thread::spawn(move || two.try_push(&[2]).unwrap());
+        let got = [(); 2].map(|()| receiver.pop_timeout(Duration::MAX).unwrap().unwrap()[0]);
+        assert_eq!(got[0] + got[1], 3, "{got:?}");
+        one.join().unwrap();
+        two.join().unwrap();
+    });
+}
