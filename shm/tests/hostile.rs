@@ -178,7 +178,8 @@ fn hostile_connections_are_closed_and_the_others_served() {
     let index = |n: u64| n.to_le_bytes();
     assert_eq!(faults(&[&index(3)]), Some((None, PeerFault::InvalidIndex { index: 3 })), "nobody");
     assert_eq!(faults(&[&index(1)]), Some((None, PeerFault::InvalidIndex { index: 1 })), "somebody else");
-    assert_eq!(faults(&[&index(0), &[0; 65]]), Some((Some(0), PeerFault::Framing { bytes: 65 })));
+    let long = 8 * MESSAGE_WORDS + 1;
+    assert_eq!(faults(&[&index(0), &vec![0; long]]), Some((Some(0), PeerFault::Framing { bytes: long })));
     honest.try_push(&message(2)).unwrap();
     assert_eq!(consumer.try_pop(), Some((Some(1), message(2))));
 }

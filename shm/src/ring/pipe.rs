@@ -1,7 +1,7 @@
 //! `pipe`: a named pipe for each hand-off, the kernel's own N→1 queue of bytes. Non-blocking, one message a call.
 //!
 //! All producers write into the one pipe: a write of up to PIPE_BUF bytes (4,096) is never mixed with another, and a
-//! message has 64. One pipe and not one for each producer, because that is what the kernel offers for many writers and
+//! message has 56. One pipe and not one for each producer, because that is what the kernel offers for many writers and
 //! one reader, and because an empty poll then costs one system call however many producers there are. The price is that a
 //! message does not say through whose end it came: the producer's index is `None`, and who writes anything but whole
 //! messages shifts what the others have queued behind it. The shift ends, and is counted, when the pipe next runs

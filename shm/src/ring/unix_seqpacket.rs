@@ -8,7 +8,7 @@
 //!
 //! The consumer binds when it attaches and accepts when it polls; producers connect when they attach, and wait for the
 //! name to be there, since the processes of a run start at the same time. The first packet on a connection is the
-//! producer's index (8 bytes), from then on every packet is a message (64 bytes). An empty poll is one `epoll_wait`
+//! producer's index (8 bytes), from then on every packet is a message (56 bytes). An empty poll is one `epoll_wait`
 //! however many producers there are; each connection that has something is served one message a turn.
 //!
 //! The send buffer is as large as the kernel lets an ordinary user make it (`wmem_max`), whatever the run's capacity: each
