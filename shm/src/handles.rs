@@ -39,7 +39,10 @@ pub fn access(plan: &Plan, process: &ProcessPlan, what: &str) -> Option<Access> 
     let engine_bell = plan
         .thread_of(Role::Orchestrator)
         .is_some_and(|thread| what == format!("bell-{}", plan.threads[thread].name));
-    let shared_submit = what.starts_with("submit") && !what[6..].starts_with('-');
+    // What all producers of a technique write: anything of the link's but the numbered rings of `spsc-mux`.
+    let part = what.strip_prefix("submit");
+    let shared_submit =
+        part.is_some_and(|part| !part[1.min(part.len())..].starts_with(|c: char| c.is_ascii_digit()));
     if own("submit", "") || own("return", ".head") || own_thread || engine_bell || shared_submit {
         Some(Access::Write)
     } else if own("submit", ".head")
@@ -137,4 +140,40 @@ pub fn take(handle: &Handle) -> io::Result<File> {
     fcntl(borrowed, FcntlArg::F_GETFD)?;
     // SAFETY: as above; it is open.
     Ok(unsafe { OwnedFd::from_raw_fd(handle.fd) }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Access, access};
+    use crate::plan::tests::small_plan;
+
+    #[test]
+    fn a_strategy_writes_what_is_its_own() {
+        let plan = small_plan();
+        let (strategy, engine) = (&plan.processes[0], &plan.processes[1]);
+        for (what, right) in [
+            ("submit-0", Some(Access::Write)),
+            ("submit-0.head", Some(Access::Read)),
+            ("submit-1", None),
+            ("submit-10", None),
+            ("submit", Some(Access::Write)),
+            ("submit-waker", Some(Access::Write)),
+            ("return-0", Some(Access::Read)),
+            ("return-0.head", Some(Access::Write)),
+            ("return-1.head", None),
+            ("completion", None),
+            ("completion-0", None),
+            ("inbox-0", None),
+            ("schedule-0", Some(Access::Read)),
+            ("schedule-1", None),
+            ("thread-strategy-0", Some(Access::Write)),
+            ("thread-engine", None),
+            ("bell-strategy-0", Some(Access::Write)),
+            ("bell-engine", Some(Access::Write)),
+            ("control", Some(Access::Read)),
+        ] {
+            assert_eq!(access(&plan, strategy, what), right, "{what}");
+            assert_eq!(access(&plan, engine, what), Some(Access::Write), "{what}");
+        }
+    }
 }
