@@ -1,6 +1,5 @@
 //! Loom runs these in every order of steps, and with every value, that the orderings allow: the ring with a stamp per
-//! slot, and the channel over it. Two producers, one consumer, capacity 2; waiting is bounded by yielding, the number of
-//! preemptions by [`PREEMPTIONS`].
+//! slot, and the channel over it. Two producers, one consumer, capacity 2; who waits, yields.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p shm --release --target-dir target/loom --test loom_arrays`
 #![cfg(loom)]
@@ -16,12 +15,14 @@ use shm::sync::{Ordering, spin_hint};
 
 const CAPACITY: usize = 2;
 
-/// Loom's own advice: most bugs show with two or three.
-const PREEMPTIONS: usize = 3;
-
 fn model(check: impl Fn() + Sync + Send + 'static) {
+    bounded(None, check);
+}
+
+/// All of it, or where that takes minutes all that happens with so many preemptions.
+fn bounded(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(PREEMPTIONS);
+    model.preemption_bound = preemptions;
     model.check(check);
 }
 
@@ -162,9 +163,7 @@ fn a_parked_receiver_is_woken() {
 
 #[test]
 fn two_senders_and_a_parked_receiver() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(|| {
+    bounded(Some(3), || {
         let (mut one, mut two, mut receiver) = channel();
         let one = thread::spawn(move || one.try_push(&[1]).unwrap());
         let two = thread::spawn(move || two.try_push(&[2]).unwrap());

@@ -1,0 +1,163 @@
+//! Loom runs these in every order of steps, and with every value, that the orderings allow: the list of blocks, with
+//! blocks of two messages, so that a few messages reach linking, helping, giving back and reuse.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p shm --release --target-dir target/loom --test loom_linked`
+#![cfg(loom)]
+
+use loom::thread;
+use shm::memory::{Region, Words};
+use shm::ring::Full;
+use shm::ring::linked::{self, FRESH, LAST, TAIL, arena_words, write_header};
+use shm::sync::{Ordering, spin_hint};
+
+/// Messages in a block.
+const SLOTS: usize = 2;
+
+type Producer<const W: usize> = linked::Producer<W, SLOTS>;
+type Consumer<const W: usize> = linked::Consumer<W, SLOTS>;
+
+/// All of it, or where that takes minutes all that happens with so many preemptions.
+fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = preemptions;
+    model.check(check);
+}
+
+fn memory<const W: usize>(blocks: usize) -> Words {
+    let words = Region::heap(arena_words(blocks, SLOTS, W)).words();
+    write_header::<W, SLOTS>(&words, blocks);
+    words
+}
+
+/// Pushes what fits of `first`, `first + 1`, … `count` numbers, each in every word; how many that were.
+fn push<const W: usize>(words: &Words, first: u64, count: u64) -> impl FnOnce() -> usize + Send + 'static {
+    let mut producer = Producer::<W>::attach(words).unwrap();
+    move || (first..first + count).take_while(|n| producer.try_push(&[*n; W]).is_ok()).count()
+}
+
+/// Takes what is there: each message whole.
+fn drain<const W: usize>(consumer: &mut Consumer<W>) -> Vec<u64> {
+    let taken = std::iter::from_fn(|| consumer.try_pop().expect("honest peers"));
+    taken.inspect(|message| assert_eq!(*message, [message[0]; W], "torn")).map(|message| message[0]).collect()
+}
+
+/// Each producer's numbers (tens) in order and without a gap.
+fn assert_in_order(got: &[u64]) {
+    for producer in 1..=3 {
+        let theirs: Vec<u64> = got.iter().copied().filter(|n| n / 10 == producer).collect();
+        let expected: Vec<u64> = (0..theirs.len() as u64).map(|n| producer * 10 + n).collect();
+        assert_eq!(theirs, expected, "{got:?}");
+    }
+}
+
+#[test]
+fn two_producers_lose_duplicate_and_tear_nothing() {
+    model(None, || {
+        let words = memory::<2>(3);
+        let mut consumer = Consumer::<2>::attach(&words).unwrap();
+        let producers = [10, 20].map(|first| thread::spawn(push::<2>(&words, first, 1)));
+        let mut got = Vec::new();
+        while got.len() < 2 {
+            got.extend(drain(&mut consumer));
+            spin_hint();
+        }
+        got.sort_unstable();
+        assert_eq!(got, [10, 20]);
+        producers.into_iter().for_each(|producer| assert_eq!(producer.join().unwrap(), 1));
+        assert_eq!(drain(&mut consumer), [0; 0], "nothing twice");
+    });
+}
+
+/// Both find the block full and link the next one: one wins, the other's block is not lost to it.
+#[test]
+fn two_producers_link_one_block() {
+    model(Some(6), || {
+        let words = memory::<1>(4);
+        let mut consumer = Consumer::<1>::attach(&words).unwrap();
+        assert_eq!(push::<1>(&words, 30, 2)(), 2);
+        let producers = [10, 20].map(|first| thread::spawn(push::<1>(&words, first, 2)));
+        let mut got = drain(&mut consumer);
+        let pushed: usize = producers.into_iter().map(|producer| producer.join().unwrap()).sum();
+        got.extend(drain(&mut consumer));
+        assert_eq!((pushed, got.len()), (4, 6), "{got:?}");
+        assert_in_order(&got);
+        assert!(words[FRESH].load(Ordering::Relaxed) <= 3);
+    });
+}
+
+/// The consumer gives a block back while producers look for one: what was read is reused, and nothing else.
+#[test]
+fn a_block_is_reused_after_it_was_read() {
+    model(Some(4), || {
+        // Room for two blocks only: who needs the third finds the first given back, or the arena full.
+        let words = memory::<1>(2);
+        let mut consumer = Consumer::<1>::attach(&words).unwrap();
+        assert_eq!(push::<1>(&words, 30, 3)(), 3);
+        let producers = [10, 20].map(|first| thread::spawn(push::<1>(&words, first, 2)));
+        let mut got = drain(&mut consumer);
+        let pushed: usize = producers.into_iter().map(|producer| producer.join().unwrap()).sum();
+        got.extend(drain(&mut consumer));
+        // A push that was told Full has cost nothing: what was pushed arrives, in order.
+        assert_eq!(got.len(), 3 + pushed, "{got:?}");
+        assert_in_order(&got);
+    });
+}
+
+/// One message at a time round and round: each block is given back while its successor fills.
+#[test]
+fn the_list_goes_round_in_its_arena() {
+    model(None, || {
+        let words = memory::<2>(3);
+        let mut consumer = Consumer::<2>::attach(&words).unwrap();
+        assert_eq!(push::<2>(&words, 30, 3)(), 3);
+        let producer = thread::spawn(push::<2>(&words, 10, 4));
+        let mut got = drain(&mut consumer);
+        got.extend(drain(&mut consumer));
+        let pushed = producer.join().unwrap();
+        got.extend(drain(&mut consumer));
+        assert_eq!(got.len(), 3 + pushed);
+        assert_in_order(&got);
+        assert_eq!(push::<2>(&words, 20, 1)(), 1, "there is room again");
+        assert_eq!(drain(&mut consumer), [20]);
+    });
+}
+
+/// A producer has linked a block and dies before it moves `last`: the others do it for it.
+#[test]
+fn anybody_finishes_a_half_done_link() {
+    model(None, || {
+        let words = memory::<1>(4);
+        let mut consumer = Consumer::<1>::attach(&words).unwrap();
+        assert_eq!(push::<1>(&words, 30, 3)(), 3);
+        // As it was before the dead one's second step: block 1 linked behind block 0, `last` still 0, nothing claimed.
+        words[LAST].store(0, Ordering::Relaxed);
+        words[TAIL].store(2, Ordering::Relaxed);
+        let slot = arena_words(4, SLOTS, 1) - 3 * linked::block_words(SLOTS, 1) + 1;
+        words[slot].store(0, Ordering::Relaxed);
+        let producers = [10, 20].map(|first| thread::spawn(push::<1>(&words, first, 1)));
+        let mut got = drain(&mut consumer);
+        producers.into_iter().for_each(|producer| assert_eq!(producer.join().unwrap(), 1));
+        got.extend(drain(&mut consumer));
+        assert_eq!(got.len(), 4, "{got:?}");
+        assert_eq!(words[FRESH].load(Ordering::Relaxed), 1, "no other block was taken");
+    });
+}
+
+/// A producer that claims a place and dies: nobody reads an unwritten place, and the others are told when the arena is full.
+#[test]
+fn a_claim_without_a_message_blocks_and_tears_nothing() {
+    model(None, || {
+        let words = memory::<1>(2);
+        let mut consumer = Consumer::<1>::attach(&words).unwrap();
+        let theirs = words.clone();
+        let dies = thread::spawn(move || {
+            theirs[TAIL].compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        });
+        let pushed = push::<1>(&words, 10, 5)();
+        let died_inside = dies.join().unwrap();
+        let mut producer = Producer::<1>::attach(&words).unwrap();
+        assert_eq!(producer.try_push(&[19]), Err(Full));
+        let got = drain(&mut consumer);
+        assert_eq!((pushed, got.len()), if died_inside { (3, 0) } else { (4, 4) });
+    });
+}
