@@ -20,7 +20,7 @@ fresh() {
 
 models() {
     (cd "$copy/tree" && timeout 300 cargo test -q -p shm --release --target-dir "$copy/build" \
-        --no-fail-fast --test loom_ring --test loom_control) >"$copy/$1.log" 2>&1
+        --no-fail-fast --test loom_ring --test loom_control --test loom_arrays --test loom_linked) >"$copy/$1.log" 2>&1
 }
 
 # mutant NAME FILE SCRIPT: applies the sed script to shm/src/FILE, where it must change exactly one line.
