@@ -23,6 +23,7 @@ pub mod run;
 pub mod setup;
 pub mod signals;
 pub mod spawn;
+pub mod stats;
 pub mod summary;
 pub mod supervise;
 pub mod units;
