@@ -3,9 +3,11 @@
 //! Each arrow is one function with one value in and one value out.
 #![forbid(unsafe_code)]
 
+pub mod bill;
 pub mod clean;
 pub mod cli;
 pub mod commands;
+pub mod compare;
 pub mod config;
 pub mod doctor;
 pub mod gather;
@@ -26,5 +28,6 @@ pub mod spawn;
 pub mod stats;
 pub mod summary;
 pub mod supervise;
+pub mod sweep;
 pub mod units;
 pub mod warden;
