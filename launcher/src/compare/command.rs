@@ -111,7 +111,10 @@ pub fn finish(record: &SweepRecord, folder: &Path, json: bool) -> Result<ExitCod
     let cells: Vec<Cell> = record
         .points
         .iter()
-        .map(|point| Cell { name: point.name.clone(), key: Vec::new(), runs: point.outlines() })
+        .map(|point| {
+            let name = point.name.split_once(": ").map_or(point.name.as_str(), |(_, words)| words);
+            Cell { name: name.to_owned(), key: Vec::new(), runs: point.outlines() }
+        })
         .collect();
     let [a, b] = &cells[..] else { return usage("this comparison has not two sides") };
     let comparison = Comparison::of(a, b);

@@ -172,6 +172,7 @@ fn cut(value: f64, found: &[f64]) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::super::candidates::Noise;
+    use super::super::recorded;
     use super::*;
     use proptest::prelude::*;
 
@@ -201,6 +202,42 @@ mod tests {
         for noise in Noise::ALL {
             let wrong = seen(noise, 10, 1.0, 20, 20);
             assert!(wrong <= 3, "{noise:?}: {wrong} of 20");
+        }
+    }
+
+    /// Runs that were recorded, dealt out to two sides at random as alternation deals them.
+    fn seen_in_recorded(figures: &[u32], pairs: usize, rounds: usize, draws: &mut Draws) -> usize {
+        let differs = |_: &usize| {
+            let mut left: Vec<f64> = figures.iter().map(|ns| f64::from(*ns)).collect();
+            let mut deal = || left.swap_remove(draws.below(left.len()));
+            let a: Vec<f64> = (0..pairs).map(|_| deal()).collect();
+            let b: Vec<f64> = (0..pairs).map(|_| deal()).collect();
+            difference(&a, &b).unwrap().direction() != 0
+        };
+        (0..rounds).filter(differs).count()
+    }
+
+    #[test]
+    fn recorded_repeats_against_themselves_are_no_difference_at_the_nominal_rate() {
+        let mut draws = Draws::new(4);
+        for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
+            for pairs in [5, 8, 10, 20] {
+                let wrong = seen_in_recorded(&figures, pairs, 500, &mut draws);
+                assert!(wrong <= 40, "{pairs} pairs: {wrong} of 500 are called a difference");
+                let wrong = seen_in_recorded(&figures, pairs, 20, &mut draws);
+                assert!(wrong <= 4, "{pairs} pairs: {wrong} of 20");
+            }
+        }
+    }
+
+    #[test]
+    fn recorded_neighbours_are_no_difference() {
+        // As `compare` alternates: runs 0 and 1, 2 and 3, and so on; the first of a pair is A and B in turn.
+        for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
+            let side = |side: usize| -> Vec<f64> {
+                (0..20).map(|pair| f64::from(figures[2 * pair + (pair + side) % 2])).collect()
+            };
+            assert_eq!(difference(&side(0), &side(1)).unwrap().direction(), 0);
         }
     }
 

@@ -7,8 +7,12 @@
 pub(crate) mod candidates;
 mod draws;
 mod interval;
+#[cfg(test)]
+pub(crate) mod made_up;
 pub mod md1;
 mod outline;
+#[cfg(test)]
+mod recorded;
 mod sample;
 mod verdict;
 

@@ -324,7 +324,8 @@ pub fn notes(record: &SweepRecord) -> Vec<String> {
 
 /// The heading of a sweep's document.
 pub fn heading(record: &SweepRecord) -> String {
-    let what = record.preset.map_or_else(String::new, |preset: SweepPreset| format!(" {}", preset.name()));
+    let preset = record.preset.map(SweepPreset::name).filter(|preset| *preset != record.kind);
+    let what = preset.map_or_else(String::new, |preset| format!(" {preset}"));
     format!("{}{what}, {} on {}", record.kind, record.started, record.machine.cpu_model)
 }
 

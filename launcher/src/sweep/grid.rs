@@ -43,13 +43,16 @@ impl Grid {
     /// key columns. What stands out is bold, if `colour`.
     pub fn terminal(&self, colour: bool) -> String {
         let mut text = format!("{}\n", self.title);
-        for columns in self.split() {
+        let all: Vec<usize> = (0..self.head.len()).collect();
+        // comfy-table puts one space between columns; a second one where there is room for it.
+        let padding = u16::from(self.width(&all, 1) > WIDTH && self.width(&all, 0) <= WIDTH) ^ 1;
+        let parts = if padding == 0 { vec![all] } else { self.split() };
+        for columns in parts {
             text.push('\n');
-            let mut shown =
-                table(ruled(), &columns.iter().map(|c| self.head[*c].as_str()).collect::<Vec<_>>());
+            let heads: Vec<&str> = columns.iter().map(|column| self.head[*column].as_str()).collect();
+            let mut shown = table(ruled(), &heads);
             for (number, column) in shown.column_iter_mut().enumerate() {
-                let edge = u16::from(number + 1 < columns.len());
-                column.set_padding((0, if columns[number] + 1 < self.keys { edge * 2 } else { edge }));
+                column.set_padding((0, if number + 1 < columns.len() { padding } else { 0 }));
                 if columns[number] < self.keys {
                     column.set_cell_alignment(comfy_table::CellAlignment::Left);
                 }
@@ -102,27 +105,27 @@ impl Grid {
         writer.into_inner().map_err(|error| error.into_error().into())
     }
 
+    /// How wide the columns are side by side, with so much padding and the space between them.
+    fn width(&self, columns: &[usize], padding: usize) -> usize {
+        let widest = |column: &usize| {
+            let cells = self.rows.iter().map(|row| row.cells[*column].chars().count());
+            cells.chain([self.head[*column].chars().count()]).max().unwrap_or(0)
+        };
+        columns.iter().map(widest).sum::<usize>() + columns.len().saturating_sub(1) * (padding + 1)
+    }
+
     /// The columns of each part that fits the width.
     fn split(&self) -> Vec<Vec<usize>> {
-        let width = |column: usize| {
-            let cells = self.rows.iter().map(|row| row.cells[column].chars().count());
-            let gap = if column + 1 < self.keys { 2 } else { 1 };
-            cells.chain([self.head[column].chars().count()]).max().unwrap_or(0) + gap
-        };
         let keys: Vec<usize> = (0..self.keys).collect();
-        let taken: usize = keys.iter().map(|column| width(*column)).sum();
-        let mut parts = Vec::new();
-        let (mut part, mut used) = (keys.clone(), taken);
+        let mut parts = vec![keys.clone()];
         for column in self.keys..self.head.len() {
-            let wide = width(column);
-            if part.len() > keys.len() && used + wide > WIDTH + 1 {
-                parts.push(std::mem::replace(&mut part, keys.clone()));
-                used = taken;
-            }
+            let Some(part) = parts.last_mut() else { continue };
             part.push(column);
-            used += wide;
+            if part.len() > self.keys + 1 && self.width(part, 1) > WIDTH {
+                part.pop();
+                parts.push([&keys[..], &[column]].concat());
+            }
         }
-        parts.push(part);
         parts
     }
 }

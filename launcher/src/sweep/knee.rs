@@ -66,7 +66,7 @@ pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
             .into(),
     ];
     if behind > 0 {
-        notes.push(format!("at {behind} points the senders fell behind the offered rate"));
+        notes.push(format!("at {behind} of {} points the senders fell behind the offered rate", loads.len()));
     }
     let heads = ["sent/s", "ρ", "waiting", "above", "M/D/1", "saturates"].map(str::to_owned);
     Some(Grid {

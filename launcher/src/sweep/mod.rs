@@ -23,6 +23,8 @@ mod progress;
 pub mod record;
 mod search;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use axes::{Axis, AxisValue};
 pub use command::{code, command, create, finish, heading, measured, new_record, notes};

@@ -7,13 +7,16 @@
 use super::axes::Axis;
 use super::record::Point;
 
+/// What the points of a group share.
+type Condition = Vec<(Axis, String)>;
+
 /// Every run: repeat and index of the point.
 pub(super) fn order(points: &[Point], repeats: u32) -> Vec<(u32, usize)> {
-    let condition = |point: &Point| -> Vec<(Axis, String)> {
+    let condition = |point: &Point| -> Condition {
         let shared = point.values.iter().filter(|(axis, _)| !axis.is_compared());
         shared.map(|(axis, text)| (*axis, text.clone())).collect()
     };
-    let mut groups: Vec<(Vec<(Axis, String)>, Vec<usize>)> = Vec::new();
+    let mut groups: Vec<(Condition, Vec<usize>)> = Vec::new();
     for (index, point) in points.iter().enumerate() {
         let condition = condition(point);
         match groups.iter_mut().find(|(other, _)| *other == condition) {

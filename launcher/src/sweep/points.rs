@@ -145,7 +145,7 @@ fn combinations(axes: &[Vec<AxisValue>]) -> Vec<Vec<AxisValue>> {
     for values in conditions.into_iter().chain(compared) {
         found = found
             .iter()
-            .flat_map(|so_far| values.iter().map(|value| [&so_far[..], &[value.clone()]].concat()))
+            .flat_map(|so_far| values.iter().map(|value| [&so_far[..], std::slice::from_ref(value)].concat()))
             .collect();
     }
     for values in &mut found {
@@ -213,8 +213,8 @@ mod tests {
     use crate::host::fake;
 
     fn asked(axes: &[(Axis, &str)], base: &str) -> Asked {
-        let mut asked = Asked::default();
-        asked.axes = axes.iter().map(|(axis, list)| axis.values(list).unwrap()).collect();
+        let axes = axes.iter().map(|(axis, list)| axis.values(list).unwrap()).collect();
+        let mut asked = Asked { axes, ..Asked::default() };
         for word in base.split_whitespace() {
             let (key, text) = word.split_once('=').unwrap();
             asked.base.set(key, text).unwrap().unwrap();
