@@ -60,7 +60,10 @@ pub fn command(flags: &CompareFlags) -> Result<ExitCode> {
             let (left, right) = (a.choose("a", &cells)?, b.choose("b", &cells)?);
             let named: Vec<&str> = a.pairs.iter().chain(&b.pairs).map(|(key, _)| key.as_str()).collect();
             let report = report(&left, &right, &named)?;
-            save(&report, one)?;
+            // A folder of runs may hold anything; a sweep's is its own.
+            if one.join(sweep::SWEEP_FILE).exists() {
+                save(&report, one)?;
+            }
             show(&report, json)
         }
         ([left, right], a, b) => {

@@ -232,9 +232,8 @@ pub fn measured(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<
         signals: &signals,
     };
     let mut make = |settings: &Settings| -> Result<Made> {
-        let made = run::run(&planner::resolve(settings, &machine)?, &machine, &how)?;
-        // Ctrl-C while the logs were merged: that run is whole, the next one is not begun.
-        Ok(made.into())
+        // Ctrl-C while the logs are merged is seen by the next run, which then does not begin: this one is whole.
+        Ok(run::run(&planner::resolve(settings, &machine)?, &machine, &how)?.into())
     };
     let is_search = record.search.is_some();
     let steps = record.search.as_ref().map_or(0, |search| search.most_steps as usize * search.points.len());

@@ -106,7 +106,7 @@ pub fn lay_out_sides(asked: &Asked, sides: &[Side], machine: &Machine) -> Result
     for side in sides {
         accepted.push((Vec::new(), named(side, &side.settings.clone().over(base.clone()))?));
     }
-    // What both play: the least load of the two, which is the one that was set, if one was for both.
+    // A load that a side sets itself wins over this one: `over` below.
     settle_load(&mut base, &accepted, asked)?;
     settle_threading(&mut base, &accepted, &mut notes);
     let mut points = Vec::new();

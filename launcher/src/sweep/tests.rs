@@ -146,6 +146,19 @@ fn a_full_disk_stops_the_sweep_and_keeps_what_was_saved() {
 }
 
 #[test]
+fn a_sweep_is_being_measured_while_its_launcher_lives() {
+    let mut sweep = record(&[], 1);
+    sweep.take_over();
+    assert!(sweep.is_being_measured());
+    let (pid, start) = sweep.launcher;
+    sweep.launcher = (pid, start + 1);
+    assert!(!sweep.is_being_measured(), "another process of that number");
+    sweep.take_over();
+    sweep.state = State::Interrupted;
+    assert!(!sweep.is_being_measured());
+}
+
+#[test]
 fn another_version_and_damage_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let read = || format!("{:#}", SweepRecord::read(folder.path()).unwrap_err());
