@@ -116,6 +116,9 @@ pub struct RunFlags {
     /// Print the summary as JSON on stdout
     #[arg(long, help_heading = "Run")]
     pub json: bool,
+    /// Go on with a kernel that lacks a piece of the sandbox
+    #[arg(long, help_heading = "Run")]
+    pub allow_weaker_sandbox: bool,
     /// How long the processes may take to get ready
     #[arg(long, value_name = "DUR", default_value = "30s", hide = true)]
     pub start_timeout: Nanos,

@@ -13,7 +13,8 @@ use crate::signals::Signals;
 use crate::summary::Summary;
 use crate::{bill, clean, compare, doctor, inspect, merge, report, role, sweep, warden};
 use anyhow::{Context, Result};
-use std::io::{IsTerminal, Write};
+use shm::os::process;
+use std::io::{IsTerminal, Write, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -58,12 +59,14 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn run(flags: &RunFlags) -> Result<ExitCode> {
+    process::keep_descriptors();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean().context("cannot look into /dev/shm")?;
     let machine = Machine::read();
     let resolved = planner::resolve(&flags.settings()?, &machine)?;
     let how = Presentation {
         quiet: flags.json,
+        weaker_sandbox: flags.allow_weaker_sandbox,
         start_timeout: Duration::from_nanos(flags.start_timeout.0),
         signals: &signals,
     };
@@ -74,7 +77,7 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
         let finished = run::run(&resolved, &machine, &how)?;
         show(&finished.summary, flags.json)?;
         if !flags.json {
-            println!("\nSaved in {}", finished.folder.display());
+            writeln!(stdout(), "\nSaved in {}", finished.folder.display())?;
         }
         code = exit_code(&finished);
         if let Outcome::Failed { process, pid, what } = &finished.outcome {
@@ -97,7 +100,7 @@ fn exit_code(finished: &Finished) -> ExitCode {
 
 /// Prints a summary: for people, or as JSON for machines.
 fn show(summary: &Summary, json: bool) -> Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = stdout().lock();
     if json {
         serde_json::to_writer_pretty(&mut out, summary)?;
         writeln!(out)?;
@@ -124,19 +127,19 @@ fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
         _ => Format::Text,
     };
     let options = inspect::Options { head: flags.head, tail: flags.tail, order: flags.order, format };
-    inspect::inspect(&flags.path, &options, &mut std::io::stdout().lock())?;
+    inspect::inspect(&flags.path, &options, &mut stdout().lock())?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let checks = doctor::check(&Machine::read(), &System::read());
-    println!("{}", if flags.json { doctor::json(&checks) } else { doctor::table(&checks) });
+    writeln!(stdout(), "{}", if flags.json { doctor::json(&checks) } else { doctor::table(&checks) })?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn clean() -> Result<ExitCode> {
     let cleaned = clean::clean().context("cannot look into /dev/shm")?;
-    println!("{} segments removed, {} of living runs kept", cleaned.removed.len(), cleaned.kept);
+    writeln!(stdout(), "{} segments removed, {} of living runs kept", cleaned.removed.len(), cleaned.kept)?;
     for failed in &cleaned.failed {
         eprintln!("error: {failed}");
     }

@@ -1,37 +1,47 @@
 //! Saves the stamp logs of a run in its folder: each thread's segment, cut after its last record.
 
 use anyhow::{Context, Result};
-use shm::memory::Words;
-use shm::memory::region::SHM_DIR;
+use shm::memory::View;
 use shm::plan::Plan;
-use shm::segments::thread_segment;
-use shm::stamps::{RECORD_BYTES, count_records};
+use shm::stamps::{RECORD_WORDS, count_records};
 use shm::status::LOG_OFFSET;
+use shm::sync::Ordering;
 use std::fs::File;
-use std::io::Read;
+use std::io::Write;
 use std::path::Path;
+
+/// Words that are copied out and written at a time: 1 MiB.
+const CHUNK: usize = 1 << 17;
 
 /// The file of a thread's log within the run's folder.
 pub fn log_file(thread: &str) -> String {
     format!("{thread}.stamps")
 }
 
-/// Copies each thread's log, inside the kernel where it can, and returns how many records each holds.
+/// Saves each thread's log.
 ///
 /// # Errors
 /// A folder that cannot be written, a full disk.
-pub fn gather(plan: &Plan, threads: &[Words], folder: &Path) -> Result<Vec<usize>> {
-    let mut counts = Vec::new();
+pub fn gather(plan: &Plan, threads: &[View], folder: &Path) -> Result<()> {
     for (thread, segment) in plan.threads.iter().zip(threads) {
-        let records = count_records(segment);
-        let bytes = (LOG_OFFSET * 8 + records * RECORD_BYTES) as u64;
         let path = folder.join(log_file(&thread.name));
-        let save = || {
-            let from = File::open(format!("{SHM_DIR}/{}", plan.segment_name(&thread_segment(&thread.name))))?;
-            std::io::copy(&mut from.take(bytes), &mut File::create(&path)?)
-        };
-        save().with_context(|| format!("cannot save the log of {} as {}", thread.name, path.display()))?;
-        counts.push(records);
+        save(segment, &path)
+            .with_context(|| format!("cannot save the log of {} as {}", thread.name, path.display()))?;
     }
-    Ok(counts)
+    Ok(())
+}
+
+fn save(segment: &View, path: &Path) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    let words = LOG_OFFSET + count_records(segment) * RECORD_WORDS;
+    let mut bytes = Vec::with_capacity(CHUNK * 8);
+    for start in (0..words).step_by(CHUNK) {
+        bytes.clear();
+        for index in start..words.min(start + CHUNK) {
+            // Relaxed: the records below the count are complete, the thread that wrote them has ended.
+            bytes.extend_from_slice(&segment.load(index, Ordering::Relaxed).to_le_bytes());
+        }
+        file.write_all(&bytes)?;
+    }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 //!
 //! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
 
+use crate::setup;
 use anyhow::{Context, Result, anyhow, bail};
 use gateway::{Gateway, Venue};
 use orchestrator::risk::Limits;
@@ -13,11 +14,11 @@ use shm::clock::{Clock, Monotonic, Timebase, Tsc};
 use shm::control::{Control, RunState};
 use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
 use shm::memory::Words;
-use shm::os::{pin, process};
-use shm::plan::{ClockSource, Idle, Plan, ProcessPlan, Role, Technique, ThreadPlan};
+use shm::os::{pin, process, sandbox};
+use shm::plan::{ClockSource, Idle, Isolation, Plan, ProcessPlan, Role, Technique, ThreadPlan};
 use shm::ring::Link;
 use shm::ring::spsc_mux::SpscMux;
-use shm::segments::{self, Attached, completion_link, submit_link};
+use shm::segments::{Attached, completion_link, submit_link};
 use shm::stamps::StampLog;
 use shm::status::{Field, State, StatusWriter};
 use strategy::{Player, Session, StrategyAgent};
@@ -27,18 +28,19 @@ use strategy::{Player, Session, StrategyAgent};
 /// # Errors
 /// What kept it from starting; the launcher is told through the status block as well.
 pub fn run(name: &str, run: &str) -> Result<()> {
-    let (control, plan) = segments::open_control(run).context("this command is started by the launcher")?;
+    let (control, plan) = setup::open_control(run)?;
     let me = plan.processes.iter().find(|process| process.name == name);
-    let me = me.ok_or_else(|| anyhow!("run {run} has no process {name}"))?;
+    let me = me.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
     process::die_with_parent(plan.launcher_pid)?;
     process::set_thread_name(name);
     exit_on_panic();
     // The technique table: from a name to monomorphised loops.
+    let mut attached = Attached::new(&plan, Some(me));
     let result = match plan.technique {
-        Technique::SpscMux => run_process::<SpscMux>(&plan, me, &control),
+        Technique::SpscMux => run_process::<SpscMux>(&plan, me, &control, &mut attached),
     };
     if let Err(error) = &result {
-        report_failure(&plan, me, error);
+        report_failure(&plan, me, error, &mut attached);
     }
     result
 }
@@ -54,8 +56,7 @@ fn exit_on_panic() {
 }
 
 /// Tells the launcher why through every status block of ours that is there.
-fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error) {
-    let mut attached = Attached::new(plan);
+fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached: &mut Attached<'_>) {
     for thread in &me.threads {
         if let Ok(segment) = attached.thread(&plan.threads[*thread as usize].name) {
             StatusWriter::new(&segment).fail(&format!("{error:#}"));
@@ -74,8 +75,12 @@ enum Composed<T: Link> {
 /// Orchestrator and gateways on one thread.
 type Engine<T> = (Orchestrator<<T as Link>::Consumer>, Vec<Gateway<<T as Link>::Producer>>);
 
-fn run_process<T: Link>(plan: &Plan, me: &ProcessPlan, control: &Control) -> Result<()> {
-    let mut attached = Attached::new(plan);
+fn run_process<T: Link>(
+    plan: &Plan,
+    me: &ProcessPlan,
+    control: &Control,
+    attached: &mut Attached<'_>,
+) -> Result<()> {
     let mut threads = Vec::new();
     // The engine's threads come last in a plan and are composed first: consumers before producers.
     for &index in me.threads.iter().rev() {
@@ -84,19 +89,19 @@ fn run_process<T: Link>(plan: &Plan, me: &ProcessPlan, control: &Control) -> Res
             Idle::Park => Some(attached.bell(thread.roles[0])?),
             Idle::Spin | Idle::Yield | Idle::Backoff => None,
         };
-        threads.push((
-            thread,
-            compose::<T>(plan, thread, &mut attached)?,
-            attached.thread(&thread.name)?,
-            bell,
-        ));
+        threads.push((thread, compose::<T>(plan, thread, attached)?, attached.thread(&thread.name)?, bell));
+    }
+    let sandboxed =
+        plan.isolation == Isolation::Sandbox && threads.iter().all(|(thread, ..)| is_strategy(thread));
+    if sandboxed {
+        sandbox::restrict_thread(plan.weaker_sandbox)?;
     }
     std::thread::scope(|scope| {
         let running: Vec<_> = threads
             .into_iter()
             .map(|(thread, agent, segment, bell)| {
                 scope.spawn(move || {
-                    let runner = Runner { plan, thread, segment, bell, control };
+                    let runner = Runner { plan, thread, segment, bell, control, sandboxed };
                     match agent {
                         Composed::Strategy(mut agent) => runner.run(&mut *agent),
                         Composed::Orchestrator(mut agent) => runner.run(&mut *agent),
@@ -108,6 +113,10 @@ fn run_process<T: Link>(plan: &Plan, me: &ProcessPlan, control: &Control) -> Res
             .collect();
         running.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?)
     })
+}
+
+fn is_strategy(thread: &ThreadPlan) -> bool {
+    thread.roles.iter().all(|role| matches!(role, Role::Strategy(_)))
 }
 
 /// Builds the agent of a thread from its roles.
@@ -198,6 +207,8 @@ struct Runner<'a> {
     segment: Words,
     bell: Option<Bell>,
     control: &'a Control,
+    /// The thread is a strategy's and gives up what it does not need to trade.
+    sandboxed: bool,
 }
 
 impl Runner<'_> {
@@ -242,6 +253,10 @@ impl Runner<'_> {
         status.set(Field::Pid, std::process::id().into());
         status.set(Field::Tid, process::thread_id().into());
         let log = StampLog::new(&self.segment);
+        if self.sandboxed {
+            // The last thing before the barrier: nothing of the strategy's own has run yet.
+            sandbox::restrict_syscalls()?;
+        }
         status.set_state(State::Ready);
         if self.control.wait_for_go() == RunState::Stop {
             status.set_state(State::Done);

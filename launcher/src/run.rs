@@ -1,7 +1,7 @@
 //! A run, as a sentence: settings → schedule → plan → segments → processes → logs → merge → summary.
 
 use crate::config::UsageError;
-use crate::host::Machine;
+use crate::host::{Machine, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::progress::Progress;
 use crate::record::{self, Floor, Outcome, RUN_SCHEMA, RunRecord};
@@ -15,9 +15,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use orchestrator::work::Work;
 use shm::clock::{self, ClockPair};
 use shm::floor;
-use shm::os::{pin, process};
-use shm::plan::{ClockSource, Plan, Role, WorkPlan};
+use shm::os::{pin, process, sandbox};
+use shm::plan::{ClockSource, Isolation, Plan, Role, WorkPlan};
+use shm::stamps::RECORD_BYTES;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use strategy::schedule::{Replay, Schedule, Spec, replay, sample};
@@ -39,6 +41,8 @@ pub struct Finished {
 pub struct Presentation<'a> {
     /// Print nothing but errors.
     pub quiet: bool,
+    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    pub weaker_sandbox: bool,
     /// How long the processes may take to get ready.
     pub start_timeout: Duration,
     /// Ctrl-C and its relatives.
@@ -58,7 +62,11 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     progress.phase("set-up", 0);
     check_room_early(resolved, machine)?;
     let schedule = make_schedule(resolved)?;
-    let (mut plan, warnings) = make_plan(resolved, machine, &schedule, source, began)?;
+    let (mut plan, mut warnings) = make_plan(resolved, machine, &schedule, source, began)?;
+    if plan.isolation == Isolation::Sandbox {
+        plan.weaker_sandbox = how.weaker_sandbox;
+        warnings.extend(check_sandbox(how.weaker_sandbox)?);
+    }
     planner::check_room(&plan, machine).map_err(|error| anyhow!(error.0))?;
     plan.work = calibrate_work(resolved.work_ns, &plan)?;
     let before_ns = measure_floor(&plan)?;
@@ -69,10 +77,11 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     plan.validate()?;
     progress.clear();
     if !how.quiet {
-        print!("{}", planner::show(&plan, resolved, machine, &warnings));
+        writeln!(std::io::stdout(), "{}", planner::show(&plan, resolved, machine, &warnings))?;
     }
 
     let folder = Folder::create(&resolved.out, &plan, began)?;
+    check_disk(&plan, &folder.path)?;
     plan.folder = folder.path.display().to_string();
     let config = folder.path.join("config.yaml");
     fs::write(&config, resolved.settings().to_yaml())
@@ -98,14 +107,10 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         pss_bytes: None,
     };
 
-    let mut segments = Segments::begin(&plan)?;
-    let processes = Processes::begin(&plan)?;
-    segments.create(&schedule)?;
+    let (segments, processes) = create(&plan, &schedule)?;
     drop(schedule);
     let Supervised { outcome, exits, startup, start_ticks, in_flight_sampled, pss_bytes } = supervise(
-        &plan,
-        &segments.control,
-        &segments.threads,
+        &segments,
         processes,
         how.signals,
         &progress,
@@ -166,6 +171,33 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
         fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(summary)
+}
+
+/// What this kernel cannot refuse, if that is allowed.
+fn check_sandbox(weaker_is_fine: bool) -> Result<Option<String>> {
+    let missing = sandbox::missing().join("; ");
+    match (missing.is_empty(), weaker_is_fine) {
+        (true, _) => Ok(None),
+        (false, true) => Ok(Some(format!("the sandbox is weaker than it should be: {missing}"))),
+        (false, false) => {
+            bail!("no full sandbox here: {missing}. --allow-weaker-sandbox goes on all the same")
+        }
+    }
+}
+
+/// The segments and the warden. It comes before segments that have names, which a killed launcher would leave behind; and
+/// after those that have none, since it inherits the logs.
+fn create(plan: &Plan, schedule: &Schedule) -> Result<(Segments, Processes)> {
+    let mut segments = Segments::begin(plan)?;
+    if plan.isolation == Isolation::Sandbox {
+        segments.create(schedule)?;
+        let processes = Processes::begin(&segments)?;
+        Ok((segments, processes))
+    } else {
+        let processes = Processes::begin(&segments)?;
+        segments.create(schedule)?;
+        Ok((segments, processes))
+    }
 }
 
 fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
@@ -263,6 +295,22 @@ fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
 fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
     let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
     Ok(Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns))
+}
+
+/// Refuses a run whose logs would not fit the disk: found out afterwards, they would be lost.
+fn check_disk(plan: &Plan, folder: &Path) -> Result<()> {
+    const MIB: u64 = 1 << 20;
+    let needed: u64 = plan.threads.iter().map(|thread| thread.log_records * RECORD_BYTES as u64).sum();
+    let room = Room::of(folder);
+    if room.total_bytes > 0 && room.free_bytes < needed {
+        bail!(
+            "{}: the logs of this run take {} MiB and {} MiB are free: choose another --out or use fewer --orders",
+            folder.display(),
+            needed.div_ceil(MIB),
+            room.free_bytes / MIB
+        );
+    }
+    Ok(())
 }
 
 /// Calibrates the work on the core that will do it.

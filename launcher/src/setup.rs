@@ -1,23 +1,31 @@
 //! The segments of a run, created before anything starts and removed whatever happens.
 
 use anyhow::{Context, Result};
-use shm::control::Control;
+use shm::control::{Control, Launching};
+use shm::handles::{self, Access, Shared};
 use shm::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS};
-use shm::memory::{Words, region};
-use shm::plan::{Plan, Technique};
+use shm::memory::{View, Words, region, region::SHM_DIR};
+use shm::plan::{Isolation, Plan, ProcessPlan, Technique};
 use shm::ring::spsc_mux::SpscMux;
 use shm::ring::{Link, SegmentSpec};
 use shm::segments::{self, CONTROL, thread_segment};
 use shm::sync::Ordering;
+use std::fs::File;
 use strategy::schedule::Schedule;
+
+/// What begins the address of a control segment that is handed over.
+const HANDLE_PREFIX: &str = "fd:";
 
 /// A run's segments. Dropping it removes their names.
 pub struct Segments {
-    plan: Plan,
+    /// The plan, with the descriptors to inherit where segments are handed over.
+    pub plan: Plan,
     /// The control segment.
-    pub control: Control,
+    pub control: Launching,
     /// Each thread's status block and stamp log, in the order of the plan.
-    pub threads: Vec<Words>,
+    pub threads: Vec<View>,
+    /// What is handed over; empty where segments have names.
+    shared: Vec<Shared>,
 }
 
 /// All segments but the control segment, for the plan's technique.
@@ -45,7 +53,7 @@ impl Segments {
         let remove = RemoveOnError(plan);
         let control = segments::create_control(plan).context("cannot start the run")?;
         std::mem::forget(remove);
-        Ok(Self { plan: plan.clone(), control, threads: Vec::new() })
+        Ok(Self { plan: plan.clone(), control, threads: Vec::new(), shared: Vec::new() })
     }
 
     /// Creates the other segments and copies the schedule into its own.
@@ -53,17 +61,66 @@ impl Segments {
     /// # Errors
     /// As [`Segments::begin`].
     pub fn create(&mut self, schedule: &Schedule) -> Result<()> {
+        let hand_over = self.plan.isolation == Isolation::Sandbox;
         for spec in specs(&self.plan) {
-            let words = segments::create(&self.plan, &spec)?;
+            let words = if hand_over {
+                let (shared, words) = segments::create_shared(&self.plan, &spec)?;
+                self.shared.push(shared);
+                words
+            } else {
+                segments::create(&self.plan, &spec)?
+            };
             if let Some(strategy) = spec.what.strip_prefix("schedule-").and_then(|index| index.parse().ok()) {
                 fill_schedule(&words, schedule, strategy);
             }
             if spec.what.starts_with(&thread_segment("")) {
-                self.threads.push(words);
+                self.threads.push(words.into());
             }
+        }
+        if hand_over {
+            let path = format!("{SHM_DIR}/{}", self.plan.segment_name(CONTROL));
+            self.shared.push(Shared::read_only(CONTROL, &path).context("cannot open the control segment")?);
+            // Now that the descriptors have their numbers.
+            self.plan.handles = self.shared.iter().flat_map(Shared::handles).collect();
+            self.control.write_plan(&self.plan)?;
         }
         Ok(())
     }
+
+    /// The descriptors that a process of the plan inherits.
+    pub fn handed_to(&self, process: &ProcessPlan) -> Vec<&File> {
+        let file = |shared: &Shared| {
+            let access = handles::access(&self.plan, process, &shared.what)?;
+            // Everybody only reads the control segment.
+            Some(if shared.what == CONTROL { Access::Read } else { access })
+        };
+        self.shared.iter().filter_map(|shared| file(shared).map(|access| shared.file(access))).collect()
+    }
+
+    /// The descriptors that the warden inherits: the logs, read-only, and the control segment.
+    pub fn handed_to_warden(&self) -> Vec<&File> {
+        let wanted =
+            |shared: &&Shared| shared.what == CONTROL || shared.what.starts_with(&thread_segment(""));
+        self.shared.iter().filter(wanted).map(|shared| shared.file(Access::Read)).collect()
+    }
+
+    /// How a child finds the control segment: by the run's id, or by an inherited descriptor, `fd:N`.
+    pub fn address(&self) -> String {
+        let control = self.plan.handles.iter().find(|handle| handle.what == CONTROL && !handle.writable);
+        control.map_or_else(|| self.plan.run.clone(), |handle| format!("{HANDLE_PREFIX}{}", handle.fd))
+    }
+}
+
+/// Opens the control segment that a child was told of: see [`Segments::address`].
+///
+/// # Errors
+/// No such run or descriptor.
+pub fn open_control(address: &str) -> Result<(Control, Plan)> {
+    let opened = match address.strip_prefix(HANDLE_PREFIX).map(str::parse) {
+        Some(fd) => segments::inherit_control(fd.context("not a descriptor")?),
+        None => segments::open_control(address),
+    };
+    opened.context("this command is started by the launcher")
 }
 
 fn fill_schedule(words: &Words, schedule: &Schedule, strategy: u16) {

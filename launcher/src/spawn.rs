@@ -1,10 +1,11 @@
 //! The processes of a run: started by executing this very executable, watched through pidfds, and never left behind.
 
 use crate::record::Exit;
+use crate::setup::Segments;
 use crate::warden;
 use anyhow::{Context, Result};
+use shm::handles;
 use shm::os::process;
-use shm::plan::Plan;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -24,19 +25,20 @@ pub struct Process {
 }
 
 impl Process {
-    fn start(name: &str, run: &str, folder: &Path) -> Result<Self> {
+    fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         let stderr = folder.join(format!("{name}.stderr"));
         let log = File::create(&stderr).with_context(|| format!("cannot write {}", stderr.display()))?;
         // /proc/self/exe is this executable even if its file was replaced since: every process has one layout.
-        let child = Command::new("/proc/self/exe")
+        let mut command = Command::new("/proc/self/exe");
+        command
             .arg0(format!("bulkhead {name}"))
-            .args(["role", name, run])
+            .args(["role", name, address])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
             // Ctrl-C on the terminal is for the launcher, which ends the run in order.
-            .process_group(0)
-            .spawn()
+            .process_group(0);
+        let child = handles::inherited_by(inherited, || command.spawn())
             .with_context(|| format!("cannot start process {name}"))?;
         let pidfd =
             process::pidfd_open(child.id()).with_context(|| format!("cannot watch process {name}"))?;
@@ -84,8 +86,10 @@ impl Processes {
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn begin(plan: &Plan) -> Result<Self> {
-        let warden = Process::start(warden::NAME, &plan.run, Path::new(&plan.folder))?;
+    pub fn begin(segments: &Segments) -> Result<Self> {
+        let folder = Path::new(&segments.plan.folder);
+        let inherited = segments.handed_to_warden();
+        let warden = Process::start(warden::NAME, &segments.address(), folder, &inherited)?;
         Ok(Self { all: Vec::new(), warden })
     }
 
@@ -93,9 +97,11 @@ impl Processes {
     ///
     /// # Errors
     /// The first that cannot be started.
-    pub fn start(&mut self, plan: &Plan) -> Result<()> {
-        for process in &plan.processes {
-            self.all.push(Process::start(&process.name, &plan.run, Path::new(&plan.folder))?);
+    pub fn start(&mut self, segments: &Segments) -> Result<()> {
+        let folder = Path::new(&segments.plan.folder);
+        for process in &segments.plan.processes {
+            let inherited = segments.handed_to(process);
+            self.all.push(Process::start(&process.name, &segments.address(), folder, &inherited)?);
         }
         Ok(())
     }

@@ -3,12 +3,13 @@
 
 use crate::progress::Progress;
 use crate::record::{Exit, Outcome};
+use crate::setup::Segments;
 use crate::signals::Signals;
 use crate::spawn::Processes;
 use anyhow::Result;
 use shm::clock::Clock;
-use shm::control::{Control, RunState};
-use shm::memory::Words;
+use shm::control::{Launching, RunState};
+use shm::memory::View;
 use shm::plan::{Plan, Role};
 use shm::status::{self, Field, State, Status};
 use std::os::fd::AsFd;
@@ -47,8 +48,8 @@ enum Phase {
 
 struct Supervisor<'a> {
     plan: &'a Plan,
-    control: &'a Control,
-    threads: &'a [Words],
+    control: &'a Launching,
+    threads: &'a [View],
     processes: Processes,
     signals: &'a Signals,
     progress: &'a Progress,
@@ -62,11 +63,8 @@ struct Supervisor<'a> {
 ///
 /// # Errors
 /// If a process cannot be started or watched. A process that fails is not an error here but an [`Outcome`].
-#[expect(clippy::too_many_arguments, reason = "each is a thing of its own, and there is one caller")]
 pub fn supervise(
-    plan: &Plan,
-    control: &Control,
-    threads: &[Words],
+    segments: &Segments,
     mut processes: Processes,
     signals: &Signals,
     progress: &Progress,
@@ -74,7 +72,8 @@ pub fn supervise(
     opened: impl FnOnce(u64) -> Result<()>,
 ) -> Result<Supervised> {
     let spawned = Instant::now();
-    processes.start(plan)?;
+    processes.start(segments)?;
+    let Segments { plan, control, threads, .. } = segments;
     let mut supervisor = Supervisor {
         plan,
         control,

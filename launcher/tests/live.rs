@@ -32,6 +32,9 @@ fn short(more: &[&str]) -> Value {
     for whole in ["round_trip", "rt_venue", "gateway_lateness"] {
         assert_eq!(summary[whole]["count"], 2000, "{whole}");
     }
+    for thread in summary["processes"].as_array().unwrap() {
+        assert_eq!(thread["allocations"], 0, "no heap allocation after the barrier: {thread}");
+    }
     // Under closed pacing nothing is due.
     let due = if more.contains(&"stress") { 0 } else { 2000 };
     for from_due in ["rt_venue_from_due", "slip"] {

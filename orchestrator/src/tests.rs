@@ -89,7 +89,7 @@ impl Bench {
 
     fn points(&self) -> Vec<Point> {
         let records = &self.segment[LOG_OFFSET..];
-        (0..count_records(&self.segment))
+        (0..count_records(&self.segment.clone().into()))
             .map(|i| {
                 let word = |offset: usize| records[2 * i + offset].load(Ordering::Relaxed);
                 Record::from_words(word(0), word(1)).unwrap().point

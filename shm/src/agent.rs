@@ -143,7 +143,7 @@ pub fn run<C: Clock>(
 
     // Before anything below allocates or faults.
     #[cfg(feature = "count-alloc")]
-    status.set(Field::Allocations, crate::alloc::allocations() - allocations_before);
+    status.set(Field::AllocationsPlusOne, crate::alloc::allocations() - allocations_before + 1);
     let usage = Usage::of_this_thread().since(usage_before);
     agent.publish(status);
     for (field, value) in [

@@ -9,8 +9,8 @@
 //! it needs; the launcher waits for all of them, then stores the start ticks and the state `Go` (Release). A thread
 //! that sees `Go` (Acquire) sees the start ticks, and everything that the launcher saw before.
 
-use crate::memory::Words;
 use crate::memory::header::HEADER_WORDS;
+use crate::memory::{View, Words};
 use crate::sync::Ordering;
 use core::time::Duration;
 
@@ -46,9 +46,14 @@ impl RunState {
     }
 }
 
-/// The control segment.
+/// The control segment as every process sees it: read-only.
 #[derive(Clone)]
 pub struct Control {
+    words: View,
+}
+
+/// The control segment as the launcher has it: the one writer.
+pub struct Launching {
     words: Words,
 }
 
@@ -56,8 +61,9 @@ impl Control {
     /// The control segment in these words.
     ///
     /// # Panics
-    /// If they are shorter than [`PLAN`] + 1: the header's check comes first.
-    pub fn new(words: Words) -> Self {
+    /// If they are not longer than [`PLAN`]: the header's check comes first.
+    pub fn new(words: impl Into<View>) -> Self {
+        let words = words.into();
         assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
         Self { words }
     }
@@ -66,26 +72,12 @@ impl Control {
     #[inline(always)]
     pub fn state(&self) -> RunState {
         // Acquire: pairs with the Release in `set_state`.
-        RunState::from_code(self.words[STATE].load(Ordering::Acquire))
-    }
-
-    /// Moves the run on and wakes everybody who waits for it. Launcher only.
-    pub fn set_state(&self, state: RunState) {
-        // Release: pairs with the Acquire in `state`.
-        self.words[STATE].store(state as u64, Ordering::Release);
-        crate::os::futex::wake_all(&self.words[STATE]);
-    }
-
-    /// Opens the barrier: time zero of the schedule is `start_ticks`. Launcher only.
-    pub fn go(&self, start_ticks: u64) {
-        // Relaxed: published by the Release store of the state.
-        self.words[START].store(start_ticks, Ordering::Relaxed);
-        self.set_state(RunState::Go);
+        RunState::from_code(self.words.load(STATE, Ordering::Acquire))
     }
 
     /// The tick of time zero; meaningful after [`RunState::Go`] was seen.
     pub fn start_ticks(&self) -> u64 {
-        self.words[START].load(Ordering::Relaxed)
+        self.words.load(START, Ordering::Relaxed)
     }
 
     /// Sleeps until the barrier opens or the run ends, and returns that state.
@@ -96,30 +88,61 @@ impl Control {
                 return state;
             }
             // Woken by `set_state`; the bound is for a launcher that dies in between.
-            crate::os::futex::wait(&self.words[STATE], RunState::Setup as u32, Duration::from_millis(100));
+            let bound = Duration::from_millis(100);
+            crate::os::futex::wait(self.words.word(STATE), RunState::Setup as u32, bound);
         }
+    }
+}
+
+impl Launching {
+    /// The control segment in these words.
+    ///
+    /// # Panics
+    /// As [`Control::new`].
+    pub fn new(words: Words) -> Self {
+        assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
+        Self { words }
+    }
+
+    /// The same segment as the others see it.
+    pub fn control(&self) -> Control {
+        Control::new(self.words.clone())
+    }
+
+    /// Moves the run on and wakes everybody who waits for it.
+    pub fn set_state(&self, state: RunState) {
+        // Release: pairs with the Acquire in `state`.
+        self.words[STATE].store(state as u64, Ordering::Release);
+        crate::os::futex::wake_all(&self.words[STATE]);
+    }
+
+    /// Opens the barrier: time zero of the schedule is `start_ticks`.
+    pub fn go(&self, start_ticks: u64) {
+        // Relaxed: published by the Release store of the state.
+        self.words[START].store(start_ticks, Ordering::Relaxed);
+        self.set_state(RunState::Go);
     }
 }
 
 #[cfg(not(loom))]
 mod plan_bytes {
-    use super::{Control, Ordering, PLAN};
+    use super::{Control, Launching, Ordering, PLAN};
     use crate::codec::{self, CodecError};
     use crate::plan::Plan;
 
-    impl Control {
-        /// The most bytes that an encoded plan may have in a segment of that many words.
-        pub const fn plan_room(words: usize) -> usize {
-            words.saturating_sub(PLAN + 1) * 8
-        }
+    /// The most bytes that an encoded plan may have in a segment of that many words.
+    const fn plan_room(words: usize) -> usize {
+        words.saturating_sub(PLAN + 1) * 8
+    }
 
-        /// Writes the plan. Launcher only, before any child starts.
+    impl Launching {
+        /// Writes the plan, before the children that read it are started.
         ///
         /// # Errors
         /// [`CodecError`] if it cannot be encoded or does not fit.
         pub fn write_plan(&self, plan: &Plan) -> Result<(), CodecError> {
             let bytes = codec::encode(plan)?;
-            let room = Self::plan_room(self.words.len());
+            let room = plan_room(self.words.len());
             if bytes.len() > room {
                 return Err(CodecError::TooLarge { bytes: bytes.len(), room });
             }
@@ -132,20 +155,22 @@ mod plan_bytes {
             self.words[PLAN].store(bytes.len() as u64, Ordering::Release);
             Ok(())
         }
+    }
 
+    impl Control {
         /// Copies the plan out, decodes and validates it.
         ///
         /// # Errors
         /// [`CodecError`] if what is there is no valid plan.
         pub fn read_plan(&self) -> Result<Plan, CodecError> {
-            let len = usize::try_from(self.words[PLAN].load(Ordering::Acquire)).unwrap_or(usize::MAX);
-            let room = Self::plan_room(self.words.len());
+            // Acquire: pairs with the Release in `write_plan`.
+            let len = usize::try_from(self.words.load(PLAN, Ordering::Acquire)).unwrap_or(usize::MAX);
+            let room = plan_room(self.words.len());
             if len > room {
                 return Err(CodecError::TooLarge { bytes: len, room });
             }
-            let mut bytes: Vec<u8> = self.words[PLAN + 1..][..len.div_ceil(8)]
-                .iter()
-                .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
+            let mut bytes: Vec<u8> = (PLAN + 1..PLAN + 1 + len.div_ceil(8))
+                .flat_map(|index| self.words.load(index, Ordering::Relaxed).to_le_bytes())
                 .collect();
             bytes.truncate(len);
             let plan: Plan = codec::decode(&bytes)?;
@@ -164,16 +189,16 @@ mod tests {
 
     #[test]
     fn the_plan_survives_the_segment() {
-        let control = Control::new(Region::heap(1024).words());
+        let launching = Launching::new(Region::heap(1024).words());
         let plan = small_plan();
-        control.write_plan(&plan).unwrap();
-        assert_eq!(control.read_plan().unwrap(), plan);
+        launching.write_plan(&plan).unwrap();
+        assert_eq!(launching.control().read_plan().unwrap(), plan);
     }
 
     #[test]
     fn a_plan_that_does_not_fit_is_refused() {
-        let control = Control::new(Region::heap(PLAN + 4).words());
-        assert!(control.write_plan(&small_plan()).unwrap_err().to_string().contains("room for 24"));
+        let launching = Launching::new(Region::heap(PLAN + 4).words());
+        assert!(launching.write_plan(&small_plan()).unwrap_err().to_string().contains("room for 24"));
     }
 
     proptest! {

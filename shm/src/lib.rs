@@ -18,6 +18,8 @@ pub mod control;
 #[cfg(not(loom))]
 pub mod floor;
 #[cfg(not(loom))]
+pub mod handles;
+#[cfg(not(loom))]
 pub mod idle;
 pub mod memory;
 pub mod os;

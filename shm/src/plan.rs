@@ -54,6 +54,9 @@ names! {
         Thread = "thread",
         /// An address space: every strategy is a process of its own.
         Process = "process",
+        /// The same in a sandbox: sealed memory handed over as descriptors, read-only where the engine writes, and no
+        /// system call but those needed to trade.
+        Sandbox = "sandbox",
     }
 }
 
@@ -146,6 +149,17 @@ pub struct ProcessPlan {
     pub threads: Vec<u32>,
 }
 
+/// A segment that a process is handed as an open descriptor instead of a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handle {
+    /// The segment's name within the run.
+    pub what: String,
+    /// The descriptor's number, the same in the launcher and in each process that inherits it.
+    pub fd: i32,
+    /// Whether it can be mapped for writing.
+    pub writable: bool,
+}
+
 /// The orchestrator's extra work for each order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkPlan {
@@ -197,6 +211,10 @@ pub struct Plan {
     pub max_delay_ns: u64,
     /// The orchestrator's extra work.
     pub work: WorkPlan,
+    /// The descriptors that processes inherit; empty where segments have names.
+    pub handles: Vec<Handle>,
+    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    pub weaker_sandbox: bool,
     /// All threads of the run, strategies first.
     pub threads: Vec<ThreadPlan>,
     /// All processes of the run, strategies first.
@@ -319,6 +337,8 @@ pub(crate) mod tests {
             orders: vec![10],
             max_delay_ns: 0,
             work: WorkPlan::default(),
+            handles: Vec::new(),
+            weaker_sandbox: false,
             threads: vec![
                 thread("strategy-0", vec![Role::Strategy(0)]),
                 thread("engine", vec![Role::Orchestrator, Role::Gateway(0), Role::Gateway(1)]),

@@ -1,14 +1,16 @@
 //! The segments of a run: which ones a plan needs, creating them all, and attaching the ones a process needs.
 
 use crate::bell::{BELL, BELL_WORDS, Bell};
-use crate::control::{self, Control};
+use crate::control::{self, Control, Launching};
+use crate::handles::{self, Access, Shared};
 use crate::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS, run_hash};
-use crate::memory::{Header, Kind, Region, RegionError, View, Words};
-use crate::plan::{Plan, Role};
+use crate::memory::{Header, HeaderError, Kind, Region, RegionError, View, Words};
+use crate::plan::{Handle, Plan, ProcessPlan, Role};
 use crate::ring::{Link, LinkSpec, SegmentSpec, spsc, spsc_mux};
 use crate::stamps::RECORD_WORDS;
 use crate::status::LOG_OFFSET;
 use std::collections::HashMap;
+use std::fs::File;
 use std::sync::Arc;
 
 /// The submit hand-off: strategies to orchestrator.
@@ -36,10 +38,10 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
     let mut specs = T::segments(&submit_link(plan));
     specs.extend(T::segments(&completion_link(plan)));
     for venue in 0..plan.venues {
-        specs.push(spsc_mux::ring_segment(format!("inbox-{venue}"), plan.capacity, venue.into()));
+        specs.extend(spsc_mux::ring_segments(format!("inbox-{venue}"), plan.capacity, venue.into()));
     }
     for (strategy, &orders) in plan.orders.iter().enumerate() {
-        specs.push(spsc_mux::ring_segment(format!("return-{strategy}"), plan.capacity, strategy as u64));
+        specs.extend(spsc_mux::ring_segments(format!("return-{strategy}"), plan.capacity, strategy as u64));
         specs.push(SegmentSpec {
             what: format!("schedule-{strategy}"),
             words: HEADER_WORDS + orders as usize * SCHEDULE_ENTRY_WORDS,
@@ -80,14 +82,24 @@ pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Words, RegionError> {
     Ok(words)
 }
 
+/// As [`create`], without a name: sealed memory to hand over.
+///
+/// # Errors
+/// See [`Shared::create`].
+pub fn create_shared(plan: &Plan, spec: &SegmentSpec) -> Result<(Shared, Words), RegionError> {
+    let (shared, words) = Shared::create(plan, spec)?;
+    header(plan, spec).write(&words);
+    Ok((shared, words))
+}
+
 /// Creates the control segment and writes the plan into it, last of all: a run is found by it.
 ///
 /// # Errors
 /// See [`Region::create_control`]; a plan that does not fit.
-pub fn create_control(plan: &Plan) -> Result<Control, RegionError> {
+pub fn create_control(plan: &Plan) -> Result<Launching, RegionError> {
     let name = plan.segment_name(CONTROL);
     let words = Region::create_control(&name, CONTROL_WORDS)?.words();
-    let control = Control::new(words.clone());
+    let control = Launching::new(words.clone());
     control.write_plan(plan).map_err(|error| RegionError::Os {
         name,
         what: "write the plan into it",
@@ -125,10 +137,25 @@ fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
 pub fn open_control(run: &str) -> Result<(Control, Plan), RegionError> {
     let name = format!("{}{run}.{CONTROL}", Plan::PREFIX);
     let words = Region::open_control(&name)?.words();
-    let check = Header::read(|i, ordering| words[i].load(ordering), words.len(), Kind::Control)
+    read_control(name, words.into())
+}
+
+/// Finds a run by the inherited, read-only descriptor of its control segment and copies its plan.
+///
+/// # Errors
+/// As [`open_control`].
+pub fn inherit_control(fd: i32) -> Result<(Control, Plan), RegionError> {
+    let handle = Handle { what: CONTROL.into(), fd, writable: false };
+    let os = |source| RegionError::Os { name: CONTROL.into(), what: "take the descriptor of it", source };
+    let view = Region::map_read_only(CONTROL, &handles::take(&handle).map_err(os)?)?;
+    read_control(CONTROL.into(), view)
+}
+
+fn read_control(name: String, view: View) -> Result<(Control, Plan), RegionError> {
+    let check = Header::read(|i, ordering| view.load(i, ordering), view.len(), Kind::Control)
         .and_then(|header| header.check_geometry(control::PLAN, 1));
     check.map_err(|source| RegionError::Header { name: name.clone(), source })?;
-    let control = Control::new(words);
+    let control = Control::new(view);
     let plan = control.read_plan().map_err(|error| RegionError::Os {
         name,
         what: "read its plan",
@@ -140,13 +167,15 @@ pub fn open_control(run: &str) -> Result<(Control, Plan), RegionError> {
 /// One process's view of a run's segments: each is mapped once, however many threads use it.
 pub struct Attached<'a> {
     plan: &'a Plan,
+    /// The process that attaches, where segments are handed over and rights depend on who one is.
+    process: Option<&'a ProcessPlan>,
     regions: HashMap<String, Arc<Region>>,
 }
 
 impl<'a> Attached<'a> {
-    /// Nothing attached yet.
-    pub fn new(plan: &'a Plan) -> Self {
-        Self { plan, regions: HashMap::new() }
+    /// Nothing attached yet; by `process`, one of the plan's, or by the launcher or the warden.
+    pub fn new(plan: &'a Plan, process: Option<&'a ProcessPlan>) -> Self {
+        Self { plan, process, regions: HashMap::new() }
     }
 
     /// Maps a segment of the run, or gives the mapping that is there; checks that it belongs to this run.
@@ -158,31 +187,65 @@ impl<'a> Attached<'a> {
             return Ok(Arc::clone(region));
         }
         let name = self.plan.segment_name(what);
-        let region = Region::open(&name)?;
-        let words = region.words();
-        let header = self.check(name.clone(), kind, words.len(), |i, ordering| words[i].load(ordering))?;
-        // Rings check their own geometry when an end attaches.
-        let geometry = match kind {
-            Kind::Thread => header.check_geometry(LOG_OFFSET, RECORD_WORDS),
-            Kind::Bell => header.check_geometry(BELL, 1),
-            Kind::Control | Kind::Ring | Kind::Schedule => Ok(0),
+        let region = match self.handed_over(what, Access::Write)? {
+            Some(file) => Region::map(&name, &file)?,
+            None => Region::open(&name)?,
         };
-        geometry.map_err(|source| RegionError::Header { name, source })?;
+        let words = region.words();
+        self.check(name, kind, &words.into())?;
         self.regions.insert(what.to_owned(), Arc::clone(&region));
         Ok(region)
     }
 
-    fn check(
-        &self,
-        name: String,
-        kind: Kind,
-        len: usize,
-        load: impl Fn(usize, crate::sync::Ordering) -> u64,
-    ) -> Result<Header, RegionError> {
-        let header = Header::read(load, len, kind).and_then(|header| {
-            let ours = header.run == run_hash(&self.plan.run);
-            if ours { Ok(header) } else { Err(crate::memory::HeaderError::OtherRun) }
-        });
+    /// A segment that is only read here. Where this process has no right to write it, its pages are mapped read-only.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn view(&mut self, what: &str, kind: Kind) -> Result<View, RegionError> {
+        // Who is no process of the plan is the warden, which reads logs.
+        let right =
+            self.process.map_or(Some(Access::Read), |process| handles::access(self.plan, process, what));
+        let read_only = self.by_handle() && right == Some(Access::Read);
+        if !read_only {
+            return Ok(self.region(what, kind)?.words().into());
+        }
+        let name = self.plan.segment_name(what);
+        let file = self.handed_over(what, Access::Read)?;
+        let view = Region::map_read_only(&name, &file.expect("segments are handed over"))?;
+        self.check(name, kind, &view)?;
+        Ok(view)
+    }
+
+    fn by_handle(&self) -> bool {
+        !self.plan.handles.is_empty()
+    }
+
+    /// The inherited descriptor of a segment; `None` where segments have names.
+    fn handed_over(&self, what: &str, access: Access) -> Result<Option<File>, RegionError> {
+        if !self.by_handle() {
+            return Ok(None);
+        }
+        let wanted = |handle: &&Handle| handle.what == what && handle.writable == (access == Access::Write);
+        let missing = || std::io::Error::other("it was not handed over");
+        let file = self.plan.handles.iter().find(wanted).ok_or_else(missing).and_then(handles::take);
+        let os =
+            |source| RegionError::Os { name: what.to_owned(), what: "take the descriptor of it", source };
+        file.map(Some).map_err(os)
+    }
+
+    fn check(&self, name: String, kind: Kind, view: &View) -> Result<Header, RegionError> {
+        let header =
+            Header::read(|i, ordering| view.load(i, ordering), view.len(), kind).and_then(|header| {
+                // Rings check their own geometry when an end attaches.
+                match kind {
+                    Kind::Thread => header.check_geometry(LOG_OFFSET, RECORD_WORDS)?,
+                    Kind::Bell => header.check_geometry(BELL, 1)?,
+                    Kind::Schedule => header.check_geometry(HEADER_WORDS, SCHEDULE_ENTRY_WORDS)?,
+                    _ => 0,
+                };
+                let ours = header.run == run_hash(&self.plan.run);
+                if ours { Ok(header) } else { Err(HeaderError::OtherRun) }
+            });
         header.map_err(|source| RegionError::Header { name, source })
     }
 
@@ -207,8 +270,10 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn sender(&mut self, what: &str) -> Result<spsc::Producer, RegionError> {
-        let words = self.region(what, Kind::Ring)?.words();
-        spsc::Producer::attach(&words).map_err(|source| RegionError::Header { name: what.into(), source })
+        let head = self.view(&spsc_mux::head_name(what), Kind::RingHead)?;
+        let tail = self.region(what, Kind::Ring)?.words();
+        spsc::Producer::attach_parts(&tail, &head)
+            .map_err(|source| RegionError::Header { name: what.into(), source })
     }
 
     /// The receiving end of a 1→1 link.
@@ -216,29 +281,36 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn receiver(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
-        let words = self.region(what, Kind::Ring)?.words();
-        spsc::Consumer::attach(&words).map_err(|source| RegionError::Header { name: what.into(), source })
+        let tail = self.view(what, Kind::Ring)?;
+        let head = self.region(&spsc_mux::head_name(what), Kind::RingHead)?.words();
+        spsc::Consumer::attach_parts(&tail, &head)
+            .map_err(|source| RegionError::Header { name: what.into(), source })
     }
 
-    /// A strategy's schedule, mapped read-only, and its number of entries.
+    /// A strategy's schedule, which it only reads, and its number of entries.
     ///
     /// # Errors
     /// As [`Attached::region`].
     pub fn schedule(&mut self, strategy: u16) -> Result<(View, usize), RegionError> {
-        let name = self.plan.segment_name(&format!("schedule-{strategy}"));
-        let view = Region::open_read_only(&name)?;
-        let header =
-            self.check(name.clone(), Kind::Schedule, view.len(), |i, ordering| view.load(i, ordering))?;
-        let entries = header.check_geometry(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
-        Ok((view, entries.map_err(|source| RegionError::Header { name, source })?))
+        let view = self.view(&format!("schedule-{strategy}"), Kind::Schedule)?;
+        let entries = (view.len() - HEADER_WORDS) / SCHEDULE_ENTRY_WORDS;
+        Ok((view, entries))
     }
 
-    /// A thread's segment: status block and stamp log.
+    /// A thread's segment: status block and stamp log, for the thread itself.
     ///
     /// # Errors
     /// As [`Attached::region`].
     pub fn thread(&mut self, name: &str) -> Result<Words, RegionError> {
         Ok(self.region(&thread_segment(name), Kind::Thread)?.words())
+    }
+
+    /// A thread's segment, for who saves it.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn log(&mut self, name: &str) -> Result<View, RegionError> {
+        self.view(&thread_segment(name), Kind::Thread)
     }
 
     /// The doorbell of the thread that runs a role.

@@ -4,8 +4,8 @@
 //! the readers' Acquire: who sees `Ready` sees everything that was prepared, who sees `Done` sees the final
 //! counters. The block stands between the segment's header and its stamp log, so a saved log carries it along.
 
-use crate::memory::Words;
 use crate::memory::header::HEADER_WORDS;
+use crate::memory::{View, Words};
 use crate::sync::Ordering;
 
 /// Words in the block.
@@ -91,8 +91,8 @@ pub enum Field {
     Full,
     /// Records that found the stamp log full: the run is invalid if there are any.
     RecordsDropped,
-    /// Heap allocations after the barrier (counted with the feature `count-alloc`).
-    Allocations,
+    /// Heap allocations after the barrier, plus one; 0: not counted (that takes the feature `count-alloc`).
+    AllocationsPlusOne,
     /// Open orders integrated over time (order·ticks), for Little's law; strategies only.
     InFlightOrderTicks,
     /// The most orders open at once.
@@ -192,13 +192,12 @@ impl StatusWriter {
 ///
 /// # Panics
 /// If the segment is shorter than [`LOG_OFFSET`].
-pub fn read(segment: &Words) -> Status {
-    let block = &segment[HEADER_WORDS..LOG_OFFSET];
+pub fn read(segment: &View) -> Status {
     let mut words = [0; STATUS_WORDS];
     // Acquire: pairs with the Release in `set_state`; the state is the first word.
-    words[0] = block[0].load(Ordering::Acquire);
-    for (copy, word) in words.iter_mut().zip(block).skip(1) {
-        *copy = word.load(Ordering::Relaxed);
+    words[0] = segment.load(HEADER_WORDS, Ordering::Acquire);
+    for (index, copy) in words.iter_mut().enumerate().skip(1) {
+        *copy = segment.load(HEADER_WORDS + index, Ordering::Relaxed);
     }
     Status::from_words(words)
 }
@@ -215,7 +214,7 @@ mod tests {
         writer.set(Field::Sent, 17);
         writer.set(Field::CorePlusOne, 4);
         writer.fail("no room for 3 µs");
-        let status = read(&segment);
+        let status = read(&segment.clone().into());
         assert_eq!(status.state(), State::Failed);
         assert_eq!((status.get(Field::Sent), status.core()), (17, Some(3)));
         assert_eq!(status.error(), "no room for 3 µs");
@@ -225,7 +224,7 @@ mod tests {
     fn a_long_error_is_cut_and_a_hostile_one_is_printable() {
         let segment = Region::heap(LOG_OFFSET).words();
         StatusWriter::new(&segment).fail(&"x".repeat(1000));
-        assert_eq!(read(&segment).error().len(), ERROR_BYTES);
+        assert_eq!(read(&segment.clone().into()).error().len(), ERROR_BYTES);
         let hostile = Status::from_words([0x1b5b_ff0a_1b5b_ff0a; STATUS_WORDS]);
         assert!(!hostile.error().contains('\u{1b}'));
         assert_eq!(hostile.state(), State::Failed);

@@ -1,4 +1,5 @@
-//! What travels through the rings: 64-byte messages of eight words, and the identities inside them.
+//! What travels through the rings: messages of seven words, which with the sequence of their slot fill one cache line,
+//! and the identities inside them.
 //!
 //! Shared memory carries words only. An [`Order`] or a [`Report`] is made from words that were first copied out
 //! of the ring and is checked before it is believed: no Rust enum is ever made from shared bytes unchecked.
@@ -13,9 +14,9 @@ use thiserror::Error;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
 /// Words in a message.
-pub const MESSAGE_WORDS: usize = 8;
+pub const MESSAGE_WORDS: usize = 7;
 
-/// One message: 64 bytes, one cache line.
+/// One message: 56 bytes; 64 with its slot's sequence, one cache line.
 pub type Message = [u64; MESSAGE_WORDS];
 
 /// The most strategies that a run can hold: what fits the 12-bit field, kept at what a scan can still serve.
@@ -186,7 +187,7 @@ struct Wire {
     code: u8,
     side: u8,
     reason: u8,
-    reserved: [u8; 19],
+    reserved: [u8; 11],
 }
 
 const _: () = assert!(size_of::<Wire>() == size_of::<Message>());
@@ -226,7 +227,7 @@ impl Order {
             },
             side: self.side.code(),
             reason: 0,
-            reserved: [0; 19],
+            reserved: [0; 11],
         })
     }
 
@@ -271,7 +272,7 @@ impl Report {
             },
             side: self.side.code(),
             reason: self.reason,
-            reserved: [0; 19],
+            reserved: [0; 11],
         })
     }
 
@@ -319,7 +320,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_words_never_panic(message: [u64; 8]) {
+        fn arbitrary_words_never_panic(message: [u64; MESSAGE_WORDS]) {
             let _ = Order::from_message(message);
             let _ = Report::from_message(message);
         }

@@ -29,6 +29,9 @@ pub struct BillFlags {
     /// Print the bill as JSON on stdout
     #[arg(long, help_heading = "Run")]
     pub json: bool,
+    /// Go on with a kernel that lacks a piece of the sandbox
+    #[arg(long, help_heading = "Run")]
+    pub allow_weaker_sandbox: bool,
     /// Keep every run's stamp logs (large)
     #[arg(long, help_heading = "Run")]
     pub keep_logs: bool,
@@ -67,6 +70,7 @@ pub fn command(flags: &BillFlags) -> Result<ExitCode> {
         .into());
     }
     asked.preset = Some(SweepPreset::Bill);
+    asked.weaker_sandbox = flags.allow_weaker_sandbox;
     let mut notes = SweepPreset::Bill.fill(&mut asked);
     let layout = sweep::lay_out(&asked, &machine)?;
     notes.extend(layout.notes.clone());

@@ -89,7 +89,11 @@ fn usage<T>(message: &str) -> Result<T> {
 /// Measures both sides now, alternated, and compares them.
 fn measure(flags: &CompareFlags, a: &Words, b: &Words) -> Result<ExitCode> {
     let machine = Machine::read();
-    let asked = Asked { base: flags.run.settings()?, ..Asked::default() };
+    let asked = Asked {
+        base: flags.run.settings()?,
+        weaker_sandbox: flags.run.allow_weaker_sandbox,
+        ..Asked::default()
+    };
     let sides = [("A", a), ("B", b)].map(|(letter, words)| sweep::Side {
         name: format!("{letter}: {}", super::load::words(&words.pairs)),
         settings: words.settings.clone(),

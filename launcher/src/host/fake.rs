@@ -1,13 +1,13 @@
 //! Recorded trees of other machines, for tests.
 
 use super::Machine;
-use super::read::ShmRoom;
+use super::read::Room;
 use tempfile::TempDir;
 
 /// A machine's `proc` and `sys` in a folder of its own.
 pub(crate) struct Tree {
     dir: TempDir,
-    shm: ShmRoom,
+    shm: Room,
 }
 
 /// Files whose contents a test may spoil.
@@ -24,7 +24,7 @@ pub(crate) const PATHS: [&str; 8] = [
 
 impl Tree {
     pub(crate) fn new(free_mib: u64, total_mib: u64) -> Tree {
-        let shm = ShmRoom { total_bytes: total_mib << 20, free_bytes: free_mib << 20 };
+        let shm = Room { total_bytes: total_mib << 20, free_bytes: free_mib << 20 };
         Tree { dir: tempfile::tempdir().unwrap(), shm }
     }
 

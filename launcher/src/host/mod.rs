@@ -6,7 +6,7 @@ pub mod lists;
 mod read;
 mod system;
 
-pub use read::ShmRoom;
+pub use read::Room;
 pub use system::System;
 
 use serde::{Deserialize, Serialize};

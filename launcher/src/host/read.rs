@@ -7,23 +7,23 @@ use super::{Machine, lists};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Size and free room of `/dev/shm`, in bytes; zeros if there is none.
+/// Size and free room of a file system, in bytes; zeros if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ShmRoom {
+pub struct Room {
     /// Size of the file system.
     pub total_bytes: u64,
     /// What of it this user can still take.
     pub free_bytes: u64,
 }
 
-impl ShmRoom {
+impl Room {
     /// Asks the file system at that path.
-    pub fn of(path: &Path) -> ShmRoom {
-        nix::sys::statvfs::statvfs(path).map_or(ShmRoom::default(), |room| {
+    pub fn of(path: &Path) -> Room {
+        nix::sys::statvfs::statvfs(path).map_or(Room::default(), |room| {
             // The field's types differ between platforms.
             #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
             let bytes = |blocks| (blocks as u64).saturating_mul(room.fragment_size() as u64);
-            ShmRoom { total_bytes: bytes(room.blocks()), free_bytes: bytes(room.blocks_available()) }
+            Room { total_bytes: bytes(room.blocks()), free_bytes: bytes(room.blocks_available()) }
         })
     }
 }
@@ -32,11 +32,11 @@ impl Machine {
     /// The machine that this process runs on.
     pub fn read() -> Machine {
         let root = Path::new("/");
-        Machine::read_at(root, ShmRoom::of(&root.join("dev/shm")))
+        Machine::read_at(root, Room::of(&root.join("dev/shm")))
     }
 
     /// The machine described by the `proc` and `sys` under `root`.
-    pub fn read_at(root: &Path, shm: ShmRoom) -> Machine {
+    pub fn read_at(root: &Path, shm: Room) -> Machine {
         let cpuinfo = text(root, "proc/cpuinfo");
         let clocksource = text(root, "sys/devices/system/clocksource/clocksource0/current_clocksource");
         let allowed = allowed(root, &cpuinfo);
@@ -228,8 +228,8 @@ mod tests {
     #[test]
     fn what_is_missing_stays_empty() {
         let empty = tempfile::tempdir().unwrap();
-        assert_eq!(Machine::read_at(empty.path(), ShmRoom::default()), Machine::default());
-        assert_eq!(ShmRoom::of(&empty.path().join("none")), ShmRoom::default());
+        assert_eq!(Machine::read_at(empty.path(), Room::default()), Machine::default());
+        assert_eq!(Room::of(&empty.path().join("none")), Room::default());
     }
 
     #[test]

@@ -36,7 +36,7 @@ const FIELDS: [(&str, Field); 22] = [
     ("rejected", Field::Rejected),
     ("full", Field::Full),
     ("records_dropped", Field::RecordsDropped),
-    ("allocations", Field::Allocations),
+    ("allocations_plus_one", Field::AllocationsPlusOne),
     ("in_flight_order_ticks", Field::InFlightOrderTicks),
     ("in_flight_max", Field::InFlightMax),
     ("peer_faults", Field::PeerFaults),

@@ -99,6 +99,8 @@ pub fn layout(
         max_held: busiest.clamp(1, MAX_HELD) as u32,
         pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         orders: counts.per_strategy.clone(),
+        handles: Vec::new(),
+        weaker_sandbox: false,
         max_delay_ns: counts.max_delay_ns,
         work,
         processes: processes(resolved, &threads),

@@ -37,8 +37,8 @@ pub struct ThreadSummary {
     pub running_ns: Option<u64>,
     /// The share of that time in duty cycles that found work, 0 to 1.
     pub utilisation: Option<f64>,
-    /// Heap allocations after the start (counted with the feature `count-alloc`).
-    pub allocations: u64,
+    /// Heap allocations after the start; `None` if they were not counted (that takes the feature `count-alloc`).
+    pub allocations: Option<u64>,
     /// Pushes that found a ring full.
     pub full: u64,
     /// Things that an honest peer does not do, seen by this thread.
@@ -70,7 +70,7 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
             cycles: status.get(Field::Cycles),
             running_ns: running.map(|ticks| to_ns(ticks, ns_per_tick)),
             utilisation: running.map(|ticks| status.get(Field::BusyTicks) as f64 / ticks as f64),
-            allocations: status.get(Field::Allocations),
+            allocations: status.get(Field::AllocationsPlusOne).checked_sub(1),
             full: status.get(Field::Full),
             peer_faults: status.get(Field::PeerFaults),
         }

@@ -160,13 +160,16 @@ fn gap(summary: &Summary) -> Option<String> {
     })
 }
 
+/// Only where the thread never gives its core away: the kernel counts `sched_yield` among the involuntary switches.
 fn switches(summary: &Summary) -> Option<String> {
     let per_s = |thread: &ThreadSummary| {
         let seconds = thread.running_ns.filter(|ns| *ns > 0)? as f64 / 1e9;
         // One or two in a short run are no rate.
         Some(thread.involuntary_switches as f64 / seconds.max(1.0))
     };
-    let rates = summary.processes.iter().filter_map(|thread| Some((thread, per_s(thread)?)));
+    let spinning =
+        summary.plan.threads.iter().zip(&summary.processes).filter(|(plan, _)| plan.idle == Idle::Spin);
+    let rates = spinning.filter_map(|(_, thread)| Some((thread, per_s(thread)?)));
     let (worst, rate) = rates.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     (rate > SWITCHES_PER_S).then(|| {
         format!(

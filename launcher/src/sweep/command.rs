@@ -51,6 +51,7 @@ pub fn command(flags: &SweepFlags) -> Result<ExitCode> {
 fn begin_sweep(flags: &SweepFlags, machine: Machine) -> Result<(SweepRecord, PathBuf)> {
     let mut asked = flags.swept.asked(flags.rate.as_deref(), flags.config.as_ref())?;
     let mut notes = asked.preset.map(|preset| preset.fill(&mut asked)).unwrap_or_default();
+    asked.weaker_sandbox = flags.allow_weaker_sandbox;
     let first_per_s = if flags.find_max_rate { take_rate(&mut asked)? } else { None };
     let layout = lay_out(&asked, &machine)?;
     if layout.axes.is_empty() && !flags.find_max_rate {
@@ -97,7 +98,7 @@ fn new_search(
     layout: &Layout,
     machine: &Machine,
 ) -> Result<SearchRecord> {
-    let planned = match check(&layout.points[0].settings, machine)?.input {
+    let planned = match check(&layout.points[0].settings, machine, true)?.input {
         Input::Drawn { orders, window_ns, arrivals } if arrivals != Arrivals::Stress => {
             orders as f64 / (window_ns as f64 / 1e9)
         }
@@ -150,6 +151,7 @@ pub fn new_record(
         axes: layout.axes,
         repeats: u32::try_from(repeats)?,
         keep_logs: false,
+        weaker_sandbox: asked.weaker_sandbox,
         start_timeout_ns: 30_000_000_000,
         notes: layout.notes,
         points: layout.points,
@@ -228,6 +230,7 @@ pub fn measured(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<
     let machine = Machine::read();
     let how = Presentation {
         quiet: true,
+        weaker_sandbox: record.weaker_sandbox,
         start_timeout: Duration::from_nanos(record.start_timeout_ns),
         signals: &signals,
     };

@@ -26,6 +26,9 @@ pub struct SweepFlags {
     /// Print sweep.json on stdout instead of tables
     #[arg(long, help_heading = "Run")]
     pub json: bool,
+    /// Go on with a kernel that lacks a piece of the sandbox
+    #[arg(long, help_heading = "Run")]
+    pub allow_weaker_sandbox: bool,
     /// Keep every run's stamp logs (large)
     #[arg(long, help_heading = "Run")]
     pub keep_logs: bool,
@@ -93,6 +96,8 @@ pub struct Asked {
     pub axes: Vec<Vec<AxisValue>>,
     /// The preset.
     pub preset: Option<SweepPreset>,
+    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    pub weaker_sandbox: bool,
 }
 
 impl Swept {

@@ -7,7 +7,8 @@ use crate::config::{Arrivals, Choice, Settings, UsageError};
 use crate::host::Machine;
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::units::{Count, Nanos};
-use shm::plan::{ClockSource, Threading, WorkPlan};
+use shm::os::sandbox;
+use shm::plan::{ClockSource, Isolation, Threading, WorkPlan};
 
 /// More points than this are a mistake.
 const MOST_POINTS: usize = 10_000;
@@ -42,7 +43,11 @@ pub fn lay_out(asked: &Asked, machine: &Machine) -> Result<Layout, UsageError> {
     let mut accepted: Vec<(Vec<AxisValue>, Resolved)> = Vec::new();
     let mut refused: Vec<(Vec<AxisValue>, String)> = Vec::new();
     for values in combinations(&asked.axes) {
-        match check(&with(&base, values.iter().filter(|value| value.axis != Axis::Rate)), machine) {
+        match check(
+            &with(&base, values.iter().filter(|value| value.axis != Axis::Rate)),
+            machine,
+            asked.weaker_sandbox,
+        ) {
             Ok(resolved) => accepted.push((values, resolved)),
             Err(UsageError(why)) => refused.push((values, why)),
         }
@@ -66,7 +71,7 @@ pub fn lay_out(asked: &Asked, machine: &Machine) -> Result<Layout, UsageError> {
     settle_threading(&mut base, &accepted, &mut notes);
     let mut points = Vec::new();
     for (values, _) in &accepted {
-        let resolved = check(&with(&base, values.iter()), machine)?;
+        let resolved = check(&with(&base, values.iter()), machine, asked.weaker_sandbox)?;
         let settings = Settings { repeats: None, out: None, seed: None, ..resolved.settings() };
         points.push(Point {
             name: name(values),
@@ -100,7 +105,8 @@ pub struct Side {
 pub fn lay_out_sides(asked: &Asked, sides: &[Side], machine: &Machine) -> Result<Layout, UsageError> {
     let (mut base, mut notes) = (asked.base.clone(), Vec::new());
     let named = |side: &Side, settings: &Settings| {
-        check(settings, machine).map_err(|error| UsageError(format!("{}: {error}", side.name)))
+        check(settings, machine, asked.weaker_sandbox)
+            .map_err(|error| UsageError(format!("{}: {error}", side.name)))
     };
     let mut accepted = Vec::new();
     for side in sides {
@@ -124,9 +130,22 @@ pub fn lay_out_sides(asked: &Asked, sides: &[Side], machine: &Machine) -> Result
     Ok(Layout { base, axes: Vec::new(), points, notes })
 }
 
-/// What the planner says about settings, without a schedule.
-pub(super) fn check(settings: &Settings, machine: &Machine) -> Result<Resolved, UsageError> {
+/// What the planner, and the kernel where a sandbox is asked for, say about settings, without a schedule.
+pub(super) fn check(
+    settings: &Settings,
+    machine: &Machine,
+    weaker_sandbox: bool,
+) -> Result<Resolved, UsageError> {
     let resolved = planner::resolve(settings, machine)?;
+    if resolved.isolation == Isolation::Sandbox && !weaker_sandbox {
+        let missing = sandbox::missing();
+        if !missing.is_empty() {
+            return Err(UsageError(format!(
+                "no full sandbox here: {}. --allow-weaker-sandbox goes on all the same",
+                missing.join("; ")
+            )));
+        }
+    }
     let orders = match resolved.input {
         Input::Drawn { orders, .. } => orders,
         Input::Recorded { .. } => 1,

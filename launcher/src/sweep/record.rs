@@ -61,6 +61,9 @@ pub struct SweepRecord {
     pub seed: u64,
     /// Whether stamp logs are kept.
     pub keep_logs: bool,
+    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    #[serde(default)]
+    pub weaker_sandbox: bool,
     /// How long processes may take to get ready, in nanoseconds.
     pub start_timeout_ns: u64,
     /// What was left out or settled on the way. One line each.

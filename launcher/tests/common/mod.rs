@@ -131,11 +131,18 @@ pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
 /// The processes of the run of that launcher: pid and command line. A run's id ends with the launcher's pid.
 pub fn family(launcher: u32) -> Vec<(u32, String)> {
     let mut found = Vec::new();
+    // Sandboxed ones are told a descriptor and not the run's id: children of the launcher, or of nobody any more.
+    let is_child = |entry: &std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        parent == Some(launcher)
+    };
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         let cmdline = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let cmdline = text(&cmdline).replace('\0', " ");
-        if cmdline.contains(" role ") && cmdline.trim_end().ends_with(&format!("-{launcher}")) {
+        let of_run = cmdline.trim_end().ends_with(&format!("-{launcher}")) || is_child(&entry);
+        if cmdline.contains(" role ") && of_run {
             found.push((pid, cmdline));
         }
     }

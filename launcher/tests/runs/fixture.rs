@@ -330,6 +330,8 @@ fn plan(shape: Shape) -> Plan {
         max_held: 1024,
         pacing: shape.pacing,
         orders: vec![shape.orders; usize::from(shape.strategies)],
+        handles: Vec::new(),
+        weaker_sandbox: false,
         max_delay_ns: shape.delay * 2,
         work: WorkPlan::default(),
         threads,

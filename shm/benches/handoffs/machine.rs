@@ -1,4 +1,4 @@
-//! The machine that the figures belong to, in one line.
+//! The machine that the figures belong to, in a few words.
 
 use crate::Options;
 
@@ -14,10 +14,10 @@ pub fn describe(options: &Options) -> String {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let (a, b) = options.cores;
     format!(
-        "{cpu}, {} cores allowed, load {}; measuring thread pinned to core {a}, peers to core {b}; waits spin \
-         with the pause hint unless the row says bare{}",
+        "{cpu}, {} cores allowed, load {}\nmeasuring thread pinned to core {a}, peers to core {b}; \
+         waits spin with the pause hint unless bare{}",
         shm::os::pin::allowed_cores().len(),
         load.split(' ').next().unwrap_or("unknown"),
-        if options.quick { "; QUICK: too few samples to quote" } else { "" },
+        if options.quick { "\nQUICK: too few samples to quote" } else { "" },
     )
 }

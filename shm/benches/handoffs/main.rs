@@ -4,7 +4,8 @@
 //! floor (one cache line bounced between them, `shm::floor`) must be measured beside every sample: on a virtual
 //! machine it changes fivefold within minutes. Everything that is printed is a median with its quartiles.
 //!
-//! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B] [--capacity SLOTS]`; sections are `roundtrip`,
+//! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B]
+//! [--capacity SLOTS] [--samples N]`; sections are `roundtrip`,
 //! `stream`, `scan`, `stamp`. `--quick` (and `cargo test --benches`) only shows that everything runs.
 
 mod machine;
@@ -26,8 +27,10 @@ pub struct Options {
     json: bool,
     /// The core of this process's measuring thread, and that of its peers.
     pub cores: (u32, u32),
-    /// Slots of the rings of the streams.
+    /// Slots of the rings.
     pub capacity: usize,
+    /// Samples of each figure; `None`: enough to quote.
+    pub samples: Option<usize>,
 }
 
 impl Options {
@@ -36,8 +39,14 @@ impl Options {
         let (Some(first), Some(last)) = (allowed.first(), allowed.last()) else {
             return Err("the allowed cores cannot be read".into());
         };
-        let mut options =
-            Self { sections: Vec::new(), quick: true, json: false, cores: (*first, *last), capacity: 1024 };
+        let mut options = Self {
+            sections: Vec::new(),
+            quick: true,
+            json: false,
+            cores: (*first, *last),
+            capacity: 1024,
+            samples: None,
+        };
         let mut args = args;
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or(format!("{arg} needs a value"));
@@ -60,6 +69,11 @@ impl Options {
                     options.capacity = capacity
                         .ok_or(format!("--capacity {text}: expected a power of two of at least 64"))?;
                 }
+                "--samples" => {
+                    let text = value()?;
+                    let samples = text.parse().ok().filter(|n| *n >= 1);
+                    options.samples = Some(samples.ok_or(format!("--samples {text}: expected a number"))?);
+                }
                 flag if flag.starts_with('-') => return Err(format!("unknown flag {flag}")),
                 section => options.sections.push(section.to_owned()),
             }
@@ -67,6 +81,12 @@ impl Options {
         let asked_quick = std::env::args().any(|arg| arg == "--quick" || arg == "--test");
         options.quick |= asked_quick;
         Ok(options)
+    }
+
+    /// How many samples to take, and what size each has.
+    pub fn effort(&self, samples: usize, quick_size: u64, size: u64) -> (usize, u64) {
+        let samples = self.samples.unwrap_or(if self.quick { 3 } else { samples });
+        (samples, if self.quick { quick_size } else { size })
     }
 
     fn wants(&self, section: &str) -> bool {

@@ -11,7 +11,7 @@ use shm::memory::{Region, Words};
 use shm::os::{futex, pin, process};
 use shm::ring::spsc::{self, Consumer, Producer};
 use shm::sync::Ordering;
-use shm::wire::{MESSAGE_WORDS, Message};
+use shm::wire::MESSAGE_WORDS;
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -27,20 +27,22 @@ pub enum Job {
     Floor,
     /// The same without the hint.
     FloorBare,
+    /// Swaps the line back.
+    Swap,
     /// Sends every message back.
     Echo,
     /// The same, waiting without the pause hint.
     EchoBare,
     /// Pushes messages one by one.
     Push,
-    /// Publishes them 64 at a time (of rtrb: writes chunks of 64).
-    PushBatched,
+    /// Writes them in chunks of 64 (rtrb only).
+    PushChunks,
     /// Ends.
     Quit,
 }
 
-const JOBS: [Job; 7] =
-    [Job::Floor, Job::FloorBare, Job::Echo, Job::EchoBare, Job::Push, Job::PushBatched, Job::Quit];
+const JOBS: [Job; 8] =
+    [Job::Floor, Job::FloorBare, Job::Swap, Job::Echo, Job::EchoBare, Job::Push, Job::PushChunks, Job::Quit];
 
 // The words of a gate: each on lines of its own.
 const TURN: usize = 0;
@@ -122,10 +124,10 @@ impl Arena {
         self.gate.serve(|job, count| match job {
             Job::Floor => floor::answer::<true>(&self.line[0]),
             Job::FloorBare => floor::answer::<false>(&self.line[0]),
+            Job::Swap => (0..count).for_each(|_| roundtrip::swap(&self.line[0], 1, 0)),
             Job::Echo => roundtrip::echo::<true>(&mut consumer, &mut producer, count),
             Job::EchoBare => roundtrip::echo::<false>(&mut consumer, &mut producer, count),
-            Job::Push => stream::push(&mut producer, count),
-            Job::PushBatched => stream::push_batched(&mut producer, count),
+            Job::Push | Job::PushChunks => stream::push(&mut producer, count),
             Job::Quit => {}
         });
     }
@@ -165,9 +167,9 @@ impl Peer {
 pub struct Rtrb {
     gate: Gate,
     /// To the peer.
-    pub producer: rtrb::Producer<Message>,
+    pub producer: rtrb::Producer<stream::Line>,
     /// From the peer.
-    pub consumer: rtrb::Consumer<Message>,
+    pub consumer: rtrb::Consumer<stream::Line>,
 }
 
 impl Rtrb {
@@ -209,7 +211,7 @@ impl Peers {
         start_thread(theirs, move || {
             gate.serve(|job, count| match job {
                 Job::Echo => roundtrip::echo_rtrb(&mut from_us, &mut to_us, count),
-                Job::PushBatched => stream::push_rtrb_chunks(&mut to_us, count),
+                Job::PushChunks => stream::push_rtrb_chunks(&mut to_us, count),
                 _ => stream::push_rtrb(&mut to_us, count),
             });
         })?;

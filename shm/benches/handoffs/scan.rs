@@ -22,7 +22,7 @@ fn batch(scans: u64, mut scan: impl FnMut()) -> f64 {
 /// Measures N = 1, 8 and 64, the two alternating.
 pub fn run(options: &Options, report: &mut Report) {
     shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
-    let (samples, scans) = if options.quick { (3, 1_000) } else { (101, 20_000) };
+    let (samples, scans) = options.effort(101, 1_000, 20_000);
     let mut rows = Vec::new();
     for rings in [1usize, 8, 64] {
         let (_producers, consumers): (Vec<_>, Vec<_>) =

@@ -18,9 +18,9 @@ fn batch(count: u64, mut each: impl FnMut(u64)) -> f64 {
 
 fn measure<C: Clock>(options: &Options, clock: &C, name: &str) -> [Row; 2] {
     // 16 MiB of log, gone through from front to back as in a run: it does not fit the second-level cache.
-    let (samples, count) = if options.quick { (3, 1_000) } else { (128, 1 << 16) };
-    let laps = 16;
-    let segment = Region::memfd("bench-log", LOG_OFFSET + (count * laps) as usize * RECORD_WORDS)
+    let (samples, count) = options.effort(128, 1_000, 1 << 16);
+    let laps = 16usize;
+    let segment = Region::memfd("bench-log", LOG_OFFSET + count as usize * laps * RECORD_WORDS)
         .expect("16 MiB of memory")
         .words();
     let mut log = StampLog::new(&segment);

@@ -5,7 +5,7 @@
 //!       1  version        of the formats
 //!       2  layout hash    of every offset and size that two processes must agree on
 //!       3  bytes          of the whole segment
-//!       4  kind           control, ring, thread, schedule, bell
+//!       4  kind           what the segment is: `Kind`
 //!       5  capacity       slots, records or entries; what the kind says
 //!       6  slot words     words in a slot, record or entry
 //!       7  creator pid
@@ -58,9 +58,10 @@ pub const LAYOUT_HASH: u64 = {
         ("record", RECORD_WORDS),
         ("status", STATUS_WORDS),
         ("schedule-entry", SCHEDULE_ENTRY_WORDS),
-        ("ring-tail", spsc::TAIL),
         ("ring-head", spsc::HEAD),
+        ("ring-head-words", spsc::HEAD_WORDS),
         ("ring-slots", spsc::SLOTS),
+        ("ring-slot-words", spsc::slot_words(MESSAGE_WORDS)),
         ("bell", crate::bell::BELL),
         ("control-state", crate::control::STATE),
         ("control-start", crate::control::START),
@@ -82,7 +83,7 @@ pub const LAYOUT_HASH: u64 = {
 pub enum Kind {
     /// The plan and the run's state; written by the launcher.
     Control = 1,
-    /// A ring.
+    /// The producer's part of a ring; written by the producer.
     Ring = 2,
     /// A thread's status block and stamp log; written by that thread.
     Thread = 3,
@@ -90,6 +91,8 @@ pub enum Kind {
     Schedule = 4,
     /// A thread's doorbell.
     Bell = 5,
+    /// The consumer's part of a ring; written by the consumer.
+    RingHead = 6,
 }
 
 impl Kind {
@@ -101,6 +104,7 @@ impl Kind {
             3 => Some(Kind::Thread),
             4 => Some(Kind::Schedule),
             5 => Some(Kind::Bell),
+            6 => Some(Kind::RingHead),
             _ => None,
         }
     }
@@ -246,6 +250,9 @@ impl Header {
         let mut words = [0; HEADER_WORDS];
         // Acquire: pairs with the Release of the magic in `write`.
         words[0] = load(0, Ordering::Acquire);
+        if words[0] != MAGIC {
+            return Err(HeaderError::Magic(words[0]));
+        }
         for (i, word) in words.iter_mut().enumerate().skip(1) {
             *word = load(i, Ordering::Relaxed);
         }

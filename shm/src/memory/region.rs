@@ -7,7 +7,7 @@
 //! validated after it was copied out), never make the program unsound.
 
 use crate::memory::header::HeaderError;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, load_owned};
 use core::ops::Deref;
 use core::ptr::NonNull;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub enum RegionError {
 /// Who keeps the words alive. Dropped with the region: the mapping goes, a name in `/dev/shm` stays.
 enum Backing {
     /// On the heap: for tests, for loom and for Miri.
-    Heap(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Box<[AtomicU64]>),
+    Heap(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Vec<AtomicU64>),
     /// A mapped file, named segment or memfd.
     #[cfg(not(loom))]
     Map(#[expect(dead_code, reason = "kept alive, reached through the pointer")] memmap2::MmapRaw),
@@ -78,9 +78,19 @@ unsafe impl Sync for Region {}
 impl Region {
     /// A region of zeroed words on the heap.
     pub fn heap(words: usize) -> Arc<Self> {
-        let backing: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
-        // The pointer is taken after the box has reached its final place: moving the box does not move the words.
-        let start = NonNull::from(&*backing).cast();
+        // Room to begin at a pair of cache lines, as a mapping does: a ring's cursors must not share theirs. Loom has
+        // words of its own size, and no lines.
+        let spare = if cfg!(loom) { 0 } else { 16 };
+        let mut backing: Vec<AtomicU64> = (0..words + spare).map(|_| AtomicU64::new(0)).collect();
+        let first = backing.as_mut_ptr();
+        let skipped = if cfg!(loom) { 0 } else { first.align_offset(128) };
+        assert!(
+            skipped <= spare,
+            "words are aligned for themselves, so a line begins among the next sixteen"
+        );
+        // Moving a `Vec` leaves its buffer, and this pointer into it, as they are. (Moving a box would not: it claims
+        // its contents anew, and Miri objects.)
+        let start = NonNull::new(first.wrapping_add(skipped)).expect("a vector is never at null");
         Arc::new(Self { start, len: words, _backing: Backing::Heap(backing) })
     }
 
@@ -148,6 +158,34 @@ impl View {
     #[expect(clippy::len_without_is_empty, reason = "never empty: a header is the least")]
     pub fn len(&self) -> usize {
         self.0.len()
+    }
+}
+
+impl View {
+    /// The `len` words from `offset` on.
+    ///
+    /// # Panics
+    /// If they are not inside this window.
+    pub fn window(&self, offset: usize, len: usize) -> View {
+        View(self.0.window(offset, len))
+    }
+
+    /// One word, for waiting on it: whoever has it can store to it, so it stays in this crate.
+    pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
+        &self.0[index]
+    }
+
+    /// Copies the `N` words from `offset` on, which nobody writes now: see [`load_owned`].
+    ///
+    /// # Panics
+    /// If they are not inside this window.
+    #[inline(always)]
+    pub fn copy_owned<const N: usize>(&self, offset: usize) -> [u64; N] {
+        let mut copy = [0; N];
+        for (value, word) in copy.iter_mut().zip(&self.0[offset..offset + N]) {
+            *value = load_owned(word);
+        }
+        copy
     }
 }
 
@@ -220,7 +258,7 @@ mod mapped {
         pub fn open(name: &str) -> Result<Arc<Self>, RegionError> {
             let path = format!("{SHM_DIR}/{name}");
             let file = OpenOptions::new().read(true).write(true).open(path).map_err(os(name, "open it"))?;
-            MmapOptions::new().populate().map_raw(&file).map(from_map).map_err(os(name, "map it"))
+            Self::map(name, &file)
         }
 
         /// Maps a named segment read-only, prefaulted.
@@ -229,20 +267,45 @@ mod mapped {
         /// As [`Region::open`].
         pub fn open_read_only(name: &str) -> Result<View, RegionError> {
             let file = File::open(format!("{SHM_DIR}/{name}")).map_err(os(name, "open it"))?;
-            let map = MmapOptions::new().populate().map_raw_read_only(&file).map_err(os(name, "map it"))?;
-            Ok(from_map(map).words().into())
+            Self::map_read_only(name, &file)
         }
 
-        /// An anonymous shared file of zeroed words (`memfd_create`): shared by handing over its descriptor.
+        /// An anonymous shared file of zeroed words (`memfd_create`).
         ///
         /// # Errors
         /// What the system refused.
         pub fn memfd(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
-            let fd =
-                memfd_create(name, MFdFlags::MFD_CLOEXEC).map_err(|e| os(name, "create it")(e.into()))?;
+            Ok(Self::memfd_and_file(name, words)?.0)
+        }
+
+        /// As [`Region::memfd`], with the file: its size can be sealed and its descriptor handed over.
+        ///
+        /// # Errors
+        /// What the system refused.
+        pub fn memfd_and_file(name: &str, words: usize) -> Result<(Arc<Self>, File), RegionError> {
+            let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+            let fd = memfd_create(name, flags).map_err(|e| os(name, "create it")(e.into()))?;
             let file = File::from(fd);
             reserve(name, &file, words as u64 * 8)?;
-            MmapOptions::new().populate().map_raw(&file).map(from_map).map_err(os(name, "map it"))
+            let region = Self::map(name, &file)?;
+            Ok((region, file))
+        }
+
+        /// Maps an open file for reading and writing, prefaulted. The mapping outlives the file.
+        ///
+        /// # Errors
+        /// What the system refused, for example because the file is open for reading only.
+        pub fn map(name: &str, file: &File) -> Result<Arc<Self>, RegionError> {
+            MmapOptions::new().populate().map_raw(file).map(from_map).map_err(os(name, "map it"))
+        }
+
+        /// Maps an open file read-only, prefaulted.
+        ///
+        /// # Errors
+        /// What the system refused.
+        pub fn map_read_only(name: &str, file: &File) -> Result<View, RegionError> {
+            let map = MmapOptions::new().populate().map_raw_read_only(file).map_err(os(name, "map it"))?;
+            Ok(from_map(map).words().into())
         }
 
         /// Creates the control segment, the one that a run is found by, through the crate `shared_memory`. Its
@@ -318,6 +381,13 @@ mod tests {
         assert_eq!(words[9].load(Ordering::Relaxed), 7);
         drop(words);
         assert_eq!(window[1].load(Ordering::Relaxed), 7, "a window keeps its region alive");
+    }
+
+    #[test]
+    fn heap_regions_begin_at_a_pair_of_cache_lines() {
+        for words in [1, 17, 1000] {
+            assert_eq!(Region::heap(words).words().as_ptr().addr() % 128, 0);
+        }
     }
 
     #[test]

@@ -6,4 +6,6 @@ pub mod pin;
 #[cfg(not(loom))]
 pub mod process;
 #[cfg(not(loom))]
+pub mod sandbox;
+#[cfg(not(loom))]
 pub mod usage;

@@ -63,6 +63,15 @@ pub fn kill_hard(pid: u32) {
     let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
 }
 
+/// Keeps descriptors that this process was given by accident (a shell's pipe) from its children: all but the standard
+/// three are closed when it executes something.
+pub fn keep_descriptors() {
+    // SAFETY: the call takes three integers and closes nothing now.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+    }
+}
+
 /// A descriptor that becomes readable when a process ends.
 ///
 /// # Errors

@@ -18,15 +18,13 @@ pub struct Full;
 /// Something that no honest peer does with the memory it can write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PeerFault {
-    /// The producer's cursor went backwards or ran ahead of the capacity.
-    #[error("invalid tail {tail} with head {head} and capacity {capacity}")]
-    InvalidTail {
-        /// The producer's cursor as it was read.
-        tail: u64,
-        /// Our own cursor.
-        head: u64,
-        /// Slots.
-        capacity: u64,
+    /// A slot's sequence is none that an honest producer could have left there.
+    #[error("invalid sequence {found} on message {position}")]
+    InvalidSequence {
+        /// The sequence as it was read.
+        found: u64,
+        /// The position of the message that the slot was to hold.
+        position: u64,
     },
 }
 

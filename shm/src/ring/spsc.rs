@@ -1,48 +1,84 @@
-//! The single-producer single-consumer ring with cached cursors.
+//! The single-producer single-consumer ring whose messages carry their own sequence.
 //!
 //! ```text
-//! word 0            16             32             48
-//!      │ header      │ tail  (pad)  │ head  (pad)  │ slot 0 │ slot 1 │ … │ slot capacity-1 │
-//!        written by    the producer   the consumer    the producer
-//!        the launcher
+//!       the consumer's part          the producer's part
+//! word 0         16             0         16                     24
+//!      │ header   │ head (pad) │ header   │ slot 0: message │ seq │ slot 1: message │ seq │ … capacity-1
+//!                                           └─ 7 words ───────┘ 1
 //! ```
 //!
-//! Cursors count messages since the start and never wrap (2^64 messages); a slot's place is its number modulo the
-//! capacity. Each cursor has one writer and 128 bytes of its own (two lines: the adjacent-line prefetcher).
-//! Each end keeps its own cursor private and a copy of the peer's, which it refreshes only when the ring looks
-//! full or empty: so a push normally touches no line that the consumer writes.
+//! Each part has one writer, and the other end maps it read-only: the types say so ([`View`] has no store), and in the
+//! sandbox the page tables do. In a run the parts are two segments; tests and benches put them into one region, the
+//! consumer's part first.
 //!
-//! **Why nothing is lost or torn.** The producer writes a slot, then stores the tail (Release); the consumer loads
-//! the tail (Acquire), so it sees the slots below it. The consumer copies a slot, then stores the head (Release);
-//! the producer loads the head (Acquire) before it writes into a slot again, so it never overwrites what is still
-//! to be read. A producer that dies between two instructions has either published a message or not.
+//! Positions count messages since the start and never wrap (2^64 messages); a slot's place is its position modulo the
+//! capacity. The slot of position `p` holds the message and, in the same 64-byte line, the sequence `p + 1` once the
+//! message is there. So a message crosses to the other core as one line, and the consumer polls the very line that it
+//! wants: there is no shared tail. The head has 128 bytes of its own (two lines: the adjacent-line prefetcher); the
+//! producer keeps a copy and refreshes it only when the ring looks full, so a push normally reads no line that the
+//! consumer writes.
 //!
-//! The peer is not trusted. A tail that went backwards or ran ahead of the capacity is a [`PeerFault`]; a
-//! head that did so makes the ring look full, which hurts only the peer who wrote it. A slot that is rewritten after
-//! it was published gives the consumer mixed words, never undefined behaviour: they are words, and are checked.
+//! **Why nothing is lost or torn.** The producer writes a message, then its sequence (Release); the consumer loads the
+//! sequence (Acquire), so it sees the message. The consumer copies the message, then stores the head (Release); the
+//! producer loads the head (Acquire) before it writes into that slot again, so it never overwrites what is still to be
+//! read. A producer that dies between two instructions has either stored the sequence or not: what it half wrote is
+//! never seen, and nobody waits for it.
 //!
-//! Source: Lamport 1977; the cached cursors after Lee et al., MCRingBuffer (2010), and rtrb.
+//! The peer is not trusted. A slot has two honest sequences, this lap's and the last one's; any other is a
+//! [`PeerFault`]. A head that went backwards or ran ahead makes the ring look full, which hurts only the peer who wrote
+//! it. A message that is rewritten after it was published gives the consumer mixed words, never undefined behaviour:
+//! they are words, and are checked.
+//!
+//! Source: Lamport 1977 for the ring; the cached cursor after Lee et al., MCRingBuffer (2010), and rtrb; a sequence in
+//! each slot after FastForward (Giacomoni et al. 2008) and Vyukov's bounded queue.
 
 use super::{Full, PeerFault};
-use crate::memory::{Header, HeaderError, Kind, Words, header::HEADER_WORDS};
+use crate::memory::{Header, HeaderError, Kind, View, Words, header::HEADER_WORDS};
 use crate::sync::Ordering;
+use crate::wire::MESSAGE_WORDS;
 
-/// Where the producer's cursor is.
-pub const TAIL: usize = HEADER_WORDS;
-/// Where the consumer's cursor is.
-pub const HEAD: usize = TAIL + 16;
-/// Where the slots begin.
-pub const SLOTS: usize = HEAD + 16;
+/// Where the consumer's cursor is, within its part; also in a region that holds both parts.
+pub const HEAD: usize = HEADER_WORDS;
+/// Words in the consumer's part.
+pub const HEAD_WORDS: usize = HEAD + 16;
+/// Where the slots are, within the producer's part.
+pub const SLOTS: usize = HEADER_WORDS;
 
-/// Words that a ring needs.
-pub const fn ring_words(capacity: usize, slot_words: usize) -> usize {
-    SLOTS + capacity * slot_words
+/// Words in a slot: the message and its sequence.
+pub const fn slot_words(message_words: usize) -> usize {
+    message_words + 1
 }
 
-/// The geometry of a ring, as the attaching end found and checked it.
-fn geometry<const W: usize>(words: &Words) -> Result<u64, HeaderError> {
-    let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), Kind::Ring)?;
-    let capacity = header.check_geometry(SLOTS, W)? as u64;
+/// Words in the producer's part.
+pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
+    SLOTS + capacity * slot_words(message_words)
+}
+
+/// Words in both parts together.
+pub const fn ring_words(capacity: usize, message_words: usize) -> usize {
+    HEAD_WORDS + tail_words(capacity, message_words)
+}
+
+/// The consumer's and the producer's part of a region that holds both.
+///
+/// # Errors
+/// A region that is too short.
+fn split(words: &Words) -> Result<(Words, Words), HeaderError> {
+    if words.len() < HEAD_WORDS + SLOTS {
+        return Err(HeaderError::TooShort(words.len() as u64 * 8));
+    }
+    Ok((words.window(0, HEAD_WORDS), words.window(HEAD_WORDS, words.len() - HEAD_WORDS)))
+}
+
+/// The capacity, as the attaching end found and checked it in the headers of both parts.
+fn geometry<const M: usize>(tail: &View, head: &View) -> Result<u64, HeaderError> {
+    let consumers = Header::read(|i, ordering| head.load(i, ordering), head.len(), Kind::RingHead)?;
+    consumers.check_geometry(HEAD, 1)?;
+    if head.len() < HEAD_WORDS {
+        return Err(HeaderError::TooShort(consumers.bytes));
+    }
+    let header = Header::read(|i, ordering| tail.load(i, ordering), tail.len(), Kind::Ring)?;
+    let capacity = header.check_geometry(SLOTS, slot_words(M))? as u64;
     let Header { slot_words, bytes, .. } = header;
     if capacity.is_power_of_two() {
         Ok(capacity)
@@ -51,74 +87,65 @@ fn geometry<const W: usize>(words: &Words) -> Result<u64, HeaderError> {
     }
 }
 
-/// The sending end of a ring of messages of `W` words.
-pub struct Producer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
-    tail_word: Words,
-    head_word: Words,
+/// The sending end of a ring of messages of `M` words.
+pub struct Producer<const M: usize = MESSAGE_WORDS> {
+    head_word: View,
     slots: Words,
     mask: u64,
-    /// The number of the next message to stage. Private: never read back from shared memory.
+    /// The position of the next message. Private: never read back from shared memory.
     tail: u64,
     /// The consumer's cursor when we last looked: never ahead of the real one.
     head_seen: u64,
 }
 
-impl<const W: usize> Producer<W> {
-    /// Attaches the sending end to a ring that has its header. At most one in a ring's life.
+impl<const M: usize> Producer<M> {
+    /// Attaches the sending end to a ring in one region. See [`Producer::attach_parts`].
     ///
     /// # Errors
-    /// A header that is not that of a ring of `W`-word slots, or does not fit the region.
+    /// As there.
     pub fn attach(words: &Words) -> Result<Self, HeaderError> {
-        let capacity = geometry::<W>(words)?;
+        let (head, tail) = split(words)?;
+        Self::attach_parts(&tail, &head.into())
+    }
+
+    /// Attaches the sending end to a ring whose parts have their headers. At most one in a ring's life.
+    ///
+    /// # Errors
+    /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
+    pub fn attach_parts(tail: &Words, head: &View) -> Result<Self, HeaderError> {
+        let capacity = geometry::<M>(&tail.clone().into(), head)?;
         Ok(Self {
-            tail_word: words.window(TAIL, 1),
-            head_word: words.window(HEAD, 1),
-            slots: words.window(SLOTS, capacity as usize * W),
+            head_word: head.window(HEAD, 1),
+            slots: tail.window(SLOTS, capacity as usize * slot_words(M)),
             mask: capacity - 1,
             tail: 0,
             head_seen: 0,
         })
     }
 
-    /// Writes a message into the next slot without showing it to the consumer yet. [`Producer::publish`] shows all
-    /// that was staged with one store: the line with the tail then travels once for a whole batch.
+    /// Puts a message into the ring.
     ///
     /// # Errors
     /// [`Full`] if every slot is taken by a message that the consumer has not read.
     #[inline(always)]
-    pub fn stage(&mut self, message: &[u64; W]) -> Result<(), Full> {
+    pub fn try_push(&mut self, message: &[u64; M]) -> Result<(), Full> {
         // `>` also when a hostile head is ahead of the tail: the difference wraps to a huge number.
         if self.tail.wrapping_sub(self.head_seen) > self.mask {
             // Acquire: pairs with the consumer's Release store of the head; its reads of the slot are over.
-            self.head_seen = self.head_word[0].load(Ordering::Acquire);
+            self.head_seen = self.head_word.load(0, Ordering::Acquire);
             if self.tail.wrapping_sub(self.head_seen) > self.mask {
                 return Err(Full);
             }
         }
-        let slot = (self.tail & self.mask) as usize * W;
-        for (word, value) in self.slots[slot..slot + W].iter().zip(message) {
-            // Relaxed: the Release store of the tail publishes it.
+        let start = (self.tail & self.mask) as usize * slot_words(M);
+        let slot = &self.slots[start..start + slot_words(M)];
+        for (word, value) in slot.iter().zip(message) {
+            // Relaxed: the Release store of the sequence publishes it.
             word.store(*value, Ordering::Relaxed);
         }
         self.tail += 1;
-        Ok(())
-    }
-
-    /// Shows the consumer everything that was staged.
-    #[inline(always)]
-    pub fn publish(&mut self) {
-        // Release: pairs with the consumer's Acquire load of the tail; it sees the slots written before.
-        self.tail_word[0].store(self.tail, Ordering::Release);
-    }
-
-    /// Stages and publishes one message.
-    ///
-    /// # Errors
-    /// [`Full`].
-    #[inline(always)]
-    pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
-        self.stage(message)?;
-        self.publish();
+        // Release: pairs with the consumer's Acquire load of the sequence; it sees the message written before.
+        slot[M].store(self.tail, Ordering::Release);
         Ok(())
     }
 }
@@ -130,60 +157,72 @@ impl super::Producer for Producer {
     }
 }
 
-/// The receiving end of a ring of messages of `W` words.
-pub struct Consumer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
-    tail_word: Words,
+/// The receiving end of a ring of messages of `M` words.
+pub struct Consumer<const M: usize = MESSAGE_WORDS> {
     head_word: Words,
-    slots: Words,
+    slots: View,
     mask: u64,
-    /// The number of the next message to take. Private.
+    /// The position of the next message to take. Private.
     head: u64,
-    /// The producer's cursor when we last looked; messages below it are published.
-    tail_seen: u64,
+    /// Where that message's sequence is, and what it is before the message is there: kept, not computed, because an
+    /// empty poll is nothing but this comparison.
+    sequence_at: usize,
+    last_lap: u64,
 }
 
-impl<const W: usize> Consumer<W> {
-    /// Attaches the receiving end to a ring that has its header. At most one in a ring's life.
+impl<const M: usize> Consumer<M> {
+    /// Attaches the receiving end to a ring in one region. See [`Consumer::attach_parts`].
     ///
     /// # Errors
-    /// A header that is not that of a ring of `W`-word slots, or does not fit the region.
+    /// As there.
     pub fn attach(words: &Words) -> Result<Self, HeaderError> {
-        let capacity = geometry::<W>(words)?;
+        let (head, tail) = split(words)?;
+        Self::attach_parts(&tail.into(), &head)
+    }
+
+    /// Attaches the receiving end to a ring whose parts have their headers. At most one in a ring's life.
+    ///
+    /// # Errors
+    /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
+    pub fn attach_parts(tail: &View, head: &Words) -> Result<Self, HeaderError> {
+        let capacity = geometry::<M>(tail, &head.clone().into())?;
         Ok(Self {
-            tail_word: words.window(TAIL, 1),
-            head_word: words.window(HEAD, 1),
-            slots: words.window(SLOTS, capacity as usize * W),
+            head_word: head.window(HEAD, 1),
+            slots: tail.window(SLOTS, capacity as usize * slot_words(M)),
             mask: capacity - 1,
             head: 0,
-            tail_seen: 0,
+            sequence_at: M,
+            last_lap: 0,
         })
+    }
+
+    /// Whether there is nothing to take now. Orders nothing: [`Consumer::try_pop`] does, and checks the peer.
+    #[inline(always)]
+    pub fn looks_empty(&self) -> bool {
+        self.slots.load(self.sequence_at, Ordering::Relaxed) == self.last_lap
     }
 
     /// Takes the next message, or `None` if there is none now.
     ///
     /// # Errors
-    /// [`PeerFault::InvalidTail`]: the producer's cursor is impossible. Nothing was read and nothing changed; the
+    /// [`PeerFault::InvalidSequence`]: the slot's sequence is impossible. Nothing was read and nothing changed; the
     /// caller decides whether to go on with this peer.
     #[inline(always)]
-    pub fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
-        if self.head == self.tail_seen {
-            // Acquire: pairs with the producer's Release store of the tail; the slots below it are written.
-            let tail = self.tail_word[0].load(Ordering::Acquire);
-            if tail == self.head {
+    pub fn try_pop(&mut self) -> Result<Option<[u64; M]>, PeerFault> {
+        // Acquire: pairs with the producer's Release store of the sequence; the message is written.
+        let sequence = self.slots.load(self.sequence_at, Ordering::Acquire);
+        if sequence != self.head + 1 {
+            if sequence == self.last_lap {
                 return Ok(None);
             }
-            if tail.wrapping_sub(self.head) > self.mask + 1 {
-                return Err(PeerFault::InvalidTail { tail, head: self.head, capacity: self.mask + 1 });
-            }
-            self.tail_seen = tail;
+            return Err(PeerFault::InvalidSequence { found: sequence, position: self.head });
         }
-        let slot = (self.head & self.mask) as usize * W;
-        let mut message = [0; W];
-        for (value, word) in message.iter_mut().zip(&self.slots[slot..slot + W]) {
-            // Relaxed: ordered after the store of the slot by the Acquire load of the tail.
-            *value = word.load(Ordering::Relaxed);
-        }
+        // The slot is ours from the Acquire load of the sequence to the Release store of the head.
+        let message = self.slots.copy_owned(self.sequence_at - M);
         self.head += 1;
+        self.sequence_at = (self.head & self.mask) as usize * slot_words(M) + M;
+        // At first zero, then what the last lap left there.
+        self.last_lap = self.head.saturating_sub(self.mask);
         // Release: pairs with the producer's Acquire load of the head; our reads of the slot come before it.
         self.head_word[0].store(self.head, Ordering::Release);
         Ok(Some(message))
@@ -194,27 +233,27 @@ impl<const W: usize> Consumer<W> {
 ///
 /// # Panics
 /// If the capacity is not a power of two.
-pub fn heap_ring<const W: usize>(capacity: usize) -> (Producer<W>, Consumer<W>) {
-    let words = crate::memory::Region::heap(ring_words(capacity, W)).words();
-    write_header::<W>(&words, capacity);
+pub fn heap_ring<const M: usize>(capacity: usize) -> (Producer<M>, Consumer<M>) {
+    let words = crate::memory::Region::heap(ring_words(capacity, M)).words();
+    write_header::<M>(&words, capacity);
     (
         Producer::attach(&words).expect("a fresh ring has a good header"),
         Consumer::attach(&words).expect("a fresh ring has a good header"),
     )
 }
 
-/// Makes a ring of zeroed words by writing its header: for tests and benches; a run's segments get theirs from
+/// Makes a ring of zeroed words by writing its headers: for tests and benches; a run's segments get theirs from
 /// the launcher.
-pub fn write_header<const W: usize>(words: &Words, capacity: usize) {
-    Header {
-        kind: Kind::Ring,
-        bytes: words.len() as u64 * 8,
-        capacity: capacity as u64,
-        slot_words: W as u64,
-        creator_pid: 0,
-        creator_start: 0,
-        run: 0,
-        index: 0,
-    }
-    .write(words);
+///
+/// # Panics
+/// If the region is shorter than [`ring_words`].
+pub fn write_header<const M: usize>(words: &Words, capacity: usize) {
+    let (head, tail) = split(words).expect("room for both parts");
+    let header = |part: &Words, kind, capacity, slot_words| {
+        let bytes = part.len() as u64 * 8;
+        Header { kind, bytes, capacity, slot_words, creator_pid: 0, creator_start: 0, run: 0, index: 0 }
+            .write(part);
+    };
+    header(&head, Kind::RingHead, 1, 1);
+    header(&tail, Kind::Ring, capacity as u64, slot_words(M) as u64);
 }

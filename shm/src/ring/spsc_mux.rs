@@ -37,23 +37,25 @@ impl Mux {
 impl super::Consumer for Mux {
     #[inline]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // From `next` to the end, then from the start to `next`: round-robin without a division.
-        for place in (self.next..self.rings.len()).chain(0..self.next) {
-            let (producer, ring) = &mut self.rings[place];
-            match ring.try_pop() {
-                Ok(None) => {}
-                Ok(Some(message)) => {
-                    let producer = *producer;
-                    self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
-                    return Some((Some(producer), message));
-                }
-                Err(fault) => {
-                    self.quarantine(place, fault);
-                    return None;
-                }
+        // From `next` to the end, then from the start to `next`: round-robin without a division. Two plain walks over
+        // slices that only look: an empty scan is nothing but N loads.
+        let (start, rest) = self.rings.split_at(self.next);
+        let place = match rest.iter().position(|(_, ring)| !ring.looks_empty()) {
+            Some(place) => self.next + place,
+            None => start.iter().position(|(_, ring)| !ring.looks_empty())?,
+        };
+        let (producer, ring) = &mut self.rings[place];
+        match ring.try_pop() {
+            Ok(message) => {
+                let producer = *producer;
+                self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
+                message.map(|message| (Some(producer), message))
+            }
+            Err(fault) => {
+                self.quarantine(place, fault);
+                None
             }
         }
-        None
     }
 
     fn take_fault(&mut self) -> Option<(usize, PeerFault)> {
@@ -75,16 +77,30 @@ fn ring_name(spec: &LinkSpec, index: usize) -> String {
     format!("{}-{index}", spec.name)
 }
 
-/// The segment of an SPSC ring.
-pub fn ring_segment(what: String, capacity: u32, index: u64) -> SegmentSpec {
-    SegmentSpec {
+/// The name of the consumer's part of a ring.
+pub fn head_name(ring: &str) -> String {
+    format!("{ring}.head")
+}
+
+/// The two segments of an SPSC ring: the producer's part under the ring's name, and the consumer's.
+pub fn ring_segments(what: String, capacity: u32, index: u64) -> [SegmentSpec; 2] {
+    let head = SegmentSpec {
+        what: head_name(&what),
+        words: spsc::HEAD_WORDS,
+        kind: Kind::RingHead,
+        capacity: 1,
+        slot_words: 1,
+        index,
+    };
+    let tail = SegmentSpec {
         what,
-        words: spsc::ring_words(capacity as usize, MESSAGE_WORDS),
+        words: spsc::tail_words(capacity as usize, MESSAGE_WORDS),
         kind: Kind::Ring,
         capacity: u64::from(capacity),
-        slot_words: MESSAGE_WORDS as u64,
+        slot_words: spsc::slot_words(MESSAGE_WORDS) as u64,
         index,
-    }
+    };
+    [tail, head]
 }
 
 impl Link for SpscMux {
@@ -92,7 +108,7 @@ impl Link for SpscMux {
     type Consumer = Mux;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
-        (0..spec.producers).map(|i| ring_segment(ring_name(spec, i), spec.capacity, i as u64)).collect()
+        (0..spec.producers).flat_map(|i| ring_segments(ring_name(spec, i), spec.capacity, i as u64)).collect()
     }
 
     fn producer(

@@ -1,0 +1,140 @@
+//! Segments without names: sealed memory that each process is handed as a descriptor, with the rights that it needs.
+//!
+//! The launcher creates each segment as a memfd, seals its size (nobody can truncate it under a reader, which would be a
+//! SIGBUS), and opens it twice: for writing and read-only. A process inherits one of the two, or neither; a read-only
+//! descriptor cannot be mapped for writing. Descriptors are closed as soon as they are mapped.
+
+use crate::memory::{Region, RegionError, Words};
+use crate::plan::{Handle, Plan, ProcessPlan, Role};
+use crate::ring::SegmentSpec;
+use nix::fcntl::{FcntlArg, FdFlag, SealFlag, fcntl};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// What a process may do with a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Map it read-only.
+    Read,
+    /// Map it for reading and writing.
+    Write,
+}
+
+/// What the processes of a run need of a segment. The engine owns everything but what only the launcher writes. A strategy
+/// gets what it writes itself, and read-only what others write and it reads.
+pub fn access(plan: &Plan, process: &ProcessPlan, what: &str) -> Option<Access> {
+    let roles = process.threads.iter().flat_map(|thread| &plan.threads[*thread as usize].roles);
+    let mut strategies = roles.filter_map(|role| match role {
+        Role::Strategy(index) => Some(*index),
+        _ => None,
+    });
+    let (Some(index), None) = (strategies.next(), strategies.next()) else { return Some(Access::Write) };
+    let own = |prefix: &str, suffix: &str| what == format!("{prefix}-{index}{suffix}");
+    let own_thread = process.threads.iter().any(|thread| {
+        let name = &plan.threads[*thread as usize].name;
+        what == format!("thread-{name}") || what == format!("bell-{name}")
+    });
+    // A bell must be rung: that is a write to a word of the engine's thread, which loses at most the time of one sleep.
+    let engine_bell = plan
+        .thread_of(Role::Orchestrator)
+        .is_some_and(|thread| what == format!("bell-{}", plan.threads[thread].name));
+    let shared_submit = what.starts_with("submit") && !what[6..].starts_with('-');
+    if own("submit", "") || own("return", ".head") || own_thread || engine_bell || shared_submit {
+        Some(Access::Write)
+    } else if own("submit", ".head")
+        || own("return", "")
+        || own("schedule", "")
+        || what == crate::segments::CONTROL
+    {
+        Some(Access::Read)
+    } else {
+        None
+    }
+}
+
+/// A segment's memory in the launcher: both descriptors, which children can inherit.
+pub struct Shared {
+    /// The segment's name within the run.
+    pub what: String,
+    write: File,
+    read: File,
+}
+
+impl Shared {
+    /// Creates a sealed segment of zeroed words.
+    ///
+    /// # Errors
+    /// Not enough memory, or what the system refused.
+    pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<(Self, Words), RegionError> {
+        let name = plan.segment_name(&spec.what);
+        let (region, write) = Region::memfd_and_file(&name, spec.words)?;
+        let os = |what| {
+            let name = name.clone();
+            move |source: io::Error| RegionError::Os { name, what, source }
+        };
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(&write, FcntlArg::F_ADD_SEALS(seals)).map_err(|e| os("seal it")(e.into()))?;
+        // Opened anew, not duplicated: a duplicate would keep the right to write.
+        let read =
+            File::open(format!("/proc/self/fd/{}", write.as_raw_fd())).map_err(os("open it read-only"))?;
+        Ok((Self { what: spec.what.clone(), write, read }, region.words()))
+    }
+
+    /// A segment that has a name as well, read-only for everybody: the control segment.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn read_only(what: &str, path: &str) -> io::Result<Self> {
+        Ok(Self { what: what.to_owned(), write: File::open(path)?, read: File::open(path)? })
+    }
+
+    /// The descriptor for that access.
+    pub fn file(&self, access: Access) -> &File {
+        match access {
+            Access::Read => &self.read,
+            Access::Write => &self.write,
+        }
+    }
+
+    /// Both as the plan lists them.
+    pub fn handles(&self) -> [Handle; 2] {
+        [(&self.write, true), (&self.read, false)].map(|(file, writable)| Handle {
+            what: self.what.clone(),
+            fd: file.as_raw_fd(),
+            writable,
+        })
+    }
+}
+
+/// Lets the children that are started while `start` runs inherit these descriptors, and nobody afterwards.
+///
+/// # Errors
+/// What the system refused, or what `start` returns.
+pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let set = |flag: FdFlag| {
+        files
+            .iter()
+            .try_for_each(|file| fcntl(file.as_fd(), FcntlArg::F_SETFD(flag)).map(drop))
+            .map_err(io::Error::from)
+    };
+    set(FdFlag::empty())?;
+    let started = start();
+    set(FdFlag::FD_CLOEXEC)?;
+    started
+}
+
+/// Takes an inherited descriptor of the plan: each at most once.
+///
+/// # Errors
+/// If there is no such open descriptor.
+pub fn take(handle: &Handle) -> io::Result<File> {
+    // SAFETY: the number comes from the plan of the launcher that started this process and left this descriptor open for
+    // it. Nothing else in this process knows it: the standard library opens none below it by itself, and
+    // `segments::Attached`, the only caller, asks for each segment once. Should the number be wrong all the same, the
+    // check below finds that it is not open, before anything is done with it.
+    let borrowed = unsafe { std::os::fd::BorrowedFd::borrow_raw(handle.fd) };
+    fcntl(borrowed, FcntlArg::F_GETFD)?;
+    // SAFETY: as above; it is open.
+    Ok(unsafe { OwnedFd::from_raw_fd(handle.fd) }.into())
+}

@@ -1,0 +1,138 @@
+//! Loom runs these in every order of steps, and with every value, that the orderings allow:
+//! `.ci/loom.sh`. Small models (capacity 2, few messages, bounded waiting) reach every race of the ring.
+#![cfg(loom)]
+
+use loom::thread;
+use shm::memory::{Region, Words};
+use shm::ring::spsc::{Consumer, HEAD, HEAD_WORDS, Producer, SLOTS, ring_words, slot_words, write_header};
+use shm::sync::{Ordering, spin_hint};
+
+const CAPACITY: usize = 2;
+
+fn ring<const W: usize>() -> (Producer<W>, Consumer<W>) {
+    let words: Words = Region::heap(ring_words(CAPACITY, W)).words();
+    write_header::<W>(&words, CAPACITY);
+    (Producer::attach(&words).unwrap(), Consumer::attach(&words).unwrap())
+}
+
+/// The value `n` in every word: a mixed message shows.
+const fn message<const W: usize>(n: u64) -> [u64; W] {
+    [n; W]
+}
+
+/// Pushes 1, 2, … `count`, waiting for room.
+fn push_all<const W: usize>(producer: &mut Producer<W>, count: u64) {
+    for n in 1..=count {
+        while producer.try_push(&message(n)).is_err() {
+            spin_hint();
+        }
+    }
+}
+
+/// Pops `count` messages and checks that they are 1, 2, … in order and whole.
+fn pop_all<const W: usize>(consumer: &mut Consumer<W>, count: u64) {
+    for n in 1..=count {
+        let got = loop {
+            match consumer.try_pop().expect("an honest peer") {
+                Some(got) => break got,
+                None => spin_hint(),
+            }
+        };
+        assert_eq!(got, message(n), "in order, none lost, none torn");
+    }
+}
+
+#[test]
+fn messages_arrive_in_order_round_the_ring() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = ring::<1>();
+        let other = thread::spawn(move || push_all(&mut producer, 3));
+        pop_all(&mut consumer, 3);
+        other.join().unwrap();
+        assert_eq!(consumer.try_pop(), Ok(None), "nothing twice");
+    });
+}
+
+#[test]
+fn no_message_is_torn() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = ring::<2>();
+        let other = thread::spawn(move || push_all(&mut producer, 3));
+        pop_all(&mut consumer, 3);
+        other.join().unwrap();
+    });
+}
+
+/// The producer pushes some messages and dies inside the next push, after any of its stores but the last: the message is
+/// written before the one store that shows it.
+#[test]
+fn a_producer_that_dies_in_a_push_leaves_a_usable_ring() {
+    for dies_after in 0..=2u64 {
+        for stores in 0..=2 {
+            loom::model(move || {
+                let words: Words = Region::heap(ring_words(CAPACITY, 2)).words();
+                write_header::<2>(&words, CAPACITY);
+                let mut producer = Producer::<2>::attach(&words).unwrap();
+                let mut consumer = Consumer::<2>::attach(&words).unwrap();
+                let other = thread::spawn(move || {
+                    push_all(&mut producer, dies_after);
+                    // Room for the next message: known only once the first one was taken.
+                    let head = HEAD_WORDS + SLOTS + (dies_after as usize % CAPACITY) * slot_words(2);
+                    let free = dies_after < 2 || words[HEAD].load(Ordering::Acquire) > 0;
+                    for offset in 0..if free { stores } else { 0 } {
+                        words[head + offset].store(9, Ordering::Relaxed);
+                    }
+                });
+                pop_all(&mut consumer, dies_after);
+                assert_eq!(consumer.try_pop(), Ok(None), "what was not published does not exist");
+                other.join().unwrap();
+                assert_eq!(consumer.try_pop(), Ok(None));
+            });
+        }
+    }
+}
+
+/// The consumer dies after some pops: the producer fills what is left of the ring, and is then told that it is full;
+/// it never overwrites what was not read, and never waits.
+#[test]
+fn a_consumer_that_dies_leaves_the_producer_going_until_full() {
+    for popped in 0..=2 {
+        loom::model(move || {
+            let words: Words = Region::heap(ring_words(CAPACITY, 1)).words();
+            write_header::<1>(&words, CAPACITY);
+            let mut producer = Producer::<1>::attach(&words).unwrap();
+            let mut consumer = Consumer::<1>::attach(&words).unwrap();
+            let other = thread::spawn(move || pop_all(&mut consumer, popped));
+            let mut pushed = 0;
+            for n in 1..=5 {
+                // Tried twice, so that a pop in between is seen in some of the orders.
+                if producer.try_push(&message(n)).is_ok() || producer.try_push(&message(n)).is_ok() {
+                    pushed = n;
+                } else {
+                    break;
+                }
+            }
+            assert!(
+                pushed >= CAPACITY as u64 && pushed <= CAPACITY as u64 + popped,
+                "{pushed}, {popped} read"
+            );
+            other.join().unwrap();
+        });
+    }
+}
+
+/// What a process that attaches sees: nothing, or the whole header.
+#[test]
+fn who_sees_the_magic_sees_the_header() {
+    loom::model(|| {
+        let words: Words = Region::heap(ring_words(CAPACITY, 1)).words();
+        let theirs = words.clone();
+        let other = thread::spawn(move || write_header::<1>(&theirs, CAPACITY));
+        // Any refusal but for the missing magic would be a half-written header.
+        if let Err(error) = Consumer::<1>::attach(&words) {
+            assert_eq!(error, shm::memory::HeaderError::Magic(0));
+        }
+        other.join().unwrap();
+        assert!(Consumer::<1>::attach(&words).is_ok());
+    });
+}
