@@ -140,7 +140,8 @@ fn row(
         caveats: pairing.map_or_else(Vec::new, |pairing| pairing.caveats),
         cpu_s_per_million: middle(&Outline::cpu_s_per_million),
         startup_ns: middle(&|run| Some(run.startup_ns as f64)),
-        pss_bytes: middle(&|run| run.pss_bytes.map(|bytes| bytes as f64)),
+        // A short run may end before its memory is sampled.
+        pss_bytes: median(&sound.iter().filter_map(|run| Some(run.pss_bytes? as f64)).collect::<Vec<_>>()),
         page_faults: middle(&|run| Some(run.page_faults as f64)),
         context_switches: middle(&|run| Some(run.context_switches as f64)),
         contains: None,
