@@ -2,7 +2,10 @@
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`] from anything later does the same.
 
+use crate::bill::BillFlags;
+use crate::compare::CompareFlags;
 use crate::config::{Settings, UsageError};
+use crate::sweep::SweepFlags;
 use crate::units::Nanos;
 use clap::{Args, Parser, Subcommand};
 use shm::wire::OrderId;
@@ -24,6 +27,15 @@ pub enum Command {
     /// Run the engine once and report what every hand-off cost
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunFlags>),
+    /// Measure settings against each other, alternated
+    #[command(after_help = SWEEP_EXAMPLES)]
+    Sweep(Box<SweepFlags>),
+    /// Is B faster or slower than A, or is no difference seen?
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(Box<CompareFlags>),
+    /// The bill: what every isolation level costs, by technique
+    #[command(after_help = BILL_EXAMPLES)]
+    Bill(Box<BillFlags>),
     /// Print the stamp records of a run or of one log
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectFlags),
@@ -59,6 +71,32 @@ Examples:
 
 Command line goes over config file, over preset, over defaults. The file has
 the flags' names as keys, for example: `max_open: 4096`.";
+
+const SWEEP_EXAMPLES: &str = "\
+Examples:
+  launcher sweep --isolation thread,process --work 0ns,500ns --repeats 10
+  launcher sweep --preset seed          the three tables of the seed benchmark
+  launcher sweep --preset bill          isolation levels × techniques
+  launcher sweep --find-max-rate --p999 100us --isolation thread,process
+  launcher sweep --resume runs/SWEEP    go on after Ctrl-C or a crash
+
+--technique, --isolation, --idle, --capacity, --work, --strategies, --venues
+and --rate take lists. Every repeat has a schedule seed of its own.";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  launcher compare runs/A runs/B        two runs, or two folders of runs
+  launcher compare runs/SWEEP --a isolation=thread --b isolation=process
+  launcher compare --a isolation=thread --b isolation=process --repeats 10
+
+Without a folder both are measured now, alternated. Five pairs of runs with
+the same schedule are needed for a verdict.";
+
+const BILL_EXAMPLES: &str = "\
+Examples:
+  launcher bill                         measure everything, then the table
+  launcher bill --technique spsc-mux --repeats 10
+  launcher bill runs/BILL               the table of what was measured before";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -238,9 +276,17 @@ mod tests {
 
     #[test]
     fn help_fits_eighty_columns() {
-        for line in
-            ["--help", "run --help", "inspect --help", "report --help", "doctor --help", "clean --help"]
-        {
+        for line in [
+            "--help",
+            "run --help",
+            "sweep --help",
+            "compare --help",
+            "bill --help",
+            "inspect --help",
+            "report --help",
+            "doctor --help",
+            "clean --help",
+        ] {
             let help = parse(line).unwrap_err();
             assert_eq!(help.kind(), ErrorKind::DisplayHelp);
             let help = help.to_string();

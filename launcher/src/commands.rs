@@ -11,7 +11,7 @@ use crate::record::Outcome;
 use crate::run::{self, Finished, Interrupted, Presentation};
 use crate::signals::Signals;
 use crate::summary::Summary;
-use crate::{clean, doctor, inspect, merge, report, role, warden};
+use crate::{bill, clean, compare, doctor, inspect, merge, report, role, sweep, warden};
 use anyhow::{Context, Result};
 use shm::os::process;
 use std::io::{IsTerminal, Write, stdout};
@@ -25,6 +25,9 @@ const INTERRUPTED: u8 = 130;
 pub fn main(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::Run(flags) => run(&flags),
+        Command::Sweep(flags) => sweep::command(&flags),
+        Command::Compare(flags) => compare::command(&flags),
+        Command::Bill(flags) => bill::command(&flags),
         Command::Inspect(flags) => inspect(&flags),
         Command::Report(flags) => report(&flags),
         Command::Doctor(flags) => doctor(flags),

@@ -3,9 +3,11 @@
 //! Each arrow is one function with one value in and one value out.
 #![forbid(unsafe_code)]
 
+pub mod bill;
 pub mod clean;
 pub mod cli;
 pub mod commands;
+pub mod compare;
 pub mod config;
 pub mod doctor;
 pub mod gather;
@@ -23,7 +25,9 @@ pub mod run;
 pub mod setup;
 pub mod signals;
 pub mod spawn;
+pub mod stats;
 pub mod summary;
 pub mod supervise;
+pub mod sweep;
 pub mod units;
 pub mod warden;

@@ -38,6 +38,10 @@ pub struct RunRecord {
     pub in_flight_sampled: Option<f64>,
     /// What the plan means for the figures, in words; each is a reason not to quote the latencies.
     pub warnings: Vec<String>,
+    /// Proportional set size of all processes together, in bytes, sampled once when half of the orders were sent;
+    /// `None` if the run was too short for it or the kernel does not tell.
+    #[serde(default)]
+    pub pss_bytes: Option<u64>,
 }
 
 /// The schedule's facts.

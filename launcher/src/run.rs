@@ -104,11 +104,12 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         startup_ns: 0,
         in_flight_sampled: None,
         warnings,
+        pss_bytes: None,
     };
 
     let (segments, processes) = create(&plan, &schedule)?;
     drop(schedule);
-    let Supervised { outcome, exits, startup, start_ticks, in_flight_sampled } = supervise(
+    let Supervised { outcome, exits, startup, start_ticks, in_flight_sampled, pss_bytes } = supervise(
         &segments,
         processes,
         how.signals,
@@ -132,6 +133,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     record.exits = exits;
     record.startup_ns = startup.as_nanos() as u64;
     record.in_flight_sampled = in_flight_sampled;
+    record.pss_bytes = pss_bytes;
     progress.phase("saving", 0);
     gather::gather(&plan, &segments.threads, &folder)?;
     drop(segments);

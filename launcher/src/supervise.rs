@@ -35,6 +35,8 @@ pub struct Supervised {
     pub start_ticks: u64,
     /// Mean of the samples of open orders taken while the strategies fired, after the longest delay had passed once.
     pub in_flight_sampled: Option<f64>,
+    /// Proportional memory of all processes when half of the orders were sent, in bytes.
+    pub pss_bytes: Option<u64>,
 }
 
 /// Why a phase ended.
@@ -53,6 +55,7 @@ struct Supervisor<'a> {
     progress: &'a Progress,
     start_ticks: u64,
     samples: (f64, u32),
+    pss_bytes: Option<u64>,
 }
 
 /// Runs the plan's processes from start to end. `processes` holds the warden already; `start_timeout` is how long they
@@ -80,6 +83,7 @@ pub fn supervise(
         progress,
         start_ticks: 0,
         samples: (0.0, 0),
+        pss_bytes: None,
     };
     progress.phase("starting", 0);
     let mut startup = Duration::ZERO;
@@ -108,6 +112,7 @@ pub fn supervise(
         startup,
         start_ticks: supervisor.start_ticks,
         in_flight_sampled: (count > 0).then(|| sum / f64::from(count)),
+        pss_bytes: supervisor.pss_bytes,
     })
 }
 
@@ -168,13 +173,18 @@ impl Supervisor<'_> {
             (0..self.plan.strategies).filter_map(|i| self.plan.thread_of(Role::Strategy(i))).collect();
         let total = self.plan.total_orders();
         let max_delay = Duration::from_nanos(self.plan.max_delay_ns);
-        let (mut drain_until, mut draining) = (None, false);
+        let (mut drain_until, mut draining, mut memory_sampled) = (None, false, false);
         let (mut last_progress, mut last_settled) = (Instant::now(), 0);
         self.progress.phase("firing", total);
         loop {
             let statuses: Vec<Status> = strategies.iter().map(|thread| self.status(*thread)).collect();
             let sum = |field| statuses.iter().map(|status| status.get(field)).sum::<u64>();
             let (sent, settled) = (sum(Field::Sent), sum(Field::Returned) + sum(Field::Rejected));
+            if !memory_sampled && sent >= total / 2 {
+                // Once: the kernel walks the page tables for it.
+                memory_sampled = true;
+                self.pss_bytes = self.proportional_memory();
+            }
             if statuses.iter().all(|status| status.state() == State::Done) {
                 return Ok(if drain_until.is_some() { Phase::Interrupted } else { Phase::Over });
             }
@@ -222,6 +232,16 @@ impl Supervisor<'_> {
             self.samples.0 += open as f64;
             self.samples.1 += 1;
         }
+    }
+
+    /// The proportional set size of all processes together, in bytes. `None` if one has gone, or the kernel tells none.
+    fn proportional_memory(&self) -> Option<u64> {
+        let of = |pid: u32| {
+            let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+            let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+        };
+        self.processes.all.iter().map(|process| of(process.pid())).sum()
     }
 
     /// The first thread that should run and has not begun a duty cycle for long.

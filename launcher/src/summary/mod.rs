@@ -80,6 +80,10 @@ pub struct Summary {
     pub floor: Floor,
     /// From the first spawn to the start, in nanoseconds.
     pub startup_ns: u64,
+    /// Proportional memory (PSS) of the run's processes together, in bytes, when half of the orders were sent; null
+    /// where it was not sampled.
+    #[serde(default)]
+    pub pss_bytes: Option<u64>,
     /// What the strategies played.
     pub input: Input,
     /// Where it ran.
@@ -217,6 +221,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         },
         floor: record.floor,
         startup_ns: record.startup_ns,
+        pss_bytes: record.pss_bytes,
         input: record.input.clone(),
         machine: record.machine.clone(),
         plan: plan.clone(),

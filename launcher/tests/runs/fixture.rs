@@ -279,6 +279,7 @@ fn record(shape: Shape) -> RunRecord {
         startup_ns: 21_000_000,
         in_flight_sampled: None,
         warnings: Vec::new(),
+        pss_bytes: None,
         plan,
     }
 }

@@ -1,0 +1,90 @@
+//! M/D/1: the wait that a single server with a constant service time makes, and where it saturates.
+//!
+//! The orchestrator serves one queue. If orders came at random (M: Poisson), each took it the same time (D), and it
+//! were the only server (1), the mean wait before service would be, from its utilisation ρ and service time s,
+//!
+//! ```text
+//! W = ρ·s / (2·(1 − ρ))
+//! ```
+//!
+//! (A. K. Erlang, 1909; the case of no variance of the Pollaczek–Khinchine formula, L. Kleinrock, *Queueing Systems* I,
+//! 1975, §5.6.) Every order passes the orchestrator twice, as a submit and as a report, so the server's jobs come at
+//! 2λ, each takes s = ρ / 2λ, and an order waits 2·W.
+//!
+//! What is measured beside it: mean `submit` (t2 − t1) + mean `completion` (t6 − t5), the two stages that end when the
+//! orchestrator takes the message up. They hold the transport through the ring as well, which does not depend on the
+//! load; so what can be compared is how both grow from the quietest point of a sweep.
+//!
+//! The model is a yardstick, not a law: the work of `--work` is done for the submit alone, so service is not
+//! constant (then the formula is too low by up to a factor of 2), and a thread that also runs the gateways
+//! takes longer rounds than ρ says.
+
+/// The mean wait of a job at utilisation `rho` with a service time of `service_ns`. `None` where the queue has no
+/// steady state: from ρ = 1 on, or below 0.
+pub fn wait_ns(rho: f64, service_ns: f64) -> Option<f64> {
+    ((0.0..1.0).contains(&rho) && service_ns >= 0.0).then(|| rho * service_ns / (2.0 * (1.0 - rho)))
+}
+
+/// What an order waits at the orchestrator in both its visits, at `orders_per_s` and utilisation `rho`.
+pub fn order_wait_ns(rho: f64, orders_per_s: f64) -> Option<f64> {
+    let jobs_per_s = 2.0 * orders_per_s;
+    (jobs_per_s > 0.0).then_some(())?;
+    wait_ns(rho, rho / jobs_per_s * 1e9).map(|wait| 2.0 * wait)
+}
+
+/// The offered rate at which the orchestrator's utilisation would reach 1, from points (rate, ρ): the slope of the
+/// straight line through the origin with the least squares, inverted. `None` without a point of use.
+///
+/// It errs low where rounds get cheaper as they hold more: a first estimate, for `--find-max-rate` to check.
+pub fn saturation_per_s(points: &[(f64, f64)]) -> Option<f64> {
+    let usable =
+        points.iter().filter(|(rate, rho)| rate.is_finite() && *rate > 0.0 && (0.0..=1.0).contains(rho));
+    let (products, squares) = usable
+        .fold((0.0, 0.0), |(products, squares), (rate, rho)| (products + rate * rho, squares + rate * rate));
+    (products > 0.0).then(|| squares / products)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Draws;
+
+    #[test]
+    fn the_formula_at_known_places() {
+        assert_eq!(wait_ns(0.0, 100.0), Some(0.0));
+        assert_eq!(wait_ns(0.5, 100.0), Some(50.0));
+        assert!((wait_ns(0.9, 1000.0).unwrap() - 4500.0).abs() < 1e-9);
+        assert_eq!([wait_ns(1.0, 1.0), wait_ns(-0.1, 1.0), wait_ns(f64::NAN, 1.0)], [None, None, None]);
+        // 500,000 orders are a million jobs a second of 0.5 µs each at ρ = 0.5: 0.25 µs a visit.
+        assert!((order_wait_ns(0.5, 500_000.0).unwrap() - 500.0).abs() < 1e-9);
+        assert_eq!(order_wait_ns(0.5, 0.0), None);
+    }
+
+    #[test]
+    fn a_simulated_queue_waits_as_the_formula_says() {
+        for rho in [0.3, 0.6, 0.9] {
+            let mut draws = Draws::new(7);
+            let (mut wait, mut sum) = (0.0f64, 0.0);
+            const JOBS: usize = 1_000_000;
+            for _ in 0..JOBS {
+                // Lindley: the next one waits for what is left of this one's wait and service.
+                let pause = -draws.unit().ln() / rho;
+                wait = (wait + 1.0 - pause).max(0.0);
+                sum += wait;
+            }
+            let (measured, predicted) = (sum / JOBS as f64, wait_ns(rho, 1.0).unwrap());
+            assert!((measured / predicted - 1.0).abs() < 0.05, "{rho}: {measured} for {predicted}");
+        }
+    }
+
+    #[test]
+    fn saturation_is_where_the_line_meets_one() {
+        let near = |points: &[(f64, f64)], wanted: f64| {
+            let found = saturation_per_s(points).unwrap();
+            assert!((found / wanted - 1.0).abs() < 1e-9, "{found} for {wanted}");
+        };
+        near(&[(100_000.0, 0.25)], 400_000.0);
+        near(&[(100_000.0, 0.25), (200_000.0, 0.5), (0.0, 0.1), (5.0, f64::NAN)], 400_000.0);
+        assert_eq!([saturation_per_s(&[]), saturation_per_s(&[(10.0, 0.0)])], [None, None]);
+    }
+}

@@ -1,0 +1,56 @@
+//! What a handful of repeats says about one figure: its median and how far the repeats lie apart.
+
+/// The median: the middle value, or the mean of the two middle ones. `None` of nothing, or of what is no number.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let sorted = sorted(values)?;
+    let middle = sorted.len() / 2;
+    Some(if sorted.len() % 2 == 1 {
+        sorted[middle]
+    } else {
+        f64::midpoint(sorted[middle - 1], sorted[middle])
+    })
+}
+
+/// The spread of repeats: (greatest − least) / median, as a share. `None` where there is no positive median.
+///
+/// With five repeats nothing finer can be said honestly: a standard deviation of five skewed values is a guess.
+pub fn spread(values: &[f64]) -> Option<f64> {
+    let sorted = sorted(values)?;
+    let middle = median(values).filter(|middle| *middle > 0.0)?;
+    Some((sorted[sorted.len() - 1] - sorted[0]) / middle)
+}
+
+/// The values in ascending order. `None` of nothing, or if one is not finite.
+pub(super) fn sorted(values: &[f64]) -> Option<Vec<f64>> {
+    if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
+        return None;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Some(sorted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_middle_of_few() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!([median(&[]), median(&[f64::NAN, 1.0])], [None, None]);
+        assert_eq!(spread(&[90.0, 100.0, 120.0]), Some(0.3));
+        assert_eq!(spread(&[0.0, 0.0]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_median_lies_within_and_half_on_either_side(values in prop::collection::vec(-1e9f64..1e9, 1..40)) {
+            let middle = median(&values).unwrap();
+            let below = values.iter().filter(|value| **value < middle).count();
+            let above = values.iter().filter(|value| **value > middle).count();
+            prop_assert!(below <= values.len() / 2 && above <= values.len() / 2);
+        }
+    }
+}

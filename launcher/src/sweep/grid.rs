@@ -1,0 +1,202 @@
+//! A table as a value: printed on the terminal within 80 columns, written as Markdown and as CSV.
+
+use crate::report::WIDTH;
+use crate::report::tables::{ruled, table};
+use comfy_table::presets::ASCII_MARKDOWN;
+use std::fmt::Write;
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grid {
+    /// The name of its CSV file, without the ending.
+    pub name: String,
+    /// What it shows, with the unit.
+    pub title: String,
+    /// The heads of its columns.
+    pub head: Vec<String>,
+    /// How many columns, from the left, say what a row is about.
+    pub keys: usize,
+    /// Its rows.
+    pub rows: Vec<Row>,
+    /// What to know about it, below it; one line each.
+    pub notes: Vec<String>,
+}
+
+/// A row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// One cell for each column.
+    pub cells: Vec<String>,
+    /// The columns that stand out.
+    pub best: Vec<usize>,
+}
+
+impl Row {
+    /// A row in which nothing stands out.
+    pub fn plain(cells: Vec<String>) -> Self {
+        Self { cells, best: Vec::new() }
+    }
+}
+
+impl Grid {
+    /// The table on the terminal, no wider than 80 columns: what is too wide is split into several, each with the
+    /// key columns. What stands out is bold, if `colour`.
+    pub fn terminal(&self, colour: bool) -> String {
+        let mut text = format!("{}\n", self.title);
+        let all: Vec<usize> = (0..self.head.len()).collect();
+        // comfy-table puts one space between columns; a second one where there is room for it.
+        let padding = u16::from(self.width(&all, 1) > WIDTH && self.width(&all, 0) <= WIDTH) ^ 1;
+        let parts = if padding == 0 { vec![all] } else { self.split() };
+        for columns in parts {
+            text.push('\n');
+            let heads: Vec<&str> = columns.iter().map(|column| self.head[*column].as_str()).collect();
+            let mut shown = table(ruled(), &heads);
+            for (number, column) in shown.column_iter_mut().enumerate() {
+                column.set_padding((0, if number + 1 < columns.len() { padding } else { 0 }));
+                if columns[number] < self.keys {
+                    column.set_cell_alignment(comfy_table::CellAlignment::Left);
+                }
+            }
+            for row in &self.rows {
+                shown.add_row(columns.iter().map(|column| row.cell(*column, colour)));
+            }
+            // The marks for bold are put in after the layout, so that they take no room.
+            for line in shown.lines() {
+                let _ = writeln!(text, "{}", line.trim_end().replace(ON, "\x1b[1m").replace(OFF, "\x1b[0m"));
+            }
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "{}", wrapped(note));
+        }
+        text
+    }
+
+    /// The table in Markdown; what stands out is bold.
+    pub fn markdown(&self) -> String {
+        let mut shown = table(ASCII_MARKDOWN, &self.head.iter().map(String::as_str).collect::<Vec<_>>());
+        for column in 0..self.keys {
+            if let Some(column) = shown.column_mut(column) {
+                column.set_cell_alignment(comfy_table::CellAlignment::Left);
+            }
+        }
+        for row in &self.rows {
+            let cell = |(column, cell): (usize, &String)| {
+                if row.best.contains(&column) { format!("**{cell}**") } else { cell.clone() }
+            };
+            shown.add_row(row.cells.iter().enumerate().map(cell));
+        }
+        let mut text = format!("{}:\n\n{shown}\n", self.title);
+        for note in &self.notes {
+            let _ = write!(text, "\n- {note}");
+        }
+        if !self.notes.is_empty() {
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The table as CSV: heads and cells as shown, an empty field where there is no value.
+    pub fn csv(&self) -> Result<Vec<u8>, csv::Error> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(&self.head)?;
+        for row in &self.rows {
+            writer.write_record(row.cells.iter().map(|cell| if cell == "–" { "" } else { cell }))?;
+        }
+        writer.into_inner().map_err(|error| error.into_error().into())
+    }
+
+    /// How wide the columns are side by side, with so much padding and the space between them.
+    fn width(&self, columns: &[usize], padding: usize) -> usize {
+        let widest = |column: &usize| {
+            let cells = self.rows.iter().map(|row| row.cells[*column].chars().count());
+            cells.chain([self.head[*column].chars().count()]).max().unwrap_or(0)
+        };
+        columns.iter().map(widest).sum::<usize>() + columns.len().saturating_sub(1) * (padding + 1)
+    }
+
+    /// The columns of each part that fits the width.
+    fn split(&self) -> Vec<Vec<usize>> {
+        let keys: Vec<usize> = (0..self.keys).collect();
+        let mut parts = vec![keys.clone()];
+        for column in self.keys..self.head.len() {
+            let Some(part) = parts.last_mut() else { continue };
+            part.push(column);
+            if part.len() > self.keys + 1 && self.width(part, 1) > WIDTH {
+                part.pop();
+                parts.push([&keys[..], &[column]].concat());
+            }
+        }
+        parts
+    }
+}
+
+/// Stand for the codes of bold during the layout: characters of no width.
+const ON: &str = "\u{200b}";
+const OFF: &str = "\u{2060}";
+
+impl Row {
+    fn cell(&self, column: usize, colour: bool) -> String {
+        let cell = &self.cells[column];
+        if colour && self.best.contains(&column) { format!("{ON}{cell}{OFF}") } else { cell.clone() }
+    }
+}
+
+/// A text as a list item, broken at 80 columns.
+pub fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::from("·")];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().map_or(0, |line| line.chars().count());
+        if line + 1 + word.chars().count() > WIDTH && line > 1 {
+            lines.push(String::from(" "));
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push(' ');
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(columns: usize, width: usize) -> Grid {
+        let cells = |name: &str| (0..columns).map(|n| format!("{name}{n:0width$}")).collect::<Vec<_>>();
+        Grid {
+            name: "x".into(),
+            title: "a title".into(),
+            head: [vec!["work".into()], cells("h")].concat(),
+            keys: 1,
+            rows: vec![Row { cells: [vec!["500 ns".into()], cells("c")].concat(), best: vec![1] }],
+            notes: vec!["word ".repeat(40)],
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_and_no_column_is_lost() {
+        for columns in 1..30 {
+            let grid = grid(columns, 14);
+            let text = grid.terminal(false);
+            assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+            for cell in &grid.rows[0].cells {
+                assert!(text.contains(cell.as_str()), "{cell} is missing:\n{text}");
+            }
+            assert!(!text.contains('\u{1b}'));
+        }
+        assert!(
+            grid(2, 3).terminal(true).contains("\u{1b}[1mc000\u{1b}[0m"),
+            "{}",
+            grid(2, 3).terminal(true)
+        );
+    }
+
+    #[test]
+    fn markdown_and_csv_hold_the_same_cells() {
+        let mut grid = grid(2, 1);
+        grid.rows[0].cells[2] = "–".into();
+        let text = grid.markdown();
+        assert!(text.contains("| 500 ns | **c0** |"), "{text}");
+        assert_eq!(String::from_utf8(grid.csv().unwrap()).unwrap(), "work,h0,h1\n500 ns,c0,\n");
+    }
+}
