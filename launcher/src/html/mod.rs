@@ -1,0 +1,62 @@
+//! `report.html`: one self-contained file of charts for a design review, drawn from saved results.
+//!
+//! ```text
+//! folder ─ load ─▶ results ─ *_page ─▶ sections ─ page ─▶ one file
+//!                             │
+//!                             ├ facts            verdict, figures, machine, plan, threads
+//!                             ├ percentile_plot  from histograms.hlog (curve)
+//!                             ├ stage_bars       from summary.json
+//!                             └ timeline_plot    from timeline.json
+//! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
+//! ```
+//!
+//! No script, no font, no picture from elsewhere; the page's own policy forbids requests. Elements that draw a figure
+//! carry it in a `data-…` attribute, in nanoseconds as in `summary.json`, so that a program can check the picture.
+
+mod axis;
+mod curve;
+mod facts;
+mod labels;
+mod load;
+mod page;
+mod percentile_plot;
+mod run_page;
+mod scale;
+mod stage_bars;
+mod svg;
+mod timeline_plot;
+
+pub use load::LoadError;
+pub use run_page::SavedRun;
+
+use crate::merge::RUN_FILE;
+use crate::summary::SUMMARY_FILE;
+use crate::timeline::TIMELINE_FILE;
+use anyhow::{Context, Result};
+use std::path::Path;
+
+/// Its name in the folder.
+pub const HTML_FILE: &str = "report.html";
+
+/// Writes the page of what the folder holds to a file.
+///
+/// # Errors
+/// The results cannot be read, the file cannot be written.
+pub fn write(folder: &Path, file: &Path) -> Result<()> {
+    std::fs::write(file, render(folder)?).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// The page of what the folder holds: a run.
+///
+/// # Errors
+/// [`LoadError`]: there is nothing in it that this build can read.
+pub fn render(folder: &Path) -> Result<String, LoadError> {
+    Ok(run_page::run_page(&load::run(folder)?))
+}
+
+/// Whether the folder is that of a run whose results are not all saved: an older version's, or one whose launcher was
+/// killed.
+pub fn needs_merge(folder: &Path) -> bool {
+    let missing = |file: &str| !folder.join(file).exists();
+    !missing(RUN_FILE) && (missing(SUMMARY_FILE) || missing(TIMELINE_FILE))
+}
