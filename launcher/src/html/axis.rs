@@ -77,7 +77,11 @@ pub fn duration(ns: f64) -> String {
 /// A number at a tick, without digits that say nothing.
 pub fn number(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
-    if rounded.abs() >= 10_000.0 { crate::report::units::short(rounded.abs() as u64) } else { format!("{rounded}") }
+    if rounded.abs() >= 10_000.0 {
+        crate::report::units::short(rounded.abs() as u64)
+    } else {
+        format!("{rounded}")
+    }
 }
 
 #[cfg(test)]
@@ -99,7 +103,8 @@ mod tests {
         let axis = left(&frame, &Scale::log(100.0, 1e6, frame.upward()), "latency (log)", &duration);
         let text = axis.into_string();
         assert!(text.contains("latency (log)") && text.contains(">1 ms<"), "{text}");
-        let axis = bottom(&frame, &Scale::linear(0.0, 10.0, frame.across()), "time (s)", &number).into_string();
+        let axis =
+            bottom(&frame, &Scale::linear(0.0, 10.0, frame.across()), "time (s)", &number).into_string();
         assert!(axis.contains("time (s)") && axis.contains(">10<"), "{axis}");
     }
 }

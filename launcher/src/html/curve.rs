@@ -32,7 +32,8 @@ pub fn read(log: &[u8]) -> Result<Vec<Curve>, String> {
         let LogEntry::Interval(line) = entry.map_err(|error| format!("{error:?}"))? else { continue };
         let Some(measure) = line.tag().and_then(|tag| measure(tag.as_str())) else { continue };
         let packed = STANDARD.decode(line.encoded_histogram()).map_err(|error| error.to_string())?;
-        let histogram = deserializer.deserialize(&mut packed.as_slice()).map_err(|error| format!("{error:?}"))?;
+        let histogram =
+            deserializer.deserialize(&mut packed.as_slice()).map_err(|error| format!("{error:?}"))?;
         curves.push(Curve { measure, points: points(&histogram) });
     }
     Ok(curves)

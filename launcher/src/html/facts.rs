@@ -3,6 +3,7 @@
 use crate::host::lists;
 use crate::report::units::{count, duration, duration_or_dash, percent, plain};
 use crate::summary::{Summary, ThreadSummary};
+use crate::units::Nanos;
 use maud::{Markup, html};
 use shm::plan::{Pacing, ThreadPlan};
 
@@ -53,7 +54,8 @@ pub fn headline(summary: &Summary) -> Markup {
 /// One line that says what was run.
 pub fn subject(summary: &Summary) -> String {
     let plan = &summary.plan;
-    let many = |number: u16, one: &str, more: &str| format!("{number} {}", if number == 1 { one } else { more });
+    let many =
+        |number: u16, one: &str, more: &str| format!("{number} {}", if number == 1 { one } else { more });
     format!(
         "{}, isolation {}, threading {}, {}, {}",
         summary.technique,
@@ -92,7 +94,14 @@ fn machine(summary: &Summary) -> Vec<Fact> {
         ("machine", format!("{}{virtual_}", machine.hostname)),
         ("processor", machine.cpu_model.clone()),
         ("cores", format!("{} of {}", lists::format(&machine.cores_allowed), machine.cores_online)),
-        ("kernel", format!("Linux {}, governor {}", machine.kernel, machine.governor.as_deref().unwrap_or("not shown"))),
+        (
+            "kernel",
+            format!(
+                "Linux {}, governor {}",
+                machine.kernel,
+                machine.governor.as_deref().unwrap_or("not shown")
+            ),
+        ),
     ]
 }
 
@@ -102,8 +111,14 @@ fn clock(summary: &Summary) -> Vec<Fact> {
     let between = floor.cores.map_or_else(String::new, |(a, b)| format!("cores {a} and {b}: "));
     let known = |ns: Option<f64>| ns.map_or_else(|| "not measured".into(), |ns| format!("{ns:.0} ns"));
     vec![
-        ("clock", format!("{}, {:.1} ns a read, drift {:.1} ppm", clock.source, clock.read_ns, clock.drift_ppm)),
-        ("floor", format!("{between}{} before, {} after the run", known(floor.before_ns), known(floor.after_ns))),
+        (
+            "clock",
+            format!("{}, {:.1} ns a read, drift {:.1} ppm", clock.source, clock.read_ns, clock.drift_ppm),
+        ),
+        (
+            "floor",
+            format!("{between}{} before, {} after the run", known(floor.before_ns), known(floor.after_ns)),
+        ),
     ]
 }
 
@@ -112,7 +127,7 @@ fn load(summary: &Summary) -> Vec<Fact> {
     let per_s = |rate: Option<f64>| rate.map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate)));
     let arrivals = match summary.pacing {
         Pacing::Closed => "closed loop".into(),
-        Pacing::Scheduled => format!("{} over {}", input.arrivals, duration(input.window_ns)),
+        Pacing::Scheduled => format!("{} over {}", input.arrivals, Nanos(input.window_ns)),
     };
     vec![
         ("arrivals", format!("{arrivals}, seed {}, schedule {}", input.seed, input.hash)),
@@ -129,7 +144,15 @@ fn load(summary: &Summary) -> Vec<Fact> {
                 count(orders.full)
             ),
         ),
-        ("rate", format!("offered {}, sent {}, completed {}", per_s(rate.offered_per_s), per_s(rate.achieved_per_s), per_s(rate.completed_per_s))),
+        (
+            "rate",
+            format!(
+                "offered {}, sent {}, completed {}",
+                per_s(rate.offered_per_s),
+                per_s(rate.achieved_per_s),
+                per_s(rate.completed_per_s)
+            ),
+        ),
     ]
 }
 
@@ -148,12 +171,19 @@ fn engine(summary: &Summary) -> Vec<Fact> {
         ),
         (
             "orchestrator",
-            format!("busy {} of its time, start-up {}", percent(summary.orchestrator_utilisation), duration(summary.startup_ns)),
+            format!(
+                "busy {} of its time, start-up {}",
+                percent(summary.orchestrator_utilisation),
+                duration(summary.startup_ns)
+            ),
         ),
     ];
     if summary.work.requested_ns > 0 {
         let work = &summary.work;
-        facts.push(("work", format!("{} asked for, {:.0} ns done", duration(work.requested_ns), work.achieved_ns)));
+        facts.push((
+            "work",
+            format!("{} asked for, {:.0} ns done", duration(work.requested_ns), work.achieved_ns),
+        ));
     }
     facts
 }
@@ -166,8 +196,9 @@ fn plan(summary: &Summary) -> Markup {
     let threads = &summary.plan.threads;
     let fold = threads.len() > UNFOLDED;
     let kind = |thread: &ThreadPlan| thread.roles.first().map(std::mem::discriminant);
-    let alike =
-        |a: &ThreadPlan, b: &ThreadPlan| fold && kind(a) == kind(b) && a.idle == b.idle && a.roles.len() == b.roles.len();
+    let alike = |a: &ThreadPlan, b: &ThreadPlan| {
+        fold && kind(a) == kind(b) && a.idle == b.idle && a.roles.len() == b.roles.len()
+    };
     html! {
         table {
             thead { tr { th { "thread" } th class="n" { "core" } th { "idle" } th { "runs" } } }

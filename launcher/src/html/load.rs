@@ -2,6 +2,7 @@
 
 use super::curve;
 use super::run_page::SavedRun;
+use super::sweep_data::{SWEEP_FILE, SWEEP_SCHEMA, Sweep};
 use crate::hlog::HLOG_FILE;
 use crate::summary::{SUMMARY_FILE, SUMMARY_SCHEMA, Summary};
 use crate::timeline::{TIMELINE_FILE, TIMELINE_SCHEMA, Timeline};
@@ -14,6 +15,14 @@ use thiserror::Error;
 /// Results that cannot be read.
 #[derive(Debug, Error)]
 pub enum LoadError {
+    /// No results at all.
+    #[error(
+        "{folder}: neither summary.json nor sweep.json in it: not the folder of a run, a sweep or a bill"
+    )]
+    Nothing {
+        /// The folder.
+        folder: String,
+    },
     /// The operating system refused.
     #[error("{file}: {source}")]
     Io {
@@ -50,12 +59,21 @@ pub fn run(folder: &Path) -> Result<SavedRun, LoadError> {
     let summary: Summary = json(&folder.join(SUMMARY_FILE), SUMMARY_SCHEMA)?;
     let log = std::fs::read(folder.join(HLOG_FILE)).map_err(|error| error.to_string());
     let curves = log.and_then(|bytes| curve::read(&bytes));
-    let timeline = json::<Timeline>(&folder.join(TIMELINE_FILE), TIMELINE_SCHEMA).map_err(|error| match error {
-        LoadError::Io { source, .. } => source.to_string(),
-        LoadError::Json { source, .. } => source.to_string(),
-        schema @ LoadError::Schema { .. } => schema.to_string(),
-    });
+    let timeline =
+        json::<Timeline>(&folder.join(TIMELINE_FILE), TIMELINE_SCHEMA).map_err(|error| match error {
+            LoadError::Io { source, .. } => source.to_string(),
+            LoadError::Json { source, .. } => source.to_string(),
+            other => other.to_string(),
+        });
     Ok(SavedRun { summary, curves, timeline: timeline.and_then(believable) })
+}
+
+/// A sweep's results.
+///
+/// # Errors
+/// [`LoadError`]: they cannot be read.
+pub fn sweep(folder: &Path) -> Result<Sweep, LoadError> {
+    json(&folder.join(SWEEP_FILE), SWEEP_SCHEMA)
 }
 
 /// A file that somebody else wrote may hold lists that do not fit each other.
@@ -71,7 +89,7 @@ fn believable(timeline: Timeline) -> Result<Timeline, String> {
 
 /// Reads a JSON file of that schema. The schema is looked at first: the rest of another version's file need not make
 /// sense to this one.
-pub(super) fn json<T: DeserializeOwned>(path: &Path, expected: &'static str) -> Result<T, LoadError> {
+fn json<T: DeserializeOwned>(path: &Path, expected: &'static str) -> Result<T, LoadError> {
     #[derive(Deserialize)]
     struct Schema {
         schema: String,

@@ -7,6 +7,8 @@
 //!                             ├ percentile_plot  from histograms.hlog (curve)
 //!                             ├ stage_bars       from summary.json
 //!                             └ timeline_plot    from timeline.json
+//! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
+//!                                       └ bill         (interval_plot)
 //! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
 //! ```
 //!
@@ -14,8 +16,10 @@
 //! carry it in a `data-…` attribute, in nanoseconds as in `summary.json`, so that a program can check the picture.
 
 mod axis;
+mod bill;
 mod curve;
 mod facts;
+mod interval_plot;
 mod labels;
 mod load;
 mod page;
@@ -24,7 +28,11 @@ mod run_page;
 mod scale;
 mod stage_bars;
 mod svg;
+mod sweep_charts;
+mod sweep_data;
+mod sweep_page;
 mod timeline_plot;
+mod xy_plot;
 
 pub use load::LoadError;
 pub use run_page::SavedRun;
@@ -46,11 +54,18 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
     std::fs::write(file, render(folder)?).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// The page of what the folder holds: a run.
+/// The page of what the folder holds: a sweep (a bill is one), or a run.
 ///
 /// # Errors
 /// [`LoadError`]: there is nothing in it that this build can read.
 pub fn render(folder: &Path) -> Result<String, LoadError> {
+    let has = |file: &str| folder.join(file).exists();
+    if has(sweep_data::SWEEP_FILE) {
+        return Ok(sweep_page::sweep_page(&load::sweep(folder)?));
+    }
+    if !has(SUMMARY_FILE) {
+        return Err(LoadError::Nothing { folder: folder.display().to_string() });
+    }
     Ok(run_page::run_page(&load::run(folder)?))
 }
 

@@ -31,7 +31,7 @@ impl Scale {
     pub fn linear(least: f64, greatest: f64, places: (f64, f64)) -> Self {
         let low = if least.is_finite() { least.min(0.0) } else { 0.0 };
         let high = if greatest.is_finite() && greatest > low { greatest } else { low + 1.0 };
-        let step = step((high - low) / 5.0);
+        let step = step((high - low) / parts(places));
         let values = ((low / step).floor() * step, (high / step).ceil() * step);
         Self { kind: Kind::Linear, values, places }
     }
@@ -42,6 +42,18 @@ impl Scale {
         let low = if least.is_finite() && least > 0.0 { least } else { 1.0 };
         let high = if greatest.is_finite() && greatest > low { greatest } else { low * 10.0 };
         Self { kind: Kind::Log, values: (round_down(low), -round_down(-high)), places }
+    }
+
+    /// Evenly from a round value below the least to one above the greatest, zero or not: for what is compared with a
+    /// value other than zero.
+    pub fn linear_around(least: f64, greatest: f64, places: (f64, f64)) -> Self {
+        let (low, high) = if greatest > least { (least, greatest) } else { (least - 0.5, least + 0.5) };
+        let step = step((high - low) / parts(places));
+        Self {
+            kind: Kind::Linear,
+            values: ((low / step).floor() * step, (high / step).ceil() * step),
+            places,
+        }
     }
 
     /// Exactly from one value to the other, logarithmic.
@@ -64,12 +76,22 @@ impl Scale {
         from + share * (to - from)
     }
 
+    /// Whether each decade has the same length.
+    pub fn is_log(&self) -> bool {
+        self.kind == Kind::Log
+    }
+
     /// The first and the last value.
     pub const fn values(&self) -> (f64, f64) {
         self.values
     }
 
-    /// Linear: every 1, 2 or 5 of a decade, about five. Logarithmic: the decades, and between them 2 and 5, labelled
+    /// The first and the last place.
+    pub const fn places(&self) -> (f64, f64) {
+        self.places
+    }
+
+    /// Linear: every 1, 2 or 5 of a decade, four to ten of them. Logarithmic: the decades, and between them 2 and 5, labelled
     /// where there are fewer than three decades.
     pub fn ticks(&self) -> Vec<Tick> {
         match self.kind {
@@ -80,7 +102,7 @@ impl Scale {
 
     fn linear_ticks(&self) -> Vec<Tick> {
         let (low, high) = self.values;
-        let step = step((high - low) / 5.0);
+        let step = step((high - low) / parts(self.places));
         let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
         (first..=last).map(|number| Tick { value: number as f64 * step, labelled: true }).collect()
     }
@@ -95,6 +117,11 @@ impl Scale {
             .map(|(mark, value)| Tick { value, labelled: mark == 1.0 || few })
             .collect()
     }
+}
+
+/// How many parts a linear axis is cut into: about one a thumb's width.
+fn parts(places: (f64, f64)) -> f64 {
+    ((places.1 - places.0).abs() / 90.0).clamp(4.0, 10.0)
 }
 
 /// `mark` times ten to the power of `decade`, as near as a float can be: 200, not 200.00000000000003.
@@ -129,10 +156,10 @@ mod tests {
 
     #[test]
     fn linear_scales_begin_at_zero_and_end_on_a_tick() {
-        let scale = Scale::linear(3.0, 93.0, (0.0, 100.0));
-        assert_eq!(scale.values(), (0.0, 100.0));
-        assert_eq!(labelled(&scale), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
-        assert_eq!([0.0, 50.0, 100.0].map(|value| scale.at(value)), [0.0, 50.0, 100.0]);
+        let scale = Scale::linear(3.0, 73.0, (0.0, 100.0));
+        assert_eq!(scale.values(), (0.0, 80.0));
+        assert_eq!(labelled(&scale), [0.0, 20.0, 40.0, 60.0, 80.0]);
+        assert_eq!([0.0, 40.0, 80.0].map(|value| scale.at(value)), [0.0, 50.0, 100.0]);
         assert_eq!(labelled(&Scale::linear(-0.3, 0.1, (0.0, 1.0))), [-0.3, -0.2, -0.1, 0.0, 0.1].map(round));
         fn round(value: f64) -> f64 {
             (value * 10.0f64).round() * 0.1

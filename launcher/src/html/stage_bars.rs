@@ -49,7 +49,8 @@ fn bar(summary: &Summary, name: &str, of: fn(&Distribution) -> Option<u64>) -> O
     let whole = of(&summary.rt_venue);
     let frame = Frame { height: 128.0, left: 76.0, right: WIDTH - 20.0, top: 26.0, bottom: 78.0 };
     let most = (sum.max(whole.unwrap_or(0)).max(1)) as f64;
-    let unit = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")].into_iter().find(|unit| most >= unit.0).unwrap_or((1.0, "ns"));
+    let unit =
+        [(1e9, "s"), (1e6, "ms"), (1e3, "µs")].into_iter().find(|unit| most >= unit.0).unwrap_or((1.0, "ns"));
     let x = Scale::linear(0.0, most / unit.0, frame.across());
     let at = |ns: u64| x.at(ns as f64 / unit.0);
     let mut from = 0;

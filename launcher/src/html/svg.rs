@@ -68,7 +68,7 @@ pub struct Frame {
 impl Frame {
     /// A frame with room on the left for labels of values and on the right for names.
     pub const fn new(height: f64) -> Self {
-        Self { height, left: 76.0, right: WIDTH - 168.0, top: 14.0, bottom: height - 50.0 }
+        Self { height, left: 76.0, right: WIDTH - 208.0, top: 14.0, bottom: height - 50.0 }
     }
 
     /// From left to right.

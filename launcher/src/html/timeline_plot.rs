@@ -7,6 +7,7 @@ use super::svg::{Frame, Path, num, text};
 use crate::report::units::{count, duration, duration_or_dash, plain};
 use crate::timeline::{Stall, Timeline};
 use maud::{Markup, html};
+use std::fmt::Write;
 
 /// A stall is drawn at least this wide, or it could not be seen.
 const LEAST_WIDTH: f64 = 1.5;
@@ -34,18 +35,18 @@ fn chart(timeline: &Timeline) -> Markup {
     let bucket = timeline.bucket_ns as f64 / size;
 
     let p99_bucket = bucket * timeline.p99_every as f64;
-    let series = [
-        ("max", "c7 thin", &timeline.max_ns, bucket),
-        ("p99", "c2", &timeline.p99_ns, p99_bucket),
-        ("p50", "c1 strong", &timeline.p50_ns, bucket),
-    ];
-    let mut ends = Vec::new();
+    let series = [("p99", "c2", &timeline.p99_ns, p99_bucket), ("p50", "c1", &timeline.p50_ns, bucket)];
+    let last_max = timeline.max_ns.iter().rev().flatten().next().copied().unwrap_or(1).max(1) as f64;
+    let label =
+        |y, text: &str, class: &str| Label { x: frame.right, y, text: text.into(), class: class.into() };
+    let mut ends = vec![label(y.at(last_max), "greatest", "c7")];
     for (name, class, values, _) in &series {
         if let Some(last) = values.iter().rev().flatten().next() {
-            let y = y.at((*last).max(1) as f64);
-            ends.push(Label { x: frame.right, y, text: (*name).into(), class: (*class).into() });
+            ends.push(label(y.at((*last).max(1) as f64), name, class));
         }
     }
+    let starts: Vec<f64> = timeline.stalls.iter().map(|stall| x.at(stall.at_ns as f64 / size)).collect();
+    let marks = labels::spread(&starts, frame.left, frame.right);
     let content = html! {
         (axis::left(&frame, &y, "rt_venue (logarithmic)", &axis::duration))
         (axis::bottom(&frame, &x, &format!("time from the start of the schedule ({unit})"), &axis::number))
@@ -56,9 +57,11 @@ fn chart(timeline: &Timeline) -> Markup {
                 rect x=(num(left)) y=(num(frame.top)) width=(num((right - left).max(LEAST_WIDTH)))
                     height=(num(frame.bottom - frame.top)) class="stall" data-stall=(number + 1)
                     data-at-ns=(stall.at_ns) data-length-ns=(stall.length_ns) {}
-                (text(left, frame.top - 3.0, "middle", "tick mark", &(number + 1).to_string()))
+                (text(marks[number], frame.top - 3.0, "middle", "tick mark", &(number + 1).to_string()))
             }
         }
+        path d=(bands(timeline, bucket, &x, &y)) class="fill band c7" data-series="max"
+            data-points=(timeline.max_ns.iter().flatten().count()) data-max-ns=[timeline.max_ns.iter().flatten().max()] {}
         @for (name, class, values, bucket) in &series {
             path d=(steps(values, *bucket, &x, &y).data()) class={ "line " (class) } data-series=(name)
                 data-points=(values.iter().flatten().count()) data-max-ns=[values.iter().flatten().max()] {}
@@ -91,6 +94,21 @@ fn steps(values: &[Option<u64>], bucket: f64, x: &Scale, y: &Scale) -> Path {
         }
     }
     path
+}
+
+/// From the median of each bucket up to its greatest; where there is no median, a mark at the greatest.
+fn bands(timeline: &Timeline, bucket: f64, x: &Scale, y: &Scale) -> String {
+    let mut data = String::new();
+    for (index, (max, p50)) in timeline.max_ns.iter().zip(&timeline.p50_ns).enumerate() {
+        let Some(max) = max else { continue };
+        let (left, right) =
+            (x.at(index as f64 * bucket), x.at((index + 1) as f64 * bucket).min(x.places().1));
+        let top = y.at((*max).max(1) as f64) - 0.5;
+        let low = p50.map_or(top, |p50| y.at(p50.max(1) as f64)).max(top + 1.5);
+        // Writing to a string cannot fail.
+        let _ = write!(data, "M{} {}H{}V{}H{}Z", num(left), num(top), num(right), num(low), num(left));
+    }
+    data
 }
 
 /// An invisible strip that tells a bucket's figures to who points at it.

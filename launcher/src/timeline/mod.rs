@@ -83,7 +83,8 @@ impl Timeline {
             stalls.take(row);
         }
         let bucket_ns = bucket_ns(to_ns(last - start, ns_per_tick));
-        let place = |row: &Row| (to_ns(slowest(row).0.saturating_sub(start), ns_per_tick) / bucket_ns) as usize;
+        let place =
+            |row: &Row| (to_ns(slowest(row).0.saturating_sub(start), ns_per_tick) / bucket_ns) as usize;
 
         // A counting sort: how many go where, then each to its place.
         let mut count: Vec<u64> = Vec::new();
@@ -95,7 +96,8 @@ impl Timeline {
             count[bucket] += 1;
         }
         let ends = running_sum(&count);
-        let mut next: Vec<usize> = ends.iter().zip(&count).map(|(end, count)| end - *count as usize).collect();
+        let mut next: Vec<usize> =
+            ends.iter().zip(&count).map(|(end, count)| end - *count as usize).collect();
         let mut sorted = vec![0; ends.last().copied().unwrap_or(0)];
         for (_, row) in merged.measured() {
             let slot = &mut next[place(row)];

@@ -136,8 +136,7 @@ mod tests {
         }
         let (total, ticks, listed) = stalls.finish(50, 2.0);
         assert_eq!((total, ticks), (2, 130));
-        let first =
-            Stall { at_ns: 80, length_ns: 220, orders: 3, worst_ns: 160, stage: "submit".into() };
+        let first = Stall { at_ns: 80, length_ns: 220, orders: 3, worst_ns: 160, stage: "submit".into() };
         assert_eq!(listed[0], first);
         assert_eq!(listed[1].stage, "return");
     }
@@ -150,7 +149,11 @@ mod tests {
         }
         assert!(stalls.found.len() < COMPACT_AT);
         for number in 0..100 {
-            stalls.add(interval(1 << (20 + number / 3), (1 << (20 + number / 3)) + 11 + number, Measure::Return));
+            stalls.add(interval(
+                1 << (20 + number / 3),
+                (1 << (20 + number / 3)) + 11 + number,
+                Measure::Return,
+            ));
         }
         let (total, _, listed) = stalls.finish(0, 1.0);
         assert_eq!((total, listed.len()), (35, LISTED));
