@@ -2,6 +2,7 @@
 
 use super::scale::Scale;
 use super::svg::{Frame, line, num, text};
+use crate::report::units::short;
 use maud::{Markup, html};
 
 /// What stands beside a tick.
@@ -77,11 +78,7 @@ pub fn duration(ns: f64) -> String {
 /// A number at a tick, without digits that say nothing.
 pub fn number(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
-    if rounded.abs() >= 10_000.0 {
-        crate::report::units::short(rounded.abs() as u64)
-    } else {
-        format!("{rounded}")
-    }
+    if rounded >= 1_000.0 { short(rounded as u64) } else { format!("{rounded}") }
 }
 
 #[cfg(test)]

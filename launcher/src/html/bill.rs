@@ -1,133 +1,259 @@
-//! What an isolation level costs, technique by technique: each level against the first one, repeat by repeat.
+//! The bill: what each isolation level costs with each technique, from `bill.json`, which has the intervals and the
+//! verdicts already. Nothing is compared here.
 
 use super::axis;
-use super::interval_plot::{self, Row};
-use super::sweep_data::{Point, Spread, Sweep, rt_venue};
-use super::xy_plot::class;
-use crate::report::units::{duration_or_dash, plain};
+use super::interval_plot::{self, Row as Drawn};
+use super::sweep_data::Spread;
+use crate::report::units::{count, duration_or_dash, plain};
 use maud::{Markup, html};
+use serde::Deserialize;
 
-/// The axis whose values are compared.
-const COMPARED: &str = "isolation";
-/// The percentiles that are.
+/// Its name in the bill's folder.
+pub const BILL_FILE: &str = "bill.json";
+/// The version that this page reads.
+pub const BILL_SCHEMA: &str = "bulkhead.bill/1";
+/// The percentiles that are compared.
 const PERCENTILES: [&str; 3] = ["p50", "p99", "p99.9"];
+/// A class for each level, in the order in which they appear.
+const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 
-/// Two points that differ only in what is compared.
-struct Pair<'a> {
-    name: String,
-    class: &'static str,
-    base: &'a Point,
-    point: &'a Point,
+/// The bill, read leniently.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Bill {
+    /// By isolation level, then by technique.
+    pub rows: Vec<Row>,
+    /// What to know about it.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
-/// A chart for each percentile and the table; nothing if no isolation levels were compared.
-pub fn differences(sweep: &Sweep) -> Option<Markup> {
-    let axis = sweep.axes.iter().find(|axis| axis.axis == COMPARED && axis.values.len() > 1)?;
-    let base = axis.values.first()?;
-    let pairs = pairs(sweep, base);
-    let chart = |(number, percentile): (usize, &&str)| {
-        let row = |pair: &Pair<'_>| {
-            let ratio = ratio(pair, percentile);
-            let note = ratio.map_or_else(|| "no pair of repeats".into(), |spread| change(spread.median));
-            Row { name: pair.name.clone(), note, class: pair.class, interval: ratio }
-        };
-        let rows: Vec<Row> = pairs.iter().map(row).collect();
-        let title = format!("rt_venue {percentile} against {base}, paired by repeat");
-        interval_plot::draw(
-            &format!("ratio-{number}"),
-            &title,
-            &format!("ratio to {base} (1 = the same)"),
-            &axis::number,
-            Some(1.0),
-            &rows,
-        )
-    };
-    Some(html! {
-        p {
-            "A repeat plays the same orders at every level, one right after the other. Dots are medians of the repeats' ratios, bars "
-            "go from the least ratio to the greatest. Where a bar holds 1, no difference is seen."
-        }
-        @for drawing in PERCENTILES.iter().enumerate().filter_map(chart) { (drawing) }
-        (table(&pairs, base))
-    })
+/// One isolation level with one technique.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Row {
+    isolation: String,
+    technique: String,
+    runs: u64,
+    p50_ns: Option<f64>,
+    p99_ns: Option<f64>,
+    p999_ns: Option<f64>,
+    reference: Option<Reference>,
+    differences: Vec<Line>,
+    caveats: Vec<String>,
+    cpu_s_per_million: Option<f64>,
+    startup_ns: Option<f64>,
+    pss_bytes: Option<f64>,
+    page_faults: Option<f64>,
+    context_switches: Option<f64>,
+    contains: Option<String>,
 }
 
-fn pairs<'a>(sweep: &'a Sweep, base: &str) -> Vec<Pair<'a>> {
-    let levels: Vec<&String> =
-        sweep.axes.iter().filter(|axis| axis.axis == COMPARED).flat_map(|axis| &axis.values).collect();
-    let mut pairs = Vec::new();
-    for point in &sweep.points {
-        let Some(level) = point.values.get(COMPARED).filter(|level| *level != base) else { continue };
-        let is_base = |other: &&Point| {
-            other.values.iter().all(|(axis, value)| {
-                if axis == COMPARED { value == base } else { point.values.get(axis) == Some(value) }
-            })
-        };
-        let Some(base) = sweep.points.iter().find(is_base) else { continue };
-        let others = point.name_without(&sweep.axes, COMPARED);
-        let name = if others == "all" { level.clone() } else { format!("{others}, {level}") };
-        let place = levels.iter().position(|other| *other == level).unwrap_or(1);
-        let class = class(place - 1).split(' ').next().unwrap_or("c1");
-        pairs.push(Pair { name, class, base, point });
+/// The row that another is compared with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct Reference {
+    isolation: String,
+    technique: String,
+}
+
+/// A percentile of rt_venue against the reference's.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    percentile: String,
+    difference: Option<Difference>,
+    verdict: String,
+    why: Vec<String>,
+}
+
+/// The ratio with its 95% interval.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Difference {
+    ratio: Estimate,
+}
+
+/// An estimate with its interval.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Estimate {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Row {
+    fn line(&self, percentile: &str) -> Option<&Line> {
+        self.differences.iter().find(|line| line.percentile == percentile)
     }
-    pairs
+
+    fn is_reference_of(&self, reference: &Reference) -> bool {
+        self.isolation == reference.isolation && self.technique == reference.technique
+    }
 }
 
-/// The ratios of the repeats that both have.
-fn ratio(pair: &Pair<'_>, percentile: &str) -> Option<Spread> {
-    let of = |point: &Point, repeat: u32| {
-        let run = point.runs.iter().find(|run| run.repeat == repeat && run.outline.is_sound())?;
-        rt_venue(&run.outline, percentile).filter(|value| *value > 0.0)
-    };
-    let ratios = pair
-        .point
-        .runs
+impl Line {
+    fn interval(&self) -> Option<Spread> {
+        let ratio = &self.difference.as_ref()?.ratio;
+        let known = [ratio.low, ratio.value, ratio.high];
+        // What is not ordered and positive is no interval of a ratio, whoever wrote it.
+        let sane = known.iter().all(|value| value.is_finite() && *value > 0.0) && known.is_sorted();
+        sane.then_some(Spread { median: ratio.value, low: ratio.low, high: ratio.high })
+    }
+
+    /// `+3.2%, slower`.
+    fn words(&self) -> String {
+        let verdict = self.verdict.replace('-', " ");
+        match self.interval() {
+            Some(spread) => format!("{}, {verdict}", change(spread.median)),
+            None => verdict,
+        }
+    }
+}
+
+/// The table, and a chart of the differences for each percentile.
+pub fn draw(bill: &Bill) -> Markup {
+    let charts: Vec<Markup> = PERCENTILES.iter().filter_map(|percentile| chart(bill, percentile)).collect();
+    html! {
+        (table(bill))
+        @if charts.is_empty() {
+            p class="none" { "No difference is known: no row has a reference with enough repeats." }
+        } @else {
+            p {
+                "The difference to the reference of each row: the crate whose algorithm a technique is, or the technique itself "
+                "under threads. Dots are ratios, bars their 95% intervals. Where a bar holds 1, no difference is seen."
+            }
+        }
+        @for chart in charts { (chart) }
+        @let remarks = remarks(bill);
+        @if !remarks.is_empty() { ul class="note" { @for remark in remarks { li { (remark) } } } }
+    }
+}
+
+fn chart(bill: &Bill, percentile: &str) -> Option<Markup> {
+    let levels: Vec<&str> = levels(bill);
+    let rows: Vec<Drawn> = bill
+        .rows
         .iter()
-        .filter_map(|run| Some(of(pair.point, run.repeat)? / of(pair.base, run.repeat)?));
-    Spread::of(ratios)
+        .filter_map(|row| {
+            let (line, reference) = (row.line(percentile)?, row.reference.as_ref()?);
+            let level = levels.iter().position(|level| *level == row.isolation).unwrap_or(0);
+            let against = if reference.technique == row.technique {
+                &reference.isolation
+            } else {
+                &reference.technique
+            };
+            Some(Drawn {
+                name: format!("{} {} : {against}", row.technique, row.isolation),
+                note: line.words(),
+                class: CLASSES[level % CLASSES.len()],
+                interval: line.interval(),
+            })
+        })
+        .collect();
+    let id = format!("ratio-{}", percentile.replace('.', ""));
+    let title = format!("rt_venue {percentile} against the reference");
+    interval_plot::draw(&id, &title, "ratio to the reference (1: the same)", &axis::number, Some(1.0), &rows)
 }
 
-/// A ratio as people say it: `+3.2%`, or `×4.1` where that is shorter.
+fn levels(bill: &Bill) -> Vec<&str> {
+    let mut levels: Vec<&str> = bill.rows.iter().map(|row| row.isolation.as_str()).collect();
+    levels.dedup();
+    levels
+}
+
+/// A ratio as people say it: `+3.2%`, or `×4.12` where that is shorter.
 fn change(ratio: f64) -> String {
     if ratio >= 2.0 { format!("×{}", plain(ratio)) } else { format!("{:+.1}%", (ratio - 1.0) * 100.0) }
 }
 
-fn table(pairs: &[Pair<'_>], base: &str) -> Markup {
-    let time = |point: &Point, percentile: &str| {
-        duration_or_dash(point.spread(|run| rt_venue(run, percentile)).map(|spread| spread.median as u64))
-    };
+fn table(bill: &Bill) -> Markup {
+    let contains = bill.rows.iter().any(|row| row.contains.is_some());
+    let time = |ns: Option<f64>| duration_or_dash(ns.map(|ns| ns.max(0.0).round() as u64));
+    let number = |value: Option<f64>| value.map_or_else(|| "–".into(), plain);
+    let whole =
+        |value: Option<f64>| value.map_or_else(|| "–".into(), |value| count(value.max(0.0).round() as u64));
     html! {
         table {
             thead { tr {
-                th { "against " (base) }
-                @for percentile in PERCENTILES {
-                    th class="n" { (percentile) " " (base) } th class="n" { (percentile) } th class="n" { "ratio" } th class="n" { "from … to" }
-                }
+                th { "level" } th { "technique" } th class="n" { "runs" }
+                @for percentile in PERCENTILES { th class="n" { "rt_venue " (percentile) } th class="n" { "ratio (95%)" } }
+                th class="n" { "CPU s/M" } th class="n" { "start-up" } th class="n" { "PSS MiB" } th class="n" { "faults" } th class="n" { "switches" }
+                @if contains { th { "contains" } }
             } }
-            tbody { @for pair in pairs { tr {
-                th scope="row" { (pair.name) }
-                @for percentile in PERCENTILES {
-                    td class="n" { (time(pair.base, percentile)) }
-                    td class="n" { (time(pair.point, percentile)) }
-                    @match ratio(pair, percentile) {
-                        Some(spread) => {
-                            td class="n" { (format!("{:.3}", spread.median)) }
-                            td class="n" { (format!("{:.3} … {:.3}", spread.low, spread.high)) }
-                        }
-                        None => { td class="n" { "–" } td class="n" { "–" } }
-                    }
+            tbody { @for row in &bill.rows { tr data-level=(row.isolation) data-technique=(row.technique) {
+                th scope="row" { (row.isolation) } td { (row.technique) } td class="n" { (row.runs) }
+                @for (percentile, value) in PERCENTILES.iter().zip([row.p50_ns, row.p99_ns, row.p999_ns]) {
+                    td class="n" { (time(value)) }
+                    td class="n" { (ratio(bill, row, percentile)) }
                 }
+                td class="n" { (number(row.cpu_s_per_million)) }
+                td class="n" { (time(row.startup_ns)) }
+                td class="n" { (number(row.pss_bytes.map(|bytes| bytes / f64::from(1 << 20)))) }
+                td class="n" { (whole(row.page_faults)) } td class="n" { (whole(row.context_switches)) }
+                @if contains { td { (row.contains.as_deref().unwrap_or("–")) } }
             } } }
         }
     }
 }
 
+fn ratio(bill: &Bill, row: &Row, percentile: &str) -> Markup {
+    let interval = row.line(percentile).and_then(Line::interval);
+    let is_reference = || {
+        bill.rows
+            .iter()
+            .filter_map(|other| other.reference.as_ref())
+            .any(|reference| row.is_reference_of(reference))
+    };
+    html! {
+        @match interval {
+            Some(spread) => {
+                (format!("{:.3}", spread.median)) br;
+                span class="note" { (format!("{:.3}…{:.3}", spread.low, spread.high)) }
+            }
+            None if row.reference.is_none() && is_reference() => span class="note" { "reference" },
+            None => "–",
+        }
+    }
+}
+
+/// Notes of the bill, why rows are not comparable, and what weakens them; each once, with the rows it is about.
+fn remarks(bill: &Bill) -> Vec<String> {
+    let mut about: Vec<(&str, Vec<String>)> = Vec::new();
+    for row in &bill.rows {
+        let reasons = row.differences.iter().flat_map(|line| &line.why).chain(&row.caveats);
+        for reason in reasons {
+            let name = format!("{} {}", row.technique, row.isolation);
+            match about.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, rows)) if rows.contains(&name) => {}
+                Some((_, rows)) => rows.push(name),
+                None => about.push((reason, vec![name])),
+            }
+        }
+    }
+    let rows = about.into_iter().map(|(reason, rows)| format!("{}: {reason}", rows.join(", ")));
+    bill.notes.iter().cloned().chain(rows).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::change;
+    use super::*;
 
     #[test]
     fn ratios_are_said_shortly() {
         assert_eq!([1.0, 1.032, 0.97, 4.12, 250.0].map(change), ["+0.0%", "+3.2%", "-3.0%", "×4.12", "×250"]);
+    }
+
+    #[test]
+    fn an_interval_that_is_none_is_not_drawn() {
+        let line = |low, value, high| Line {
+            difference: Some(Difference { ratio: Estimate { value, low, high } }),
+            verdict: "no-difference-seen".into(),
+            ..Line::default()
+        };
+        assert_eq!(line(0.9, 1.0, 1.1).words(), "+0.0%, no difference seen");
+        for line in [line(1.1, 1.0, 0.9), line(0.0, 1.0, 2.0), line(0.5, f64::NAN, 2.0), Line::default()] {
+            assert_eq!(line.interval(), None);
+        }
     }
 }

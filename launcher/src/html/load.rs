@@ -1,5 +1,6 @@
 //! The saved results that a page is made from: read, checked for their version, never computed again.
 
+use super::bill::{BILL_FILE, BILL_SCHEMA, Bill};
 use super::curve;
 use super::run_page::SavedRun;
 use super::sweep_data::{SWEEP_FILE, SWEEP_SCHEMA, Sweep};
@@ -74,6 +75,15 @@ pub fn run(folder: &Path) -> Result<SavedRun, LoadError> {
 /// [`LoadError`]: they cannot be read.
 pub fn sweep(folder: &Path) -> Result<Sweep, LoadError> {
     json(&folder.join(SWEEP_FILE), SWEEP_SCHEMA)
+}
+
+/// The bill made of a sweep, if one was.
+///
+/// # Errors
+/// [`LoadError`]: there is one, and it cannot be read.
+pub fn bill(folder: &Path) -> Result<Option<Bill>, LoadError> {
+    let path = folder.join(BILL_FILE);
+    if path.exists() { json(&path, BILL_SCHEMA).map(Some) } else { Ok(None) }
 }
 
 /// A file that somebody else wrote may hold lists that do not fit each other.

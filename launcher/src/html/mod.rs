@@ -8,7 +8,7 @@
 //!                             ├ stage_bars       from summary.json
 //!                             └ timeline_plot    from timeline.json
 //! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
-//!                                       └ bill         (interval_plot)
+//! bill.json ─────────────────────────▶  └ bill         (interval_plot)
 //! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
 //! ```
 //!
@@ -61,7 +61,7 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
 pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
     if has(sweep_data::SWEEP_FILE) {
-        return Ok(sweep_page::sweep_page(&load::sweep(folder)?));
+        return Ok(sweep_page::sweep_page(&load::sweep(folder)?, load::bill(folder)?.as_ref()));
     }
     if !has(SUMMARY_FILE) {
         return Err(LoadError::Nothing { folder: folder.display().to_string() });

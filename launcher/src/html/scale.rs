@@ -91,7 +91,7 @@ impl Scale {
         self.places
     }
 
-    /// Linear: every 1, 2 or 5 of a decade, four to ten of them. Logarithmic: the decades, and between them 2 and 5, labelled
+    /// Linear: every 1, 2 or 5 of a decade, five to ten of them or fewer. Logarithmic: the decades, and between them 2 and 5, labelled
     /// where there are fewer than three decades.
     pub fn ticks(&self) -> Vec<Tick> {
         match self.kind {
@@ -119,9 +119,9 @@ impl Scale {
     }
 }
 
-/// How many parts a linear axis is cut into: about one a thumb's width.
+/// How many parts a linear axis is cut into: about one for each thumb's width.
 fn parts(places: (f64, f64)) -> f64 {
-    ((places.1 - places.0).abs() / 90.0).clamp(4.0, 10.0)
+    ((places.1 - places.0).abs() / 90.0).clamp(5.0, 10.0)
 }
 
 /// `mark` times ten to the power of `decade`, as near as a float can be: 200, not 200.00000000000003.

@@ -59,8 +59,6 @@ pub struct Point {
 /// One run of a point.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Entry {
-    /// Which repeat, from 0.
-    pub repeat: u32,
     /// Its figures.
     pub outline: Outline,
 }

@@ -1,6 +1,6 @@
 //! The page of a sweep, and of a bill, which is a sweep over isolation levels and techniques.
 
-use super::bill;
+use super::bill::{self, Bill};
 use super::page::{page, section};
 use super::sweep_charts;
 use super::sweep_data::Sweep;
@@ -12,14 +12,14 @@ use std::collections::BTreeMap;
 /// So many kinds of reasons are listed.
 const REASONS: usize = 12;
 
-/// The page.
-pub fn sweep_page(sweep: &Sweep) -> String {
-    let is_bill = sweep.kind == "bill";
+/// The page; with the bill, if one was made of the sweep.
+pub fn sweep_page(sweep: &Sweep, bill: Option<&Bill>) -> String {
+    let is_bill = bill.is_some() || sweep.kind == "bill";
     let content = html! {
         (verdict(sweep))
         (section("facts", "What was measured", &facts(sweep)))
-        @if let Some(differences) = bill::differences(sweep) {
-            (section("bill", "What isolation costs", &differences))
+        @if let Some(bill) = bill {
+            (section("bill", "What isolation costs", &bill::draw(bill)))
         }
         (section("table", "Every point", &sweep_charts::table(sweep)))
         (section("charts", "Charts", &sweep_charts::all(sweep)))
