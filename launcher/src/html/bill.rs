@@ -144,7 +144,7 @@ fn chart(bill: &Bill, percentile: &str) -> Option<Markup> {
                 &reference.technique
             };
             Some(Drawn {
-                name: format!("{} {} : {against}", row.technique, row.isolation),
+                name: format!("{}, {} vs {against}", row.technique, row.isolation),
                 note: line.words(),
                 class: CLASSES[level % CLASSES.len()],
                 interval: line.interval(),
@@ -177,15 +177,14 @@ fn table(bill: &Bill) -> Markup {
         table {
             thead { tr {
                 th { "level" } th { "technique" } th class="n" { "runs" }
-                @for percentile in PERCENTILES { th class="n" { "rt_venue " (percentile) } th class="n" { "ratio (95%)" } }
+                @for percentile in PERCENTILES { th class="n" { "rt_venue " (percentile) } }
                 th class="n" { "CPU s/M" } th class="n" { "start-up" } th class="n" { "PSS MiB" } th class="n" { "faults" } th class="n" { "switches" }
                 @if contains { th { "contains" } }
             } }
             tbody { @for row in &bill.rows { tr data-level=(row.isolation) data-technique=(row.technique) {
-                th scope="row" { (row.isolation) } td { (row.technique) } td class="n" { (row.runs) }
+                th scope="row" { (row.isolation) } th scope="row" { (row.technique) } td class="n" { (row.runs) }
                 @for (percentile, value) in PERCENTILES.iter().zip([row.p50_ns, row.p99_ns, row.p999_ns]) {
-                    td class="n" { (time(value)) }
-                    td class="n" { (ratio(bill, row, percentile)) }
+                    td class="n" { (time(value)) (ratio(bill, row, percentile)) }
                 }
                 td class="n" { (number(row.cpu_s_per_million)) }
                 td class="n" { (time(row.startup_ns)) }
@@ -197,6 +196,7 @@ fn table(bill: &Bill) -> Markup {
     }
 }
 
+/// Below a figure: its ratio to the reference with the interval.
 fn ratio(bill: &Bill, row: &Row, percentile: &str) -> Markup {
     let interval = row.line(percentile).and_then(Line::interval);
     let is_reference = || {
@@ -205,16 +205,12 @@ fn ratio(bill: &Bill, row: &Row, percentile: &str) -> Markup {
             .filter_map(|other| other.reference.as_ref())
             .any(|reference| row.is_reference_of(reference))
     };
-    html! {
-        @match interval {
-            Some(spread) => {
-                (format!("{:.3}", spread.median)) br;
-                span class="note" { (format!("{:.3}…{:.3}", spread.low, spread.high)) }
-            }
-            None if row.reference.is_none() && is_reference() => span class="note" { "reference" },
-            None => "–",
-        }
-    }
+    let text = match interval {
+        Some(Spread { median, low, high }) => format!("×{median:.3} ({low:.3}…{high:.3})"),
+        None if row.reference.is_none() && is_reference() => "reference".into(),
+        None => return html! {},
+    };
+    html! { br; span class="note" { (text) } }
 }
 
 /// Notes of the bill, why rows are not comparable, and what weakens them; each once, with the rows it is about.

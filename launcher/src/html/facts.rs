@@ -5,7 +5,7 @@ use crate::report::units::{count, duration, duration_or_dash, percent, plain};
 use crate::summary::{Summary, ThreadSummary};
 use crate::units::Nanos;
 use maud::{Markup, html};
-use shm::plan::{Pacing, ThreadPlan};
+use shm::plan::{Pacing, Role, ThreadPlan};
 
 /// May the latencies be quoted, and if not, why.
 pub fn verdict(summary: &Summary) -> Markup {
@@ -108,13 +108,12 @@ fn machine(summary: &Summary) -> Vec<Fact> {
 fn clock(summary: &Summary) -> Vec<Fact> {
     let clock = &summary.clock;
     let floor = &summary.floor;
+    // Rounded before it is written: there is no drift of minus nothing.
+    let drift = (clock.drift_ppm * 10.0).round() / 10.0 + 0.0;
     let between = floor.cores.map_or_else(String::new, |(a, b)| format!("cores {a} and {b}: "));
     let known = |ns: Option<f64>| ns.map_or_else(|| "not measured".into(), |ns| format!("{ns:.0} ns"));
     vec![
-        (
-            "clock",
-            format!("{}, {:.1} ns a read, drift {:.1} ppm", clock.source, clock.read_ns, clock.drift_ppm),
-        ),
+        ("clock", format!("{}, {:.1} ns a read, drift {drift:.1} ppm", clock.source, clock.read_ns)),
         (
             "floor",
             format!("{between}{} before, {} after the run", known(floor.before_ns), known(floor.after_ns)),
@@ -204,15 +203,24 @@ fn plan(summary: &Summary) -> Markup {
             thead { tr { th { "thread" } th class="n" { "core" } th { "idle" } th { "runs" } } }
             tbody { @for run in threads.chunk_by(alike) {
                 @let cores: Vec<u32> = run.iter().filter_map(|thread| thread.core).collect();
-                @let roles: Vec<String> = run[0].roles.iter().map(ToString::to_string).collect();
                 tr {
                     th scope="row" { (span(&run[0].name, &run[run.len() - 1].name)) }
                     td class="n" { @if cores.is_empty() { "any" } @else { (lists::format(&sorted(cores))) } }
                     td { (run[0].idle) }
-                    td { @if run.len() == 1 { (roles.join(", ")) } @else { (run.len()) " threads" } }
+                    td { @if run.len() == 1 { (runs(&run[0])) } @else { (run.len()) " threads" } }
                 }
             } }
         }
+    }
+}
+
+/// The roles of a thread; of many like ones the first and the last.
+fn runs(thread: &ThreadPlan) -> String {
+    match thread.roles.as_slice() {
+        [Role::Orchestrator, Role::Gateway(low), .., Role::Gateway(high)] => {
+            format!("orchestrator, {}", span(&format!("gateway-{low}"), &format!("gateway-{high}")))
+        }
+        roles => roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::axis::{self, Label as Name};
 use super::scale::Scale;
-use super::svg::{Frame, WIDTH, line, num, text};
+use super::svg::{Frame, WIDTH, line, num, text, text_width};
 use maud::{Markup, html};
 
 /// The height of a row.
@@ -33,7 +33,9 @@ pub fn draw(
     let intervals = || rows.iter().filter_map(|row| row.interval);
     intervals().next()?;
     let height = rows.len() as f64 * ROW + 70.0;
-    let frame = Frame { height, left: 290.0, right: WIDTH - 200.0, top: 10.0, bottom: height - 52.0 };
+    let longest = rows.iter().map(|row| text_width(&row.name)).fold(120.0, f64::max).min(WIDTH * 0.45);
+    let frame =
+        Frame { height, left: longest + 20.0, right: WIDTH - 200.0, top: 10.0, bottom: height - 52.0 };
     let ends = || intervals().flat_map(|spread| [spread.low, spread.high]).chain(reference);
     let (least, most) = (ends().fold(f64::INFINITY, f64::min), ends().fold(f64::NEG_INFINITY, f64::max));
     let x = match reference {

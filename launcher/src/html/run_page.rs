@@ -27,7 +27,7 @@ pub fn run_page(run: &SavedRun) -> String {
         (facts::headline(summary))
         (section("facts", "What was measured", &facts::facts(summary)))
         (section("latency", "Latency by percentile", &latency(run)))
-        (section("stages-section", "Stages", &html! { figure { (stage_bars::draw(summary)) } }))
+        (section("stages-section", "Stages", &stage_bars::draw(summary)))
         (section("time", "Latency over time", &time(run)))
         (section("threads", "Threads", &facts::threads(summary)))
     };
@@ -51,7 +51,7 @@ fn latency(run: &SavedRun) -> Markup {
 fn time(run: &SavedRun) -> Markup {
     match &run.timeline {
         Ok(timeline) => html! {
-            figure { (timeline_plot::draw(timeline)) }
+            (timeline_plot::draw(timeline))
             p class="note" {
                 "An order stands at the time at which its slowest hand-off began, so that one pause is one peak. A p99 needs "
                 "1,000 orders: it covers " (timeline.p99_every)
@@ -69,7 +69,7 @@ fn table(summary: &Summary) -> Markup {
     html! {
         table {
             thead { tr {
-                th { "measure" } th { "what it is" } th class="n" { "orders" } th class="n" { "least" } th class="n" { "p50" }
+                th { "measure" } th class="wordy" { "what it is" } th class="n" { "orders" } th class="n" { "least" } th class="n" { "p50" }
                 th class="n" { "p90" } th class="n" { "p99" } th class="n" { "p99.9" } th class="n" { "p99.99" }
                 th class="n" { "greatest" }
             } }
@@ -77,7 +77,7 @@ fn table(summary: &Summary) -> Markup {
                 @let f = summary.distribution(measure);
                 tr class=[strong.contains(&measure).then_some("strong")] {
                     th scope="row" { (measure.name()) }
-                    td { (stage_bars::meaning(measure)) }
+                    td class="wordy" { (stage_bars::meaning(measure)) }
                     td class="n" { (count(f.count)) }
                     @for value in [f.min_ns, f.p50_ns, f.p90_ns, f.p99_ns, f.p999_ns, f.p9999_ns, f.max_ns] {
                         td class="n" { (duration_or_dash(value)) }

@@ -30,7 +30,7 @@ pub fn draw(summary: &Summary) -> Markup {
     html! {
         @for (name, of) in BARS {
             @match bar(summary, name, of) {
-                Some(drawing) => (drawing),
+                Some(drawing) => figure { (drawing) },
                 None => p class="none" { "Too few orders came back for the " (name) " of the stages." },
             }
         }
@@ -127,8 +127,8 @@ pub const fn meaning(measure: Measure) -> &'static str {
         Measure::OrchPostProcess => "positions, t7 − t6",
         Measure::Return => "orchestrator → strategy, t8 − t7",
         Measure::RoundTrip => "t8 − t1",
-        Measure::RtVenue => "round trip less the venue: what the engine adds",
-        Measure::RtVenueFromDue => "the same from when the order was due",
+        Measure::RtVenue => "round trip less the venue",
+        Measure::RtVenueFromDue => "the same, from when it was due",
         Measure::Slip => "how late the order was sent, t1 − due",
         Measure::GatewayLateness => "how late the gateway was, t5 − release",
     }

@@ -68,7 +68,7 @@ pub struct Frame {
 impl Frame {
     /// A frame with room on the left for labels of values and on the right for names.
     pub const fn new(height: f64) -> Self {
-        Self { height, left: 76.0, right: WIDTH - 208.0, top: 14.0, bottom: height - 50.0 }
+        Self { height, left: 76.0, right: WIDTH - 224.0, top: 14.0, bottom: height - 50.0 }
     }
 
     /// From left to right.
@@ -107,7 +107,7 @@ pub fn line(from: (f64, f64), to: (f64, f64), class: &str) -> Markup {
 
 /// About how wide a text of the charts' size is: for deciding what fits, not for placing.
 pub fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * 6.6
+    text.chars().count() as f64 * 7.2
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::axis;
 use super::labels::{self, Label};
 use super::scale::Scale;
-use super::svg::{Frame, Path, num, text};
+use super::svg::{Frame, Path, line, num, text};
 use crate::report::units::{count, duration, duration_or_dash, plain};
 use crate::timeline::{Stall, Timeline};
 use maud::{Markup, html};
@@ -11,12 +11,14 @@ use std::fmt::Write;
 
 /// A stall is drawn at least this wide, or it could not be seen.
 const LEAST_WIDTH: f64 = 1.5;
+/// Numbers of stalls are this far apart.
+const MARK_GAP: f64 = 20.0;
 
 /// The chart and the table of stalls, or what there is to say instead.
 pub fn draw(timeline: &Timeline) -> Markup {
     html! {
         @if timeline.max_ns.iter().flatten().next().is_some() {
-            (chart(timeline))
+            figure { (chart(timeline)) }
         } @else {
             p class="none" { "No order came back." }
         }
@@ -25,7 +27,8 @@ pub fn draw(timeline: &Timeline) -> Markup {
 }
 
 fn chart(timeline: &Timeline) -> Markup {
-    let frame = Frame::new(420.0);
+    // Room above for the numbers of the stalls and what joins them to their places.
+    let frame = Frame { top: 30.0, ..Frame::new(430.0) };
     let (size, unit) = unit(timeline.span_ns());
     let x = Scale::linear_exact(0.0, (timeline.span_ns() as f64 / size).max(1e-9), frame.across());
     let known = || timeline.p50_ns.iter().chain(&timeline.max_ns).chain(&timeline.p99_ns).flatten();
@@ -46,7 +49,7 @@ fn chart(timeline: &Timeline) -> Markup {
         }
     }
     let starts: Vec<f64> = timeline.stalls.iter().map(|stall| x.at(stall.at_ns as f64 / size)).collect();
-    let marks = labels::spread(&starts, frame.left, frame.right);
+    let marks = labels::spread(&starts, MARK_GAP, frame.left, frame.right);
     let content = html! {
         (axis::left(&frame, &y, "rt_venue (logarithmic)", &axis::duration))
         (axis::bottom(&frame, &x, &format!("time from the start of the schedule ({unit})"), &axis::number))
@@ -57,7 +60,8 @@ fn chart(timeline: &Timeline) -> Markup {
                 rect x=(num(left)) y=(num(frame.top)) width=(num((right - left).max(LEAST_WIDTH)))
                     height=(num(frame.bottom - frame.top)) class="stall" data-stall=(number + 1)
                     data-at-ns=(stall.at_ns) data-length-ns=(stall.length_ns) {}
-                (text(marks[number], frame.top - 3.0, "middle", "tick mark", &(number + 1).to_string()))
+                (line((marks[number], frame.top - 14.0), (left, frame.top), "leader"))
+                (text(marks[number], frame.top - 17.0, "middle", "tick mark", &(number + 1).to_string()))
             }
         }
         path d=(bands(timeline, bucket, &x, &y)) class="fill band c7" data-series="max"

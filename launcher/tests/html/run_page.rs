@@ -229,6 +229,11 @@ fn four_million_orders_are_drawn_in_time() {
     let html = launcher::html::render(folder.path()).unwrap();
     let rendered = start.elapsed();
     let timeline = std::fs::metadata(folder.path().join("timeline.json")).unwrap().len();
+    let merged = launcher::merge::merge(folder.path(), &record, |_, _| {}).unwrap();
+    let figures = launcher::summary::Figures::measure(&merged, record.clock.ns_per_tick);
+    let start = Instant::now();
+    std::hint::black_box(Timeline::measure(&record, &merged, &figures));
+    println!("of that, the time line {:.0?}", start.elapsed());
     println!(
         "merge and all results {evaluated:.2?}, page {rendered:.1?}, {} bytes, timeline.json {timeline} bytes",
         html.len()

@@ -212,9 +212,9 @@ fn a_bill_shows_the_differences_and_their_verdicts() {
     let rows = having(chart, "data-row");
     let names: Vec<&str> = rows.iter().map(|row| row.get("data-row").unwrap()).collect();
     let expected = [
-        "array-queue thread : crossbeam-array-queue",
-        "spsc-mux process : thread",
-        "spsc-mux sandbox : thread",
+        "array-queue, thread vs crossbeam-array-queue",
+        "spsc-mux, process vs thread",
+        "spsc-mux, sandbox vs thread",
     ];
     assert_eq!(names, expected);
     assert_eq!(
