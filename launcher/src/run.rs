@@ -138,7 +138,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
 }
 
 /// Merges a run's logs, computes its figures and saves them beside the logs: `summary.json`, `timeline.json`,
-/// `histograms.hlog`, `stages.csv`, `stages.md`, and from these `report.html`.
+/// `histograms.hlog`, `stages.csv`, `stages.md`, `report.html`.
 ///
 /// # Errors
 /// Logs that cannot be merged, a folder that cannot be written.
@@ -152,21 +152,22 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     json.push(b'\n');
     let mut histograms = Vec::new();
     hlog::write(record, &merged, &figures, &mut histograms)?;
-    let timeline = serde_json::to_vec(&Timeline::measure(record, &merged, &figures))?;
+    let timeline = Timeline::measure(record, &merged, &figures);
     let (mut csv, mut markdown) = (Vec::new(), Vec::new());
     report::csv(&summary, &mut csv)?;
     report::markdown(&summary, &mut markdown)?;
+    let page = html::of_run(&summary, &histograms, &timeline);
     for (name, bytes) in [
         ("summary.json", json),
-        (timeline::TIMELINE_FILE, timeline),
+        (timeline::TIMELINE_FILE, serde_json::to_vec(&timeline)?),
         ("histograms.hlog", histograms),
         ("stages.csv", csv),
         ("stages.md", markdown),
+        (html::HTML_FILE, page.into_bytes()),
     ] {
         let path = folder.join(name);
         fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    html::write(folder, &folder.join(html::HTML_FILE))?;
     Ok(summary)
 }
 

@@ -35,12 +35,12 @@ mod timeline_plot;
 mod xy_plot;
 
 pub use load::LoadError;
-pub use run_page::SavedRun;
 
 use crate::merge::RUN_FILE;
-use crate::summary::SUMMARY_FILE;
-use crate::timeline::TIMELINE_FILE;
+use crate::summary::{SUMMARY_FILE, Summary};
+use crate::timeline::{TIMELINE_FILE, Timeline};
 use anyhow::{Context, Result};
+use run_page::SavedRun;
 use std::path::Path;
 
 /// Its name in the folder.
@@ -67,6 +67,12 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
         return Err(LoadError::Nothing { folder: folder.display().to_string() });
     }
     Ok(run_page::run_page(&load::run(folder)?))
+}
+
+/// The page of a run whose results are at hand: the same as [`render`] makes of them once they are saved.
+pub fn of_run(summary: &Summary, histograms: &[u8], timeline: &Timeline) -> String {
+    let (summary, timeline) = (summary.clone(), Ok(timeline.clone()));
+    run_page::run_page(&SavedRun { summary, curves: curve::read(histograms), timeline })
 }
 
 /// Whether the folder is that of a run whose results are not all saved: an older version's, or one whose launcher was

@@ -15,6 +15,8 @@ pub struct Scale {
     kind: Kind,
     values: (f64, f64),
     places: (f64, f64),
+    /// From tick to tick of an even scale.
+    step: f64,
 }
 
 /// A value worth naming.
@@ -31,9 +33,14 @@ impl Scale {
     pub fn linear(least: f64, greatest: f64, places: (f64, f64)) -> Self {
         let low = if least.is_finite() { least.min(0.0) } else { 0.0 };
         let high = if greatest.is_finite() && greatest > low { greatest } else { low + 1.0 };
+        Self::linear_round(low, high, places)
+    }
+
+    /// Evenly from the tick at or below a value to the one at or above another.
+    fn linear_round(low: f64, high: f64, places: (f64, f64)) -> Self {
         let step = step((high - low) / parts(places));
         let values = ((low / step).floor() * step, (high / step).ceil() * step);
-        Self { kind: Kind::Linear, values, places }
+        Self { kind: Kind::Linear, values, places, step }
     }
 
     /// From the 1, 2 or 5 of a decade at or below the least to that at or above the greatest value. Only values
@@ -41,29 +48,24 @@ impl Scale {
     pub fn log(least: f64, greatest: f64, places: (f64, f64)) -> Self {
         let low = if least.is_finite() && least > 0.0 { least } else { 1.0 };
         let high = if greatest.is_finite() && greatest > low { greatest } else { low * 10.0 };
-        Self { kind: Kind::Log, values: (round_down(low), -round_down(-high)), places }
+        Self { kind: Kind::Log, values: (round_down(low), -round_down(-high)), places, step: 0.0 }
     }
 
     /// Evenly from a round value below the least to one above the greatest, zero or not: for what is compared with a
     /// value other than zero.
     pub fn linear_around(least: f64, greatest: f64, places: (f64, f64)) -> Self {
         let (low, high) = if greatest > least { (least, greatest) } else { (least - 0.5, least + 0.5) };
-        let step = step((high - low) / parts(places));
-        Self {
-            kind: Kind::Linear,
-            values: ((low / step).floor() * step, (high / step).ceil() * step),
-            places,
-        }
+        Self::linear_round(low, high, places)
     }
 
     /// Exactly from one value to the other, logarithmic.
     pub const fn log_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
-        Self { kind: Kind::Log, values: (low, high), places }
+        Self { kind: Kind::Log, values: (low, high), places, step: 0.0 }
     }
 
     /// Exactly from one value to the other, evenly.
-    pub const fn linear_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
-        Self { kind: Kind::Linear, values: (low, high), places }
+    pub fn linear_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
+        Self { kind: Kind::Linear, values: (low, high), places, step: step((high - low) / parts(places)) }
     }
 
     /// Where a value stands.
@@ -102,7 +104,7 @@ impl Scale {
 
     fn linear_ticks(&self) -> Vec<Tick> {
         let (low, high) = self.values;
-        let step = step((high - low) / parts(self.places));
+        let step = self.step;
         let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
         (first..=last).map(|number| Tick { value: number as f64 * step, labelled: true }).collect()
     }
@@ -163,6 +165,18 @@ mod tests {
         assert_eq!(labelled(&Scale::linear(-0.3, 0.1, (0.0, 1.0))), [-0.3, -0.2, -0.1, 0.0, 0.1].map(round));
         fn round(value: f64) -> f64 {
             (value * 10.0f64).round() * 0.1
+        }
+    }
+
+    #[test]
+    fn even_scales_end_on_ticks_wherever_they_begin() {
+        for (low, high) in [(0.88, 1.11), (0.9, 1.09), (-3.0, 17.0), (1234.0, 1235.0), (0.0, 1e9)] {
+            let scale = Scale::linear_around(low, high, (300.0, 900.0));
+            let (ticks, (first, last)) = (labelled(&scale), scale.values());
+            assert!(
+                (ticks[0] - first).abs() < 1e-9 * high && (ticks[ticks.len() - 1] - last).abs() < 1e-9 * high
+            );
+            assert!(first <= low && last >= high && ticks.len() >= 4, "{ticks:?}");
         }
     }
 

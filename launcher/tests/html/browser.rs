@@ -3,6 +3,7 @@
 use crate::dom::{having, text};
 use crate::made_up::{evaluated, page, tailed};
 use crate::run_page::check_figures;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -24,9 +25,10 @@ fn chromium() -> Option<&'static str> {
         Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
     });
     if found.is_none() {
-        eprintln!(
-            "SKIPPED: no chromium here, the page was not tried in a browser (apt-get install chromium)"
-        );
+        // Not `eprintln!`, which a passing test swallows.
+        let words =
+            "SKIPPED: no chromium here, report.html was not tried in a browser (apt-get install chromium)";
+        let _ = writeln!(std::io::stderr(), "{words}");
     }
     found
 }
@@ -37,7 +39,9 @@ pub fn open(file: &Path, dark: bool) -> Option<Seen> {
     let own = tempfile::tempdir().unwrap();
     let (log, picture) = (own.path().join("network.json"), own.path().join("picture.png"));
     let start = |flags: &[String]| {
-        let mut command = Command::new(browser);
+        // A browser that hangs fails the test instead of holding it up.
+        let mut command = Command::new("timeout");
+        command.args(["120", browser]);
         command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]);
         command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
         command.args(["--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1200,3000"]);
