@@ -8,6 +8,7 @@
 //!                             ├ stage_bars       from summary.json
 //!                             └ timeline_plot    from timeline.json
 //! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
+//!                                       ├ search       (xy_plot)
 //! bill.json ─────────────────────────▶  └ bill         (interval_plot)
 //! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
 //! ```
@@ -26,6 +27,7 @@ mod page;
 mod percentile_plot;
 mod run_page;
 mod scale;
+mod search;
 mod stage_bars;
 mod svg;
 mod sweep_charts;

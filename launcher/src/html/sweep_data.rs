@@ -34,6 +34,46 @@ pub struct Sweep {
     pub notes: Vec<String>,
     /// Every combination.
     pub points: Vec<Point>,
+    /// The search for the highest rate, if this is one.
+    #[serde(default)]
+    pub search: Option<Search>,
+}
+
+/// A search over all points.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Search {
+    /// The bound on rt_venue from due, p99.9, in nanoseconds.
+    pub bound_ns: u64,
+    /// One for each point.
+    pub points: Vec<Searched>,
+}
+
+/// The search for one point.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Searched {
+    /// What was tried, in order.
+    pub steps: Vec<Step>,
+    /// The highest rate that was held.
+    pub highest_per_s: Option<f64>,
+    /// How it ended, in words.
+    pub ended: String,
+}
+
+/// One rate that was tried.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Step {
+    /// The rate asked for.
+    pub rate_per_s: f64,
+    /// What was sent of it.
+    pub achieved_per_s: Option<f64>,
+    /// rt_venue from due, p99.9.
+    pub p999_ns: Option<u64>,
+    /// Whether it was held.
+    pub held: bool,
+    /// If not, why.
+    pub why: String,
 }
 
 /// Something that varies.

@@ -2,6 +2,7 @@
 
 use super::bill::{self, Bill};
 use super::page::{page, section};
+use super::search;
 use super::sweep_charts;
 use super::sweep_data::Sweep;
 use crate::host::lists;
@@ -16,22 +17,37 @@ const REASONS: usize = 12;
 pub fn sweep_page(sweep: &Sweep, bill: Option<&Bill>) -> String {
     let is_bill = bill.is_some() || sweep.kind == "bill";
     let content = html! {
-        (verdict(sweep))
+        @if sweep.search.is_none() { (verdict(sweep)) }
         (section("facts", "What was measured", &facts(sweep)))
         @if let Some(bill) = bill {
             (section("bill", "What isolation costs", &bill::draw(bill)))
         }
-        (section("table", "Every point", &sweep_charts::table(sweep)))
-        (section("charts", "Charts", &sweep_charts::all(sweep)))
+        @match &sweep.search {
+            Some(search) => (section("highest", "The highest rate held", &search::draw(sweep, search))),
+            None => {
+                (section("table", "Every point", &sweep_charts::table(sweep)))
+                (section("charts", "Charts", &sweep_charts::all(sweep)))
+            }
+        }
     };
     let varied: Vec<String> = sweep
         .axes
         .iter()
         .map(|axis| format!("{} {}", axis.values.len(), plural(&axis.axis, axis.values.len())))
         .collect();
-    let subject = format!("{}, {} repeats", varied.join(" × "), sweep.repeats);
+    let repeats = if sweep.repeats == 1 { "1 repeat".into() } else { format!("{} repeats", sweep.repeats) };
+    let subject = [varied.join(" × "), repeats]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ");
     let dim = format!("started {}, bulkhead {}, {}", sweep.started, sweep.version, sweep.state);
-    page(if is_bill { "The bill" } else { "Sweep" }, &subject, &dim, &content)
+    let title = match (is_bill, &sweep.search) {
+        (true, _) => "The bill",
+        (false, Some(_)) => "Search for the highest rate",
+        (false, None) => "Sweep",
+    };
+    page(title, &subject, &dim, &content)
 }
 
 fn plural(name: &str, number: usize) -> String {
@@ -55,7 +71,10 @@ fn verdict(sweep: &Sweep) -> Markup {
     let mut kinds: BTreeMap<String, (usize, &str)> = BTreeMap::new();
     for reason in runs().flat_map(|run| &run.reasons) {
         let head = reason.split(':').next().unwrap_or(reason);
-        let kind: String = head.chars().filter(|c| !c.is_ascii_digit()).collect();
+        let is_figure = |word: &&str| {
+            word.contains(|c: char| c.is_ascii_digit()) || ["ns", "µs", "ms", "s"].contains(word)
+        };
+        let kind = head.split(' ').filter(|word| !is_figure(word)).collect::<Vec<_>>().join(" ");
         kinds.entry(kind).or_insert((0, reason)).0 += 1;
     }
     let mut kinds: Vec<(usize, &str)> = kinds.into_values().collect();

@@ -260,6 +260,29 @@ fn what_is_not_measured_yet_is_left_out() {
 }
 
 #[test]
+fn a_search_shows_what_it_tried_and_found() {
+    let mut sweep = sweep("max-rate", &[("technique", &["spsc-mux", "pipe"])], 0);
+    let step = |rate: f64, p999: Option<u64>, held: bool| {
+        let why = if held { "" } else { "p99.9 over the bound" };
+        json!({ "rate_per_s": rate, "achieved_per_s": rate, "p999_ns": p999, "held": held, "why": why, "folders": [] })
+    };
+    let first =
+        [step(1e4, Some(9_000), true), step(4e4, Some(250_000), false), step(2e4, Some(80_000), true)];
+    sweep["search"] = json!({ "bound_ns": 100_000, "most_steps": 12, "first_per_s": 1e4, "points": [
+        { "steps": first, "highest_per_s": 2e4, "ended": "within 5%" },
+        { "steps": [step(1e4, None, false)], "highest_per_s": null, "ended": "not even the lowest rate" },
+    ] });
+    let (_, html) = write(&sweep);
+    assert_eq!(drawings(&html), ["search"]);
+    let dots: Vec<_> =
+        having(&html, "data-x").iter().map(|dot| (dot.number("data-x"), dot.number("data-y"))).collect();
+    assert_eq!(dots[..3], [(1e4, 9e3), (2e4, 8e4), (4e4, 2.5e5)].map(|(x, y)| (Some(x), Some(y))));
+    assert_eq!(dots[3..], [(1e4, 1e5), (4e4, 1e5)].map(|(x, y)| (Some(x), Some(y))), "the bound");
+    assert_eq!(having(&html, "data-highest-per-s")[0].number("data-highest-per-s"), Some(2e4));
+    assert!(text(&html).contains("not even the lowest rate"));
+}
+
+#[test]
 fn another_version_is_refused() {
     let mut sweep = sweep("sweep", &[("rate", &["20k"])], 1);
     sweep["schema"] = json!("bulkhead.sweep/9");
