@@ -163,11 +163,14 @@ pub struct InspectFlags {
 /// The flags of `report`.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct ReportFlags {
-    /// The run's folder
+    /// The run's folder; with --html also that of a sweep or a bill
     pub run: PathBuf,
     /// Print the summary as JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "html")]
     pub json: bool,
+    /// Write the charts as one HTML file from the saved results instead [default: report.html in the folder]
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub html: Option<Option<PathBuf>>,
 }
 
 /// The flags of `doctor`.

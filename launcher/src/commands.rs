@@ -11,10 +11,11 @@ use crate::record::Outcome;
 use crate::run::{self, Finished, Interrupted, Presentation};
 use crate::signals::Signals;
 use crate::summary::Summary;
-use crate::{bill, clean, compare, doctor, inspect, merge, report, role, sweep, warden};
+use crate::{bill, clean, compare, doctor, html, inspect, merge, report, role, sweep, warden};
 use anyhow::{Context, Result};
 use shm::os::process;
 use std::io::{IsTerminal, Write, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -112,12 +113,28 @@ fn show(summary: &Summary, json: bool) -> Result<()> {
 }
 
 fn report(flags: &ReportFlags) -> Result<ExitCode> {
+    if let Some(file) = &flags.html {
+        return report_html(&flags.run, file.as_deref());
+    }
     let record = merge::read_record(&flags.run)?;
     let progress = Progress::new(!flags.json);
     let summary = run::evaluate(&flags.run, &record, &progress)?;
     progress.clear();
     show(&summary, flags.json)?;
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// From saved results; a run of which some are missing is merged first.
+fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
+    if html::needs_merge(folder) {
+        let progress = Progress::new(true);
+        run::evaluate(folder, &merge::read_record(folder)?, &progress)?;
+        progress.clear();
+    }
+    let file = file.map_or_else(|| folder.join(html::HTML_FILE), Path::to_owned);
+    html::write(folder, &file)?;
+    println!("Written to {}", file.display());
+    Ok(ExitCode::SUCCESS)
 }
 
 fn inspect(flags: &InspectFlags) -> Result<ExitCode> {

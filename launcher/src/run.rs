@@ -10,7 +10,8 @@ use crate::signals::Signals;
 use crate::spawn::Processes;
 use crate::summary::{Figures, Summary, summarise};
 use crate::supervise::{Supervised, supervise};
-use crate::{gather, hlog, merge, report, units};
+use crate::timeline::{self, Timeline};
+use crate::{gather, hlog, html, merge, report, units};
 use anyhow::{Context, Result, anyhow, bail};
 use orchestrator::work::Work;
 use shm::clock::{self, ClockPair};
@@ -143,8 +144,8 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     Ok(Finished { folder, outcome: record.outcome, summary })
 }
 
-/// Merges a run's logs, computes its figures and saves them beside the logs: `summary.json`, `histograms.hlog`,
-/// `stages.csv`, `stages.md`.
+/// Merges a run's logs, computes its figures and saves them beside the logs: `summary.json`, `timeline.json`,
+/// `histograms.hlog`, `stages.csv`, `stages.md`, `report.html`.
 ///
 /// # Errors
 /// Logs that cannot be merged, a folder that cannot be written.
@@ -158,14 +159,18 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     json.push(b'\n');
     let mut histograms = Vec::new();
     hlog::write(record, &merged, &figures, &mut histograms)?;
+    let timeline = Timeline::measure(record, &merged, &figures);
     let (mut csv, mut markdown) = (Vec::new(), Vec::new());
     report::csv(&summary, &mut csv)?;
     report::markdown(&summary, &mut markdown)?;
+    let page = html::of_run(&summary, &histograms, &timeline);
     for (name, bytes) in [
         ("summary.json", json),
+        (timeline::TIMELINE_FILE, serde_json::to_vec(&timeline)?),
         ("histograms.hlog", histograms),
         ("stages.csv", csv),
         ("stages.md", markdown),
+        (html::HTML_FILE, page.into_bytes()),
     ] {
         let path = folder.join(name);
         fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;

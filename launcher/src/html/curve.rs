@@ -1,0 +1,98 @@
+//! The percentile curves of a run, read back from its `histograms.hlog`.
+
+use crate::summary::Measure;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+
+/// Points a decade of 1/(1 − p): the steps between them are smaller than a pixel or two.
+const POINTS_PER_DECADE: f64 = 40.0;
+/// A percentile needs as many samples beyond it as in the summary.
+const SAMPLES_BEYOND: f64 = 10.0;
+
+/// One measure's percentiles.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// What was measured.
+    pub measure: Measure,
+    /// `(1/(1 − p), nanoseconds)`, rising, as far as there are samples for it.
+    pub points: Vec<(f64, u64)>,
+}
+
+/// Reads every curve in the log.
+///
+/// # Errors
+/// What is wrong with the log, in words.
+pub fn read(log: &[u8]) -> Result<Vec<Curve>, String> {
+    let mut curves = Vec::new();
+    let mut deserializer = Deserializer::new();
+    for entry in IntervalLogIterator::new(log) {
+        let LogEntry::Interval(line) = entry.map_err(|error| format!("{error:?}"))? else { continue };
+        let Some(measure) = line.tag().and_then(|tag| measure(tag.as_str())) else { continue };
+        let packed = STANDARD.decode(line.encoded_histogram()).map_err(|error| error.to_string())?;
+        let histogram =
+            deserializer.deserialize(&mut packed.as_slice()).map_err(|error| format!("{error:?}"))?;
+        curves.push(Curve { measure, points: points(&histogram) });
+    }
+    Ok(curves)
+}
+
+fn measure(name: &str) -> Option<Measure> {
+    Measure::ALL.into_iter().find(|measure| measure.name() == name)
+}
+
+/// One pass over the histogram: the value at each of a row of percentiles, evenly spread over the logarithm.
+fn points(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
+    let samples = histogram.len() as f64;
+    let mut points = Vec::new();
+    let (mut step, mut seen) = (0, 0.0);
+    for bucket in histogram.iter_recorded() {
+        seen += bucket.count_since_last_iteration() as f64;
+        loop {
+            let inverse = 10f64.powf(f64::from(step) / POINTS_PER_DECADE);
+            if samples / inverse < SAMPLES_BEYOND {
+                return points;
+            }
+            let rank = ((1.0 - 1.0 / inverse) * samples).ceil().max(1.0);
+            if rank > seen {
+                break;
+            }
+            points.push((inverse, bucket.value_iterated_to().clamp(histogram.min(), histogram.max())));
+            step += 1;
+        }
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_goes_as_far_as_its_samples() {
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        for value in 1..=10_000 {
+            histogram.record(value).unwrap();
+        }
+        let points = points(&histogram);
+        let last = points.last().unwrap();
+        assert!((last.0 / 1_000.0 - 1.0).abs() < 1e-9, "p99.9 of 10,000 samples is the last: {last:?}");
+        for (inverse, value) in &points {
+            let expected = histogram.value_at_quantile(1.0 - 1.0 / inverse);
+            assert!(value.abs_diff(expected) <= expected / 500 + 1, "{inverse}: {value}, {expected}");
+        }
+        assert!(points.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
+    }
+
+    #[test]
+    fn few_samples_give_no_curve_and_damage_an_error() {
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        histogram.record_n(7, 9).unwrap();
+        assert!(points(&histogram).is_empty());
+        assert!(read(b"").unwrap().is_empty());
+        assert!(read(b"Tag=submit,0.0,1.0,1.0,AAAA\n").is_err());
+        assert!(read(b"Tag=submit,0.0,1.0,1.0,*\n").is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! The page around the charts: one file that asks for nothing from anywhere.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+const STYLE: &str = include_str!("style.css");
+
+/// A whole page. The policy in its head makes the browser itself refuse scripts and every request.
+pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { (title) }
+                    p class="subject" { (subject) }
+                    p class="dim" { (dim) }
+                }
+                main { (content) }
+                footer {
+                    "Written by bulkhead " (env!("CARGO_PKG_VERSION")) " from the saved results beside this file. "
+                    "Percentiles with fewer than ten samples beyond them are left out (–)."
+                }
+            }
+        }
+    };
+    markup.into_string()
+}
+
+/// A section with its heading.
+pub fn section(id: &str, heading: &str, content: &Markup) -> Markup {
+    html! { section id=(id) { h2 { (heading) } div class="scroll" { (content) } } }
+}

@@ -1,0 +1,89 @@
+//! The page of a run.
+
+use super::curve::Curve;
+use super::page::{page, section};
+use super::{facts, percentile_plot, stage_bars, timeline_plot};
+use crate::report::units::{count, duration_or_dash};
+use crate::summary::{Measure, Summary};
+use crate::timeline::Timeline;
+use maud::{Markup, html};
+
+/// What a run's folder holds for its page.
+#[derive(Clone, Debug)]
+pub struct SavedRun {
+    /// `summary.json`.
+    pub summary: Summary,
+    /// `histograms.hlog`, or what is wrong with it.
+    pub curves: Result<Vec<Curve>, String>,
+    /// `timeline.json`, or what is wrong with it.
+    pub timeline: Result<Timeline, String>,
+}
+
+/// The page.
+pub fn run_page(run: &SavedRun) -> String {
+    let summary = &run.summary;
+    let content = html! {
+        (facts::verdict(summary))
+        (facts::headline(summary))
+        (section("facts", "What was measured", &facts::facts(summary)))
+        (section("latency", "Latency by percentile", &latency(run)))
+        (section("stages-section", "Stages", &stage_bars::draw(summary)))
+        (section("time", "Latency over time", &time(run)))
+        (section("threads", "Threads", &facts::threads(summary)))
+    };
+    let title = format!("Run {}", summary.run);
+    let dim = format!("started {}, bulkhead {}", summary.started, summary.version);
+    page(&title, &facts::subject(summary), &dim, &content)
+}
+
+fn latency(run: &SavedRun) -> Markup {
+    html! {
+        figure {
+            @match &run.curves {
+                Ok(curves) => (percentile_plot::draw(&run.summary, curves)),
+                Err(error) => p class="none" { "No curves: histograms.hlog: " (error) },
+            }
+        }
+        (table(&run.summary))
+    }
+}
+
+fn time(run: &SavedRun) -> Markup {
+    match &run.timeline {
+        Ok(timeline) => html! {
+            (timeline_plot::draw(timeline))
+            p class="note" {
+                "An order stands at the time at which its slowest hand-off began, so that one pause is one peak. A p99 needs "
+                "1,000 orders: it covers " (timeline.p99_every)
+                @if timeline.p99_every == 1 { " bucket" } @else { " buckets" } " of "
+                (crate::report::units::duration(timeline.bucket_ns)) " at a time."
+            }
+        },
+        Err(error) => html! { p class="none" { "No times: timeline.json: " (error) } },
+    }
+}
+
+/// Every measure with every percentile.
+fn table(summary: &Summary) -> Markup {
+    let strong = [Measure::RtVenue, Measure::RtVenueFromDue];
+    html! {
+        table {
+            thead { tr {
+                th { "measure" } th class="wordy" { "what it is" } th class="n" { "orders" } th class="n" { "least" } th class="n" { "p50" }
+                th class="n" { "p90" } th class="n" { "p99" } th class="n" { "p99.9" } th class="n" { "p99.99" }
+                th class="n" { "greatest" }
+            } }
+            tbody { @for measure in Measure::ALL {
+                @let f = summary.distribution(measure);
+                tr class=[strong.contains(&measure).then_some("strong")] {
+                    th scope="row" { (measure.name()) }
+                    td class="wordy" { (stage_bars::meaning(measure)) }
+                    td class="n" { (count(f.count)) }
+                    @for value in [f.min_ns, f.p50_ns, f.p90_ns, f.p99_ns, f.p999_ns, f.p9999_ns, f.max_ns] {
+                        td class="n" { (duration_or_dash(value)) }
+                    }
+                }
+            } }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Latency over time, with the stalls marked.
+
+use super::axis;
+use super::labels::{self, Label};
+use super::scale::Scale;
+use super::svg::{Frame, Path, line, num, text};
+use crate::report::units::{count, duration, duration_or_dash, plain};
+use crate::timeline::{Stall, Timeline};
+use maud::{Markup, html};
+use std::fmt::Write;
+
+/// A stall is drawn at least this wide, or it could not be seen.
+const LEAST_WIDTH: f64 = 1.5;
+/// Numbers of stalls are this far apart.
+const MARK_GAP: f64 = 20.0;
+
+/// The chart and the table of stalls, or what there is to say instead.
+pub fn draw(timeline: &Timeline) -> Markup {
+    html! {
+        @if timeline.max_ns.iter().flatten().next().is_some() {
+            figure { (chart(timeline)) }
+        } @else {
+            p class="none" { "No order came back." }
+        }
+        (stalls(timeline))
+    }
+}
+
+fn chart(timeline: &Timeline) -> Markup {
+    // Room above for the numbers of the stalls and what joins them to their places.
+    let frame = Frame { top: 30.0, ..Frame::new(430.0) };
+    let (size, unit) = unit(timeline.span_ns());
+    let x = Scale::linear_exact(0.0, (timeline.span_ns() as f64 / size).max(1e-9), frame.across());
+    let known = || timeline.p50_ns.iter().chain(&timeline.max_ns).chain(&timeline.p99_ns).flatten();
+    let least = known().min().copied().unwrap_or(1).max(1) as f64;
+    let most = known().max().copied().unwrap_or(1).max(1) as f64;
+    let y = Scale::log(least, most, frame.upward());
+    let bucket = timeline.bucket_ns as f64 / size;
+
+    let p99_bucket = bucket * timeline.p99_every as f64;
+    let series = [("p99", "c2", &timeline.p99_ns, p99_bucket), ("p50", "c1", &timeline.p50_ns, bucket)];
+    let last_max = timeline.max_ns.iter().rev().flatten().next().copied().unwrap_or(1).max(1) as f64;
+    let label =
+        |y, text: &str, class: &str| Label { x: frame.right, y, text: text.into(), class: class.into() };
+    let mut ends = vec![label(y.at(last_max), "greatest", "c7")];
+    for (name, class, values, _) in &series {
+        if let Some(last) = values.iter().rev().flatten().next() {
+            ends.push(label(y.at((*last).max(1) as f64), name, class));
+        }
+    }
+    let starts: Vec<f64> = timeline.stalls.iter().map(|stall| x.at(stall.at_ns as f64 / size)).collect();
+    let marks = labels::spread(&starts, MARK_GAP, frame.left, frame.right);
+    let content = html! {
+        (axis::left(&frame, &y, "rt_venue (logarithmic)", &axis::duration))
+        (axis::bottom(&frame, &x, &format!("time from the start of the schedule ({unit})"), &axis::number))
+        g class="stalls" {
+            @for (number, stall) in timeline.stalls.iter().enumerate() {
+                @let left = x.at(stall.at_ns as f64 / size);
+                @let right = x.at((stall.at_ns.saturating_add(stall.length_ns)) as f64 / size).min(frame.right);
+                rect x=(num(left)) y=(num(frame.top)) width=(num((right - left).max(LEAST_WIDTH)))
+                    height=(num(frame.bottom - frame.top)) class="stall" data-stall=(number + 1)
+                    data-at-ns=(stall.at_ns) data-length-ns=(stall.length_ns) {}
+                (line((marks[number], frame.top - 14.0), (left, frame.top), "leader"))
+                (text(marks[number], frame.top - 17.0, "middle", "tick mark", &(number + 1).to_string()))
+            }
+        }
+        path d=(bands(timeline, bucket, &x, &y)) class="fill band c7" data-series="max"
+            data-points=(timeline.max_ns.iter().flatten().count()) data-max-ns=[timeline.max_ns.iter().flatten().max()] {}
+        @for (name, class, values, bucket) in &series {
+            path d=(steps(values, *bucket, &x, &y).data()) class={ "line " (class) } data-series=(name)
+                data-points=(values.iter().flatten().count()) data-max-ns=[values.iter().flatten().max()] {}
+        }
+        (labels::beside(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
+        g class="hover" { @for index in 0..timeline.count.len() { (hover(timeline, index, &frame, &x, bucket, (size, unit))) } }
+    };
+    frame.drawing("timeline", "rt_venue over time", &description(timeline), &content)
+}
+
+/// The unit in which a span is a number of few digits.
+fn unit(span_ns: u64) -> (f64, &'static str) {
+    [(1e9, "s"), (1e6, "ms"), (1e3, "µs")]
+        .into_iter()
+        .find(|unit| span_ns as f64 >= unit.0)
+        .unwrap_or((1.0, "ns"))
+}
+
+/// A level for each bucket; a gap where there is no value.
+fn steps(values: &[Option<u64>], bucket: f64, x: &Scale, y: &Scale) -> Path {
+    let mut path = Path::default();
+    let end = x.values().1;
+    for (index, value) in values.iter().enumerate() {
+        match value {
+            Some(value) => {
+                let (from, to) = (index as f64 * bucket, ((index + 1) as f64 * bucket).min(end));
+                path.level(x.at(from), x.at(to), y.at((*value).max(1) as f64));
+            }
+            None => path.lift(),
+        }
+    }
+    path
+}
+
+/// From the median of each bucket up to its greatest; where there is no median, a mark at the greatest.
+fn bands(timeline: &Timeline, bucket: f64, x: &Scale, y: &Scale) -> String {
+    let mut data = String::new();
+    for (index, (max, p50)) in timeline.max_ns.iter().zip(&timeline.p50_ns).enumerate() {
+        let Some(max) = max else { continue };
+        let (left, right) =
+            (x.at(index as f64 * bucket), x.at((index + 1) as f64 * bucket).min(x.places().1));
+        let top = y.at((*max).max(1) as f64) - 0.5;
+        let low = p50.map_or(top, |p50| y.at(p50.max(1) as f64)).max(top + 1.5);
+        // Writing to a string cannot fail.
+        let _ = write!(data, "M{} {}H{}V{}H{}Z", num(left), num(top), num(right), num(low), num(left));
+    }
+    data
+}
+
+/// An invisible strip that tells a bucket's figures to who points at it.
+fn hover(
+    timeline: &Timeline,
+    index: usize,
+    frame: &Frame,
+    x: &Scale,
+    bucket: f64,
+    unit: (f64, &str),
+) -> Markup {
+    let orders = timeline.count.get(index).copied().unwrap_or(0);
+    if orders == 0 {
+        return html! {};
+    }
+    let (left, right) = (x.at(index as f64 * bucket), x.at((index + 1) as f64 * bucket));
+    let value = |values: &[Option<u64>], index: usize| duration_or_dash(values.get(index).copied().flatten());
+    html! {
+        rect x=(num(left)) y=(num(frame.top)) width=(num(right - left)) height=(num(frame.bottom - frame.top)) {
+            title {
+                (plain(index as f64 * timeline.bucket_ns as f64 / unit.0)) " " (unit.1) ": " (count(orders)) " orders, p50 "
+                (value(&timeline.p50_ns, index)) ", p99 " (value(&timeline.p99_ns, index / timeline.p99_every.max(1)))
+                ", max " (value(&timeline.max_ns, index))
+            }
+        }
+    }
+}
+
+fn stalls(timeline: &Timeline) -> Markup {
+    let threshold = duration(timeline.stall_threshold_ns);
+    if timeline.stalls.is_empty() {
+        return html! { p { "No stall: no hand-off took longer than " (threshold) "." } };
+    }
+    let (listed, total) = (timeline.stalls.len() as u64, timeline.stalls_total);
+    let longest = |stall: &&Stall| stall.length_ns;
+    html! {
+        p {
+            (count(total)) @if total == 1 { " stall" } @else { " stalls" } " (a hand-off longer than " (threshold) "), "
+            (duration(timeline.stalls_ns)) " together"
+            @if let Some(worst) = timeline.stalls.iter().max_by_key(longest) {
+                ", the longest " (duration(worst.length_ns)) " in " (worst.stage)
+            }
+            "." @if listed < total { " The " (listed) " longest are marked:" }
+        }
+        table {
+            thead { tr {
+                th class="n" { "mark" } th class="n" { "at" } th class="n" { "length" } th class="n" { "orders caught" }
+                th class="n" { "longest wait" } th { "in stage" }
+            } }
+            tbody { @for (number, stall) in timeline.stalls.iter().enumerate() { tr {
+                td class="n" { (number + 1) }
+                td class="n" { (format!("{:.4} s", stall.at_ns as f64 / 1e9)) }
+                td class="n" { (duration(stall.length_ns)) }
+                td class="n" { (count(stall.orders)) }
+                td class="n" { (duration(stall.worst_ns)) }
+                td { (stall.stage) }
+            } } }
+        }
+    }
+}
+
+fn description(timeline: &Timeline) -> String {
+    let extremes = |values: &[Option<u64>]| {
+        let known = || values.iter().flatten().copied();
+        match (known().min(), known().max()) {
+            (Some(least), Some(most)) => format!("from {} to {}", duration(least), duration(most)),
+            _ => "not known, too few orders".into(),
+        }
+    };
+    format!(
+        "rt_venue in {} buckets of {}: medians {}; 99th percentiles over {} of {}; greatest {}. {} stalls.",
+        timeline.count.len(),
+        duration(timeline.bucket_ns),
+        extremes(&timeline.p50_ns),
+        duration(timeline.bucket_ns.saturating_mul(timeline.p99_every as u64)),
+        extremes(&timeline.p99_ns),
+        extremes(&timeline.max_ns),
+        timeline.stalls_total
+    )
+}

@@ -1,0 +1,167 @@
+//! Stalls: times in which orders stood still in a hand-off for far longer than usual.
+//!
+//! Every order whose slowest stage took longer than the threshold gives the interval in which it stood still;
+//! intervals that overlap are one stall. One pause of one thread shows as one stall with all the orders it caught.
+
+use super::slowest_from_due;
+use crate::merge::Row;
+use crate::summary::Measure;
+use crate::summary::figures::to_ns;
+use serde::{Deserialize, Serialize};
+
+/// So many of the longest are listed.
+const LISTED: usize = 12;
+/// Below this, a slow hand-off is no stall however fast the others were.
+const LEAST_NS: u64 = 100_000;
+/// How much slower than the median of rt_venue one hand-off must be.
+const FACTOR: u64 = 10;
+/// Intervals are put together when there are so many, so that memory does not grow with the orders of a bad run.
+const COMPACT_AT: usize = 1 << 18;
+
+/// What a stall is in a run with this median of rt_venue.
+pub(super) fn threshold_ns(median_ns: u64) -> u64 {
+    median_ns.saturating_mul(FACTOR).max(LEAST_NS)
+}
+
+/// A time in which orders stood still.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stall {
+    /// When it began, in nanoseconds from the start of the schedule.
+    pub at_ns: u64,
+    /// Its length in nanoseconds.
+    pub length_ns: u64,
+    /// Orders that stood still in it.
+    pub orders: u64,
+    /// The longest that one of them did.
+    pub worst_ns: u64,
+    /// In which stage that one stood: the name of a measure in the summary; `slip` is a sender that came late.
+    pub stage: String,
+}
+
+/// An interval in ticks.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    from: u64,
+    to: u64,
+    orders: u64,
+    worst: u64,
+    stage: Measure,
+}
+
+/// The stalls so far.
+#[derive(Debug)]
+pub(super) struct Stalls {
+    threshold: u64,
+    found: Vec<Interval>,
+    compact_at: usize,
+}
+
+impl Stalls {
+    /// Finds hand-offs longer than `threshold` ticks.
+    pub fn new(threshold: u64) -> Self {
+        Self { threshold, found: Vec::new(), compact_at: COMPACT_AT }
+    }
+
+    /// Looks at one order.
+    #[inline]
+    pub fn take(&mut self, row: &Row) {
+        let (from, length, stage) = slowest_from_due(row);
+        if length > self.threshold {
+            self.add(Interval { from, to: from + length, orders: 1, worst: length, stage });
+        }
+    }
+
+    fn add(&mut self, interval: Interval) {
+        self.found.push(interval);
+        if self.found.len() >= self.compact_at {
+            self.compact();
+            // Stalls that do not overlap cannot be made fewer: then let there be more of them.
+            self.compact_at = (self.found.len() * 2).max(COMPACT_AT);
+        }
+    }
+
+    /// Puts overlapping intervals together; what is left is in the order of time.
+    fn compact(&mut self) {
+        self.found.sort_unstable_by_key(|interval| interval.from);
+        self.found.dedup_by(|next, kept| {
+            let overlaps = next.from <= kept.to;
+            if overlaps {
+                kept.to = kept.to.max(next.to);
+                kept.orders += next.orders;
+                if next.worst > kept.worst {
+                    (kept.worst, kept.stage) = (next.worst, next.stage);
+                }
+            }
+            overlaps
+        });
+    }
+
+    /// How many there were, their length together in ticks, and the longest of them.
+    pub fn finish(mut self, start: u64, ns_per_tick: f64) -> (u64, u64, Vec<Stall>) {
+        self.compact();
+        let total = self.found.len() as u64;
+        let ticks = self.found.iter().map(|stall| stall.to - stall.from).sum();
+        self.found.sort_by_key(|stall| std::cmp::Reverse(stall.to - stall.from));
+        self.found.truncate(LISTED);
+        self.found.sort_by_key(|stall| stall.from);
+        let stall = |interval: &Interval| Stall {
+            at_ns: to_ns(interval.from.saturating_sub(start), ns_per_tick),
+            length_ns: to_ns(interval.to - interval.from, ns_per_tick),
+            orders: interval.orders,
+            worst_ns: to_ns(interval.worst, ns_per_tick),
+            stage: interval.stage.name().into(),
+        };
+        (total, ticks, self.found.iter().map(stall).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(from: u64, to: u64, stage: Measure) -> Interval {
+        Interval { from, to, orders: 1, worst: to - from, stage }
+    }
+
+    #[test]
+    fn overlapping_intervals_are_one_stall() {
+        let mut stalls = Stalls::new(10);
+        for (from, to, stage) in [
+            (500, 520, Measure::Return),
+            (100, 150, Measure::Completion),
+            (90, 170, Measure::Submit),
+            (160, 200, Measure::Completion),
+        ] {
+            stalls.add(interval(from, to, stage));
+        }
+        let (total, ticks, listed) = stalls.finish(50, 2.0);
+        assert_eq!((total, ticks), (2, 130));
+        let first = Stall { at_ns: 80, length_ns: 220, orders: 3, worst_ns: 160, stage: "submit".into() };
+        assert_eq!(listed[0], first);
+        assert_eq!(listed[1].stage, "return");
+    }
+
+    #[test]
+    fn only_the_longest_are_listed_and_memory_is_bounded() {
+        let mut stalls = Stalls::new(10);
+        for number in 0..COMPACT_AT as u64 * 2 {
+            stalls.add(interval(number, number + 20, Measure::Submit));
+        }
+        assert!(stalls.found.len() < COMPACT_AT);
+        for number in 0..100 {
+            stalls.add(interval(
+                1 << (20 + number / 3),
+                (1 << (20 + number / 3)) + 11 + number,
+                Measure::Return,
+            ));
+        }
+        let (total, _, listed) = stalls.finish(0, 1.0);
+        assert_eq!((total, listed.len()), (35, LISTED));
+        assert!(listed.is_sorted_by_key(|stall| stall.at_ns));
+    }
+
+    #[test]
+    fn a_stall_is_far_from_the_median() {
+        assert_eq!([0, 9_999, 50_000].map(threshold_ns), [100_000, 100_000, 500_000]);
+    }
+}
