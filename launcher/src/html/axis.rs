@@ -2,7 +2,7 @@
 
 use super::scale::Scale;
 use super::svg::{Frame, line, num, text};
-use crate::report::units::short;
+use crate::report::units::count;
 use maud::{Markup, html};
 
 /// What stands beside a tick.
@@ -75,10 +75,16 @@ pub fn duration(ns: f64) -> String {
     format!("{} {}", number(ns / unit.0), unit.1)
 }
 
-/// A number at a tick, without digits that say nothing.
+/// A number at a tick, without digits that say nothing: `0.3`, `5,000`, `50 k`, `2.5 M`.
 pub fn number(value: f64) -> String {
+    const UNITS: [(f64, &str); 3] = [(1e9, " G"), (1e6, " M"), (1e3, " k")];
     let rounded = (value * 1e6).round() / 1e6;
-    if rounded >= 1_000.0 { short(rounded as u64) } else { format!("{rounded}") }
+    let unit = UNITS.iter().find(|unit| rounded >= unit.0).filter(|_| rounded >= 10_000.0);
+    match unit {
+        Some((size, name)) => format!("{}{name}", rounded / size),
+        None if rounded >= 1_000.0 => count(rounded as u64),
+        None => format!("{rounded}"),
+    }
 }
 
 #[cfg(test)]
@@ -91,7 +97,7 @@ mod tests {
             [0.0, 200.0, 1e3, 5e4, 1e6, 1e9, 2e10].map(duration),
             ["0 ns", "200 ns", "1 µs", "50 µs", "1 ms", "1 s", "20 s"]
         );
-        assert_eq!([0.1 + 0.2, 5.0, 400_000.0].map(number), ["0.3", "5", "400 k"]);
+        assert_eq!([0.1 + 0.2, 5e3, 5e4, 2.5e6].map(number), ["0.3", "5,000", "50 k", "2.5 M"]);
     }
 
     #[test]

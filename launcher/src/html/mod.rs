@@ -38,6 +38,7 @@ mod xy_plot;
 
 pub use load::LoadError;
 
+use crate::hlog::HLOG_FILE;
 use crate::merge::RUN_FILE;
 use crate::summary::{SUMMARY_FILE, Summary};
 use crate::timeline::{TIMELINE_FILE, Timeline};
@@ -81,5 +82,5 @@ pub fn of_run(summary: &Summary, histograms: &[u8], timeline: &Timeline) -> Stri
 /// killed.
 pub fn needs_merge(folder: &Path) -> bool {
     let missing = |file: &str| !folder.join(file).exists();
-    !missing(RUN_FILE) && (missing(SUMMARY_FILE) || missing(TIMELINE_FILE))
+    !missing(RUN_FILE) && [SUMMARY_FILE, TIMELINE_FILE, HLOG_FILE].into_iter().any(missing)
 }

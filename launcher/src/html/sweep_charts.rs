@@ -57,7 +57,7 @@ fn against_work(sweep: &Sweep) -> Option<Markup> {
         Plot {
             id: if percentile == "p50" { "work-p50" } else { "work-p99" },
             title: &title,
-            x: Axis { title: "W", name: &axis::duration },
+            x: Axis { title: "W, work asked for", name: &axis::duration },
             y: Axis { title: &y_title, name: &axis::duration },
         }
         .draw(&lines(sweep, "work", &work, &over))
