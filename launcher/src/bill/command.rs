@@ -4,6 +4,7 @@ use super::rows::{BILL_SCHEMA, Bill, rows};
 use super::table;
 use crate::config::UsageError;
 use crate::host::Machine;
+use crate::html;
 use crate::stats::FEWEST_PAIRS;
 use crate::sweep::grid::wrapped;
 use crate::sweep::{self, Axis, Ended, SweepPreset, SweepRecord, Swept};
@@ -105,6 +106,7 @@ pub fn finish(record: &SweepRecord, folder: &Path, json: bool) -> Result<ExitCod
         .with_context(|| format!("cannot write {}", path.display()))?;
     sweep::save_runs(record, folder)?;
     sweep::save_grids(folder, "bill", &sweep::heading(record), &bill.notes, &[table::wide(&bill)])?;
+    html::write(folder, &folder.join(html::HTML_FILE))?;
     let mut out = std::io::stdout().lock();
     if json {
         serde_json::to_writer_pretty(&mut out, &bill)?;

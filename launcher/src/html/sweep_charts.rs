@@ -5,6 +5,7 @@ use super::interval_plot::{self, Row};
 use super::sweep_data::{Axis as Varied, Outline, Point, Spread, Sweep, rt_venue};
 use super::xy_plot::{Axis, Plot, Series, class};
 use crate::report::units::{duration, plain};
+use crate::stats::md1;
 use crate::summary::Measure;
 use maud::{Markup, html};
 
@@ -156,11 +157,9 @@ fn waited(run: &Outline) -> Option<f64> {
     Some(run.measure(Measure::Submit).mean_ns? + run.measure(Measure::Completion).mean_ns?)
 }
 
-/// M/D/1 at the run's own utilisation and rate: two jobs an order, each of ρ / 2λ.
+/// M/D/1 at the run's own utilisation and rate.
 fn predicted(run: &Outline) -> Option<f64> {
-    let used = run.utilisation.filter(|used| (0.0..1.0).contains(used))?;
-    let jobs_per_s = 2.0 * run.achieved_per_s.filter(|rate| *rate > 0.0)?;
-    Some(2.0 * used * (used / jobs_per_s * 1e9) / (2.0 * (1.0 - used)))
+    md1::order_wait_ns(run.utilisation?, run.achieved_per_s?)
 }
 
 /// Every point in a row, for each percentile.

@@ -13,6 +13,7 @@ use super::{export, knee, tables};
 use crate::clean;
 use crate::config::{Arrivals, Settings, UsageError};
 use crate::host::Machine;
+use crate::html;
 use crate::planner::{self, Input};
 use crate::report::units::{duration, duration_or_dash, plain};
 use crate::run::{self, Presentation};
@@ -263,6 +264,7 @@ pub fn finish(record: &SweepRecord, folder: &Path, json: bool, ended: Ended) -> 
     let notes = notes(record);
     export::save_runs(record, folder)?;
     export::save_grids(folder, "sweep", &heading(record), &notes, &grids)?;
+    html::write(folder, &folder.join(html::HTML_FILE))?;
     show(record, folder, &grids, &notes, json)?;
     Ok(code(record, folder, ended))
 }

@@ -8,6 +8,8 @@
 //! [--capacity SLOTS] [--samples N]`; sections are `roundtrip`,
 //! `stream`, `scan`, `stamp`. `--quick` (and `cargo test --benches`) only shows that everything runs.
 
+#[path = "../../tests/common/mod.rs"]
+mod common;
 mod machine;
 mod peer;
 mod report;

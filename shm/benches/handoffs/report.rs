@@ -52,7 +52,7 @@ impl Row {
 /// All figures of a run.
 pub struct Report {
     machine: String,
-    sections: Vec<(&'static str, Vec<Row>)>,
+    sections: Vec<(String, Vec<Row>)>,
 }
 
 impl Report {
@@ -62,8 +62,8 @@ impl Report {
     }
 
     /// Adds a section.
-    pub fn add(&mut self, title: &'static str, rows: Vec<Row>) {
-        self.sections.push((title, rows));
+    pub fn add(&mut self, title: &str, rows: Vec<Row>) {
+        self.sections.push((title.to_owned(), rows));
     }
 
     /// For people.

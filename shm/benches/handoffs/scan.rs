@@ -1,44 +1,59 @@
-//! What a consumer pays for looking and finding nothing: N rings behind a mux, beside N of crossbeam's queues.
+//! What a consumer pays for looking and finding nothing: every technique of the table, with 1, 8 and 64 producers.
 
 use crate::Options;
+use crate::common::Run;
 use crate::report::{Goal, Report, Row};
-use crossbeam_queue::ArrayQueue;
 use shm::clock::{Clock, Monotonic};
-use shm::ring::Consumer as _;
-use shm::ring::spsc;
-use shm::ring::spsc_mux::Mux;
-use shm::wire::{MESSAGE_WORDS, Message};
+use shm::plan::Technique;
+use shm::ring::{Consumer as _, Link};
+use shm::segments::Attached;
+use shm::with_link;
 use std::hint::black_box;
 
-/// Nanoseconds a scan over many scans.
-fn batch(scans: u64, mut scan: impl FnMut()) -> f64 {
-    let start = Monotonic.now();
-    for _ in 0..scans {
-        scan();
-    }
-    (Monotonic.now() - start) as f64 / scans as f64
+/// Polls an empty link that many times; nanoseconds a poll.
+type Scanner = Box<dyn FnMut(u64) -> f64>;
+
+/// Both ends of a link of its own, with nothing in it.
+fn scanner<T: Link>(technique: Technique, producers: u16) -> Scanner {
+    let run = Run::new(technique, producers, 64);
+    run.create::<T>();
+    let (mut consumer, ends) = run.attach::<T>(&mut Attached::new(run.plan(), None));
+    Box::new(move |polls| {
+        // The sending ends stay, as in a run.
+        black_box(&ends);
+        let start = Monotonic.now();
+        for _ in 0..polls {
+            assert!(black_box(&mut consumer).try_pop().is_none());
+        }
+        (Monotonic.now() - start) as f64 / polls as f64
+    })
 }
 
-/// Measures N = 1, 8 and 64, the two alternating.
+/// Measures all of them in turn.
 pub fn run(options: &Options, report: &mut Report) {
     shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
-    let (samples, scans) = options.effort(101, 1_000, 20_000);
-    let mut rows = Vec::new();
-    for rings in [1usize, 8, 64] {
-        let (_producers, consumers): (Vec<_>, Vec<_>) =
-            (0..rings).map(|_| spsc::heap_ring::<MESSAGE_WORDS>(64)).unzip();
-        let mut mux = Mux::new(consumers);
-        let queues: Vec<ArrayQueue<Message>> = (0..rings).map(|_| ArrayQueue::new(64)).collect();
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let (samples, polls) = options.effort(51, 1_000, 5_000);
+    for producers in [1u16, 8, 64] {
+        let mut scanners: Vec<(Technique, Scanner, Vec<f64>)> = Technique::ALL
+            .iter()
+            .map(|&technique| {
+                let scanner = with_link!(technique, T => scanner::<T>(technique, producers));
+                (technique, scanner, Vec::new())
+            })
+            .collect();
         for _ in 0..samples {
-            ours.push(batch(scans, || assert!(black_box(&mut mux).try_pop().is_none())));
-            theirs.push(batch(scans, || {
-                assert!(black_box(&queues).iter().all(|queue| queue.pop().is_none()));
-            }));
+            for (_, scanner, costs) in &mut scanners {
+                costs.push(scanner(polls));
+            }
         }
-        let goal = if rings == 8 { Goal::AtMost(5.0) } else { Goal::None };
-        rows.push(Row::new(format!("{rings} of our rings, Mux::try_pop"), "ns", ours, goal));
-        rows.push(Row::new(format!("{rings} of crossbeam's ArrayQueue"), "ns", theirs, Goal::None));
+        let rows = scanners.into_iter().map(|(technique, _, costs)| {
+            let goal = if technique == Technique::SpscMux && producers == 8 {
+                Goal::AtMost(5.0)
+            } else {
+                Goal::None
+            };
+            Row::new(technique.name(), "ns", costs, goal)
+        });
+        report.add(&format!("Empty poll, {producers} producers, one thread"), rows.collect());
     }
-    report.add("Empty scan, one thread", rows);
 }
