@@ -103,6 +103,30 @@ fn a_block_is_reused_after_it_was_read() {
     });
 }
 
+/// A producer that has looked up the last block and is late: meanwhile that block is read, given back and in use again
+/// under another number. It must not link behind it what belonged behind its former self.
+#[test]
+fn a_late_producer_does_not_link_to_a_reused_block() {
+    model(Some(3), || {
+        let words = memory::<1>(4);
+        let mut consumer = Consumer::<1>::attach(&words).unwrap();
+        assert_eq!(push::<1>(&words, 30, 4)(), 4);
+        assert_eq!(drain(&mut consumer), [30, 31, 32, 33]);
+        // Both start at a new block; who is fast comes to the next one, and finds the block before this one free.
+        let late = thread::spawn(push::<1>(&words, 10, 1));
+        let fast = thread::spawn(push::<1>(&words, 20, 3));
+        let mut got = drain(&mut consumer);
+        let pushed = late.join().unwrap() + fast.join().unwrap();
+        got.extend(drain(&mut consumer));
+        assert_eq!((pushed, got.len()), (4, 4), "{got:?}");
+        assert_in_order(&got);
+        for n in 34..40 {
+            assert_eq!(push::<1>(&words, n, 1)(), 1, "the list goes on");
+            assert_eq!(drain(&mut consumer), [n]);
+        }
+    });
+}
+
 /// One message at a time round and round: each block is given back while its successor fills.
 #[test]
 fn the_list_goes_round_in_its_arena() {

@@ -48,6 +48,8 @@
 mod arena;
 mod consumer;
 mod producer;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use arena::{
     BLOCK_SLOTS, FREE_HEAD, FREE_RING, FREE_TAIL, FRESH, LAST, TAIL, arena_words, block_words, reserve,
