@@ -1,6 +1,9 @@
 //! Loom runs these in every order of steps, and with every value, that the orderings allow: the ring with a stamp per
 //! slot, and the channel over it. Two producers, one consumer, capacity 2; who waits, yields.
 //!
+//! Mutants: each Acquire and Release of a stamp made Relaxed dies, and so do both looks of the channel without their SeqCst, and
+//! the park without its second look.
+//!
 //! `RUSTFLAGS="--cfg loom" cargo test -p shm --release --target-dir target/loom --test loom_arrays`
 #![cfg(loom)]
 
