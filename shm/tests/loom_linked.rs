@@ -1,6 +1,12 @@
 //! Loom runs these in every order of steps, and with every value, that the orderings allow: the list of blocks, with
 //! blocks of two messages, so that a few messages reach linking, helping, giving back and reuse.
 //!
+//! Mutants: Relaxed stamps (either side), Relaxed on the free ring's tail (either side), and a producer that uses a block which it
+//! failed to link die here; no second look at `last` and a block given back too early die in `linked/tests.rs`. Relaxed on
+//! `last`, `next` and the allocation's number (either side) survive: what is read there is checked by its number or by a CAS
+//! before it is used, and what those orderings do besides is to put the consumer's reads of a block before the writes of its
+//! next user. Loom carries loads out in the order of the program, so it cannot show a read that comes too late.
+//!
 //! `RUSTFLAGS="--cfg loom" cargo test -p shm --release --target-dir target/loom --test loom_linked`
 #![cfg(loom)]
 
@@ -100,6 +106,30 @@ fn a_block_is_reused_after_it_was_read() {
         // A push that was told Full has cost nothing: what was pushed arrives, in order.
         assert_eq!(got.len(), 3 + pushed, "{got:?}");
         assert_in_order(&got);
+    });
+}
+
+/// A producer that has looked up the last block and is late: meanwhile that block is read, given back and in use again
+/// under another number. It must not link behind it what belonged behind its former self.
+#[test]
+fn a_late_producer_does_not_link_to_a_reused_block() {
+    model(Some(3), || {
+        let words = memory::<1>(4);
+        let mut consumer = Consumer::<1>::attach(&words).unwrap();
+        assert_eq!(push::<1>(&words, 30, 4)(), 4);
+        assert_eq!(drain(&mut consumer), [30, 31, 32, 33]);
+        // Both start at a new block; who is fast comes to the next one, and finds the block before this one free.
+        let late = thread::spawn(push::<1>(&words, 10, 1));
+        let fast = thread::spawn(push::<1>(&words, 20, 3));
+        let mut got = drain(&mut consumer);
+        let pushed = late.join().unwrap() + fast.join().unwrap();
+        got.extend(drain(&mut consumer));
+        assert_eq!((pushed, got.len()), (4, 4), "{got:?}");
+        assert_in_order(&got);
+        for n in 34..40 {
+            assert_eq!(push::<1>(&words, n, 1)(), 1, "the list goes on");
+            assert_eq!(drain(&mut consumer), [n]);
+        }
     });
 }
 

@@ -6,7 +6,7 @@ use crate::ring::{self, Full};
 use crate::sync::{Ordering, spin_hint};
 
 /// What a search for a block came to.
-enum Found {
+pub(super) enum Found {
     /// The block's first word.
     At(usize),
     /// What we went by is out of date, or has just been brought up to date: look again.
@@ -41,27 +41,27 @@ impl<const W: usize, const B: usize> Producer<W, B> {
     /// [`Full`] if all of the arena is in use, or if somebody damaged the list.
     #[inline(always)]
     pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
-        // Acquire: pairs with the Release in the claims; who sees the tail in a block sees `last` there or later.
-        let mut tail = self.arena.words[TAIL].load(Ordering::Acquire);
+        // Relaxed, here and below: only a proposal; `last` says whether there is a block for it, and the CAS decides.
+        let mut tail = self.arena.words[TAIL].load(Ordering::Relaxed);
         for _ in 0..MAX_TRIES {
             if tail / B as u64 != self.number {
                 match self.find(tail / B as u64) {
                     Found::At(block) => (self.number, self.block) = (tail / B as u64, block),
                     Found::LookAgain => {
-                        tail = self.arena.words[TAIL].load(Ordering::Acquire);
+                        tail = self.arena.words[TAIL].load(Ordering::Relaxed);
                         spin_hint();
                         continue;
                     }
                     Found::Nothing => return Err(Full),
                 }
             }
-            // SeqCst: Release for the next producer, see above; SeqCst so that a producer's announcement can be
-            // ordered before its claim.
+            // SeqCst: so that a producer's announcement can be ordered before its claim. For the list alone Relaxed would
+            // do: it is the stamp that shows the message.
             let claimed = self.arena.words[TAIL].compare_exchange(
                 tail,
                 tail.wrapping_add(1),
                 Ordering::SeqCst,
-                Ordering::Acquire,
+                Ordering::Relaxed,
             );
             match claimed {
                 Ok(_) => {
@@ -86,7 +86,8 @@ impl<const W: usize, const B: usize> Producer<W, B> {
     /// The block with that number, if it is the newest one; else makes it so, if it is its turn.
     #[inline]
     fn find(&mut self, number: u64) -> Found {
-        // Acquire: pairs with the Release in `grow`; the block's `next` is set.
+        // Acquire: pairs with the Release in `grow`; the block's `next` is set, and the consumer's reads of what the block
+        // held before are over.
         let word = self.arena.words[LAST].load(Ordering::Acquire);
         let last = if word == 0 {
             Some(Block { number: 0, id: 0 })
@@ -103,7 +104,7 @@ impl<const W: usize, const B: usize> Producer<W, B> {
 
     /// Links a block behind the last one, unless somebody has, and makes it the last.
     #[cold]
-    fn grow(&mut self, word: u64, last: Block) -> Found {
+    pub(super) fn grow(&mut self, word: u64, last: Block) -> Found {
         let block = self.arena.block(last.id);
         // Acquire: pairs with the Release of the link, and with that of the allocation's number if the block is in use
         // again: then the next load finds a later `last`.
