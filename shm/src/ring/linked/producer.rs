@@ -41,7 +41,8 @@ impl<const W: usize, const B: usize> Producer<W, B> {
     /// [`Full`] if all of the arena is in use, or if somebody damaged the list.
     #[inline(always)]
     pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
-        // Acquire: pairs with the Release in the claims; who sees the tail in a block sees `last` there or later.
+        // Acquire: pairs with the Release in the claims; who sees the tail in a block sees `last` there or later, and
+        // does not take the arena for full because it wants a block that is there already.
         let mut tail = self.arena.words[TAIL].load(Ordering::Acquire);
         for _ in 0..MAX_TRIES {
             if tail / B as u64 != self.number {
@@ -108,7 +109,8 @@ impl<const W: usize, const B: usize> Producer<W, B> {
         // Acquire: pairs with the Release of the link, and with that of the allocation's number if the block is in use
         // again: then the next load finds a later `last`.
         let seen = self.arena.words[block].load(Ordering::Acquire);
-        if self.arena.words[LAST].load(Ordering::Acquire) != word {
+        // Relaxed: an unchanged `last` is what `find` has acquired.
+        if self.arena.words[LAST].load(Ordering::Relaxed) != word {
             return Found::LookAgain;
         }
         let next = if seen & 1 == 1 {
