@@ -193,7 +193,7 @@ impl<const W: usize> Consumer<W> {
         }
         let mut message = [0; W];
         for (value, word) in message.iter_mut().zip(&slot[1..]) {
-            // Owned: ordered after the stores of the words by the Acquire of the stamp.
+            // Ours until we give it back: the Acquire of the stamp orders this after the stores of the words.
             *value = load_owned(word);
         }
         // Release: pairs with a producer's Acquire of the stamp one lap later; our reads come before its writes.

@@ -54,7 +54,7 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         }
         let mut message = [0; W];
         for (value, word) in message.iter_mut().zip(&slot[1..]) {
-            // Owned: ordered after the stores of the words by the Acquire of the stamp.
+            // Ours until we give it back: the Acquire of the stamp orders this after the stores of the words.
             *value = load_owned(word);
         }
         self.step();
