@@ -27,7 +27,7 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
     /// Attaches the receiving end to an arena that has its header.
     ///
     /// # Errors
-    /// As [`Producer::attach`].
+    /// As [`Producer::attach`](super::Producer::attach).
     pub fn attach(words: &Words) -> Result<Self, HeaderError> {
         let arena = Arena::attach(words)?;
         let block = arena.block(0);
