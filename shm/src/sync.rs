@@ -15,11 +15,11 @@
 //! | `magic-store`, `-load` | Release, Acquire → Relaxed | `who_sees_the_magic_sees_the_header` |
 //! | `go-store`, `-load` | Release, Acquire → Relaxed | `who_passes_the_barrier_sees_what_came_before` |
 //! | `ready-store`, `-load` | Release, Acquire → Relaxed | the same, and `the_barrier_passes_on_what_the_others_prepared` |
-//! | `array-stamp-store`, `-load` | Release, Acquire → Relaxed | every model with a message: it is read before it is written |
+//! | `array-stamp-store`, `-load` | Release, Acquire → Relaxed | `two_producers_lose_duplicate_and_tear_nothing`: read before it is written |
 //! | `array-free-store`, `-load` | Release, Acquire → Relaxed | `a_slot_is_not_written_before_it_is_read`, by [`load_owned`] |
 //! | `array-mend-claimed`, `-unclaimed` | Release → Relaxed | `a_mended_slot_is_not_written_before_it_is_read` |
 //! | `channel-push-order`, `-park-order` | [`seqcst_for_loom`] → nothing | `a_parked_receiver_is_woken` |
-//! | `linked-stamp-store`, `-load` | Release, Acquire → Relaxed | every model with a message: it is read before it is written |
+//! | `linked-stamp-store`, `-load` | Release, Acquire → Relaxed | `two_producers_lose_duplicate_and_tear_nothing`: read before it is written |
 //! | `linked-claim` | SeqCst → Relaxed | `who_sees_a_claim_in_a_block_finds_the_block`: Full, and there is room |
 //! | `linked-tail-load`, `-reload`, `-failed` | Acquire → Relaxed | `who_meets_a_claim_in_a_block_finds_the_block`: the same |
 //! | `linked-last-store`, `-load` | Release, Acquire → Relaxed | `a_block_is_reused_after_it_was_read`, by [`load_owned`] |

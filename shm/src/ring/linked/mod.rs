@@ -23,7 +23,7 @@
 //!
 //! **Growth.** The arena is reserved when the run starts, so that nobody is ever killed for touching it, but not
 //! touched: its pages are mapped when the list first grows into them, and the page faults are in the run's figures, as
-//! are fresh and reused blocks ([`Consumer::allocation`]). Only when all of [`reserve`] is in use a push is [`Full`].
+//! are fresh and reused blocks ([`Consumer::allocation`]). Only when all of [`reserve`] is in use a push is [`Full`](super::Full).
 //!
 //! **Why a block is never reused too early.** The consumer gives block n back when it has taken a message of block
 //! n + 1. That one's producer had found `last` at n + 1, so `last` is past n for everybody who can see the block in the
@@ -39,7 +39,7 @@
 //! know the claimed place from the producer's own announcement, as in `array_queue`, and stamp it passed over.
 //!
 //! **The others are not trusted.** Ids are checked before use; an impossible stamp passes its message over; an impossible
-//! `next` ends the link with a [`PeerFault`], because what comes behind it cannot be found. Whoever scribbles over tail
+//! `next` ends the link with a [`PeerFault`](super::PeerFault), because what comes behind it cannot be found. Whoever scribbles over tail
 //! or `last` stops the list: that is what sharing one costs.
 //!
 //! Source: the list flavour of `std::sync::mpsc` (from crossbeam-channel); the helping after Michael and Scott, "Simple, fast,
