@@ -56,7 +56,8 @@ mutant() {
 
 mkdir -p "$copy"
 fresh
-models unchanged loom_ring loom_control loom_arrays loom_linked || { echo "the models fail without a mutant, see $copy/unchanged.log"; exit 2; }
+models unchanged loom_ring loom_control loom_arrays loom_linked ||
+    { echo "the models fail without a mutant, see $copy/unchanged.log"; exit 2; }
 
 expected=killed
 
@@ -79,9 +80,9 @@ mutant ready-load       status.rs        '/segment\.load(HEADER_WORDS, /s/Acquir
 tests=loom_arrays
 f=ring/array_queue.rs
 mutant array-stamp-store    $f '/slot\[0\]\.store(free | 1/s/Release/Relaxed/'
-mutant array-stamp-load     $f '/^impl.* Consumer</,$s/let stamp = slot\[0\]\.load(Ordering::Acquire)/let stamp = slot[0].load(Ordering::Relaxed)/'
+mutant array-stamp-load     $f '/^impl.* Consumer</,$s/\(let stamp = .*\)Acquire/\1Relaxed/'
 mutant array-free-store     $f '/slot\[0\]\.store(free + 2/s/Release/Relaxed/'
-mutant array-free-load      $f '/^impl.* Producer</,/^}/s/let stamp = slot\[0\]\.load(Ordering::Acquire)/let stamp = slot[0].load(Ordering::Relaxed)/'
+mutant array-free-load      $f '/^impl.* Producer</,/^}/s/\(let stamp = .*\)Acquire/\1Relaxed/'
 mutant array-mend-claimed   $f '/ slot\.store(free + 2/s/Release/Relaxed/'
 mutant array-mend-unclaimed $f '/slot\.compare_exchange(stamp, free/s/Release/Relaxed/'
 f=ring/channel.rs
