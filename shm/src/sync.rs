@@ -15,9 +15,29 @@
 //! | `magic-store`, `-load` | Release, Acquire → Relaxed | `who_sees_the_magic_sees_the_header` |
 //! | `go-store`, `-load` | Release, Acquire → Relaxed | `who_passes_the_barrier_sees_what_came_before` |
 //! | `ready-store`, `-load` | Release, Acquire → Relaxed | the same, and `the_barrier_passes_on_what_the_others_prepared` |
+//! | `array-stamp-store`, `-load` | Release, Acquire → Relaxed | `two_producers_lose_duplicate_and_tear_nothing`: read before it is written |
+//! | `array-free-store`, `-load` | Release, Acquire → Relaxed | `a_slot_is_not_written_before_it_is_read`, by [`load_owned`] |
+//! | `array-mend-claimed`, `-unclaimed` | Release → Relaxed | `a_mended_slot_is_not_written_before_it_is_read` |
+//! | `channel-push-order`, `-park-order` | [`seqcst_for_loom`] → nothing | `a_parked_receiver_is_woken` |
+//! | `linked-stamp-store`, `-load` | Release, Acquire → Relaxed | `two_producers_lose_duplicate_and_tear_nothing`: read before it is written |
+//! | `linked-claim` | SeqCst → Relaxed | `who_sees_a_claim_in_a_block_finds_the_block`: Full, and there is room |
+//! | `linked-tail-load`, `-reload`, `-failed` | Acquire → Relaxed | `who_meets_a_claim_in_a_block_finds_the_block`: the same |
+//! | `linked-last-store`, `-load` | Release, Acquire → Relaxed | `a_block_is_reused_after_it_was_read`, by [`load_owned`] |
+//! | `linked-next-store`, `-seen` | Release, Acquire → Relaxed | `a_block_is_reused_after_it_was_read`, by [`load_owned`] |
+//! | `linked-next-load` | Acquire → Relaxed | `scribbled_stamps_do_not_end_the_list`: an old link is followed |
+//! | `linked-free-store`, `-load` | Release, Acquire → Relaxed | `a_block_is_reused_after_it_was_read`, by [`load_owned`] |
+//! | `linked-allocation` | Release → Relaxed | `a_late_producer_links_nothing_to_a_reused_block` |
 //!
-//! None survives. What loom cannot show: it has no futex (a wait is a loop on the word), no time-outs, and no loads
-//! that run late, which is why the ring reads its slots with [`load_owned`].
+//! **These survive**, and the script expects it, because loom takes a SeqCst access for an AcqRel one:
+//!
+//! | mutant | weakened | why it is SeqCst all the same |
+//! |---|---|---|
+//! | `array-claim`, `channel-waker-load` | SeqCst → Relaxed | the channel's push: claim, then look for a sleeper. Under loom the fence of `channel-push-order` orders them |
+//! | `channel-waker-store`, `array-is-claimed` | SeqCst → Relaxed | the other side: park, then look for a claim. Under loom the fence of `channel-park-order` |
+//! | `linked-claim-seqcst` | SeqCst → AcqRel | for the repair after a death: an announcement comes before its claim. Today AcqRel would do |
+//!
+//! What else loom cannot show: it has no futex (a wait is a loop on the word), no time-outs, and no loads that run late,
+//! which is why the rings read their slots with [`load_owned`].
 
 #[cfg(not(loom))]
 pub use core::sync::atomic::{Ordering, fence};

@@ -12,7 +12,7 @@ use loom::thread;
 use shm::bell::BELL_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::Full;
-use shm::ring::array_queue::{Consumer, Producer, TAIL, ring_words, write_header};
+use shm::ring::array_queue::{Consumer, Producer, SLOTS as SLOTS_AT, TAIL, ring_words, write_header};
 use shm::ring::channel::{Receiver, Sender};
 use shm::sync::{Ordering, spin_hint};
 
@@ -122,6 +122,30 @@ fn a_slot_is_not_written_before_it_is_read() {
         let pushed = producer.join().unwrap();
         assert_eq!(consumer.try_pop(), Ok(pushed.ok().map(|()| [12; 2])));
     });
+}
+
+/// A stamp was scribbled over and is put right, on a place that nobody has claimed and on one that somebody has: also
+/// then nothing is written into what is still being copied.
+#[test]
+fn a_mended_slot_is_not_written_before_it_is_read() {
+    for claimed in [0, CAPACITY as u64] {
+        model(move || {
+            let words = memory::<1>();
+            push_all::<1>(&words, 10, 2);
+            let mut consumer = Consumer::<1>::attach(&words).unwrap();
+            words[TAIL].store(2 + claimed, Ordering::Relaxed);
+            let theirs = words.clone();
+            let producer = thread::spawn(move || {
+                let mut producer = Producer::<1>::attach(&theirs).unwrap();
+                // Not waiting: both outcomes are fine.
+                let _ = producer.try_push(&[12]);
+            });
+            assert_eq!(pop_all(&mut consumer, 2), [10, 11]);
+            words[SLOTS_AT].store(99, Ordering::Relaxed);
+            let _ = consumer.try_pop();
+            producer.join().unwrap();
+        });
+    }
 }
 
 /// A producer that claims a place and dies: nobody reads an unwritten place, the others fill what is left and are told

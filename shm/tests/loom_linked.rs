@@ -12,8 +12,8 @@
 
 use loom::thread;
 use shm::memory::{Region, Words};
-use shm::ring::Full;
 use shm::ring::linked::{self, FRESH, LAST, TAIL, arena_words, write_header};
+use shm::ring::{Full, PeerFault};
 use shm::sync::{Ordering, spin_hint};
 
 /// Messages in a block.
@@ -33,6 +33,11 @@ fn memory<const W: usize>(blocks: usize) -> Words {
     let words = Region::heap(arena_words(blocks, SLOTS, W)).words();
     write_header::<W, SLOTS>(&words, blocks);
     words
+}
+
+/// Where a block begins in an arena of so many: its word `next`.
+fn block_at(blocks: usize, id: usize) -> usize {
+    arena_words(blocks, SLOTS, 1) - (blocks - id) * linked::block_words(SLOTS, 1)
 }
 
 /// Pushes what fits of `first`, `first + 1`, … `count` numbers, each in every word; how many that were.
@@ -162,14 +167,101 @@ fn anybody_finishes_a_half_done_link() {
         // As it was before the dead one's second step: block 1 linked behind block 0, `last` still 0, nothing claimed.
         words[LAST].store(0, Ordering::Relaxed);
         words[TAIL].store(2, Ordering::Relaxed);
-        let slot = arena_words(4, SLOTS, 1) - 3 * linked::block_words(SLOTS, 1) + 1;
-        words[slot].store(0, Ordering::Relaxed);
+        words[block_at(4, 1) + 1].store(0, Ordering::Relaxed);
         let producers = [10, 20].map(|first| thread::spawn(push::<1>(&words, first, 1)));
         let mut got = drain(&mut consumer);
         producers.into_iter().for_each(|producer| assert_eq!(producer.join().unwrap(), 1));
         got.extend(drain(&mut consumer));
         assert_eq!(got.len(), 4, "{got:?}");
         assert_eq!(words[FRESH].load(Ordering::Relaxed), 1, "no other block was taken");
+    });
+}
+
+/// A producer that found block 0 full links nothing to it once it is in use again, with another number.
+#[test]
+fn a_late_producer_links_nothing_to_a_reused_block() {
+    model(Some(3), || {
+        let words = memory::<1>(4);
+        let mut consumer = Consumer::<1>::attach(&words).unwrap();
+        let mut others = Producer::<1>::attach(&words).unwrap();
+        (30..32).for_each(|n| others.try_push(&[n]).unwrap());
+        let late = thread::spawn(push::<1>(&words, 10, 1));
+        others.try_push(&[32]).unwrap();
+        let mut got = drain(&mut consumer);
+        (33..36).for_each(|n| others.try_push(&[n]).unwrap());
+        got.extend(drain(&mut consumer));
+        let pushed = late.join().unwrap();
+        others.try_push(&[36]).unwrap();
+        got.extend(drain(&mut consumer));
+        assert_eq!((pushed, got.len()), (1, 8), "{got:?}");
+        assert_in_order(&got);
+    });
+}
+
+/// The arena's last block is linked and has room: who knows that somebody has claimed a place in it is not told Full.
+///
+/// Here and below the one who may see old values is the spawned thread: loom runs the other one first, and does not
+/// find every order in which a load is overtaken by another thread's load and store.
+#[test]
+fn who_sees_a_claim_in_a_block_finds_the_block() {
+    model(None, || {
+        let words = memory::<1>(2);
+        assert_eq!(push::<1>(&words, 30, 2)(), 2);
+        let theirs = words.clone();
+        let sees = thread::spawn(move || {
+            if theirs[TAIL].load(Ordering::Relaxed) == 3 {
+                assert_eq!(push::<1>(&theirs, 20, 1)(), 1, "one place is left");
+            }
+        });
+        assert_eq!(push::<1>(&words, 10, 1)(), 1);
+        sees.join().unwrap();
+    });
+}
+
+/// The same for who learns it inside a push: the other fills three blocks, and each time links the next one and claims
+/// there in one step, so that at no time all of the arena is in use.
+#[test]
+fn who_meets_a_claim_in_a_block_finds_the_block() {
+    model(None, || {
+        let words = memory::<1>(4);
+        assert_eq!(push::<1>(&words, 30, 1)(), 1);
+        words[FRESH].store(3, Ordering::Relaxed);
+        let meets = thread::spawn(push::<1>(&words, 20, 1));
+        for number in 1..=3 {
+            let link = number << 24 | number << 1 | 1;
+            let tail = 2 * number - 1;
+            words[block_at(4, number as usize - 1)].store(link, Ordering::Relaxed);
+            words[LAST].store(link, Ordering::Release);
+            let claim = words[TAIL].compare_exchange(tail, tail + 2, Ordering::SeqCst, Ordering::Relaxed);
+            if claim.is_err() {
+                break;
+            }
+        }
+        assert_eq!(meets.join().unwrap(), 1, "there is always room");
+    });
+}
+
+/// All stamps of a block that is in use again were scribbled over: its messages are passed over, and what is found
+/// behind it is not what was there in its first use.
+#[test]
+fn scribbled_stamps_do_not_end_the_list() {
+    model(None, || {
+        let words = memory::<1>(2);
+        let mut consumer = Consumer::<1>::attach(&words).unwrap();
+        assert_eq!(push::<1>(&words, 30, 4)(), 4);
+        assert_eq!(drain(&mut consumer), [30, 31, 32, 33]);
+        let stamps = [0, 1].map(|slot| words.window(block_at(2, 0) + 1 + slot * 2, 1));
+        let pops = thread::spawn(move || {
+            for stamp in &stamps {
+                stamp[0].store(u64::MAX, Ordering::Relaxed);
+            }
+            for _ in 0..SLOTS + 1 {
+                let popped = consumer.try_pop();
+                assert!(!matches!(popped, Err(PeerFault::InvalidLink { .. })), "{popped:?}");
+            }
+        });
+        assert_eq!(push::<1>(&words, 10, 2)(), 2);
+        pops.join().unwrap();
     });
 }
 

@@ -33,7 +33,7 @@
 
 use super::{Full, PeerFault};
 use crate::memory::{Header, HeaderError, Kind, Words, header::HEADER_WORDS};
-use crate::sync::{Ordering, spin_hint};
+use crate::sync::{Ordering, load_owned, spin_hint};
 
 /// Where the producers' shared cursor is.
 pub const TAIL: usize = HEADER_WORDS;
@@ -193,8 +193,8 @@ impl<const W: usize> Consumer<W> {
         }
         let mut message = [0; W];
         for (value, word) in message.iter_mut().zip(&slot[1..]) {
-            // Relaxed: ordered after the stores of the words by the Acquire of the stamp.
-            *value = word.load(Ordering::Relaxed);
+            // Ours until we give it back: the Acquire of the stamp orders this after the stores of the words.
+            *value = load_owned(word);
         }
         // Release: pairs with a producer's Acquire of the stamp one lap later; our reads come before its writes.
         slot[0].store(free + 2, Ordering::Release);

@@ -3,7 +3,7 @@
 use super::arena::{Arena, BLOCK_SLOTS, Block, FREE_HEAD, FRESH, TAIL};
 use crate::memory::{HeaderError, Words};
 use crate::ring::{Allocation, PeerFault};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, load_owned};
 
 /// The receiving end. At most one in a list's life.
 pub struct Consumer<const W: usize = { crate::wire::MESSAGE_WORDS }, const B: usize = BLOCK_SLOTS> {
@@ -54,8 +54,8 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         }
         let mut message = [0; W];
         for (value, word) in message.iter_mut().zip(&slot[1..]) {
-            // Relaxed: ordered after the stores of the words by the Acquire of the stamp.
-            *value = word.load(Ordering::Relaxed);
+            // Ours until we give it back: the Acquire of the stamp orders this after the stores of the words.
+            *value = load_owned(word);
         }
         self.step();
         Ok(Some(message))
@@ -75,7 +75,8 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
     /// Goes on to the block that follows, if there is one.
     #[cold]
     fn next_block(&mut self) -> Result<bool, PeerFault> {
-        // Acquire: pairs with the Release of the link.
+        // Acquire: pairs with the Release of the link; the next block's own `next` is not that of an earlier use, even if
+        // none of the stamps there says so.
         let link = self.arena.words[self.block].load(Ordering::Acquire);
         if link & 1 == 0 || self.broken {
             return Ok(false);
@@ -103,8 +104,8 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
             self.step();
         } else {
             let slot = self.arena.slot(self.block, self.slot);
-            // Nobody's place: as it was, unless it has changed again meanwhile.
-            let _ = self.arena.words[slot].compare_exchange(stamp, 0, Ordering::Release, Ordering::Relaxed);
+            // Nobody's place: as it was, unless it has changed again meanwhile. Relaxed: no producer looks at a stamp.
+            let _ = self.arena.words[slot].compare_exchange(stamp, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         PeerFault::InvalidStamp { stamp, position }
     }

@@ -41,27 +41,28 @@ impl<const W: usize, const B: usize> Producer<W, B> {
     /// [`Full`] if all of the arena is in use, or if somebody damaged the list.
     #[inline(always)]
     pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
-        // Relaxed, here and below: only a proposal; `last` says whether there is a block for it, and the CAS decides.
-        let mut tail = self.arena.words[TAIL].load(Ordering::Relaxed);
+        // Acquire: pairs with the Release in the claims; who sees the tail in a block sees `last` there or later, and
+        // does not take the arena for full because it wants a block that is there already.
+        let mut tail = self.arena.words[TAIL].load(Ordering::Acquire);
         for _ in 0..MAX_TRIES {
             if tail / B as u64 != self.number {
                 match self.find(tail / B as u64) {
                     Found::At(block) => (self.number, self.block) = (tail / B as u64, block),
                     Found::LookAgain => {
-                        tail = self.arena.words[TAIL].load(Ordering::Relaxed);
+                        tail = self.arena.words[TAIL].load(Ordering::Acquire);
                         spin_hint();
                         continue;
                     }
                     Found::Nothing => return Err(Full),
                 }
             }
-            // SeqCst: so that a producer's announcement can be ordered before its claim. For the list alone Relaxed would
-            // do: it is the stamp that shows the message.
+            // SeqCst: Release for the next producer, see above; SeqCst so that a producer's announcement can be ordered
+            // before its claim.
             let claimed = self.arena.words[TAIL].compare_exchange(
                 tail,
                 tail.wrapping_add(1),
                 Ordering::SeqCst,
-                Ordering::Relaxed,
+                Ordering::Acquire,
             );
             match claimed {
                 Ok(_) => {
@@ -109,7 +110,8 @@ impl<const W: usize, const B: usize> Producer<W, B> {
         // Acquire: pairs with the Release of the link, and with that of the allocation's number if the block is in use
         // again: then the next load finds a later `last`.
         let seen = self.arena.words[block].load(Ordering::Acquire);
-        if self.arena.words[LAST].load(Ordering::Acquire) != word {
+        // Relaxed: an unchanged `last` is what `find` has acquired.
+        if self.arena.words[LAST].load(Ordering::Relaxed) != word {
             return Found::LookAgain;
         }
         let next = if seen & 1 == 1 {
