@@ -1,8 +1,9 @@
 //! A run, as a sentence: settings → schedule → plan → segments → processes → logs → merge → summary.
 
-use crate::config::UsageError;
-use crate::host::{Machine, Room};
-use crate::planner::{self, Counts, Identity, Input, Resolved};
+use crate::folder::{Folder, save_record};
+use crate::host::Machine;
+use crate::planner::{self, Resolved};
+use crate::prepare::{Prepared, check_disk, describe_input, floor_cores, measure_floor, prepare};
 use crate::progress::Progress;
 use crate::record::{self, Floor, Outcome, RUN_SCHEMA, RunRecord};
 use crate::setup::Segments;
@@ -11,22 +12,15 @@ use crate::spawn::Processes;
 use crate::summary::{Figures, Summary, summarise};
 use crate::supervise::{Supervised, supervise};
 use crate::timeline::{self, Timeline};
-use crate::{gather, hlog, html, merge, report, units};
-use anyhow::{Context, Result, anyhow, bail};
-use orchestrator::work::Work;
-use shm::clock::{self, ClockPair};
-use shm::floor;
-use shm::os::{pin, process, sandbox};
-use shm::plan::{ClockSource, Isolation, Plan, Role, WorkPlan};
-use shm::stamps::RECORD_BYTES;
+use crate::{gather, hlog, html, merge, report};
+use anyhow::{Context, Result, anyhow};
+use shm::clock::ClockPair;
+use shm::plan::{Isolation, Plan};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use strategy::schedule::{Replay, Schedule, Spec, replay, sample};
-
-/// The tick is calibrated over at least this long before the run.
-const CALIBRATION: Duration = Duration::from_millis(100);
+use strategy::schedule::Schedule;
 
 /// A finished run.
 pub struct Finished {
@@ -53,29 +47,14 @@ pub struct Presentation<'a> {
 /// Plans, runs, merges and summarises once.
 ///
 /// # Errors
-/// [`UsageError`] for what cannot be had, else what went wrong before the run began or after it ended; a run that began
+/// [`crate::config::UsageError`] for what cannot be had, else what went wrong before the run began or after it ended; a run that began
 /// and failed is a [`Finished`] whose outcome says so. Nothing is left in `/dev/shm` or among the processes.
 pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Result<Finished> {
     let began = SystemTime::now();
-    let source = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
-    let first_pair = ClockPair::read(&source);
     let progress = Progress::new(!how.quiet);
     progress.phase("set-up", 0);
-    check_room_early(resolved, machine)?;
-    let schedule = make_schedule(resolved)?;
-    let (mut plan, mut warnings) = make_plan(resolved, machine, &schedule, source, began)?;
-    if plan.isolation == Isolation::Sandbox {
-        plan.weaker_sandbox = how.weaker_sandbox;
-        warnings.extend(check_sandbox(how.weaker_sandbox)?);
-    }
-    planner::check_room(&plan, machine).map_err(|error| anyhow!(error.0))?;
-    plan.work = calibrate_work(resolved.work_ns, &plan)?;
-    let before_ns = measure_floor(&plan)?;
-    let read_ns = clock::read_cost_ns(&source);
-    std::thread::sleep(CALIBRATION);
-    let start_pair = ClockPair::read(&source);
-    plan.ns_per_tick = start_pair.ns_per_tick_since(&first_pair);
-    plan.validate()?;
+    let Prepared { schedule, mut plan, warnings, source, start_pair, read_ns, floor_ns } =
+        prepare(resolved, machine, how.weaker_sandbox, began)?;
     progress.clear();
     if !how.quiet {
         writeln!(std::io::stdout(), "{}", planner::show(&plan, resolved, machine, &warnings))?;
@@ -95,7 +74,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         machine: machine.clone(),
         input: describe_input(resolved, &schedule),
         clock: record::Clock { ns_per_tick: plan.ns_per_tick, read_ns, drift_ppm: 0.0, start_ticks: 0 },
-        floor: Floor { cores: floor_cores(&plan), before_ns, after_ns: None },
+        floor: Floor { cores: floor_cores(&plan), before_ns: floor_ns, after_ns: None },
         outcome: Outcome::Failed {
             process: "launcher".into(),
             pid: plan.launcher_pid,
@@ -178,18 +157,6 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     Ok(summary)
 }
 
-/// What this kernel cannot refuse, if that is allowed.
-fn check_sandbox(weaker_is_fine: bool) -> Result<Option<String>> {
-    let missing = sandbox::missing().join("; ");
-    match (missing.is_empty(), weaker_is_fine) {
-        (true, _) => Ok(None),
-        (false, true) => Ok(Some(format!("the sandbox is weaker than it should be: {missing}"))),
-        (false, false) => {
-            bail!("no full sandbox here: {missing}. --allow-weaker-sandbox goes on all the same")
-        }
-    }
-}
-
 /// The segments and the warden. It comes before segments that have names, which a killed launcher would leave behind; and
 /// after those that have none, since it inherits the logs.
 fn create(plan: &Plan, schedule: &Schedule) -> Result<(Segments, Processes)> {
@@ -205,141 +172,6 @@ fn create(plan: &Plan, schedule: &Schedule) -> Result<(Segments, Processes)> {
     }
 }
 
-fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
-    let Resolved { strategies, venues, delay, seed, .. } = *resolved;
-    match &resolved.input {
-        Input::Drawn { arrivals, orders, window_ns } => {
-            let spec = Spec {
-                strategies,
-                venues,
-                orders: *orders,
-                window_ns: *window_ns,
-                arrivals: *arrivals,
-                delay,
-                seed,
-            };
-            sample(&spec).map_err(|error| UsageError(error.to_string()).into())
-        }
-        Input::Recorded { path, speed } => {
-            let how = Replay { strategies, venues, delay, seed, speed: *speed, orders: None };
-            replay(path, &how).map_err(|error| UsageError(error.to_string()).into())
-        }
-    }
-}
-
-/// Refuses what cannot fit before a schedule of that size is drawn: with orders dealt out evenly.
-fn check_room_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
-    let Input::Drawn { orders, .. } = resolved.input else { return Ok(()) };
-    let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
-    let (plan, _) = lay_out(resolved, machine, &counts, ClockSource::Monotonic, SystemTime::now())?;
-    planner::check_room(&plan, machine).map_err(|error| anyhow!(error.0))
-}
-
-fn make_plan(
-    resolved: &Resolved,
-    machine: &Machine,
-    schedule: &Schedule,
-    source: ClockSource,
-    began: SystemTime,
-) -> Result<(Plan, Vec<String>)> {
-    let counts = Counts {
-        per_strategy: schedule.orders_per_strategy(),
-        per_venue: schedule.orders_per_venue(),
-        max_delay_ns: schedule.max_delay_ns(),
-    };
-    lay_out(resolved, machine, &counts, source, began)
-}
-
-fn lay_out(
-    resolved: &Resolved,
-    machine: &Machine,
-    counts: &Counts,
-    source: ClockSource,
-    began: SystemTime,
-) -> Result<(Plan, Vec<String>)> {
-    let pid = std::process::id();
-    let start = process::start_time(pid).context("/proc/self/stat cannot be read")?;
-    // Unique among the living: one process starts no two runs in one millisecond.
-    let millis = humantime::format_rfc3339_millis(began).to_string();
-    let digits: String = millis.chars().filter(char::is_ascii_digit).collect();
-    let run = format!("{}-{}-{pid}", &digits[..8], &digits[8..]);
-    Ok(planner::layout(
-        resolved,
-        machine,
-        counts,
-        Identity { run, pid, start },
-        source,
-        1.0,
-        WorkPlan::default(),
-    )?)
-}
-
-fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::Input {
-    let (arrivals, file) = match &resolved.input {
-        Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
-        Input::Recorded { path, .. } => ("file".to_owned(), Some(path.display().to_string())),
-    };
-    record::Input {
-        arrivals,
-        file,
-        seed: resolved.seed,
-        window_ns: schedule.window_ns(),
-        delay: units::format_delay(&resolved.delay),
-        hash: format!("{:016x}", schedule.hash()),
-        offered_per_s: schedule.offered_per_s(),
-    }
-}
-
-/// The cores of the two ends of the submit hand-off, if they are two: where the floor is measured.
-fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
-    let core = |role| plan.threads[plan.thread_of(role)?].core;
-    let (strategy, engine) = (core(Role::Strategy(0))?, core(Role::Orchestrator)?);
-    (strategy != engine).then_some((strategy, engine))
-}
-
-fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
-    let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
-    Ok(Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns))
-}
-
-/// Refuses a run whose logs would not fit the disk: found out afterwards, they would be lost.
-fn check_disk(plan: &Plan, folder: &Path) -> Result<()> {
-    const MIB: u64 = 1 << 20;
-    let needed: u64 = plan.threads.iter().map(|thread| thread.log_records * RECORD_BYTES as u64).sum();
-    let room = Room::of(folder);
-    if room.total_bytes > 0 && room.free_bytes < needed {
-        bail!(
-            "{}: the logs of this run take {} MiB and {} MiB are free: choose another --out or use fewer --orders",
-            folder.display(),
-            needed.div_ceil(MIB),
-            room.free_bytes / MIB
-        );
-    }
-    Ok(())
-}
-
-/// Calibrates the work on the core that will do it.
-fn calibrate_work(wanted_ns: u64, plan: &Plan) -> Result<WorkPlan> {
-    let core = plan.thread_of(Role::Orchestrator).and_then(|thread| plan.threads[thread].core);
-    let calibrate = move || {
-        if let Some(core) = core {
-            pin::pin_to(core)?;
-        }
-        Ok::<_, pin::PinError>(Work::calibrate(wanted_ns))
-    };
-    // A thread of its own: the launcher itself stays unpinned.
-    let calibrated = std::thread::spawn(calibrate).join().map_err(|_| anyhow!("the calibration panicked"))?;
-    let (rounds, calibrated_ns) = calibrated?;
-    Ok(WorkPlan { requested_ns: wanted_ns, rounds, calibrated_ns })
-}
-
-fn save_record(record: &RunRecord, folder: &Path) -> Result<()> {
-    let path = folder.join("run.json");
-    let mut json = serde_json::to_vec_pretty(record)?;
-    json.push(b'\n');
-    fs::write(&path, json).with_context(|| format!("cannot write {}", path.display()))
-}
-
 fn not_begun(outcome: &Outcome) -> anyhow::Error {
     match outcome {
         Outcome::Failed { process, pid, what } => {
@@ -353,46 +185,3 @@ fn not_begun(outcome: &Outcome) -> anyhow::Error {
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("interrupted before the start: nothing was measured")]
 pub struct Interrupted;
-
-/// A run's folder, removed again unless the run began.
-struct Folder {
-    path: PathBuf,
-    keep: bool,
-}
-
-impl Folder {
-    /// `<out>/<time>-<technique>-<isolation>`, with a number behind it where that exists.
-    fn create(out: &Path, plan: &Plan, began: SystemTime) -> Result<Self> {
-        fs::create_dir_all(out)
-            .with_context(|| format!("cannot make the folder {} (--out)", out.display()))?;
-        let out = out.canonicalize()?;
-        let time = humantime::format_rfc3339_seconds(began).to_string().replace(':', "");
-        let base = format!("{}-{}-{}", time.trim_end_matches('Z'), plan.technique, plan.isolation);
-        for number in 1..1000 {
-            let name = if number == 1 { base.clone() } else { format!("{base}-{number}") };
-            let path = out.join(name);
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path, keep: false }),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => {
-                    return Err(error)
-                        .with_context(|| format!("cannot make the folder {} (--out)", path.display()));
-                }
-            }
-        }
-        bail!("{} holds a thousand runs of this second: choose another --out", out.display())
-    }
-
-    fn keep(mut self) -> PathBuf {
-        self.keep = true;
-        self.path.clone()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.keep {
-            let _ = fs::remove_dir_all(&self.path);
-        }
-    }
-}

@@ -2,24 +2,10 @@
 
 mod common;
 
-use common::{Launcher, assert_exists, assert_nothing_left, family, segments, signal, text, wait_until};
+use common::{
+    LONG, Launcher, assert_exists, assert_nothing_left, family, segments, signal, text, wait_until,
+};
 use serde_json::Value;
-
-/// A run that lasts until it is ended: low rate, 60 s.
-const LONG: &[&str] = &[
-    "--strategies",
-    "2",
-    "--venues",
-    "2",
-    "--orders",
-    "60000",
-    "--window",
-    "60s",
-    "--delay",
-    "uniform:1ms..20ms",
-    "--idle",
-    "park",
-];
 
 fn summary(launcher: &Launcher) -> Value {
     serde_json::from_slice(&std::fs::read(launcher.folders()[0].join("summary.json")).unwrap()).unwrap()

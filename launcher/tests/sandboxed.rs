@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{Launcher, assert_exists, assert_nothing_left, family, segments, signal, text, wait_until};
+use common::{
+    LONG, Launcher, SHORT, assert_exists, assert_nothing_left, family, segments, signal, text, wait_until,
+};
 use serde_json::Value;
 
 fn unsupported() -> bool {
@@ -14,22 +16,7 @@ fn unsupported() -> bool {
     !missing.is_empty()
 }
 
-const LONG: &[&str] = &[
-    "--isolation",
-    "sandbox",
-    "--strategies",
-    "2",
-    "--venues",
-    "2",
-    "--orders",
-    "60000",
-    "--window",
-    "60s",
-    "--delay",
-    "uniform:1ms..20ms",
-    "--idle",
-    "park",
-];
+const SANDBOX: &[&str] = &["--isolation", "sandbox"];
 
 #[test]
 fn every_idle_strategy_carries_a_sandboxed_run() {
@@ -37,22 +24,7 @@ fn every_idle_strategy_carries_a_sandboxed_run() {
         return;
     }
     for idle in ["spin", "yield", "backoff", "park"] {
-        let summary = Launcher::new().summary(&[
-            "--isolation",
-            "sandbox",
-            "--strategies",
-            "2",
-            "--venues",
-            "2",
-            "--orders",
-            "2000",
-            "--window",
-            "200ms",
-            "--delay",
-            "uniform:1ms..20ms",
-            "--idle",
-            idle,
-        ]);
+        let summary = Launcher::new().summary(&[SANDBOX, SHORT, &["--idle", idle]].concat());
         assert_eq!(
             (&summary["isolation"], &summary["orders"]["returned"]),
             (&"sandbox".into(), &2000.into())
@@ -69,7 +41,7 @@ fn a_strategy_holds_its_own_memory_and_nothing_else() {
         return;
     }
     let launcher = Launcher::new();
-    let running = launcher.start(LONG);
+    let running = launcher.start(&[SANDBOX, LONG].concat());
     let (pid, strategy) = (running.pid(), running.process("strategy-1"));
     let proc = |file: &str| std::fs::read_to_string(format!("/proc/{strategy}/{file}")).unwrap();
     let status = proc("status");
@@ -117,7 +89,7 @@ fn a_killed_launcher_leaves_nothing_and_its_logs_are_saved() {
         return;
     }
     let launcher = Launcher::new();
-    let mut running = launcher.start(LONG);
+    let mut running = launcher.start(&[SANDBOX, LONG].concat());
     let pid = running.pid();
     let children = family(pid);
     assert_eq!(children.len(), 4, "two strategies, the engine, the warden: {children:?}");

@@ -2,28 +2,13 @@
 
 mod common;
 
-use common::{Launcher, assert_nothing_left, segments, signal, text, wait_until};
+use common::{Launcher, SHORT, assert_nothing_left, segments, signal, text, wait_until};
 use serde_json::Value;
 use shm::plan::{Isolation, Technique};
 
-const SHORT: &[&str] = &[
-    "--strategies",
-    "2",
-    "--venues",
-    "2",
-    "--orders",
-    "2000",
-    "--window",
-    "200ms",
-    "--delay",
-    "uniform:1ms..20ms",
-];
-
 fn short(technique: Technique, more: &[&str]) -> Value {
     let launcher = Launcher::new();
-    let flags: Vec<&str> =
-        SHORT.iter().chain(&["--technique", technique.name()]).chain(more).copied().collect();
-    let summary = launcher.summary(&flags);
+    let summary = launcher.summary(&[SHORT, &["--technique", technique.name()], more].concat());
     let orders = &summary["orders"];
     for count in ["scheduled", "sent", "returned"] {
         assert_eq!(orders[count], 2000, "{technique}: {orders}");

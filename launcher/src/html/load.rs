@@ -3,9 +3,9 @@
 use super::bill::{BILL_FILE, BILL_SCHEMA, Bill};
 use super::curve;
 use super::run_page::SavedRun;
-use super::sweep_data::{SWEEP_FILE, SWEEP_SCHEMA, Sweep};
 use crate::hlog::HLOG_FILE;
 use crate::summary::{SUMMARY_FILE, SUMMARY_SCHEMA, Summary};
+use crate::sweep::{SWEEP_FILE, SWEEP_SCHEMA, SweepRecord};
 use crate::timeline::{TIMELINE_FILE, TIMELINE_SCHEMA, Timeline};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -73,7 +73,7 @@ pub fn run(folder: &Path) -> Result<SavedRun, LoadError> {
 ///
 /// # Errors
 /// [`LoadError`]: they cannot be read.
-pub fn sweep(folder: &Path) -> Result<Sweep, LoadError> {
+pub fn sweep(folder: &Path) -> Result<SweepRecord, LoadError> {
     json(&folder.join(SWEEP_FILE), SWEEP_SCHEMA)
 }
 

@@ -41,6 +41,7 @@ pub use load::LoadError;
 use crate::hlog::HLOG_FILE;
 use crate::merge::RUN_FILE;
 use crate::summary::{SUMMARY_FILE, Summary};
+use crate::sweep::SWEEP_FILE;
 use crate::timeline::{TIMELINE_FILE, Timeline};
 use anyhow::{Context, Result};
 use run_page::SavedRun;
@@ -63,7 +64,7 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
 /// [`LoadError`]: there is nothing in it that this build can read.
 pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
-    if has(sweep_data::SWEEP_FILE) {
+    if has(SWEEP_FILE) {
         return Ok(sweep_page::sweep_page(&load::sweep(folder)?, load::bill(folder)?.as_ref()));
     }
     if !has(SUMMARY_FILE) {

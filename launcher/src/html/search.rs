@@ -1,14 +1,15 @@
 //! The search for the highest rate that is held under a bound: what was tried, and what came of it.
 
 use super::axis;
-use super::sweep_data::{Search, Spread, Step, Sweep};
+use super::sweep_data::Spread;
 use super::xy_plot::{Axis, Plot, Series, class};
 use crate::report::units::{duration, duration_or_dash, plain};
+use crate::sweep::{SearchRecord, Step, SweepRecord};
 use maud::{Markup, html};
 
 /// The answer for every point, the tries as a chart and as a table.
-pub fn draw(sweep: &Sweep, search: &Search) -> Markup {
-    let names: Vec<String> = sweep.points.iter().map(|point| point.name_without(&sweep.axes, "")).collect();
+pub fn draw(sweep: &SweepRecord, search: &SearchRecord) -> Markup {
+    let names: Vec<String> = sweep.points.iter().map(|point| point.name_without(&sweep.axes, None)).collect();
     let found = || names.iter().zip(&search.points);
     html! {
         p { "A rate is held if rt_venue from due keeps its p99.9 under " (duration(search.bound_ns)) " and at least 99% of it is sent." }
@@ -37,7 +38,7 @@ pub fn draw(sweep: &Sweep, search: &Search) -> Markup {
 }
 
 /// p99.9 over the rate, and the bound across it.
-fn chart(names: &[String], search: &Search) -> Markup {
+fn chart(names: &[String], search: &SearchRecord) -> Markup {
     let exactly = |value: f64| Spread { median: value, low: value, high: value };
     let place = |step: &Step| Some((step.rate_per_s, exactly(step.p999_ns? as f64)));
     let mut series: Vec<Series> = Vec::new();

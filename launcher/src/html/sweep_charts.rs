@@ -2,11 +2,12 @@
 
 use super::axis;
 use super::interval_plot::{self, Row};
-use super::sweep_data::{Axis as Varied, Outline, Point, Spread, Sweep, rt_venue};
+use super::sweep_data::{Spread, rt_venue};
 use super::xy_plot::{Axis, Plot, Series, class};
 use crate::report::units::{duration, plain};
-use crate::stats::md1;
+use crate::stats::{Outline, md1};
 use crate::summary::Measure;
+use crate::sweep::{Axis as Varied, Point, SweepRecord};
 use maud::{Markup, html};
 
 /// More points than this are no chart of rows.
@@ -16,23 +17,23 @@ const ROWS: usize = 80;
 type Figure<'a> = &'a dyn Fn(&Outline) -> Option<f64>;
 
 /// All charts that make sense, in the order of the page.
-pub fn all(sweep: &Sweep) -> Markup {
+pub fn all(sweep: &SweepRecord) -> Markup {
     let charts =
         [against_work(sweep), against_rate(sweep), against_strategies(sweep), waiting(sweep), rows(sweep)];
     html! { @for chart in charts.into_iter().flatten() { (chart) } }
 }
 
-/// The axis of that name if it has more than one value.
-fn varied<'a>(sweep: &'a Sweep, name: &str) -> Option<&'a Varied> {
-    sweep.axes.iter().find(|axis| axis.axis == name && axis.values.len() > 1)
+/// Whether that axis has more than one value.
+fn varies(sweep: &SweepRecord, axis: Varied) -> bool {
+    sweep.axis(axis).is_some_and(|axis| axis.values.len() > 1)
 }
 
 /// A line for each combination of the other axes, in the order of the points; each point once it has a sound run.
-fn lines(sweep: &Sweep, along: &str, x: Figure<'_>, y: Figure<'_>) -> Vec<Series> {
+fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Vec<Series> {
     let mut series: Vec<Series> = Vec::new();
     for point in &sweep.points {
         let (Some(at), Some(spread)) = (point.spread(x), point.spread(y)) else { continue };
-        let name = point.name_without(&sweep.axes, along);
+        let name = point.name_without(&sweep.axes, Some(along));
         match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push((at.median, spread)),
             None => {
@@ -48,8 +49,10 @@ fn lines(sweep: &Sweep, along: &str, x: Figure<'_>, y: Figure<'_>) -> Vec<Series
 }
 
 /// The seed article's chart: what the hand-offs cost when the orchestrator has work, less that work.
-fn against_work(sweep: &Sweep) -> Option<Markup> {
-    varied(sweep, "work")?;
+fn against_work(sweep: &SweepRecord) -> Option<Markup> {
+    if !varies(sweep, Varied::Work) {
+        return None;
+    }
     let work = |run: &Outline| Some(run.work_ns as f64);
     let chart = |percentile: &'static str| {
         let over = move |run: &Outline| Some(rt_venue(run, percentile)? - run.work_ns as f64);
@@ -61,14 +64,16 @@ fn against_work(sweep: &Sweep) -> Option<Markup> {
             x: Axis { title: "W, work asked for", name: &axis::duration },
             y: Axis { title: &y_title, name: &axis::duration },
         }
-        .draw(&lines(sweep, "work", &work, &over))
+        .draw(&lines(sweep, Varied::Work, &work, &over))
     };
     let charts: Vec<Markup> = ["p99", "p50"].into_iter().filter_map(chart).collect();
     (!charts.is_empty()).then(|| html! { @for chart in charts { (chart) } })
 }
 
-fn against_rate(sweep: &Sweep) -> Option<Markup> {
-    varied(sweep, "rate")?;
+fn against_rate(sweep: &SweepRecord) -> Option<Markup> {
+    if !varies(sweep, Varied::Rate) {
+        return None;
+    }
     let chart = |percentile: &'static str| {
         let title = format!("rt_venue {percentile} against the offered rate");
         let y_title = format!("rt_venue {percentile}");
@@ -78,15 +83,17 @@ fn against_rate(sweep: &Sweep) -> Option<Markup> {
             x: Axis { title: "offered rate (orders/s)", name: &axis::number },
             y: Axis { title: &y_title, name: &axis::duration },
         }
-        .draw(&lines(sweep, "rate", &|run| run.offered_per_s, &|run| rt_venue(run, percentile)))
+        .draw(&lines(sweep, Varied::Rate, &|run| run.offered_per_s, &|run| rt_venue(run, percentile)))
     };
     let charts: Vec<Markup> = ["p99", "p50"].into_iter().filter_map(chart).collect();
     (!charts.is_empty()).then(|| html! { @for chart in charts { (chart) } })
 }
 
 /// What more strategies cost: in latency, in processor time, in memory, at the start.
-fn against_strategies(sweep: &Sweep) -> Option<Markup> {
-    varied(sweep, "strategies")?;
+fn against_strategies(sweep: &SweepRecord) -> Option<Markup> {
+    if !varies(sweep, Varied::Strategies) {
+        return None;
+    }
     let megabytes = |run: &Outline| run.pss_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
     type Cost<'a> = (&'a str, &'a str, axis::Label<'a>, Figure<'a>);
     let figures: [Cost<'_>; 5] = [
@@ -108,7 +115,7 @@ fn against_strategies(sweep: &Sweep) -> Option<Markup> {
                 x: Axis { title: "strategies", name: &axis::number },
                 y: Axis { title, name },
             }
-            .draw(&lines(sweep, "strategies", &|run| Some(f64::from(run.strategies)), of))
+            .draw(&lines(sweep, Varied::Strategies, &|run| Some(f64::from(run.strategies)), of))
         })
         .collect();
     (!charts.is_empty()).then(|| html! { @for chart in charts { (chart) } })
@@ -117,11 +124,11 @@ fn against_strategies(sweep: &Sweep) -> Option<Markup> {
 /// Measured waiting against what a single server with a constant service time predicts at the same utilisation
 /// (M/D/1, W = ρ·s / 2(1 − ρ), twice for an order). What is measured holds the transport too, which no queue explains:
 /// so the prediction is drawn on top of the quietest point.
-fn waiting(sweep: &Sweep) -> Option<Markup> {
-    if varied(sweep, "rate").is_none() && varied(sweep, "work").is_none() {
+fn waiting(sweep: &SweepRecord) -> Option<Markup> {
+    if !varies(sweep, Varied::Rate) && !varies(sweep, Varied::Work) {
         return None;
     }
-    let along = if varied(sweep, "rate").is_some() { "rate" } else { "work" };
+    let along = if varies(sweep, Varied::Rate) { Varied::Rate } else { Varied::Work };
     let used =
         |run: &Outline| run.utilisation.filter(|used| (0.0..1.0).contains(used)).map(|used| used * 100.0);
     let mut series = Vec::new();
@@ -163,7 +170,7 @@ fn predicted(run: &Outline) -> Option<f64> {
 }
 
 /// Every point in a row, for each percentile.
-fn rows(sweep: &Sweep) -> Option<Markup> {
+fn rows(sweep: &SweepRecord) -> Option<Markup> {
     if sweep.points.len() > ROWS {
         return None;
     }
@@ -178,7 +185,7 @@ fn rows(sweep: &Sweep) -> Option<Markup> {
     (!charts.is_empty()).then(|| html! { @for chart in charts { (chart) } })
 }
 
-fn row(sweep: &Sweep, point: &Point, percentile: &str) -> Row {
+fn row(sweep: &SweepRecord, point: &Point, percentile: &str) -> Row {
     let interval = point.spread(|run| rt_venue(run, percentile));
     let note = match interval {
         Some(spread) => duration(spread.median as u64),
@@ -190,11 +197,11 @@ fn row(sweep: &Sweep, point: &Point, percentile: &str) -> Row {
     let place = axis
         .and_then(|axis| axis.values.iter().position(|value| point.values.get(&axis.axis) == Some(value)));
     let class = class(place.unwrap_or(0)).split(' ').next().unwrap_or("c1");
-    Row { name: point.name_without(&sweep.axes, ""), note, class, interval }
+    Row { name: point.name_without(&sweep.axes, None), note, class, interval }
 }
 
 /// The table of every point.
-pub fn table(sweep: &Sweep) -> Markup {
+pub fn table(sweep: &SweepRecord) -> Markup {
     let time =
         |spread: Option<Spread>| spread.map_or_else(|| "–".into(), |spread| duration(spread.median as u64));
     let number = |spread: Option<Spread>| spread.map_or_else(|| "–".into(), |spread| plain(spread.median));
@@ -210,7 +217,7 @@ pub fn table(sweep: &Sweep) -> Markup {
                 th class="n" { "faults/M" } th class="n" { "switches/M" } th class="n" { "busy %" }
             } }
             tbody { @for point in &sweep.points { tr data-point=(point.name) {
-                th scope="row" { (point.name_without(&sweep.axes, "")) }
+                th scope="row" { (point.name_without(&sweep.axes, None)) }
                 td class="n" { (point.sound().count()) " of " (sweep.repeats) }
                 td class="n" { (point.sound().filter(|run| run.fit_for_latency).count()) }
                 @for percentile in ["p50", "p99", "p99.9"] {

@@ -4,9 +4,9 @@ use super::bill::{self, Bill};
 use super::page::{page, section};
 use super::search;
 use super::sweep_charts;
-use super::sweep_data::Sweep;
 use crate::host::lists;
 use crate::report::units::count;
+use crate::sweep::SweepRecord;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 const REASONS: usize = 12;
 
 /// The page; with the bill, if one was made of the sweep.
-pub fn sweep_page(sweep: &Sweep, bill: Option<&Bill>) -> String {
+pub fn sweep_page(sweep: &SweepRecord, bill: Option<&Bill>) -> String {
     let is_bill = bill.is_some() || sweep.kind == "bill";
     let content = html! {
         @if sweep.search.is_none() { (verdict(sweep)) }
@@ -33,7 +33,7 @@ pub fn sweep_page(sweep: &Sweep, bill: Option<&Bill>) -> String {
     let varied: Vec<String> = sweep
         .axes
         .iter()
-        .map(|axis| format!("{} {}", axis.values.len(), plural(&axis.axis, axis.values.len())))
+        .map(|axis| format!("{} {}", axis.values.len(), plural(axis.axis.name(), axis.values.len())))
         .collect();
     let repeats = if sweep.repeats == 1 { "1 repeat".into() } else { format!("{} repeats", sweep.repeats) };
     let subject = [varied.join(" × "), repeats]
@@ -41,7 +41,7 @@ pub fn sweep_page(sweep: &Sweep, bill: Option<&Bill>) -> String {
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
         .join(", ");
-    let dim = format!("started {}, bulkhead {}, {}", sweep.started, sweep.version, sweep.state);
+    let dim = format!("started {}, bulkhead {}, {}", sweep.started, sweep.version, sweep.state.name());
     let title = match (is_bill, &sweep.search) {
         (true, _) => "The bill",
         (false, Some(_)) => "Search for the highest rate",
@@ -61,7 +61,7 @@ fn plural(name: &str, number: usize) -> String {
 }
 
 /// How much of it is measured, how much of that may be quoted, and what speaks against the rest.
-fn verdict(sweep: &Sweep) -> Markup {
+fn verdict(sweep: &SweepRecord) -> Markup {
     let runs = || sweep.points.iter().flat_map(|point| &point.runs).map(|run| &run.outline);
     let (all, sound) = (runs().count(), runs().filter(|run| run.is_sound()).count());
     let fit = runs().filter(|run| run.is_sound() && run.fit_for_latency).count();
@@ -89,7 +89,7 @@ fn verdict(sweep: &Sweep) -> Markup {
             }
             @if !good {
                 ul {
-                    @if all < planned { li { (count((planned - all) as u64)) " runs not measured: the sweep is " (sweep.state) } }
+                    @if all < planned { li { (count((planned - all) as u64)) " runs not measured: the sweep is " (sweep.state.name()) } }
                     @if sound < all { li { (count((all - sound) as u64)) " runs incomplete or invalid: left out of every figure" } }
                     @for (number, reason) in kinds.iter().take(REASONS) {
                         li { (count(*number as u64)) @if *number == 1 { " run: " } @else { " runs, for example: " } (reason) }
@@ -101,7 +101,7 @@ fn verdict(sweep: &Sweep) -> Markup {
     }
 }
 
-fn facts(sweep: &Sweep) -> Markup {
+fn facts(sweep: &SweepRecord) -> Markup {
     let machine = &sweep.machine;
     let virtual_ = machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));
     html! {
@@ -112,7 +112,7 @@ fn facts(sweep: &Sweep) -> Markup {
                 dt { "cores" } dd { (lists::format(&machine.cores_allowed)) " of " (machine.cores_online) }
                 dt { "kernel" } dd { "Linux " (machine.kernel) ", clock source " (machine.clocksource) }
             }
-            dl { @for axis in &sweep.axes { dt { (axis.axis) } dd { (axis.values.join(", ")) } } }
+            dl { @for axis in &sweep.axes { dt { (axis.axis.name()) } dd { (axis.values.join(", ")) } } }
         }
         @if !sweep.notes.is_empty() { ul class="note" { @for note in &sweep.notes { li { (note) } } } }
     }

@@ -1,6 +1,6 @@
 //! The methods that were tried before one was chosen, and the made-up repeats that they were tried on.
 //!
-//! `cargo test -p launcher --lib candidates -- --ignored --nocapture` prints the table that [`super::interval`]
+//! `BULKHEAD_SLOW=1 cargo test -p launcher --lib candidates -- --nocapture` prints the table that [`super::interval`]
 //! quotes: how often each method calls two equal settings different, and how often it sees a real difference.
 
 use super::draws::Draws;
@@ -152,8 +152,11 @@ fn signed_rank(a: &[f64], b: &[f64]) -> (f64, f64) {
 }
 
 #[test]
-#[ignore = "prints the table in the documentation; nothing to assert"]
 fn how_often_each_method_sees_a_difference() {
+    if std::env::var_os("BULKHEAD_SLOW").is_none() {
+        eprintln!("SKIPPED: set BULKHEAD_SLOW=1 to print the table in the documentation; nothing to assert");
+        return;
+    }
     type Method = (&'static str, fn(&[f64], &[f64], &mut Draws) -> (f64, f64));
     let methods: [Method; 5] = [
         ("percentile bootstrap", percentile),

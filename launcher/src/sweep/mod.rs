@@ -34,3 +34,4 @@ pub use measure::{Ended, measure};
 pub use points::{Layout, Side, lay_out, lay_out_sides};
 pub use presets::SweepPreset;
 pub use record::{AxisRecord, Point, RunEntry, SWEEP_FILE, SWEEP_SCHEMA, SweepRecord};
+pub use search::{Search, SearchRecord, Step};

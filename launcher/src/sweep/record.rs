@@ -31,6 +31,13 @@ pub enum State {
     Complete,
 }
 
+impl State {
+    /// Its name, as in `sweep.json`.
+    pub const fn name(self) -> &'static str {
+        ["running", "interrupted", "complete"][self as usize]
+    }
+}
+
 /// A sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepRecord {

@@ -40,7 +40,15 @@ fn outline(values: &[(&str, &str)], repeat: u32) -> Value {
         max_ns: Some((p50 * scale * 90.0) as u64),
         mean_ns: Some(p50 * scale * 1.1),
     };
+    let named = |axis: &str, default: &str| match of(axis) {
+        "" => default.to_owned(),
+        name => name.to_owned(),
+    };
     json!({
+        "run": "x", "technique": named("technique", "spsc-mux"), "isolation": named("isolation", "process"),
+        "threading": "shared", "idle": "spin", "venues": 4, "capacity": 8192,
+        "machine": { "hostname": "host", "cpu_model": "a processor", "cores_allowed": [0, 1] },
+        "schedule_hash": "0", "oversubscribed": false, "floor_ns": null,
         "strategies": strategies as u16, "work_ns": work as u64, "complete": true, "valid": true,
         "fit_for_latency": repeat != 1, "reasons": if repeat == 1 { vec![format!("engine was preempted {seed} times a second: isolate it")] } else { vec![] },
         "offered_per_s": rate, "achieved_per_s": rate * 0.999, "utilisation": used,
@@ -74,7 +82,7 @@ fn sweep(kind: &str, axes: &[(&str, &[&str])], repeats: u32) -> Value {
         "state": "complete", "launcher": [1, 2],
         "machine": Machine { hostname: "host".into(), cpu_model: "a processor".into(), ..Machine::default() },
         "axes": axes.iter().map(|(axis, values)| json!({ "axis": axis, "values": values })).collect::<Vec<_>>(),
-        "repeats": repeats, "seed": 1, "notes": ["load as this machine carries it"],
+        "repeats": repeats, "seed": 1, "base": {}, "keep_logs": false, "start_timeout_ns": 0, "notes": ["load as this machine carries it"],
         "points": points.iter().map(point).collect::<Vec<_>>(),
     })
 }
@@ -241,7 +249,8 @@ fn a_bill_shows_the_differences_and_their_verdicts() {
 
 #[test]
 fn what_is_not_measured_yet_is_left_out() {
-    let mut sweep = sweep("bill", &[("isolation", &["thread", "process"]), ("technique", &["a", "b"])], 3);
+    let mut sweep =
+        sweep("bill", &[("isolation", &["thread", "process"]), ("technique", &["spsc-mux", "pipe"])], 3);
     sweep["state"] = json!("interrupted");
     sweep["points"][3]["runs"] = json!([]);
     sweep["points"][2]["runs"][0]["outline"]["valid"] = json!(false);

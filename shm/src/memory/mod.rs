@@ -1,6 +1,8 @@
 //! Memory that processes share: regions of atomic words, and the header that each of them starts with.
 
 pub mod header;
+#[cfg(not(loom))]
+mod mapped;
 pub mod region;
 
 pub use header::{Header, HeaderError, Kind};

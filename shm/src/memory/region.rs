@@ -14,7 +14,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 #[cfg(not(loom))]
-pub use mapped::{SHM_DIR, list_segments, unlink};
+pub use super::mapped::{SHM_DIR, list_segments, unlink};
 
 /// Where named segments live.
 #[derive(Debug, Error)]
@@ -51,7 +51,7 @@ pub enum RegionError {
 }
 
 /// Who keeps the words alive. Dropped with the region: the mapping goes, a name in `/dev/shm` stays.
-enum Backing {
+pub(super) enum Backing {
     /// On the heap: for tests, for loom and for Miri.
     Heap(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Vec<AtomicU64>),
     /// A mapped file, named segment or memfd.
@@ -64,9 +64,9 @@ enum Backing {
 
 /// A fixed number of atomic words and the owner of their memory.
 pub struct Region {
-    start: NonNull<AtomicU64>,
-    len: usize,
-    _backing: Backing,
+    pub(super) start: NonNull<AtomicU64>,
+    pub(super) len: usize,
+    pub(super) _backing: Backing,
 }
 
 // SAFETY: a region is memory full of atomics and the owner of that memory. Atomics may be used from any thread;
@@ -192,217 +192,6 @@ impl View {
 impl From<Words> for View {
     fn from(words: Words) -> Self {
         Self(words)
-    }
-}
-
-#[cfg(not(loom))]
-mod mapped {
-    use super::{Arc, Backing, NonNull, Region, RegionError, View};
-    use crate::plan::Plan;
-    use memmap2::{MmapOptions, MmapRaw};
-    use nix::fcntl::posix_fallocate;
-    use nix::sys::memfd::{MFdFlags, memfd_create};
-    use std::fs::{File, OpenOptions};
-    use std::io;
-    use std::os::fd::AsFd;
-    use std::os::unix::fs::OpenOptionsExt;
-
-    /// Where named segments live.
-    pub const SHM_DIR: &str = "/dev/shm";
-
-    fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
-        let name = name.to_owned();
-        move |source| RegionError::Os { name, what, source }
-    }
-
-    /// Reserves every page now: `ftruncate` on a full tmpfs would succeed and kill us with SIGBUS later.
-    fn reserve(name: &str, file: &File, bytes: u64) -> Result<(), RegionError> {
-        posix_fallocate(file.as_fd(), 0, bytes as i64).map_err(|errno| match errno {
-            nix::errno::Errno::ENOSPC | nix::errno::Errno::ENOMEM => {
-                RegionError::NoRoom { name: name.to_owned(), bytes }
-            }
-            errno => os(name, "reserve its memory")(errno.into()),
-        })
-    }
-
-    fn options(prefault: bool) -> MmapOptions {
-        let mut options = MmapOptions::new();
-        if prefault {
-            options.populate();
-        }
-        options
-    }
-
-    fn from_map(map: MmapRaw) -> Arc<Region> {
-        // Mappings start at a page, so they are aligned for words; a trailing part of a word is left out.
-        let start = NonNull::new(map.as_mut_ptr().cast()).expect("mmap never returns null");
-        Arc::new(Region { start, len: map.len() / 8, _backing: Backing::Map(map) })
-    }
-
-    impl Region {
-        /// Creates a named segment of zeroed words: exclusively, mode 0600, reserved and prefaulted.
-        ///
-        /// # Errors
-        /// [`RegionError::NoRoom`], or what the system refused (the name exists, no permission). Nothing is left
-        /// behind then.
-        pub fn create(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
-            Self::create_mapped(name, words, true)
-        }
-
-        /// As [`Region::create`], but not prefaulted: reserved, so that touching it cannot fail, and mapped page by page
-        /// as it is touched, at one minor fault each.
-        ///
-        /// # Errors
-        /// As [`Region::create`].
-        pub fn create_reserve(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
-            Self::create_mapped(name, words, false)
-        }
-
-        fn create_mapped(name: &str, words: usize, prefault: bool) -> Result<Arc<Self>, RegionError> {
-            let path = format!("{SHM_DIR}/{name}");
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)
-                .map_err(os(name, "create it"))?;
-            let mapped = reserve(name, &file, words as u64 * 8)
-                .and_then(|()| options(prefault).map_raw(&file).map_err(os(name, "map it")));
-            mapped.map(from_map).inspect_err(|_| drop(std::fs::remove_file(&path)))
-        }
-
-        /// Maps a named segment for reading and writing, prefaulted.
-        ///
-        /// # Errors
-        /// What the system refused: most often the segment is gone because the run has ended.
-        pub fn open(name: &str) -> Result<Arc<Self>, RegionError> {
-            Self::open_mapped(name, true)
-        }
-
-        /// As [`Region::open`], but not prefaulted: see [`Region::create_reserve`].
-        ///
-        /// # Errors
-        /// As [`Region::open`].
-        pub fn open_reserve(name: &str) -> Result<Arc<Self>, RegionError> {
-            Self::open_mapped(name, false)
-        }
-
-        fn open_mapped(name: &str, prefault: bool) -> Result<Arc<Self>, RegionError> {
-            let path = format!("{SHM_DIR}/{name}");
-            let file = OpenOptions::new().read(true).write(true).open(path).map_err(os(name, "open it"))?;
-            Self::map(name, &file, prefault)
-        }
-
-        /// Maps a named segment read-only, prefaulted.
-        ///
-        /// # Errors
-        /// As [`Region::open`].
-        pub fn open_read_only(name: &str) -> Result<View, RegionError> {
-            let file = File::open(format!("{SHM_DIR}/{name}")).map_err(os(name, "open it"))?;
-            Self::map_read_only(name, &file)
-        }
-
-        /// An anonymous shared file of zeroed words (`memfd_create`).
-        ///
-        /// # Errors
-        /// What the system refused.
-        pub fn memfd(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
-            Ok(Self::memfd_and_file(name, words, true)?.0)
-        }
-
-        /// As [`Region::memfd`], with the file: its size can be sealed and its descriptor handed over.
-        ///
-        /// # Errors
-        /// What the system refused.
-        pub fn memfd_and_file(
-            name: &str,
-            words: usize,
-            prefault: bool,
-        ) -> Result<(Arc<Self>, File), RegionError> {
-            let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-            let fd = memfd_create(name, flags).map_err(|e| os(name, "create it")(e.into()))?;
-            let file = File::from(fd);
-            reserve(name, &file, words as u64 * 8)?;
-            let region = Self::map(name, &file, prefault)?;
-            Ok((region, file))
-        }
-
-        /// Maps an open file for reading and writing. The mapping outlives the file.
-        ///
-        /// # Errors
-        /// What the system refused, for example because the file is open for reading only.
-        pub fn map(name: &str, file: &File, prefault: bool) -> Result<Arc<Self>, RegionError> {
-            options(prefault).map_raw(file).map(from_map).map_err(os(name, "map it"))
-        }
-
-        /// Maps an open file read-only, prefaulted.
-        ///
-        /// # Errors
-        /// What the system refused.
-        pub fn map_read_only(name: &str, file: &File) -> Result<View, RegionError> {
-            let map = MmapOptions::new().populate().map_raw_read_only(file).map_err(os(name, "map it"))?;
-            Ok(from_map(map).words().into())
-        }
-
-        /// Creates the control segment, the one that a run is found by, through the crate `shared_memory`. Its
-        /// name outlives the region: the launcher unlinks it last.
-        ///
-        /// # Errors
-        /// As [`Region::create`].
-        pub fn create_control(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
-            let fail = |e: shared_memory::ShmemError| os(name, "create it")(io::Error::other(e.to_string()));
-            let mut shmem =
-                shared_memory::ShmemConf::new().os_id(name).size(words * 8).create().map_err(fail)?;
-            // The crate only truncates to size; reserve the pages before anybody touches them.
-            let file = OpenOptions::new().write(true).open(format!("{SHM_DIR}/{name}"));
-            file.map_err(os(name, "open it")).and_then(|file| reserve(name, &file, words as u64 * 8))?;
-            shmem.set_owner(false);
-            from_shmem(name, shmem)
-        }
-
-        /// Attaches to a control segment by its name.
-        ///
-        /// # Errors
-        /// What the system refused: most often there is no such run.
-        pub fn open_control(name: &str) -> Result<Arc<Self>, RegionError> {
-            let fail = |e: shared_memory::ShmemError| os(name, "open it")(io::Error::other(e.to_string()));
-            let shmem = shared_memory::ShmemConf::new().os_id(name).open().map_err(fail)?;
-            from_shmem(name, shmem)
-        }
-    }
-
-    fn from_shmem(name: &str, shmem: shared_memory::Shmem) -> Result<Arc<Region>, RegionError> {
-        let start = NonNull::new(shmem.as_ptr().cast())
-            .ok_or_else(|| os(name, "map it")(io::Error::other("mapped at null")))?;
-        let len = shmem.len() / 8;
-        Ok(Arc::new(Region { start, len, _backing: Backing::Named(Box::new(shmem)) }))
-    }
-
-    /// Removes a segment's name. The memory goes when the last process unmaps it. A name that is gone already is
-    /// no error.
-    ///
-    /// # Errors
-    /// What the system refused.
-    pub fn unlink(name: &str) -> io::Result<()> {
-        match std::fs::remove_file(format!("{SHM_DIR}/{name}")) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
-    }
-
-    /// The names of all of bulkhead's segments on this machine, sorted.
-    ///
-    /// # Errors
-    /// If `/dev/shm` cannot be listed.
-    pub fn list_segments() -> io::Result<Vec<String>> {
-        let entries = std::fs::read_dir(SHM_DIR)?;
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|name| name.starts_with(Plan::PREFIX))
-            .collect();
-        names.sort();
-        Ok(names)
     }
 }
 
