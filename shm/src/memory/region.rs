@@ -16,7 +16,7 @@ use thiserror::Error;
 #[cfg(not(loom))]
 pub use super::mapped::{SHM_DIR, list_segments, unlink};
 
-/// Where named segments live.
+/// Why there is no region.
 #[derive(Debug, Error)]
 pub enum RegionError {
     /// Not enough room for a segment; found when it is created, not as a SIGBUS later.
