@@ -1,4 +1,4 @@
-//! The status block: what a thread says about itself, in its own segment, for the launcher and `watch` to read.
+//! The status block: what a thread says about itself, in its own segment, for the launcher to read.
 //!
 //! One writer (the thread), any number of readers, all words Relaxed except the state, whose Release pairs with
 //! the readers' Acquire: who sees `Ready` sees everything that was prepared, who sees `Done` sees the final
