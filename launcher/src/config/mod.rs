@@ -55,7 +55,7 @@ pub struct Settings {
     /// Slots of every ring, a power of two up to 2^20 [default: 8192]
     #[arg(long, value_name = "SLOTS", value_parser = parsed::<Count>(), help_heading = "Layout")]
     pub capacity: Option<Count>,
-    /// Most orders that a strategy has open at once [default: 65536]
+    /// Most orders that a strategy has open at once [default: what the load keeps open, and more]
     #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Layout")]
     pub max_open: Option<Count>,
 

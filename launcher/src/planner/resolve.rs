@@ -15,6 +15,8 @@ const SPARE_CORES: usize = 2;
 const MAX_WINDOW_NS: u64 = 3_600_000_000_000;
 const MAX_DELAY_NS: u64 = 60_000_000_000;
 const MAX_WORK_NS: u64 = 1_000_000_000;
+/// The most open orders of a strategy.
+const MAX_OPEN: u64 = 1 << 20;
 
 /// Makes every setting concrete for a machine.
 ///
@@ -57,9 +59,12 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     let isolation = settings.isolation.unwrap_or(Isolation::Process);
     if let (Some(twin), true) = (technique.twin(), isolation != Isolation::Thread) {
         return usage(format!(
-            "--technique {technique} lives on the heap of one process, --isolation {isolation} has several.\n             Use --technique {twin}, its twin over shared memory, or --isolation thread"
+            "--technique {technique} lives on the heap of one process, --isolation {isolation} has several.\n\
+             Use --technique {twin}, its twin over shared memory, or --isolation thread"
         ));
     }
+    let input = input(&settings, orders, window_ns)?;
+    let open = default_open(&input, delay.max_ns, strategies);
     Ok(Resolved {
         technique,
         isolation,
@@ -70,14 +75,28 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         strategies: strategies as u16,
         venues: venues as u16,
         capacity: capacity(count(settings.capacity, 8192))?,
-        max_open: within("--max-open", count(settings.max_open, 65_536), 1..=1 << 20)? as u32,
-        input: input(&settings, orders, window_ns)?,
+        max_open: within("--max-open", count(settings.max_open, open), 1..=MAX_OPEN)? as u32,
+        input,
         delay,
         work_ns,
         seed: count(settings.seed, 1),
         repeats: within("--repeats", count(settings.repeats, 1), 1..=10_000)? as u32,
         out: settings.out.unwrap_or_else(|| PathBuf::from("runs")),
     })
+}
+
+/// How many open orders a strategy is allowed unless the user says so: what the load keeps open, and half as much again, so
+/// that the limit does not hold the senders back; at least 65,536, or a share of eight times that where there are many
+/// strategies (the engine keeps room for every open order's report).
+fn default_open(input: &Input, max_delay_ns: u64, strategies: u64) -> u64 {
+    let open = match input {
+        Input::Drawn { arrivals, orders, window_ns } if *arrivals != Arrivals::Stress && *window_ns > 0 => {
+            *orders as f64 / strategies as f64 * (max_delay_ns as f64 / *window_ns as f64).min(1.0) * 1.5
+        }
+        _ => 0.0,
+    };
+    let least = (8 * 65_536 / strategies).clamp(4_096, 65_536);
+    (open as u64).clamp(least, MAX_OPEN)
 }
 
 fn usage<T>(message: String) -> Result<T, UsageError> {
@@ -306,6 +325,19 @@ mod tests {
             let message = refused(words, &machine);
             assert!(message.contains(wanted), "{words}: {message}");
         }
+    }
+
+    #[test]
+    fn the_limit_of_open_orders_does_not_hold_the_load_back() {
+        let open = |words: &str| resolve(&settings(words), &fake::plain(2).machine()).unwrap().max_open;
+        assert_eq!(open(""), 65_536);
+        // 400,000 a second for half a second, and half as much again.
+        assert_eq!(open("orders=4M window=10s"), 300_000);
+        assert_eq!(open("orders=4M window=10s strategies=8"), 65_536);
+        assert_eq!(open("orders=100M window=1s"), 1 << 20);
+        assert_eq!(open("orders=4M window=10s max_open=7"), 7);
+        assert_eq!(open("orders=4M arrivals=stress"), 65_536);
+        assert_eq!(open("strategies=256"), 4_096);
     }
 
     proptest! {

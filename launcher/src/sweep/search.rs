@@ -199,6 +199,8 @@ fn attempt(
     let settings = Settings {
         window: Some(Nanos(window_ns)),
         orders: Some(orders_at(rate, window_ns)),
+        // Unless the user set it, what this rate keeps open: the limit must not be what holds the sender back.
+        max_open: record.base.max_open,
         out: Some(folder.to_owned()),
         ..point.clone()
     };
