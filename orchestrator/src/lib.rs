@@ -223,7 +223,9 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         status.set(Field::Returned, self.settled);
         status.set(Field::Rejected, self.rejected);
         status.set(Field::Full, self.full);
-        status.set(Field::PeerFaults, self.faults);
+        // A strategy whose reports found no room has more orders open than it may.
+        let dropped: u64 = self.returns.iter().map(ReturnPath::dropped).sum();
+        status.set(Field::PeerFaults, self.faults + dropped);
         status.set(Field::WorkPicos, self.work.achieved_picos());
         let (submit, completion) = (self.submit.allocation(), self.completion.allocation());
         status.set(Field::BlocksFresh, submit.fresh.saturating_add(completion.fresh));
