@@ -4,6 +4,7 @@
 use crate::host::Machine;
 use serde::{Deserialize, Serialize};
 use shm::plan::Plan;
+use shm::supervision::Misconduct;
 
 /// The version of `run.json`.
 pub const RUN_SCHEMA: &str = "bulkhead.run/1";
@@ -42,6 +43,35 @@ pub struct RunRecord {
     /// `None` if the run was too short for it or the kernel does not tell.
     #[serde(default)]
     pub pss_bytes: Option<u64>,
+    /// The strategies that died and the run went on, in the order of their detection.
+    #[serde(default)]
+    pub incidents: Vec<Incident>,
+}
+
+/// What happened to one incarnation of a strategy, and how it was contained. Times are nanoseconds since the start of
+/// the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Incident {
+    /// The strategy.
+    pub strategy: u16,
+    /// The incarnation that died.
+    pub epoch: u16,
+    /// The process that died.
+    pub pid: u32,
+    /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined: bad-cursor`, …
+    pub cause: String,
+    /// The engine took no more from it before it died, and why.
+    pub quarantined: Option<Misconduct>,
+    /// When the launcher injected the fault, if it did.
+    pub injected_ns: Option<u64>,
+    /// When the launcher noticed: the process had ended, was past its liveness deadline, or was quarantined.
+    pub detected_ns: u64,
+    /// When the death was certain and the fence was up.
+    pub fenced_ns: u64,
+    /// When the engine had repaired what it left; `None`: the run ended before.
+    pub repaired_ns: Option<u64>,
+    /// When the next incarnation was in its duty cycles; `None` if there is none.
+    pub restarted_ns: Option<u64>,
 }
 
 /// The schedule's facts.

@@ -85,6 +85,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         in_flight_sampled: None,
         warnings,
         pss_bytes: None,
+        incidents: Vec::new(),
     };
 
     let (segments, processes) = create(&plan, &schedule)?;

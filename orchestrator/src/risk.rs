@@ -17,6 +17,8 @@ pub enum Reject {
     BadPrice = 4,
     /// The kill switch is on for everybody.
     Killed = 5,
+    /// The incarnation of the strategy that sent it is dead.
+    Gone = 6,
 }
 
 impl Reject {
@@ -28,6 +30,7 @@ impl Reject {
             3 => Some(Self::TooLarge),
             4 => Some(Self::BadPrice),
             5 => Some(Self::Killed),
+            6 => Some(Self::Gone),
             _ => None,
         }
     }

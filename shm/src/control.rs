@@ -1,8 +1,8 @@
 //! The control segment: the plan and the state of the run. The launcher writes it, every process reads it.
 //!
 //! ```text
-//! word 0            16      17            32             33
-//!      │ header      │ state │ start ticks │ plan: bytes  │ plan (bincode) …
+//! word 0            16      17            18           32                   288           289
+//!      │ header      │ state │ start ticks │ generation │ a fence a strategy │ plan: bytes │ plan (bincode) …
 //! ```
 //!
 //! The start is a barrier: each thread says `Ready` in its own status block when it has attached and prefaulted all
@@ -18,8 +18,12 @@ use core::time::Duration;
 pub const STATE: usize = HEADER_WORDS;
 /// Where the start ticks are.
 pub const START: usize = HEADER_WORDS + 1;
+/// Where fences and revivals are counted; see `supervision`.
+pub const GENERATION: usize = HEADER_WORDS + 2;
+/// Where the strategies' fences are, a word each.
+pub const LIVES: usize = HEADER_WORDS + 16;
 /// Where the plan is: its length in bytes, then its bytes.
-pub const PLAN: usize = HEADER_WORDS + 16;
+pub const PLAN: usize = LIVES + crate::wire::MAX_STRATEGIES;
 
 /// Where a run is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +72,11 @@ impl Control {
         Self { words }
     }
 
+    #[cfg(not(loom))]
+    pub(crate) const fn view(&self) -> &View {
+        &self.words
+    }
+
     /// The state of the run.
     #[inline(always)]
     pub fn state(&self) -> RunState {
@@ -102,6 +111,11 @@ impl Launching {
     pub fn new(words: Words) -> Self {
         assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
         Self { words }
+    }
+
+    #[cfg(not(loom))]
+    pub(crate) const fn words(&self) -> &Words {
+        &self.words
     }
 
     /// The same segment as the others see it.

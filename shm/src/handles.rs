@@ -43,7 +43,13 @@ pub fn access(plan: &Plan, process: &ProcessPlan, what: &str) -> Option<Access> 
     let part = what.strip_prefix("submit");
     let shared_submit =
         part.is_some_and(|part| !part[1.min(part.len())..].starts_with(|c: char| c.is_ascii_digit()));
-    if own("submit", "") || own("return", ".head") || own_thread || engine_bell || shared_submit {
+    if own("submit", "")
+        || own("submit", ".intent")
+        || own("return", ".head")
+        || own_thread
+        || engine_bell
+        || shared_submit
+    {
         Some(Access::Write)
     } else if own("submit", ".head")
         || own("return", "")
@@ -154,6 +160,8 @@ mod tests {
         for (what, right) in [
             ("submit-0", Some(Access::Write)),
             ("submit-0.head", Some(Access::Read)),
+            ("submit-0.intent", Some(Access::Write)),
+            ("submit-1.intent", None),
             ("submit-1", None),
             ("submit-10", None),
             ("submit", Some(Access::Write)),
@@ -170,6 +178,7 @@ mod tests {
             ("thread-engine", None),
             ("bell-strategy-0", Some(Access::Write)),
             ("bell-engine", Some(Access::Write)),
+            ("repairs", None),
             ("control", Some(Access::Read)),
         ] {
             assert_eq!(access(&plan, strategy, what), right, "{what}");

@@ -30,5 +30,7 @@ pub mod ring;
 pub mod segments;
 pub mod stamps;
 pub mod status;
+#[cfg(not(loom))]
+pub mod supervision;
 pub mod sync;
 pub mod wire;

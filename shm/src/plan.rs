@@ -101,6 +101,89 @@ names! {
     }
 }
 
+names! {
+    /// What the launcher does when a strategy's process dies, hangs or is quarantined.
+    OnDeath {
+        /// Ends the run.
+        Stop = "stop",
+        /// Goes on without it.
+        Continue = "continue",
+        /// Starts it again in a new epoch; one that was quarantined stays down.
+        Restart = "restart",
+    }
+}
+
+names! {
+    /// What is done to a strategy on purpose, or what it does.
+    FaultKind {
+        /// SIGKILL.
+        Kill = "kill",
+        /// SIGSTOP: it is there and does nothing.
+        Stop = "stop",
+        /// Spins for ever inside a duty cycle.
+        Hang = "hang",
+        /// Touches memory that is not there (SIGSEGV).
+        Segv = "segv",
+        /// Aborts (SIGABRT).
+        Abort = "abort",
+        /// Exits with code 3.
+        Exit = "exit",
+        /// Asks for more memory than it may have, at once.
+        Oom = "oom",
+        /// Takes memory bit by bit and never gives it back.
+        Leak = "leak",
+        /// Writes random and adversarial words over all the memory that it can write.
+        Scribble = "scribble",
+        /// Sends orders as fast as it can, beyond its limits.
+        Flood = "flood",
+    }
+}
+
+/// Whom a fault strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// The strategy with this index.
+    Strategy(u16),
+    /// A strategy drawn by the run's seed, each time anew.
+    Any,
+    /// The process of the engine.
+    Engine,
+    /// The launcher.
+    Launcher,
+}
+
+/// When a fault strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// So many nanoseconds after the start.
+    At {
+        /// Nanoseconds.
+        ns: u64,
+    },
+    /// At this step of the push of the strategy's order of that number in its incarnation, from 0.
+    Push {
+        /// The order.
+        order: u64,
+        /// The step.
+        step: crate::ring::Step,
+    },
+}
+
+/// A fault to inject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// What.
+    pub kind: FaultKind,
+    /// To whom.
+    pub target: Target,
+    /// When.
+    pub when: When,
+    /// Again after so many nanoseconds, and again; `None`: once. Only for faults at a time.
+    pub every_ns: Option<u64>,
+}
+
 /// One agent of the engine or one strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Role {
@@ -212,10 +295,29 @@ pub struct Plan {
     pub handles: Vec<Handle>,
     /// Whether a kernel that lacks a piece of the sandbox is good enough.
     pub weaker_sandbox: bool,
+    /// What happens when a strategy dies.
+    #[serde(default = "stop")]
+    pub on_death: OnDeath,
+    /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
+    #[serde(default = "ten_seconds")]
+    pub liveness_ns: u64,
+    /// The faults to inject, in the order in which they were asked for.
+    #[serde(default)]
+    pub faults: Vec<Fault>,
     /// All threads of the run, strategies first.
     pub threads: Vec<ThreadPlan>,
     /// All processes of the run, strategies first.
     pub processes: Vec<ProcessPlan>,
+}
+
+/// As plans were before they said it.
+const fn stop() -> OnDeath {
+    OnDeath::Stop
+}
+
+/// As plans were before they said it.
+const fn ten_seconds() -> u64 {
+    10_000_000_000
 }
 
 /// A plan that cannot be run.
@@ -336,6 +438,9 @@ pub(crate) mod tests {
             work: WorkPlan::default(),
             handles: Vec::new(),
             weaker_sandbox: false,
+            on_death: OnDeath::Stop,
+            liveness_ns: 10_000_000_000,
+            faults: Vec::new(),
             threads: vec![
                 thread("strategy-0", vec![Role::Strategy(0)]),
                 thread("engine", vec![Role::Orchestrator, Role::Gateway(0), Role::Gateway(1)]),

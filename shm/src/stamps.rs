@@ -47,11 +47,13 @@ pub enum Point {
     Release = 10,
     /// The orchestrator refused the order; the value is the reason's code, not a time.
     Rejected = 11,
+    /// The gateway cancelled the order, because its strategy's incarnation is dead (ticks). Its t5 follows at once.
+    Cancelled = 12,
 }
 
 impl Point {
     /// Every point, in the order of its codes.
-    pub const ALL: [Point; 11] = [
+    pub const ALL: [Point; 12] = [
         Point::StrategySend,
         Point::OrchRecvSubmit,
         Point::OrchDispatch,
@@ -63,17 +65,19 @@ impl Point {
         Point::Due,
         Point::Release,
         Point::Rejected,
+        Point::Cancelled,
     ];
 
     /// The point with this code, if there is one.
     #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
-        if code >= 1 && code <= 11 { Some(Self::ALL[code as usize - 1]) } else { None }
+        if code >= 1 && code <= 12 { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`.
+    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`.
     pub const fn name(self) -> &'static str {
-        ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "due", "release", "rejected"][self as usize - 1]
+        ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "due", "release", "rejected", "cancelled"]
+            [self as usize - 1]
     }
 
     /// What happened, in the words of the design.
@@ -90,6 +94,7 @@ impl Point {
             "schedule wanted it sent",
             "venue delay ends",
             "refused by the orchestrator",
+            "cancelled: its strategy died",
         ][self as usize - 1]
     }
 }
@@ -206,6 +211,6 @@ mod tests {
         for point in Point::ALL {
             assert_eq!(Point::from_code(point as u8), Some(point));
         }
-        assert_eq!((Point::from_code(0), Point::from_code(12)), (None, None));
+        assert_eq!((Point::from_code(0), Point::from_code(13)), (None, None));
     }
 }

@@ -5,9 +5,9 @@
 //! of the ring and is checked before it is believed: no Rust enum is ever made from shared bytes unchecked.
 //!
 //! ```text
-//! OrderId   63       60 59          48 47      40 39                                   0
-//!          │ 0        │ strategy     │ epoch    │ sequence                             │
-//!          └──────────┴──────────────┴──────────┴──────────────────────────────────────┘
+//! OrderId   63       60 59      52 51          40 39                                   0
+//!          │ 0        │ strategy │ epoch        │ sequence                             │
+//!          └──────────┴──────────┴──────────────┴──────────────────────────────────────┘
 //! ```
 
 use thiserror::Error;
@@ -19,22 +19,26 @@ pub const MESSAGE_WORDS: usize = 7;
 /// One message: 56 bytes; 64 with its slot's sequence, one cache line.
 pub type Message = [u64; MESSAGE_WORDS];
 
-/// The most strategies that a run can hold: what fits the 12-bit field, kept at what a scan can still serve.
+/// The most strategies that a run can hold: what fits the field, and what a scan can still serve.
 pub const MAX_STRATEGIES: usize = 256;
 /// The most venues that a run can hold.
 pub const MAX_VENUES: usize = 64;
 /// The most orders that one strategy can send in one epoch (40 bits of sequence).
 pub const MAX_SEQUENCE: u64 = (1 << 40) - 1;
 
-/// Who an order is: strategy (12 bits), epoch (8 bits, the strategy's incarnation), sequence (40 bits, from 0).
+/// The last epoch of a strategy: after so many restarts it stays down.
+pub const MAX_EPOCH: u16 = (1 << 12) - 1;
+
+/// Who an order is: strategy (8 bits), epoch (12 bits, the strategy's incarnation), sequence (40 bits, from 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OrderId(u64);
 
 impl OrderId {
     /// Packs the three parts. Bits that do not fit their field are cut off.
     #[inline]
-    pub const fn new(strategy: u16, epoch: u8, sequence: u64) -> Self {
-        Self(((strategy as u64 & 0xFFF) << 48) | ((epoch as u64) << 40) | (sequence & MAX_SEQUENCE))
+    pub const fn new(strategy: u16, epoch: u16, sequence: u64) -> Self {
+        let (strategy, epoch) = (strategy as u64 & 0xFF, epoch as u64 & MAX_EPOCH as u64);
+        Self((strategy << 52) | (epoch << 40) | (sequence & MAX_SEQUENCE))
     }
     /// The id in a word; the four bits above it are ignored.
     #[inline]
@@ -49,12 +53,12 @@ impl OrderId {
     /// The sending strategy's index.
     #[inline]
     pub const fn strategy(self) -> u16 {
-        ((self.0 >> 48) & 0xFFF) as u16
+        ((self.0 >> 52) & 0xFF) as u16
     }
     /// The strategy's incarnation: 0, and one more after each restart.
     #[inline]
-    pub const fn epoch(self) -> u8 {
-        (self.0 >> 40) as u8
+    pub const fn epoch(self) -> u16 {
+        (self.0 >> 40) as u16 & MAX_EPOCH
     }
     /// The position among the strategy's orders, from 0 without gaps.
     #[inline]
@@ -79,7 +83,7 @@ impl core::str::FromStr for OrderId {
         let parse = || {
             let (who, sequence) = text.split_once('/')?;
             let (strategy, epoch) = match who.split_once('.') {
-                Some((strategy, epoch)) => (strategy, epoch.parse::<u8>().ok()?),
+                Some((strategy, epoch)) => (strategy, epoch.parse::<u16>().ok().filter(|e| *e <= MAX_EPOCH)?),
                 None => (who, 0),
             };
             let strategy = strategy.parse::<u16>().ok().filter(|s| usize::from(*s) < MAX_STRATEGIES)?;
@@ -153,6 +157,8 @@ pub enum Status {
     Done,
     /// The orchestrator's risk checks refused it; it never reached a venue.
     Rejected,
+    /// The venue has cancelled it, because its strategy's incarnation is dead.
+    Cancelled,
 }
 
 /// An execution report on its way back to the strategy.
@@ -255,6 +261,53 @@ impl Order {
     }
 }
 
+/// What the orchestrator sends to a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instruction {
+    /// A strategy's order.
+    Order(Order),
+    /// Cancel on disconnect: every open order of the id's strategy up to the id's epoch. No strategy can send it: as an
+    /// order it is an unknown operation.
+    CancelAll(OrderId),
+}
+
+/// The operation code of [`Instruction::CancelAll`].
+const CANCEL_ALL: u8 = 3;
+
+impl Instruction {
+    /// The message's words.
+    pub fn to_message(&self) -> Message {
+        match self {
+            Instruction::Order(order) => order.to_message(),
+            Instruction::CancelAll(id) => transmute!(Wire {
+                id: id.word(),
+                delay_ns: 0,
+                price: 0,
+                quantity: 0,
+                target: 0,
+                venue: 0,
+                code: CANCEL_ALL,
+                side: 0,
+                reason: 0,
+                reserved: [0; 11],
+            }),
+        }
+    }
+
+    /// Checks a message and makes an instruction of it.
+    ///
+    /// # Errors
+    /// As [`Order::from_message`].
+    #[inline]
+    pub fn from_message(message: Message) -> Result<Self, WireError> {
+        let wire: Wire = transmute!(message);
+        if wire.code == CANCEL_ALL {
+            return Ok(Instruction::CancelAll(OrderId::from_word(wire.id)));
+        }
+        Order::from_message(message).map(Instruction::Order)
+    }
+}
+
 impl Report {
     /// The message's words.
     #[inline]
@@ -269,6 +322,7 @@ impl Report {
             code: match self.status {
                 Status::Done => 1,
                 Status::Rejected => 2,
+                Status::Cancelled => 3,
             },
             side: self.side.code(),
             reason: self.reason,
@@ -289,6 +343,7 @@ impl Report {
             status: match wire.code {
                 1 => Status::Done,
                 2 => Status::Rejected,
+                3 => Status::Cancelled,
                 _ => return Err(WireError::BadStatus),
             },
             reason: wire.reason,
@@ -307,7 +362,7 @@ mod tests {
     proptest! {
         #[test]
         fn orders_survive_the_wire(
-            strategy in 0u16..256, epoch: u8, sequence in 0..=MAX_SEQUENCE, venue: u16, delay_ns: u64,
+            strategy in 0u16..256, epoch in 0..=MAX_EPOCH, sequence in 0..=MAX_SEQUENCE, venue: u16, delay_ns: u64,
             price: i64, quantity: u64, target: u64, cancel: bool, sell: bool,
         ) {
             let order = Order {
@@ -317,6 +372,14 @@ mod tests {
             };
             prop_assert_eq!(Order::from_message(order.to_message()), Ok(order));
             prop_assert_eq!(order.id.to_string().parse::<OrderId>(), Ok(order.id));
+            prop_assert_eq!(Instruction::from_message(order.to_message()), Ok(Instruction::Order(order)));
+        }
+
+        #[test]
+        fn no_order_cancels_all(word in 0u64..1 << 60) {
+            let all = Instruction::CancelAll(OrderId::from_word(word));
+            prop_assert_eq!(Instruction::from_message(all.to_message()), Ok(all));
+            prop_assert_eq!(Order::from_message(all.to_message()), Err(WireError::BadOperation));
         }
 
         #[test]

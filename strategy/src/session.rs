@@ -12,7 +12,7 @@ use shm::wire::{Message, Order, OrderId, Report, Status};
 /// The sending and receiving side of a strategy, generic over the technique's producer.
 pub struct Session<P> {
     strategy: u16,
-    epoch: u8,
+    epoch: u16,
     next_sequence: u64,
     max_open: u64,
     submit: P,
@@ -141,7 +141,7 @@ impl<P: Producer> Session<P> {
         self.count_open(t8);
         match report.status {
             Status::Done => self.returned += 1,
-            Status::Rejected => self.rejected += 1,
+            Status::Rejected | Status::Cancelled => self.rejected += 1,
         }
         Some(report)
     }

@@ -169,7 +169,7 @@ impl<'a> Join<'a> {
                     broken(Kind::CompletionOrder, "its report arrived after a later one of its gateway");
                 }
             }
-            Point::Due | Point::Release | Point::Rejected => {}
+            Point::Due | Point::Release | Point::Rejected | Point::Cancelled => {}
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ const CHUNK: u64 = 4096;
 /// The stamps of one order.
 ///
 /// ```text
-/// state  63                    27 26     20 19   13 12         11         10                0
+/// state  63                    28 27     21 20   14 13         12         11                0
 ///       │ position in the        │ gateway │ reason│ duplicated │ measured │ a bit for each   │
 ///       │ gateway's push order   │ + 1     │       │            │          │ point stamped    │
 /// ```
@@ -25,14 +25,14 @@ pub struct Row {
 
 const _: () = assert!(size_of::<Row>() == 88);
 
-const MEASURED: u64 = 1 << 11;
-const DUPLICATED: u64 = 1 << 12;
-const REASON_SHIFT: u32 = 13;
+const MEASURED: u64 = 1 << 12;
+const DUPLICATED: u64 = 1 << 13;
+const REASON_SHIFT: u32 = 14;
 const REASON_MASK: u64 = 0x7F;
-const GATEWAY_SHIFT: u32 = 20;
+const GATEWAY_SHIFT: u32 = 21;
 const GATEWAY_MASK: u64 = 0x7F;
-const POSITION_SHIFT: u32 = 27;
-/// The largest position that a row can hold: a gateway's 137 thousand millionth report.
+const POSITION_SHIFT: u32 = 28;
+/// The largest position that a row can hold: a gateway's 68 thousand millionth report.
 const POSITION_MAX: u64 = (1 << (64 - POSITION_SHIFT)) - 1;
 
 /// The bit of a point in [`Row::points`].
@@ -45,7 +45,7 @@ impl Row {
     /// A bit for each point that was stamped.
     #[inline]
     pub const fn points(&self) -> u64 {
-        self.state & ((1 << 11) - 1)
+        self.state & ((1 << 12) - 1)
     }
 
     /// Whether the point was stamped.
@@ -54,7 +54,8 @@ impl Row {
         self.state & bit(point) != 0
     }
 
-    /// The ticks of a point, if it was stamped; never for [`Point::Rejected`], which is no time.
+    /// The ticks of a point, if it was stamped; never for [`Point::Rejected`], which is no time, and [`Point::Cancelled`], whose
+    /// time is that of t5.
     #[inline]
     pub fn at(&self, point: Point) -> Option<u64> {
         if self.has(point) { self.ticks.get(point as usize - 1).copied() } else { None }
@@ -120,7 +121,8 @@ impl Row {
         self.state |= bit(point);
         match self.ticks.get_mut(point as usize - 1) {
             Some(ticks) => *ticks = value,
-            None => self.state |= (value & REASON_MASK) << REASON_SHIFT,
+            None if point == Point::Rejected => self.state |= (value & REASON_MASK) << REASON_SHIFT,
+            None => {}
         }
         true
     }
@@ -130,7 +132,7 @@ impl Row {
 #[derive(Debug)]
 pub(super) struct Lane {
     pub strategy: u16,
-    pub epoch: u8,
+    pub epoch: u16,
     pub rows: Vec<Row>,
     /// Rows that it may grow to.
     limit: u64,
@@ -151,7 +153,7 @@ pub(super) enum NoRow {
 }
 
 impl Lane {
-    fn new(strategy: u16, epoch: u8, limit: u64) -> Self {
+    fn new(strategy: u16, epoch: u16, limit: u64) -> Self {
         let rows = Vec::new();
         Self { strategy, epoch, rows, limit, next_sent: 0, next_received: 0, last_return: 0 }
     }

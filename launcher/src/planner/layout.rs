@@ -13,15 +13,15 @@ use super::{cores, warnings};
 use crate::config::{Arrivals, Choice, UsageError};
 use crate::host::Machine;
 use shm::plan::{
-    ClockSource, Idle, Isolation, Pacing, Plan, ProcessPlan, Role, ThreadPlan, Threading, WorkPlan,
+    ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, ThreadPlan, Threading, WorkPlan,
 };
 
 /// Records that a log has to spare.
 const SPARE_RECORDS: u64 = 16;
-/// Records of one order: t1, t8 and due; t2, t3, t6 and t7; t4, t5 and release.
+/// Records of one order: t1, t8 and due; t2, t3, t6 and t7; t4, t5, release and, if its strategy dies, cancelled.
 const STRATEGY_RECORDS: u64 = 3;
 const ORCHESTRATOR_RECORDS: u64 = 4;
-const GATEWAY_RECORDS: u64 = 3;
+const GATEWAY_RECORDS: u64 = 4;
 /// The most orders that a gateway has to hold at once.
 const MAX_HELD: u64 = 1 << 18;
 
@@ -101,6 +101,9 @@ pub fn layout(
         orders: counts.per_strategy.clone(),
         handles: Vec::new(),
         weaker_sandbox: false,
+        on_death: OnDeath::Stop,
+        liveness_ns: 10_000_000_000,
+        faults: Vec::new(),
         max_delay_ns: counts.max_delay_ns,
         work,
         processes: processes(resolved, &threads),

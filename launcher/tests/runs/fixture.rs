@@ -8,7 +8,8 @@ use launcher::host::Machine;
 use launcher::record::{Clock, Exit, Floor, Input, Outcome, RUN_SCHEMA, RunRecord};
 use shm::memory::header::{Kind, LAYOUT_HASH, MAGIC, VERSION, run_hash};
 use shm::plan::{
-    ClockSource, Idle, Isolation, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading, WorkPlan,
+    ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading,
+    WorkPlan,
 };
 use shm::stamps::{Point, Record, key};
 use shm::status::{Field, LOG_OFFSET, STATUS_WORDS, State};
@@ -280,6 +281,7 @@ fn record(shape: Shape) -> RunRecord {
         in_flight_sampled: None,
         warnings: Vec::new(),
         pss_bytes: None,
+        incidents: Vec::new(),
         plan,
     }
 }
@@ -332,6 +334,9 @@ fn plan(shape: Shape) -> Plan {
         orders: vec![shape.orders; usize::from(shape.strategies)],
         handles: Vec::new(),
         weaker_sandbox: false,
+        on_death: OnDeath::Stop,
+        liveness_ns: 10_000_000_000,
+        faults: Vec::new(),
         max_delay_ns: shape.delay * 2,
         work: WorkPlan::default(),
         threads,

@@ -31,7 +31,7 @@ pub const HEADER_WORDS: usize = 16;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"bulkhead");
 
 /// The version of the formats; raised with every change that the layout hash cannot see.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// Words in a schedule entry: see `strategy::schedule`.
 pub const SCHEDULE_ENTRY_WORDS: usize = 4;
@@ -73,6 +73,7 @@ pub const LAYOUT_HASH: u64 = {
         ("bell", crate::bell::BELL),
         ("control-state", crate::control::STATE),
         ("control-start", crate::control::START),
+        ("control-lives", crate::control::LIVES),
         ("control-plan", crate::control::PLAN),
     ];
     let mut hash = FNV_OFFSET;
@@ -105,6 +106,10 @@ pub enum Kind {
     ArrayQueue = 7,
     /// An arena of linked blocks.
     Linked = 8,
+    /// What one producer announces before it claims, in a ring that several write; written by that producer.
+    Intent = 9,
+    /// What the engine says about strategies that died or misbehave; written by the engine.
+    Repairs = 10,
 }
 
 impl Kind {
@@ -119,6 +124,8 @@ impl Kind {
             6 => Some(Kind::RingHead),
             7 => Some(Kind::ArrayQueue),
             8 => Some(Kind::Linked),
+            9 => Some(Kind::Intent),
+            10 => Some(Kind::Repairs),
             _ => None,
         }
     }

@@ -63,6 +63,15 @@ pub fn kill_hard(pid: u32) {
     let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
 }
 
+/// Sends a signal by its name without `SIG`: `STOP`, `CONT`.
+///
+/// # Errors
+/// No such signal or process.
+pub fn signal(pid: u32, name: &str) -> io::Result<()> {
+    let signal: Signal = format!("SIG{name}").parse().map_err(io::Error::from)?;
+    Ok(kill(Pid::from_raw(pid as i32), signal)?)
+}
+
 /// Keeps descriptors that this process was given by accident (a shell's pipe) from its children: all but the standard
 /// three are closed when it executes something.
 pub fn keep_descriptors() {

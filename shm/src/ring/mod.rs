@@ -19,12 +19,15 @@ pub mod spsc;
 pub mod spsc_mux;
 #[cfg(not(loom))]
 pub mod std_mpsc;
+pub mod step;
 #[cfg(not(loom))]
 pub mod table;
 #[cfg(not(loom))]
 pub mod unix_seqpacket;
 
 use crate::wire::Message;
+use core::ops::ControlFlow;
+pub use step::Step;
 use thiserror::Error;
 
 /// The ring has no free slot now. The message stays with the caller, who may try again.
@@ -89,6 +92,25 @@ pub trait Producer: Send {
     /// # Errors
     /// [`Full`]; the message was not taken.
     fn try_push(&mut self, message: &Message) -> Result<(), Full>;
+
+    /// As [`Producer::try_push`], and calls `at` at each step of the push: where an injected fault strikes and where a
+    /// model's producer dies. `Break` leaves the push as a death at that step would, and returns [`Full`]; a producer that
+    /// was left so is never used again. Compiled for an `at` that always continues, it is `try_push`.
+    ///
+    /// # Errors
+    /// [`Full`]; the message was not taken, or `at` broke off.
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        if at(Step::Entered).is_break() {
+            return Err(Full);
+        }
+        self.try_push(message)?;
+        let _ = at(Step::Published);
+        Ok(())
+    }
 }
 
 /// The receiving end of an N→1 hand-off. One thread at a time.
@@ -102,6 +124,31 @@ pub trait Consumer: Send {
     /// only one that could have done it: nothing more is taken from it then. `None` where several producers write into
     /// the same memory: the damaged message is passed over and the others' go on arriving.
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)>;
+
+    /// A producer's death is certain (its process was reaped, see [`crate::supervision`]): mends what it left, so that
+    /// nobody waits for it. Call it in each duty cycle until it says `true`: then nothing waits for the dead any more, and
+    /// its own memory is not read again before [`Consumer::revive`]. Whole messages that the dead one had published come
+    /// out of [`Consumer::try_pop`] as before, until `true` at the latest where they stand in its own memory.
+    fn bury(&mut self, producer: usize) -> bool {
+        let _ = producer;
+        true
+    }
+
+    /// The dead producer's memory was made anew (all zero but its header) and a new producer of that index will come, or
+    /// has: takes from it from its beginning. After [`Consumer::bury`] has said `true`.
+    fn revive(&mut self, producer: usize) {
+        let _ = producer;
+    }
+
+    /// Messages that dead producers had claimed and not written, passed over so far.
+    fn passed_over(&self) -> u64 {
+        0
+    }
+
+    /// Looks for damage that would stop the hand-off for everybody and that polling does not show; seldom called.
+    fn check(&mut self) -> Result<(), PeerFault> {
+        Ok(())
+    }
 
     /// How the technique has grown since the start; zero for one that never allocates.
     fn allocation(&self) -> Allocation {

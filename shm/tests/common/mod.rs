@@ -3,7 +3,8 @@
 
 use shm::memory::region::{list_segments, unlink};
 use shm::plan::{
-    ClockSource, Idle, Isolation, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading, WorkPlan,
+    ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading,
+    WorkPlan,
 };
 use shm::ring::{Link, LinkSpec};
 use shm::segments::{self, Attached, submit_link};
@@ -45,6 +46,9 @@ impl Run {
             work: WorkPlan::default(),
             handles: Vec::new(),
             weaker_sandbox: false,
+            on_death: OnDeath::Stop,
+            liveness_ns: 10_000_000_000,
+            faults: Vec::new(),
             processes: (0..threads.len() as u32)
                 .map(|i| ProcessPlan { name: format!("p{i}"), threads: vec![i] })
                 .collect(),

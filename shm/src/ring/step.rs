@@ -1,0 +1,64 @@
+//! The steps of a push: where a producer can die, and what of its message is in the ring then.
+
+use serde::{Deserialize, Serialize};
+
+/// How far a push has come. Not every technique has every step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// The push has begun; the ring is as it was.
+    Entered,
+    /// A block was taken for the end of the list and is not linked (`linked`).
+    Allocated,
+    /// The block is linked behind the last one, which is not yet said to be the last (`linked`).
+    Linked,
+    /// The place that the push is about to claim is announced (the rings that several producers write).
+    Announced,
+    /// The place is claimed: nobody else will write it.
+    Claimed,
+    /// Some words of the message are written, others not.
+    HalfWritten,
+    /// All words are written; nothing shows it yet.
+    Written,
+    /// The message is there. What is left is to withdraw the announcement or to wake the receiver.
+    Published,
+}
+
+impl Step {
+    /// Every step, in the order of a push.
+    pub const ALL: &[Step] = &[
+        Step::Entered,
+        Step::Allocated,
+        Step::Linked,
+        Step::Announced,
+        Step::Claimed,
+        Step::HalfWritten,
+        Step::Written,
+        Step::Published,
+    ];
+
+    /// The name that users type and read.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Step::Entered => "entered",
+            Step::Allocated => "allocated",
+            Step::Linked => "linked",
+            Step::Announced => "announced",
+            Step::Claimed => "claimed",
+            Step::HalfWritten => "half-written",
+            Step::Written => "written",
+            Step::Published => "published",
+        }
+    }
+
+    /// The step of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|step| step.name() == name)
+    }
+}
+
+impl core::fmt::Display for Step {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.name())
+    }
+}
