@@ -9,8 +9,8 @@ mod venue;
 pub use held::Held;
 pub use venue::Venue;
 
-use shm::agent::{Agent, Cycle};
 use disconnect::Disconnects;
+use shm::agent::{Agent, Cycle};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::ring::{Producer, spsc};

@@ -15,6 +15,7 @@ pub mod gather;
 pub mod hlog;
 pub mod host;
 pub mod html;
+pub mod incidents;
 pub mod inspect;
 pub mod logfile;
 pub mod merge;

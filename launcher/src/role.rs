@@ -7,19 +7,20 @@ use anyhow::{Context, Result, anyhow, bail};
 use gateway::{Gateway, Venue};
 use orchestrator::risk::Limits;
 use orchestrator::work::Work;
-use orchestrator::{Inbox, Orchestrator, ReturnPath};
+use orchestrator::{Inbox, Orchestrator, ReturnPath, Supervision};
 use shm::agent::{self, Agent, Cycle};
 use shm::bell::Bell;
 use shm::clock::{Clock, Monotonic, Timebase, Tsc};
 use shm::control::{Control, RunState};
 use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
-use shm::memory::Words;
+use shm::memory::{Kind, Words};
 use shm::os::{pin, process, sandbox};
 use shm::plan::{ClockSource, Idle, Isolation, Plan, ProcessPlan, Role, ThreadPlan};
 use shm::ring::Link;
 use shm::segments::{Attached, completion_link, submit_link};
-use shm::stamps::StampLog;
+use shm::stamps::{Point, StampLog, count_point};
 use shm::status::{Field, State, StatusWriter};
+use shm::supervision::{REPAIRS, RepairsWriter};
 use shm::with_link;
 use strategy::{Player, Session, StrategyAgent};
 
@@ -87,7 +88,12 @@ fn run_process<T: Link>(
             Idle::Park => Some(attached.bell(thread.roles[0])?),
             Idle::Spin | Idle::Yield | Idle::Backoff => None,
         };
-        threads.push((thread, compose::<T>(plan, thread, attached)?, attached.thread(&thread.name)?, bell));
+        threads.push((
+            thread,
+            compose::<T>(plan, thread, control, attached)?,
+            attached.thread(&thread.name)?,
+            bell,
+        ));
     }
     let sandboxed =
         plan.isolation == Isolation::Sandbox && threads.iter().all(|(thread, ..)| is_strategy(thread));
@@ -118,17 +124,25 @@ fn is_strategy(thread: &ThreadPlan) -> bool {
 }
 
 /// Builds the agent of a thread from its roles.
-fn compose<T: Link>(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<Composed<T>> {
+fn compose<T: Link>(
+    plan: &Plan,
+    thread: &ThreadPlan,
+    control: &Control,
+    attached: &mut Attached<'_>,
+) -> Result<Composed<T>> {
     match thread.roles.as_slice() {
-        [Role::Strategy(index)] => Ok(Composed::Strategy(Box::new(strategy::<T>(plan, *index, attached)?))),
+        [Role::Strategy(index)] => {
+            let epoch = control.life(*index).epoch;
+            Ok(Composed::Strategy(Box::new(strategy::<T>(plan, *index, epoch, attached)?)))
+        }
         [Role::Orchestrator] => {
-            Ok(Composed::Orchestrator(Box::new(orchestrator::<T>(plan, thread, attached)?)))
+            Ok(Composed::Orchestrator(Box::new(orchestrator::<T>(plan, thread, control, attached)?)))
         }
         [Role::Gateway(index)] => {
             Ok(Composed::Gateway(Box::new(gateway::<T>(plan, thread, *index, attached)?)))
         }
         [Role::Orchestrator, gateways @ ..] => {
-            let orchestrator = orchestrator::<T>(plan, thread, attached)?;
+            let orchestrator = orchestrator::<T>(plan, thread, control, attached)?;
             let gateways = gateways.iter().map(|role| match role {
                 Role::Gateway(index) => gateway::<T>(plan, thread, *index, attached),
                 role => bail!("thread {}: {role} cannot share the engine's thread", thread.name),
@@ -152,6 +166,7 @@ fn bell_of(plan: &Plan, from: &ThreadPlan, role: Role, attached: &mut Attached<'
 fn strategy<T: Link>(
     plan: &Plan,
     index: u16,
+    epoch: u16,
     attached: &mut Attached<'_>,
 ) -> Result<StrategyAgent<Player, T::Producer>> {
     let role = Role::Strategy(index);
@@ -160,13 +175,18 @@ fn strategy<T: Link>(
     let submit = attached.producer::<T>(&submit_link(plan), index.into())?;
     let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
     let returns = attached.receiver(&format!("return-{index}"))?;
-    let session = Session::new(index, plan.max_open.into(), submit, bell, returns);
-    Ok(StrategyAgent::new(Player::new(schedule, entries, plan.pacing), session))
+    let session = Session::new(index, plan.max_open.into(), submit, bell, returns).in_epoch(epoch);
+    let mut player = Player::new(schedule, entries, plan.pacing);
+    if epoch > 0 {
+        player = player.resume(count_point(&attached.log(&thread.name)?, Point::StrategySend));
+    }
+    Ok(StrategyAgent::new(player, session))
 }
 
 fn orchestrator<T: Link>(
     plan: &Plan,
     thread: &ThreadPlan,
+    control: &Control,
     attached: &mut Attached<'_>,
 ) -> Result<Orchestrator<T::Consumer>> {
     let submit = attached.consumer::<T>(&submit_link(plan))?;
@@ -183,7 +203,10 @@ fn orchestrator<T: Link>(
         returns.push(ReturnPath::new(ring, bell, plan.max_open as usize));
     }
     let limits = Limits::open_orders(plan.max_open.into());
-    Ok(Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.work.rounds)))
+    let repairs = RepairsWriter::new(&attached.region(REPAIRS, Kind::Repairs)?.words());
+    let orchestrator =
+        Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.work.rounds));
+    Ok(orchestrator.supervised(Supervision::new(control.clone(), repairs)))
 }
 
 fn gateway<T: Link>(
@@ -257,12 +280,13 @@ impl Runner<'_> {
             sandbox::restrict_syscalls(through_kernel)?;
         }
         status.set_state(State::Ready);
-        if self.control.wait_for_go() == RunState::Stop {
+        let state = self.control.wait_for_go();
+        if state == RunState::Stop {
             status.set_state(State::Done);
             return Ok(());
         }
         let time = Timebase { start_ticks: self.control.start_ticks(), ns_per_tick: self.plan.ns_per_tick };
-        let mut cycle = Cycle { clock, now: 0, time, draining: false, log };
+        let mut cycle = Cycle { clock, now: 0, time, draining: state == RunState::Drain, log };
         agent::run(agent, &mut idle, &mut cycle, &status, self.control);
         Ok(())
     }

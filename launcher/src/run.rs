@@ -90,18 +90,19 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
 
     let (segments, processes) = create(&plan, &schedule)?;
     drop(schedule);
-    let Supervised { outcome, exits, startup, start_ticks, in_flight_sampled, pss_bytes } = supervise(
-        &segments,
-        processes,
-        how.signals,
-        &progress,
-        how.start_timeout,
-        // Written before the first order: a launcher that is killed leaves a run that can be merged.
-        |start_ticks| {
-            record.clock.start_ticks = start_ticks;
-            save_record(&record, &folder.path)
-        },
-    )?;
+    let Supervised { outcome, exits, startup, start_ticks, in_flight_sampled, pss_bytes, incidents } =
+        supervise(
+            &segments,
+            processes,
+            how.signals,
+            &progress,
+            how.start_timeout,
+            // Written before the first order: a launcher that is killed leaves a run that can be merged.
+            |start_ticks| {
+                record.clock.start_ticks = start_ticks;
+                save_record(&record, &folder.path)
+            },
+        )?;
     if start_ticks == 0 {
         return Err(not_begun(&outcome));
     }
@@ -115,6 +116,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     record.startup_ns = startup.as_nanos() as u64;
     record.in_flight_sampled = in_flight_sampled;
     record.pss_bytes = pss_bytes;
+    record.incidents = incidents;
     progress.phase("saving", 0);
     gather::gather(&plan, &segments.threads, &folder)?;
     drop(segments);

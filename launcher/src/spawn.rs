@@ -6,7 +6,9 @@ use crate::warden;
 use anyhow::{Context, Result};
 use shm::handles;
 use shm::os::process;
+use shm::supervision::Death;
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -27,7 +29,9 @@ pub struct Process {
 impl Process {
     fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         let stderr = folder.join(format!("{name}.stderr"));
-        let log = File::create(&stderr).with_context(|| format!("cannot write {}", stderr.display()))?;
+        // Appended: a strategy that is started again keeps its predecessors' last words.
+        let log = File::options().create(true).append(true).open(&stderr);
+        let log = log.with_context(|| format!("cannot write {}", stderr.display()))?;
         // /proc/self/exe is this executable even if its file was replaced since: every process has one layout.
         let mut command = Command::new("/proc/self/exe");
         command
@@ -43,6 +47,14 @@ impl Process {
         let pidfd =
             process::pidfd_open(child.id()).with_context(|| format!("cannot watch process {name}"))?;
         Ok(Self { name: name.to_owned(), child, pidfd, status: None, stderr })
+    }
+
+    /// Proof that it has ended, if it has.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn death(&self) -> io::Result<Option<Death>> {
+        Death::confirm(self.pidfd.as_fd())
     }
 
     /// Its process id.
@@ -103,6 +115,22 @@ impl Processes {
             let inherited = segments.handed_to(process);
             self.all.push(Process::start(&process.name, &segments.address(), folder, &inherited)?);
         }
+        Ok(())
+    }
+
+    /// Starts one of them again, after it has ended.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    ///
+    /// # Panics
+    /// If it still runs.
+    pub fn restart(&mut self, segments: &Segments, index: usize) -> Result<()> {
+        assert!(self.all[index].status.is_some(), "a process has one incarnation at a time");
+        let folder = Path::new(&segments.plan.folder);
+        let plan = &segments.plan.processes[index];
+        let inherited = segments.handed_to(plan);
+        self.all[index] = Process::start(&plan.name, &segments.address(), folder, &inherited)?;
         Ok(())
     }
 

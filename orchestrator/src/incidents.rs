@@ -79,7 +79,10 @@ impl<R: Consumer> Orchestrator<R> {
             let epoch = self.lines[index].epoch;
             let everybody = Instruction::CancelAll(OrderId::new(index as u16, epoch, 0)).to_message();
             // An order that waits for its inbox goes first: it may be one of those to cancel.
-            while told < self.inboxes.len() && self.undispatched.is_none() && self.inboxes[told].send(&everybody) {
+            while told < self.inboxes.len()
+                && self.undispatched.is_none()
+                && self.inboxes[told].send(&everybody)
+            {
                 told += 1;
             }
             let is_buried = self.submit.bury(index) && told == self.inboxes.len();

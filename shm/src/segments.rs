@@ -10,6 +10,7 @@ use crate::plan::{Handle, Plan, ProcessPlan, Role};
 use crate::ring::{Link, LinkSpec, Place, SegmentSpec, spsc, spsc_mux};
 use crate::stamps::RECORD_WORDS;
 use crate::status::LOG_OFFSET;
+use crate::supervision::{REPAIRS, REPAIRS_WORDS};
 use std::any::Any;
 use std::collections::HashMap;
 use std::fs::File;
@@ -35,6 +36,13 @@ pub fn thread_segment(name: &str) -> String {
     format!("thread-{name}")
 }
 
+/// Whose line a segment belongs to: the strategy whose own memory it is, or through which it is served. It is made anew for
+/// each incarnation: `submit-3`, `submit-3.head`, `submit-3.intent`, `return-3`, `return-3.head`.
+pub fn line_of(what: &str) -> Option<u16> {
+    let part = what.strip_prefix("submit-").or_else(|| what.strip_prefix("return-"))?;
+    part.split('.').next()?.parse().ok()
+}
+
 /// All segments of a run but the control segment.
 pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
     let mut specs = T::segments(&submit_link(plan));
@@ -54,6 +62,15 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
             index: strategy as u64,
         });
     }
+    specs.push(SegmentSpec {
+        what: REPAIRS.into(),
+        place: Place::Memory,
+        words: REPAIRS_WORDS,
+        kind: Kind::Repairs,
+        capacity: 1,
+        slot_words: 1,
+        index: 0,
+    });
     for (index, thread) in plan.threads.iter().enumerate() {
         specs.push(SegmentSpec {
             what: thread_segment(&thread.name),
@@ -288,6 +305,7 @@ impl<'a> Attached<'a> {
                 match kind {
                     Kind::Thread => header.check_geometry(LOG_OFFSET, RECORD_WORDS)?,
                     Kind::Bell => header.check_geometry(BELL, 1)?,
+                    Kind::Repairs => header.check_geometry(HEADER_WORDS, 1)?,
                     Kind::Schedule => header.check_geometry(HEADER_WORDS, SCHEDULE_ENTRY_WORDS)?,
                     _ => 0,
                 };
