@@ -9,10 +9,10 @@
 //! Nothing here goes by time but the deadline itself: a fence needs the kernel's word that the process is gone, and the
 //! dead one's memory is only written after the engine has said that it no longer reads it.
 
+use crate::liveness::Liveness;
 use crate::record::Incident;
 use crate::setup::Segments;
 use crate::spawn::{Process, Processes};
-use crate::units::Nanos;
 use anyhow::{Context, Result};
 use shm::bell::Bell;
 use shm::clock::Clock;
@@ -60,22 +60,6 @@ pub struct Incidents<'a> {
     start_ticks: u64,
     /// Orders that dead incarnations had sent, and those of them that were settled.
     past: (u64, u64),
-}
-
-/// How long a thread may go without a duty cycle, in ticks.
-pub fn liveness_ticks(plan: &Plan) -> u64 {
-    (plan.liveness_ns as f64 / plan.ns_per_tick) as u64
-}
-
-/// Whether a thread should run and has not begun a duty cycle for too long.
-pub fn hangs(plan: &Plan, status: &Status, now: u64) -> bool {
-    let silent = now.saturating_sub(status.get(Field::HeartbeatTicks));
-    status.state() == State::Running && silent > liveness_ticks(plan)
-}
-
-/// What is said of one that does.
-pub fn hang_text(plan: &Plan) -> String {
-    format!("hangs: no duty cycle for {}", Nanos(plan.liveness_ns))
 }
 
 impl<'a> Incidents<'a> {
@@ -183,16 +167,16 @@ impl<'a> Incidents<'a> {
     ///
     /// # Errors
     /// What the system refused: a process that cannot be asked about, or started again.
-    pub fn look(&mut self, processes: &mut Processes) -> Result<()> {
+    pub fn look(&mut self, processes: &mut Processes, liveness: &Liveness) -> Result<()> {
         for strategy in 0..self.fates.len() as u16 {
             // Several steps at once where nothing has to be waited for.
-            while self.step(strategy, processes)? {}
+            while self.step(strategy, processes, liveness)? {}
         }
         Ok(())
     }
 
     /// One step of one strategy; whether it took one.
-    fn step(&mut self, strategy: u16, processes: &mut Processes) -> Result<bool> {
+    fn step(&mut self, strategy: u16, processes: &mut Processes, liveness: &Liveness) -> Result<bool> {
         let plan = &self.segments.plan;
         let fate = &self.fates[usize::from(strategy)];
         let (epoch, stage, place) = (fate.epoch, fate.stage, fate.process);
@@ -211,8 +195,8 @@ impl<'a> Incidents<'a> {
                     let incident = self.begin(strategy, child.pid(), format!("quarantined: {why}"), ticks);
                     self.list[incident].quarantined = Some(why);
                     self.kill(strategy, incident, child);
-                } else if hangs(plan, &status, now) || self.starts_late(stage, now) {
-                    let incident = self.begin(strategy, child.pid(), hang_text(plan), now);
+                } else if liveness.hangs(&status) || self.starts_late(stage, now) {
+                    let incident = self.begin(strategy, child.pid(), liveness.to_string(), now);
                     self.kill(strategy, incident, child);
                 } else if let Stage::Starting(incident) = stage
                     && status.state() >= State::Running

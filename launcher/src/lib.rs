@@ -17,6 +17,7 @@ pub mod host;
 pub mod html;
 pub mod incidents;
 pub mod inspect;
+pub mod liveness;
 pub mod logfile;
 pub mod merge;
 pub mod planner;

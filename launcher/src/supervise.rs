@@ -2,7 +2,8 @@
 //! error ends the run, unless it is a strategy and the plan goes on without it ([`crate::incidents`]); so does Ctrl-C.
 //! Whatever happens, every process is gone when this returns.
 
-use crate::incidents::{Incidents, hang_text, hangs};
+use crate::incidents::Incidents;
+use crate::liveness::Liveness;
 use crate::progress::Progress;
 use crate::record::{Exit, Incident, Outcome};
 use crate::setup::Segments;
@@ -60,6 +61,7 @@ struct Supervisor<'a> {
     repairs: Repairs,
     /// There where the run goes on when a strategy dies, from the open barrier on.
     incidents: Option<Incidents<'a>>,
+    liveness: Liveness,
     processes: Processes,
     signals: &'a Signals,
     progress: &'a Progress,
@@ -90,6 +92,7 @@ pub fn supervise(
         threads,
         repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
         incidents: None,
+        liveness: Liveness::new(plan),
         processes,
         signals,
         progress,
@@ -139,13 +142,15 @@ impl Supervisor<'_> {
 
     /// Sleeps a little, then looks for trouble: a process that ended before its threads were done, a thread that failed.
     fn look(&mut self) -> Result<Option<Outcome>> {
+        let pause = LOOK.min(self.liveness.interval());
         let is_busy = self.incidents.as_ref().is_some_and(Incidents::is_busy);
         if let Some(incidents) = self.incidents.as_ref().filter(|_| is_busy) {
             incidents.wait(BUSY_LOOK);
         }
-        self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { LOOK })?;
+        self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
+        self.liveness.awake(self.plan.clock.now());
         if let Some(incidents) = &mut self.incidents {
-            incidents.look(&mut self.processes)?;
+            incidents.look(&mut self.processes, &self.liveness)?;
         }
         for (index, process) in self.plan.processes.iter().enumerate() {
             if self.incidents.as_ref().is_some_and(|incidents| incidents.owns(index)) {
@@ -310,14 +315,13 @@ impl Supervisor<'_> {
 
     /// The first thread that should run and has not begun a duty cycle for long.
     fn hanging(&self) -> Option<Outcome> {
-        let now = self.plan.clock.now();
         let contained = |thread: usize| {
             let owner = self.plan.processes.iter().position(|p| p.threads.contains(&(thread as u32)));
             self.incidents.as_ref().zip(owner).is_some_and(|(incidents, owner)| incidents.owns(owner))
         };
-        let hangs = |thread: &usize| !contained(*thread) && hangs(self.plan, &self.status(*thread), now);
+        let hangs = |thread: &usize| !contained(*thread) && self.liveness.hangs(&self.status(*thread));
         let thread = (0..self.threads.len()).find(hangs)?;
-        Some(self.failure_of(thread, hang_text(self.plan)))
+        Some(self.failure_of(thread, self.liveness.to_string()))
     }
 
     /// A process that had to be killed at the end, or died then, is a failure too.
