@@ -68,6 +68,17 @@ Examples:
   launcher run --isolation thread --delay fixed:5ms --arrivals poisson
   launcher run --schedule flow.csv --speed 10
   launcher run --config bulkhead.yaml --json
+  launcher run --strategies 4 --on-death continue --fault kill:strategy-3@2s
+  launcher run --strategies 2 --fault 'kill:any@1s every 100ms'
+
+Faults are written KIND[:TARGET][@WHEN][ every DUR], several with ; between:
+  KIND     kill, stop, hang, segv, abort, exit, oom, leak, scribble, flood
+  TARGET   strategy-N, any (drawn by the seed), engine, launcher [any]
+  WHEN     2s after the start [a tenth of the window, at least 100ms];
+           order:N, at the strategy's order N; or push:STEP:N, within the push
+           of it: entered, allocated, linked, announced, claimed, half-written,
+           written, published, as far as the technique has that step
+  every    kill and stop at a time come again and again
 
 Command line goes over config file, over preset, over defaults. The file has
 the flags' names as keys, for example: `max_open: 4096`.";

@@ -16,6 +16,7 @@ pub mod hlog;
 pub mod host;
 pub mod html;
 pub mod incidents;
+pub mod inject;
 pub mod inspect;
 pub mod liveness;
 pub mod logfile;

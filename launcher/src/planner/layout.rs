@@ -9,7 +9,7 @@
 //! ```
 
 use super::resolved::{Input, Resolved};
-use super::{cores, warnings};
+use super::{cores, faults, warnings};
 use crate::config::{Arrivals, Choice, UsageError};
 use crate::host::Machine;
 use shm::plan::{
@@ -96,14 +96,14 @@ pub fn layout(
         venues: resolved.venues,
         capacity: resolved.capacity,
         max_open: resolved.max_open,
-        max_held: busiest.clamp(1, MAX_HELD) as u32,
+        max_held: max_held(resolved, busiest),
         pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         orders: counts.per_strategy.clone(),
         handles: Vec::new(),
         weaker_sandbox: false,
-        on_death: OnDeath::Stop,
-        liveness_ns: 10_000_000_000,
-        faults: Vec::new(),
+        on_death: resolved.on_death,
+        liveness_ns: resolved.liveness_ns,
+        faults: faults::plan(resolved),
         max_delay_ns: counts.max_delay_ns,
         work,
         processes: processes(resolved, &threads),
@@ -112,6 +112,17 @@ pub fn layout(
     plan.validate().map_err(|error| UsageError(error.to_string()))?;
     let warnings = warnings::of(&plan, machine);
     Ok((plan, warnings))
+}
+
+/// How many orders a gateway has room for. A strategy that is started again sends before the orders of its dead incarnation
+/// are cancelled: room for those too.
+fn max_held(resolved: &Resolved, busiest: u64) -> u32 {
+    let held = busiest.clamp(1, MAX_HELD);
+    let dead = match resolved.on_death {
+        OnDeath::Stop | OnDeath::Continue => 0,
+        OnDeath::Restart => u64::from(resolved.max_open) * u64::from(resolved.strategies),
+    };
+    (held + dead.min(MAX_HELD)) as u32
 }
 
 fn threads(resolved: &Resolved, machine: &Machine, counts: &Counts) -> Vec<ThreadPlan> {
@@ -242,7 +253,11 @@ mod tests {
         assert_eq!((plan.max_held, plan.max_open), (4, 65_536));
         assert_eq!(plan.pacing, Pacing::Scheduled);
         assert_eq!(planned("arrivals=stress", &machine).unwrap().1.pacing, Pacing::Closed);
-        assert_eq!(planned("orders=100M", &machine).unwrap().1.max_held, 1 << 18);
+        let held = |words| planned(words, &machine).unwrap().1.max_held;
+        assert_eq!(held("orders=100M"), 1 << 18);
+        assert_eq!(held("venues=2 orders=10 max_open=3 strategies=2 on_death=restart"), 5 + 3 * 2);
+        assert_eq!(held("orders=100M on_death=restart"), 1 << 19);
+        assert_eq!(held("venues=2 orders=10 on_death=continue"), 5);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The plan as it is printed before the run, at most 80 columns wide.
 
+use super::faults;
 use super::resolved::{Input, Resolved};
-use crate::config::Arrivals;
+use crate::config::{Arrivals, FaultSpec};
 use crate::host::{Machine, lists};
 use crate::setup::bytes_needed;
 use crate::units::{Nanos, format_delay, human_bytes, human_count};
 use comfy_table::{ContentArrangement, Table};
-use shm::plan::{Isolation, Plan, Role, ThreadPlan, Threading};
+use shm::plan::{Isolation, OnDeath, Plan, Role, ThreadPlan, Threading};
 
 /// More threads than this are shown folded.
 const UNFOLDED: usize = 16;
@@ -22,6 +23,14 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     let free = machine.shm_free_bytes;
     let room = human_bytes(bytes_needed(plan));
     facts.add_row(["memory", &format!("{room} of /dev/shm, {} free", human_bytes(free))]);
+    for fault in &plan.faults {
+        facts.add_row(["fault", &FaultSpec::from(fault).to_string()]);
+    }
+    match plan.on_death {
+        OnDeath::Stop => {}
+        OnDeath::Continue => drop(facts.add_row(["on death", "the run goes on without the strategy"])),
+        OnDeath::Restart => drop(facts.add_row(["on death", "the strategy is started again"])),
+    }
 
     let mut threads = table();
     threads.add_row(["thread", "core", "idle", "runs"]);
@@ -156,6 +165,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
             "No core is left for the launcher and the operating system: they interrupt the roles.".into(),
         );
     }
+    notes.extend(faults::note(plan));
     if resolved.repeats > 1 {
         notes.push(format!("{} runs, one after the other.", resolved.repeats));
     }
