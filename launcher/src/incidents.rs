@@ -102,10 +102,9 @@ impl<'a> Incidents<'a> {
         self.fates[usize::from(strategy)].injected = Some(ticks);
     }
 
-    /// Whether a strategy is there to be struck.
+    /// Whether a strategy is there, and nothing happens to it now.
     pub fn is_living(&self, strategy: u16) -> bool {
-        let fate = &self.fates[usize::from(strategy)];
-        fate.stage == Stage::Living && self.status(fate).state() == State::Running
+        self.fates[usize::from(strategy)].stage == Stage::Living
     }
 
     /// Whether something is on its way: a death, a repair, a start.

@@ -2,6 +2,7 @@
 
 use crate::folder::{Folder, save_record};
 use crate::host::Machine;
+use crate::inject::Injector;
 use crate::planner::{self, Resolved};
 use crate::prepare::{Prepared, check_disk, describe_input, floor_cores, measure_floor, prepare};
 use crate::progress::Progress;
@@ -97,6 +98,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
             how.signals,
             &progress,
             how.start_timeout,
+            Injector::new(&plan, resolved.seed),
             // Written before the first order: a launcher that is killed leaves a run that can be merged.
             |start_ticks| {
                 record.clock.start_ticks = start_ticks;

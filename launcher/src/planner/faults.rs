@@ -125,7 +125,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     };
     let default = When::At { ns: (window_ns / 10).max(LEAST_DEFAULT_NS) };
     let mut draws = Draws::new(resolved.seed, Draws::PLANNING);
-    let mut fault = |spec: &FaultSpec| {
+    let fault = |spec: &FaultSpec| {
         let FaultSpec { kind, target, when, every } = *spec;
         let when = when.unwrap_or(default);
         let mut fault = Fault { kind, target, when, every_ns: every.map(|every| every.0) };
@@ -135,7 +135,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
         }
         fault
     };
-    resolved.faults.iter().map(|spec| fault(spec)).collect()
+    resolved.faults.iter().map(fault).collect()
 }
 
 /// What is to be known about a plan's faults.
