@@ -54,19 +54,18 @@ impl<R: Consumer> Orchestrator<R> {
         supervision.seen = supervision.control.generation();
         for (index, line) in self.lines.iter_mut().enumerate() {
             let life = supervision.control.life(index as u16);
-            match line.state {
-                State::Alive | State::Quarantined if life.fenced && life.epoch == line.epoch => {
-                    line.close(State::Dying { noticed: now, told: 0 });
-                    self.returns[index].close();
-                    self.dying += 1;
-                }
-                State::Dead if !life.fenced && life.epoch > line.epoch => {
-                    line.open(life.epoch);
-                    self.submit.revive(index);
-                    self.returns[index].restart();
-                    self.positions.reopen(index);
-                }
-                _ => {}
+            if line.state == State::Dead && life.epoch > line.epoch {
+                line.open(life.epoch);
+                self.submit.revive(index);
+                self.returns[index].restart();
+                self.positions.reopen(index);
+            }
+            // Also one that was started and has died again since the last look.
+            let is_there = matches!(line.state, State::Alive | State::Quarantined);
+            if is_there && life.fenced && life.epoch == line.epoch {
+                line.close(State::Dying { noticed: now, told: 0 });
+                self.returns[index].close();
+                self.dying += 1;
             }
         }
     }
