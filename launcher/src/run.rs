@@ -1,6 +1,6 @@
 //! A run, as a sentence: settings → schedule → plan → segments → processes → logs → merge → summary.
 
-use crate::folder::{Folder, save_record};
+use crate::folder::{Folder, save_record, write_whole};
 use crate::host::Machine;
 use crate::planner::{self, Resolved};
 use crate::prepare::{Prepared, check_disk, describe_input, floor_cores, measure_floor, prepare};
@@ -151,8 +151,7 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
         ("stages.md", markdown),
         (html::HTML_FILE, page.into_bytes()),
     ] {
-        let path = folder.join(name);
-        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        write_whole(&folder.join(name), &bytes)?;
     }
     Ok(summary)
 }
