@@ -89,18 +89,19 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
 
     let (segments, processes) = create(&plan, &schedule)?;
     drop(schedule);
-    let Supervised { outcome, exits, startup, start_ticks, in_flight_sampled, pss_bytes } = supervise(
-        &segments,
-        processes,
-        how.signals,
-        &progress,
-        how.start_timeout,
-        // Written before the first order: a launcher that is killed leaves a run that can be merged.
-        |start_ticks| {
-            record.clock.start_ticks = start_ticks;
-            save_record(&record, &folder.path)
-        },
-    )?;
+    let Supervised { mut processes, outcome, exits, startup, start_ticks, in_flight_sampled, pss_bytes } =
+        supervise(
+            &segments,
+            processes,
+            how.signals,
+            &progress,
+            how.start_timeout,
+            // Written before the first order: a launcher that is killed leaves a run that can be merged.
+            |start_ticks| {
+                record.clock.start_ticks = start_ticks;
+                save_record(&record, &folder.path)
+            },
+        )?;
     if start_ticks == 0 {
         return Err(not_begun(&outcome));
     }
@@ -116,6 +117,8 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     record.pss_bytes = pss_bytes;
     progress.phase("saving", 0);
     gather::gather(&plan, &segments.threads, &folder)?;
+    // Not before: until the logs are saved here, only the warden could save them if this process were killed.
+    processes.end_warden();
     drop(segments);
     save_record(&record, &folder)?;
     let summary = evaluate(&folder, &record, &progress)?;

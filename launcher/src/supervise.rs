@@ -1,5 +1,5 @@
 //! From the first process to the last: start, barrier, firing, draining, end. A role that dies, hangs or reports an
-//! error ends the run; so does Ctrl-C. Whatever happens, every process is gone when this returns.
+//! error ends the run; so does Ctrl-C. Whatever happens, every process but the warden is gone when this returns.
 
 use crate::progress::Progress;
 use crate::record::{Exit, Outcome};
@@ -23,8 +23,9 @@ const HANG: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What came of it.
-#[derive(Debug)]
 pub struct Supervised {
+    /// The processes, of which only the warden still runs: it would save the logs if the launcher died before it has.
+    pub processes: Processes,
     /// How the run ended.
     pub outcome: Outcome,
     /// How each process ended.
@@ -113,6 +114,7 @@ pub fn supervise(
         start_ticks: supervisor.start_ticks,
         in_flight_sampled: (count > 0).then(|| sum / f64::from(count)),
         pss_bytes: supervisor.pss_bytes,
+        processes: supervisor.processes,
     })
 }
 
