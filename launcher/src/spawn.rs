@@ -70,6 +70,17 @@ impl Process {
         lines[lines.len().saturating_sub(3)..].join(" · ")
     }
 
+    /// Kills it if it still runs, and reaps it. What it printed is kept only where it says something.
+    fn end(&mut self) {
+        if self.status.is_none() {
+            process::kill_hard(self.child.id());
+            self.status = self.child.wait().ok();
+        }
+        if std::fs::metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {
+            let _ = std::fs::remove_file(&self.stderr);
+        }
+    }
+
     /// How it ended, in words.
     pub fn how(&self) -> String {
         match self.status {
@@ -154,7 +165,7 @@ impl Processes {
         self.all.iter().all(|process| process.status.is_some())
     }
 
-    /// Gives everybody `grace` to end by themselves, then kills and reaps the rest, the warden last.
+    /// Gives everybody but the warden `grace` to end by themselves, then kills and reaps the rest.
     pub fn end(&mut self, grace: Duration) {
         let deadline = Instant::now() + grace;
         while !self.all_ended() && Instant::now() < deadline {
@@ -162,16 +173,12 @@ impl Processes {
                 break;
             }
         }
-        for process in self.all.iter_mut().chain([&mut self.warden]) {
-            if process.status.is_none() {
-                process::kill_hard(process.child.id());
-                process.status = process.child.wait().ok();
-            }
-            // Kept only where it says something.
-            if std::fs::metadata(&process.stderr).is_ok_and(|file| file.len() == 0) {
-                let _ = std::fs::remove_file(&process.stderr);
-            }
-        }
+        self.all.iter_mut().for_each(Process::end);
+    }
+
+    /// Ends the warden: nothing is left for it to save.
+    pub fn end_warden(&mut self) {
+        self.warden.end();
     }
 
     /// How each ended.
@@ -187,11 +194,6 @@ impl Processes {
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        for process in self.all.iter_mut().chain([&mut self.warden]) {
-            if process.status.is_none() {
-                process::kill_hard(process.child.id());
-                let _ = process.child.wait();
-            }
-        }
+        self.all.iter_mut().chain([&mut self.warden]).for_each(Process::end);
     }
 }

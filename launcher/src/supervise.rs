@@ -1,6 +1,6 @@
 //! From the first process to the last: start, barrier, firing, draining, end. A role that dies, hangs or reports an
 //! error ends the run, unless it is a strategy and the plan goes on without it ([`crate::incidents`]); so does Ctrl-C.
-//! Whatever happens, every process is gone when this returns.
+//! Whatever happens, every process but the warden is gone when this returns.
 
 use crate::incidents::Incidents;
 use crate::inject::{Injector, Strike, Struck};
@@ -31,8 +31,9 @@ const SILENCE: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What came of it.
-#[derive(Debug)]
 pub struct Supervised {
+    /// The processes, of which only the warden still runs: it would save the logs if the launcher died before it has.
+    pub processes: Processes,
     /// How the run ended.
     pub outcome: Outcome,
     /// How each process ended.
@@ -137,6 +138,7 @@ pub fn supervise(
         in_flight_sampled: (count > 0).then(|| sum / f64::from(count)),
         pss_bytes: supervisor.pss_bytes,
         incidents: supervisor.incidents.map(Incidents::into_list).unwrap_or_default(),
+        processes: supervisor.processes,
     })
 }
 

@@ -2,14 +2,17 @@
 //!
 //! A launcher that is killed with SIGKILL cannot unlink its segments or save its logs. Its children die with it (the
 //! kernel sees to that), and the warden, which does not, saves the logs in the run's folder and removes the segments. If
-//! the warden is killed as well, the next start or `launcher clean` removes them.
+//! the warden is killed as well, the next start or `launcher clean` removes them. While it works, it has the control
+//! segment locked, so that a start in this very moment does not remove the logs that it is about to save.
 
 use crate::{gather, setup};
 use anyhow::Result;
 use shm::memory::View;
+use shm::memory::region::SHM_DIR;
 use shm::os::process;
 use shm::plan::Plan;
-use shm::segments::Attached;
+use shm::segments::{Attached, CONTROL};
+use std::fs::{File, TryLockError};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
@@ -24,6 +27,7 @@ pub const NAME: &str = "warden";
 pub fn run(run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-warden");
+    let _locked = lock(&plan);
     let logs = if plan.handles.is_empty() { None } else { Some(map_logs(&plan)?) };
     if let Ok(launcher) = process::pidfd_open(plan.launcher_pid) {
         while process::is_running(plan.launcher_pid, plan.launcher_start) {
@@ -36,6 +40,22 @@ pub fn run(run: &str) -> Result<()> {
     }
     setup::remove_all(&plan.run);
     Ok(())
+}
+
+/// Whether a warden watches over the run: then it also clears up after it.
+pub fn is_watching(run: &str) -> bool {
+    let control = File::open(control_path(run)).map(|file| file.try_lock_shared());
+    matches!(control, Ok(Err(TryLockError::WouldBlock)))
+}
+
+/// The control segment, locked for as long as the file is open. Without a lock the warden works all the same.
+fn lock(plan: &Plan) -> Option<File> {
+    let file = File::open(control_path(&plan.run)).ok()?;
+    file.lock().ok().map(|()| file)
+}
+
+fn control_path(run: &str) -> String {
+    format!("{SHM_DIR}/{}{run}.{CONTROL}", Plan::PREFIX)
 }
 
 /// Logs that were handed over must be mapped while they are there; named ones may not be there yet.

@@ -129,11 +129,6 @@ impl<const M: usize> Producer<M> {
         })
     }
 
-    /// Begins again at position 0: for a ring whose memory was made anew (all zero but its headers).
-    pub fn restart(&mut self) {
-        (self.tail, self.head_seen) = (0, 0);
-    }
-
     /// Puts a message into the ring.
     ///
     /// # Errors
