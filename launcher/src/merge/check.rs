@@ -1,63 +1,47 @@
 //! Looks at every order once after the join: is it whole, in time, and accounted for?
+//!
+//! What an order owes depends on whose it is:
+//!
+//! | its incarnation | lost | cancelled, orphaned | otherwise |
+//! |---|---|---|---|
+//! | lived to the end | none | none | every check |
+//! | died (it is in the record's incidents) | the last one, if the engine never saw it | as many as there are | every check |
+//! | is of a strategy whose log proves nothing | counted | counted | no check |
+//!
+//! t1 is stamped in shared memory before the push, so no death excuses an order that the engine saw and nobody sent. In a run
+//! that failed or was interrupted orders may be lost, and the stamps of processes that died otherwise than in an incident
+//! may be missing.
 
-use super::join::{BY_GATEWAY, BY_ORCHESTRATOR, BY_STRATEGY, required};
-use super::table::{Row, Table, bit};
+use super::deaths::Deaths;
+use super::join::{BY_GATEWAY, BY_ORCHESTRATOR, BY_STRATEGY};
+use super::orders::{End, Orders, Span, Toll};
+use super::table::{Lane, Row, Table, bit};
 use super::violation::{Kind, Violations, name_of};
 use crate::record::{Outcome, RunRecord};
-use serde::{Deserialize, Serialize};
+use orchestrator::risk::Reject;
 use shm::plan::{Pacing, Role};
 use shm::stamps::Point;
 use shm::wire::OrderId;
 
-/// Where every order went: sent = returned + rejected + lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Orders {
-    /// Orders in the plan.
-    pub scheduled: u64,
-    /// Orders that a strategy stamped as sent (or that the engine received from a strategy that died).
-    pub sent: u64,
-    /// Orders whose report the venue made and the strategy got.
-    pub returned: u64,
-    /// Orders that the orchestrator refused and whose strategy got to know.
-    pub rejected: u64,
-    /// Orders sent that never came back.
-    pub lost: u64,
-    /// Orders with some point stamped more than once.
-    pub duplicated: u64,
-    /// Pushes that found a ring full, over all threads.
-    pub full: u64,
-}
-
-/// The outermost stamps of a run, in ticks, and the time that orders were open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
-    /// The first t1; `u64::MAX` if nothing was sent.
-    pub first_sent: u64,
-    /// The last t1.
-    pub last_sent: u64,
-    /// The first t8; `u64::MAX` if nothing came back.
-    pub first_received: u64,
-    /// The last t8.
-    pub last_received: u64,
-    /// The sum of all t8 − t1.
-    pub open_ticks: u128,
-}
+/// What an order has that its venue has done with, and the engine has seen it.
+const UP_TO_ENGINE: u64 = 0x3F | bit(Point::Release);
 
 /// What the checks need to know about the run.
-pub(super) struct Context {
-    /// Points that every returned order needs beyond [`required`].
+pub(super) struct Context<'a> {
+    deaths: &'a Deaths,
+    /// Points that every order needs which has gone its way.
     also: u64,
-    /// Whether an order that never came back is a violation.
-    lost_is_wrong: bool,
+    /// Whether every order must have gone its way: the run ended in order.
+    is_complete: bool,
     /// Points that may be missing, because the threads that stamp them are in processes that died.
     engine_gone: u64,
-    /// The same for each strategy.
+    /// The same for each strategy that died outside of any incident.
     strategy_gone: Vec<bool>,
 }
 
-impl Context {
+impl<'a> Context<'a> {
     /// What the record says about pacing, outcome and the dead.
-    pub fn new(record: &RunRecord) -> Self {
+    pub fn new(record: &RunRecord, deaths: &'a Deaths) -> Self {
         let plan = &record.plan;
         let mut gone: Vec<&str> = record
             .exits
@@ -87,98 +71,171 @@ impl Context {
             }
         }
         Self {
+            deaths,
             also: if plan.pacing == Pacing::Scheduled { bit(Point::Due) } else { 0 },
-            lost_is_wrong: record.outcome == Outcome::Complete,
+            is_complete: record.outcome == Outcome::Complete,
             engine_gone,
             strategy_gone,
         }
     }
 }
 
-/// Checks and counts every order of the table, and marks those that count in the figures.
-pub(super) fn check(table: &mut Table, context: &Context, violations: &mut Violations) -> (Orders, Span) {
-    let mut orders = Orders::default();
-    let mut span = Span { first_sent: u64::MAX, first_received: u64::MAX, ..Span::default() };
-    for lane in &mut table.lanes {
-        let is_gone = context.strategy_gone.get(usize::from(lane.strategy)).copied().unwrap_or(false);
-        let excused = context.engine_gone | if is_gone { BY_STRATEGY } else { 0 };
-        let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.next_sent);
-        for (sequence, row) in lane.rows.iter_mut().enumerate() {
-            let id = OrderId::new(strategy, epoch, sequence as u64);
-            let mut broken = |kind, what: &dyn Fn() -> String| {
-                violations.add(kind, || format!("{}: {}", name_of(id), what()));
-            };
-            orders.duplicated += u64::from(row.is_duplicated());
-            if !row.has(Point::StrategySend) {
-                let seen_by_engine = row.points() & !BY_STRATEGY != 0;
-                match (seen_by_engine || row.has(Point::StrategyRecv), is_gone) {
-                    (true, true) => {}
-                    (true, false) => {
-                        broken(Kind::NeverSent, &|| {
-                            format!("{}, but its strategy never sent it", points_of(row.points()))
-                        });
-                        continue;
-                    }
-                    (false, _) => {
-                        if (sequence as u64) < next_sent {
-                            broken(Kind::Gap, &|| "never sent, though later ones were".into());
-                        }
-                        continue;
-                    }
-                }
-            }
-            orders.sent += 1;
-            count(row, &mut orders, &mut span);
-            let came_back = row.has(Point::StrategyRecv);
-            if !came_back && context.lost_is_wrong {
-                broken(Kind::Lost, &|| {
-                    format!("sent and never returned; it has {}", points_of(row.points()))
-                });
-            }
-            let rejected = row.has(Point::Rejected);
-            if rejected && row.points() & (required(&Row::default()) & !required(row)) != 0 {
-                broken(Kind::RejectedDispatched, &|| {
-                    format!("rejected, yet it has {}", points_of(row.points()))
-                });
-            }
-            let needed =
-                if came_back { required(row) | context.also } else { required(row) & below_last(row) };
-            let missing = needed & !row.points();
-            if missing & !excused != 0 {
-                broken(Kind::MissingPoint, &|| format!("has no {}", points_of(missing & !excused)));
-            }
-            match out_of_time(row) {
-                Some((point, after)) => {
-                    broken(Kind::TimeOrder, &|| format!("{} before {}", point.name(), after.name()));
-                }
-                None if came_back && !rejected && missing == 0 => row.set_measured(),
-                None => {}
-            }
-        }
-    }
-    (orders, span)
+/// What the checks have counted.
+pub(super) struct Counted {
+    pub orders: Orders,
+    pub span: Span,
+    /// For each incident of the record.
+    pub tolls: Vec<Toll>,
+    /// Orders lost by incarnations that lived.
+    pub lost_of_survivors: u64,
 }
 
-/// Where the order went, and when.
-#[inline]
-fn count(row: &Row, orders: &mut Orders, span: &mut Span) {
-    let sent = row.at(Point::StrategySend);
-    if let Some(sent) = sent {
-        span.first_sent = span.first_sent.min(sent);
-        span.last_sent = span.last_sent.max(sent);
-    }
-    match row.at(Point::StrategyRecv) {
-        None => orders.lost += 1,
-        Some(received) => {
-            if row.has(Point::Rejected) {
-                orders.rejected += 1;
-            } else {
-                orders.returned += 1;
+/// Checks and counts every order of the table, and marks those that count in the figures.
+pub(super) fn check(
+    table: &mut Table,
+    context: &Context,
+    incidents: usize,
+    violations: &mut Violations,
+) -> Counted {
+    let mut counted = Counted {
+        orders: Orders::default(),
+        span: Span::empty(),
+        tolls: vec![Toll::default(); incidents],
+        lost_of_survivors: 0,
+    };
+    for lane in &mut table.lanes {
+        let lost_before = counted.orders.lost;
+        let incident = context.deaths.incident(lane.strategy, lane.epoch);
+        let mut toll = Toll::default();
+        if lane.is_excused {
+            count_excused(lane, &mut counted.orders, &mut toll);
+        } else {
+            check_lane(lane, context, incident.is_some(), &mut counted, &mut toll, violations);
+            if incident.is_none() {
+                counted.lost_of_survivors += counted.orders.lost - lost_before;
             }
-            span.first_received = span.first_received.min(received);
-            span.last_received = span.last_received.max(received);
-            span.open_ticks += u128::from(received.saturating_sub(sent.unwrap_or(received)));
         }
+        if let Some(place) = incident.and_then(|incident| counted.tolls.get_mut(incident)) {
+            *place = toll;
+        }
+    }
+    counted
+}
+
+/// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped.
+fn count_excused(lane: &Lane, orders: &mut Orders, toll: &mut Toll) {
+    for row in lane.rows.iter().filter(|row| row.points() & !BY_STRATEGY != 0) {
+        let end = match End::of(row, true) {
+            End::Returned | End::Rejected if !row.has(Point::OrchReturn) => End::Orphaned,
+            end => end,
+        };
+        orders.count(end);
+        toll.count(end);
+    }
+}
+
+fn check_lane(
+    lane: &mut Lane,
+    context: &Context,
+    is_dead: bool,
+    counted: &mut Counted,
+    toll: &mut Toll,
+    violations: &mut Violations,
+) {
+    let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.next_sent);
+    let gone = context.strategy_gone.get(usize::from(strategy)).copied().unwrap_or(false);
+    // An incarnation that died in an incident has written down all that it did.
+    let is_gone = gone && !is_dead;
+    let excused = context.engine_gone | if is_gone { BY_STRATEGY } else { 0 };
+    for (sequence, row) in lane.rows.iter_mut().enumerate() {
+        let (id, sequence) = (OrderId::new(strategy, epoch, sequence as u64), sequence as u64);
+        let mut broken = |kind, what: &dyn Fn() -> String| {
+            violations.add(kind, || format!("{}: {}", name_of(id), what()));
+        };
+        counted.orders.duplicated += u64::from(row.is_duplicated());
+        if !row.has(Point::StrategySend) {
+            let seen_by_engine = row.points() & !BY_STRATEGY != 0;
+            match (seen_by_engine || row.has(Point::StrategyRecv), is_gone) {
+                (true, true) => {}
+                (true, false) => {
+                    broken(Kind::NeverSent, &|| {
+                        format!("{}, but its strategy never sent it", points_of(row.points()))
+                    });
+                    continue;
+                }
+                (false, _) => {
+                    if sequence < next_sent {
+                        broken(Kind::Gap, &|| "never sent, though later ones were".into());
+                    }
+                    continue;
+                }
+            }
+        }
+        let end = End::of(row, is_dead);
+        counted.orders.count(end);
+        counted.span.take(row);
+        toll.count(end);
+        if end == End::Lost && context.is_complete {
+            // What it was about to push when it died.
+            let is_unfinished = sequence + 1 == next_sent && row.points() & !BY_STRATEGY == 0;
+            match is_dead {
+                true if is_unfinished => {}
+                true => broken(Kind::Lost, &|| {
+                    let points = points_of(row.points());
+                    format!("lost, and not in the last push of an incarnation that died; it has {points}")
+                }),
+                false => broken(Kind::Lost, &|| {
+                    format!("sent and never returned; it has {}", points_of(row.points()))
+                }),
+            }
+        }
+        let is_buried = row.has(Point::Cancelled) || row.reason() == Some(Reject::Gone as u8);
+        let was_given = row.has(Point::OrchReturn) || row.has(Point::StrategyRecv);
+        if is_buried && context.deaths.are_known() && (!is_dead || was_given) {
+            broken(Kind::NotDead, &|| {
+                let whose =
+                    if is_dead { "yet a report was given to its strategy" } else { "yet its strategy lived" };
+                format!("ended as an order of the dead, {whose}; it has {}", points_of(row.points()))
+            });
+        }
+        let never = UP_TO_ENGINE & !required(row) | bit(Point::Cancelled);
+        if row.has(Point::Rejected) && row.points() & never != 0 {
+            broken(Kind::RejectedDispatched, &|| format!("rejected, yet it has {}", points_of(row.points())));
+        }
+        let missing = needed(row, end, context) & !row.points();
+        if missing & !excused != 0 {
+            broken(Kind::MissingPoint, &|| format!("has no {}", points_of(missing & !excused)));
+        }
+        match out_of_time(row) {
+            Some((point, after)) => {
+                broken(Kind::TimeOrder, &|| format!("{} before {}", point.name(), after.name()));
+            }
+            None if end == End::Returned && missing == 0 => row.set_measured(),
+            None => {}
+        }
+    }
+}
+
+/// The points that an order must have which ended so.
+#[inline]
+fn needed(row: &Row, end: End, context: &Context) -> u64 {
+    match end {
+        End::Returned | End::Rejected => required(row) | context.also,
+        End::Orphaned => required(row) & UP_TO_ENGINE | context.also,
+        End::Cancelled if context.is_complete => UP_TO_ENGINE | context.also,
+        End::Cancelled | End::Lost => required(row) & below_last(row),
+    }
+}
+
+/// The points that an order that came back must have, beside what the pacing adds.
+const fn required(row: &Row) -> u64 {
+    if row.has(Point::Rejected) {
+        bit(Point::StrategySend)
+            | bit(Point::OrchRecvSubmit)
+            | bit(Point::OrchReturn)
+            | bit(Point::StrategyRecv)
+    } else {
+        0xFF | bit(Point::Release)
     }
 }
 
@@ -205,9 +262,12 @@ fn out_of_time(row: &Row) -> Option<(Point, Point)> {
         let (ticks, earlier) = (row.at(point)?, row.at(after)?);
         (ticks < earlier).then_some((point, after))
     };
+    // A cancel does not wait for the venue's delay.
+    let is_early =
+        || if row.has(Point::Cancelled) { None } else { before(Point::GatewayDone, Point::Release) };
     before(Point::StrategySend, Point::Due)
         .or_else(|| before(Point::Release, Point::GatewayRecv))
-        .or_else(|| before(Point::GatewayDone, Point::Release))
+        .or_else(is_early)
 }
 
 /// Points by name: `t1 t2 rejected`.

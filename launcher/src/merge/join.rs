@@ -5,7 +5,8 @@
 //! compares with. Where two of them share a thread, their records are in one log in the order of the events,
 //! which serves as well.
 
-use super::table::{NoRow, Row, Table, bit};
+use super::deaths::Deaths;
+use super::table::{Bounds, NoRow, Table, bit};
 use super::violation::{Kind, Violations, name_of};
 use super::{MergeError, file_name};
 use shm::plan::{Plan, Role};
@@ -20,7 +21,8 @@ pub(super) const BY_ORCHESTRATOR: u64 = bit(Point::OrchRecvSubmit)
     | bit(Point::OrchReturn)
     | bit(Point::Rejected);
 /// What the gateways stamp.
-pub(super) const BY_GATEWAY: u64 = bit(Point::GatewayRecv) | bit(Point::GatewayDone) | bit(Point::Release);
+pub(super) const BY_GATEWAY: u64 =
+    bit(Point::GatewayRecv) | bit(Point::GatewayDone) | bit(Point::Release) | bit(Point::Cancelled);
 
 /// Whose log it is.
 struct Source {
@@ -33,6 +35,10 @@ struct Source {
     gateway: Option<u16>,
     /// Reports pushed by that gateway so far.
     pushed: u64,
+    /// The log proves nothing: what makes no sense in it is passed over.
+    is_untrusted: bool,
+    /// How much was.
+    ignored: u64,
 }
 
 /// How far one gateway's hand-offs have come.
@@ -44,26 +50,52 @@ struct GatewayOrder {
     next_completion: u64,
 }
 
+/// The newest incarnation of a strategy so far: once one has begun, its predecessors are dead.
+#[derive(Clone, Copy, Default)]
+struct Newest {
+    /// Among those that sent, in the order of the strategy's log.
+    sent: u16,
+    /// Among those whose orders were taken, in the order of the orchestrator's log.
+    received: u16,
+}
+
 /// The join of all logs.
 pub(super) struct Join<'a> {
     plan: &'a Plan,
+    deaths: &'a Deaths,
     /// The thread that runs each strategy.
     owners: Vec<Option<usize>>,
     pub table: Table,
     gateways: Vec<GatewayOrder>,
+    newest: Vec<Newest>,
     pub violations: &'a mut Violations,
     source: Source,
 }
 
 impl<'a> Join<'a> {
-    /// A join for lanes that may grow to `limits` rows.
-    pub fn new(plan: &'a Plan, limits: &[u64], violations: &'a mut Violations) -> Self {
-        let source = Source { thread: 0, file: String::new(), points: 0, gateway: None, pushed: 0 };
+    /// A join for lanes within these bounds, one for each strategy.
+    pub fn new(
+        plan: &'a Plan,
+        deaths: &'a Deaths,
+        bounds: Vec<Bounds>,
+        violations: &'a mut Violations,
+    ) -> Self {
+        let source = Source {
+            thread: 0,
+            file: String::new(),
+            points: 0,
+            gateway: None,
+            pushed: 0,
+            is_untrusted: false,
+            ignored: 0,
+        };
         Self {
             plan,
+            deaths,
             owners: (0..plan.strategies).map(|index| plan.thread_of(Role::Strategy(index))).collect(),
-            table: Table::new(limits),
+            table: Table::new(bounds),
             gateways: vec![GatewayOrder::default(); usize::from(plan.venues)],
+            newest: vec![Newest::default(); usize::from(plan.strategies)],
             violations,
             source,
         }
@@ -80,8 +112,20 @@ impl<'a> Join<'a> {
                     Role::Gateway(_) => BY_GATEWAY,
                 }
         });
-        self.source =
-            Source { thread, file: file_name(&plan.name), points, gateway: sole_gateway(plan), pushed: 0 };
+        self.source = Source {
+            thread,
+            file: file_name(&plan.name),
+            points,
+            gateway: sole_gateway(plan),
+            pushed: 0,
+            is_untrusted: self.deaths.is_untrusted_log(plan),
+            ignored: 0,
+        };
+    }
+
+    /// Records of the log that began last that make no sense and were passed over, because the log proves nothing.
+    pub fn ignored(&self) -> u64 {
+        self.source.ignored
     }
 
     /// Takes one record.
@@ -96,34 +140,46 @@ impl<'a> Join<'a> {
             self.misplaced(record);
             return Ok(());
         }
-        let Self { source, violations, .. } = self;
-        let Some(lane) = self.table.lane(id) else {
-            violations.add(Kind::NotInPlan, || format!("{}: the plan has no such strategy", name_of(id)));
-            return Ok(());
-        };
-        match lane.reach(id.sequence()) {
-            Ok(()) => {}
+        let Self { source, violations, newest, .. } = self;
+        let lane = match self.table.lane(id) {
+            Ok(lane) => lane,
             Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
-            Err(NoRow::Limit) => {
-                self.beyond(record);
+            Err(why) => {
+                self.nowhere(record, &why);
                 return Ok(());
             }
-        }
+        };
+        let is_excused = lane.is_excused;
         let row = &mut lane.rows[id.sequence() as usize];
         if !row.stamp(point, value) {
-            violations.add(Kind::Duplicate, || format!("{}: {} twice", name_of(id), point.name()));
+            if !is_excused {
+                violations.add(Kind::Duplicate, || format!("{}: {} twice", name_of(id), point.name()));
+            }
             return Ok(());
         }
-        let mut broken = |kind, what: &str| violations.add(kind, || format!("{}: {what}", name_of(id)));
+        let mut broken = |kind, what: &str| {
+            if !is_excused {
+                violations.add(kind, || format!("{}: {what}", name_of(id)));
+            }
+        };
         match point {
             Point::StrategySend => {
                 if !advance(&mut lane.next_sent, id.sequence()) {
                     broken(Kind::SendOrder, "sent after a later one of its strategy");
                 }
+                if !is_newest(&mut newest[usize::from(id.strategy())].sent, id.epoch()) {
+                    broken(Kind::SendOrder, "sent after the next incarnation of its strategy had begun");
+                }
             }
             Point::OrchRecvSubmit => {
                 if !advance(&mut lane.next_received, id.sequence()) {
                     broken(Kind::SubmitOrder, "reached the orchestrator after a later one of its strategy");
+                }
+                if !is_newest(&mut newest[usize::from(id.strategy())].received, id.epoch()) {
+                    broken(
+                        Kind::SubmitOrder,
+                        "reached the orchestrator after the next incarnation of its strategy had begun",
+                    );
                 }
             }
             Point::OrchReturn | Point::StrategyRecv => {
@@ -183,20 +239,46 @@ impl<'a> Join<'a> {
     #[cold]
     fn misplaced(&mut self, record: Record) {
         let file = &self.source.file;
+        if self.source.is_untrusted {
+            self.source.ignored += 1;
+            return;
+        }
         let example = || format!("{}: {} stands in {file}", name_of(record.id), record.point.name());
         self.violations.add(Kind::Misplaced, example);
     }
 
+    /// A record of an order that the run cannot have had.
     #[cold]
-    fn beyond(&mut self, record: Record) {
+    fn nowhere(&mut self, record: Record, why: &NoRow) {
         let (id, point) = (record.id, record.point.name());
+        if self.source.is_untrusted {
+            self.source.ignored += 1;
+            return;
+        }
+        if self.deaths.is_untrusted(id.strategy()) {
+            return;
+        }
         let planned = self.plan.orders.get(usize::from(id.strategy())).copied().unwrap_or(0);
-        if id.sequence() >= planned {
-            let example = || format!("{}: {point}, but the plan has {planned} orders for it", name_of(id));
-            self.violations.add(Kind::NotInPlan, example);
-        } else {
-            let example = || format!("{}: {point}, but its strategy never sent it", name_of(id));
-            self.violations.add(Kind::NeverSent, example);
+        let name = || name_of(id);
+        match why {
+            NoRow::Strategy => {
+                self.violations.add(Kind::NotInPlan, || format!("{}: the plan has no such strategy", name()));
+            }
+            NoRow::Epoch => {
+                let last = self.deaths.last_epoch(id.strategy());
+                self.violations.add(Kind::NotInPlan, || {
+                    format!("{}: {point}, but by the record its last epoch was {last}", name())
+                });
+            }
+            _ if id.sequence() >= planned => {
+                self.violations.add(Kind::NotInPlan, || {
+                    format!("{}: {point}, but the plan has {planned} orders for it", name())
+                });
+            }
+            _ => {
+                self.violations
+                    .add(Kind::NeverSent, || format!("{}: {point}, but its strategy never sent it", name()));
+            }
         }
     }
 }
@@ -230,14 +312,12 @@ fn rises(last: &mut u64, ticks: u64) -> bool {
     in_order
 }
 
-/// The points that an order that came back must have, beside what the pacing adds.
-pub(super) const fn required(row: &Row) -> u64 {
-    if row.has(Point::Rejected) {
-        bit(Point::StrategySend)
-            | bit(Point::OrchRecvSubmit)
-            | bit(Point::OrchReturn)
-            | bit(Point::StrategyRecv)
-    } else {
-        0xFF | bit(Point::Release)
+/// Whether an epoch is not below the newest so far, which it becomes.
+#[inline]
+fn is_newest(newest: &mut u16, epoch: u16) -> bool {
+    let in_order = epoch >= *newest;
+    if in_order {
+        *newest = epoch;
     }
+    in_order
 }

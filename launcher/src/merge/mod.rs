@@ -2,32 +2,35 @@
 //!
 //! Nothing is sampled and nothing is sorted. A stamp costs one indexed store, an order 88 bytes, and what cannot be
 //! true of an honest run (a stamp twice, a gap, a report out of turn, time going backwards) is counted and named.
+//! Strategies that died in the middle of the run owe what `check` says; the living owe everything.
 
 mod check;
+mod counters;
+mod deaths;
 pub(crate) mod folder;
 mod join;
+mod orders;
 mod table;
 mod violation;
 
-pub use check::{Orders, Span};
 pub use folder::{FolderError, RUN_FILE, log_path, read_record};
+pub use orders::{End, Orders, Span, Toll};
 pub use table::{Row, bit};
 pub use violation::{Kind, Violation, name_of};
 
 use crate::logfile::{EXTENSION, LogError, RECORDS_AT};
 use crate::record::{Outcome, RunRecord};
-use check::Context;
+use check::{Context, Counted};
+use deaths::Deaths;
 use join::Join;
 use shm::plan::{Plan, PlanError, Role};
 use shm::stamps::RECORD_BYTES;
-use shm::status::{Field, State, Status};
+use shm::status::{Field, STATUS_WORDS, Status};
 use shm::wire::OrderId;
 use std::path::Path;
+use table::Bounds;
 use thiserror::Error;
 use violation::Violations;
-
-/// Rows that a lane may have beyond what its strategy's log suggests: for orders whose other stamps are lost.
-const SPARE_ROWS: u64 = 4096;
 
 /// A run that cannot be merged at all. What is wrong with single orders is a [`Violation`].
 #[derive(Debug, Error)]
@@ -53,8 +56,10 @@ pub struct ThreadLog {
     pub name: String,
     /// Records in its log.
     pub records: u64,
-    /// Its status block, as it was at the end.
+    /// Its status block, as it was at the end; empty if it proves nothing.
     pub status: Status,
+    /// Log and status block prove nothing: the strategy was quarantined, and may have written anything there.
+    pub is_untrusted: bool,
 }
 
 /// A run, joined.
@@ -72,6 +77,10 @@ pub struct Merged {
     pub threads: Vec<ThreadLog>,
     /// Stamps in all logs.
     pub records: u64,
+    /// What became of the orders of each incarnation that died, in the order of the record's incidents.
+    pub tolls: Vec<Toll>,
+    /// Orders lost by incarnations that lived; in a complete run each is a violation.
+    pub lost_of_survivors: u64,
     table: table::Table,
 }
 
@@ -94,7 +103,8 @@ pub fn file_name(thread: &str) -> String {
 
 /// Joins all logs of a run's folder. `progress` hears, about every 65,000 stamps, how many are done of how many.
 ///
-/// A log that is cut inside a record is an error, except in a run that failed: there it gives what it has.
+/// A log that is cut inside a record is an error, except in a run that failed: there it gives what it has. So does the log
+/// of a strategy that was quarantined, whatever is wrong with it.
 ///
 /// # Errors
 /// [`MergeError`]: a log cannot be believed, the plan is impossible, or there is not enough memory.
@@ -106,48 +116,98 @@ pub fn merge(
     let plan = &record.plan;
     plan.validate()?;
     let (sizes, total) = sizes(folder, plan)?;
-    let limits = limits(plan, &sizes);
+    let deaths = Deaths::new(record);
+    let bounds = bounds(plan, &sizes, &deaths);
 
     let mut violations = Violations::default();
     let mut notes = Vec::new();
     let mut threads: Vec<Option<ThreadLog>> = vec![None; plan.threads.len()];
-    let mut join = Join::new(plan, &limits, &mut violations);
+    let mut join = Join::new(plan, &deaths, bounds, &mut violations);
     let mut done = 0;
     for thread in reading_order(plan) {
-        let name = &plan.threads[thread].name;
-        let mut log = folder::open(folder, plan, thread)?;
-        join.begin(thread);
-        loop {
-            match log.next_block() {
-                Ok(Some(block)) => {
-                    for record in block.records() {
-                        join.take(record)?;
-                    }
-                    done += block.len() as u64;
-                    progress(done, total);
-                }
-                Ok(None) => break,
-                Err(error) if error.is_cut() && matches!(record.outcome, Outcome::Failed { .. }) => {
-                    notes.push(format!("{error}; its whole records were used"));
-                    break;
-                }
-                Err(error) => return Err(error.into()),
-            }
+        let is_untrusted = deaths.is_untrusted_log(&plan.threads[thread]);
+        let (log, damage) = read(folder, record, thread, is_untrusted, &mut join, |records| {
+            done += records;
+            progress(done, total);
+        })?;
+        notes.extend(damage);
+        if is_untrusted {
+            notes.push(untrusted(&log.name, join.ignored()));
         }
-        let status = log.status().clone();
-        threads[thread] = Some(ThreadLog { name: name.clone(), records: log.records(), status });
+        threads[thread] = Some(log);
     }
     let Join { mut table, .. } = join;
     let threads: Vec<ThreadLog> = threads.into_iter().flatten().collect();
 
-    let (mut orders, span) = check::check(&mut table, &Context::new(record), &mut violations);
+    let context = Context::new(record, &deaths);
+    let Counted { mut orders, span, tolls, lost_of_survivors } =
+        check::check(&mut table, &context, record.incidents.len(), &mut violations);
     orders.scheduled = plan.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
-    check_counters(record, &threads, &table, &mut violations);
+    counters::check(record, &threads, &deaths, &table, &mut violations);
     for log in &threads {
         orders.full = orders.full.saturating_add(log.status.get(Field::Full));
     }
     notes.extend(unchecked(plan));
-    Ok(Merged { orders, span, violations: violations.into_sorted(), notes, threads, records: done, table })
+    let violations = violations.into_sorted();
+    Ok(Merged { orders, span, violations, notes, threads, records: done, tolls, lost_of_survivors, table })
+}
+
+/// Takes the records of one log; beside what is known about it, what is wrong with it where that is no error. `progress`
+/// hears how many more were taken.
+fn read(
+    folder: &Path,
+    record: &RunRecord,
+    thread: usize,
+    is_untrusted: bool,
+    join: &mut Join,
+    mut progress: impl FnMut(u64),
+) -> Result<(ThreadLog, Option<String>), MergeError> {
+    let name = record.plan.threads[thread].name.clone();
+    let nothing = || Status::from_words([0; STATUS_WORDS]);
+    let has_failed = matches!(record.outcome, Outcome::Failed { .. });
+    let is_tolerable = |error: &LogError| {
+        (error.is_cut() && has_failed) || (is_untrusted && !matches!(error, LogError::Io { .. }))
+    };
+    let mut damage = None;
+    join.begin(thread);
+    let mut log = match folder::open(folder, &record.plan, thread) {
+        Ok(log) => log,
+        Err(error) if is_tolerable(&error) => {
+            let log = ThreadLog { name, records: 0, status: nothing(), is_untrusted };
+            return Ok((log, Some(format!("{error}; nothing of it was used"))));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    loop {
+        match log.next_block() {
+            Ok(Some(block)) => {
+                for record in block.records() {
+                    join.take(record)?;
+                }
+                progress(block.len() as u64);
+            }
+            Ok(None) => break,
+            Err(error) if is_tolerable(&error) => {
+                damage = Some(format!("{error}; its whole records were used"));
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let status = if is_untrusted { nothing() } else { log.status().clone() };
+    Ok((ThreadLog { name, records: log.records(), status, is_untrusted }, damage))
+}
+
+/// What a log that proves nothing means for the figures.
+fn untrusted(name: &str, ignored: u64) -> String {
+    let nonsense = match ignored {
+        0 => String::new(),
+        ignored => format!("; {ignored} records in it that make no sense were passed over"),
+    };
+    format!(
+        "the log and the counters of {name}, which may have overwritten them, prove nothing: its orders are in no \
+         figure and count by what the engine stamped{nonsense}"
+    )
 }
 
 /// How many records each log can hold by its size, and all of them.
@@ -164,15 +224,15 @@ fn sizes(folder: &Path, plan: &Plan) -> Result<(Vec<u64>, u64), LogError> {
     Ok((sizes, total))
 }
 
-/// The rows that each strategy may need: no more than planned, and no more than its log has records, with room
-/// for orders that it stamped once and the engine stamped later. What memory is used follows the files.
-fn limits(plan: &Plan, sizes: &[u64]) -> Vec<u64> {
-    let limit = |(strategy, planned): (usize, &u64)| {
-        let thread = plan.thread_of(Role::Strategy(strategy as u16));
+/// How far the lanes of each strategy may grow: as far as its log suggests.
+fn bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<Bounds> {
+    let bounds = |(strategy, planned): (usize, &u64)| {
+        let strategy = strategy as u16;
+        let thread = plan.thread_of(Role::Strategy(strategy));
         let records = thread.and_then(|thread| sizes.get(thread)).copied().unwrap_or(0);
-        (*planned).min(records.saturating_mul(2).saturating_add(SPARE_ROWS))
+        Bounds::new(*planned, records, deaths.last_epoch(strategy), deaths.is_untrusted(strategy))
     };
-    plan.orders.iter().enumerate().map(limit).collect()
+    plan.orders.iter().enumerate().map(bounds).collect()
 }
 
 /// Strategies first, the orchestrator's thread last: see [`join`].
@@ -184,30 +244,6 @@ fn reading_order(plan: &Plan) -> Vec<usize> {
         if roles.contains(&Role::Orchestrator) { 2 } else { u8::from(!roles.iter().any(is_strategy)) }
     });
     order
-}
-
-/// Compares what the threads counted with what they stamped, where both are final.
-fn check_counters(record: &RunRecord, logs: &[ThreadLog], table: &table::Table, violations: &mut Violations) {
-    for (log, thread) in logs.iter().zip(&record.plan.threads) {
-        let (name, dropped) = (&log.name, log.status.get(Field::RecordsDropped));
-        violations.add_many(Kind::RecordsDropped, dropped, || {
-            format!("{name}: {dropped} records did not fit the log of {}", thread.log_records)
-        });
-        let own = |strategy: u16| thread.roles.contains(&Role::Strategy(strategy));
-        let only_strategies = thread.roles.iter().all(|role| matches!(role, Role::Strategy(_)));
-        let finished = record.outcome == Outcome::Complete && log.status.state() == State::Done;
-        if !only_strategies || !finished || dropped > 0 {
-            continue;
-        }
-        let lanes = table.lanes.iter().filter(|lane| own(lane.strategy));
-        let sent = lanes.flat_map(|lane| &lane.rows).filter(|row| row.has(shm::stamps::Point::StrategySend));
-        let (stamped, counted) = (sent.count() as u64, log.status.get(Field::Sent));
-        if stamped != counted {
-            violations.add(Kind::Counters, || {
-                format!("{name}: counted {counted} orders sent, its log has {stamped}: records are missing")
-            });
-        }
-    }
 }
 
 /// What the stamps of this plan cannot tell.

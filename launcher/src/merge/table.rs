@@ -2,13 +2,18 @@
 //!
 //! A row's place is its order's sequence, so a join is an index, not a search, and costs the same for the first
 //! order and the last. A lane grows as its orders appear, up to a limit that the size of the logs bounds: a run
-//! that promises 2^60 orders and stamped ten costs ten rows.
+//! that promises 2^60 orders and stamped ten costs ten rows. A strategy that is started again and again has a lane for
+//! each epoch, found by index as well; those after the first begin small and double.
 
 use shm::stamps::Point;
 use shm::wire::OrderId;
 
-/// Rows are made in chunks of this many, so that growing does not show.
+/// The rows of a first epoch are made in chunks of this many, so that growing does not show.
 const CHUNK: u64 = 4096;
+/// Those of a later epoch in powers of two from this on.
+const LATER_CHUNK: u64 = 16;
+/// Rows that a lane may have beyond what its strategy's log suggests: for orders whose other stamps are lost.
+const SPARE_ROWS: u64 = 4096;
 
 /// The stamps of one order.
 ///
@@ -133,9 +138,9 @@ impl Row {
 pub(super) struct Lane {
     pub strategy: u16,
     pub epoch: u16,
+    /// Its strategy's log proves nothing: nothing that it shows is a violation.
+    pub is_excused: bool,
     pub rows: Vec<Row>,
-    /// Rows that it may grow to.
-    limit: u64,
     /// One past the last sequence sent, received, … : what the next one must not be below.
     pub next_sent: u64,
     pub next_received: u64,
@@ -143,39 +148,10 @@ pub(super) struct Lane {
     pub last_return: u64,
 }
 
-/// Why an order has no row.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoRow {
-    /// Its sequence is past what the logs can hold.
-    Limit,
-    /// The memory for it is not there: this many bytes more.
-    Memory(u64),
-}
-
 impl Lane {
-    fn new(strategy: u16, epoch: u16, limit: u64) -> Self {
+    fn new(strategy: u16, epoch: u16, is_excused: bool) -> Self {
         let rows = Vec::new();
-        Self { strategy, epoch, rows, limit, next_sent: 0, next_received: 0, last_return: 0 }
-    }
-
-    /// Makes sure that there is a row for the sequence.
-    #[inline]
-    pub fn reach(&mut self, sequence: u64) -> Result<(), NoRow> {
-        if sequence < self.rows.len() as u64 { Ok(()) } else { self.grow(sequence) }
-    }
-
-    #[cold]
-    fn grow(&mut self, sequence: u64) -> Result<(), NoRow> {
-        if sequence >= self.limit {
-            return Err(NoRow::Limit);
-        }
-        let wanted = (sequence + 1).next_multiple_of(CHUNK).min(self.limit);
-        let more = (wanted - self.rows.len() as u64) as usize;
-        if self.rows.try_reserve(more).is_err() {
-            return Err(NoRow::Memory(more as u64 * size_of::<Row>() as u64));
-        }
-        self.rows.resize(wanted as usize, Row::default());
-        Ok(())
+        Self { strategy, epoch, is_excused, rows, next_sent: 0, next_received: 0, last_return: 0 }
     }
 
     /// The id of the order in a row.
@@ -184,39 +160,154 @@ impl Lane {
     }
 }
 
-/// All lanes. Those of epoch 0 stand at their strategy's index; later epochs are rare and searched for.
+/// Why an order has no row.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NoRow {
+    /// There is no such strategy.
+    Strategy,
+    /// Its strategy never had that epoch.
+    Epoch,
+    /// Its sequence is past what the logs can hold.
+    Limit,
+    /// The memory for it is not there: this many bytes more.
+    Memory(u64),
+}
+
+/// What the lanes of one strategy may come to.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    /// Rows in a lane.
+    pub rows: u64,
+    /// Rows in all lanes of later epochs together.
+    pub later_rows: u64,
+    /// The last epoch.
+    pub last_epoch: u16,
+    /// Whether its lanes are excused.
+    pub is_excused: bool,
+}
+
+impl Bounds {
+    /// The bounds of a strategy with so many orders planned, so many records in its log and this last epoch: no more rows
+    /// than planned, and no more than there are records, with room for orders that it stamped once and the engine stamped
+    /// later. What memory is used follows the files.
+    pub fn new(planned: u64, records: u64, last_epoch: u16, is_excused: bool) -> Self {
+        // A lane that doubles is at most twice as long as it must be.
+        let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
+        let later_rows = rows.saturating_add(u64::from(last_epoch) * LATER_CHUNK);
+        Self { rows: planned.min(rows), later_rows, last_epoch, is_excused }
+    }
+}
+
+/// The lanes of one strategy's epochs from 1 on.
+#[derive(Debug)]
+struct Later {
+    bounds: Bounds,
+    /// Where they stand among all lanes, by epoch − 1; 0, where the first strategy's first lane is: not made yet.
+    places: Vec<u32>,
+}
+
+/// All lanes. Those of epoch 0 stand at their strategy's index.
 #[derive(Debug)]
 pub(super) struct Table {
     pub lanes: Vec<Lane>,
-    strategies: usize,
+    later: Vec<Later>,
 }
 
 impl Table {
-    /// A table for strategies whose lanes may grow to these limits.
-    pub fn new(limits: &[u64]) -> Self {
-        let lane = |(strategy, limit): (usize, &u64)| Lane::new(strategy as u16, 0, *limit);
-        Self { lanes: limits.iter().enumerate().map(lane).collect(), strategies: limits.len() }
+    /// A table for strategies with these bounds.
+    pub fn new(bounds: Vec<Bounds>) -> Self {
+        let lane = |(strategy, bounds): (usize, &Bounds)| Lane::new(strategy as u16, 0, bounds.is_excused);
+        let lanes = bounds.iter().enumerate().map(lane).collect();
+        let later = bounds.into_iter().map(|bounds| Later { bounds, places: Vec::new() }).collect();
+        Self { lanes, later }
     }
 
-    /// The lane of an order, made if it is a new epoch of a strategy; `None` if there is no such strategy.
+    /// The lane of an order, in which there is a row for it.
+    ///
+    /// # Errors
+    /// [`NoRow`]: the run cannot have had such an order, or there is no memory.
     #[inline]
-    pub fn lane(&mut self, id: OrderId) -> Option<&mut Lane> {
-        let strategy = usize::from(id.strategy());
-        if strategy >= self.strategies {
-            return None;
+    pub fn lane(&mut self, id: OrderId) -> Result<&mut Lane, NoRow> {
+        let mut place = usize::from(id.strategy());
+        if place >= self.later.len() {
+            return Err(NoRow::Strategy);
         }
-        let index = if id.epoch() == 0 { strategy } else { self.later(id) };
-        self.lanes.get_mut(index)
+        if id.epoch() > 0 {
+            place = self.place_of_later(id)?;
+        }
+        if id.sequence() >= self.lanes[place].rows.len() as u64 {
+            self.grow(place, id.sequence())?;
+        }
+        Ok(&mut self.lanes[place])
     }
 
+    /// Where the lane of a later epoch stands, made if it is new.
+    fn place_of_later(&mut self, id: OrderId) -> Result<usize, NoRow> {
+        let Later { bounds, places } = &mut self.later[usize::from(id.strategy())];
+        let index = usize::from(id.epoch()) - 1;
+        match places.get(index) {
+            Some(place) if *place > 0 => return Ok(*place as usize),
+            _ if id.epoch() > bounds.last_epoch => return Err(NoRow::Epoch),
+            // Here and not when it grows, so that what is no order of the run makes no lane.
+            _ if id.sequence() >= bounds.rows => return Err(NoRow::Limit),
+            _ => {}
+        }
+        if places.len() <= index {
+            places.resize(index + 1, 0);
+        }
+        // No more lanes than strategies and epochs: 20 bits.
+        places[index] = self.lanes.len() as u32;
+        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds.is_excused));
+        Ok(self.lanes.len() - 1)
+    }
+
+    /// Makes room in a lane for a sequence.
     #[cold]
-    fn later(&mut self, id: OrderId) -> usize {
-        let known = |lane: &Lane| (lane.strategy, lane.epoch) == (id.strategy(), id.epoch());
-        self.lanes.iter().position(known).unwrap_or_else(|| {
-            let limit = self.lanes[usize::from(id.strategy())].limit;
-            self.lanes.push(Lane::new(id.strategy(), id.epoch(), limit));
-            self.lanes.len() - 1
-        })
+    fn grow(&mut self, place: usize, sequence: u64) -> Result<(), NoRow> {
+        let lane = &mut self.lanes[place];
+        let bounds = &mut self.later[usize::from(lane.strategy)].bounds;
+        if sequence >= bounds.rows {
+            return Err(NoRow::Limit);
+        }
+        let is_later = lane.epoch > 0;
+        let wanted = match is_later {
+            false => (sequence + 1).next_multiple_of(CHUNK),
+            true => (sequence + 1).next_power_of_two().max(LATER_CHUNK),
+        };
+        let more = wanted.min(bounds.rows) - lane.rows.len() as u64;
+        if is_later && more > bounds.later_rows {
+            return Err(NoRow::Limit);
+        }
+        let count = more as usize;
+        // A vector that grows by itself doubles, which is what the first epoch wants and the later ones have asked for.
+        let reserved =
+            if is_later { lane.rows.try_reserve_exact(count) } else { lane.rows.try_reserve(count) };
+        if reserved.is_err() {
+            return Err(NoRow::Memory(more * size_of::<Row>() as u64));
+        }
+        if is_later {
+            bounds.later_rows -= more;
+        }
+        lane.rows.resize(lane.rows.len() + count, Row::default());
+        Ok(())
+    }
+
+    /// The lane of an incarnation, if any stamp of it was found.
+    pub fn lane_of(&self, strategy: u16, epoch: u16) -> Option<&Lane> {
+        let first = usize::from(strategy);
+        match epoch.checked_sub(1) {
+            None if first < self.later.len() => self.lanes.get(first),
+            None => None,
+            Some(index) => {
+                let place = *self.later.get(first)?.places.get(usize::from(index))? as usize;
+                if place == 0 { None } else { self.lanes.get(place) }
+            }
+        }
+    }
+
+    /// The last epoch of a strategy of which any stamp was found.
+    pub fn newest_epoch(&self, strategy: u16) -> u16 {
+        self.later.get(usize::from(strategy)).map_or(0, |later| later.places.len() as u16)
     }
 
     /// Every row that could hold an order, with the order's id.
@@ -224,5 +315,57 @@ impl Table {
         self.lanes.iter().flat_map(|lane| {
             lane.rows.iter().enumerate().map(|(sequence, row)| (lane.id(sequence as u64), row))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shm::wire::MAX_EPOCH;
+
+    fn table(planned: u64, records: u64, last_epoch: u16) -> Table {
+        Table::new(vec![Bounds::new(planned, records, last_epoch, false); 2])
+    }
+
+    fn rows(table: &Table) -> usize {
+        table.lanes.iter().map(|lane| lane.rows.len()).sum()
+    }
+
+    #[test]
+    fn an_epoch_costs_what_its_orders_do() {
+        let mut table = table(1_000_000, 3 * 2 * 4095, MAX_EPOCH);
+        for epoch in 1..=MAX_EPOCH {
+            for sequence in 0..2 {
+                table.lane(OrderId::new(1, epoch, sequence)).unwrap();
+            }
+        }
+        assert_eq!((table.lanes.len(), rows(&table)), (2 + 4095, 4095 * LATER_CHUNK as usize));
+        let lane = table.lane(OrderId::new(1, 7, 20)).unwrap();
+        assert_eq!((lane.epoch, lane.rows.len(), lane.rows.capacity()), (7, 32, 32));
+        assert_eq!(table.lane_of(1, 4095).unwrap().epoch, 4095);
+        assert!(table.lane_of(0, 1).is_none() && table.lane_of(2, 0).is_none());
+        assert_eq!((table.newest_epoch(1), table.newest_epoch(0)), (4095, 0));
+    }
+
+    #[test]
+    fn what_the_run_cannot_have_had_has_no_row() {
+        let mut table = table(100, 1_000, 3);
+        let mut why = |strategy, epoch, sequence| table.lane(OrderId::new(strategy, epoch, sequence)).err();
+        assert_eq!(why(2, 0, 0), Some(NoRow::Strategy));
+        assert_eq!(why(1, 4, 0), Some(NoRow::Epoch));
+        assert_eq!((why(1, 3, 100), why(1, 0, 100)), (Some(NoRow::Limit), Some(NoRow::Limit)));
+        assert_eq!((why(1, 3, 99), why(1, 0, 99)), (None, None));
+        assert_eq!(table.lanes.len(), 3);
+    }
+
+    #[test]
+    fn nonsense_in_a_log_does_not_multiply_its_memory() {
+        let mut table = table(u64::MAX, 5_000, MAX_EPOCH);
+        let refused = (0..5_000u64).filter(|number| {
+            let id = OrderId::new(0, 1 + (number % 4095) as u16, number * 7_919 % 14_000);
+            table.lane(id).is_err()
+        });
+        assert!(refused.count() > 4_000);
+        assert!(rows(&table) as u64 <= 5_000 * 2 + SPARE_ROWS + 4095 * LATER_CHUNK);
     }
 }

@@ -11,7 +11,7 @@ pub enum Kind {
     Duplicate,
     /// A sequence that its strategy left out.
     Gap,
-    /// An order of a strategy or a sequence that the plan does not have.
+    /// An order of a strategy or a sequence that the plan does not have, or of an epoch that the record does not have.
     NotInPlan,
     /// An order that the engine saw and no strategy sent.
     NeverSent,
@@ -33,7 +33,9 @@ pub enum Kind {
     MissingPoint,
     /// A rejected order that was dispatched all the same.
     RejectedDispatched,
-    /// An order that never came back, in a run that ended as if it had.
+    /// An order that was cancelled, or refused, because its strategy was dead, and whose strategy was not.
+    NotDead,
+    /// An order that never came back, in a run that ended as if it had, and that no death explains.
     Lost,
     /// Records that found their log full.
     RecordsDropped,

@@ -259,11 +259,11 @@ fn rate(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Rate {
         let seconds = last.checked_sub(first).filter(|ticks| *ticks > 0)? as f64 * ns_per_tick / 1e9;
         Some(events.checked_sub(1).filter(|intervals| *intervals > 0)? as f64 / seconds)
     };
-    let (orders, span) = (&merged.orders, &merged.span);
+    let span = &merged.span;
     Rate {
         offered_per_s: record.input.offered_per_s,
-        achieved_per_s: per_s(orders.sent, span.first_sent, span.last_sent),
-        completed_per_s: per_s(orders.returned + orders.rejected, span.first_received, span.last_received),
+        achieved_per_s: per_s(span.sent, span.first_sent, span.last_sent),
+        completed_per_s: per_s(span.received, span.first_received, span.last_received),
     }
 }
 

@@ -201,7 +201,7 @@ impl Fixture {
 }
 
 /// Log order is event order; a release is written together with its t4, a rejection with its t2.
-fn sort_by_event(log: &mut [Record]) {
+pub fn sort_by_event(log: &mut [Record]) {
     let mut last_of = std::collections::HashMap::new();
     let mut keyed: Vec<(u64, Record)> = Vec::with_capacity(log.len());
     for record in log.iter() {

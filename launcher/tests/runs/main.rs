@@ -1,8 +1,10 @@
 //! Made-up runs through everything that reads a run's folder: logs, merge, summary, report, histograms, inspect.
 
+mod deaths;
 mod figures;
 mod fixture;
 mod inspecting;
+mod killing;
 mod logfiles;
 mod merging;
 mod reporting;
