@@ -2,7 +2,8 @@
 //! again.
 //!
 //! Everything is drawn from the run's seed: with the same seed, and the same strategies alive at the same strikes, the
-//! same strategies are struck. The other kinds, and everything at an order, a strategy does to itself.
+//! same strategies are struck. The other kinds, and everything at an order, a strategy does to itself
+//! ([`crate::sabotage`]).
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -120,6 +121,8 @@ impl Draws {
     const STRIKES: u64 = 1;
     /// For what is drawn before the run.
     pub(crate) const PLANNING: u64 = 2;
+    /// For what a scribbler writes where.
+    pub(crate) const SCRIBBLES: u64 = 3;
 
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         // Not `seed_from_u64`: how that spreads its argument is the library's to change.
