@@ -2,7 +2,8 @@
 //! again.
 //!
 //! Everything is drawn from the run's seed: with the same seed, and the same strategies alive at the same strikes, the
-//! same strategies are struck. The other kinds, and everything at an order, a strategy does to itself.
+//! same strategies are struck. The other kinds, and everything at an order, a strategy does to itself
+//! ([`crate::sabotage`]).
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -120,6 +121,8 @@ impl Draws {
     const STRIKES: u64 = 1;
     /// For what is drawn before the run.
     pub(crate) const PLANNING: u64 = 2;
+    /// For what a scribbler writes where.
+    pub(crate) const SCRIBBLES: u64 = 3;
 
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         // Not `seed_from_u64`: how that spreads its argument is the library's to change.
@@ -139,13 +142,13 @@ impl Draws {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake;
+    use crate::host::Machine;
     use crate::planner::tests::planned_with;
     use proptest::prelude::*;
 
     fn injector(strategies: u16, faults: &str, seed: u64) -> Injector {
-        let words = format!("strategies={strategies} isolation=process");
-        let (plan, _) = planned_with(&words, faults, &fake::plain(2).machine()).unwrap();
+        let (mut plan, _) = planned_with("orders=10", faults, &Machine::default()).unwrap();
+        plan.strategies = strategies;
         Injector::new(&plan, seed)
     }
 
@@ -165,13 +168,13 @@ mod tests {
     #[test]
     fn strikes_come_in_the_order_of_their_times() {
         let faults =
-            "stop:engine@9ms; kill:strategy-1@5ms; kill:launcher@7ms; hang:strategy-0@1ms; kill@order:3";
+            "stop:engine@9ms; kill:strategy-0@5ms; kill:launcher@7ms; hang:strategy-0@1ms; kill@order:3";
         let mut injector = injector(2, faults, 1);
         assert_eq!(injector.next_due_ns(), Some(5 * MS));
         assert_eq!(injector.due(5 * MS - 1, |_| true), None);
         let found = strikes(&mut injector, 100 * MS, 100 * MS, |_| true);
         let wanted = [
-            Strike { kind: FaultKind::Kill, target: Struck::Strategy(1), at_ns: 5 * MS },
+            Strike { kind: FaultKind::Kill, target: Struck::Strategy(0), at_ns: 5 * MS },
             Strike { kind: FaultKind::Kill, target: Struck::Launcher, at_ns: 7 * MS },
             Strike { kind: FaultKind::Stop, target: Struck::Engine, at_ns: 9 * MS },
         ];
@@ -181,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_dead_are_not_struck_again() {
-        let mut injector = injector(3, "kill:strategy-1@1ms; kill:any@2ms every 1ms; stop:any@50ms", 1);
+        let mut injector = injector(3, "kill:strategy-0@1ms; kill:any@2ms every 1ms; stop:any@50ms", 1);
         for strike in strikes(&mut injector, MS, 40 * MS, |index| index == 2) {
             assert_eq!(strike.target, Struck::Strategy(2));
         }

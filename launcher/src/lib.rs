@@ -28,6 +28,7 @@ pub mod record;
 pub mod report;
 pub mod role;
 pub mod run;
+pub mod sabotage;
 pub mod setup;
 pub mod signals;
 pub mod spawn;

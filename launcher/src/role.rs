@@ -2,6 +2,7 @@
 //!
 //! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
 
+use crate::sabotage::{Doomed, Sabotage, Sabotaged};
 use crate::setup;
 use anyhow::{Context, Result, anyhow, bail};
 use gateway::{Gateway, Venue};
@@ -14,9 +15,9 @@ use shm::clock::{Clock, Monotonic, Timebase, Tsc};
 use shm::control::{Control, RunState};
 use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
 use shm::memory::{Kind, Words};
-use shm::os::{pin, process, sandbox};
+use shm::os::{memory, pin, process, sandbox};
 use shm::plan::{ClockSource, Idle, Isolation, Plan, ProcessPlan, Role, ThreadPlan};
-use shm::ring::Link;
+use shm::ring::{Link, Producer};
 use shm::segments::{Attached, completion_link, submit_link};
 use shm::stamps::{Point, StampLog, count_point};
 use shm::status::{Field, State, StatusWriter};
@@ -66,6 +67,8 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
 /// A thread's agent, ready to run. One value for each shape of thread that a plan can have.
 enum Composed<T: Link> {
     Strategy(Box<StrategyAgent<Player, T::Producer>>),
+    /// One that the plan has a fault for.
+    Sabotaged(Box<Sabotaged<StrategyAgent<Player, Doomed<T::Producer>>, T::Producer>>),
     Orchestrator(Box<Orchestrator<T::Consumer>>),
     Gateway(Box<Gateway<T::Producer>>),
     Engine(Box<Engine<T>>),
@@ -95,8 +98,16 @@ fn run_process<T: Link>(
             bell,
         ));
     }
-    let sandboxed =
-        plan.isolation == Isolation::Sandbox && threads.iter().all(|(thread, ..)| is_strategy(thread));
+    for (_, agent, ..) in &mut threads {
+        if let Composed::Sabotaged(agent) = agent {
+            agent.arm(attached.writable());
+        }
+    }
+    let strategies_only = threads.iter().all(|(thread, ..)| is_strategy(thread));
+    if strategies_only {
+        memory::limit(memory::STRATEGY_ROOM).context("cannot limit this process's memory")?;
+    }
+    let sandboxed = plan.isolation == Isolation::Sandbox && strategies_only;
     if sandboxed {
         sandbox::restrict_thread(plan.weaker_sandbox)?;
     }
@@ -108,6 +119,7 @@ fn run_process<T: Link>(
                     let runner = Runner { plan, thread, segment, bell, control, sandboxed };
                     match agent {
                         Composed::Strategy(mut agent) => runner.run(&mut *agent),
+                        Composed::Sabotaged(mut agent) => runner.run(&mut *agent),
                         Composed::Orchestrator(mut agent) => runner.run(&mut *agent),
                         Composed::Gateway(mut agent) => runner.run(&mut *agent),
                         Composed::Engine(mut agent) => runner.run(&mut *agent),
@@ -133,7 +145,13 @@ fn compose<T: Link>(
     match thread.roles.as_slice() {
         [Role::Strategy(index)] => {
             let epoch = control.life(*index).epoch;
-            Ok(Composed::Strategy(Box::new(strategy::<T>(plan, *index, epoch, attached)?)))
+            let submit = attached.producer::<T>(&submit_link(plan), (*index).into())?;
+            let Some(sabotage) = Sabotage::of(plan, *index, epoch) else {
+                return Ok(Composed::Strategy(Box::new(strategy(plan, *index, epoch, submit, attached)?)));
+            };
+            let submit = sabotage.doom(submit);
+            let agent = strategy(plan, *index, epoch, submit.clone(), attached)?;
+            Ok(Composed::Sabotaged(Box::new(sabotage.sabotage(agent, submit))))
         }
         [Role::Orchestrator] => {
             Ok(Composed::Orchestrator(Box::new(orchestrator::<T>(plan, thread, control, attached)?)))
@@ -163,16 +181,16 @@ fn bell_of(plan: &Plan, from: &ThreadPlan, role: Role, attached: &mut Attached<'
     }
 }
 
-fn strategy<T: Link>(
+fn strategy<P: Producer>(
     plan: &Plan,
     index: u16,
     epoch: u16,
+    submit: P,
     attached: &mut Attached<'_>,
-) -> Result<StrategyAgent<Player, T::Producer>> {
+) -> Result<StrategyAgent<Player, P>> {
     let role = Role::Strategy(index);
     let thread = &plan.threads[plan.thread_of(role).context("every strategy has a thread")?];
     let (schedule, entries) = attached.schedule(index)?;
-    let submit = attached.producer::<T>(&submit_link(plan), index.into())?;
     let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
     let returns = attached.receiver(&format!("return-{index}"))?;
     let session = Session::new(index, plan.max_open.into(), submit, bell, returns).in_epoch(epoch);

@@ -177,8 +177,8 @@ fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
 /// No such run, or a control segment that is not one of this build.
 pub fn open_control(run: &str) -> Result<(Control, Plan), RegionError> {
     let name = format!("{}{run}.{CONTROL}", Plan::PREFIX);
-    let words = Region::open_control(&name)?.words();
-    read_control(name, words.into())
+    let view = Region::open_read_only(&name)?;
+    read_control(name, view)
 }
 
 /// Finds a run by the inherited, read-only descriptor of its control segment and copies its plan.
@@ -263,7 +263,15 @@ impl<'a> Attached<'a> {
         Arc::clone(shared).downcast().expect("one run has one technique")
     }
 
-    /// A segment that is only read here. Where this process has no right to write it, its pages are mapped read-only.
+    /// Everything that this process has mapped for writing, in the order of the names. Its memory of other kinds is not here.
+    pub fn writable(&self) -> Vec<Words> {
+        let mut named: Vec<_> = self.regions.iter().collect();
+        named.sort_by_key(|(name, _)| *name);
+        named.into_iter().map(|(_, region)| region.words()).collect()
+    }
+
+    /// A segment that is only read here. Unless this process writes it elsewhere, its pages are mapped read-only: a wild
+    /// pointer cannot harm it. Where it has a name, a hostile process can still open it anew; the sandbox is for that.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -271,13 +279,14 @@ impl<'a> Attached<'a> {
         // Who is no process of the plan is the warden, which reads logs.
         let right =
             self.process.map_or(Some(Access::Read), |process| handles::access(self.plan, process, what));
-        let read_only = self.by_handle() && right == Some(Access::Read);
-        if !read_only {
+        if right == Some(Access::Write) || self.regions.contains_key(what) {
             return Ok(self.region(what, kind)?.words().into());
         }
         let name = self.plan.segment_name(what);
-        let file = self.handed_over(what, Access::Read)?;
-        let view = Region::map_read_only(&name, &file.expect("segments are handed over"))?;
+        let view = match self.handed_over(what, Access::Read)? {
+            Some(file) => Region::map_read_only(&name, &file)?,
+            None => Region::open_read_only(&name)?,
+        };
         self.check(name, kind, &view)?;
         Ok(view)
     }

@@ -247,9 +247,9 @@ mod tests {
         let machine = fake::plain(8).machine();
         let (_, plan, _) = planned("strategies=2 venues=2 orders=10", &machine).unwrap();
         let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
-        assert_eq!(records, [5 * 3 + 16, 5 * 3 + 16, 10 * 4 + 16, 5 * 3 + 16, 5 * 3 + 16]);
+        assert_eq!(records, [5 * 3 + 16, 5 * 3 + 16, 10 * 4 + 16, 5 * 4 + 16, 5 * 4 + 16]);
         let (_, plan, _) = planned("venues=3 orders=10 threading=shared", &machine).unwrap();
-        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 3 + 16);
+        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + 16);
         assert_eq!((plan.max_held, plan.max_open), (4, 65_536));
         assert_eq!(plan.pacing, Pacing::Scheduled);
         assert_eq!(planned("arrivals=stress", &machine).unwrap().1.pacing, Pacing::Closed);
