@@ -139,16 +139,29 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
 }
 
 /// What is to be known about a plan's faults.
-pub(super) fn note(plan: &Plan) -> Option<String> {
+pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
+    let mut notes = Vec::new();
+    let late = |fault: &Fault| match (fault.when, &resolved.input) {
+        (When::At { ns }, Input::Drawn { arrivals, window_ns, .. }) if *arrivals != Arrivals::Stress => {
+            ns >= *window_ns
+        }
+        _ => false,
+    };
+    if plan.faults.iter().any(late) {
+        notes.push("A fault after the window finds the run at its end, or not at all.".into());
+    }
     let ends_the_process = |fault: &Fault| {
         let lives = matches!(fault.kind, FaultKind::Hang | FaultKind::Scribble | FaultKind::Flood);
         !lives && !matches!(fault.target, Target::Launcher | Target::Engine)
     };
     let struck = plan.faults.iter().any(ends_the_process);
-    (plan.isolation == Isolation::Thread && struck).then(|| {
-        "Strategies and engine are one process here: what ends or stops one strategy ends or stops all."
-            .into()
-    })
+    if plan.isolation == Isolation::Thread && struck {
+        notes.push(
+            "Strategies and engine are one process here: what ends or stops one strategy ends or stops all."
+                .into(),
+        );
+    }
+    notes
 }
 
 #[cfg(test)]
@@ -212,6 +225,8 @@ mod tests {
         assert!(text.contains("one process here"), "{text}");
         let (_, text) = planned_with("isolation=thread", "hang; kill:launcher", &machine()).unwrap();
         assert!(!text.contains("one process here"), "{text}");
+        let (_, text) = planned_with("window=1s", "kill@2s", &machine()).unwrap();
+        assert!(text.contains("after the window"), "{text}");
     }
 
     #[test]

@@ -114,15 +114,16 @@ pub fn layout(
     Ok((plan, warnings))
 }
 
-/// How many orders a gateway has room for. A strategy that is started again sends before the orders of its dead incarnation
-/// are cancelled: room for those too.
+/// How many orders a gateway has room for. Where the run goes on after a death, a strategy that is started again sends before
+/// the orders of its dead incarnation are cancelled, and one that floods must come to its own limit before it fills a gateway
+/// and with it holds up the others.
 fn max_held(resolved: &Resolved, busiest: u64) -> u32 {
     let held = busiest.clamp(1, MAX_HELD);
-    let dead = match resolved.on_death {
-        OnDeath::Stop | OnDeath::Continue => 0,
-        OnDeath::Restart => u64::from(resolved.max_open) * u64::from(resolved.strategies),
+    let more = match resolved.on_death {
+        OnDeath::Stop => 0,
+        OnDeath::Continue | OnDeath::Restart => u64::from(resolved.max_open) * u64::from(resolved.strategies),
     };
-    (held + dead.min(MAX_HELD)) as u32
+    (held + more.min(MAX_HELD)) as u32
 }
 
 fn threads(resolved: &Resolved, machine: &Machine, counts: &Counts) -> Vec<ThreadPlan> {
@@ -257,7 +258,7 @@ mod tests {
         assert_eq!(held("orders=100M"), 1 << 18);
         assert_eq!(held("venues=2 orders=10 max_open=3 strategies=2 on_death=restart"), 5 + 3 * 2);
         assert_eq!(held("orders=100M on_death=restart"), 1 << 19);
-        assert_eq!(held("venues=2 orders=10 on_death=continue"), 5);
+        assert_eq!(held("venues=2 orders=10 max_open=3 on_death=continue"), 5 + 3);
     }
 
     #[test]

@@ -165,7 +165,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
             "No core is left for the launcher and the operating system: they interrupt the roles.".into(),
         );
     }
-    notes.extend(faults::note(plan));
+    notes.extend(faults::notes(plan, resolved));
     if resolved.repeats > 1 {
         notes.push(format!("{} runs, one after the other.", resolved.repeats));
     }

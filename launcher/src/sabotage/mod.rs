@@ -26,6 +26,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How many orders one duty cycle of a flood tries to push.
 const FLOOD_BATCH: usize = 1024;
+/// How long their venue keeps them: so that they are open all at once, and the limit of open orders is passed.
+const FLOOD_DELAY_NS: u64 = 10_000_000_000;
 
 /// The faults of one strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +132,7 @@ impl<P: Producer> Fate<P> {
                 venue: (self.next_sequence % u64::from(self.venues)) as u16,
                 operation: Operation::New,
                 side: Side::Buy,
-                delay_ns: 1_000_000,
+                delay_ns: FLOOD_DELAY_NS,
                 price: 1,
                 quantity: 1,
                 target: 0,
