@@ -18,6 +18,7 @@
 
 mod axis;
 mod bill;
+mod contain;
 mod curve;
 mod facts;
 mod interval_plot;
@@ -38,6 +39,7 @@ mod xy_plot;
 
 pub use load::LoadError;
 
+use crate::contain::CONTAIN_FILE;
 use crate::hlog::HLOG_FILE;
 use crate::merge::RUN_FILE;
 use crate::summary::{SUMMARY_FILE, Summary};
@@ -64,6 +66,9 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
 /// [`LoadError`]: there is nothing in it that this build can read.
 pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
+    if has(CONTAIN_FILE) {
+        return Ok(contain::contain_page(&load::contain(folder)?));
+    }
     if has(SWEEP_FILE) {
         return Ok(sweep_page::sweep_page(&load::sweep(folder)?, load::bill(folder)?.as_ref()));
     }
