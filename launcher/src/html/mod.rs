@@ -6,6 +6,7 @@
 //!                             ├ facts            verdict, figures, machine, plan, threads
 //!                             ├ percentile_plot  from histograms.hlog (curve)
 //!                             ├ stage_bars       from summary.json
+//!                             ├ incidents        from summary.json: who died, marked on the
 //!                             └ timeline_plot    from timeline.json
 //! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
 //!                                       ├ search       (xy_plot)
@@ -21,6 +22,7 @@ mod bill;
 mod contain;
 mod curve;
 mod facts;
+mod incidents;
 mod interval_plot;
 mod labels;
 mod load;
