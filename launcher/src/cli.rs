@@ -5,6 +5,7 @@
 use crate::bill::BillFlags;
 use crate::compare::CompareFlags;
 use crate::config::{Settings, UsageError};
+use crate::contain::ContainFlags;
 use crate::sweep::SweepFlags;
 use crate::units::Nanos;
 use clap::{Args, Parser, Subcommand};
@@ -36,6 +37,9 @@ pub enum Command {
     /// The bill: what every isolation level costs, by technique
     #[command(after_help = BILL_EXAMPLES)]
     Bill(Box<BillFlags>),
+    /// What isolation buys: every fault against every technique and level
+    #[command(after_help = CONTAIN_EXAMPLES)]
+    Contain(Box<ContainFlags>),
     /// Print the stamp records of a run or of one log
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectFlags),
@@ -108,6 +112,15 @@ Examples:
   launcher bill                         measure everything, then the table
   launcher bill --technique spsc-mux --repeats 10
   launcher bill runs/BILL               the table of what was measured before";
+
+const CONTAIN_EXAMPLES: &str = "\
+Examples:
+  launcher contain                      everything: about ten minutes
+  launcher contain --technique spsc-mux,array-queue --isolation process
+  launcher contain --fault 'kill;hang@push:claimed:500' --isolation sandbox
+
+Strategy 1 of three is struck, 400 ms after the start. Under process and
+sandbox it is started again; a thread cannot be.";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -296,6 +309,7 @@ mod tests {
             "sweep --help",
             "compare --help",
             "bill --help",
+            "contain --help",
             "inspect --help",
             "report --help",
             "doctor --help",

@@ -2,6 +2,7 @@
 //!
 //! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
 
+use crate::orphan;
 use crate::sabotage::{Doomed, Sabotage, Sabotaged};
 use crate::setup;
 use anyhow::{Context, Result, anyhow, bail};
@@ -33,7 +34,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
     let me = plan.processes.iter().find(|process| process.name == name);
     let me = me.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
-    process::die_with_parent(plan.launcher_pid)?;
+    orphan::watch(&plan, &control).context("cannot watch the launcher")?;
     process::set_thread_name(name);
     exit_on_panic();
     // The technique table: from a name to monomorphised loops.
@@ -41,6 +42,8 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let result = with_link!(plan.technique, T => run_process::<T>(&plan, me, &control, &mut attached));
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
+    } else if control.is_abandoned() {
+        bail!(orphan::message(&plan));
     }
     result
 }

@@ -124,6 +124,9 @@ fn clock(summary: &Summary) -> Vec<Fact> {
 fn load(summary: &Summary) -> Vec<Fact> {
     let (input, orders, rate) = (&summary.input, &summary.orders, &summary.rate);
     let per_s = |rate: Option<f64>| rate.map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate)));
+    let if_any = |number: u64, name: &str| {
+        if number > 0 { format!("{} {name}, ", count(number)) } else { String::new() }
+    };
     let arrivals = match summary.pacing {
         Pacing::Closed => "closed loop".into(),
         Pacing::Scheduled => format!("{} over {}", input.arrivals, Nanos(input.window_ns)),
@@ -134,11 +137,13 @@ fn load(summary: &Summary) -> Vec<Fact> {
         (
             "orders",
             format!(
-                "{} scheduled, {} sent, {} returned, {} rejected, {} lost; {} pushes found a ring full",
+                "{} scheduled, {} sent, {} returned, {} rejected, {}{}{} lost; {} pushes found a ring full",
                 count(orders.scheduled),
                 count(orders.sent),
                 count(orders.returned),
                 count(orders.rejected),
+                if_any(orders.cancelled, "cancelled"),
+                if_any(orders.orphaned, "orphaned"),
                 count(orders.lost),
                 count(orders.full)
             ),
@@ -165,7 +170,7 @@ fn engine(summary: &Summary) -> Vec<Fact> {
                 "{} measured, {} by Little's law, at most {}",
                 known(flight.measured),
                 known(flight.littles_law),
-                count(flight.max)
+                flight.max.map_or_else(|| "–".into(), count)
             ),
         ),
         (

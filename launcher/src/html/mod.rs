@@ -6,6 +6,7 @@
 //!                             ├ facts            verdict, figures, machine, plan, threads
 //!                             ├ percentile_plot  from histograms.hlog (curve)
 //!                             ├ stage_bars       from summary.json
+//!                             ├ incidents        from summary.json: who died, marked on the
 //!                             └ timeline_plot    from timeline.json
 //! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
 //!                                       ├ search       (xy_plot)
@@ -18,8 +19,10 @@
 
 mod axis;
 mod bill;
+mod contain;
 mod curve;
 mod facts;
+mod incidents;
 mod interval_plot;
 mod labels;
 mod load;
@@ -38,6 +41,7 @@ mod xy_plot;
 
 pub use load::LoadError;
 
+use crate::contain::CONTAIN_FILE;
 use crate::hlog::HLOG_FILE;
 use crate::merge::RUN_FILE;
 use crate::summary::{SUMMARY_FILE, Summary};
@@ -64,6 +68,9 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
 /// [`LoadError`]: there is nothing in it that this build can read.
 pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
+    if has(CONTAIN_FILE) {
+        return Ok(contain::contain_page(&load::contain(folder)?));
+    }
     if has(SWEEP_FILE) {
         return Ok(sweep_page::sweep_page(&load::sweep(folder)?, load::bill(folder)?.as_ref()));
     }

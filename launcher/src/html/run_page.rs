@@ -2,7 +2,7 @@
 
 use super::curve::Curve;
 use super::page::{page, section};
-use super::{facts, percentile_plot, stage_bars, timeline_plot};
+use super::{facts, incidents, percentile_plot, stage_bars, timeline_plot};
 use crate::report::units::{count, duration_or_dash};
 use crate::summary::{Measure, Summary};
 use crate::timeline::Timeline;
@@ -29,6 +29,9 @@ pub fn run_page(run: &SavedRun) -> String {
         (section("latency", "Latency by percentile", &latency(run)))
         (section("stages-section", "Stages", &stage_bars::draw(summary)))
         (section("time", "Latency over time", &time(run)))
+        @if let Some(incidents) = incidents::draw(summary) {
+            (section("incidents", "Strategies that died", &incidents))
+        }
         (section("threads", "Threads", &facts::threads(summary)))
     };
     let title = format!("Run {}", summary.run);
@@ -51,7 +54,7 @@ fn latency(run: &SavedRun) -> Markup {
 fn time(run: &SavedRun) -> Markup {
     match &run.timeline {
         Ok(timeline) => html! {
-            (timeline_plot::draw(timeline))
+            (timeline_plot::draw(timeline, &run.summary.incidents))
             p class="note" {
                 "An order stands at the time at which its slowest hand-off began, so that one pause is one peak. A p99 needs "
                 "1,000 orders: it covers " (timeline.p99_every)

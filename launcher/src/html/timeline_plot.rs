@@ -1,10 +1,12 @@
-//! Latency over time, with the stalls marked.
+//! Latency over time, with the stalls and the deaths of strategies marked.
 
 use super::axis;
+use super::incidents;
 use super::labels::{self, Label};
 use super::scale::Scale;
 use super::svg::{Frame, Path, line, num, text};
 use crate::report::units::{count, duration, duration_or_dash, plain};
+use crate::summary::IncidentSummary;
 use crate::timeline::{Stall, Timeline};
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -15,10 +17,10 @@ const LEAST_WIDTH: f64 = 1.5;
 const MARK_GAP: f64 = 20.0;
 
 /// The chart and the table of stalls, or what there is to say instead.
-pub fn draw(timeline: &Timeline) -> Markup {
+pub fn draw(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
     html! {
         @if timeline.max_ns.iter().flatten().next().is_some() {
-            figure { (chart(timeline)) }
+            figure { (chart(timeline, died)) }
         } @else {
             p class="none" { "No order came back." }
         }
@@ -26,7 +28,7 @@ pub fn draw(timeline: &Timeline) -> Markup {
     }
 }
 
-fn chart(timeline: &Timeline) -> Markup {
+fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
     // Room above for the numbers of the stalls and what joins them to their places.
     let frame = Frame { top: 30.0, ..Frame::new(430.0) };
     let (size, unit) = unit(timeline.span_ns());
@@ -70,10 +72,11 @@ fn chart(timeline: &Timeline) -> Markup {
             path d=(steps(values, *bucket, &x, &y).data()) class={ "line " (class) } data-series=(name)
                 data-points=(values.iter().flatten().count()) data-max-ns=[values.iter().flatten().max()] {}
         }
+        @if !died.is_empty() { (incidents::marks(died, &frame, &x, size)) }
         (labels::beside(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
         g class="hover" { @for index in 0..timeline.count.len() { (hover(timeline, index, &frame, &x, bucket, (size, unit))) } }
     };
-    frame.drawing("timeline", "rt_venue over time", &description(timeline), &content)
+    frame.drawing("timeline", "rt_venue over time", &description(timeline, died), &content)
 }
 
 /// The unit in which a span is a number of few digits.
@@ -174,7 +177,7 @@ fn stalls(timeline: &Timeline) -> Markup {
     }
 }
 
-fn description(timeline: &Timeline) -> String {
+fn description(timeline: &Timeline, died: &[IncidentSummary]) -> String {
     let extremes = |values: &[Option<u64>]| {
         let known = || values.iter().flatten().copied();
         match (known().min(), known().max()) {
@@ -182,8 +185,12 @@ fn description(timeline: &Timeline) -> String {
             _ => "not known, too few orders".into(),
         }
     };
+    let deaths = match died.len() {
+        0 => String::new(),
+        many => format!(" Strategies died {many} times."),
+    };
     format!(
-        "rt_venue in {} buckets of {}: medians {}; 99th percentiles over {} of {}; greatest {}. {} stalls.",
+        "rt_venue in {} buckets of {}: medians {}; 99th percentiles over {} of {}; greatest {}. {} stalls.{deaths}",
         timeline.count.len(),
         duration(timeline.bucket_ns),
         extremes(&timeline.p50_ns),

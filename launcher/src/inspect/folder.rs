@@ -4,12 +4,14 @@ use super::time::{Timebase, signed};
 use super::{Format, InspectError, log, no_problems, print_csv, print_json, print_lines};
 use crate::logfile::{EXTENSION, LogReader};
 use crate::merge::{file_name, folder, read_record};
-use crate::record::{Outcome, RunRecord};
+use crate::record::{Incident, Outcome, RunRecord};
 use crate::report::tables::{ruled, table};
 use crate::report::units::{duration, short};
 use serde::Serialize;
+use shm::plan::Role;
 use shm::stamps::{Point, Record};
 use shm::status::Field;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -22,6 +24,8 @@ struct Line {
     pid: Option<u64>,
     core: Option<u32>,
     records: u64,
+    /// Of a strategy: how many incarnations stamped orders, its epochs.
+    epochs: Option<u64>,
     /// Times of the first and the last stamp, in seconds since the start of the schedule.
     first_s: Option<f64>,
     last_s: Option<f64>,
@@ -40,6 +44,7 @@ struct Listing<'a> {
     run: &'a str,
     started: &'a str,
     outcome: &'a Outcome,
+    incidents: &'a [Incident],
     logs: &'a [Line],
     problems: &'a [String],
 }
@@ -61,6 +66,7 @@ pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Re
                 run: &record.plan.run,
                 started: &record.started,
                 outcome: &record.outcome,
+                incidents: &record.incidents,
                 logs: &lines,
                 problems: &problems,
             };
@@ -78,7 +84,7 @@ fn look(folder: &Path, record: &RunRecord, thread: usize, base: &Timebase) -> Li
         Ok(log) => log,
         Err(error) => return Line { damage: Some(error.to_string()), ..line },
     };
-    let (ends, damage) = ends(&mut log);
+    let Contents { ends, epochs, damage } = contents(&mut log, own_strategy(record, thread));
     let status = log.status();
     let word = |field| Some(status.get(field));
     Line {
@@ -86,6 +92,7 @@ fn look(folder: &Path, record: &RunRecord, thread: usize, base: &Timebase) -> Li
         pid: word(Field::Pid),
         core: status.core(),
         records: log.records(),
+        epochs,
         first_s: ends.map(|(first, _)| base.seconds(first)),
         last_s: ends.map(|(_, last)| base.seconds(last)),
         voluntary_switches: word(Field::VoluntarySwitches),
@@ -98,23 +105,46 @@ fn look(folder: &Path, record: &RunRecord, thread: usize, base: &Timebase) -> Li
     }
 }
 
-/// The first and the last stamp of something that happened (a due time or a release is a plan), and what ended
-/// the log too early.
-fn ends(log: &mut LogReader) -> (Option<(u64, u64)>, Option<String>) {
-    let happened = |record: &Record| !matches!(record.point, Point::Due | Point::Release | Point::Rejected);
+/// The one strategy that a thread runs.
+fn own_strategy(record: &RunRecord, thread: usize) -> Option<u16> {
+    match record.plan.threads.get(thread)?.roles.as_slice() {
+        [Role::Strategy(index)] => Some(*index),
+        _ => None,
+    }
+}
+
+/// What a pass over a log found.
+struct Contents {
+    /// The first and the last stamp of something that happened (a due time or a release is a plan).
+    ends: Option<(u64, u64)>,
+    epochs: Option<u64>,
+    /// What ended the log too early.
+    damage: Option<String>,
+}
+
+fn contents(log: &mut LogReader, own: Option<u16>) -> Contents {
+    let happened = |point: Point| !matches!(point, Point::Due | Point::Release | Point::Rejected);
     let mut ends: Option<(u64, u64)> = None;
-    loop {
+    let (mut epochs, mut last) = (BTreeSet::new(), None);
+    let damage = loop {
         match log.next_block() {
             Ok(Some(block)) => {
-                for record in block.records().filter(happened) {
-                    let (first, _) = ends.unwrap_or((record.value, 0));
-                    ends = Some((first, record.value));
+                for Record { point, id, value } in block.records() {
+                    if happened(point) {
+                        let (first, _) = ends.unwrap_or((value, 0));
+                        ends = Some((first, value));
+                    }
+                    if own == Some(id.strategy()) && last != Some(id.epoch()) {
+                        last = Some(id.epoch());
+                        epochs.insert(id.epoch());
+                    }
                 }
             }
-            Ok(None) => return (ends, None),
-            Err(error) => return (ends, Some(error.to_string())),
+            Ok(None) => break None,
+            Err(error) => break Some(error.to_string()),
         }
-    }
+    };
+    Contents { ends, epochs: own.map(|_| epochs.len() as u64), damage }
 }
 
 /// Logs in the folder that no thread of the plan wrote.
@@ -138,18 +168,27 @@ fn text(record: &RunRecord, lines: &[Line], problems: &[String], out: &mut impl 
         Outcome::Interrupted => "interrupted".into(),
         Outcome::Failed { process, what, .. } => format!("failed ({process}: {what})"),
     };
-    writeln!(out, "run {}, {}, {ended}\n", record.plan.run, record.started)?;
+    let deaths = match record.incidents.len() {
+        0 => String::new(),
+        1 => ", 1 death".into(),
+        many => format!(", {many} deaths"),
+    };
+    writeln!(out, "run {}, {}, {ended}{deaths}\n", record.plan.run, record.started)?;
     let dash = || "–".to_owned();
     let number = |value: Option<u64>| value.map_or_else(dash, short);
     let seconds = |value: Option<f64>| value.map_or_else(dash, |seconds| signed(seconds * 1e9));
-    let mut table = table(
-        ruled(),
-        &["thread", "pid", "core", "stamps", "first", "last", "vol", "invol", "faults", "gap"],
-    );
+    // Only where there is more than one of any strategy: the table is wide as it is.
+    let with_epochs = lines.iter().any(|line| line.epochs > Some(1));
+    let mut columns =
+        vec!["thread", "pid", "core", "stamps", "first", "last", "vol", "invol", "faults", "gap"];
+    if with_epochs {
+        columns.push("epochs");
+    }
+    let mut table = table(ruled(), &columns);
     for line in lines {
         let faults =
             line.minor_faults.zip(line.major_faults).map(|(minor, major)| minor.saturating_add(major));
-        table.add_row([
+        let mut row = vec![
             line.thread.clone(),
             line.pid.map_or_else(dash, |pid| pid.to_string()),
             line.core.map_or_else(dash, |core| core.to_string()),
@@ -160,7 +199,11 @@ fn text(record: &RunRecord, lines: &[Line], problems: &[String], out: &mut impl 
             number(line.involuntary_switches),
             number(faults),
             line.longest_gap_ns.map_or_else(dash, duration),
-        ]);
+        ];
+        if with_epochs {
+            row.push(number(line.epochs));
+        }
+        table.add_row(row);
     }
     print_lines(out, table.lines())?;
     if !problems.is_empty() {

@@ -101,7 +101,7 @@ fn text(
         writeln!(out, "  {name:22} {:>20}", count(status.get(*field)))?;
     }
     writeln!(out)?;
-    writeln!(out, "{:>12}  {:>16}  {:8}  {:16}  meaning", "record", "seconds", "point", "order")?;
+    writeln!(out, "{:>12}  {:>16}  {:9}  {:16}  meaning", "record", "seconds", "point", "order")?;
     let mut next = 0;
     let by_default = if options.order.is_some() { u64::MAX } else { SHOWN };
     let scan = scan(log, options, by_default, |number, record| {
@@ -118,7 +118,7 @@ fn text(
         let reason =
             if record.point == Point::Rejected { format!(", reason {value}") } else { String::new() };
         let meaning = record.point.meaning();
-        print_lines(out, [format!("{number:>12}  {when:>16}  {point:8}  {order:16}  {meaning}{reason}")])
+        print_lines(out, [format!("{number:>12}  {when:>16}  {point:9}  {order:16}  {meaning}{reason}")])
     })?;
     match options.order {
         None if scan.matching > scan.printed => {

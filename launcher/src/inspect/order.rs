@@ -3,7 +3,7 @@
 use super::time::{Timebase, signed};
 use super::{Format, InspectError, no_problems, print_csv, print_json, print_lines};
 use crate::logfile::LogReader;
-use crate::merge::{folder, name_of, read_record};
+use crate::merge::{End, bit, folder, name_of, read_record};
 use crate::record::RunRecord;
 use crate::report::tables::{ruled, table};
 use crate::summary::Measure;
@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// The order in which an order meets its points.
-const PATH: [Point; 11] = [
+const PATH: [Point; 12] = [
     Point::Due,
     Point::StrategySend,
     Point::OrchRecvSubmit,
@@ -23,6 +23,7 @@ const PATH: [Point; 11] = [
     Point::OrchDispatch,
     Point::GatewayRecv,
     Point::Release,
+    Point::Cancelled,
     Point::GatewayDone,
     Point::OrchRecvCompletion,
     Point::OrchReturn,
@@ -94,16 +95,13 @@ pub(super) fn inspect(
     let steps = steps(&found, &base);
     let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let between = |from, to| Some(base.between_ns(at(from)?, at(to)?));
+    let points = found.iter().fold(0, |points, found| points | bit(found.point));
     let round_trip = between(Point::StrategySend, Point::StrategyRecv);
     let venue = between(Point::GatewayRecv, Point::GatewayDone);
     let path = Journey {
         run: &record.plan.run,
         order: order.to_string(),
-        became: match (at(Point::Rejected), at(Point::StrategyRecv)) {
-            (Some(_), Some(_)) => "rejected",
-            (None, Some(_)) => "returned",
-            _ => "lost",
-        },
+        became: End::from_points(points, has_died(&record, order)).name(),
         round_trip_ns: round_trip,
         rt_venue_ns: round_trip.zip(venue).map(|(round_trip, venue)| round_trip - venue),
         steps: &steps,
@@ -118,6 +116,12 @@ pub(super) fn inspect(
         Format::Csv => print_csv(out, &steps)?,
     }
     no_problems(folder, &problems)
+}
+
+/// Whether the order's incarnation died while the run went on.
+fn has_died(record: &RunRecord, order: OrderId) -> bool {
+    let its = (order.strategy(), order.epoch());
+    record.incidents.iter().any(|incident| (incident.strategy, incident.epoch) == its)
 }
 
 /// Adds the order's stamps in one log; says what is wrong with a log that cannot be read to its end.

@@ -125,7 +125,7 @@ pub(super) fn check(
 /// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped.
 fn count_excused(lane: &Lane, orders: &mut Orders, toll: &mut Toll) {
     for row in lane.rows.iter().filter(|row| row.points() & !BY_STRATEGY != 0) {
-        let end = match End::of(row, true) {
+        let end = match End::from_points(row.points(), true) {
             End::Returned | End::Rejected if !row.has(Point::OrchReturn) => End::Orphaned,
             end => end,
         };
@@ -171,7 +171,7 @@ fn check_lane(
                 }
             }
         }
-        let end = End::of(row, is_dead);
+        let end = End::from_points(row.points(), is_dead);
         counted.orders.count(end);
         counted.span.take(row);
         toll.count(end);

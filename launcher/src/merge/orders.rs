@@ -1,8 +1,9 @@
 //! Where orders go: the ways in which an order that was sent can end, and how many ended so.
 
-use super::table::Row;
+use super::table::{Row, bit};
 use serde::{Deserialize, Serialize};
 use shm::stamps::Point;
+use std::iter::Sum;
 
 /// Where every order went: sent = returned + rejected + cancelled + orphaned + lost.
 ///
@@ -65,11 +66,12 @@ impl End {
     /// The end of an order with these stamps. Only the orders of the dead can be orphaned: what a living strategy does not get
     /// is lost.
     #[inline]
-    pub fn of(row: &Row, is_dead: bool) -> Self {
-        let is_done = row.has(Point::OrchRecvCompletion) || row.has(Point::Rejected);
-        match row.has(Point::StrategyRecv) {
-            true if row.has(Point::Rejected) => Self::Rejected,
-            _ if row.has(Point::Cancelled) => Self::Cancelled,
+    pub fn from_points(points: u64, is_dead: bool) -> Self {
+        let has = |point| points & bit(point) != 0;
+        let is_done = has(Point::OrchRecvCompletion) || has(Point::Rejected);
+        match has(Point::StrategyRecv) {
+            true if has(Point::Rejected) => Self::Rejected,
+            _ if has(Point::Cancelled) => Self::Cancelled,
             true => Self::Returned,
             false if is_dead && is_done => Self::Orphaned,
             false => Self::Lost,
@@ -114,6 +116,16 @@ impl Toll {
     /// All of them together.
     pub const fn all(&self) -> u64 {
         self.lost + self.cancelled + self.orphaned
+    }
+}
+
+impl Sum for Toll {
+    fn sum<I: Iterator<Item = Self>>(tolls: I) -> Self {
+        tolls.fold(Self::default(), |sum, toll| Self {
+            lost: sum.lost + toll.lost,
+            cancelled: sum.cancelled + toll.cancelled,
+            orphaned: sum.orphaned + toll.orphaned,
+        })
     }
 }
 

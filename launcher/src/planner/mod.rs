@@ -12,6 +12,7 @@ mod room;
 mod show;
 mod warnings;
 
+pub(crate) use faults::steps;
 pub use layout::{Counts, Identity, layout};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};

@@ -1,6 +1,8 @@
-//! The stage table for other programs (CSV) and other documents (Markdown).
+//! The stage table for other programs (CSV) and other documents (Markdown), with the incidents of a run that had any.
 
+use super::incidents;
 use super::tables::stages;
+use super::units::count;
 use crate::summary::{Measure, Summary};
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
@@ -21,16 +23,21 @@ struct Line {
     mean_ns: Option<f64>,
 }
 
-/// Writes the stage table as CSV with a head, times in nanoseconds.
+/// Incidents that a document lists; the others are in `summary.json`.
+const INCIDENTS: usize = 50;
+
+/// Writes the stage table as CSV with a head, times in nanoseconds. In a run with incidents, what they did to the survivors
+/// follows.
 ///
 /// # Errors
 /// What `out` answers.
 pub fn csv(summary: &Summary, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
-    for measure in Measure::ALL {
-        let figures = summary.distribution(measure);
+    let stages = Measure::ALL.map(|measure| (measure.name(), summary.distribution(measure)));
+    let incidents = summary.containment.iter().flat_map(|containment| containment.distributions());
+    for (stage, figures) in stages.into_iter().chain(incidents) {
         let line = Line {
-            stage: measure.name(),
+            stage,
             count: figures.count,
             min_ns: figures.min_ns,
             p50_ns: figures.p50_ns,
@@ -60,7 +67,15 @@ pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
         }
         writeln!(out)?;
     }
-    writeln!(out, "{}", stages(summary, ASCII_MARKDOWN))
+    writeln!(out, "{}", stages(summary, ASCII_MARKDOWN))?;
+    let Some(containment) = &summary.containment else { return Ok(()) };
+    writeln!(out, "\nIncidents: {}.\n", incidents::totals(containment).join(", "))?;
+    writeln!(out, "{}\n", incidents::distributions(containment, ASCII_MARKDOWN))?;
+    writeln!(out, "{}", incidents::incidents(summary, ASCII_MARKDOWN, INCIDENTS))?;
+    match summary.incidents.len().saturating_sub(INCIDENTS) {
+        0 => Ok(()),
+        hidden => writeln!(out, "\n{} more, felt less: see summary.json.", count(hidden as u64)),
+    }
 }
 
 /// A CSV error is the error of the writer below it, or a bug in the line above.

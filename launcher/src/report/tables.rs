@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 const THREADS_SHOWN: usize = 12;
 
 /// The head of the stage table.
-const STAGE_COLUMNS: [&str; 7] = ["stage", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
+pub(super) const STAGE_COLUMNS: [&str; 7] = ["stage", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
 
 /// One row of the stage table.
 pub(super) fn stage_cells(name: &str, figures: &Distribution) -> [String; 7] {

@@ -1,5 +1,6 @@
 //! The report on the terminal: the verdict first, then what was run, then the figures.
 
+use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
 use crate::summary::{Measure, Summary};
@@ -45,6 +46,7 @@ pub fn terminal(summary: &Summary, colour: bool) -> String {
         let look = (number == 0 || strong.contains(&name)).then_some(Look::Strong);
         page.line(line, look);
     }
+    incidents(&mut page, summary);
     page.blank();
     for (number, line) in thread_lines(summary).iter().enumerate() {
         page.line(line, (number == 0).then_some(Look::Strong));
@@ -111,6 +113,7 @@ fn run(page: &mut Page, summary: &Summary) {
 fn tallies(page: &mut Page, summary: &Summary) {
     let orders = &summary.orders;
     let named = |name: &str, number: u64| format!("{name} {}", count(number));
+    let if_any = |name: &str, number: u64| if number > 0 { named(name, number) } else { String::new() };
     page.fields(
         "orders",
         &[
@@ -118,6 +121,8 @@ fn tallies(page: &mut Page, summary: &Summary) {
             named("sent", orders.sent),
             named("returned", orders.returned),
             named("rejected", orders.rejected),
+            if_any("cancelled", orders.cancelled),
+            if_any("orphaned", orders.orphaned),
             named("lost", orders.lost),
             named("full", orders.full),
         ],
@@ -135,7 +140,7 @@ fn tallies(page: &mut Page, summary: &Summary) {
     let flight = [
         known("measured", flight.measured),
         known("by Little's law", flight.littles_law),
-        Some(format!("at most {}", count(flight.max))),
+        flight.max.map(|max| format!("at most {}", count(max))),
     ];
     page.fields("in flight", &flight.into_iter().flatten().collect::<Vec<_>>());
     let mut engine = vec![
@@ -147,6 +152,21 @@ fn tallies(page: &mut Page, summary: &Summary) {
         engine.push(format!("work {} asked, {got:.0} ns done", duration(asked)));
     }
     page.fields("engine", &engine);
+}
+
+/// The strategies that died, if any did.
+fn incidents(page: &mut Page, summary: &Summary) {
+    let Some(containment) = &summary.containment else { return };
+    page.blank();
+    page.fields("incidents", &totals(containment));
+    page.blank();
+    for (number, line) in incident_lines(summary).iter().enumerate() {
+        page.line(line, (number == 0).then_some(Look::Strong));
+    }
+    page.blank();
+    for (number, line) in distribution_lines(containment).iter().enumerate() {
+        page.line(line, (number == 0).then_some(Look::Strong));
+    }
 }
 
 fn many(number: u16, one: &str, more: &str) -> String {

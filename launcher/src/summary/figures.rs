@@ -90,13 +90,14 @@ pub struct Series {
 
 impl Series {
     #[expect(clippy::expect_used, reason = "constants that the crate accepts")]
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, FIGURES).expect("bounds are in range");
         Self { histogram, least_ticks: u64::MAX, greatest_ticks: 0, sum_ticks: 0 }
     }
 
+    /// Takes one sample.
     #[inline]
-    fn take(&mut self, ticks: u64, ns_per_tick: f64) {
+    pub(super) fn take(&mut self, ticks: u64, ns_per_tick: f64) {
         self.histogram.saturating_record(to_ns(ticks, ns_per_tick));
         self.least_ticks = self.least_ticks.min(ticks);
         self.greatest_ticks = self.greatest_ticks.max(ticks);
@@ -106,6 +107,30 @@ impl Series {
     /// The histogram, in nanoseconds.
     pub const fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
+    }
+
+    /// The samples in figures.
+    pub(super) fn distribution(&self, ns_per_tick: f64) -> Distribution {
+        let Series { histogram, least_ticks, greatest_ticks, sum_ticks } = self;
+        let count = histogram.len();
+        if count == 0 {
+            return Distribution::default();
+        }
+        let (min, max) = (to_ns(*least_ticks, ns_per_tick), to_ns(*greatest_ticks, ns_per_tick));
+        // A bucket's edge may lie beyond the one sample in it; no percentile lies beyond the extremes.
+        let at = |quantile| histogram.value_at_quantile(quantile).clamp(min, max);
+        let percentile = |quantile, needed| (count >= needed).then(|| at(quantile));
+        Distribution {
+            count,
+            min_ns: Some(min),
+            p50_ns: percentile(0.5, SAMPLES_FOR_P50),
+            p90_ns: percentile(0.9, 100),
+            p99_ns: percentile(0.99, SAMPLES_FOR_P99),
+            p999_ns: percentile(0.999, SAMPLES_FOR_P999),
+            p9999_ns: percentile(0.9999, 100_000),
+            max_ns: Some(max),
+            mean_ns: Some(*sum_ticks as f64 * ns_per_tick / count as f64),
+        }
     }
 }
 
@@ -138,7 +163,7 @@ impl Figures {
         }
         let round_trip = t[7].saturating_sub(t[0]);
         debug_assert_eq!(sum, round_trip, "stages sum to the round trip");
-        let rt_venue = round_trip - t[4].saturating_sub(t[3]).min(round_trip);
+        let rt_venue = rt_venue(row);
         self.add(Measure::RoundTrip, round_trip);
         self.add(Measure::RtVenue, rt_venue);
         if let Some(due) = row.at(Point::Due) {
@@ -164,30 +189,33 @@ impl Figures {
 
     /// The distribution of a measure.
     pub fn distribution(&self, measure: Measure) -> Distribution {
-        let Series { histogram, least_ticks, greatest_ticks, sum_ticks } = self.series(measure);
-        let count = histogram.len();
-        if count == 0 {
-            return Distribution::default();
-        }
-        let (min, max) = (to_ns(*least_ticks, self.ns_per_tick), to_ns(*greatest_ticks, self.ns_per_tick));
-        // A bucket's edge may lie beyond the one sample in it; no percentile lies beyond the extremes.
-        let at = |quantile| histogram.value_at_quantile(quantile).clamp(min, max);
-        let percentile = |quantile, needed| (count >= needed).then(|| at(quantile));
-        Distribution {
-            count,
-            min_ns: Some(min),
-            p50_ns: percentile(0.5, 20),
-            p90_ns: percentile(0.9, 100),
-            p99_ns: percentile(0.99, 1_000),
-            p999_ns: percentile(0.999, SAMPLES_FOR_P999),
-            p9999_ns: percentile(0.9999, 100_000),
-            max_ns: Some(max),
-            mean_ns: Some(*sum_ticks as f64 * self.ns_per_tick / count as f64),
-        }
+        self.series(measure).distribution(self.ns_per_tick)
     }
 }
 
-/// Samples that a 99.9th percentile needs: ten beyond it. The others follow the same rule.
+/// What the engine added to an order that came back whole, in ticks.
+#[inline]
+pub(crate) fn rt_venue(row: &Row) -> u64 {
+    let t = row.stamps();
+    let round_trip = t[7].saturating_sub(t[0]);
+    round_trip - t[4].saturating_sub(t[3]).min(round_trip)
+}
+
+/// The exact quantile, or nothing where there are fewer than `needed` values. Reorders the values.
+pub(crate) fn quantile(values: &mut [u64], quantile: f64, needed: usize) -> Option<u64> {
+    if values.len() < needed {
+        return None;
+    }
+    // The least value that this share of the values does not exceed.
+    let rank = ((values.len() as f64 * quantile).ceil() as usize).clamp(1, values.len());
+    Some(*values.select_nth_unstable(rank - 1).1)
+}
+
+/// Samples that a median needs: ten beyond it, as for every percentile.
+pub(crate) const SAMPLES_FOR_P50: u64 = 20;
+/// Samples that a 99th percentile needs.
+pub(crate) const SAMPLES_FOR_P99: u64 = 1_000;
+/// Samples that a 99.9th percentile needs.
 pub const SAMPLES_FOR_P999: u64 = 10_000;
 
 /// A measure in figures, in nanoseconds. Least, greatest and mean are exact; a percentile is null where there are
@@ -219,4 +247,17 @@ pub struct Distribution {
 pub fn to_ns(ticks: u64, ns_per_tick: f64) -> u64 {
     // Saturates, and has no NaN to fear: the calibration is finite and positive.
     (ticks as f64 * ns_per_tick + 0.5) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_ranks() {
+        let mut values: Vec<u64> = (1..=1_000).rev().collect();
+        assert_eq!(quantile(&mut values, 0.5, 20), Some(500));
+        assert_eq!(quantile(&mut values, 0.99, 1_000), Some(990));
+        assert_eq!(quantile(&mut values, 0.99, 1_001), None);
+    }
 }

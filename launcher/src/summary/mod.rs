@@ -1,9 +1,12 @@
 //! `summary.json`: what a run says about itself, for people and programs, and whether it may be quoted.
 
+mod containment;
 pub mod figures;
 mod threads;
+mod touched;
 mod verdict;
 
+pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure};
 pub use threads::ThreadSummary;
 
@@ -72,6 +75,12 @@ pub struct Summary {
     pub orchestrator_utilisation: Option<f64>,
     /// Orders open at a time.
     pub in_flight: InFlight,
+    /// The strategies that died while the run went on, in the order of their detection.
+    #[serde(default)]
+    pub incidents: Vec<IncidentSummary>,
+    /// What that did to the others; null where nobody died.
+    #[serde(default)]
+    pub containment: Option<Containment>,
     /// The orchestrator's extra work.
     pub work: Work,
     /// How time was measured.
@@ -94,7 +103,8 @@ pub struct Summary {
     pub violations: Vec<Violation>,
 }
 
-/// Orders a second; null where fewer than two orders span no time.
+/// Orders a second; null where fewer than two orders span no time. Orders of a strategy that was quarantined are not among
+/// them; those of one that died are, as far as they were sent and came back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
     /// In the schedule; null under closed pacing.
@@ -125,6 +135,10 @@ pub struct Stages {
 }
 
 /// Orders open at a time, measured in three ways that must agree.
+///
+/// A strategy that dies takes its count with it, and its next incarnation begins at 0: in a run with incidents all that
+/// comes from the strategies' own counts is null. Little's law is over the orders that came back, which stamps tell in
+/// any run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InFlight {
     /// The strategies' own count, integrated over time, over the time from the first t1 to the last t8.
@@ -134,7 +148,7 @@ pub struct InFlight {
     /// Little's law: completions a second times the mean round trip, over the same time.
     pub littles_law: Option<f64>,
     /// The sum of each strategy's most: no more than this were ever open at once.
-    pub max: u64,
+    pub max: Option<u64>,
 }
 
 /// The orchestrator's extra work for each order.
@@ -174,6 +188,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
     let processes = threads::summarise(plan, merged, ns_per_tick);
     let engine = orchestrator.and_then(|thread| processes.get(thread));
     let status = orchestrator.and_then(|thread| merged.threads.get(thread)).map(|log| &log.status);
+    let (incidents, containment) = containment::summarise(record, merged, ns_per_tick);
     let mut summary = Summary {
         schema: SUMMARY_SCHEMA.into(),
         run: plan.run.clone(),
@@ -209,6 +224,8 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         gateway_lateness: of(Measure::GatewayLateness),
         orchestrator_utilisation: engine.and_then(|thread| thread.utilisation),
         in_flight: in_flight(record, merged),
+        incidents,
+        containment,
         work: Work {
             requested_ns: plan.work.requested_ns,
             achieved_ns: status.map_or(0.0, |status| status.get(Field::WorkPicos) as f64 / 1000.0),
@@ -281,11 +298,13 @@ fn in_flight(record: &RunRecord, merged: &Merged) -> InFlight {
     let strategies = merged.threads.iter().enumerate().filter(|(index, _)| is_strategy(index));
     let statuses: Vec<_> = strategies.map(|(_, log)| &log.status).collect();
     let open: u128 = statuses.iter().map(|status| u128::from(status.get(Field::InFlightOrderTicks))).sum();
+    let max = statuses.iter().fold(0, |sum: u64, status| sum.saturating_add(status.get(Field::InFlightMax)));
+    let nobody_died = record.incidents.is_empty();
     InFlight {
-        measured: ticks.map(|ticks| open as f64 / ticks as f64),
-        sampled: record.in_flight_sampled,
+        measured: ticks.filter(|_| nobody_died).map(|ticks| open as f64 / ticks as f64),
+        sampled: record.in_flight_sampled.filter(|_| nobody_died),
         // λ·W with λ = completions / span and W = open ticks / completions: the completions cancel out too.
         littles_law: ticks.map(|ticks| span.open_ticks as f64 / ticks as f64),
-        max: statuses.iter().fold(0, |sum: u64, status| sum.saturating_add(status.get(Field::InFlightMax))),
+        max: nobody_died.then_some(max),
     }
 }

@@ -1,4 +1,5 @@
-//! What each thread of a run cost and suffered, from its status block.
+//! What each thread of a run cost and suffered, from its status block. A strategy that was started again tells what its last
+//! incarnation did.
 
 use super::figures::to_ns;
 use crate::merge::Merged;
@@ -49,6 +50,9 @@ pub struct ThreadSummary {
     pub full: u64,
     /// Things that an honest peer does not do, seen by this thread.
     pub peer_faults: u64,
+    /// Nothing of the above is known: the strategy was quarantined, and may have written anything into its log.
+    #[serde(default)]
+    pub untrusted: bool,
 }
 
 /// Every thread of the merge, in the order of the plan.
@@ -81,6 +85,7 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
             blocks_reused: status.get(Field::BlocksReused),
             full: status.get(Field::Full),
             peer_faults: status.get(Field::PeerFaults),
+            untrusted: log.is_untrusted,
         }
     });
     threads.collect()

@@ -32,6 +32,7 @@ pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     let mut reasons = Vec::new();
     reasons.extend(outcome(summary));
     reasons.extend(invalid(summary));
+    reasons.extend(deaths(summary));
     reasons.extend(warnings.iter().map(|warning| one_line(warning)));
     reasons.extend(samples(summary));
     reasons.extend(offered(summary));
@@ -75,6 +76,15 @@ fn invalid(summary: &Summary) -> Option<String> {
     ))
 }
 
+fn deaths(summary: &Summary) -> Option<String> {
+    let containment = summary.containment.as_ref()?;
+    let (deaths, strategies) = (containment.incidents, containment.strategies);
+    let often = if deaths > strategies { format!(" {} times", count(deaths)) } else { String::new() };
+    let many =
+        if strategies == 1 { "1 strategy".into() } else { format!("{} strategies", count(strategies)) };
+    Some(format!("{many} died{often} during the run: figures are of the survivors and the gaps"))
+}
+
 fn samples(summary: &Summary) -> Option<String> {
     let samples = summary.round_trip.count;
     (samples < SAMPLES_FOR_P999).then(|| {
@@ -86,7 +96,11 @@ fn samples(summary: &Summary) -> Option<String> {
     })
 }
 
+/// Only where nobody died: the dead send nothing.
 fn offered(summary: &Summary) -> Option<String> {
+    if summary.containment.is_some() {
+        return None;
+    }
     let (offered, achieved) = (summary.rate.offered_per_s?, summary.rate.achieved_per_s?);
     (achieved < offered * RATE_REACHED).then(|| {
         format!(
@@ -131,7 +145,7 @@ fn affinity(summary: &Summary) -> Option<String> {
     let pairs = || summary.plan.threads.iter().zip(&summary.processes);
     let differs = |pair: &(_, &ThreadSummary)| {
         let (plan, thread): &(&shm::plan::ThreadPlan, _) = pair;
-        plan.core.is_some() && plan.core != thread.core
+        plan.core.is_some() && plan.core != thread.core && !thread.untrusted
     };
     let (plan, thread) = pairs().find(differs)?;
     let found = thread.core.map_or("nowhere".into(), |core| format!("on core {core}"));

@@ -19,7 +19,7 @@ pub use stalls::Stall;
 
 use crate::merge::{Merged, Row};
 use crate::record::RunRecord;
-use crate::summary::figures::to_ns;
+use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, quantile, rt_venue, to_ns};
 use crate::summary::{Figures, Measure, ns_per_tick};
 use serde::{Deserialize, Serialize};
 use shm::stamps::Point;
@@ -32,10 +32,6 @@ pub const TIMELINE_FILE: &str = "timeline.json";
 
 /// No more buckets than this, whatever the length of the run: more than a page has room to tell apart.
 const BUCKETS: u64 = 600;
-/// A median needs as many samples as in the summary.
-const SAMPLES_FOR_P50: usize = 20;
-/// A 99th percentile too.
-const SAMPLES_FOR_P99: usize = 1_000;
 /// Buckets are put together for a p99 until they hold this many on average, so that most hold enough.
 const SAMPLES_AIMED_AT: u64 = 1_500;
 
@@ -110,14 +106,14 @@ impl Timeline {
         for (end, count) in ends.iter().zip(&count) {
             let bucket = &mut sorted[end - *count as usize..*end];
             max_ns.push(bucket.iter().max().copied().map(ns));
-            p50_ns.push(quantile(bucket, 0.5, SAMPLES_FOR_P50).map(ns));
+            p50_ns.push(quantile(bucket, 0.5, SAMPLES_FOR_P50 as usize).map(ns));
         }
         let p99_every = buckets_for_p99(count.len(), sorted.len() as u64);
         let mut from = 0;
         let mut p99_ns = Vec::new();
         for group in ends.chunks(p99_every) {
             let to = group.last().copied().unwrap_or(from);
-            p99_ns.push(quantile(&mut sorted[from..to], 0.99, SAMPLES_FOR_P99).map(ns));
+            p99_ns.push(quantile(&mut sorted[from..to], 0.99, SAMPLES_FOR_P99 as usize).map(ns));
             from = to;
         }
         let (stalls_total, total_ticks, stalls) = stalls.finish(start, ns_per_tick);
@@ -141,13 +137,6 @@ impl Timeline {
     pub fn span_ns(&self) -> u64 {
         self.bucket_ns.saturating_mul(self.count.len() as u64)
     }
-}
-
-/// What the engine added to an order, in ticks.
-fn rt_venue(row: &Row) -> u64 {
-    let t = row.stamps();
-    let round_trip = t[7].saturating_sub(t[0]);
-    round_trip - t[4].saturating_sub(t[3]).min(round_trip)
 }
 
 /// The longest of an order's stages without the venue: when it began, how long it took, what it was.
@@ -195,16 +184,6 @@ fn running_sum(counts: &[u64]) -> Vec<usize> {
     counts.iter().map(add).collect()
 }
 
-/// The exact quantile, or nothing where there are fewer than `needed` values. Reorders the values.
-fn quantile(values: &mut [u64], quantile: f64, needed: usize) -> Option<u64> {
-    if values.len() < needed {
-        return None;
-    }
-    // The least value that this share of the values does not exceed.
-    let rank = ((values.len() as f64 * quantile).ceil() as usize).clamp(1, values.len());
-    Some(*values.select_nth_unstable(rank - 1).1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,14 +197,6 @@ mod tests {
             assert!(span / bucket_ns(span) < BUCKETS, "{span}");
             assert!(span < 1_000_000 || span / bucket_ns(span) > BUCKETS / 2, "{span}");
         }
-    }
-
-    #[test]
-    fn quantiles_are_ranks() {
-        let mut values: Vec<u64> = (1..=1_000).rev().collect();
-        assert_eq!(quantile(&mut values, 0.5, 20), Some(500));
-        assert_eq!(quantile(&mut values, 0.99, 1_000), Some(990));
-        assert_eq!(quantile(&mut values, 0.99, 1_001), None);
     }
 
     #[test]

@@ -2,10 +2,13 @@
 
 #[path = "../runs/fixture.rs"]
 mod fixture;
+#[path = "../runs/killing.rs"]
+mod killing;
 
 mod browser;
 mod command;
 mod dom;
+mod incidents;
 mod made_up;
 mod run_page;
 mod sweeps;

@@ -28,7 +28,8 @@ const SHAPE: Shape = Shape {
 /// When strategy 1 sends its 20th order (counted from 0), in ticks since the start.
 const T1_OF_20: u64 = (20 * 3 + 1) * 3_000 + 100;
 
-fn killed(deaths: &[Death]) -> Fixture {
+/// The run with these deaths in it.
+pub(crate) fn killed(deaths: &[Death]) -> Fixture {
     let mut fixture = Fixture::new(SHAPE);
     deaths.iter().for_each(|death| fixture.kill(*death));
     fixture
@@ -228,7 +229,7 @@ fn an_epoch_that_the_record_does_not_have_is_named() {
 }
 
 /// A strategy that died after every second order.
-fn mortal(epochs: u16) -> Fixture {
+pub(crate) fn mortal(epochs: u16) -> Fixture {
     let orders = u64::from(epochs) * 2;
     let mut fixture = Fixture::new(Shape { orders, strategies: 2, delay: 100, period: 5_000, ..SHAPE });
     for record in fixture.logs.iter_mut().flatten().filter(|record| record.id.strategy() == 1) {

@@ -1,6 +1,7 @@
 //! `inspect` on whole and on damaged logs and folders.
 
 use crate::fixture::{Fixture, Shape};
+use crate::killing::Death;
 use launcher::inspect::{Format, InspectError, Options, inspect};
 use proptest::prelude::*;
 use shm::stamps::Point;
@@ -39,6 +40,39 @@ fn a_log_a_folder_and_an_order_as_text() {
     let (text, result) = show(folder.path(), Options { order: Some(OrderId::new(0, 0, 6)), ..TEXT });
     result.unwrap();
     insta::assert_snapshot!("rejected", text);
+}
+
+#[test]
+fn what_the_dead_left_is_shown() {
+    // Strategy 1 dies with orders at its venues, is started again, and dies again with one in the ring.
+    let mut fixture = Fixture::new(Shape::default());
+    fixture.kill(Death { restart: Some(20_000), ..Death::of(1, 200_000) });
+    let in_ring = 17 * 20_000 + 10_100;
+    fixture.kill(Death::of(1, in_ring));
+    let folder = fixture.write();
+    let order = |strategy, epoch, sequence| {
+        let id = OrderId::new(strategy, epoch, sequence);
+        let (text, result) = show(folder.path(), Options { order: Some(id), ..TEXT });
+        result.unwrap();
+        text
+    };
+    insta::assert_snapshot!("cancelled", order(1, 0, 9));
+    let (text, result) = show(folder.path(), TEXT);
+    result.unwrap();
+    insta::assert_snapshot!("epochs", text);
+    let refused = order(1, 1, 6);
+    assert!(refused.starts_with("order 1.1/6 of run test-1: orphaned\n"), "{refused}");
+    assert!(refused.contains("reason 6"), "{refused}");
+    assert_eq!("1.1/6".parse(), Ok(OrderId::new(1, 1, 6)));
+
+    let (text, result) = show(&folder.path().join("gateway-1.stamps"), Options { tail: Some(40), ..TEXT });
+    result.unwrap();
+    assert!(text.contains("  cancelled  1/9  "), "{text}");
+    let (text, _) = show(folder.path(), Options { format: Format::Json, ..TEXT });
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let epochs: Vec<_> = value["logs"].as_array().unwrap().iter().map(|log| log["epochs"].clone()).collect();
+    assert_eq!(serde_json::json!(epochs), serde_json::json!([1, 2, null, null, null]));
+    assert_eq!(value["incidents"].as_array().unwrap().len(), 2);
 }
 
 #[test]

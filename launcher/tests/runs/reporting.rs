@@ -1,10 +1,13 @@
 //! The report: readable, narrow, verdict first.
 
+use crate::deaths::mortal;
 use crate::figures::summary;
 use crate::fixture::{Fixture, Shape};
+use crate::killing::Death;
 use launcher::report::{WIDTH, csv, markdown, terminal};
 use launcher::summary::Summary;
 use shm::status::Field;
+use shm::supervision::Misconduct;
 
 fn narrow(summary: &Summary) -> String {
     let text = terminal(summary, false);
@@ -31,6 +34,33 @@ fn the_report_of_a_bad_run() {
         "32 spinning threads share 2 cores: every figure is a figure of the scheduler; use --threading shared".into(),
     );
     insta::assert_snapshot!(narrow(&summary(&fixture)));
+}
+
+#[test]
+fn the_report_of_a_run_with_deaths() {
+    let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::default() });
+    for number in 0..10 {
+        let restart = (number != 8).then_some(100_000);
+        let quarantined = (number == 8).then_some(Misconduct::OutOfSequence);
+        let strategy = if number == 8 { 2 } else { (number % 2) as u16 };
+        fixture.kill(Death { restart, quarantined, ..Death::of(strategy, 4_000_000 + number * 5_000_000) });
+    }
+    insta::assert_snapshot!(narrow(&summary(&fixture)));
+}
+
+#[test]
+fn incidents_of_any_size_stay_within_the_page() {
+    let mut summary = summary(&mortal(20));
+    for incident in &mut summary.incidents {
+        incident.strategy = 255;
+        incident.epoch = 4_095;
+        incident.cause = "hangs: no duty cycle for 200ms,\n and so on and on".into();
+        incident.detected_ns = u64::MAX;
+        (incident.detect_to_repair_ns, incident.repair_to_restart_ns) = (Some(9_999_000), Some(u64::MAX));
+        incident.orders.cancelled = 123_456_789;
+        incident.survivors.max_ns = Some(9_999_000);
+    }
+    narrow(&summary);
 }
 
 #[test]
@@ -76,4 +106,24 @@ fn csv_and_markdown_carry_every_measure() {
         "{text}"
     );
     assert!(text.lines().filter(|line| line.starts_with('|')).count() == 14, "{text}");
+}
+
+#[test]
+fn csv_and_markdown_carry_the_incidents() {
+    let summary = summary(&mortal(60));
+    let (mut table, mut document) = (Vec::new(), Vec::new());
+    csv(&summary, &mut table).unwrap();
+    let table = String::from_utf8(table).unwrap();
+    assert_eq!(table.lines().count(), 16);
+    assert!(table.contains("\ndetect_to_repair,59,200,200,,,,,200,200.0\nsurvivors_before,"), "{table}");
+    markdown(&summary, &mut document).unwrap();
+    let document = String::from_utf8(document).unwrap();
+    assert!(
+        document.contains("Incidents: 59 deaths of 1 strategy, quarantined 0, restarted 59"),
+        "{document}"
+    );
+    assert!(document.ends_with("\n9 more, felt less: see summary.json.\n"), "{document}");
+    // Two more tables, each with head and rule: three distributions, and the fifty worst.
+    let rows = document.lines().filter(|line| line.starts_with('|')).count();
+    assert_eq!(rows, 14 + 2 + 3 + 2 + 50, "{document}");
 }

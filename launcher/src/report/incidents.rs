@@ -1,0 +1,148 @@
+//! The strategies that died: what is said of each, and of all together.
+
+use super::WIDTH;
+use super::tables::{STAGE_COLUMNS, ruled, stage_cells, table};
+use super::units::{count, duration_or_dash, short};
+use crate::summary::{Containment, IncidentSummary, Summary, worst};
+use comfy_table::{CellAlignment, Table, TableStyle};
+
+/// More incidents than this are not listed one by one: those that the survivors felt most are.
+const SHOWN: usize = 8;
+/// Causes are cut to so many characters, and further if the row would not fit the terminal.
+const CAUSE_WIDTH: usize = 30;
+
+/// How often what happened, in words.
+pub(super) fn totals(containment: &Containment) -> Vec<String> {
+    let Containment { incidents, strategies, quarantined, restarted, orders, lost_of_survivors, .. } =
+        containment;
+    let deaths = if *incidents == 1 { "death" } else { "deaths" };
+    let whose = if *strategies == 1 { "strategy" } else { "strategies" };
+    vec![
+        format!("{} {deaths} of {} {whose}", count(*incidents), count(*strategies)),
+        format!("quarantined {}", count(*quarantined)),
+        format!("restarted {}", count(*restarted)),
+        format!("orders cancelled {}", count(orders.cancelled)),
+        format!("orphaned {}", count(orders.orphaned)),
+        format!("lost {}", count(orders.lost)),
+        format!("lost by survivors {}", count(*lost_of_survivors)),
+    ]
+}
+
+/// Who died: `3`, or `3.12` after a restart.
+pub(crate) fn name(incident: &IncidentSummary) -> String {
+    match incident.epoch {
+        0 => incident.strategy.to_string(),
+        epoch => format!("{}.{epoch}", incident.strategy),
+    }
+}
+
+/// A cause in one line without control characters.
+pub(crate) fn cause(incident: &IncidentSummary) -> String {
+    incident.cause.split(|c: char| c.is_whitespace() || c.is_control()).collect::<Vec<_>>().join(" ")
+}
+
+/// At most `width` characters of a text.
+fn cut(text: &str, width: usize) -> String {
+    match text.char_indices().nth(width) {
+        None => text.into(),
+        Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+/// The lines of the table of incidents for the terminal.
+pub(super) fn incident_lines(summary: &Summary) -> Vec<String> {
+    let shown = worst(&summary.incidents, SHOWN);
+    let hidden = summary.incidents.len() - shown.len();
+    let mut lines = lines_with(&shown, CAUSE_WIDTH);
+    let widest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+    if let Some(excess) = widest.checked_sub(WIDTH) {
+        // What is cut off is the end of the longest cause, which may be shorter than the most that is shown.
+        let longest = shown.iter().map(|incident| cause(incident).chars().count()).max().unwrap_or(0);
+        lines = lines_with(&shown, longest.min(CAUSE_WIDTH).saturating_sub(excess).max(1));
+    }
+    if hidden > 0 {
+        lines.push(format!("… and {} more, felt less: see summary.json", count(hidden as u64)));
+    }
+    lines
+}
+
+fn lines_with(incidents: &[&IncidentSummary], cause_width: usize) -> Vec<String> {
+    let columns = ["died", "at (s)", "cause", "repair", "restart", "orders", "touched", "max"];
+    let mut table = left(table(ruled(), &columns), &[2]);
+    for incident in incidents {
+        table.add_row([
+            name(incident),
+            format!("{:.3}", incident.detected_ns as f64 / 1e9),
+            cut(&cause(incident), cause_width),
+            duration_or_dash(incident.detect_to_repair_ns),
+            duration_or_dash(incident.repair_to_restart_ns),
+            short(incident.orders.all()),
+            short(incident.survivors.orders),
+            duration_or_dash(incident.survivors.max_ns),
+        ]);
+    }
+    table.lines().collect()
+}
+
+/// The table of the distributions over all incidents with the given style.
+pub(super) fn distributions(containment: &Containment, style: TableStyle) -> Table {
+    let mut columns = STAGE_COLUMNS;
+    columns[0] = "all incidents";
+    let mut table = table(style, &columns);
+    for (name, figures) in containment.distributions() {
+        table.add_row(stage_cells(name, figures));
+    }
+    table
+}
+
+/// Its lines for the terminal.
+pub(super) fn distribution_lines(containment: &Containment) -> Vec<String> {
+    distributions(containment, ruled()).lines().collect()
+}
+
+/// The table of incidents with every column and the given style.
+pub(super) fn incidents(summary: &Summary, style: TableStyle, room: usize) -> Table {
+    let columns = [
+        "died",
+        "at (s)",
+        "cause",
+        "repair",
+        "restart",
+        "cancelled",
+        "orphaned",
+        "lost",
+        "touched",
+        "p50",
+        "p99.9",
+        "max",
+    ];
+    let mut table = left(table(style, &columns), &[2]);
+    for incident in worst(&summary.incidents, room) {
+        let IncidentSummary { orders, survivors, .. } = incident;
+        table.add_row([
+            name(incident),
+            format!("{:.3}", incident.detected_ns as f64 / 1e9),
+            cause(incident),
+            duration_or_dash(incident.detect_to_repair_ns),
+            duration_or_dash(incident.repair_to_restart_ns),
+            count(orders.cancelled),
+            count(orders.orphaned),
+            count(orders.lost),
+            count(survivors.orders),
+            duration_or_dash(survivors.p50_ns),
+            duration_or_dash(survivors.p999_ns),
+            duration_or_dash(survivors.max_ns),
+        ]);
+    }
+    table
+}
+
+/// Aligns columns of text.
+fn left(mut table: Table, columns: &[usize]) -> Table {
+    for column in columns {
+        if let Some(column) = table.column_mut(*column) {
+            column.set_cell_alignment(CellAlignment::Left);
+        }
+    }
+    table
+}
