@@ -111,7 +111,7 @@ pub fn wide(all: &Containments) -> Grid {
         ];
         cells.extend(
             [row.toll.lost, row.toll.cancelled, row.toll.orphaned, row.lost_of_others]
-                .map(|count| short(count as f64)),
+                .map(short),
         );
         cells.extend(
             [
