@@ -125,9 +125,11 @@ impl<'a> Incidents<'a> {
     /// Orders sent by all incarnations, and how many of the living ones' are still open.
     pub fn sent_and_open(&self) -> (u64, u64) {
         let (mut sent, mut open) = (self.past.0, 0);
-        for fate in self.fates.iter().filter(|fate| matches!(fate.stage, Stage::Living | Stage::Starting(_)))
+        let lives = |fate: &Fate| matches!(fate.stage, Stage::Living | Stage::Starting(_));
+        for (fate, orders) in
+            self.fates.iter().zip(&self.segments.plan.orders).filter(|(fate, _)| lives(fate))
         {
-            let (mine, settled) = counters(&self.status(fate));
+            let (mine, settled) = counters(&self.status(fate), *orders);
             sent += mine;
             open += mine.saturating_sub(settled);
         }
@@ -240,7 +242,10 @@ impl<'a> Incidents<'a> {
     fn begin(&mut self, strategy: u16, pid: u32, cause: String, detected: u64) -> usize {
         let fate = &mut self.fates[usize::from(strategy)];
         let (epoch, injected) = (fate.epoch, fate.injected.take());
-        let (sent, settled) = counters(&status::read(&self.segments.threads[fate.thread]));
+        let (sent, settled) = counters(
+            &status::read(&self.segments.threads[fate.thread]),
+            self.segments.plan.orders[usize::from(strategy)],
+        );
         self.past = (self.past.0 + sent, self.past.1 + settled);
         self.list.push(Incident {
             strategy,
@@ -296,7 +301,9 @@ fn ended(child: &Process, status: &Status) -> Option<String> {
     (!in_order).then(|| child.how() + &error)
 }
 
-/// Orders that an incarnation has sent, and those of them that it got an answer for.
-fn counters(status: &Status) -> (u64, u64) {
-    (status.get(Field::Sent), status.get(Field::Returned) + status.get(Field::Rejected))
+/// Orders that an incarnation has sent, and those of them that it got an answer for. It says so itself, and one that
+/// scribbles says anything: not believed beyond the orders that there are for it.
+pub fn counters(status: &Status, orders: u64) -> (u64, u64) {
+    let count = |field| status.get(field).min(orders);
+    (count(Field::Sent), count(Field::Returned) + count(Field::Rejected))
 }

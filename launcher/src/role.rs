@@ -71,11 +71,13 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
 enum Composed<T: Link> {
     Strategy(Box<StrategyAgent<Player, T::Producer>>),
     /// One that the plan has a fault for.
-    Sabotaged(Box<Sabotaged<StrategyAgent<Player, Doomed<T::Producer>>, T::Producer>>),
+    Sabotaged(Box<SabotagedPlayer<T::Producer>>),
     Orchestrator(Box<Orchestrator<T::Consumer>>),
     Gateway(Box<Gateway<T::Producer>>),
     Engine(Box<Engine<T>>),
 }
+
+type SabotagedPlayer<P> = Sabotaged<StrategyAgent<Player, Doomed<P>>, P>;
 
 /// Orchestrator and gateways on one thread.
 type Engine<T> = (Orchestrator<<T as Link>::Consumer>, Vec<Gateway<<T as Link>::Producer>>);

@@ -2,7 +2,7 @@
 //! error ends the run, unless it is a strategy and the plan goes on without it ([`crate::incidents`]); so does Ctrl-C.
 //! Whatever happens, every process but the warden is gone when this returns.
 
-use crate::incidents::Incidents;
+use crate::incidents::{Incidents, counters};
 use crate::inject::{Injector, Strike, Struck};
 use crate::liveness::Liveness;
 use crate::progress::Progress;
@@ -16,7 +16,7 @@ use shm::control::{Launching, RunState};
 use shm::memory::View;
 use shm::os::process;
 use shm::plan::{FaultKind, Plan, Role};
-use shm::status::{self, Field, State, Status};
+use shm::status::{self, State, Status};
 use shm::supervision::Repairs;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -290,8 +290,9 @@ impl Supervisor<'_> {
         if let Some(incidents) = &self.incidents {
             return incidents.sent_and_open();
         }
-        let sum = |field| self.strategies().map(|status| status.get(field)).sum::<u64>();
-        let (sent, settled) = (sum(Field::Sent), sum(Field::Returned) + sum(Field::Rejected));
+        let counted =
+            self.strategies().zip(&self.plan.orders).map(|(status, orders)| counters(&status, *orders));
+        let (sent, settled) = counted.fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
         (sent, sent.saturating_sub(settled))
     }
 

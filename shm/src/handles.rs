@@ -149,6 +149,7 @@ pub fn take(handle: &Handle) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::{Access, access};
+    use crate::plan::ProcessPlan;
     use crate::plan::tests::small_plan;
 
     #[test]
