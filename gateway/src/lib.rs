@@ -2,19 +2,21 @@
 //! sends the report through the completion hand-off.
 #![forbid(unsafe_code)]
 
+mod disconnect;
 mod held;
 mod venue;
 
 pub use held::Held;
 pub use venue::Venue;
 
+use disconnect::Disconnects;
 use shm::agent::{Agent, Cycle};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::ring::{Producer, spsc};
 use shm::stamps::Point;
 use shm::status::{Field, StatusWriter};
-use shm::wire::{Message, Order, OrderId};
+use shm::wire::{Instruction, Message, Order, OrderId, Report};
 
 /// How many orders are taken and how many reports sent in one duty cycle, so that agents which share a thread all get
 /// their turn.
@@ -28,6 +30,8 @@ pub struct Gateway<P> {
     bell: Option<Bell>,
     venue: Venue,
     held: Held,
+    /// Strategies that died and whose orders are being cancelled.
+    disconnects: Disconnects,
     /// A report that found the completion ring full. It keeps its stamp and its place: nothing overtakes it.
     waiting: Option<Message>,
     received: u64,
@@ -52,6 +56,7 @@ impl<P: Producer> Gateway<P> {
             bell,
             venue,
             held,
+            disconnects: Disconnects::new(),
             waiting: None,
             received: 0,
             completed: 0,
@@ -84,18 +89,44 @@ impl<P: Producer> Gateway<P> {
         let mut sent = 0;
         while sent < BATCH {
             let Some(order) = self.held.pop_due(cycle.now) else { break };
-            let message = self.venue.execute(&order).to_message();
-            cycle.stamp(Point::GatewayDone, order.id);
-            if self.completion.try_push(&message).is_err() {
-                self.full += 1;
-                self.waiting = Some(message);
-                return sent + 1;
-            }
-            self.completed += 1;
-            self.ring_bell();
             sent += 1;
+            if !self.send(&self.venue.execute(&order), cycle) {
+                break;
+            }
         }
         sent
+    }
+
+    /// Stamps and sends a report; `false` if it has to wait for room.
+    #[inline]
+    fn send<C: Clock>(&mut self, report: &Report, cycle: &mut Cycle<C>) -> bool {
+        let message = report.to_message();
+        cycle.stamp(Point::GatewayDone, report.id);
+        if self.completion.try_push(&message).is_err() {
+            self.full += 1;
+            self.waiting = Some(message);
+            return false;
+        }
+        self.completed += 1;
+        self.ring_bell();
+        true
+    }
+
+    /// Cancels orders of strategies that died.
+    #[cold]
+    fn cancel<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
+        let mut sent = 0;
+        let mut looks = disconnect::LOOKS;
+        while sent < BATCH {
+            let Some(order) = self.disconnects.next(&mut self.held, &mut looks) else { break };
+            sent += 1;
+            cycle.stamp(Point::Cancelled, order.id);
+            if !self.send(&self.venue.cancel(&order), cycle) {
+                break;
+            }
+        }
+        // Looking is work too: a thread must not go to sleep in the middle.
+        sent.max(1)
     }
 
     /// Takes orders from the inbox.
@@ -105,8 +136,9 @@ impl<P: Producer> Gateway<P> {
         while taken < BATCH && !self.held.is_full() {
             match self.inbox.try_pop() {
                 Ok(None) => break,
-                Ok(Some(message)) => match Order::from_message(message) {
-                    Ok(order) => self.hold(order, cycle),
+                Ok(Some(message)) => match Instruction::from_message(message) {
+                    Ok(Instruction::Order(order)) => self.hold(order, cycle),
+                    Ok(Instruction::CancelAll(id)) => self.disconnects.add(id),
                     // The orchestrator is in our own process: this is a bug, not a hostile peer. Count, go on.
                     Err(_) => self.faults += 1,
                 },
@@ -138,12 +170,17 @@ impl<P: Producer, C: Clock> Agent<C> for Gateway<P> {
             // Nothing can be sent; taking orders still helps the orchestrator.
             return self.receive(cycle);
         }
-        self.complete(cycle) + self.receive(cycle)
+        let mut work = self.complete(cycle);
+        if !self.disconnects.is_empty() && self.waiting.is_none() {
+            work += self.cancel(cycle);
+        }
+        work + self.receive(cycle)
     }
 
     fn next_deadline(&self) -> u64 {
         // A report that waits for room is tried again at once.
-        if self.waiting.is_some() { 0 } else { self.held.next_release() }
+        let at_once = self.waiting.is_some() || !self.disconnects.is_empty();
+        if at_once { 0 } else { self.held.next_release() }
     }
 
     fn publish(&self, status: &StatusWriter) {
@@ -162,7 +199,7 @@ mod tests {
     use shm::ring::spsc_mux::SpscMuxProducer;
     use shm::stamps::StampLog;
     use shm::status::LOG_OFFSET;
-    use shm::wire::{MESSAGE_WORDS, Operation, Report, Side, Status};
+    use shm::wire::{MESSAGE_WORDS, Operation, Side, Status};
 
     fn order(sequence: u64, delay_ns: u64) -> Order {
         Order {
@@ -238,6 +275,26 @@ mod tests {
         let sequences: Vec<u64> = seen.iter().map(|r| r.id.sequence()).collect();
         assert_eq!(sequences, [0, 1, 2, 3, 4, 5]);
         assert!(bench.gateway.full >= 1);
+    }
+
+    #[test]
+    fn a_dead_strategys_orders_are_cancelled_at_once() {
+        let mut bench = bench(64, 64);
+        let of = |strategy, epoch, n| Order { id: OrderId::new(strategy, epoch, n), ..order(n, 1000) };
+        for order in [of(0, 0, 0), of(1, 0, 0), of(0, 1, 0), of(0, 0, 1), of(0, 2, 0)] {
+            bench.inbox.try_push(&order.to_message()).unwrap();
+        }
+        assert_eq!(bench.at(1), []);
+        bench.inbox.try_push(&Instruction::CancelAll(OrderId::new(0, 1, 0)).to_message()).unwrap();
+        let mut reports = bench.at(2);
+        reports.extend(bench.at(3));
+        assert!(reports.iter().all(|report| report.status == Status::Cancelled && report.filled == 0));
+        let ids: Vec<_> = reports.iter().map(|report| (report.id.epoch(), report.id.sequence())).collect();
+        assert_eq!(ids, [(0, 0), (1, 0), (0, 1)], "its own, up to that epoch");
+        let left = bench.at(2000);
+        assert_eq!(left.iter().map(|report| report.id.strategy()).collect::<Vec<_>>(), [1, 0]);
+        assert!(left.iter().all(|report| report.status == Status::Done));
+        assert_eq!(Agent::<Virtual>::next_deadline(&bench.gateway), u64::MAX);
     }
 
     #[test]

@@ -8,6 +8,11 @@ use shm::wire::{Operation, Order, Report, Status};
 pub struct Venue;
 
 impl Venue {
+    /// The report for an order that is cancelled because its strategy is dead.
+    pub fn cancel(&self, order: &Order) -> Report {
+        Report { status: Status::Cancelled, filled: 0, ..self.execute(order) }
+    }
+
     /// The report for an order whose delay has passed.
     #[inline]
     pub fn execute(&self, order: &Order) -> Report {

@@ -1,5 +1,6 @@
 //! Removes the segments of runs whose launcher is gone: at every start, and by `launcher clean`.
 
+use crate::warden;
 use shm::memory::region::{SHM_DIR, list_segments, unlink};
 use shm::memory::{Header, Kind, header::HEADER_WORDS};
 use shm::os::process;
@@ -12,14 +13,14 @@ use std::io::Read;
 pub struct Cleaned {
     /// Segments that were removed.
     pub removed: Vec<String>,
-    /// Segments of runs that still run.
+    /// Segments of runs that still run, or whose warden is clearing up.
     pub kept: usize,
     /// Segments that could not be removed, and why.
     pub failed: Vec<String>,
 }
 
-/// Removes each segment whose creator no longer runs. A segment that has no header yet, a FIFO and a socket belong to the
-/// launcher whose pid ends the run's id.
+/// Removes each segment whose creator no longer runs, unless the run's warden is about to. A segment that has no header
+/// yet, a FIFO and a socket belong to the launcher whose pid ends the run's id.
 ///
 /// # Errors
 /// If `/dev/shm` cannot be listed.
@@ -38,10 +39,12 @@ pub fn clean() -> std::io::Result<Cleaned> {
 }
 
 fn in_use(name: &str) -> bool {
-    match creator(name) {
+    let launcher_runs = match creator(name) {
         Some((pid, start)) => process::is_running(pid, start),
         None => pid_in_name(name).is_some_and(|pid| process::start_time(pid).is_some()),
-    }
+    };
+    // A launcher that was killed just now has a warden that saves its logs from the segments, and then removes them.
+    launcher_runs || run_in_name(name).is_some_and(warden::is_watching)
 }
 
 /// The creator from the header, whatever kind of segment it is; `None` for one that is not memory.
@@ -61,8 +64,11 @@ fn creator(name: &str) -> Option<(u32, u64)> {
 
 /// Run ids end with the launcher's pid: `bulkhead.<time>-<pid>.<what>`.
 fn pid_in_name(name: &str) -> Option<u32> {
-    let run = name.strip_prefix(Plan::PREFIX)?.split('.').next()?;
-    run.rsplit('-').next()?.parse().ok()
+    run_in_name(name)?.rsplit('-').next()?.parse().ok()
+}
+
+fn run_in_name(name: &str) -> Option<&str> {
+    name.strip_prefix(Plan::PREFIX)?.split('.').next()
 }
 
 #[cfg(test)]
@@ -91,6 +97,14 @@ mod tests {
             header.write(&words);
             name
         };
+        // While the warden of a dead run saves its logs, it has this locked.
+        let control = segment("control", start + 1);
+        let lock = File::open(format!("{SHM_DIR}/{control}")).unwrap();
+        lock.lock().unwrap();
+        assert!(!clean().unwrap().removed.contains(&control));
+        drop(lock);
+        assert!(clean().unwrap().removed.contains(&control));
+
         let living = segment("living", start);
         let dead = segment("dead", start + 1);
         // Without a header: judged by the pid in the name.

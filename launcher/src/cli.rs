@@ -5,6 +5,7 @@
 use crate::bill::BillFlags;
 use crate::compare::CompareFlags;
 use crate::config::{Settings, UsageError};
+use crate::contain::ContainFlags;
 use crate::sweep::SweepFlags;
 use crate::units::Nanos;
 use clap::{Args, Parser, Subcommand};
@@ -36,6 +37,9 @@ pub enum Command {
     /// The bill: what every isolation level costs, by technique
     #[command(after_help = BILL_EXAMPLES)]
     Bill(Box<BillFlags>),
+    /// What isolation buys: every fault against every technique and level
+    #[command(after_help = CONTAIN_EXAMPLES)]
+    Contain(Box<ContainFlags>),
     /// Print the stamp records of a run or of one log
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectFlags),
@@ -68,6 +72,17 @@ Examples:
   launcher run --isolation thread --delay fixed:5ms --arrivals poisson
   launcher run --schedule flow.csv --speed 10
   launcher run --config bulkhead.yaml --json
+  launcher run --strategies 4 --on-death continue --fault kill:strategy-3@2s
+  launcher run --strategies 2 --fault 'kill:any@1s every 100ms'
+
+Faults are written KIND[:TARGET][@WHEN][ every DUR], several with ; between:
+  KIND     kill, stop, hang, segv, abort, exit, oom, leak, scribble, flood
+  TARGET   strategy-N, any (drawn by the seed), engine, launcher [any]
+  WHEN     2s after the start [a tenth of the window, at least 100ms];
+           order:N, at the strategy's order N; or push:STEP:N, within the push
+           of it: entered, allocated, linked, announced, claimed, half-written,
+           written, published, as far as the technique has that step
+  every    kill and stop at a time come again and again
 
 Command line goes over config file, over preset, over defaults. The file has
 the flags' names as keys, for example: `max_open: 4096`.";
@@ -97,6 +112,15 @@ Examples:
   launcher bill                         measure everything, then the table
   launcher bill --technique spsc-mux --repeats 10
   launcher bill runs/BILL               the table of what was measured before";
+
+const CONTAIN_EXAMPLES: &str = "\
+Examples:
+  launcher contain                      everything: about ten minutes
+  launcher contain --technique spsc-mux,array-queue --isolation process
+  launcher contain --fault 'kill;hang@push:claimed:500' --isolation sandbox
+
+Strategy 1 of three is struck, 400 ms after the start. Under process and
+sandbox it is started again; a thread cannot be.";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -285,6 +309,7 @@ mod tests {
             "sweep --help",
             "compare --help",
             "bill --help",
+            "contain --help",
             "inspect --help",
             "report --help",
             "doctor --help",

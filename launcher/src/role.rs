@@ -2,24 +2,27 @@
 //!
 //! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
 
+use crate::orphan;
+use crate::sabotage::{Doomed, Sabotage, Sabotaged};
 use crate::setup;
 use anyhow::{Context, Result, anyhow, bail};
 use gateway::{Gateway, Venue};
 use orchestrator::risk::Limits;
 use orchestrator::work::Work;
-use orchestrator::{Inbox, Orchestrator, ReturnPath};
+use orchestrator::{Inbox, Orchestrator, ReturnPath, Supervision};
 use shm::agent::{self, Agent, Cycle};
 use shm::bell::Bell;
 use shm::clock::{Clock, Monotonic, Timebase, Tsc};
 use shm::control::{Control, RunState};
 use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
-use shm::memory::Words;
-use shm::os::{pin, process, sandbox};
+use shm::memory::{Kind, Words};
+use shm::os::{memory, pin, process, sandbox};
 use shm::plan::{ClockSource, Idle, Isolation, Plan, ProcessPlan, Role, ThreadPlan};
-use shm::ring::Link;
+use shm::ring::{Link, Producer};
 use shm::segments::{Attached, completion_link, submit_link};
-use shm::stamps::StampLog;
+use shm::stamps::{Point, StampLog, count_point};
 use shm::status::{Field, State, StatusWriter};
+use shm::supervision::{REPAIRS, RepairsWriter};
 use shm::with_link;
 use strategy::{Player, Session, StrategyAgent};
 
@@ -31,7 +34,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
     let me = plan.processes.iter().find(|process| process.name == name);
     let me = me.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
-    process::die_with_parent(plan.launcher_pid)?;
+    orphan::watch(&plan, &control).context("cannot watch the launcher")?;
     process::set_thread_name(name);
     exit_on_panic();
     // The technique table: from a name to monomorphised loops.
@@ -39,6 +42,8 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let result = with_link!(plan.technique, T => run_process::<T>(&plan, me, &control, &mut attached));
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
+    } else if control.is_abandoned() {
+        bail!(orphan::message(&plan));
     }
     result
 }
@@ -65,10 +70,14 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
 /// A thread's agent, ready to run. One value for each shape of thread that a plan can have.
 enum Composed<T: Link> {
     Strategy(Box<StrategyAgent<Player, T::Producer>>),
+    /// One that the plan has a fault for.
+    Sabotaged(Box<SabotagedPlayer<T::Producer>>),
     Orchestrator(Box<Orchestrator<T::Consumer>>),
     Gateway(Box<Gateway<T::Producer>>),
     Engine(Box<Engine<T>>),
 }
+
+type SabotagedPlayer<P> = Sabotaged<StrategyAgent<Player, Doomed<P>>, P>;
 
 /// Orchestrator and gateways on one thread.
 type Engine<T> = (Orchestrator<<T as Link>::Consumer>, Vec<Gateway<<T as Link>::Producer>>);
@@ -87,10 +96,23 @@ fn run_process<T: Link>(
             Idle::Park => Some(attached.bell(thread.roles[0])?),
             Idle::Spin | Idle::Yield | Idle::Backoff => None,
         };
-        threads.push((thread, compose::<T>(plan, thread, attached)?, attached.thread(&thread.name)?, bell));
+        threads.push((
+            thread,
+            compose::<T>(plan, thread, control, attached)?,
+            attached.thread(&thread.name)?,
+            bell,
+        ));
     }
-    let sandboxed =
-        plan.isolation == Isolation::Sandbox && threads.iter().all(|(thread, ..)| is_strategy(thread));
+    for (_, agent, ..) in &mut threads {
+        if let Composed::Sabotaged(agent) = agent {
+            agent.arm(attached.writable());
+        }
+    }
+    let strategies_only = threads.iter().all(|(thread, ..)| is_strategy(thread));
+    if strategies_only {
+        memory::limit(memory::STRATEGY_ROOM).context("cannot limit this process's memory")?;
+    }
+    let sandboxed = plan.isolation == Isolation::Sandbox && strategies_only;
     if sandboxed {
         sandbox::restrict_thread(plan.weaker_sandbox)?;
     }
@@ -102,6 +124,7 @@ fn run_process<T: Link>(
                     let runner = Runner { plan, thread, segment, bell, control, sandboxed };
                     match agent {
                         Composed::Strategy(mut agent) => runner.run(&mut *agent),
+                        Composed::Sabotaged(mut agent) => runner.run(&mut *agent),
                         Composed::Orchestrator(mut agent) => runner.run(&mut *agent),
                         Composed::Gateway(mut agent) => runner.run(&mut *agent),
                         Composed::Engine(mut agent) => runner.run(&mut *agent),
@@ -118,17 +141,31 @@ fn is_strategy(thread: &ThreadPlan) -> bool {
 }
 
 /// Builds the agent of a thread from its roles.
-fn compose<T: Link>(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<Composed<T>> {
+fn compose<T: Link>(
+    plan: &Plan,
+    thread: &ThreadPlan,
+    control: &Control,
+    attached: &mut Attached<'_>,
+) -> Result<Composed<T>> {
     match thread.roles.as_slice() {
-        [Role::Strategy(index)] => Ok(Composed::Strategy(Box::new(strategy::<T>(plan, *index, attached)?))),
+        [Role::Strategy(index)] => {
+            let epoch = control.life(*index).epoch;
+            let submit = attached.producer::<T>(&submit_link(plan), (*index).into())?;
+            let Some(sabotage) = Sabotage::of(plan, *index, epoch) else {
+                return Ok(Composed::Strategy(Box::new(strategy(plan, *index, epoch, submit, attached)?)));
+            };
+            let submit = sabotage.doom(submit);
+            let agent = strategy(plan, *index, epoch, submit.clone(), attached)?;
+            Ok(Composed::Sabotaged(Box::new(sabotage.sabotage(agent, submit))))
+        }
         [Role::Orchestrator] => {
-            Ok(Composed::Orchestrator(Box::new(orchestrator::<T>(plan, thread, attached)?)))
+            Ok(Composed::Orchestrator(Box::new(orchestrator::<T>(plan, thread, control, attached)?)))
         }
         [Role::Gateway(index)] => {
             Ok(Composed::Gateway(Box::new(gateway::<T>(plan, thread, *index, attached)?)))
         }
         [Role::Orchestrator, gateways @ ..] => {
-            let orchestrator = orchestrator::<T>(plan, thread, attached)?;
+            let orchestrator = orchestrator::<T>(plan, thread, control, attached)?;
             let gateways = gateways.iter().map(|role| match role {
                 Role::Gateway(index) => gateway::<T>(plan, thread, *index, attached),
                 role => bail!("thread {}: {role} cannot share the engine's thread", thread.name),
@@ -149,24 +186,30 @@ fn bell_of(plan: &Plan, from: &ThreadPlan, role: Role, attached: &mut Attached<'
     }
 }
 
-fn strategy<T: Link>(
+fn strategy<P: Producer>(
     plan: &Plan,
     index: u16,
+    epoch: u16,
+    submit: P,
     attached: &mut Attached<'_>,
-) -> Result<StrategyAgent<Player, T::Producer>> {
+) -> Result<StrategyAgent<Player, P>> {
     let role = Role::Strategy(index);
     let thread = &plan.threads[plan.thread_of(role).context("every strategy has a thread")?];
     let (schedule, entries) = attached.schedule(index)?;
-    let submit = attached.producer::<T>(&submit_link(plan), index.into())?;
     let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
     let returns = attached.receiver(&format!("return-{index}"))?;
-    let session = Session::new(index, plan.max_open.into(), submit, bell, returns);
-    Ok(StrategyAgent::new(Player::new(schedule, entries, plan.pacing), session))
+    let session = Session::new(index, plan.max_open.into(), submit, bell, returns).in_epoch(epoch);
+    let mut player = Player::new(schedule, entries, plan.pacing);
+    if epoch > 0 {
+        player = player.resume(count_point(&attached.log(&thread.name)?, Point::StrategySend));
+    }
+    Ok(StrategyAgent::new(player, session))
 }
 
 fn orchestrator<T: Link>(
     plan: &Plan,
     thread: &ThreadPlan,
+    control: &Control,
     attached: &mut Attached<'_>,
 ) -> Result<Orchestrator<T::Consumer>> {
     let submit = attached.consumer::<T>(&submit_link(plan))?;
@@ -183,7 +226,10 @@ fn orchestrator<T: Link>(
         returns.push(ReturnPath::new(ring, bell, plan.max_open as usize));
     }
     let limits = Limits::open_orders(plan.max_open.into());
-    Ok(Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.work.rounds)))
+    let repairs = RepairsWriter::new(&attached.region(REPAIRS, Kind::Repairs)?.words());
+    let orchestrator =
+        Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.work.rounds));
+    Ok(orchestrator.supervised(Supervision::new(control.clone(), repairs)))
 }
 
 fn gateway<T: Link>(
@@ -257,12 +303,13 @@ impl Runner<'_> {
             sandbox::restrict_syscalls(through_kernel)?;
         }
         status.set_state(State::Ready);
-        if self.control.wait_for_go() == RunState::Stop {
+        let state = self.control.wait_for_go();
+        if state == RunState::Stop {
             status.set_state(State::Done);
             return Ok(());
         }
         let time = Timebase { start_ticks: self.control.start_ticks(), ns_per_tick: self.plan.ns_per_tick };
-        let mut cycle = Cycle { clock, now: 0, time, draining: false, log };
+        let mut cycle = Cycle { clock, now: 0, time, draining: state == RunState::Drain, log };
         agent::run(agent, &mut idle, &mut cycle, &status, self.control);
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! A run, as a sentence: settings → schedule → plan → segments → processes → logs → merge → summary.
 
-use crate::folder::{Folder, save_record};
+use crate::folder::{Folder, save_record, write_whole};
 use crate::host::Machine;
+use crate::inject::Injector;
 use crate::planner::{self, Resolved};
 use crate::prepare::{Prepared, check_disk, describe_input, floor_cores, measure_floor, prepare};
 use crate::progress::Progress;
@@ -90,12 +91,22 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
 
     let (segments, processes) = create(&plan, &schedule)?;
     drop(schedule);
-    let Supervised { outcome, exits, startup, start_ticks, in_flight_sampled, pss_bytes } = supervise(
+    let Supervised {
+        mut processes,
+        outcome,
+        exits,
+        startup,
+        start_ticks,
+        in_flight_sampled,
+        pss_bytes,
+        incidents,
+    } = supervise(
         &segments,
         processes,
         how.signals,
         &progress,
         how.start_timeout,
+        Injector::new(&plan, resolved.seed),
         // Written before the first order: a launcher that is killed leaves a run that can be merged.
         |start_ticks| {
             record.clock.start_ticks = start_ticks;
@@ -115,8 +126,11 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     record.startup_ns = startup.as_nanos() as u64;
     record.in_flight_sampled = in_flight_sampled;
     record.pss_bytes = pss_bytes;
+    record.incidents = incidents;
     progress.phase("saving", 0);
     gather::gather(&plan, &segments.threads, &folder)?;
+    // Not before: until the logs are saved here, only the warden could save them if this process were killed.
+    processes.end_warden();
     drop(segments);
     save_record(&record, &folder)?;
     let summary = evaluate(&folder, &record, &progress)?;
@@ -152,8 +166,7 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
         ("stages.md", markdown),
         (html::HTML_FILE, page.into_bytes()),
     ] {
-        let path = folder.join(name);
-        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        write_whole(&folder.join(name), &bytes)?;
     }
     Ok(summary)
 }

@@ -5,9 +5,11 @@ use shm::control::{Control, Launching};
 use shm::handles::{self, Access, Shared};
 use shm::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS};
 use shm::memory::{View, Words, region, region::SHM_DIR};
-use shm::plan::{Isolation, Plan, ProcessPlan};
+use shm::plan::{Isolation, Plan, ProcessPlan, Role};
 use shm::ring::{Place, SegmentSpec};
 use shm::segments::{self, CONTROL, thread_segment};
+use shm::status::STATUS_WORDS;
+use shm::supervision::REPAIRS;
 use shm::sync::Ordering;
 use shm::with_link;
 use std::fs::File;
@@ -24,6 +26,12 @@ pub struct Segments {
     pub control: Launching,
     /// Each thread's status block and stamp log, in the order of the plan.
     pub threads: Vec<View>,
+    /// What the engine says about strategies that died; there once all segments are.
+    pub repairs: Option<Words>,
+    /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
+    pub engine_bell: Option<Words>,
+    /// Each strategy's own memory and its thread's status block, to make anew when it is started again.
+    lines: Vec<Vec<Words>>,
     /// What is handed over; empty where segments have names.
     shared: Vec<Shared>,
 }
@@ -48,7 +56,15 @@ impl Segments {
         let remove = RemoveOnError(plan);
         let control = segments::create_control(plan).context("cannot start the run")?;
         std::mem::forget(remove);
-        Ok(Self { plan: plan.clone(), control, threads: Vec::new(), shared: Vec::new() })
+        Ok(Self {
+            plan: plan.clone(),
+            control,
+            threads: Vec::new(),
+            repairs: None,
+            engine_bell: None,
+            lines: vec![Vec::new(); usize::from(plan.strategies)],
+            shared: Vec::new(),
+        })
     }
 
     /// Creates the other segments and copies the schedule into its own.
@@ -70,9 +86,7 @@ impl Segments {
             if let Some(strategy) = spec.what.strip_prefix("schedule-").and_then(|index| index.parse().ok()) {
                 fill_schedule(&words, schedule, strategy);
             }
-            if spec.what.starts_with(&thread_segment("")) {
-                self.threads.push(words.into());
-            }
+            self.keep(&spec, words);
         }
         if hand_over {
             let path = format!("{SHM_DIR}/{}", self.plan.segment_name(CONTROL));
@@ -82,6 +96,36 @@ impl Segments {
             self.control.write_plan(&self.plan)?;
         }
         Ok(())
+    }
+
+    /// Keeps hold of what the launcher reads while the run lasts, or makes anew.
+    fn keep(&mut self, spec: &SegmentSpec, words: Words) {
+        let behind_header = words.window(HEADER_WORDS, words.len() - HEADER_WORDS);
+        if let Some(strategy) = segments::line_of(&spec.what) {
+            self.lines[usize::from(strategy)].push(behind_header);
+        } else if let Some(name) = spec.what.strip_prefix(&thread_segment("")) {
+            let thread = self.plan.threads.iter().find(|thread| thread.name == name);
+            if let Some([Role::Strategy(index)]) = thread.map(|thread| thread.roles.as_slice()) {
+                self.lines[usize::from(*index)].push(behind_header.window(0, STATUS_WORDS));
+            }
+            self.threads.push(words.into());
+        } else if spec.what == REPAIRS {
+            self.repairs = Some(words);
+        } else if let Some(name) = spec.what.strip_prefix("bell-")
+            && let Some(thread) = self.plan.thread_of(Role::Orchestrator)
+            && self.plan.threads[thread].name == name
+        {
+            self.engine_bell = Some(words);
+        }
+    }
+
+    /// Makes a dead strategy's own memory anew, as it was before its first incarnation; its stamp log stays. Only after the
+    /// engine has said that it no longer reads it.
+    pub fn renew(&self, strategy: u16) {
+        for word in self.lines[usize::from(strategy)].iter().flat_map(|words| words.iter()) {
+            // Relaxed: published by the Release store of the next life.
+            word.store(0, Ordering::Relaxed);
+        }
     }
 
     /// The descriptors that a process of the plan inherits.

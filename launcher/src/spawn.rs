@@ -6,7 +6,9 @@ use crate::warden;
 use anyhow::{Context, Result};
 use shm::handles;
 use shm::os::process;
+use shm::supervision::Death;
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -27,7 +29,9 @@ pub struct Process {
 impl Process {
     fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         let stderr = folder.join(format!("{name}.stderr"));
-        let log = File::create(&stderr).with_context(|| format!("cannot write {}", stderr.display()))?;
+        // Appended: a strategy that is started again keeps its predecessors' last words.
+        let log = File::options().create(true).append(true).open(&stderr);
+        let log = log.with_context(|| format!("cannot write {}", stderr.display()))?;
         // /proc/self/exe is this executable even if its file was replaced since: every process has one layout.
         let mut command = Command::new("/proc/self/exe");
         command
@@ -45,6 +49,14 @@ impl Process {
         Ok(Self { name: name.to_owned(), child, pidfd, status: None, stderr })
     }
 
+    /// Proof that it has ended, if it has.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn death(&self) -> io::Result<Option<Death>> {
+        Death::confirm(self.pidfd.as_fd())
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -56,6 +68,17 @@ impl Process {
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         lines[lines.len().saturating_sub(3)..].join(" · ")
+    }
+
+    /// Kills it if it still runs, and reaps it. What it printed is kept only where it says something.
+    fn end(&mut self) {
+        if self.status.is_none() {
+            process::kill_hard(self.child.id());
+            self.status = self.child.wait().ok();
+        }
+        if std::fs::metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {
+            let _ = std::fs::remove_file(&self.stderr);
+        }
     }
 
     /// How it ended, in words.
@@ -106,6 +129,22 @@ impl Processes {
         Ok(())
     }
 
+    /// Starts one of them again, after it has ended.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    ///
+    /// # Panics
+    /// If it still runs.
+    pub fn restart(&mut self, segments: &Segments, index: usize) -> Result<()> {
+        assert!(self.all[index].status.is_some(), "a process has one incarnation at a time");
+        let folder = Path::new(&segments.plan.folder);
+        let plan = &segments.plan.processes[index];
+        let inherited = segments.handed_to(plan);
+        self.all[index] = Process::start(&plan.name, &segments.address(), folder, &inherited)?;
+        Ok(())
+    }
+
     /// Sleeps until a process that still runs ends, `other` becomes readable, or the time is over; then takes note of
     /// who has ended.
     ///
@@ -126,7 +165,7 @@ impl Processes {
         self.all.iter().all(|process| process.status.is_some())
     }
 
-    /// Gives everybody `grace` to end by themselves, then kills and reaps the rest, the warden last.
+    /// Gives everybody but the warden `grace` to end by themselves, then kills and reaps the rest.
     pub fn end(&mut self, grace: Duration) {
         let deadline = Instant::now() + grace;
         while !self.all_ended() && Instant::now() < deadline {
@@ -134,16 +173,12 @@ impl Processes {
                 break;
             }
         }
-        for process in self.all.iter_mut().chain([&mut self.warden]) {
-            if process.status.is_none() {
-                process::kill_hard(process.child.id());
-                process.status = process.child.wait().ok();
-            }
-            // Kept only where it says something.
-            if std::fs::metadata(&process.stderr).is_ok_and(|file| file.len() == 0) {
-                let _ = std::fs::remove_file(&process.stderr);
-            }
-        }
+        self.all.iter_mut().for_each(Process::end);
+    }
+
+    /// Ends the warden: nothing is left for it to save.
+    pub fn end_warden(&mut self) {
+        self.warden.end();
     }
 
     /// How each ended.
@@ -159,11 +194,6 @@ impl Processes {
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        for process in self.all.iter_mut().chain([&mut self.warden]) {
-            if process.status.is_none() {
-                process::kill_hard(process.child.id());
-                let _ = process.child.wait();
-            }
-        }
+        self.all.iter_mut().chain([&mut self.warden]).for_each(Process::end);
     }
 }

@@ -1,30 +1,39 @@
 //! From the first process to the last: start, barrier, firing, draining, end. A role that dies, hangs or reports an
-//! error ends the run; so does Ctrl-C. Whatever happens, every process is gone when this returns.
+//! error ends the run, unless it is a strategy and the plan goes on without it ([`crate::incidents`]); so does Ctrl-C.
+//! Whatever happens, every process but the warden is gone when this returns.
 
+use crate::incidents::{Incidents, counters};
+use crate::inject::{Injector, Strike, Struck};
+use crate::liveness::Liveness;
 use crate::progress::Progress;
-use crate::record::{Exit, Outcome};
+use crate::record::{Exit, Incident, Outcome};
 use crate::setup::Segments;
 use crate::signals::Signals;
-use crate::spawn::Processes;
+use crate::spawn::{Process, Processes};
 use anyhow::Result;
 use shm::clock::Clock;
 use shm::control::{Launching, RunState};
 use shm::memory::View;
-use shm::plan::{Plan, Role};
-use shm::status::{self, Field, State, Status};
+use shm::os::process;
+use shm::plan::{FaultKind, Plan, Role};
+use shm::status::{self, State, Status};
+use shm::supervision::Repairs;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// How often the launcher looks while nothing happens. Ends of processes and signals wake it at once.
 const LOOK: Duration = Duration::from_millis(50);
-/// A thread that has not begun a duty cycle for so long hangs: parked ones begin one every 10 ms.
-const HANG: Duration = Duration::from_secs(10);
+/// The same while a death is being repaired.
+const BUSY_LOOK: Duration = Duration::from_millis(1);
+/// How long nothing may come back to strategies that wait, beyond the longest delay.
+const SILENCE: Duration = Duration::from_secs(10);
 /// How long the engine has to end after it was told to, and what an interrupted run may take beyond its longest delay.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What came of it.
-#[derive(Debug)]
 pub struct Supervised {
+    /// The processes, of which only the warden still runs: it would save the logs if the launcher died before it has.
+    pub processes: Processes,
     /// How the run ended.
     pub outcome: Outcome,
     /// How each process ended.
@@ -37,6 +46,8 @@ pub struct Supervised {
     pub in_flight_sampled: Option<f64>,
     /// Proportional memory of all processes when half of the orders were sent, in bytes.
     pub pss_bytes: Option<u64>,
+    /// The strategies that died and the run went on.
+    pub incidents: Vec<Incident>,
 }
 
 /// Why a phase ended.
@@ -50,6 +61,11 @@ struct Supervisor<'a> {
     plan: &'a Plan,
     control: &'a Launching,
     threads: &'a [View],
+    repairs: Repairs,
+    /// There where the run goes on when a strategy dies, from the open barrier on.
+    incidents: Option<Incidents<'a>>,
+    liveness: Liveness,
+    injector: Injector,
     processes: Processes,
     signals: &'a Signals,
     progress: &'a Progress,
@@ -59,7 +75,7 @@ struct Supervisor<'a> {
 }
 
 /// Runs the plan's processes from start to end. `processes` holds the warden already; `start_timeout` is how long they
-/// may take to get ready; `opened` is told the start ticks when the barrier has opened.
+/// may take to get ready; `injector` says whom the launcher strikes on purpose; `opened` is told the start ticks when the barrier has opened.
 ///
 /// # Errors
 /// If a process cannot be started or watched. A process that fails is not an error here but an [`Outcome`].
@@ -69,6 +85,7 @@ pub fn supervise(
     signals: &Signals,
     progress: &Progress,
     start_timeout: Duration,
+    injector: Injector,
     opened: impl FnOnce(u64) -> Result<()>,
 ) -> Result<Supervised> {
     let spawned = Instant::now();
@@ -78,6 +95,10 @@ pub fn supervise(
         plan,
         control,
         threads,
+        repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
+        incidents: None,
+        liveness: Liveness::new(plan),
+        injector,
         processes,
         signals,
         progress,
@@ -93,6 +114,9 @@ pub fn supervise(
         let lead_ns = 2_000_000 + 200_000 * plan.threads.len() as u64;
         supervisor.start_ticks = plan.clock.now() + (lead_ns as f64 / plan.ns_per_tick) as u64;
         startup = spawned.elapsed();
+        if Incidents::contains(plan) {
+            supervisor.incidents = Some(Incidents::new(segments, supervisor.start_ticks));
+        }
         control.go(supervisor.start_ticks);
         opened(supervisor.start_ticks)?;
         phase = supervisor.play()?;
@@ -113,6 +137,8 @@ pub fn supervise(
         start_ticks: supervisor.start_ticks,
         in_flight_sampled: (count > 0).then(|| sum / f64::from(count)),
         pss_bytes: supervisor.pss_bytes,
+        incidents: supervisor.incidents.map(Incidents::into_list).unwrap_or_default(),
+        processes: supervisor.processes,
     })
 }
 
@@ -123,8 +149,21 @@ impl Supervisor<'_> {
 
     /// Sleeps a little, then looks for trouble: a process that ended before its threads were done, a thread that failed.
     fn look(&mut self) -> Result<Option<Outcome>> {
-        self.processes.wait(Some(self.signals.as_fd()), LOOK)?;
+        let pause = LOOK.min(self.liveness.interval()).min(self.until_strike());
+        let is_busy = self.incidents.as_ref().is_some_and(Incidents::is_busy);
+        if let Some(incidents) = self.incidents.as_ref().filter(|_| is_busy) {
+            incidents.wait(BUSY_LOOK);
+        }
+        self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
+        self.liveness.awake(self.plan.clock.now());
+        self.strike();
+        if let Some(incidents) = &mut self.incidents {
+            incidents.look(&mut self.processes, &self.liveness)?;
+        }
         for (index, process) in self.plan.processes.iter().enumerate() {
+            if self.incidents.as_ref().is_some_and(|incidents| incidents.owns(index)) {
+                continue;
+            }
             let mut states = process.threads.iter().map(|thread| self.status(*thread as usize));
             let child = &self.processes.all[index];
             let failed = states.clone().find(|status| status.state() == State::Failed);
@@ -139,7 +178,86 @@ impl Supervisor<'_> {
                 return Ok(Some(failure(&process.name, child.pid(), what)));
             }
         }
-        Ok(None)
+        Ok(self.misconduct())
+    }
+
+    /// Nanoseconds since the start.
+    fn now_ns(&self) -> u64 {
+        (self.plan.clock.now().saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
+    }
+
+    /// The time until the next injected fault.
+    fn until_strike(&self) -> Duration {
+        match self.injector.next_due_ns() {
+            Some(due) if self.start_ticks > 0 => Duration::from_nanos(due.saturating_sub(self.now_ns())),
+            _ => Duration::MAX,
+        }
+    }
+
+    /// Injects the faults that are due now.
+    fn strike(&mut self) {
+        if self.start_ticks == 0 || self.injector.next_due_ns().is_none() {
+            return;
+        }
+        let now = self.now_ns();
+        let living: Vec<bool> = (0..self.plan.strategies).map(|strategy| self.is_living(strategy)).collect();
+        let mut strikes = Vec::new();
+        while let Some(strike) = self.injector.due(now, |strategy| living[usize::from(strategy)]) {
+            strikes.push(strike);
+        }
+        for Strike { kind, target, .. } in strikes {
+            let role = match target {
+                Struck::Launcher => None,
+                Struck::Engine => Some(Role::Orchestrator),
+                Struck::Strategy(index) => Some(Role::Strategy(index)),
+            };
+            let pid = match role {
+                None => Some(std::process::id()),
+                // Who was reaped has no pid any more: another process may have it.
+                Some(role) => self.process_of(role).filter(|child| child.status.is_none()).map(Process::pid),
+            };
+            let Some(pid) = pid else { continue };
+            if let (Some(incidents), Struck::Strategy(index)) = (&mut self.incidents, target) {
+                incidents.injected(index, self.plan.clock.now());
+            }
+            let name = if kind == FaultKind::Stop { "STOP" } else { "KILL" };
+            // Gone in the meantime is as good as struck.
+            let _ = process::signal(pid, name);
+        }
+    }
+
+    /// Whether a strategy is there to be struck.
+    fn is_living(&self, strategy: u16) -> bool {
+        let thread = self.plan.thread_of(Role::Strategy(strategy));
+        thread.is_some_and(|thread| self.status(thread).state() == State::Running)
+            && self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(strategy))
+    }
+
+    /// The process that runs a role.
+    fn process_of(&self, role: Role) -> Option<&Process> {
+        let thread = self.plan.thread_of(role)? as u32;
+        let place = self.plan.processes.iter().position(|process| process.threads.contains(&thread))?;
+        self.processes.all.get(place)
+    }
+
+    /// A quarantine that nobody contains, or damage that nobody can.
+    fn misconduct(&self) -> Option<Outcome> {
+        if let Some(what) = self.repairs.damage() {
+            let engine = self.plan.thread_of(Role::Orchestrator)?;
+            let what = format!(
+                "{what}: a strategy has damaged memory that all of them write ({}), nobody can trade on; with spsc-mux \
+                 each has its own",
+                self.plan.technique
+            );
+            return Some(self.failure_of(engine, what));
+        }
+        if self.incidents.is_some() {
+            return None;
+        }
+        let quarantined = |index: u16| Some((index, self.repairs.of(index).quarantined?.1));
+        let (index, why) = (0..self.plan.strategies).find_map(quarantined)?;
+        let thread = self.plan.thread_of(Role::Strategy(index))?;
+        Some(self.failure_of(thread, format!("strategy {index} was quarantined: {why}")))
     }
 
     fn wait_until_ready(&mut self, timeout: Duration) -> Result<Phase> {
@@ -167,36 +285,55 @@ impl Supervisor<'_> {
         failure(&process.name, process.pid(), what)
     }
 
+    /// Orders sent so far, and how many of those of the living are open.
+    fn sent_and_open(&self) -> (u64, u64) {
+        if let Some(incidents) = &self.incidents {
+            return incidents.sent_and_open();
+        }
+        let counted =
+            self.strategies().zip(&self.plan.orders).map(|(status, orders)| counters(&status, *orders));
+        let (sent, settled) = counted.fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
+        (sent, sent.saturating_sub(settled))
+    }
+
+    fn strategies(&self) -> impl Iterator<Item = Status> {
+        let threads = (0..self.plan.strategies).filter_map(|i| self.plan.thread_of(Role::Strategy(i)));
+        threads.map(|thread| self.status(thread))
+    }
+
+    fn all_done(&self) -> bool {
+        match &self.incidents {
+            Some(incidents) => incidents.all_done(),
+            None => self.strategies().all(|status| status.state() == State::Done),
+        }
+    }
+
     /// Until every strategy has all its reports.
     fn play(&mut self) -> Result<Phase> {
-        let strategies: Vec<usize> =
-            (0..self.plan.strategies).filter_map(|i| self.plan.thread_of(Role::Strategy(i))).collect();
         let total = self.plan.total_orders();
         let max_delay = Duration::from_nanos(self.plan.max_delay_ns);
         let (mut drain_until, mut draining, mut memory_sampled) = (None, false, false);
-        let (mut last_progress, mut last_settled) = (Instant::now(), 0);
+        let (mut last_progress, mut last) = (Instant::now(), (0, 0));
         self.progress.phase("firing", total);
         loop {
-            let statuses: Vec<Status> = strategies.iter().map(|thread| self.status(*thread)).collect();
-            let sum = |field| statuses.iter().map(|status| status.get(field)).sum::<u64>();
-            let (sent, settled) = (sum(Field::Sent), sum(Field::Returned) + sum(Field::Rejected));
+            let (sent, open) = self.sent_and_open();
             if !memory_sampled && sent >= total / 2 {
                 // Once: the kernel walks the page tables for it.
                 memory_sampled = true;
                 self.pss_bytes = self.proportional_memory();
             }
-            if statuses.iter().all(|status| status.state() == State::Done) {
+            if self.all_done() {
                 return Ok(if drain_until.is_some() { Phase::Interrupted } else { Phase::Over });
             }
             if sent < total && drain_until.is_none() {
                 self.progress.at(sent);
-                self.sample(sent.saturating_sub(settled), max_delay);
+                self.sample(open, max_delay);
             } else {
                 if !draining {
                     self.progress.phase("draining", sent);
                     draining = true;
                 }
-                self.progress.at(settled);
+                self.progress.at(sent - open.min(sent));
             }
             match self.signals.take() {
                 0 => {}
@@ -209,10 +346,10 @@ impl Supervisor<'_> {
             if drain_until.is_some_and(|until| Instant::now() > until) {
                 return Ok(Phase::Interrupted);
             }
-            if settled != last_settled || sent < total {
-                (last_progress, last_settled) = (Instant::now(), settled);
-            } else if last_progress.elapsed() > max_delay + HANG {
-                let what = format!("{} orders have no report and none comes any more", sent - settled);
+            if (sent, open) != last || open == 0 || sent < total {
+                (last_progress, last) = (Instant::now(), (sent, open));
+            } else if last_progress.elapsed() > max_delay + SILENCE {
+                let what = format!("{open} orders have no report and none comes any more");
                 let engine = self.plan.thread_of(Role::Orchestrator).unwrap_or(0);
                 return Ok(Phase::Failed(self.failure_of(engine, what)));
             }
@@ -246,19 +383,24 @@ impl Supervisor<'_> {
 
     /// The first thread that should run and has not begun a duty cycle for long.
     fn hanging(&self) -> Option<Outcome> {
-        let now = self.plan.clock.now();
-        let limit = (HANG.as_nanos() as f64 / self.plan.ns_per_tick) as u64;
-        let hangs = |status: &Status| {
-            status.state() == State::Running && now.saturating_sub(status.get(Field::HeartbeatTicks)) > limit
+        let contained = |thread: usize| {
+            let owner = self.plan.processes.iter().position(|p| p.threads.contains(&(thread as u32)));
+            self.incidents.as_ref().zip(owner).is_some_and(|(incidents, owner)| incidents.owns(owner))
         };
-        let thread = (0..self.threads.len()).find(|thread| hangs(&self.status(*thread)))?;
-        Some(self.failure_of(thread, format!("hangs: no duty cycle for {HANG:?}")))
+        let hangs = |thread: &usize| !contained(*thread) && self.liveness.hangs(&self.status(*thread));
+        let thread = (0..self.threads.len()).find(hangs)?;
+        Some(self.failure_of(thread, self.liveness.to_string()))
     }
 
     /// A process that had to be killed at the end, or died then, is a failure too.
     fn ended_in_order(&self, outcome: Outcome) -> Outcome {
-        let bad =
-            self.processes.all.iter().find(|process| !process.status.is_some_and(|status| status.success()));
+        let is_excused =
+            |index: usize| self.incidents.as_ref().is_some_and(|incidents| incidents.excuses(index));
+        let mut ends = self.processes.all.iter().enumerate();
+        let bad = ends.find(|(index, process)| {
+            !process.status.is_some_and(|status| status.success()) && !is_excused(*index)
+        });
+        let bad = bad.map(|(_, process)| process);
         match (outcome, bad) {
             (Outcome::Complete, Some(process)) => {
                 failure(&process.name, process.pid(), format!("did not end in order: {}", process.how()))

@@ -32,7 +32,37 @@ fn flags_that_make_no_sense_are_named() {
     usage_error(&["--cores", "4095"], &["4095"]);
     usage_error(&["--speed", "2"], &["--schedule"]);
     usage_error(&["--orders"], &["--orders"]);
+    usage_error(&["--liveness", "5ms"], &["--liveness", "20ms"]);
+    usage_error(&["--on-death", "restrat"], &["--on-death", "restart"]);
     usage_error(&["--nonsense"], &["--nonsense"]);
+}
+
+#[test]
+fn faults_that_cannot_be_are_named() {
+    let fault = |spec: &str, words: &[&str]| {
+        usage_error(&["--strategies", "2", "--fault", spec], &[&["--fault"], words].concat());
+    };
+    fault("kil:strategy-0", &["kill", "KIND[:TARGET][@WHEN]"]);
+    fault("kill:strategy-2@1s", &["strategy-0 to strategy-1", "--strategies"]);
+    fault("kill:orchestrator", &["strategy-N, any, engine or launcher"]);
+    fault("kill@2", &["unit"]);
+    fault("kill@order:many", &["count"]);
+    fault("kill@push:claimd:1", &["claimd", "claimed"]);
+    fault("kill@push:linked:1", &["spsc-mux", "linked", "--technique"]);
+    fault("hang:engine", &["kill and stop"]);
+    fault("kill:launcher@order:1", &["Give a time"]);
+    fault("kill@order:1 every 10ms", &["every"]);
+    fault("leak@1s every 10ms", &["only kill and stop come again"]);
+    fault("kill@1s every 10us", &["at least 1ms"]);
+    fault("", &["KIND[:TARGET][@WHEN]"]);
+    usage_error(
+        &["--isolation", "thread", "--on-death", "restart"],
+        &["--on-death", "--isolation", "cannot be fenced"],
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bulkhead.yaml");
+    std::fs::write(&path, "fault: kill:any@1s; explode\n").unwrap();
+    usage_error(&["--config", path.to_str().unwrap()], &["bulkhead.yaml:1", "fault", "explode"]);
 }
 
 #[test]

@@ -101,6 +101,18 @@ fn a_killed_launcher_takes_everything_along_and_its_logs_can_be_merged() {
 }
 
 #[test]
+fn a_start_while_the_warden_saves_the_logs_leaves_them_to_it() {
+    let launcher = Launcher::new();
+    let mut running = launcher.start(LONG);
+    let pid = running.pid();
+    signal(pid, "KILL");
+    running.child.wait().unwrap();
+    assert!(common::output(&["clean"]).status.success());
+    assert_nothing_left(pid);
+    assert_exists(&launcher.folders()[0].join("engine.stamps"));
+}
+
+#[test]
 fn what_even_the_warden_could_not_remove_the_next_start_does() {
     let launcher = Launcher::new();
     let mut running = launcher.start(LONG);

@@ -5,14 +5,19 @@
 //! need no lock.
 #![forbid(unsafe_code)]
 
+mod incidents;
+mod line;
 mod positions;
 mod returns;
 pub mod risk;
 pub mod work;
 
+pub use incidents::{STRIKES, Supervision};
 pub use positions::{Position, Positions};
 pub use returns::ReturnPath;
 
+use incidents::Verdict;
+use line::Line;
 use risk::{Limits, Reject};
 use shm::agent::{Agent, Cycle};
 use shm::bell::Bell;
@@ -20,6 +25,7 @@ use shm::clock::Clock;
 use shm::ring::{Consumer, spsc};
 use shm::stamps::Point;
 use shm::status::{Field, StatusWriter};
+use shm::supervision::Misconduct;
 use shm::wire::{Message, Order, OrderId, Report, Side, Status};
 use work::Work;
 
@@ -40,12 +46,33 @@ pub struct Inbox {
     pub bell: Option<Bell>,
 }
 
+impl Inbox {
+    /// Sends, unless the ring is full.
+    #[inline]
+    fn send(&mut self, message: &Message) -> bool {
+        if self.ring.try_push(message).is_err() {
+            return false;
+        }
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+        true
+    }
+}
+
 /// The agent. `R` is the receiving end of the technique under test, for both contended hand-offs.
 pub struct Orchestrator<R> {
     submit: R,
     completion: R,
     inboxes: Vec<Inbox>,
     returns: Vec<ReturnPath>,
+    /// What is known of each strategy.
+    lines: Vec<Line>,
+    supervision: Option<Supervision>,
+    /// Strategies whose burial has begun and not ended.
+    dying: usize,
+    cycles_to_check: u32,
+    damaged: bool,
     positions: Positions,
     limits: Limits,
     work: Work,
@@ -60,7 +87,8 @@ pub struct Orchestrator<R> {
 }
 
 impl<R: Consumer> Orchestrator<R> {
-    /// An orchestrator over these links; `returns` has one entry for each strategy, `inboxes` one for each venue.
+    /// An orchestrator over these links; `returns` has one entry for each strategy, `inboxes` one for each venue. Without
+    /// [`Orchestrator::supervised`] no strategy is ever buried or started again.
     pub fn new(
         submit: R,
         completion: R,
@@ -74,7 +102,12 @@ impl<R: Consumer> Orchestrator<R> {
             submit,
             completion,
             inboxes,
+            lines: (0..returns.len()).map(|index| Line::new(index as u16)).collect(),
             returns,
+            supervision: None,
+            dying: 0,
+            cycles_to_check: incidents::CYCLES_A_CHECK,
+            damaged: false,
             positions,
             limits,
             work,
@@ -85,6 +118,12 @@ impl<R: Consumer> Orchestrator<R> {
             full: 0,
             faults: 0,
         }
+    }
+
+    /// The same, told of deaths by the launcher.
+    #[must_use]
+    pub fn supervised(self, supervision: Supervision) -> Self {
+        Self { supervision: Some(supervision), ..self }
     }
 
     /// Takes reports from the gateways and returns them to their strategies.
@@ -103,9 +142,14 @@ impl<R: Consumer> Orchestrator<R> {
             };
             cycle.stamp(Point::OrchRecvCompletion, report.id);
             let strategy = usize::from(report.id.strategy());
-            self.positions.settle(strategy, &report);
+            let is_current = self.lines[strategy].is_current(report.id);
+            self.positions.settle(strategy, &report, is_current);
             self.settled += 1;
-            self.give_back(strategy, report.id, &message, cycle);
+            if is_current {
+                self.give_back(strategy, report.id, &message, cycle);
+            } else {
+                self.orphan(strategy);
+            }
         }
         taken
     }
@@ -133,8 +177,8 @@ impl<R: Consumer> Orchestrator<R> {
                 break;
             }
         }
-        if self.submit.take_fault().is_some() {
-            self.faults += 1;
+        if let Some((from, fault)) = self.submit.take_fault() {
+            self.peer_fault(from, fault, cycle);
         }
         taken
     }
@@ -143,17 +187,18 @@ impl<R: Consumer> Orchestrator<R> {
     /// memory must the order itself be believed.
     #[inline]
     fn accept<C: Clock>(&mut self, from: Option<usize>, message: Message, cycle: &mut Cycle<C>) {
-        let order = Order::from_message(message).ok();
-        let honest = |order: &Order| {
-            let claimed = usize::from(order.id.strategy());
-            from.unwrap_or(claimed) == claimed && claimed < self.returns.len()
-        };
-        let Some(order) = order.filter(honest) else {
-            // Nothing in it can be believed, so nobody can be told: counted, dropped.
-            self.faults += 1;
+        let Ok(order) = Order::from_message(message) else {
+            self.misconduct(from, Misconduct::Garbage, cycle);
             return;
         };
-        let strategy = usize::from(order.id.strategy());
+        let claimed = usize::from(order.id.strategy());
+        let is_next = from.unwrap_or(claimed) == claimed
+            && self.lines.get(claimed).is_some_and(|line| line.is_next(order.id));
+        if !is_next && self.irregular(from, &order, cycle) == Verdict::Drop {
+            return;
+        }
+        let strategy = claimed;
+        self.lines[strategy].took(order.id);
         let received = cycle.stamp(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
             self.reject(strategy, &order, reason, cycle);
@@ -164,12 +209,9 @@ impl<R: Consumer> Orchestrator<R> {
         let venue = usize::from(order.venue);
         cycle.stamp(Point::OrchDispatch, order.id);
         self.dispatched += 1;
-        let inbox = &mut self.inboxes[venue];
-        if inbox.ring.try_push(&message).is_err() {
+        if !self.inboxes[venue].send(&message) {
             self.full += 1;
             self.undispatched = Some(Undispatched { message, venue });
-        } else if let Some(bell) = &inbox.bell {
-            bell.ring();
         }
     }
 
@@ -187,18 +229,15 @@ impl<R: Consumer> Orchestrator<R> {
             filled: 0,
         };
         self.give_back(strategy, order.id, &report.to_message(), cycle);
+        self.strike(strategy, reason, cycle);
     }
 
     /// Dispatches the order that waits for room, if there is one. `false` if there still is none.
     #[inline]
     fn flush_undispatched(&mut self) -> bool {
         let Some(Undispatched { message, venue }) = &self.undispatched else { return true };
-        let inbox = &mut self.inboxes[*venue];
-        if inbox.ring.try_push(message).is_err() {
+        if !self.inboxes[*venue].send(message) {
             return false;
-        }
-        if let Some(bell) = &inbox.bell {
-            bell.ring();
         }
         self.undispatched = None;
         true
@@ -208,13 +247,24 @@ impl<R: Consumer> Orchestrator<R> {
 impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
+        if self.supervision.as_ref().is_some_and(Supervision::has_news) {
+            self.read_fences(cycle.now);
+        }
+        if self.dying > 0 {
+            self.bury(&cycle.clock);
+        }
+        self.cycles_to_check -= 1;
+        if self.cycles_to_check == 0 {
+            self.look_for_damage();
+        }
         let flushed: usize = self.returns.iter_mut().map(ReturnPath::flush).sum();
         flushed + self.settle(cycle) + self.dispatch(cycle)
     }
 
     fn next_deadline(&self) -> u64 {
         // What waits for room is tried again at once.
-        let waiting = self.undispatched.is_some() || self.returns.iter().any(ReturnPath::is_waiting);
+        let waiting =
+            self.undispatched.is_some() || self.dying > 0 || self.returns.iter().any(ReturnPath::is_waiting);
         if waiting { 0 } else { u64::MAX }
     }
 

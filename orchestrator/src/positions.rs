@@ -34,11 +34,17 @@ impl Positions {
         self.by_strategy[strategy].open += 1;
     }
 
-    /// A venue's report comes back.
+    /// A strategy begins again: orders of its last incarnation do not count as its own open ones.
+    pub(crate) fn reopen(&mut self, strategy: usize) {
+        self.by_strategy[strategy].open = 0;
+    }
+
+    /// A venue's report comes back; `is_current`: it is about an order of the living incarnation. What a dead one has
+    /// bought or sold it has bought or sold all the same.
     #[inline]
-    pub(crate) fn settle(&mut self, strategy: usize, report: &Report) {
+    pub(crate) fn settle(&mut self, strategy: usize, report: &Report, is_current: bool) {
         let position = &mut self.by_strategy[strategy];
-        position.open = position.open.saturating_sub(1);
+        position.open = position.open.saturating_sub(u64::from(is_current));
         if report.status == Status::Done {
             position.net = position.net.wrapping_add(sign(report.side).wrapping_mul(report.filled as i64));
         }

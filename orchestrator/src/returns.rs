@@ -8,9 +8,11 @@ use std::collections::VecDeque;
 /// A strategy that is slow to take its reports must not hold up the others, so its reports wait here, in their order.
 /// There is room for as many as the strategy may have open; a strategy that keeps to that never loses a report.
 pub struct ReturnPath {
-    ring: spsc::Producer,
+    pub(crate) ring: spsc::Producer,
     bell: Option<Bell>,
-    waiting: VecDeque<Message>,
+    pub(crate) waiting: VecDeque<Message>,
+    /// The strategy is alive.
+    pub(crate) is_open: bool,
     room: usize,
     dropped: u64,
 }
@@ -21,7 +23,7 @@ impl ReturnPath {
         // Filled once and emptied, so that no page of it is touched for the first time in the middle of a run.
         let mut waiting = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; max_open]);
         waiting.clear();
-        Self { ring, bell, waiting, room: max_open, dropped: 0 }
+        Self { ring, bell, waiting, is_open: true, room: max_open, dropped: 0 }
     }
 
     /// Returns a report, or lets it wait if the ring is full (`false`). If there is no room to wait either, the report

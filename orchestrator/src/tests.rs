@@ -47,6 +47,8 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
     Bench { orchestrator, submit, inboxes, completion: completion.remove(0), returns, cycle, segment }
 }
 
+mod incidents;
+
 fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
     Order {
         id: OrderId::new(strategy, 0, sequence),

@@ -11,8 +11,9 @@
 
 use crate::memory::header::HEADER_WORDS;
 use crate::memory::{View, Words};
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 use core::time::Duration;
+use std::sync::Arc;
 
 /// Where the run's state is.
 pub const STATE: usize = HEADER_WORDS;
@@ -54,6 +55,8 @@ impl RunState {
 #[derive(Clone)]
 pub struct Control {
     words: View,
+    /// This process's own: 1 once the launcher, the one writer, is dead.
+    orphaned: Arc<AtomicU64>,
 }
 
 /// The control segment as the launcher has it: the one writer.
@@ -69,7 +72,18 @@ impl Control {
     pub fn new(words: impl Into<View>) -> Self {
         let words = words.into();
         assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
-        Self { words }
+        Self { words, orphaned: Arc::new(AtomicU64::new(0)) }
+    }
+
+    /// The launcher is dead: from now on the run is stopped, for this value and its clones.
+    pub fn abandon(&self) {
+        // Relaxed: nothing else is passed on.
+        self.orphaned.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether it is.
+    pub fn is_abandoned(&self) -> bool {
+        self.orphaned.load(Ordering::Relaxed) != 0
     }
 
     #[cfg(not(loom))]
@@ -77,9 +91,12 @@ impl Control {
         &self.words
     }
 
-    /// The state of the run.
+    /// The state of the run; [`RunState::Stop`] once nobody is there to change it.
     #[inline(always)]
     pub fn state(&self) -> RunState {
+        if self.is_abandoned() {
+            return RunState::Stop;
+        }
         // Acquire: pairs with the Release in `set_state`.
         RunState::from_code(self.words.load(STATE, Ordering::Acquire))
     }

@@ -24,12 +24,10 @@ pub enum Access {
 /// What the processes of a run need of a segment. The engine owns everything but what only the launcher writes. A strategy
 /// gets what it writes itself, and read-only what others write and it reads.
 pub fn access(plan: &Plan, process: &ProcessPlan, what: &str) -> Option<Access> {
-    let roles = process.threads.iter().flat_map(|thread| &plan.threads[*thread as usize].roles);
-    let mut strategies = roles.filter_map(|role| match role {
-        Role::Strategy(index) => Some(*index),
-        _ => None,
-    });
-    let (Some(index), None) = (strategies.next(), strategies.next()) else { return Some(Access::Write) };
+    let mut roles = process.threads.iter().flat_map(|thread| &plan.threads[*thread as usize].roles);
+    let (Some(Role::Strategy(index)), None) = (roles.next(), roles.next()) else {
+        return Some(Access::Write);
+    };
     let own = |prefix: &str, suffix: &str| what == format!("{prefix}-{index}{suffix}");
     let own_thread = process.threads.iter().any(|thread| {
         let name = &plan.threads[*thread as usize].name;
@@ -151,6 +149,7 @@ pub fn take(handle: &Handle) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::{Access, access};
+    use crate::plan::ProcessPlan;
     use crate::plan::tests::small_plan;
 
     #[test]
@@ -183,6 +182,8 @@ mod tests {
         ] {
             assert_eq!(access(&plan, strategy, what), right, "{what}");
             assert_eq!(access(&plan, engine, what), Some(Access::Write), "{what}");
+            let all = ProcessPlan { name: "all".into(), threads: vec![0, 1] };
+            assert_eq!(access(&plan, &all, what), Some(Access::Write), "{what}");
         }
     }
 }

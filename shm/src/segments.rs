@@ -7,9 +7,12 @@ use crate::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS, run_hash};
 use crate::memory::{Header, HeaderError, Kind, Region, RegionError, View, Words};
 use crate::os::fifo;
 use crate::plan::{Handle, Plan, ProcessPlan, Role};
+use crate::ring::intent::{self, INTENT_WORDS};
 use crate::ring::{Link, LinkSpec, Place, SegmentSpec, spsc, spsc_mux};
 use crate::stamps::RECORD_WORDS;
 use crate::status::LOG_OFFSET;
+use crate::supervision::{REPAIRS, REPAIRS_WORDS};
+use crate::sync::Ordering;
 use std::any::Any;
 use std::collections::HashMap;
 use std::fs::File;
@@ -35,6 +38,13 @@ pub fn thread_segment(name: &str) -> String {
     format!("thread-{name}")
 }
 
+/// Whose line a segment belongs to: the strategy whose own memory it is, or through which it is served. It is made anew for
+/// each incarnation: `submit-3`, `submit-3.head`, `submit-3.intent`, `return-3`, `return-3.head`.
+pub fn line_of(what: &str) -> Option<u16> {
+    let part = what.strip_prefix("submit-").or_else(|| what.strip_prefix("return-"))?;
+    part.split('.').next()?.parse().ok()
+}
+
 /// All segments of a run but the control segment.
 pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
     let mut specs = T::segments(&submit_link(plan));
@@ -54,16 +64,17 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
             index: strategy as u64,
         });
     }
+    specs.push(SegmentSpec {
+        what: REPAIRS.into(),
+        place: Place::Memory,
+        words: REPAIRS_WORDS,
+        kind: Kind::Repairs,
+        capacity: 1,
+        slot_words: 1,
+        index: 0,
+    });
     for (index, thread) in plan.threads.iter().enumerate() {
-        specs.push(SegmentSpec {
-            what: thread_segment(&thread.name),
-            place: Place::Memory,
-            words: LOG_OFFSET + thread.log_records as usize * RECORD_WORDS,
-            kind: Kind::Thread,
-            capacity: thread.log_records,
-            slot_words: RECORD_WORDS as u64,
-            index: index as u64,
-        });
+        specs.push(thread_spec(plan, index));
         specs.push(SegmentSpec {
             what: format!("bell-{}", thread.name),
             place: Place::Memory,
@@ -75,6 +86,29 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
         });
     }
     specs
+}
+
+fn thread_spec(plan: &Plan, index: usize) -> SegmentSpec {
+    let thread = &plan.threads[index];
+    SegmentSpec {
+        what: thread_segment(&thread.name),
+        place: Place::Memory,
+        words: LOG_OFFSET + thread.log_records as usize * RECORD_WORDS,
+        kind: Kind::Thread,
+        capacity: thread.log_records,
+        slot_words: RECORD_WORDS as u64,
+        index: index as u64,
+    }
+}
+
+/// The header of a thread's segment as it was created: for who saves the segment after its thread may have written over it.
+///
+/// # Panics
+/// If the plan has no such thread.
+pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
+    let words = Region::heap(HEADER_WORDS).words();
+    header(plan, &thread_spec(plan, index)).write(&words);
+    std::array::from_fn(|word| words[word].load(Ordering::Relaxed))
 }
 
 /// Creates a run's segment, with its header if it is memory: then its words.
@@ -159,8 +193,8 @@ fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
 /// No such run, or a control segment that is not one of this build.
 pub fn open_control(run: &str) -> Result<(Control, Plan), RegionError> {
     let name = format!("{}{run}.{CONTROL}", Plan::PREFIX);
-    let words = Region::open_control(&name)?.words();
-    read_control(name, words.into())
+    let view = Region::open_read_only(&name)?;
+    read_control(name, view)
 }
 
 /// Finds a run by the inherited, read-only descriptor of its control segment and copies its plan.
@@ -245,7 +279,15 @@ impl<'a> Attached<'a> {
         Arc::clone(shared).downcast().expect("one run has one technique")
     }
 
-    /// A segment that is only read here. Where this process has no right to write it, its pages are mapped read-only.
+    /// Everything that this process has mapped for writing, in the order of the names. Its memory of other kinds is not here.
+    pub fn writable(&self) -> Vec<Words> {
+        let mut named: Vec<_> = self.regions.iter().collect();
+        named.sort_by_key(|(name, _)| *name);
+        named.into_iter().map(|(_, region)| region.words()).collect()
+    }
+
+    /// A segment that is only read here. Unless this process writes it elsewhere, its pages are mapped read-only: a wild
+    /// pointer cannot harm it. Where it has a name, a hostile process can still open it anew; the sandbox is for that.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -253,13 +295,14 @@ impl<'a> Attached<'a> {
         // Who is no process of the plan is the warden, which reads logs.
         let right =
             self.process.map_or(Some(Access::Read), |process| handles::access(self.plan, process, what));
-        let read_only = self.by_handle() && right == Some(Access::Read);
-        if !read_only {
+        if right == Some(Access::Write) || self.regions.contains_key(what) {
             return Ok(self.region(what, kind)?.words().into());
         }
         let name = self.plan.segment_name(what);
-        let file = self.handed_over(what, Access::Read)?;
-        let view = Region::map_read_only(&name, &file.expect("segments are handed over"))?;
+        let view = match self.handed_over(what, Access::Read)? {
+            Some(file) => Region::map_read_only(&name, &file)?,
+            None => Region::open_read_only(&name)?,
+        };
         self.check(name, kind, &view)?;
         Ok(view)
     }
@@ -288,6 +331,8 @@ impl<'a> Attached<'a> {
                 match kind {
                     Kind::Thread => header.check_geometry(LOG_OFFSET, RECORD_WORDS)?,
                     Kind::Bell => header.check_geometry(BELL, 1)?,
+                    Kind::Repairs => header.check_geometry(HEADER_WORDS, 1)?,
+                    Kind::Intent => header.check_geometry(intent::PLACE, INTENT_WORDS - intent::PLACE)?,
                     Kind::Schedule => header.check_geometry(HEADER_WORDS, SCHEDULE_ENTRY_WORDS)?,
                     _ => 0,
                 };

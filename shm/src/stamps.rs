@@ -136,13 +136,15 @@ pub struct StampLog {
 }
 
 impl StampLog {
-    /// The log in a thread's segment, behind its status block, from its first record on.
+    /// The log in a thread's segment, behind its status block. Goes on behind the records that are there: those of a
+    /// strategy's earlier incarnations.
     ///
     /// # Panics
     /// If the segment is shorter than [`crate::status::LOG_OFFSET`].
     pub fn new(segment: &Words) -> Self {
         let offset = crate::status::LOG_OFFSET;
-        Self { records: segment.window(offset, segment.len() - offset), next: 0, dropped: 0 }
+        let next = count_records(&segment.clone().into()) * RECORD_WORDS;
+        Self { records: segment.window(offset, segment.len() - offset), next, dropped: 0 }
     }
 
     /// Appends a record. If the log is full the record is counted as dropped instead, which makes the run invalid.
@@ -181,6 +183,13 @@ pub fn count_records(segment: &View) -> usize {
     low
 }
 
+/// How many of a log's records are of that point.
+pub fn count_point(segment: &View, point: Point) -> usize {
+    let key =
+        |record: usize| segment.load(crate::status::LOG_OFFSET + record * RECORD_WORDS, Ordering::Acquire);
+    (0..count_records(segment)).filter(|record| key(*record) >> 60 == point as u64).count()
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -195,9 +204,20 @@ mod tests {
             log.append(Point::Due, OrderId::new(2, 0, sequence), sequence * 10);
         }
         assert_eq!((count_records(&segment.clone().into()), log.dropped()), (3, 2));
+        assert_eq!(count_point(&segment.clone().into(), Point::Due), 3);
+        assert_eq!(count_point(&segment.clone().into(), Point::StrategySend), 0);
         let words: Vec<u64> = segment[LOG_OFFSET..].iter().map(|w| w.load(Ordering::Relaxed)).collect();
         let last = Record::from_words(words[4], words[5]);
         assert_eq!(last, Some(Record { point: Point::Due, id: OrderId::new(2, 0, 2), value: 20 }));
+    }
+
+    #[test]
+    fn a_later_incarnation_appends() {
+        let segment = Region::heap(LOG_OFFSET + 4 * RECORD_WORDS).words();
+        for epoch in 0..3 {
+            StampLog::new(&segment).append(Point::Due, OrderId::new(2, epoch, 0), 1);
+        }
+        assert_eq!(count_records(&segment.clone().into()), 3);
     }
 
     #[test]

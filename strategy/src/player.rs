@@ -19,6 +19,8 @@ pub struct Player {
     /// The next order and when it is due (ticks); `None` at the end, or before the first cycle has told the time.
     next: Option<(NewOrder, u64)>,
     bad_entries: u64,
+    /// What is due before the first cycle is to be left out.
+    is_late: bool,
 }
 
 impl Player {
@@ -31,7 +33,30 @@ impl Player {
             HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS <= schedule.len(),
             "checked against the header"
         );
-        Self { schedule, entries, position: 0, pacing, next: None, bad_entries: 0 }
+        Self { schedule, entries, position: 0, pacing, next: None, bad_entries: 0, is_late: false }
+    }
+
+    /// For an incarnation after the first: goes on behind the entries that were played before, and leaves out those that were
+    /// due while nobody was there to send them.
+    #[must_use]
+    pub fn resume(self, played: usize) -> Self {
+        Self { position: played.min(self.entries), is_late: self.pacing == Pacing::Scheduled, ..self }
+    }
+
+    /// Leaves out the entries that are due before now.
+    #[cold]
+    fn skip_missed(&mut self, orders: &impl Orders) {
+        let (time, now) = (orders.time(), orders.now());
+        let is_missed = |position: usize| {
+            // The time when it is due is its first word.
+            let fire_ns =
+                self.schedule.load(HEADER_WORDS + position * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed);
+            time.at(fire_ns) < now
+        };
+        while self.position < self.entries && is_missed(self.position) {
+            self.position += 1;
+        }
+        self.is_late = false;
     }
 
     /// Loads the next entry that can be read.
@@ -60,6 +85,9 @@ impl Strategy for Player {
     #[inline]
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
         let mut sent = 0;
+        if self.is_late {
+            self.skip_missed(orders);
+        }
         while sent < BATCH {
             self.advance(orders);
             match self.next {

@@ -55,6 +55,12 @@ impl<P: Producer> Session<P> {
         }
     }
 
+    /// The same in a later epoch: sequences begin at 0 again, reports of earlier epochs are not taken.
+    #[must_use]
+    pub fn in_epoch(self, epoch: u16) -> Self {
+        Self { epoch, ..self }
+    }
+
     /// Orders without a report yet.
     #[inline]
     pub fn open(&self) -> u64 {

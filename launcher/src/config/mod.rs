@@ -3,16 +3,18 @@
 //! Every field is optional. They are merged command line over config file over preset ([`Settings::over`]); what
 //! is still open then, the planner decides by what the machine can carry ([`crate::planner::resolve`]).
 
+pub mod fault;
 mod file;
 pub mod value;
 
+pub use fault::{FaultSpec, Faults};
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use value::{Choice, CoreList, Factor, Preset};
 
 use crate::units::{Count, Nanos};
 use clap::Args;
 use clap::builder::TypedValueParser;
-use shm::plan::{Idle, Isolation, Technique, Threading};
+use shm::plan::{Idle, Isolation, OnDeath, Technique, Threading};
 use std::path::PathBuf;
 use thiserror::Error;
 use value::{Value, named};
@@ -84,6 +86,16 @@ pub struct Settings {
     #[arg(long, value_name = "X", value_parser = parsed::<Factor>(), help_heading = "Load")]
     pub speed: Option<Factor>,
 
+    /// What happens when a strategy dies, hangs or is quarantined [default: stop]
+    #[arg(long, value_name = "HOW", value_parser = named::<OnDeath>(), help_heading = "Containment")]
+    pub on_death: Option<OnDeath>,
+    /// A thread without a duty cycle for so long hangs [default: 10s]
+    #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Containment")]
+    pub liveness: Option<Nanos>,
+    /// Faults to inject.
+    #[command(flatten)]
+    pub fault: Option<Faults>,
+
     /// Runs, one after the other [default: 1]
     #[arg(long, value_name = "R", value_parser = parsed::<Count>(), help_heading = "Run")]
     pub repeats: Option<Count>,
@@ -131,6 +143,7 @@ macro_rules! fields {
 fields! {
     technique, isolation, threading, idle, cores, strategies, venues, capacity, max_open,
     orders, window, arrivals, delay, work, seed, schedule, speed,
+    on_death, liveness, fault,
     repeats, preset, out,
 }
 
@@ -206,17 +219,21 @@ pub(crate) mod tests {
         );
         let speed = proptest::option::of((1e-6f64..1e6).prop_map(Factor));
         (
-            (maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
+            (maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
             (count(), count(), count(), count(), count(), count(), count()),
             (time(), time(), path(), path(), cores, delay, speed),
+            (time(), proptest::option::of(fault::tests::any_faults())),
         )
-            .prop_map(|(names, counts, rest)| Settings {
+            .prop_map(|(names, counts, rest, containment)| Settings {
                 technique: names.0,
                 isolation: names.1,
                 threading: names.2,
                 idle: names.3,
                 arrivals: names.4,
                 preset: names.5,
+                on_death: names.6,
+                liveness: containment.0,
+                fault: containment.1,
                 strategies: counts.0,
                 venues: counts.1,
                 capacity: counts.2,

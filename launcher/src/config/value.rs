@@ -8,7 +8,7 @@ use crate::host::lists;
 use crate::units::{self, Count, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::fmt;
-use shm::plan::{Idle, Isolation, Technique, Threading};
+use shm::plan::{FaultKind, Idle, Isolation, OnDeath, Technique, Threading};
 use std::path::PathBuf;
 
 /// A setting's value as text.
@@ -54,7 +54,7 @@ macro_rules! named {
     )+ };
 }
 
-named!(Technique, Isolation, Threading, Idle, Arrivals, Preset);
+named!(Technique, Isolation, Threading, Idle, Arrivals, OnDeath, FaultKind, Preset);
 
 impl<T: Named> Value for T {
     fn parse(text: &str) -> Result<Self, String> {

@@ -3,6 +3,7 @@
 use super::bill::{BILL_FILE, BILL_SCHEMA, Bill};
 use super::curve;
 use super::run_page::SavedRun;
+use crate::contain::{CONTAIN_FILE, CONTAIN_SCHEMA, Containments};
 use crate::hlog::HLOG_FILE;
 use crate::summary::{SUMMARY_FILE, SUMMARY_SCHEMA, Summary};
 use crate::sweep::{SWEEP_FILE, SWEEP_SCHEMA, SweepRecord};
@@ -18,7 +19,7 @@ use thiserror::Error;
 pub enum LoadError {
     /// No results at all.
     #[error(
-        "{folder}: neither summary.json nor sweep.json in it: not the folder of a run, a sweep or a bill"
+        "{folder}: neither summary.json, sweep.json nor contain.json in it: not the folder of a run, a sweep, a bill or a containment table"
     )]
     Nothing {
         /// The folder.
@@ -84,6 +85,14 @@ pub fn sweep(folder: &Path) -> Result<SweepRecord, LoadError> {
 pub fn bill(folder: &Path) -> Result<Option<Bill>, LoadError> {
     let path = folder.join(BILL_FILE);
     if path.exists() { json(&path, BILL_SCHEMA).map(Some) } else { Ok(None) }
+}
+
+/// A containment table.
+///
+/// # Errors
+/// [`LoadError`]: it cannot be read.
+pub fn contain(folder: &Path) -> Result<Containments, LoadError> {
+    json(&folder.join(CONTAIN_FILE), CONTAIN_SCHEMA)
 }
 
 /// A file that somebody else wrote may hold lists that do not fit each other.

@@ -19,6 +19,7 @@
 
 mod axis;
 mod bill;
+mod contain;
 mod curve;
 mod facts;
 mod incidents;
@@ -40,6 +41,7 @@ mod xy_plot;
 
 pub use load::LoadError;
 
+use crate::contain::CONTAIN_FILE;
 use crate::hlog::HLOG_FILE;
 use crate::merge::RUN_FILE;
 use crate::summary::{SUMMARY_FILE, Summary};
@@ -66,6 +68,9 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
 /// [`LoadError`]: there is nothing in it that this build can read.
 pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
+    if has(CONTAIN_FILE) {
+        return Ok(contain::contain_page(&load::contain(folder)?));
+    }
     if has(SWEEP_FILE) {
         return Ok(sweep_page::sweep_page(&load::sweep(folder)?, load::bill(folder)?.as_ref()));
     }

@@ -9,7 +9,7 @@
 //! ```
 
 use super::resolved::{Input, Resolved};
-use super::{cores, warnings};
+use super::{cores, faults, warnings};
 use crate::config::{Arrivals, Choice, UsageError};
 use crate::host::Machine;
 use shm::plan::{
@@ -96,14 +96,14 @@ pub fn layout(
         venues: resolved.venues,
         capacity: resolved.capacity,
         max_open: resolved.max_open,
-        max_held: busiest.clamp(1, MAX_HELD) as u32,
+        max_held: max_held(resolved, busiest),
         pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         orders: counts.per_strategy.clone(),
         handles: Vec::new(),
         weaker_sandbox: false,
-        on_death: OnDeath::Stop,
-        liveness_ns: 10_000_000_000,
-        faults: Vec::new(),
+        on_death: resolved.on_death,
+        liveness_ns: resolved.liveness_ns,
+        faults: faults::plan(resolved),
         max_delay_ns: counts.max_delay_ns,
         work,
         processes: processes(resolved, &threads),
@@ -112,6 +112,18 @@ pub fn layout(
     plan.validate().map_err(|error| UsageError(error.to_string()))?;
     let warnings = warnings::of(&plan, machine);
     Ok((plan, warnings))
+}
+
+/// How many orders a gateway has room for. Where the run goes on after a death, a strategy that is started again sends before
+/// the orders of its dead incarnation are cancelled, and one that floods must come to its own limit before it fills a gateway
+/// and with it holds up the others.
+fn max_held(resolved: &Resolved, busiest: u64) -> u32 {
+    let held = busiest.clamp(1, MAX_HELD);
+    let more = match resolved.on_death {
+        OnDeath::Stop => 0,
+        OnDeath::Continue | OnDeath::Restart => u64::from(resolved.max_open) * u64::from(resolved.strategies),
+    };
+    (held + more.min(MAX_HELD)) as u32
 }
 
 fn threads(resolved: &Resolved, machine: &Machine, counts: &Counts) -> Vec<ThreadPlan> {
@@ -236,13 +248,17 @@ mod tests {
         let machine = fake::plain(8).machine();
         let (_, plan, _) = planned("strategies=2 venues=2 orders=10", &machine).unwrap();
         let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
-        assert_eq!(records, [5 * 3 + 16, 5 * 3 + 16, 10 * 4 + 16, 5 * 3 + 16, 5 * 3 + 16]);
+        assert_eq!(records, [5 * 3 + 16, 5 * 3 + 16, 10 * 4 + 16, 5 * 4 + 16, 5 * 4 + 16]);
         let (_, plan, _) = planned("venues=3 orders=10 threading=shared", &machine).unwrap();
-        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 3 + 16);
+        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + 16);
         assert_eq!((plan.max_held, plan.max_open), (4, 65_536));
         assert_eq!(plan.pacing, Pacing::Scheduled);
         assert_eq!(planned("arrivals=stress", &machine).unwrap().1.pacing, Pacing::Closed);
-        assert_eq!(planned("orders=100M", &machine).unwrap().1.max_held, 1 << 18);
+        let held = |words| planned(words, &machine).unwrap().1.max_held;
+        assert_eq!(held("orders=100M"), 1 << 18);
+        assert_eq!(held("venues=2 orders=10 max_open=3 strategies=2 on_death=restart"), 5 + 3 * 2);
+        assert_eq!(held("orders=100M on_death=restart"), 1 << 19);
+        assert_eq!(held("venues=2 orders=10 max_open=3 on_death=continue"), 5 + 3);
     }
 
     #[test]

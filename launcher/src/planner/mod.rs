@@ -4,6 +4,7 @@
 //! functions of their arguments: the machine comes in as a value, so plans for other machines can be tested here.
 
 mod cores;
+mod faults;
 mod layout;
 mod resolve;
 mod resolved;
@@ -11,6 +12,7 @@ mod room;
 mod show;
 mod warnings;
 
+pub(crate) use faults::steps;
 pub use layout::{Counts, Identity, layout};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};
@@ -24,6 +26,33 @@ pub(crate) mod tests {
     use crate::config::{Settings, UsageError};
     use crate::host::Machine;
     use shm::plan::{ClockSource, Plan, WorkPlan};
+
+    /// Settings from `key=value` words, and faults, which have spaces.
+    pub(crate) fn settings_with(words: &str, faults: &str) -> Settings {
+        let mut settings = settings(words);
+        if !faults.is_empty() {
+            settings.set("fault", faults).unwrap().unwrap();
+        }
+        settings
+    }
+
+    /// The plan that those give on that machine, and how it is shown.
+    pub(crate) fn planned_with(
+        words: &str,
+        faults: &str,
+        machine: &Machine,
+    ) -> Result<(Plan, String), UsageError> {
+        let (resolved, plan, warnings) = plan_of(&settings_with(words, faults), machine)?;
+        let text = show(&plan, &resolved, machine, &warnings);
+        Ok((plan, text))
+    }
+
+    /// The message of what cannot be planned.
+    pub(crate) fn refused_with(words: &str, faults: &str, machine: &Machine) -> String {
+        let message = planned_with(words, faults, machine).unwrap_err().to_string();
+        assert!(message.lines().count() <= 2, "{message}");
+        message
+    }
 
     /// Settings from `key=value` words.
     pub(crate) fn settings(words: &str) -> Settings {
@@ -40,7 +69,11 @@ pub(crate) mod tests {
         words: &str,
         machine: &Machine,
     ) -> Result<(Resolved, Plan, Vec<String>), UsageError> {
-        let resolved = resolve(&settings(words), machine)?;
+        plan_of(&settings(words), machine)
+    }
+
+    fn plan_of(settings: &Settings, machine: &Machine) -> Result<(Resolved, Plan, Vec<String>), UsageError> {
+        let resolved = resolve(settings, machine)?;
         let orders = match &resolved.input {
             Input::Drawn { orders, .. } => *orders,
             Input::Recorded { .. } => 1000,
@@ -56,8 +89,6 @@ pub(crate) mod tests {
 
     /// The message of what cannot be planned.
     pub(crate) fn refused(words: &str, machine: &Machine) -> String {
-        let message = planned(words, machine).unwrap_err().to_string();
-        assert!(message.lines().count() <= 2, "{message}");
-        message
+        refused_with(words, "", machine)
     }
 }

@@ -1,10 +1,11 @@
 //! Makes every setting concrete, or says why it cannot be had.
 
+use super::faults;
 use super::resolved::{Input, Resolved};
 use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError};
 use crate::host::{Machine, lists};
 use crate::units::{Count, Nanos};
-use shm::plan::{Isolation, Plan, Technique, Threading};
+use shm::plan::{Isolation, OnDeath, Plan, Technique, Threading};
 use shm::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ const SPARE_CORES: usize = 2;
 const MAX_WINDOW_NS: u64 = 3_600_000_000_000;
 const MAX_DELAY_NS: u64 = 60_000_000_000;
 const MAX_WORK_NS: u64 = 1_000_000_000;
+/// How long a thread may go without a duty cycle, in nanoseconds: a parked one begins one every 10 ms.
+const LIVENESS_NS: RangeInclusive<u64> = 20_000_000..=3_600_000_000_000;
 /// The most open orders of a strategy.
 const MAX_OPEN: u64 = 1 << 20;
 
@@ -63,6 +66,16 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
              Use --technique {twin}, its twin over shared memory, or --isolation thread"
         ));
     }
+    let on_death = settings.on_death.unwrap_or(OnDeath::Stop);
+    let liveness_ns = settings.liveness.map_or(10_000_000_000, |liveness| liveness.0);
+    if !LIVENESS_NS.contains(&liveness_ns) {
+        return usage(format!(
+            "--liveness {}: give a time from 20ms to 60m. A parked thread begins a duty cycle every 10ms",
+            Nanos(liveness_ns)
+        ));
+    }
+    let faults = settings.fault.clone().map_or_else(Vec::new, |faults| faults.0);
+    faults::check(&faults, technique, isolation, strategies, on_death)?;
     let input = input(&settings, orders, window_ns)?;
     let open = default_open(&input, delay.max_ns, strategies);
     Ok(Resolved {
@@ -80,6 +93,9 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         delay,
         work_ns,
         seed: count(settings.seed, 1),
+        on_death,
+        liveness_ns,
+        faults,
         repeats: within("--repeats", count(settings.repeats, 1), 1..=10_000)? as u32,
         out: settings.out.unwrap_or_else(|| PathBuf::from("runs")),
     })
@@ -321,6 +337,8 @@ mod tests {
             ("window=1us", "--window 1us: give a time from 1ms to 60m"),
             ("delay=fixed:2m", "--delay up to 2m: at most 1m"),
             ("work=2s", "--work 2s: at most 1s"),
+            ("liveness=10ms", "--liveness 10ms: give a time from 20ms to 60m"),
+            ("liveness=61m", "--liveness 61m: give"),
         ] {
             let message = refused(words, &machine);
             assert!(message.contains(wanted), "{words}: {message}");

@@ -1,8 +1,8 @@
 //! Settings with nothing left open: what [`super::resolve`] makes.
 
-use crate::config::{Arrivals, Choice, CoreList, DelayRange, Factor, Settings};
+use crate::config::{Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Settings};
 use crate::units::{Count, Nanos};
-use shm::plan::{Idle, Isolation, Technique, Threading};
+use shm::plan::{Idle, Isolation, OnDeath, Technique, Threading};
 use std::path::PathBuf;
 
 /// Where the orders come from.
@@ -57,6 +57,12 @@ pub struct Resolved {
     pub work_ns: u64,
     /// The seed of everything that is drawn.
     pub seed: u64,
+    /// What happens when a strategy dies.
+    pub on_death: OnDeath,
+    /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
+    pub liveness_ns: u64,
+    /// The faults to inject, as they were asked for.
+    pub faults: Vec<FaultSpec>,
     /// Runs, one after the other.
     pub repeats: u32,
     /// The folder for the runs' folders.
@@ -84,6 +90,9 @@ impl Resolved {
             delay: Some(self.delay),
             work: Some(Nanos(self.work_ns)),
             seed: Some(Count(self.seed)),
+            on_death: Some(self.on_death),
+            liveness: Some(Nanos(self.liveness_ns)),
+            fault: (!self.faults.is_empty()).then(|| Faults(self.faults.clone())),
             repeats: Some(Count(self.repeats.into())),
             out: Some(self.out.clone()),
             ..Settings::default()

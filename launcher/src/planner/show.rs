@@ -1,12 +1,13 @@
 //! The plan as it is printed before the run, at most 80 columns wide.
 
+use super::faults;
 use super::resolved::{Input, Resolved};
-use crate::config::Arrivals;
+use crate::config::{Arrivals, FaultSpec};
 use crate::host::{Machine, lists};
 use crate::setup::bytes_needed;
 use crate::units::{Nanos, format_delay, human_bytes, human_count};
 use comfy_table::{ContentArrangement, Table};
-use shm::plan::{Isolation, Plan, Role, ThreadPlan, Threading};
+use shm::plan::{Isolation, OnDeath, Plan, Role, ThreadPlan, Threading};
 
 /// More threads than this are shown folded.
 const UNFOLDED: usize = 16;
@@ -22,6 +23,14 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     let free = machine.shm_free_bytes;
     let room = human_bytes(bytes_needed(plan));
     facts.add_row(["memory", &format!("{room} of /dev/shm, {} free", human_bytes(free))]);
+    for fault in &plan.faults {
+        facts.add_row(["fault", &FaultSpec::from(fault).to_string()]);
+    }
+    match plan.on_death {
+        OnDeath::Stop => {}
+        OnDeath::Continue => drop(facts.add_row(["on death", "the run goes on without the strategy"])),
+        OnDeath::Restart => drop(facts.add_row(["on death", "the strategy is started again"])),
+    }
 
     let mut threads = table();
     threads.add_row(["thread", "core", "idle", "runs"]);
@@ -156,6 +165,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
             "No core is left for the launcher and the operating system: they interrupt the roles.".into(),
         );
     }
+    notes.extend(faults::notes(plan, resolved));
     if resolved.repeats > 1 {
         notes.push(format!("{} runs, one after the other.", resolved.repeats));
     }
@@ -164,7 +174,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::planned;
+    use super::super::tests::{planned, planned_with};
     use super::*;
     use crate::host::fake;
     use insta::assert_snapshot;
@@ -188,7 +198,7 @@ mod tests {
                  of 8,192 slots
         load     100,000 orders, uniform over 5s (20,000/s), delay uniform:5ms..500ms,
                  seed 1
-        memory   23 MiB of /dev/shm, 23.4 GiB free
+        memory   25 MiB of /dev/shm, 23.4 GiB free
 
         thread      core  idle  runs
         strategy-0  0     spin
@@ -210,7 +220,7 @@ mod tests {
                  rings of 8,192 slots
         load     4,000,000 orders, uniform over 10s (400,000/s), delay
                  uniform:5ms..500ms, seed 1
-        memory   745 MiB of /dev/shm, 63 MiB free
+        memory   806 MiB of /dev/shm, 63 MiB free
 
         thread      core  idle   runs
         strategy-0  2     yield
@@ -246,7 +256,7 @@ mod tests {
                  of 8,192 slots
         load     4,000,000 orders, uniform over 10s (400,000/s), delay
                  uniform:5ms..500ms, seed 1, work 500ns an order
-        memory   782 MiB of /dev/shm, 62.5 GiB free
+        memory   843 MiB of /dev/shm, 62.5 GiB free
 
         thread                    core   idle  runs
         strategy-0 … strategy-39  2-41   spin  40 threads
@@ -254,6 +264,19 @@ mod tests {
         gateway-0 … gateway-7     43-50  spin  8 threads
 
         note  Every role has a core of its own: each hand-off goes from core to core.
+        ");
+    }
+
+    #[test]
+    fn faults_and_what_becomes_of_them_are_shown() {
+        let faults = "kill:any@1s every 100ms; hang:strategy-1@push:written:40";
+        let words = "strategies=2 on_death=restart";
+        let (_, text) = planned_with(words, faults, &fake::two_core_vm().machine()).unwrap();
+        let facts: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("fault")).take(3).collect();
+        assert_snapshot!(facts.join("\n"), @"
+        fault     kill:any@1s every 100ms
+        fault     hang:strategy-1@push:written:40
+        on death  the strategy is started again
         ");
     }
 

@@ -77,7 +77,11 @@ impl Args for Swept {
 
 impl FromArgMatches for Swept {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let text = |key: &&'static str| Some((*key, matches.get_one::<String>(key)?.clone()));
+        // One text a key; several for `fault`, which may be given several times.
+        let text = |key: &&'static str| {
+            let texts: Vec<&str> = matches.get_many::<String>(key)?.map(String::as_str).collect();
+            Some((*key, texts.join(";")))
+        };
         Ok(Self(Settings::KEYS.iter().filter_map(text).collect()))
     }
 
@@ -198,6 +202,8 @@ mod tests {
         assert_eq!(found.base.cores.as_ref().unwrap().0, [0, 1], "a list that is no axis");
         assert!(found.has(Axis::Venues) && found.has(Axis::Work) && !found.has(Axis::Technique));
         assert_eq!(found.preset, None);
+        let faults = asked("--fault kill@1s --fault hang;scribble").unwrap().base.fault.unwrap();
+        assert_eq!(faults.0.len(), 3);
     }
 
     #[test]

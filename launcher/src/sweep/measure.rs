@@ -119,7 +119,7 @@ fn go_on(folder: &Path) -> String {
 }
 
 /// Removes the stamp logs of a run whose summary is saved: they are by far the largest part.
-fn discard_logs(run: &Path) {
+pub fn discard_logs(run: &Path) {
     let entries = fs::read_dir(run).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
         if path.extension().is_some_and(|extension| extension == EXTENSION) {

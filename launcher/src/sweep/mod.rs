@@ -30,7 +30,7 @@ pub use axes::{Axis, AxisValue};
 pub use command::{code, command, create, finish, heading, measured, new_record, notes};
 pub use export::{save_grids, save_runs};
 pub use flags::{Asked, SweepFlags, Swept};
-pub use measure::{Ended, measure};
+pub use measure::{Ended, discard_logs, measure};
 pub use points::{Layout, Side, lay_out, lay_out_sides};
 pub use presets::SweepPreset;
 pub use record::{AxisRecord, Point, RunEntry, SWEEP_FILE, SWEEP_SCHEMA, SweepRecord};

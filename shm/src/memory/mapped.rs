@@ -164,16 +164,6 @@ impl Region {
         shmem.set_owner(false);
         from_shmem(name, shmem)
     }
-
-    /// Attaches to a control segment by its name.
-    ///
-    /// # Errors
-    /// What the system refused: most often there is no such run.
-    pub fn open_control(name: &str) -> Result<Arc<Self>, RegionError> {
-        let fail = |e: shared_memory::ShmemError| os(name, "open it")(io::Error::other(e.to_string()));
-        let shmem = shared_memory::ShmemConf::new().os_id(name).open().map_err(fail)?;
-        from_shmem(name, shmem)
-    }
 }
 
 fn from_shmem(name: &str, shmem: shared_memory::Shmem) -> Result<Arc<Region>, RegionError> {

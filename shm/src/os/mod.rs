@@ -1,8 +1,12 @@
 //! What is asked of the operating system: futexes, pinning, processes, a thread's own figures.
 
 #[cfg(not(loom))]
+pub mod fault;
+#[cfg(not(loom))]
 pub mod fifo;
 pub mod futex;
+#[cfg(not(loom))]
+pub mod memory;
 #[cfg(not(loom))]
 pub mod pin;
 #[cfg(not(loom))]

@@ -40,7 +40,20 @@ pub fn set_thread_name(name: &str) {
 /// # Errors
 /// If the parent is another process now, or the kernel refuses.
 pub fn die_with_parent(parent: u32) -> io::Result<()> {
-    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    on_parents_death(parent, Signal::SIGKILL)
+}
+
+/// The same, but has this process woken up, should it be stopped then. Whoever watches for the parent's end
+/// ([`pidfd_open`]) gets to see it.
+///
+/// # Errors
+/// As [`die_with_parent`].
+pub fn wake_with_parent(parent: u32) -> io::Result<()> {
+    on_parents_death(parent, Signal::SIGCONT)
+}
+
+fn on_parents_death(parent: u32, signal: Signal) -> io::Result<()> {
+    prctl::set_pdeathsig(signal)?;
     if getppid().as_raw() as u32 == parent {
         Ok(())
     } else {

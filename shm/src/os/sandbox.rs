@@ -125,6 +125,8 @@ fn filter(through_kernel: bool) -> Result<BpfProgram, seccompiler::BackendError>
         libc::SYS_nanosleep,
         libc::SYS_clock_nanosleep,
         libc::SYS_restart_syscall,
+        // To see the launcher's end, on a descriptor that is open for that.
+        libc::SYS_poll,
         // To know the time where the vDSO asks the kernel, who one is, and what one has used.
         libc::SYS_clock_gettime,
         libc::SYS_getpid,
@@ -160,6 +162,14 @@ fn filter(through_kernel: bool) -> Result<BpfProgram, seccompiler::BackendError>
             rules.insert(call, Vec::new());
         }
     }
+    // A fault's handler gives the signal back its default, so that the fault ends the process. Else it would come for ever.
+    rules.insert(
+        libc::SYS_rt_sigaction,
+        vec![
+            SeccompRule::new(vec![equals(0, libc::SIGSEGV as u64)?])?,
+            SeccompRule::new(vec![equals(0, libc::SIGBUS as u64)?])?,
+        ],
+    );
     // `abort` signals its own thread.
     rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![equals(0, u64::from(std::process::id()))?])?]);
     let refuse = SeccompAction::Errno(libc::EPERM as u32);

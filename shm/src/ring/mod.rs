@@ -11,6 +11,7 @@ pub mod channel;
 pub mod crossbeam_array_queue;
 #[cfg(not(loom))]
 pub mod crossbeam_channel;
+pub mod intent;
 pub mod linked;
 #[cfg(not(loom))]
 pub mod pipe;
@@ -61,6 +62,14 @@ pub enum PeerFault {
         link: u64,
         /// The number of the block.
         block: u64,
+    },
+    /// The cursor that all producers claim by is where no honest claim could have moved it.
+    #[error("invalid tail {tail} while message {position} is due")]
+    InvalidTail {
+        /// The tail as it was read.
+        tail: u64,
+        /// The number of the next message to take.
+        position: u64,
     },
     /// The kernel delivered something that is not one message.
     #[error("{bytes} bytes where a message of 64 was due")]
@@ -129,6 +138,9 @@ pub trait Consumer: Send {
     /// nobody waits for it. Call it in each duty cycle until it says `true`: then nothing waits for the dead any more, and
     /// its own memory is not read again before [`Consumer::revive`]. Whole messages that the dead one had published come
     /// out of [`Consumer::try_pop`] as before, until `true` at the latest where they stand in its own memory.
+    ///
+    /// Pop between the calls: a claimed place can be passed over only once what stands before it is taken, and a ring given
+    /// up only once it is empty. Several who are dead at the same time are all to be buried, in any order.
     fn bury(&mut self, producer: usize) -> bool {
         let _ = producer;
         true

@@ -1,0 +1,283 @@
+//! Faults to inject, as users write them.
+//!
+//! ```text
+//! KIND[:TARGET][@WHEN][ every DUR]      several: separated by ; or ,
+//!
+//! KIND     kill stop hang segv abort exit oom leak scribble flood
+//! TARGET   strategy-N | any | engine | launcher                    [any]
+//! WHEN     2s                at a time after the start             [a tenth of the window, at least 100ms]
+//!          order:N           at the strategy's order N, from 0
+//!          push:STEP:N       at that step of the push of order N
+//! every    again and again, for kill and stop at a time; also every=DUR
+//! ```
+//!
+//! Orders are counted in each incarnation of a strategy. `order:N` is `push:entered:N`. What goes together, the planner
+//! checks: a text can be a fault that this run cannot have.
+
+use super::value::Value;
+use crate::units::{Count, Nanos};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
+use core::fmt;
+use core::str::FromStr;
+use shm::plan::{Fault, FaultKind, Target, When};
+use shm::ring::Step;
+
+/// The grammar in one line, for messages.
+const GRAMMAR: &str = "expected KIND[:TARGET][@WHEN][ every DUR], for example kill:strategy-3@2s";
+
+/// One fault as it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultSpec {
+    /// What.
+    pub kind: FaultKind,
+    /// To whom.
+    pub target: Target,
+    /// When; `None`: the planner says.
+    pub when: Option<When>,
+    /// Again after that time, and again.
+    pub every: Option<Nanos>,
+}
+
+/// All faults of a run, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Faults(pub Vec<FaultSpec>);
+
+impl From<&Fault> for FaultSpec {
+    fn from(fault: &Fault) -> Self {
+        let Fault { kind, target, when, every_ns } = *fault;
+        Self { kind, target, when: Some(when), every: every_ns.map(Nanos) }
+    }
+}
+
+impl FromStr for FaultSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let wrong = |what: String| format!("{:?}: {what}", clip(text));
+        let (fault, every) = match text.split_once(" every") {
+            Some((fault, every)) => (fault, Some(every.trim_start().trim_start_matches('='))),
+            None => (text, None),
+        };
+        let (who, when) = match fault.split_once('@') {
+            Some((who, when)) => (who, Some(when)),
+            None => (fault, None),
+        };
+        let (kind, target) = who.split_once(':').unwrap_or((who, "any"));
+        Ok(Self {
+            kind: FaultKind::parse(kind)
+                .map_err(|message| wrong(format!("the kind {message}; {GRAMMAR}")))?,
+            target: target_of(target.trim()).ok_or_else(|| {
+                let target = clip(target);
+                wrong(format!("nobody is called {target:?}: write strategy-N, any, engine or launcher"))
+            })?,
+            when: when.map(|when| when_of(when.trim())).transpose().map_err(wrong)?,
+            every: every
+                .map(|every| every.trim().parse::<Nanos>().map_err(|error| wrong(format!("every: {error}"))))
+                .transpose()?,
+        })
+    }
+}
+
+fn target_of(text: &str) -> Option<Target> {
+    match text {
+        "any" => Some(Target::Any),
+        "engine" => Some(Target::Engine),
+        "launcher" => Some(Target::Launcher),
+        _ => {
+            let index = text.strip_prefix("strategy-")?;
+            let digits = index.bytes().all(|b| b.is_ascii_digit());
+            digits.then(|| index.parse().ok()).flatten().map(Target::Strategy)
+        }
+    }
+}
+
+fn when_of(text: &str) -> Result<When, String> {
+    let order = |text: &str| {
+        text.parse::<Count>().map(|count| count.0).map_err(|error| format!("the order's number: {error}"))
+    };
+    if let Some(number) = text.strip_prefix("order:") {
+        return Ok(When::Push { order: order(number)?, step: Step::Entered });
+    }
+    if let Some(push) = text.strip_prefix("push:") {
+        let (step, number) = push
+            .split_once(':')
+            .ok_or("a step of a push needs the order's number: write push:STEP:N".to_owned())?;
+        let step = Step::from_name(step.trim()).ok_or_else(|| {
+            let steps: Vec<&str> = Step::ALL.iter().map(|step| step.name()).collect();
+            format!("{:?} is no step of a push: there are {}", clip(step), steps.join(", "))
+        })?;
+        return Ok(When::Push { order: order(number)?, step });
+    }
+    match text.parse::<Nanos>() {
+        Ok(Nanos(ns)) => Ok(When::At { ns }),
+        Err(error) => Err(format!("{error}; or write order:N or push:STEP:N")),
+    }
+}
+
+/// What of a wrong text is quoted: the first 40 characters.
+fn clip(text: &str) -> String {
+    text.trim().chars().take(40).collect()
+}
+
+impl fmt::Display for FaultSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.kind)?;
+        match self.target {
+            Target::Strategy(index) => write!(f, "strategy-{index}")?,
+            Target::Any => f.write_str("any")?,
+            Target::Engine => f.write_str("engine")?,
+            Target::Launcher => f.write_str("launcher")?,
+        }
+        match self.when {
+            None => {}
+            Some(When::At { ns }) => write!(f, "@{}", Nanos(ns))?,
+            Some(When::Push { order, step: Step::Entered }) => write!(f, "@order:{order}")?,
+            Some(When::Push { order, step }) => write!(f, "@push:{step}:{order}")?,
+        }
+        self.every.map_or(Ok(()), |every| write!(f, " every {every}"))
+    }
+}
+
+impl Value for Faults {
+    fn parse(text: &str) -> Result<Self, String> {
+        let specs = text.split([';', ',']).map(str::trim).filter(|spec| !spec.is_empty());
+        let specs: Vec<FaultSpec> = specs.map(str::parse).collect::<Result<_, _>>()?;
+        if specs.is_empty() { Err(format!("no fault is named: {GRAMMAR}")) } else { Ok(Self(specs)) }
+    }
+
+    fn text(&self) -> String {
+        self.0.iter().map(FaultSpec::to_string).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The flag's name; also that of its group, by which clap knows whether it was given.
+const FLAG: &str = "fault";
+
+/// By hand, because the flag can be given several times and each can hold several.
+impl Args for Faults {
+    fn group_id() -> Option<clap::Id> {
+        Some(clap::Id::from("faults"))
+    }
+
+    fn augment_args(command: Command) -> Command {
+        let flag = Arg::new(FLAG)
+            .long(FLAG)
+            .value_name("SPEC")
+            .action(ArgAction::Append)
+            .value_parser(super::parsed::<Faults>())
+            .help_heading("Containment")
+            .help("A fault to inject; may be given several times, see below");
+        command.arg(flag).group(ArgGroup::new("faults").arg(FLAG).multiple(true))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Faults {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = matches.get_many::<Faults>(FLAG).unwrap_or_default();
+        Ok(Self(given.flat_map(|faults| faults.0.clone()).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    /// Any fault that can be written down, whether or not a run can have it.
+    pub(crate) fn any_fault() -> impl Strategy<Value = FaultSpec> {
+        let target = prop_oneof![
+            any::<u16>().prop_map(Target::Strategy),
+            select(vec![Target::Any, Target::Engine, Target::Launcher]),
+        ];
+        let when = prop_oneof![
+            any::<u64>().prop_map(|ns| When::At { ns }),
+            (any::<u64>(), select(Step::ALL)).prop_map(|(order, step)| When::Push { order, step }),
+        ];
+        let every = proptest::option::of(any::<u64>().prop_map(Nanos));
+        (select(FaultKind::ALL), target, proptest::option::of(when), every)
+            .prop_map(|(kind, target, when, every)| FaultSpec { kind, target, when, every })
+    }
+
+    /// Any list of them.
+    pub(crate) fn any_faults() -> impl Strategy<Value = Faults> {
+        proptest::collection::vec(any_fault(), 1..5).prop_map(Faults)
+    }
+
+    fn read(text: &str) -> FaultSpec {
+        text.parse().unwrap()
+    }
+
+    fn wrong(text: &str) -> String {
+        let message = Faults::parse(text).unwrap_err();
+        assert!(!message.contains('\n'), "{message}");
+        message
+    }
+
+    #[test]
+    fn the_examples_are_read() {
+        let wanted = |kind, target, when, every| FaultSpec { kind, target, when, every };
+        let at = |ns| Some(When::At { ns });
+        assert_eq!(
+            read("kill:strategy-3@2s"),
+            wanted(FaultKind::Kill, Target::Strategy(3), at(2_000_000_000), None)
+        );
+        let push = Some(When::Push { order: 1000, step: Step::Claimed });
+        assert_eq!(
+            read("hang:strategy-0@push:claimed:1000"),
+            wanted(FaultKind::Hang, Target::Strategy(0), push, None)
+        );
+        let often = wanted(FaultKind::Kill, Target::Any, at(1_000_000_000), Some(Nanos(10_000_000)));
+        assert_eq!(read("kill:any@1s every 10ms"), often);
+        assert_eq!(read("kill@1s every=10ms"), often);
+        assert_eq!(read(" kill@1s  every = 10 ms "), often);
+        assert_eq!(read("scribble"), wanted(FaultKind::Scribble, Target::Any, None, None));
+        assert_eq!(read("stop:launcher").target, Target::Launcher);
+        assert_eq!(read("exit@push:entered:7"), read("exit@order:7"));
+        assert_eq!(read("exit@order:4k").when, Some(When::Push { order: 4000, step: Step::Entered }));
+        let several = Faults::parse("scribble; kill:any@1s every 10ms, flood:strategy-1@500ms;").unwrap();
+        assert_eq!(several.text(), "scribble:any; kill:any@1s every 10ms; flood:strategy-1@500ms");
+    }
+
+    #[test]
+    fn what_is_no_fault_says_what_would_be_one() {
+        assert!(wrong("kil:any").contains("did you mean kill?"));
+        assert!(wrong("???").contains("KIND[:TARGET][@WHEN][ every DUR]"));
+        assert!(wrong("").contains("no fault is named: expected KIND"));
+        for target in ["strategy-", "strategy-x", "strategy--1", "strategy-99999", "strategy", "nobody"] {
+            let message = wrong(&format!("kill:{target}@1s"));
+            assert!(message.contains("strategy-N, any, engine or launcher"), "{message}");
+        }
+        assert!(wrong("kill@5").contains("has no unit"));
+        assert!(wrong("kill@soon").contains("or write order:N or push:STEP:N"));
+        assert!(wrong("kill@order:x").contains("the order's number: \"x\" is not a count"));
+        assert!(wrong("kill@push:claimd:3").contains("no step of a push: there are entered"));
+        assert!(wrong("kill@push:claimed").contains("push:STEP:N"));
+        assert!(wrong("kill@1s every 5").contains("every: \"5\" has no unit"));
+        assert!(wrong("kill@1s every").contains("every: \"\" is not a time"));
+        assert!(wrong("kill; hng").contains("did you mean hang?"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(faults in any_faults()) {
+            prop_assert_eq!(Faults::parse(&faults.text()), Ok(faults));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*", near in "(kill|hang)?:?[a-z0-9-]{0,12}@?[a-z0-9:-]{0,12}( every)?=?[0-9ms]{0,4}") {
+            let _ = Faults::parse(&text);
+            let _ = Faults::parse(&near);
+        }
+    }
+}

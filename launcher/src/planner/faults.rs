@@ -1,0 +1,300 @@
+//! Which faults a run can have, and what the plan says of them.
+
+use super::resolved::{Input, Resolved};
+use crate::config::{Arrivals, FaultSpec, UsageError};
+use crate::inject::{self, Draws};
+use crate::units::Nanos;
+use shm::plan::{Fault, FaultKind, Isolation, OnDeath, Plan, Target, Technique, When};
+use shm::ring::Step;
+
+/// More faults than this are a mistake.
+const MOST: usize = 32;
+/// The shortest time between two strikes of one fault, in nanoseconds.
+const LEAST_EVERY_NS: u64 = 1_000_000;
+/// When a fault strikes at the earliest unless the user says so, in nanoseconds after the start.
+const LEAST_DEFAULT_NS: u64 = 100_000_000;
+
+/// The steps that a push of that technique goes through.
+pub(crate) const fn steps(technique: Technique) -> &'static [Step] {
+    use Step::{Allocated, Announced, Claimed, Entered, HalfWritten, Linked, Published, Written};
+    match technique {
+        // The ring is the producer's alone: there is nothing to announce or to claim.
+        Technique::SpscMux => &[Entered, HalfWritten, Written, Published],
+        Technique::ArrayQueue | Technique::Channel => {
+            &[Entered, Announced, Claimed, HalfWritten, Written, Published]
+        }
+        Technique::Linked => {
+            &[Entered, Allocated, Linked, Announced, Claimed, HalfWritten, Written, Published]
+        }
+        // What happens in the kernel or in a crate has no steps that can be seen.
+        Technique::Pipe
+        | Technique::UnixSeqpacket
+        | Technique::StdMpsc
+        | Technique::CrossbeamChannel
+        | Technique::CrossbeamArrayQueue
+        | Technique::ArrayQueueMux => &[Entered, Published],
+    }
+}
+
+/// Refuses what cannot be injected into such a run.
+///
+/// # Errors
+/// The fault, what is wrong with it, and the way out.
+pub(super) fn check(
+    faults: &[FaultSpec],
+    technique: Technique,
+    isolation: Isolation,
+    strategies: u64,
+    on_death: OnDeath,
+) -> Result<(), UsageError> {
+    if isolation == Isolation::Thread && on_death != OnDeath::Stop {
+        return Err(UsageError(format!(
+            "--on-death {on_death} with --isolation thread: a thread cannot be fenced, it dies with its process.\n\
+             Use --isolation process or sandbox, or --on-death stop"
+        )));
+    }
+    if faults.len() > MOST {
+        return Err(UsageError(format!(
+            "--fault: {} faults are too many, give at most {MOST}",
+            faults.len()
+        )));
+    }
+    faults.iter().try_for_each(|fault| {
+        check_one(fault, technique, strategies)
+            .map_err(|what| UsageError(format!("--fault \"{fault}\": {what}")))
+    })
+}
+
+fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64) -> Result<(), String> {
+    let signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop);
+    match fault.target {
+        Target::Strategy(index) if u64::from(index) >= strategies => {
+            let there = match strategies {
+                1 => "there is only strategy-0".into(),
+                more => format!("there are strategy-0 to strategy-{}", more - 1),
+            };
+            return Err(format!("{there}.\nName one of them, or run more --strategies"));
+        }
+        Target::Engine | Target::Launcher if !signal => {
+            return Err("only kill and stop strike engine and launcher.\n\
+                        Use one of these, or strike a strategy"
+                .into());
+        }
+        Target::Engine | Target::Launcher if matches!(fault.when, Some(When::Push { .. })) => {
+            return Err(
+                "engine and launcher send no orders to strike at.\nGive a time, for example @2s".into()
+            );
+        }
+        _ => {}
+    }
+    if let Some(When::Push { step, order }) = fault.when {
+        if fault.every.is_some() {
+            return Err("every is for a fault at a time, the order comes once.\n\
+                        Leave it out, or give a time, for example @1s"
+                .into());
+        }
+        if !steps(technique).contains(&step) {
+            let there: Vec<&str> = steps(technique).iter().map(|step| step.name()).collect();
+            return Err(format!(
+                "a push of {technique} has no step {step}, it has {}.\nUse one of these, or another --technique",
+                there.join(", ")
+            ));
+        }
+        if fault.kind == FaultKind::Flood && step != Step::Entered {
+            return Err(format!("a flood begins between two pushes.\nUse @order:{order} or a time"));
+        }
+    }
+    match fault.every {
+        Some(_) if !signal => Err(format!(
+            "a strategy does {} to itself and is not the same afterwards: only kill and stop come again.\n\
+             Leave every out, or use one of these",
+            fault.kind
+        )),
+        Some(Nanos(every)) if every < LEAST_EVERY_NS => {
+            Err(format!("every {}: give at least {}", Nanos(every), Nanos(LEAST_EVERY_NS)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The faults with nothing left open but whom a signal strikes, which is drawn among the living when it does.
+pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
+    let window_ns = match resolved.input {
+        Input::Drawn { arrivals, window_ns, .. } if arrivals != Arrivals::Stress => window_ns,
+        _ => 0,
+    };
+    let default = When::At { ns: (window_ns / 10).max(LEAST_DEFAULT_NS) };
+    let mut draws = Draws::new(resolved.seed, Draws::PLANNING);
+    let fault = |spec: &FaultSpec| {
+        let FaultSpec { kind, target, when, every } = *spec;
+        let when = when.unwrap_or(default);
+        let mut fault = Fault { kind, target, when, every_ns: every.map(|every| every.0) };
+        if fault.target == Target::Any && !inject::by_signal(&fault) {
+            // The strategy does it itself, so it must know before.
+            fault.target = Target::Strategy(draws.below(resolved.strategies.into()) as u16);
+        }
+        fault
+    };
+    resolved.faults.iter().map(fault).collect()
+}
+
+/// What is to be known about a plan's faults.
+pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
+    let mut notes = Vec::new();
+    let late = |fault: &Fault| match (fault.when, &resolved.input) {
+        (When::At { ns }, Input::Drawn { arrivals, window_ns, .. }) if *arrivals != Arrivals::Stress => {
+            ns >= *window_ns
+        }
+        _ => false,
+    };
+    if plan.faults.iter().any(late) {
+        notes.push("A fault after the window finds the run at its end, or not at all.".into());
+    }
+    let ends_the_process = |fault: &Fault| {
+        let lives = matches!(fault.kind, FaultKind::Hang | FaultKind::Scribble | FaultKind::Flood);
+        !lives && !matches!(fault.target, Target::Launcher | Target::Engine)
+    };
+    let struck = plan.faults.iter().any(ends_the_process);
+    if plan.isolation == Isolation::Thread && struck {
+        notes.push(
+            "Strategies and engine are one process here: what ends or stops one strategy ends or stops all."
+                .into(),
+        );
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{planned_with, refused_with};
+    use super::*;
+    use crate::host::{Machine, fake};
+    use shm::plan::ProcessPlan;
+    use shm::ring::Producer;
+    use shm::segments::{self, Attached, submit_link};
+    use shm::with_link;
+
+    fn machine() -> Machine {
+        fake::plain(2).machine()
+    }
+
+    #[track_caller]
+    fn wrong(words: &str, faults: &str, wanted: &str) {
+        let message = refused_with(words, faults, &machine());
+        assert!(message.contains(wanted), "{message}");
+    }
+
+    fn faults(words: &str, faults: &str) -> Vec<Fault> {
+        planned_with(words, faults, &machine()).unwrap().0.faults
+    }
+
+    #[test]
+    fn what_cannot_be_injected_is_named_with_the_way_out() {
+        wrong(
+            "strategies=2",
+            "kill:strategy-2@1s",
+            "--fault \"kill:strategy-2@1s\": there are strategy-0 to",
+        );
+        wrong("strategies=1", "kill:strategy-2", "there is only strategy-0");
+        wrong("", "hang:engine@1s", "only kill and stop strike engine and launcher");
+        wrong("", "segv:launcher", "strike a strategy");
+        wrong("", "kill:engine@order:5", "Give a time");
+        wrong("", "kill@order:5 every 1s", "every is for a fault at a time");
+        wrong("", "hang@1s every 1s", "only kill and stop come again");
+        wrong("", "kill@1s every 999us", "give at least 1ms");
+        wrong("", "flood@push:published:5", "Use @order:5");
+        wrong("", &["kill"; 33].join(";"), "give at most 32");
+        let message = refused_with("", "kill@push:linked:3", &machine());
+        assert_eq!(
+            message,
+            "--fault \"kill:any@push:linked:3\": a push of spsc-mux has no step linked, it has entered, \
+             half-written, written, published.\nUse one of these, or another --technique"
+        );
+        wrong("technique=pipe", "kill@push:written:3", "it has entered, published");
+        assert_eq!(faults("technique=linked", "kill@push:linked:3").len(), 1);
+    }
+
+    #[test]
+    fn a_thread_cannot_be_fenced() {
+        for on_death in ["continue", "restart"] {
+            wrong(&format!("isolation=thread on_death={on_death}"), "kill", "a thread cannot be fenced");
+            wrong(&format!("isolation=thread on_death={on_death}"), "", "--isolation process or sandbox");
+        }
+        let (plan, text) = planned_with("isolation=thread", "kill:any@1s; hang", &machine()).unwrap();
+        assert_eq!(plan.on_death, OnDeath::Stop);
+        assert!(text.contains("one process here"), "{text}");
+        let (_, text) = planned_with("isolation=thread", "hang; kill:launcher", &machine()).unwrap();
+        assert!(!text.contains("one process here"), "{text}");
+        let (_, text) = planned_with("window=1s", "kill@2s", &machine()).unwrap();
+        assert!(text.contains("after the window"), "{text}");
+    }
+
+    #[test]
+    fn what_is_left_open_is_settled() {
+        let at = |words: &str| faults(words, "kill")[0].when;
+        assert_eq!(at("window=10s"), When::At { ns: 1_000_000_000 });
+        assert_eq!(at("window=200ms"), When::At { ns: 100_000_000 });
+        assert_eq!(at("window=10s arrivals=stress"), When::At { ns: 100_000_000 });
+        assert_eq!(at("schedule=flow.csv"), When::At { ns: 100_000_000 });
+    }
+
+    #[test]
+    fn who_does_it_to_itself_is_drawn_before_the_run() {
+        let drawn = |seed: u64| {
+            let found =
+                faults(&format!("strategies=200 seed={seed}"), "hang; kill; kill@order:3; stop:engine");
+            found.iter().map(|fault| fault.target).collect::<Vec<_>>()
+        };
+        let targets = drawn(1);
+        assert!(matches!(targets[0], Target::Strategy(_)));
+        assert_eq!(targets[1], Target::Any, "the launcher draws it");
+        assert!(matches!(targets[2], Target::Strategy(_)));
+        assert_eq!(targets[3], Target::Engine);
+        assert_eq!(targets, drawn(1));
+        assert!((2..10).any(|seed| drawn(seed) != targets));
+    }
+
+    #[test]
+    fn the_settings_in_effect_say_the_same_again() {
+        let words = "strategies=3 on_death=restart liveness=300ms";
+        let specs = "hang; kill:any@1s every 10ms; flood:strategy-1@order:9";
+        let resolved = super::super::resolve(&super::super::tests::settings_with(words, specs), &machine());
+        let resolved = resolved.unwrap();
+        let again = super::super::resolve(&resolved.settings(), &machine()).unwrap();
+        assert_eq!(again, resolved);
+        assert_eq!(plan(&again), plan(&resolved));
+    }
+
+    /// Every step that a push really goes through can be asked for.
+    #[test]
+    fn every_step_that_a_push_has_can_be_asked_for() {
+        let through_kernel =
+            |technique: &&Technique| matches!(technique, Technique::Pipe | Technique::UnixSeqpacket);
+        for technique in Technique::ALL.iter().filter(|technique| !through_kernel(technique)) {
+            let words = format!("technique={technique} isolation=thread orders=10");
+            let (plan, _) = planned_with(&words, "", &machine()).unwrap();
+            let called = with_link!(plan.technique, T => steps_of::<T>(&plan));
+            for step in &called {
+                assert!(steps(*technique).contains(step), "{technique} has {step}");
+            }
+            assert!(called.starts_with(&[Step::Entered]) && called.contains(&Step::Published), "{technique}");
+        }
+    }
+
+    fn steps_of<T: shm::ring::Link>(plan: &Plan) -> Vec<Step> {
+        let me: &ProcessPlan = &plan.processes[0];
+        let mut attached = Attached::new(plan, Some(me));
+        for spec in segments::all::<T>(plan).into_iter().filter(|spec| spec.words > 0) {
+            attached.adopt(&spec.what, segments::on_heap(plan, &spec));
+        }
+        let _consumer = attached.consumer::<T>(&submit_link(plan)).unwrap();
+        let mut producer = attached.producer::<T>(&submit_link(plan), 0).unwrap();
+        let mut called = Vec::new();
+        let pushed = producer.try_push_with(&[1; 7], &mut |step| {
+            called.push(step);
+            std::ops::ControlFlow::Continue(())
+        });
+        pushed.unwrap();
+        called
+    }
+}

@@ -1,0 +1,119 @@
+//! A series of trials: the launcher killed at every so many stops, until it ends before the stop comes.
+
+use super::tracer::{Then, trace};
+use super::trial::{Counted, Ended, Left, Trial};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Trials that run at a time: a launcher sleeps for most of its start.
+const AT_A_TIME: usize = 3;
+/// After so many trials the next start is a run.
+const RUN_NEXT: usize = 25;
+/// With so many failures there is no need for more.
+const ENOUGH: usize = 5;
+
+/// What is tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Series {
+    /// The isolation level.
+    pub isolation: &'static str,
+    /// Interrupted before it is killed.
+    pub interrupted: bool,
+    /// Which stops count.
+    pub counted: Counted,
+    /// Every so many of them.
+    pub step: usize,
+}
+
+#[derive(Default)]
+struct Done {
+    next: usize,
+    /// The least number of a stop that did not come.
+    stops: Option<usize>,
+    killed: Vec<Left>,
+    failures: Vec<String>,
+}
+
+/// Makes the trials and prints how many there were.
+///
+/// # Panics
+/// If one of them was not well.
+pub fn series(series: &Series) {
+    if let Err(errno) = trace("true", &[], Stdio::inherit(), "/".as_ref(), |_| Then::Go) {
+        say(&format!("SKIPPED {series:?}: ptrace is not permitted here ({errno})"));
+        return;
+    }
+    let began = Instant::now();
+    let scratch = tempfile::tempdir().unwrap();
+    let done = Mutex::new(Done::default());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(|| {
+                let take = || next(series, &mut done.lock().unwrap());
+                while let Some(trial) = take() {
+                    let ended = trial.make(scratch.path());
+                    take_note(&mut done.lock().unwrap(), &trial, ended);
+                }
+            });
+        }
+    });
+    let done = done.into_inner().unwrap();
+    assert!(done.failures.is_empty(), "{}", done.failures.join("\n\n"));
+    say(&describe(series, &done, began));
+}
+
+fn next(series: &Series, done: &mut Done) -> Option<Trial> {
+    let number = 1 + done.next * series.step;
+    if done.stops.is_some_and(|stops| number > stops) || done.failures.len() >= ENOUGH {
+        return None;
+    }
+    done.next += 1;
+    let Series { isolation, interrupted, counted, .. } = *series;
+    Some(Trial { isolation, interrupted, counted, number, run_next: done.next.is_multiple_of(RUN_NEXT) })
+}
+
+fn take_note(done: &mut Done, trial: &Trial, ended: Result<Ended, String>) {
+    match ended {
+        Ok(Ended::Killed(left)) => done.killed.push(left),
+        Ok(Ended::Itself) => {
+            done.stops = Some(done.stops.map_or(trial.number - 1, |stops| stops.min(trial.number - 1)));
+        }
+        Err(what) => done.failures.push(what),
+    }
+}
+
+fn describe(series: &Series, done: &Done, began: Instant) -> String {
+    let Series { isolation, interrupted, counted, step } = series;
+    let count = |wanted: fn(&Left) -> bool| done.killed.iter().filter(|left| wanted(left)).count();
+    let mut line = isolation.to_string();
+    if *interrupted {
+        line += ", interrupted";
+    }
+    let _ = write!(
+        line,
+        ": {} stops ({counted:?}, 1 in {step}), {} trials in {} s, 0 leftovers; \
+         {} times the next start had segments to remove, {} folders were merged, {} held no run",
+        done.stops.unwrap_or(0),
+        done.killed.len(),
+        began.elapsed().as_secs(),
+        count(|left| left.segments > 0),
+        count(|left| left.merged == Some(true)),
+        count(|left| left.merged == Some(false)),
+    );
+    let mut calls = BTreeMap::<&str, usize>::new();
+    for left in &done.killed {
+        *calls.entry(left.at).or_default() += 1;
+    }
+    let calls: Vec<String> = calls.iter().map(|(name, times)| format!("{name} {times}")).collect();
+    let _ = write!(line, "; killed at {}", calls.join(", "));
+    line
+}
+
+/// Past the test harness, which shows what a test prints only if it fails.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "syscalls: {line}");
+}

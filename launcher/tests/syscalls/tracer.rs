@@ -1,0 +1,231 @@
+//! Runs a command under ptrace, stops it before and after each system call of each of its threads, and kills it where asked.
+//!
+//! The command's children are not traced, but for two moments: when they have been made, and when they have executed
+//! their program. In both the command may be killed while the child stands still.
+
+use super::calls::{Call, call_of};
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::ptrace::{self, Event, Options};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A task that stands still.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    /// The name of the call, or of the moment.
+    pub name: &'static str,
+    /// `before openat /dev/shm/…`, for example.
+    pub what: String,
+    /// Whether the call changes the world.
+    pub changes: bool,
+}
+
+/// What to do at a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// On to the next.
+    Go,
+    /// Ctrl-C, and on.
+    Interrupt,
+    /// SIGKILL.
+    Kill,
+}
+
+/// How it ended.
+#[derive(Clone, Debug)]
+pub enum End {
+    /// By itself, with this exit code.
+    Itself(i32),
+    /// Killed at this stop.
+    KilledAt(Stop),
+    /// By a signal that nobody here sent.
+    Signal(Signal),
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub struct Traced {
+    /// Its process id.
+    pub pid: u32,
+    /// Its children's.
+    pub children: Vec<u32>,
+    /// How it ended.
+    pub end: End,
+}
+
+struct Tracer<'a, F> {
+    main: Pid,
+    out: &'a Path,
+    decide: F,
+    /// The threads of the command, and the call that each is in.
+    threads: HashMap<Pid, Option<Call>>,
+    children: Vec<Pid>,
+    killed_at: Option<Stop>,
+}
+
+/// Runs `program` with `arguments` to its end. `decide` is asked at each stop.
+///
+/// # Errors
+/// Tracing is not permitted here.
+pub fn trace(
+    program: &str,
+    arguments: &[&str],
+    stderr: impl Into<Stdio>,
+    out: &Path,
+    decide: impl FnMut(&Stop) -> Then,
+) -> nix::Result<Traced> {
+    let main = start_stopped(program, arguments, stderr);
+    let options = Options::PTRACE_O_TRACESYSGOOD
+        | Options::PTRACE_O_TRACEEXEC
+        | Options::PTRACE_O_TRACECLONE
+        | Options::PTRACE_O_TRACEFORK
+        | Options::PTRACE_O_TRACEVFORK
+        | Options::PTRACE_O_EXITKILL;
+    if let Err(errno) = ptrace::seize(main, options) {
+        kill(main, Signal::SIGKILL).unwrap();
+        waitpid(main, None).unwrap();
+        return Err(errno);
+    }
+    run_to_program(main);
+    let threads = HashMap::from([(main, None)]);
+    let mut tracer = Tracer { main, out, decide, threads, children: Vec::new(), killed_at: None };
+    resume(main, None);
+    let end = tracer.run();
+    let children = tracer.children.iter().map(|child| child.as_raw() as u32).collect();
+    Ok(Traced { pid: main.as_raw() as u32, children, end })
+}
+
+/// A shell that has stopped itself and executes the program once it goes on: nothing is missed.
+fn start_stopped(program: &str, arguments: &[&str], stderr: impl Into<Stdio>) -> Pid {
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"kill -STOP $$; exec "$0" "$@""#, program]).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+    let pid = Pid::from_raw(command.spawn().unwrap().id() as i32);
+    let status = waitpid(pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
+    assert_eq!(status, WaitStatus::Stopped(pid, Signal::SIGSTOP));
+    pid
+}
+
+/// Lets the shell go on, until the program has taken its place.
+fn run_to_program(main: Pid) {
+    kill(main, Signal::SIGCONT).unwrap();
+    loop {
+        match waitpid(main, Some(WaitPidFlag::__WALL)).unwrap() {
+            WaitStatus::PtraceEvent(_, _, event) if event == Event::PTRACE_EVENT_EXEC as i32 => return,
+            WaitStatus::PtraceEvent(..) => ptrace::cont(main, None).unwrap(),
+            WaitStatus::Stopped(_, signal) => ptrace::cont(main, signal).unwrap(),
+            status => panic!("the shell: {status:?}"),
+        }
+    }
+}
+
+/// Until the next stop at a system call. A task that is gone by now is none to resume.
+fn resume(task: Pid, signal: Option<Signal>) {
+    match ptrace::syscall(task, signal) {
+        Ok(()) | Err(Errno::ESRCH) => {}
+        Err(errno) => panic!("cannot resume {task}: {errno}"),
+    }
+}
+
+impl<F: FnMut(&Stop) -> Then> Tracer<'_, F> {
+    /// Until nothing is left that this thread traces or has started.
+    fn run(&mut self) -> End {
+        let mut end = None;
+        loop {
+            // Only what this thread traces: other tests have children as well.
+            match waitpid(None, Some(WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD)) {
+                Ok(WaitStatus::Exited(pid, code)) if pid == self.main => end = Some(End::Itself(code)),
+                Ok(WaitStatus::Signaled(pid, signal, _)) if pid == self.main => {
+                    end = Some(self.killed_at.take().map_or(End::Signal(signal), End::KilledAt));
+                }
+                Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {}
+                Ok(status) => self.stopped(status),
+                Err(Errno::EINTR) => {}
+                Err(Errno::ECHILD) => return end.expect("the command is waited for"),
+                Err(errno) => panic!("waitpid: {errno}"),
+            }
+        }
+    }
+
+    fn stopped(&mut self, status: WaitStatus) {
+        let task = status.pid().expect("a stop has a task");
+        if !self.threads.contains_key(&task) && !self.children.contains(&task) {
+            if is_process(task) {
+                self.children.push(task);
+            } else {
+                self.threads.insert(task, None);
+            }
+        }
+        if self.children.contains(&task) {
+            self.child_stopped(task, status);
+            return;
+        }
+        match status {
+            WaitStatus::PtraceSyscall(_) => {
+                if let Ok(stop) = self.at_call(task) {
+                    self.ask(stop);
+                }
+                resume(task, None);
+            }
+            WaitStatus::Stopped(_, signal) => resume(task, Some(signal)),
+            _ => resume(task, None),
+        }
+    }
+
+    /// A child is seen when it is new, and when it has executed its program; then it is let go.
+    fn child_stopped(&mut self, child: Pid, status: WaitStatus) {
+        let executed = matches!(status, WaitStatus::PtraceEvent(_, _, event)
+            if event == Event::PTRACE_EVENT_EXEC as i32);
+        let signal = if let WaitStatus::Stopped(_, signal) = status { Some(signal) } else { None };
+        if signal.is_none() {
+            let name = if executed { "a child has executed its program" } else { "a child is made" };
+            self.ask(Stop { name, what: name.into(), changes: true });
+        }
+        let let_go = executed || self.killed_at.is_some();
+        match if let_go { ptrace::detach(child, signal) } else { ptrace::cont(child, signal) } {
+            Ok(()) | Err(Errno::ESRCH) => {}
+            Err(errno) => panic!("cannot resume child {child}: {errno}"),
+        }
+    }
+
+    /// The stop before or after a call.
+    fn at_call(&mut self, task: Pid) -> nix::Result<Stop> {
+        let before = ptrace::syscall_info(task)?.op == libc::PTRACE_SYSCALL_INFO_ENTRY;
+        let known = self.threads.get_mut(&task).and_then(Option::take);
+        let call = match known {
+            // As it was when it began: a closed descriptor has no file any more.
+            Some(call) if !before => call,
+            _ => call_of(self.main, task, self.out)?,
+        };
+        let side = if before { "before" } else { "after" };
+        let stop = Stop { name: call.name, what: format!("{side} {}", call.what), changes: call.changes };
+        self.threads.insert(task, before.then_some(call));
+        Ok(stop)
+    }
+
+    fn ask(&mut self, stop: Stop) {
+        if self.killed_at.is_some() {
+            return;
+        }
+        let signal = match (self.decide)(&stop) {
+            Then::Go => return,
+            Then::Interrupt => Signal::SIGINT,
+            Then::Kill => {
+                self.killed_at = Some(stop);
+                Signal::SIGKILL
+            }
+        };
+        kill(self.main, signal).unwrap();
+    }
+}
+
+/// Whether a task is the first of a process, not a thread of another.
+fn is_process(task: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
+    status.lines().any(|line| line.strip_prefix("Tgid:").is_some_and(|id| id.trim() == task.to_string()))
+}

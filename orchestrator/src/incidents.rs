@@ -1,0 +1,246 @@
+//! What the orchestrator does when a strategy dies or misbehaves. All of it is off the path of an order that is in order.
+//!
+//! | state | what happens to its orders | what ends it |
+//! |---|---|---|
+//! | alive | taken | a fence, or misconduct |
+//! | quarantined | dropped and counted | its death |
+//! | dying | taken and refused ([`Reject::Gone`]): each has its stamps, nobody gets the report | nothing of it is left in the rings and every venue was told to cancel |
+//! | dead | there are none | the next incarnation |
+
+use super::line::State;
+use super::risk::Reject;
+use super::{Orchestrator, ReturnPath};
+use shm::agent::Cycle;
+use shm::clock::Clock;
+use shm::control::Control;
+use shm::ring::{Consumer, PeerFault};
+use shm::stamps::Point;
+use shm::supervision::{Misconduct, RepairsWriter};
+use shm::wire::{Instruction, Order, OrderId};
+
+/// Refused orders that an honest mistake explains; one more, and the strategy is quarantined. A session keeps to its
+/// limit of open orders by itself, so an honest strategy has none at all.
+pub const STRIKES: u32 = 64;
+/// A look for damage to shared rings every so many duty cycles.
+pub(crate) const CYCLES_A_CHECK: u32 = 4096;
+
+/// How launcher and orchestrator talk about strategies that die.
+pub struct Supervision {
+    control: Control,
+    repairs: RepairsWriter,
+    /// The generation of fences that was last looked at.
+    seen: u64,
+}
+
+impl Supervision {
+    /// Reads fences from the control segment and answers in the repairs segment.
+    pub fn new(control: Control, repairs: RepairsWriter) -> Self {
+        // Not the generation of now: a fence that is up already must be seen.
+        Self { control, repairs, seen: 0 }
+    }
+
+    /// Whether there is something new.
+    #[inline(always)]
+    pub(crate) fn has_news(&self) -> bool {
+        self.control.generation() != self.seen
+    }
+}
+
+impl<R: Consumer> Orchestrator<R> {
+    /// Looks at every strategy's fence.
+    #[cold]
+    pub(crate) fn read_fences(&mut self, now: u64) {
+        let Some(supervision) = &mut self.supervision else { return };
+        supervision.seen = supervision.control.generation();
+        for (index, line) in self.lines.iter_mut().enumerate() {
+            let life = supervision.control.life(index as u16);
+            if line.state == State::Dead && life.epoch > line.epoch {
+                line.open(life.epoch);
+                self.submit.revive(index);
+                self.returns[index].restart();
+                self.positions.reopen(index);
+            }
+            // Also one that was started and has died again since the last look.
+            let is_there = matches!(line.state, State::Alive | State::Quarantined);
+            if is_there && life.fenced && life.epoch == line.epoch {
+                line.close(State::Dying { noticed: now, told: 0 });
+                self.returns[index].close();
+                self.dying += 1;
+            }
+        }
+    }
+
+    /// Goes on with the burials that have begun.
+    #[cold]
+    pub(crate) fn bury(&mut self, clock: &impl Clock) {
+        for index in 0..self.lines.len() {
+            let State::Dying { noticed, mut told } = self.lines[index].state else { continue };
+            let epoch = self.lines[index].epoch;
+            let everybody = Instruction::CancelAll(OrderId::new(index as u16, epoch, 0)).to_message();
+            // An order that waits for its inbox goes first: it may be one of those to cancel.
+            while told < self.inboxes.len()
+                && self.undispatched.is_none()
+                && self.inboxes[told].send(&everybody)
+            {
+                told += 1;
+            }
+            let is_buried = self.submit.bury(index) && told == self.inboxes.len();
+            let line = &mut self.lines[index];
+            line.state = if is_buried { State::Dead } else { State::Dying { noticed, told } };
+            if is_buried {
+                self.dying -= 1;
+                if let Some(supervision) = &self.supervision {
+                    supervision.repairs.repaired(index as u16, epoch, noticed, clock.now());
+                }
+            }
+        }
+    }
+
+    /// An order that is not the next one of a living strategy. What may be done about it depends on whether the memory that it
+    /// came through says whose it is: where several strategies write, the id may be a lie, so nobody is quarantined for it.
+    #[cold]
+    pub(crate) fn irregular<C: Clock>(
+        &mut self,
+        from: Option<usize>,
+        order: &Order,
+        cycle: &mut Cycle<C>,
+    ) -> Verdict {
+        let claimed = usize::from(order.id.strategy());
+        if from.is_some_and(|from| from != claimed) || claimed >= self.lines.len() {
+            self.misconduct(from, Misconduct::ForeignId, cycle);
+            return Verdict::Drop;
+        }
+        let line = &mut self.lines[claimed];
+        let (epoch, sequence) = (order.id.epoch(), order.id.sequence());
+        // In a ring that several write, what a dead incarnation had published stands among the others' orders and comes out
+        // in its turn, perhaps when the next incarnation trades already.
+        let of_the_dead = epoch < line.epoch
+            || (epoch == line.epoch && matches!(line.state, State::Dying { .. } | State::Dead));
+        match line.state {
+            State::Dying { .. } if epoch == line.epoch && sequence >= line.next() => {
+                self.refuse(order.id, cycle);
+                Verdict::Drop
+            }
+            _ if from.is_none() && of_the_dead => {
+                self.refuse(order.id, cycle);
+                Verdict::Drop
+            }
+            State::Quarantined | State::Dead => {
+                self.faults += 1;
+                Verdict::Drop
+            }
+            // Somebody else's damage to a shared ring may have swallowed what is missing.
+            State::Alive if from.is_none() && epoch == line.epoch && sequence > line.next() => {
+                self.faults += 1;
+                Verdict::Take
+            }
+            State::Alive | State::Dying { .. } => {
+                let wrong_epoch = epoch != line.epoch;
+                let why = if wrong_epoch { Misconduct::WrongEpoch } else { Misconduct::OutOfSequence };
+                self.misconduct(from, why, cycle);
+                Verdict::Drop
+            }
+        }
+    }
+
+    /// An order of an incarnation that is dead: it has its stamps, and nobody gets the report.
+    fn refuse<C: Clock>(&mut self, id: OrderId, cycle: &mut Cycle<C>) {
+        let strategy = usize::from(id.strategy());
+        self.lines[strategy].passed(id);
+        self.count(strategy);
+        cycle.stamp(Point::OrchRecvSubmit, id);
+        cycle.log.append(Point::Rejected, id, Reject::Gone as u64);
+        self.rejected += 1;
+    }
+
+    /// Something that no honest strategy does. Without knowing whose it is it is only counted.
+    #[cold]
+    pub(crate) fn misconduct<C: Clock>(&mut self, from: Option<usize>, why: Misconduct, cycle: &Cycle<C>) {
+        self.faults += 1;
+        let Some(index) = from.filter(|index| *index < self.lines.len()) else { return };
+        let line = &mut self.lines[index];
+        if line.state != State::Alive {
+            return;
+        }
+        line.close(State::Quarantined);
+        if let Some(supervision) = &self.supervision {
+            supervision.repairs.quarantine(index as u16, line.epoch, why, cycle.clock.now());
+        }
+    }
+
+    /// A refused order that an honest strategy never sends. The owner is the one that the order names, also where several
+    /// strategies write into the same memory: there a hostile one can have another punished.
+    #[cold]
+    pub(crate) fn strike<C: Clock>(&mut self, strategy: usize, reason: Reject, cycle: &Cycle<C>) {
+        let why = match reason {
+            Reject::UnknownVenue => Misconduct::UnknownVenue,
+            Reject::TooManyOpen => Misconduct::Flood,
+            _ => return,
+        };
+        self.lines[strategy].strikes += 1;
+        if self.lines[strategy].strikes > STRIKES {
+            self.misconduct(Some(strategy), why, cycle);
+        }
+    }
+
+    /// A fault that the technique itself has found.
+    #[cold]
+    pub(crate) fn peer_fault<C: Clock>(&mut self, from: Option<usize>, fault: PeerFault, cycle: &Cycle<C>) {
+        let why = match fault {
+            PeerFault::Framing { .. } => Misconduct::Garbage,
+            PeerFault::InvalidIndex { .. } => Misconduct::ForeignId,
+            _ => Misconduct::BadCursor,
+        };
+        self.misconduct(from, why, cycle);
+    }
+
+    /// Looks for damage that stops everybody.
+    #[cold]
+    pub(crate) fn look_for_damage(&mut self) {
+        self.cycles_to_check = CYCLES_A_CHECK;
+        if self.submit.check().is_err() && !self.damaged {
+            self.damaged = true;
+            self.faults += 1;
+            if let Some(supervision) = &self.supervision {
+                supervision.repairs.damaged(Misconduct::RingDamaged);
+            }
+        }
+    }
+
+    /// A report whose strategy's incarnation is gone.
+    #[cold]
+    pub(crate) fn orphan(&mut self, strategy: usize) {
+        self.lines[strategy].orphaned += 1;
+        self.count(strategy);
+    }
+
+    fn count(&self, strategy: usize) {
+        let line = &self.lines[strategy];
+        if let Some(supervision) = &self.supervision {
+            supervision.repairs.count(strategy as u16, line.refused, line.orphaned);
+        }
+    }
+}
+
+/// What to do with an order that is not the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Take it all the same.
+    Take,
+    /// Nothing more.
+    Drop,
+}
+
+impl ReturnPath {
+    /// The strategy is dead: nothing is returned any more, and what waits is dropped.
+    fn close(&mut self) {
+        self.waiting.clear();
+        self.is_open = false;
+    }
+
+    /// The ring was made anew for the next incarnation.
+    fn restart(&mut self) {
+        self.ring.restart();
+        self.is_open = true;
+    }
+}

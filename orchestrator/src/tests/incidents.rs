@@ -1,0 +1,163 @@
+//! Strategies that die or misbehave.
+
+use super::*;
+use crate::line::State;
+use shm::control::{Launching, PLAN};
+use shm::supervision::{Death, REPAIRS_WORDS, Repairs};
+use shm::wire::Instruction;
+use std::os::fd::AsFd;
+
+/// A bench whose orchestrator is supervised: the launcher's side of fences and repairs.
+fn supervised(capacity: usize) -> (Bench, Launching, Repairs) {
+    let mut bench = bench(capacity, 100);
+    let launching = Launching::new(Region::heap(PLAN + 8).words());
+    let repairs = Region::heap(REPAIRS_WORDS).words();
+    let supervision = Supervision::new(launching.control(), RepairsWriter::new(&repairs));
+    bench.orchestrator.supervision = Some(supervision);
+    (bench, launching, Repairs::new(repairs.into()))
+}
+
+/// The real death of a real process: there is no other way to one.
+fn death() -> Death {
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let pidfd = shm::os::process::pidfd_open(child.id()).unwrap();
+    child.wait().unwrap();
+    Death::confirm(pidfd.as_fd()).unwrap().unwrap()
+}
+
+use shm::supervision::RepairsWriter;
+
+impl Bench {
+    fn cycles(&mut self) {
+        for _ in 0..8 {
+            self.cycle();
+        }
+    }
+
+    fn instructions(&mut self, venue: usize) -> Vec<Instruction> {
+        std::iter::from_fn(|| self.inboxes[venue].try_pop().unwrap())
+            .map(|message| Instruction::from_message(message).unwrap())
+            .collect()
+    }
+}
+
+#[test]
+fn what_the_dead_had_sent_is_refused_and_its_venues_are_told() {
+    let (mut bench, launching, repairs) = supervised(8);
+    bench.send(&order(0, 0, 0), 0);
+    bench.cycles();
+    bench.instructions(0);
+    bench.send(&order(0, 1, 0), 0);
+    bench.send(&order(1, 0, 1), 1);
+    launching.fence(0, 0, &death());
+    bench.cycles();
+    let everybody = Instruction::CancelAll(OrderId::new(0, 0, 0));
+    assert_eq!(bench.instructions(0), [everybody]);
+    let mut to_other = bench.instructions(1);
+    to_other.sort_by_key(|instruction| *instruction == everybody);
+    assert_eq!(to_other, [Instruction::Order(order(1, 0, 1)), everybody], "the living one's order goes on");
+    let repair = repairs.of(0);
+    assert_eq!((repair.repaired, repair.refused, repairs.of(1).repaired), (Some(0), 1, None));
+    assert!(bench.reports(0).is_empty(), "nobody is there to take a report");
+    assert!(bench.points().contains(&Point::Rejected));
+    // A report of the dead one's order is settled and not returned.
+    bench.completion.try_push(&report(&order(0, 0, 0)).to_message()).unwrap();
+    bench.cycles();
+    assert!(bench.reports(0).is_empty());
+    assert_eq!((repairs.of(0).orphaned, bench.orchestrator.positions.of(0).net), (1, -7));
+}
+
+#[test]
+fn the_next_incarnation_begins_anew_and_the_old_ids_are_refused() {
+    let (mut bench, launching, repairs) = supervised(8);
+    bench.send(&order(0, 0, 0), 0);
+    bench.cycles();
+    launching.fence(0, 0, &death());
+    bench.cycles();
+    assert_eq!(bench.orchestrator.lines[0].state, State::Dead);
+    // The launcher makes the ring anew; here both ends are new.
+    let (ring, end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
+    let (_, other) = spsc::heap_ring::<MESSAGE_WORDS>(8);
+    bench.orchestrator.submit = Mux::new(vec![end, other]);
+    bench.submit[0] = ring;
+    launching.revive(0, 1);
+    bench.instructions(0);
+    bench.send(&Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) }, 0);
+    bench.cycles();
+    assert_eq!(bench.instructions(0).len(), 1);
+    assert_eq!(bench.orchestrator.positions.of(0).open, 1, "the dead one's open order does not count");
+    bench.send(&order(0, 1, 0), 0);
+    bench.cycles();
+    assert_eq!(repairs.of(0).quarantined, Some((1, Misconduct::WrongEpoch)));
+    assert!(bench.instructions(0).is_empty());
+}
+
+#[test]
+fn one_that_was_started_and_died_between_two_looks_is_buried_too() {
+    let (mut bench, launching, repairs) = supervised(8);
+    launching.fence(0, 0, &death());
+    bench.cycles();
+    launching.revive(0, 1);
+    launching.fence(0, 1, &death());
+    bench.cycles();
+    assert_eq!(repairs.of(0).repaired, Some(1));
+}
+
+#[test]
+fn each_misconduct_has_its_name_and_the_other_goes_on() {
+    let wrong_id =
+        |strategy, epoch, sequence| Order { id: OrderId::new(strategy, epoch, sequence), ..order(0, 0, 0) };
+    for (message, why) in [
+        ([u64::MAX; MESSAGE_WORDS], Misconduct::Garbage),
+        (Instruction::CancelAll(OrderId::new(1, 0, 0)).to_message(), Misconduct::Garbage),
+        (wrong_id(1, 0, 0).to_message(), Misconduct::ForeignId),
+        (wrong_id(200, 0, 0).to_message(), Misconduct::ForeignId),
+        (wrong_id(0, 1, 0).to_message(), Misconduct::WrongEpoch),
+        (wrong_id(0, 0, 1).to_message(), Misconduct::OutOfSequence),
+    ] {
+        let (mut bench, _, repairs) = supervised(8);
+        bench.submit[0].try_push(&message).unwrap();
+        bench.send(&order(0, 0, 0), 0);
+        bench.send(&order(1, 0, 1), 1);
+        bench.cycles();
+        assert_eq!(repairs.of(0).quarantined, Some((0, why)));
+        assert_eq!(bench.instructions(0), [], "nothing more is taken from it");
+        assert_eq!(bench.instructions(1).len(), 1);
+        assert_eq!(repairs.of(1).quarantined, None);
+    }
+}
+
+#[test]
+fn a_flood_is_quarantined_and_a_mistake_is_not() {
+    for (venue, why) in [(9, Misconduct::UnknownVenue), (0, Misconduct::Flood)] {
+        let (mut bench, _, repairs) = supervised(256);
+        bench.orchestrator.limits = Limits::open_orders(2);
+        let first = if venue == 0 { 2 } else { 0 };
+        for n in 0..u64::from(STRIKES) + first {
+            bench.send(&order(0, n, venue), 0);
+        }
+        (0..20).for_each(|_| bench.cycles());
+        assert_eq!(repairs.of(0).quarantined, None, "so many may be a mistake");
+        bench.send(&order(0, u64::from(STRIKES) + first, venue), 0);
+        bench.cycles();
+        assert_eq!(repairs.of(0).quarantined, Some((0, why)));
+    }
+}
+
+#[test]
+fn in_a_shared_ring_the_orders_of_the_dead_are_refused_whenever_they_come() {
+    let (mut bench, launching, repairs) = supervised(8);
+    bench.orchestrator.lines[0].open(2);
+    let late = Order { id: OrderId::new(0, 1, 5), ..order(0, 5, 0) };
+    bench.orchestrator.accept(None, late.to_message(), &mut bench.cycle);
+    let next = Order { id: OrderId::new(0, 2, 0), ..order(0, 0, 0) };
+    bench.orchestrator.accept(None, next.to_message(), &mut bench.cycle);
+    launching.fence(0, 2, &death());
+    bench.cycles();
+    let late = Order { id: OrderId::new(0, 2, 1), ..order(0, 1, 0) };
+    bench.orchestrator.accept(None, late.to_message(), &mut bench.cycle);
+    let points = bench.points();
+    assert_eq!(points.iter().filter(|point| **point == Point::Rejected).count(), 2);
+    assert_eq!(points.iter().filter(|point| **point == Point::OrchDispatch).count(), 1);
+    assert_eq!((repairs.of(0).refused, repairs.of(0).quarantined), (2, None));
+}

@@ -1,0 +1,22 @@
+//! How much memory a process may take, so that a leak ends in the death of the one that leaks.
+
+use nix::sys::resource::{Resource, setrlimit};
+use std::io;
+
+/// What a strategy's process may take beyond what it has mapped before its duty cycles, in bytes: its thread's stack and the
+/// allocator's reserve take about half of it.
+pub const STRATEGY_ROOM: u64 = 256 << 20;
+
+/// From now on this process maps at most so many bytes more. Past that an allocation fails, and the process aborts. An ordinary
+/// user's process cannot take the limit back.
+///
+/// # Errors
+/// If the system does not tell how much is mapped, or refuses the limit.
+pub fn limit(room: u64) -> io::Result<()> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.trim().strip_suffix("kB"));
+    let kib = size.and_then(|kib| kib.trim().parse::<u64>().ok());
+    let kib = kib.ok_or_else(|| io::Error::other("/proc/self/status does not say how much is mapped"))?;
+    let bytes = kib.saturating_mul(1024).saturating_add(room);
+    Ok(setrlimit(Resource::RLIMIT_AS, bytes, bytes)?)
+}
