@@ -1,8 +1,10 @@
-//! Saves the stamp logs of a run in its folder: each thread's segment, cut after its last record.
+//! Saves the stamp logs of a run in its folder: each thread's segment, cut after its last record. The header is what it was
+//! when the segment was created, whatever a strategy has made of it.
 
 use anyhow::{Context, Result};
 use shm::memory::View;
 use shm::plan::Plan;
+use shm::segments::thread_header;
 use shm::stamps::{RECORD_WORDS, count_records};
 use shm::status::LOG_OFFSET;
 use shm::sync::Ordering;
@@ -23,15 +25,15 @@ pub fn log_file(thread: &str) -> String {
 /// # Errors
 /// A folder that cannot be written, a full disk.
 pub fn gather(plan: &Plan, threads: &[View], folder: &Path) -> Result<()> {
-    for (thread, segment) in plan.threads.iter().zip(threads) {
+    for (index, (thread, segment)) in plan.threads.iter().zip(threads).enumerate() {
         let path = folder.join(log_file(&thread.name));
-        save(segment, &path)
+        save(&thread_header(plan, index), segment, &path)
             .with_context(|| format!("cannot save the log of {} as {}", thread.name, path.display()))?;
     }
     Ok(())
 }
 
-fn save(segment: &View, path: &Path) -> std::io::Result<()> {
+fn save(header: &[u64], segment: &View, path: &Path) -> std::io::Result<()> {
     let mut file = File::create(path)?;
     let words = LOG_OFFSET + count_records(segment) * RECORD_WORDS;
     let mut bytes = Vec::with_capacity(CHUNK * 8);
@@ -39,7 +41,8 @@ fn save(segment: &View, path: &Path) -> std::io::Result<()> {
         bytes.clear();
         for index in start..words.min(start + CHUNK) {
             // Relaxed: the records below the count are complete, the thread that wrote them has ended.
-            bytes.extend_from_slice(&segment.load(index, Ordering::Relaxed).to_le_bytes());
+            let word = header.get(index).copied().unwrap_or_else(|| segment.load(index, Ordering::Relaxed));
+            bytes.extend_from_slice(&word.to_le_bytes());
         }
         file.write_all(&bytes)?;
     }

@@ -112,17 +112,21 @@ impl<R: Consumer> Orchestrator<R> {
         }
         let line = &mut self.lines[claimed];
         let (epoch, sequence) = (order.id.epoch(), order.id.sequence());
+        // In a ring that several write, what a dead incarnation had published stands among the others' orders and comes out
+        // in its turn, perhaps when the next incarnation trades already.
+        let of_the_dead = epoch < line.epoch
+            || (epoch == line.epoch && matches!(line.state, State::Dying { .. } | State::Dead));
         match line.state {
-            State::Quarantined | State::Dead => {
-                self.faults += 1;
+            State::Dying { .. } if epoch == line.epoch && sequence >= line.next() => {
+                self.refuse(order.id, cycle);
                 Verdict::Drop
             }
-            State::Dying { .. } if epoch == line.epoch && sequence >= line.next() => {
-                line.passed(order.id);
-                self.count(claimed);
-                cycle.stamp(Point::OrchRecvSubmit, order.id);
-                cycle.log.append(Point::Rejected, order.id, Reject::Gone as u64);
-                self.rejected += 1;
+            _ if from.is_none() && of_the_dead => {
+                self.refuse(order.id, cycle);
+                Verdict::Drop
+            }
+            State::Quarantined | State::Dead => {
+                self.faults += 1;
                 Verdict::Drop
             }
             // Somebody else's damage to a shared ring may have swallowed what is missing.
@@ -137,6 +141,16 @@ impl<R: Consumer> Orchestrator<R> {
                 Verdict::Drop
             }
         }
+    }
+
+    /// An order of an incarnation that is dead: it has its stamps, and nobody gets the report.
+    fn refuse<C: Clock>(&mut self, id: OrderId, cycle: &mut Cycle<C>) {
+        let strategy = usize::from(id.strategy());
+        self.lines[strategy].passed(id);
+        self.count(strategy);
+        cycle.stamp(Point::OrchRecvSubmit, id);
+        cycle.log.append(Point::Rejected, id, Reject::Gone as u64);
+        self.rejected += 1;
     }
 
     /// Something that no honest strategy does. Without knowing whose it is it is only counted.

@@ -83,7 +83,9 @@ impl Line {
 
     /// An order of the dead incarnation, which is refused, was looked at.
     pub(crate) fn passed(&mut self, id: OrderId) {
-        self.next = self.next.max(id.sequence() + 1);
+        if id.epoch() == self.epoch {
+            self.next = self.next.max(id.sequence() + 1);
+        }
         self.refused += 1;
     }
 

@@ -12,6 +12,7 @@ use crate::ring::{Link, LinkSpec, Place, SegmentSpec, spsc, spsc_mux};
 use crate::stamps::RECORD_WORDS;
 use crate::status::LOG_OFFSET;
 use crate::supervision::{REPAIRS, REPAIRS_WORDS};
+use crate::sync::Ordering;
 use std::any::Any;
 use std::collections::HashMap;
 use std::fs::File;
@@ -73,15 +74,7 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
         index: 0,
     });
     for (index, thread) in plan.threads.iter().enumerate() {
-        specs.push(SegmentSpec {
-            what: thread_segment(&thread.name),
-            place: Place::Memory,
-            words: LOG_OFFSET + thread.log_records as usize * RECORD_WORDS,
-            kind: Kind::Thread,
-            capacity: thread.log_records,
-            slot_words: RECORD_WORDS as u64,
-            index: index as u64,
-        });
+        specs.push(thread_spec(plan, index));
         specs.push(SegmentSpec {
             what: format!("bell-{}", thread.name),
             place: Place::Memory,
@@ -93,6 +86,29 @@ pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
         });
     }
     specs
+}
+
+fn thread_spec(plan: &Plan, index: usize) -> SegmentSpec {
+    let thread = &plan.threads[index];
+    SegmentSpec {
+        what: thread_segment(&thread.name),
+        place: Place::Memory,
+        words: LOG_OFFSET + thread.log_records as usize * RECORD_WORDS,
+        kind: Kind::Thread,
+        capacity: thread.log_records,
+        slot_words: RECORD_WORDS as u64,
+        index: index as u64,
+    }
+}
+
+/// The header of a thread's segment as it was created: for who saves the segment after its thread may have written over it.
+///
+/// # Panics
+/// If the plan has no such thread.
+pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
+    let words = Region::heap(HEADER_WORDS).words();
+    header(plan, &thread_spec(plan, index)).write(&words);
+    std::array::from_fn(|word| words[word].load(Ordering::Relaxed))
 }
 
 /// Creates a run's segment, with its header if it is memory: then its words.

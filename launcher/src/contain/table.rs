@@ -109,10 +109,7 @@ pub fn wide(all: &Containments) -> Grid {
             row.contained.word().to_owned(),
             row.seen.clone(),
         ];
-        cells.extend(
-            [row.toll.lost, row.toll.cancelled, row.toll.orphaned, row.lost_of_others]
-                .map(short),
-        );
+        cells.extend([row.toll.lost, row.toll.cancelled, row.toll.orphaned, row.lost_of_others].map(short));
         cells.extend(
             [
                 row.detect_ns,

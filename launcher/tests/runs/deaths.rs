@@ -4,18 +4,17 @@
 use crate::fixture::{Fixture, START, Shape};
 use crate::killing::{Death, GONE};
 use crate::merging::run;
-use launcher::merge::{Kind, Merged, Orders, Toll, merge};
+use launcher::merge::{Kind, Orders, Toll};
 use launcher::record::{Incident, Outcome};
 use proptest::prelude::*;
-use shm::memory::header::HEADER_WORDS;
-use shm::plan::{Fault, FaultKind, Target, Threading, When};
+use shm::plan::Threading;
 use shm::stamps::{Point, Record};
-use shm::status::{Field, LOG_OFFSET};
+use shm::status::Field;
 use shm::supervision::Misconduct;
 use shm::wire::OrderId;
 
 /// Long enough that each category has orders: 5 µs between two orders of a strategy, delays of 25 to 75 µs.
-const SHAPE: Shape = Shape {
+pub(crate) const SHAPE: Shape = Shape {
     strategies: 3,
     venues: 2,
     orders: 40,
@@ -26,7 +25,7 @@ const SHAPE: Shape = Shape {
     delay: 50_000,
 };
 /// When strategy 1 sends its 20th order (counted from 0), in ticks since the start.
-const T1_OF_20: u64 = (20 * 3 + 1) * 3_000 + 100;
+pub(crate) const T1_OF_20: u64 = (20 * 3 + 1) * 3_000 + 100;
 
 /// The run with these deaths in it.
 pub(crate) fn killed(deaths: &[Death]) -> Fixture {
@@ -35,7 +34,8 @@ pub(crate) fn killed(deaths: &[Death]) -> Fixture {
     fixture
 }
 
-fn all_accounted(orders: &Orders) {
+/// Every order is in exactly one category.
+pub(crate) fn all_accounted(orders: &Orders) {
     let sum = orders.returned + orders.rejected + orders.cancelled + orders.orphaned + orders.lost;
     assert_eq!(orders.sent, sum, "{orders:?}");
 }
@@ -263,108 +263,6 @@ fn thousands_of_epochs_are_merged() {
     assert_eq!(merged.tolls, vec![Toll::default(); 2_999]);
 }
 
-fn quarantined() -> Fixture {
-    killed(&[Death { quarantined: Some(Misconduct::BadCursor), ..Death::of(1, T1_OF_20) }])
-}
-
-/// Writes the folder with words of the quarantined strategy's log changed, and merges it.
-fn scribbled(fixture: &Fixture, scribble: impl FnOnce(&mut Vec<u8>)) -> Merged {
-    let folder = fixture.write();
-    let path = folder.path().join("strategy-1.stamps");
-    let mut bytes = std::fs::read(&path).unwrap();
-    scribble(&mut bytes);
-    std::fs::write(&path, bytes).unwrap();
-    merge(folder.path(), &fixture.record, |_, _| {}).unwrap()
-}
-
-/// What the engine stamped of strategy 1.
-fn taken(fixture: &Fixture) -> u64 {
-    let log = &fixture.logs[fixture.thread("orchestrator")];
-    let of_strategy = |record: &&Record| record.id.strategy() == 1 && record.point == Point::OrchRecvSubmit;
-    log.iter().filter(of_strategy).count() as u64
-}
-
-#[test]
-fn a_quarantined_strategy_proves_nothing_and_spoils_nothing() {
-    let fixture = quarantined();
-    let whole = run(&fixture);
-    assert_eq!(whole.violations, []);
-    assert_eq!(whole.orders.sent, 80 + taken(&fixture));
-    all_accounted(&whole.orders);
-    assert!(whole.measured().all(|(id, _)| id.strategy() != 1));
-    assert!(whole.threads[1].is_untrusted && !whole.threads[0].is_untrusted);
-    assert_eq!(whole.threads[1].status.get(Field::Pid), 0);
-    assert!(whole.notes[0].contains("the log and the counters of strategy-1"), "{:?}", whole.notes);
-
-    // Its header, its status, the keys of its records, all of it, and its end.
-    let scribbles: [fn(&mut Vec<u8>); 7] = [
-        |bytes| bytes[..HEADER_WORDS * 8].fill(0xA5),
-        |bytes| bytes[HEADER_WORDS * 8..LOG_OFFSET * 8].fill(0xFF),
-        |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0,
-        |bytes| bytes[LOG_OFFSET * 8 + 16 * 9..][..16].fill(0),
-        |bytes| bytes.fill(0x11),
-        |bytes| bytes.truncate(LOG_OFFSET * 8 + 5),
-        |bytes| bytes.truncate(20),
-    ];
-    for scribble in scribbles {
-        let merged = scribbled(&fixture, scribble);
-        assert_eq!(merged.violations, []);
-        assert_eq!((merged.orders.sent, merged.orders.full), (80 + taken(&fixture), 0));
-        all_accounted(&merged.orders);
-        assert_eq!(merged.span, whole.span);
-    }
-    let merged = scribbled(&fixture, |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0);
-    assert!(merged.notes[0].contains("strategy-1.stamps: record 9"), "{:?}", merged.notes);
-}
-
-#[test]
-fn a_scribbled_log_is_an_error_of_anybody_else() {
-    let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
-    let try_merge = |fixture: &Fixture| {
-        let folder = fixture.write();
-        let path = folder.path().join("strategy-1.stamps");
-        let mut bytes = std::fs::read(&path).unwrap();
-        bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0;
-        std::fs::write(&path, bytes).unwrap();
-        merge(folder.path(), &fixture.record, |_, _| {})
-    };
-    assert!(try_merge(&fixture).unwrap_err().to_string().contains("record 9"));
-    // Unless it was told to scribble, or was quarantined in any of its lives.
-    let when = When::At { ns: 0 };
-    let scribble = |target| Fault { kind: FaultKind::Scribble, target, when, every_ns: None };
-    fixture.record.plan.faults = vec![scribble(Target::Strategy(0)), scribble(Target::Any)];
-    assert!(try_merge(&fixture).is_err(), "a kill is no scribble");
-    fixture.record.plan.faults = vec![scribble(Target::Strategy(1))];
-    assert_eq!(try_merge(&fixture).unwrap().violations, []);
-    fixture.record.plan.faults = vec![scribble(Target::Any)];
-    fixture.record.incidents[0].cause = "hangs: no duty cycle for 200ms".into();
-    assert_eq!(try_merge(&fixture).unwrap().violations, []);
-}
-
-#[test]
-fn nonsense_in_a_worthless_log_is_passed_over_and_said() {
-    let mut fixture = quarantined();
-    for (point, id) in [
-        (Point::OrchReturn, OrderId::new(1, 0, 3)),
-        (Point::StrategyRecv, OrderId::new(0, 0, 3)),
-        (Point::StrategySend, OrderId::new(1, 4_000, 3)),
-        (Point::StrategySend, OrderId::new(1, 0, 1 << 39)),
-        (Point::StrategySend, OrderId::new(200, 0, 3)),
-    ] {
-        fixture.logs[1].push(Record { point, id, value: 1 });
-    }
-    // Not one more sent, however often it says so.
-    fixture.logs[1].push(Record { point: Point::StrategySend, id: OrderId::new(1, 0, 39), value: 1 });
-    fixture.status("strategy-1", Field::RecordsDropped, 7);
-    let merged = run(&fixture);
-    assert_eq!(merged.violations, []);
-    assert_eq!(merged.orders.sent, 80 + taken(&fixture));
-    assert!(merged.notes[0].contains("; 5 records in it that make no sense"), "{:?}", merged.notes);
-    // What others log of it is not excused.
-    fixture.logs[0].push(Record { point: Point::StrategySend, id: OrderId::new(1, 0, 3), value: 1 });
-    assert_eq!(run(&fixture).violations[0].kind, Kind::Misplaced);
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -408,20 +306,5 @@ proptest! {
             _ => fixture.fail("engine"),
         }
         all_accounted(&run(&fixture).orders);
-    }
-
-    #[test]
-    fn any_scribble_is_contained(scribbles in prop::collection::vec((0usize..3_000, any::<u8>()), 0..400)) {
-        let fixture = quarantined();
-        let merged = scribbled(&fixture, |bytes| {
-            for (place, byte) in scribbles {
-                let len = bytes.len();
-                bytes[place % len] = byte;
-            }
-        });
-        prop_assert_eq!(&merged.violations, &[]);
-        all_accounted(&merged.orders);
-        prop_assert_eq!(merged.orders.sent, 80 + taken(&fixture));
-        prop_assert!(merged.measured().all(|(id, _)| id.strategy() != 1));
     }
 }

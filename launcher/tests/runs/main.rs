@@ -8,5 +8,6 @@ mod inspecting;
 mod killing;
 mod logfiles;
 mod merging;
+mod quarantine;
 mod reporting;
 mod verdicts;

@@ -143,3 +143,21 @@ fn a_flood_is_quarantined_and_a_mistake_is_not() {
         assert_eq!(repairs.of(0).quarantined, Some((0, why)));
     }
 }
+
+#[test]
+fn in_a_shared_ring_the_orders_of_the_dead_are_refused_whenever_they_come() {
+    let (mut bench, launching, repairs) = supervised(8);
+    bench.orchestrator.lines[0].open(2);
+    let late = Order { id: OrderId::new(0, 1, 5), ..order(0, 5, 0) };
+    bench.orchestrator.accept(None, late.to_message(), &mut bench.cycle);
+    let next = Order { id: OrderId::new(0, 2, 0), ..order(0, 0, 0) };
+    bench.orchestrator.accept(None, next.to_message(), &mut bench.cycle);
+    launching.fence(0, 2, &death());
+    bench.cycles();
+    let late = Order { id: OrderId::new(0, 2, 1), ..order(0, 1, 0) };
+    bench.orchestrator.accept(None, late.to_message(), &mut bench.cycle);
+    let points = bench.points();
+    assert_eq!(points.iter().filter(|point| **point == Point::Rejected).count(), 2);
+    assert_eq!(points.iter().filter(|point| **point == Point::OrchDispatch).count(), 1);
+    assert_eq!((repairs.of(0).refused, repairs.of(0).quarantined), (2, None));
+}
