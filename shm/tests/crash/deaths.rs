@@ -1,0 +1,242 @@
+//! Producers that die at an instruction of their push, and what they leave to the others.
+
+use super::bed::{Bed, FIRST, SECOND, Scene};
+use super::report::Tally;
+use super::setups::{SetUp, Victims, prepare};
+use super::victim::{At, Victim};
+use shm::ring::{Consumer, Link};
+use std::collections::HashSet;
+
+/// What the others do while a victim stands still: push so many, then take so many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meanwhile {
+    pub push: u64,
+    pub take: u64,
+}
+
+pub const NOTHING: Meanwhile = Meanwhile { push: 0, take: 0 };
+/// Enough to fill any ring here.
+pub const UNTIL_FULL: u64 = 1000;
+
+/// A boundary between two instructions, counted from the first instruction of the push, and what happens there.
+pub type Stop = (usize, Meanwhile);
+
+/// A push from a boundary on to its end: where it stood at each boundary, and what the memory held.
+pub struct Survey {
+    /// The first boundary of `path`.
+    pub from: usize,
+    pub path: Vec<(At, u64)>,
+    /// Whether the push was taken in the end.
+    pub taken: bool,
+}
+
+impl Survey {
+    /// The number of the last boundary: the push has returned.
+    pub fn end(&self) -> usize {
+        self.from + self.path.len() - 1
+    }
+
+    /// The boundaries before an instruction that changes shared memory.
+    pub fn before_changes(&self) -> Vec<usize> {
+        let pairs = self.path.windows(2).enumerate();
+        pairs.filter(|(_, pair)| pair[0].1 != pair[1].1).map(|(place, _)| self.from + place).collect()
+    }
+
+    pub fn distinct_states(&self) -> u64 {
+        self.path.iter().map(|(_, state)| state).collect::<HashSet<_>>().len() as u64
+    }
+}
+
+impl<T: Link> Scene<'_, '_, T> {
+    pub fn meanwhile(&mut self, meanwhile: Meanwhile) {
+        self.push(meanwhile.push);
+        self.take(meanwhile.take);
+    }
+
+    /// Begins the first victim's push and goes from stop to stop.
+    pub fn approach(&mut self, victim: &mut Victim, stops: &[Stop]) {
+        victim.begin();
+        let mut now = 0;
+        for (boundary, meanwhile) in stops {
+            victim.step(boundary - now);
+            now = *boundary;
+            self.meanwhile(*meanwhile);
+        }
+    }
+}
+
+/// Walks a victim's push to its end.
+pub fn walk<T: Link>(scene: &Scene<'_, '_, T>, victim: &Victim, from: usize) -> Survey {
+    let mut path = vec![(victim.at(), scene.bed.state())];
+    while victim.at().is_some() {
+        victim.step(1);
+        path.push((victim.at(), scene.bed.state()));
+    }
+    let before = victim.done();
+    victim.finish();
+    Survey { from, path, taken: victim.done() > before }
+}
+
+/// How a push goes on that was meddled with at these stops.
+pub fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, stops: &[Stop]) -> Survey {
+    let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
+    scene.approach(&mut victims.first, stops);
+    walk(&scene, &victims.first, stops.last().map_or(0, |(boundary, _)| *boundary))
+}
+
+/// What stands by while the first victim dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Company {
+    /// Nobody.
+    Alone,
+    /// Another producer that has come so far with a push of its own, and dies as well.
+    DeadAt(usize),
+    /// Another producer that has come so far, and is only slow.
+    SlowAt(usize),
+}
+
+/// One death at the last of the stops. Whether the message that was on its way came out.
+pub fn die<T: Link>(
+    bed: &mut Bed<'_, T>,
+    set_up: &SetUp,
+    stops: &[Stop],
+    survey: &Survey,
+    company: Company,
+    tally: &mut Tally,
+) -> bool {
+    let (boundary, meanwhile) = *stops.last().expect("a place to die");
+    let (mut scene, mut victims) = prepare(bed, &set_up.acts, company != Company::Alone);
+    scene.approach(&mut victims.first, stops);
+    let (at, state) = survey.path[boundary - survey.from];
+    assert_eq!(victims.first.at(), at, "{set_up:?} {stops:?}: another way than before");
+    if meanwhile == NOTHING && company == Company::Alone {
+        assert_eq!(scene.bed.state(), state, "{set_up:?} {stops:?}: another state than before");
+    }
+    if let (Some(second), Company::DeadAt(far) | Company::SlowAt(far)) = (&mut victims.second, company) {
+        second.begin();
+        for _ in 0..far {
+            if second.at().is_none() {
+                break;
+            }
+            second.step(1);
+        }
+    }
+    let Victims { first, second } = victims;
+    scene.fence(FIRST, first);
+    tally.add("deaths", 1);
+    let mut dead = vec![FIRST];
+    let mut slow = None;
+    match (second, company) {
+        (Some(second), Company::DeadAt(_)) => {
+            scene.fence(SECOND, second);
+            tally.add("deaths", 1);
+            dead.insert(boundary % 2, SECOND);
+        }
+        (second, _) => slow = second,
+    }
+    let mut buried = scene.bury(&dead);
+    if let Some(slow) = &slow {
+        tally.add("waited for the slow", u64::from(!buried));
+        slow.finish();
+        scene.sent[SECOND] += slow.done();
+        buried = scene.bury(&dead);
+    }
+    if !buried {
+        scene.problem(format!("{dead:?} cannot be buried"));
+    }
+    let returned = at.is_none() && survey.taken;
+    let came = judge_dead(&mut scene, FIRST, returned);
+    if dead.contains(&SECOND) {
+        judge_dead(&mut scene, SECOND, false);
+    }
+    scene.all_came(&[1, SECOND], "after the repair");
+    let passed_over = scene.consumer.passed_over();
+    tally.add("passed over", passed_over);
+    if passed_over > dead.len() as u64 {
+        scene.problem(format!("{passed_over} passed over for {} dead", dead.len()));
+    }
+    let lost = scene.bed.slack * (1 + dead.len() as u64);
+    scene.two_laps(lost, "after the repair");
+    if let Some(slow) = &slow {
+        let before = slow.done();
+        slow.run(2);
+        scene.sent[SECOND] += slow.done() - before;
+        scene.take_all();
+        scene.all_came(&[SECOND], "the slow one goes on");
+    }
+    for index in dead {
+        scene.revive(index);
+    }
+    scene.two_laps(lost, "after the revival");
+    tally.problems(
+        &format!("{}, {}, {stops:?} of {}, {company:?}", scene.bed.technique(), set_up.name, survey.end()),
+        &scene.problems,
+    );
+    came
+}
+
+/// Of a dead producer's messages all that were taken have come, and perhaps the one that was on its way.
+fn judge_dead<T: Link>(scene: &mut Scene<'_, '_, T>, dead: usize, returned: bool) -> bool {
+    let (sent, came) = (scene.sent[dead], scene.came[dead]);
+    if !(sent + u64::from(returned)..=sent + 1).contains(&came) {
+        scene.problem(format!("dead producer {dead}: {sent} were taken, returned: {returned}, and {came} came"));
+    }
+    came > sent
+}
+
+/// How many cases are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Every so-manieth boundary beside those before a change is one at which the others meddle.
+    pub meddle_every: usize,
+    /// How many places of the second producer are combined with each of the first.
+    pub company: usize,
+}
+
+/// Everything about one state: every boundary of the push alone, with others at work, and in company.
+pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, effort: Effort) -> Tally {
+    let mut tally = Tally::default();
+    let plain = survey(bed, set_up, &[]);
+    let end = plain.end();
+    tally.add("boundaries", end as u64 + 1);
+    tally.add("distinct states", plain.distinct_states());
+    let mut came_before = false;
+    for boundary in 0..=end {
+        let came = die(bed, set_up, &[(boundary, NOTHING)], &plain, Company::Alone, &mut tally);
+        if came_before && !came {
+            tally.problems(&set_up.name, &[format!("there before boundary {boundary}, and then no more")]);
+        }
+        came_before = came;
+        tally.add("tried", 1);
+        for push in [1, UNTIL_FULL] {
+            let meanwhile = Meanwhile { push, take: boundary as u64 % 3 };
+            die(bed, set_up, &[(boundary, meanwhile)], &plain, Company::Alone, &mut tally);
+        }
+        for step in 0..effort.company {
+            // Places of the second that differ for neighbouring places of the first, and come around to all.
+            let far = (boundary * 7 + step * (end / effort.company).max(1)) % (end + 1);
+            die(bed, set_up, &[(boundary, NOTHING)], &plain, Company::DeadAt(far), &mut tally);
+            die(bed, set_up, &[(boundary, NOTHING)], &plain, Company::SlowAt(far), &mut tally);
+        }
+    }
+    let mut meddled = plain.before_changes();
+    meddled.extend((0..end).step_by(effort.meddle_every));
+    meddled.sort_unstable();
+    meddled.dedup();
+    for (place, meddle) in meddled.into_iter().enumerate() {
+        let meanwhile = [
+            Meanwhile { push: 1, take: 0 },
+            Meanwhile { push: 0, take: 1 },
+            Meanwhile { push: UNTIL_FULL, take: UNTIL_FULL },
+        ][place % 3];
+        let other = survey(bed, set_up, &[(meddle, meanwhile)]);
+        tally.add("boundaries", other.end() as u64 - meddle as u64);
+        tally.add("distinct states", other.distinct_states());
+        for boundary in meddle + 1..=other.end() {
+            let stops = [(meddle, meanwhile), (boundary, NOTHING)];
+            die(bed, set_up, &stops, &other, Company::Alone, &mut tally);
+            tally.add("tried", 1);
+        }
+    }
+    tally
+}
