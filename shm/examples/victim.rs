@@ -1,6 +1,6 @@
 //! Who dies in `tests/crash.rs`: one end of a run's submit hand-off, driven by a tracer.
 //!
-//! `victim RUN producer INDEX` or `victim RUN consumer 0`. It stops (SIGSTOP) when it is ready, does what its orders say
+//! `victim RUN producer INDEX` or `victim RUN consumer 0`; `victim` alone only stops, once. It stops (SIGSTOP) when it is ready, does what its orders say
 //! when its tracer lets it go on, and stops again. The pushes and pops are those of the release build, each behind one
 //! call, so that a tracer can stop at its first instruction and knows its last one.
 
@@ -15,7 +15,7 @@ use shm::with_link;
 
 #[path = "../tests/crash/orders.rs"]
 mod orders;
-use orders::{COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, WORDS, message, orders_name};
+use orders::{BURY, BURY_ENTRY, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, WORDS, message, orders_name};
 
 /// The push that is stepped.
 #[inline(never)]
@@ -33,6 +33,12 @@ fn pop<C: Consumer>(consumer: &mut C, into: &mut Message) -> bool {
         }
         None => false,
     }
+}
+
+/// The burial that is stepped.
+#[inline(never)]
+fn bury<C: Consumer>(consumer: &mut C, dead: usize) -> bool {
+    consumer.bury(dead)
 }
 
 /// Stops, and comes back when the tracer has new orders.
@@ -58,8 +64,14 @@ fn produce<P: Producer>(mut producer: P, index: usize, orders: &Words) {
 /// Pops as often as it is told, and writes down what came.
 fn consume<C: Consumer>(mut consumer: C, orders: &Words) {
     orders[ENTRY].store(pop::<C> as fn(&mut C, &mut Message) -> bool as usize as u64, Relaxed);
+    orders[BURY_ENTRY].store(bury::<C> as fn(&mut C, usize) -> bool as usize as u64, Relaxed);
     loop {
         stop();
+        if let Some(dead) = orders[BURY].load(Relaxed).checked_sub(1) {
+            let buried = bury(&mut consumer, dead as usize);
+            orders[DONE].fetch_add(u64::from(buried), Relaxed);
+            continue;
+        }
         for _ in 0..orders[COUNT].load(Relaxed) {
             let mut message = [0; MESSAGE_WORDS];
             if pop(&mut consumer, &mut message) {
@@ -76,9 +88,9 @@ fn consume<C: Consumer>(mut consumer: C, orders: &Words) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [run, role, index] = &arguments[..] else { panic!("victim RUN producer|consumer INDEX") };
-    let index: usize = index.parse().expect("an index");
     ptrace::traceme().expect("a parent that may trace");
+    let [run, role, index] = &arguments[..] else { return stop() };
+    let index: usize = index.parse().expect("an index");
     let (_, plan) = open_control(run).expect("a run");
     let orders = Region::open(&plan.segment_name(&orders_name(role, index))).expect("orders").words().window(0, WORDS);
     let link = submit_link(&plan);

@@ -13,8 +13,12 @@
 
 #[path = "crash/bed.rs"]
 mod bed;
+#[path = "crash/burials.rs"]
+mod burials;
 #[path = "common/mod.rs"]
 mod common;
+#[path = "crash/consumers.rs"]
+mod consumers;
 #[path = "crash/deaths.rs"]
 mod deaths;
 #[path = "crash/orders.rs"]
@@ -25,37 +29,205 @@ mod report;
 mod setups;
 #[path = "crash/victim.rs"]
 mod victim;
+#[path = "crash/zombies.rs"]
+mod zombies;
 
 use bed::Bed;
-use deaths::Effort;
-use report::{Report, on_all_cores};
+use report::{Report, Tally, on_all_cores};
+use setups::SetUp;
 use shm::plan::Technique;
+use shm::ring::{array_queue, channel, spsc_mux};
 use shm::with_link;
 
 /// The techniques over memory that processes share.
 const TECHNIQUES: [Technique; 4] =
     [Technique::SpscMux, Technique::ArrayQueue, Technique::Channel, Technique::Linked];
 
-#[test]
-fn a_producer_may_die_at_every_instruction() {
-    let effort = Effort { meddle_every: 40, company: 1 };
-    let report = Report::new(
-        "producers that died at an instruction of their push",
-        &["set-ups", "boundaries", "tried", "distinct states", "deaths", "passed over", "waited for the slow", "violations"],
-    );
-    let only = std::env::var("ONLY").unwrap_or_default();
+/// Does something with every state of these techniques, `round` times moved on, on all cores.
+fn in_all_states(
+    techniques: &[Technique],
+    round: u64,
+    report: &Report,
+    work: impl Fn(Technique, &SetUp) -> Tally + Sync,
+) {
+    // For who looks for something: `BULKHEAD_ONLY=linked`.
+    let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
     let mut jobs = Vec::new();
-    for technique in TECHNIQUES.into_iter().filter(|t| t.to_string().contains(&only)) {
+    for &technique in techniques.iter().filter(|technique| technique.name().contains(&only)) {
         let run = bed::run(technique);
         let states = with_link!(technique, T => setups::all(technique, Bed::<T>::new(&run).room));
-        jobs.extend(states.into_iter().map(|set_up| (technique, set_up)));
+        let states = states.into_iter().map(|set_up| match round {
+            0 => set_up,
+            // Seven places are around every ring here after a while.
+            _ if !set_up.interrupts() => set_up.moved_on(7 * round),
+            _ => set_up,
+        });
+        jobs.extend(states.map(|set_up| (technique, set_up)));
     }
     on_all_cores(jobs, |(technique, set_up)| {
-        let run = bed::run(technique);
-        let mut tally = with_link!(technique, T => deaths::exhaust(&mut Bed::<T>::new(&run), &set_up, effort));
+        let mut tally = work(technique, &set_up);
         tally.add("set-ups", 1);
         report.add(technique, tally);
     });
+}
+
+/// `with_bed!(technique, bed => expression)`: the expression with a bed of that technique.
+macro_rules! with_bed {
+    ($technique:expr, $bed:ident => $body:expr) => {{
+        let run = bed::run($technique);
+        with_link!($technique, T => {
+            let $bed = &mut Bed::<T>::new(&run);
+            $body
+        })
+    }};
+}
+
+/// As `with_bed!`, of a technique whose consumer can be replaced.
+macro_rules! with_resumable_bed {
+    ($technique:expr, $bed:ident => $body:expr) => {
+        with_resumable_bed!($technique, $bed => $body,
+            SpscMux: spsc_mux::SpscMux, ArrayQueue: array_queue::ArrayQueue, Channel: channel::Channel)
+    };
+    ($technique:expr, $bed:ident => $body:expr, $($variant:ident: $link:path),+) => {{
+        let run = bed::run($technique);
+        match $technique {
+            $(Technique::$variant => {
+                let $bed = &mut Bed::<$link>::new(&run);
+                $body
+            })+
+            other => unreachable!("{other} has no next consumer"),
+        }
+    }};
+}
+
+/// Whether processes can be traced here; says loudly if not.
+fn may_trace() -> bool {
+    let refusal = victim::refusal();
+    if let Some(why) = &refusal {
+        println!("SKIPPED, NOTHING WAS PROVED: {why}");
+    }
+    refusal.is_none()
+}
+
+/// How many deaths of producers there must be at least.
+fn enough() -> u64 {
+    if std::env::var_os("BULKHEAD_SLOW").is_some_and(|slow| slow == "1") { 100_000 } else { 10_000 }
+}
+
+#[test]
+fn a_producer_may_die_at_every_instruction() {
+    if !may_trace() {
+        return;
+    }
+    let report = Report::new(
+        "producers that died at an instruction of their push",
+        &[
+            "set-ups",
+            "boundaries",
+            "tried",
+            "distinct states",
+            "deaths",
+            "passed over",
+            "waited for the slow",
+            "violations",
+        ],
+    );
+    for round in 0.. {
+        in_all_states(&TECHNIQUES, round, &report, |technique, set_up| {
+            with_bed!(technique, bed => deaths::exhaust(bed, set_up))
+        });
+        if report.sum("deaths") >= enough() {
+            break;
+        }
+    }
     assert_eq!(report.print(), 0, "violations");
     assert_eq!(report.sum("tried"), report.sum("boundaries"), "100% of the boundaries");
+}
+
+#[test]
+fn a_consumer_may_die_at_every_instruction() {
+    if !may_trace() {
+        return;
+    }
+    let report = Report::new(
+        "consumers that died at an instruction of their pop",
+        &[
+            "set-ups",
+            "boundaries",
+            "tried",
+            "distinct states",
+            "deaths",
+            "came again",
+            "taken",
+            "violations",
+        ],
+    );
+    for round in 0..enough() / 10_000 {
+        in_all_states(&TECHNIQUES, round, &report, |technique, set_up| {
+            match set_up.interrupts() {
+                true => Tally::default(),
+                false => with_resumable_bed!(technique, bed => consumers::exhaust(bed, set_up)),
+            }
+        });
+    }
+    assert_eq!(report.print(), 0, "violations");
+    assert_eq!(report.sum("tried"), report.sum("boundaries"), "100% of the boundaries");
+}
+
+#[test]
+fn a_consumer_may_die_at_every_instruction_of_a_burial() {
+    if !may_trace() {
+        return;
+    }
+    let report = Report::new(
+        "consumers that died at an instruction of the burial of a dead producer",
+        &["set-ups", "boundaries", "tried", "distinct states", "deaths", "violations"],
+    );
+    in_all_states(&TECHNIQUES, 0, &report, |technique, set_up| match set_up.takes_nothing() {
+        false => Tally::default(),
+        true => with_resumable_bed!(technique, bed => burials::exhaust(bed, set_up)),
+    });
+    assert_eq!(report.print(), 0, "violations");
+    assert_eq!(report.sum("tried"), report.sum("boundaries"), "100% of the boundaries");
+}
+
+#[test]
+fn a_producer_that_stands_still_at_any_instruction_is_not_dead() {
+    if !may_trace() {
+        return;
+    }
+    let report = Report::new(
+        "producers that stood still at an instruction of their push, and then went on",
+        &[
+            "set-ups",
+            "boundaries",
+            "tried",
+            "stood still",
+            "taken for dead",
+            "sent after all",
+            "violations",
+        ],
+    );
+    in_all_states(&TECHNIQUES, 0, &report, |technique, set_up| {
+        with_bed!(technique, bed => zombies::stand_still(bed, set_up))
+    });
+    assert_eq!(report.print(), 0, "violations");
+    assert_eq!(report.sum("taken for dead"), 0);
+    assert_eq!(report.sum("tried"), report.sum("boundaries"), "100% of the boundaries");
+}
+
+#[test]
+fn a_repair_of_the_living_would_do_harm() {
+    if !may_trace() {
+        return;
+    }
+    let report = Report::new(
+        "the rule broken: producers that stood still at an instruction of their push were buried, and then went on",
+        &["set-ups", "boundaries", "harmed", "torn", "twice", "lost", "stuck", "damage"],
+    );
+    in_all_states(&TECHNIQUES, 0, &report, |technique, set_up| {
+        with_bed!(technique, bed => zombies::break_the_rule(bed, set_up))
+    });
+    report.print();
+    assert!(report.sum("harmed") > 0, "the tests of the dead and the slow would find nothing either");
 }

@@ -4,6 +4,7 @@ use super::orders::message;
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
 use shm::memory::header::HEADER_WORDS;
+use shm::bell::BELL;
 use shm::control::Launching;
 use shm::memory::{Kind, Region, Words};
 use shm::plan::{Plan, Technique};
@@ -32,7 +33,7 @@ const CYCLES: usize = 1000;
 pub struct Bed<'a, T: Link> {
     plan: &'a Plan,
     attached: Attached<'a>,
-    memory: Vec<(SegmentSpec, Words)>,
+    pub memory: Vec<(SegmentSpec, Words)>,
     orders: Vec<(Role, Words)>,
     /// Whether all producers write one ring.
     pub shared: bool,
@@ -104,6 +105,13 @@ impl<'a, T: Link> Bed<'a, T> {
         }
     }
 
+    /// Says that the receiver is asleep, where producers look for that.
+    pub fn park(&self) {
+        for (_, words) in self.memory.iter().filter(|(spec, _)| spec.kind == Kind::Bell) {
+            words[BELL].store(1, Relaxed);
+        }
+    }
+
     /// A fingerprint of all words that the link shares.
     pub fn state(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -150,6 +158,7 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         let consumer = bed.consumer();
         let others: Vec<_> = (0..PRODUCERS).filter(|index| !without.contains(index)).collect();
         let others = others.into_iter().map(|index| (index, bed.producer(index))).collect();
+        (0..PRODUCERS as u16).for_each(|index| bed.launching.revive(index, bed.epoch));
         let zero = [0; PRODUCERS];
         Self { bed, consumer, others, sent: zero, came: zero, problems: Vec::new() }
     }
@@ -180,7 +189,7 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         for taken in 0..at_most {
             let Some((from, got)) = self.consumer.try_pop() else {
                 if let Some(fault) = self.consumer.take_fault() {
-                    self.problem(format!("honest producers, and yet: {fault:?}"));
+                    self.problem(format!("damage: honest producers, and yet {fault:?}"));
                 }
                 return taken;
             };
@@ -205,7 +214,7 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         }
         let due = self.came[producer];
         if n != due {
-            let what = if n < due { "twice or out of order" } else { "lost" };
+            let what = if n < due { "twice (or out of order)" } else { "lost" };
             self.problem(format!("{what}: message {n} of producer {producer}, {due} was due"));
         }
         self.came[producer] = n.max(due) + 1;

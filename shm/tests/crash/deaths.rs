@@ -58,7 +58,7 @@ impl<T: Link> Scene<'_, '_, T> {
         victim.begin();
         let mut now = 0;
         for (boundary, meanwhile) in stops {
-            victim.step(boundary - now);
+            victim.step_at_most(boundary - now);
             now = *boundary;
             self.meanwhile(*meanwhile);
         }
@@ -84,16 +84,18 @@ pub fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, stops: &[Stop]) -> 
     walk(&scene, &victims.first, stops.last().map_or(0, |(boundary, _)| *boundary))
 }
 
-/// What stands by while the first victim dies.
+/// Another producer that stands in the middle of a push while the first one dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Company {
-    /// Nobody.
-    Alone,
-    /// Another producer that has come so far with a push of its own, and dies as well.
-    DeadAt(usize),
-    /// Another producer that has come so far, and is only slow.
-    SlowAt(usize),
+pub struct Company {
+    /// How far it has come.
+    pub at: usize,
+    /// Whether it has begun before the first one.
+    pub early: bool,
+    /// Whether it dies as well; else it is only slow.
+    pub dies: bool,
 }
+
+const ALONE: Option<Company> = None;
 
 /// One death at the last of the stops. Whether the message that was on its way came out.
 pub fn die<T: Link>(
@@ -101,33 +103,34 @@ pub fn die<T: Link>(
     set_up: &SetUp,
     stops: &[Stop],
     survey: &Survey,
-    company: Company,
+    company: Option<Company>,
     tally: &mut Tally,
 ) -> bool {
     let (boundary, meanwhile) = *stops.last().expect("a place to die");
-    let (mut scene, mut victims) = prepare(bed, &set_up.acts, company != Company::Alone);
-    scene.approach(&mut victims.first, stops);
+    let (mut scene, victims) = prepare(bed, &set_up.acts, company.is_some());
+    let Victims { mut first, mut second } = victims;
+    let come_along = |second: &mut Option<Victim>, early: bool| {
+        if let (Some(second), Some(company)) = (second, company.filter(|company| company.early == early)) {
+            second.begin();
+            second.step_at_most(company.at);
+        }
+    };
+    come_along(&mut second, true);
+    scene.approach(&mut first, stops);
     let (at, state) = survey.path[boundary - survey.from];
-    assert_eq!(victims.first.at(), at, "{set_up:?} {stops:?}: another way than before");
-    if meanwhile == NOTHING && company == Company::Alone {
+    if company.is_none_or(|company| !company.early) {
+        assert_eq!(first.at(), at, "{set_up:?} {stops:?}: another way than before");
+    }
+    if meanwhile == NOTHING && company.is_none() {
         assert_eq!(scene.bed.state(), state, "{set_up:?} {stops:?}: another state than before");
     }
-    if let (Some(second), Company::DeadAt(far) | Company::SlowAt(far)) = (&mut victims.second, company) {
-        second.begin();
-        for _ in 0..far {
-            if second.at().is_none() {
-                break;
-            }
-            second.step(1);
-        }
-    }
-    let Victims { first, second } = victims;
+    come_along(&mut second, false);
     scene.fence(FIRST, first);
     tally.add("deaths", 1);
     let mut dead = vec![FIRST];
     let mut slow = None;
     match (second, company) {
-        (Some(second), Company::DeadAt(_)) => {
+        (Some(second), Some(Company { dies: true, .. })) => {
             scene.fence(SECOND, second);
             tally.add("deaths", 1);
             dead.insert(boundary % 2, SECOND);
@@ -144,12 +147,13 @@ pub fn die<T: Link>(
     if !buried {
         scene.problem(format!("{dead:?} cannot be buried"));
     }
-    let returned = at.is_none() && survey.taken;
+    let returned = at.is_none() && survey.taken && company.is_none();
     let came = judge_dead(&mut scene, FIRST, returned);
     if dead.contains(&SECOND) {
         judge_dead(&mut scene, SECOND, false);
     }
-    scene.all_came(&[1, SECOND], "after the repair");
+    let living = if dead.contains(&SECOND) { &[1][..] } else { &[1, SECOND] };
+    scene.all_came(living, "after the repair");
     let passed_over = scene.consumer.passed_over();
     tally.add("passed over", passed_over);
     if passed_over > dead.len() as u64 {
@@ -184,17 +188,11 @@ fn judge_dead<T: Link>(scene: &mut Scene<'_, '_, T>, dead: usize, returned: bool
     came > sent
 }
 
-/// How many cases are tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Effort {
-    /// Every so-manieth boundary beside those before a change is one at which the others meddle.
-    pub meddle_every: usize,
-    /// How many places of the second producer are combined with each of the first.
-    pub company: usize,
-}
+/// At every so-manieth boundary the others meddle, and at those before a change.
+const MEDDLE_EVERY: usize = 40;
 
 /// Everything about one state: every boundary of the push alone, with others at work, and in company.
-pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, effort: Effort) -> Tally {
+pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
     let plain = survey(bed, set_up, &[]);
     let end = plain.end();
@@ -202,7 +200,7 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, effort: Effort) ->
     tally.add("distinct states", plain.distinct_states());
     let mut came_before = false;
     for boundary in 0..=end {
-        let came = die(bed, set_up, &[(boundary, NOTHING)], &plain, Company::Alone, &mut tally);
+        let came = die(bed, set_up, &[(boundary, NOTHING)], &plain, ALONE, &mut tally);
         if came_before && !came {
             tally.problems(&set_up.name, &[format!("there before boundary {boundary}, and then no more")]);
         }
@@ -210,17 +208,21 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, effort: Effort) ->
         tally.add("tried", 1);
         for push in [1, UNTIL_FULL] {
             let meanwhile = Meanwhile { push, take: boundary as u64 % 3 };
-            die(bed, set_up, &[(boundary, meanwhile)], &plain, Company::Alone, &mut tally);
+            die(bed, set_up, &[(boundary, meanwhile)], &plain, ALONE, &mut tally);
         }
-        for step in 0..effort.company {
-            // Places of the second that differ for neighbouring places of the first, and come around to all.
-            let far = (boundary * 7 + step * (end / effort.company).max(1)) % (end + 1);
-            die(bed, set_up, &[(boundary, NOTHING)], &plain, Company::DeadAt(far), &mut tally);
-            die(bed, set_up, &[(boundary, NOTHING)], &plain, Company::SlowAt(far), &mut tally);
+        // Everywhere, with another one somewhere; and every pair of places at which something is about to change.
+        let changes = plain.before_changes();
+        let mut others = if changes.contains(&boundary) { changes } else { Vec::new() };
+        others.push(boundary * 7 % (end + 1));
+        for (at, early, dies) in others.into_iter().flat_map(|at| {
+            [(at, false, false), (at, false, true), (at, true, false), (at, true, true)]
+        }) {
+            let company = Some(Company { at, early, dies });
+            die(bed, set_up, &[(boundary, NOTHING)], &plain, company, &mut tally);
         }
     }
     let mut meddled = plain.before_changes();
-    meddled.extend((0..end).step_by(effort.meddle_every));
+    meddled.extend((0..end).step_by(MEDDLE_EVERY));
     meddled.sort_unstable();
     meddled.dedup();
     for (place, meddle) in meddled.into_iter().enumerate() {
@@ -234,7 +236,7 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, effort: Effort) ->
         tally.add("distinct states", other.distinct_states());
         for boundary in meddle + 1..=other.end() {
             let stops = [(meddle, meanwhile), (boundary, NOTHING)];
-            die(bed, set_up, &stops, &other, Company::Alone, &mut tally);
+            die(bed, set_up, &stops, &other, ALONE, &mut tally);
             tally.add("tried", 1);
         }
     }

@@ -18,8 +18,10 @@ pub enum Act {
     /// The victim is stopped in the middle of a push, when it has changed shared memory so often; the others push that
     /// many; it goes on.
     Interrupted(usize, u64),
+    /// The receiver is asleep, where it can be: who pushes is to wake it.
+    Park,
 }
-use Act::{Fill, Interrupted, Take, TakeAll};
+use Act::{Fill, Interrupted, Park, Take, TakeAll};
 
 /// A state and its name.
 #[derive(Clone, Debug)]
@@ -66,7 +68,34 @@ pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
             set_up("full, wrapped", &[Fill(half + 1), TakeAll, Fill(room)]),
         ]);
     }
+    if technique == Technique::Channel {
+        all.extend([set_up("receiver asleep", &[Park]), set_up("receiver asleep, wrapped", &[
+            Fill(room),
+            TakeAll,
+            Fill(half),
+            TakeAll,
+            Park,
+        ])]);
+    }
     all
+}
+
+impl SetUp {
+    /// The same, so many places further on. Not for a state that a certain place makes.
+    pub fn moved_on(&self, places: u64) -> Self {
+        let acts = [Fill(places), TakeAll].into_iter().chain(self.acts.iter().copied());
+        Self { name: format!("{} +{places}", self.name), acts: acts.collect() }
+    }
+
+    /// Whether nothing is taken on the way there.
+    pub fn takes_nothing(&self) -> bool {
+        self.acts.iter().all(|act| matches!(act, Fill(_)))
+    }
+
+    /// Whether a producer is stepped on the way there.
+    pub fn interrupts(&self) -> bool {
+        self.acts.iter().any(|act| matches!(act, Interrupted(..)))
+    }
 }
 
 /// Producers that will die, and the scene around them.
@@ -106,11 +135,12 @@ impl<T: Link> Scene<'_, '_, T> {
             TakeAll => {
                 self.take_all();
             }
+            Park => self.bed.park(),
             Interrupted(changes, others) => {
                 victim.begin();
                 let mut state = self.bed.state();
                 for _ in 0..changes {
-                    while self.bed.state() == state {
+                    while self.bed.state() == state && victim.at().is_some() {
                         victim.step(1);
                     }
                     state = self.bed.state();

@@ -1,6 +1,6 @@
 //! The victim seen from its tracer: built for release, started, stopped at any instruction of its push or pop, killed.
 
-use super::orders::{COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, WORDS, orders_name};
+use super::orders::{BURY, BURY_ENTRY, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, WORDS, orders_name};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -32,9 +32,14 @@ impl Role {
     }
 }
 
-/// Where a stepped call stands: how many instructions it has done, and the address of the next one, counted from the
-/// call's first; `None` when it has returned.
+/// Where a stepped call stands: the address of its next instruction, counted from its first; `None` when it has
+/// returned.
 pub type At = Option<u64>;
+
+/// More than the victim's program has.
+const PROGRAM_BYTES: u64 = 1 << 28;
+/// Tells an address of a library, of which only the place in its page is the same in all processes.
+const OUTSIDE: u64 = 1 << 62;
 
 /// Builds the victim as a run's processes are built, once.
 fn program() -> &'static PathBuf {
@@ -130,6 +135,13 @@ impl Victim {
         core::array::from_fn(|place| self.orders[entry + place].load(Relaxed))
     }
 
+    /// Lets a consumer begin a burial: it stands before the first instruction then.
+    pub fn begin_burial(&mut self, dead: usize) {
+        self.orders[BURY].store(dead as u64 + 1, Relaxed);
+        self.entry = self.orders[BURY_ENTRY].load(Relaxed);
+        self.begin();
+    }
+
     /// Lets it begin one push or pop: it stands before the first instruction then.
     pub fn begin(&mut self) {
         self.orders[COUNT].store(1, Relaxed);
@@ -156,10 +168,26 @@ impl Victim {
         }
     }
 
+    /// The same, but not beyond the end of its push or pop.
+    pub fn step_at_most(&self, instructions: usize) {
+        for _ in 0..instructions {
+            if self.at().is_none() {
+                break;
+            }
+            self.step(1);
+        }
+    }
+
     /// Where it stands.
     pub fn at(&self) -> At {
         let registers = ptrace::getregs(self.pid).expect("it is stopped");
-        ((registers.rip, registers.rsp) != self.back).then(|| registers.rip.wrapping_sub(self.entry))
+        if (registers.rip, registers.rsp) == self.back {
+            return None;
+        }
+        let offset = registers.rip.wrapping_sub(self.entry) as i64;
+        // A library lies elsewhere in each process, on whole pages.
+        let is_own = offset.unsigned_abs() < PROGRAM_BYTES;
+        Some(if is_own { offset as u64 } else { OUTSIDE | registers.rip & 0xfff })
     }
 
     /// What the kernel says about its death.
@@ -191,8 +219,17 @@ impl Drop for Victim {
     }
 }
 
-/// Why nothing can be traced here, if so.
-pub fn refusal(plan: &Plan) -> Option<String> {
-    let _ = plan;
-    None
+/// Why nothing can be traced here, if so: some containers and sandboxes forbid it.
+pub fn refusal() -> Option<String> {
+    let child = Command::new(program()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let pid = Pid::from_raw(child.id() as i32);
+    let stopped = waitpid(pid, None).expect("it is our child");
+    if !matches!(stopped, WaitStatus::Stopped(_, Signal::SIGSTOP)) {
+        return Some(format!("a child that asks to be traced ends so: {stopped:?}"));
+    }
+    let refused = ptrace::getregs(pid).and_then(|_| ptrace::step(pid, None)).err();
+    process::kill_hard(child.id());
+    // First the step that was allowed, then the end.
+    while !matches!(waitpid(pid, None), Ok(WaitStatus::Signaled(..)) | Err(_)) {}
+    refused.map(|errno| format!("a traced child cannot be stepped: {errno}"))
 }
