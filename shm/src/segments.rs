@@ -7,6 +7,7 @@ use crate::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS, run_hash};
 use crate::memory::{Header, HeaderError, Kind, Region, RegionError, View, Words};
 use crate::os::fifo;
 use crate::plan::{Handle, Plan, ProcessPlan, Role};
+use crate::ring::intent::{self, INTENT_WORDS};
 use crate::ring::{Link, LinkSpec, Place, SegmentSpec, spsc, spsc_mux};
 use crate::stamps::RECORD_WORDS;
 use crate::status::LOG_OFFSET;
@@ -288,6 +289,7 @@ impl<'a> Attached<'a> {
                 match kind {
                     Kind::Thread => header.check_geometry(LOG_OFFSET, RECORD_WORDS)?,
                     Kind::Bell => header.check_geometry(BELL, 1)?,
+                    Kind::Intent => header.check_geometry(intent::PLACE, INTENT_WORDS - intent::PLACE)?,
                     Kind::Schedule => header.check_geometry(HEADER_WORDS, SCHEDULE_ENTRY_WORDS)?,
                     _ => 0,
                 };

@@ -8,7 +8,9 @@ use shm::os::{fifo, seqpacket};
 use shm::plan::Technique;
 use shm::ring::pipe::Pipe;
 use shm::ring::unix_seqpacket::UnixSeqpacket;
-use shm::ring::{Consumer, Link, LinkSpec, PeerFault, Place, Producer, SegmentSpec, array_queue, linked};
+use shm::ring::{
+    Consumer, Link, LinkSpec, PeerFault, Place, Producer, SegmentSpec, array_queue, intent, linked,
+};
 use shm::segments::Attached;
 use shm::sync::Ordering;
 use shm::wire::{MESSAGE_WORDS, Message};
@@ -110,8 +112,10 @@ fn message(n: u64) -> Message {
 fn an_impossible_stamp_of_the_array_is_passed_over_and_the_rest_goes_on() {
     let words = Region::heap(array_queue::ring_words(4, MESSAGE_WORDS)).words();
     array_queue::write_header::<MESSAGE_WORDS>(&words, 4);
-    let mut producer = array_queue::Producer::<MESSAGE_WORDS>::attach(&words).unwrap();
-    let mut consumer = array_queue::Consumer::<MESSAGE_WORDS>::attach(&words).unwrap();
+    let intent = intent::on_heap(1).remove(0);
+    let mut producer = array_queue::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
+    let mut consumer =
+        array_queue::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone().into()]).unwrap();
     (1..=2).for_each(|n| producer.try_push(&message(n)).unwrap());
     words[array_queue::SLOTS].store(99, Ordering::Relaxed);
     assert_eq!(consumer.try_pop(), Err(PeerFault::InvalidStamp { stamp: 99, position: 0 }));

@@ -11,9 +11,9 @@ use core::time::Duration;
 use loom::thread;
 use shm::bell::BELL_WORDS;
 use shm::memory::{Region, Words};
-use shm::ring::Full;
 use shm::ring::array_queue::{Consumer, Producer, SLOTS as SLOTS_AT, TAIL, ring_words, write_header};
 use shm::ring::channel::{Receiver, Sender};
+use shm::ring::intent;
 use shm::sync::{Ordering, spin_hint};
 
 const CAPACITY: usize = 2;
@@ -29,15 +29,32 @@ fn bounded(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static)
     model.check(check);
 }
 
-fn memory<const W: usize>() -> Words {
-    let words = Region::heap(ring_words(CAPACITY, W)).words();
-    write_header::<W>(&words, CAPACITY);
-    words
+/// A ring and the announcements of two producers.
+#[derive(Clone)]
+struct Memory {
+    ring: Words,
+    intents: Vec<Words>,
+}
+
+impl Memory {
+    fn producer<const W: usize>(&self, index: usize) -> Producer<W> {
+        Producer::attach(&self.ring, &self.intents[index]).unwrap()
+    }
+
+    fn consumer<const W: usize>(&self) -> Consumer<W> {
+        Consumer::attach(&self.ring, self.intents.iter().cloned().map(Into::into).collect()).unwrap()
+    }
+}
+
+fn memory<const W: usize>() -> Memory {
+    let ring = Region::heap(ring_words(CAPACITY, W)).words();
+    write_header::<W>(&ring, CAPACITY);
+    Memory { ring, intents: intent::on_heap(2) }
 }
 
 /// Pushes `first`, `first + 1`, … `count` times, waiting for room; the number in every word.
-fn push_all<const W: usize>(words: &Words, first: u64, count: u64) {
-    let mut producer = Producer::<W>::attach(words).unwrap();
+fn push_all<const W: usize>(memory: &Memory, first: u64, count: u64) {
+    let mut producer = memory.producer::<W>(0);
     for n in first..first + count {
         while producer.try_push(&[n; W]).is_err() {
             spin_hint();
@@ -66,11 +83,11 @@ fn pop_all<const W: usize>(consumer: &mut Consumer<W>, count: usize) -> Vec<u64>
 #[test]
 fn two_producers_lose_duplicate_and_tear_nothing() {
     model(|| {
-        let words = memory::<2>();
-        let mut consumer = Consumer::<2>::attach(&words).unwrap();
-        let producers = [10, 20].map(|n| {
-            let mut producer = Producer::<2>::attach(&words).unwrap();
-            thread::spawn(move || producer.try_push(&[n; 2]).unwrap())
+        let memory = memory::<2>();
+        let mut consumer = memory.consumer::<2>();
+        let producers = [0, 1].map(|index| {
+            let mut producer = memory.producer::<2>(index);
+            thread::spawn(move || producer.try_push(&[10 * (index as u64 + 1); 2]).unwrap())
         });
         let mut got: Vec<[u64; 2]> = std::iter::from_fn(|| consumer.try_pop().unwrap()).collect();
         producers.into_iter().for_each(|producer| producer.join().unwrap());
@@ -85,17 +102,17 @@ fn two_producers_lose_duplicate_and_tear_nothing() {
 #[test]
 fn each_producers_messages_arrive_in_order_round_the_ring() {
     model(|| {
-        let words = memory::<1>();
-        let mut consumer = Consumer::<1>::attach(&words).unwrap();
-        push_all::<1>(&words, 10, 1);
+        let memory = memory::<1>();
+        let mut consumer = memory.consumer::<1>();
+        push_all::<1>(&memory, 10, 1);
         let mut got = pop_all(&mut consumer, 1);
-        let producer = |first: u64, count: u64| {
-            let mut producer = Producer::<1>::attach(&words).unwrap();
+        let producer = |index: usize, first: u64, count: u64| {
+            let mut producer = memory.producer::<1>(index);
             thread::spawn(move || {
                 (first..first + count).take_while(|n| producer.try_push(&[*n]).is_ok()).count()
             })
         };
-        let producers = [producer(11, 2), producer(20, 1)];
+        let producers = [producer(0, 11, 2), producer(1, 20, 1)];
         got.extend(consumer.try_pop().unwrap().map(|[n]| n));
         let pushed: usize = producers.into_iter().map(|producer| producer.join().unwrap()).sum();
         got.extend(std::iter::from_fn(|| consumer.try_pop().unwrap()).map(|[n]| n));
@@ -110,11 +127,11 @@ fn each_producers_messages_arrive_in_order_round_the_ring() {
 #[test]
 fn a_slot_is_not_written_before_it_is_read() {
     model(|| {
-        let words = memory::<2>();
-        push_all::<2>(&words, 10, 2);
-        let mut consumer = Consumer::<2>::attach(&words).unwrap();
+        let memory = memory::<2>();
+        push_all::<2>(&memory, 10, 2);
+        let mut consumer = memory.consumer::<2>();
         let producer = thread::spawn(move || {
-            let mut producer = Producer::<2>::attach(&words).unwrap();
+            let mut producer = memory.producer::<2>(1);
             // Not waiting: both outcomes are fine.
             producer.try_push(&[12; 2])
         });
@@ -130,53 +147,28 @@ fn a_slot_is_not_written_before_it_is_read() {
 fn a_mended_slot_is_not_written_before_it_is_read() {
     for claimed in [0, CAPACITY as u64] {
         model(move || {
-            let words = memory::<1>();
-            push_all::<1>(&words, 10, 2);
-            let mut consumer = Consumer::<1>::attach(&words).unwrap();
-            words[TAIL].store(2 + claimed, Ordering::Relaxed);
-            let theirs = words.clone();
+            let memory = memory::<1>();
+            push_all::<1>(&memory, 10, 2);
+            let mut consumer = memory.consumer::<1>();
+            memory.ring[TAIL].store(2 + claimed, Ordering::Relaxed);
+            let mut producer = memory.producer::<1>(1);
             let producer = thread::spawn(move || {
-                let mut producer = Producer::<1>::attach(&theirs).unwrap();
                 // Not waiting: both outcomes are fine.
                 let _ = producer.try_push(&[12]);
             });
             assert_eq!(pop_all(&mut consumer, 2), [10, 11]);
-            words[SLOTS_AT].store(99, Ordering::Relaxed);
+            memory.ring[SLOTS_AT].store(99, Ordering::Relaxed);
             let _ = consumer.try_pop();
             producer.join().unwrap();
         });
     }
 }
 
-/// A producer that claims a place and dies: nobody reads an unwritten place, the others fill what is left and are told
-/// that it is full, and nobody waits for ever inside a call.
-#[test]
-fn a_claim_without_a_message_blocks_and_tears_nothing() {
-    model(|| {
-        let words = memory::<1>();
-        let mut consumer = Consumer::<1>::attach(&words).unwrap();
-        let theirs = words.clone();
-        let dies = thread::spawn(move || {
-            // The first half of a push, as the dead have left it.
-            theirs[TAIL].compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
-        });
-        let mut producer = Producer::<1>::attach(&words).unwrap();
-        let pushed = (0..3).filter(|n| producer.try_push(&[10 + n]).is_ok()).count();
-        let died_inside = dies.join().unwrap();
-        let popped = std::iter::from_fn(|| consumer.try_pop().unwrap()).count();
-        if died_inside {
-            assert_eq!((pushed, popped), (1, 0), "one place is left, and it is behind the dead one's");
-            assert_eq!(producer.try_push(&[9]), Err(Full));
-        } else {
-            assert_eq!((pushed, popped), (2, 2));
-        }
-    });
-}
-
 fn channel() -> (Sender<1>, Sender<1>, Receiver<1>) {
-    let (ring, waker) = (memory::<1>(), Region::heap(BELL_WORDS).words());
-    let sender = || Sender::attach(&ring, &waker).unwrap();
-    (sender(), sender(), Receiver::attach(&ring, &waker).unwrap())
+    let (Memory { ring, intents }, waker) = (memory::<1>(), Region::heap(BELL_WORDS).words());
+    let sender = |index: usize| Sender::attach(&ring, &intents[index], &waker).unwrap();
+    let views = intents.iter().cloned().map(Into::into).collect();
+    (sender(0), sender(1), Receiver::attach(&ring, views, &waker).unwrap())
 }
 
 /// Loom's futex has no time-out: a wake-up that is lost hangs the model, which loom reports.

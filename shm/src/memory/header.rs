@@ -17,7 +17,7 @@
 //!
 //! An attacher checks all of it, takes its own copy of the geometry and never reads it from shared memory again.
 
-use crate::ring::{array_queue, linked, spsc};
+use crate::ring::{array_queue, intent, linked, spsc};
 use crate::stamps::RECORD_WORDS;
 use crate::status::STATUS_WORDS;
 use crate::sync::{AtomicU64, Ordering};
@@ -64,6 +64,10 @@ pub const LAYOUT_HASH: u64 = {
         ("ring-slot-words", spsc::slot_words(MESSAGE_WORDS)),
         ("array-queue-tail", array_queue::TAIL),
         ("array-queue-slots", array_queue::SLOTS),
+        ("array-queue-written", array_queue::WRITTEN as usize),
+        ("array-queue-passed-over", array_queue::PASSED_OVER as usize),
+        ("intent-place", intent::PLACE),
+        ("intent-block", intent::BLOCK),
         ("linked-last", linked::LAST),
         ("linked-fresh", linked::FRESH),
         ("linked-free-head", linked::FREE_HEAD),

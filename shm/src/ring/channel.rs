@@ -18,17 +18,26 @@
 //! last, and sees the other's store (Dekker's argument): either the producer finds the receiver parked and wakes it, or
 //! the receiver finds a place claimed and stays awake. No fence is needed in the push, because its claim is one.
 //!
-//! **What a dead producer leaves** (not yet repaired): what it leaves in `array_queue`; and after the stamp and before
-//! the wake-up, a message that a parked receiver finds at the latest when its wait ends. No wait is longer than
-//! [`MAX_WAIT`], so whoever forgets, dies, or scribbles over the word costs a bounded delay.
+//! **What a dead producer leaves:** what it leaves in `array_queue`, with the same repair. Beside that, what a death between
+//! the stamp and the wake-up leaves:
+//!
+//! | died | left | what happens |
+//! |---|---|---|
+//! | after the stamp, before it looked at the word | a message, and perhaps a sleeper | the sleeper finds it when its wait ends, or when another's push wakes it |
+//! | between taking the word back and the system call | the same, and the word says awake | the same, only that no other push wakes it: its wait ends |
+//!
+//! No wait is longer than [`MAX_WAIT`], so whoever forgets, dies, or scribbles over the word costs a bounded delay. There is
+//! nothing to repair, and no way to hang anybody: the word is no lock. While a dead one's claim is not buried, the receiver sees a
+//! place claimed and does not park: it gives way and looks again.
 //!
 //! Source: crossbeam-channel's `flavors/array.rs` and `waker.rs`; the parking after Drepper, "Futexes are tricky".
 
 use super::array_queue;
-use super::{Full, PeerFault};
+use super::{Full, PeerFault, Step};
 use crate::bell::BELL;
-use crate::memory::{HeaderError, Words};
+use crate::memory::{HeaderError, View, Words};
 use crate::sync::{Ordering, give_way, seqcst_for_loom};
+use core::ops::ControlFlow;
 use core::time::Duration;
 use std::time::Instant;
 
@@ -45,12 +54,13 @@ pub struct Sender<const W: usize = { crate::wire::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Sender<W> {
-    /// Attaches a sending end to a ring that has its header; `waker` is a segment of [`BELL_WORDS`](crate::bell::BELL_WORDS).
+    /// Attaches a sending end as [`array_queue::Producer::attach`]; `waker` is a segment of
+    /// [`BELL_WORDS`](crate::bell::BELL_WORDS).
     ///
     /// # Errors
-    /// As [`array_queue::Producer::attach`].
-    pub fn attach(ring: &Words, waker: &Words) -> Result<Self, HeaderError> {
-        Ok(Self { ring: array_queue::Producer::attach(ring)?, waker: waker.window(BELL, 1) })
+    /// As there.
+    pub fn attach(ring: &Words, intent: &Words, waker: &Words) -> Result<Self, HeaderError> {
+        Ok(Self { ring: array_queue::Producer::attach(ring, intent)?, waker: waker.window(BELL, 1) })
     }
 
     /// Puts a message into the ring and wakes the receiver if it is parked, or says that the ring is full.
@@ -59,7 +69,20 @@ impl<const W: usize> Sender<W> {
     /// [`Full`].
     #[inline(always)]
     pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
-        self.ring.try_push(message)?;
+        self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Sender::try_push`], and calls `at` at each step; [`Step::Published`] is before the wake-up.
+    ///
+    /// # Errors
+    /// [`Full`], as [`super::Producer::try_push_with`].
+    #[inline(always)]
+    pub fn try_push_with(
+        &mut self,
+        message: &[u64; W],
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        self.ring.try_push_with(message, at)?;
         seqcst_for_loom();
         // SeqCst: after our claim in the single order; pairs with the receiver's store in `park`.
         if self.waker[0].load(Ordering::SeqCst) == PARKED {
@@ -83,6 +106,15 @@ impl super::Producer for Sender {
     fn try_push(&mut self, message: &crate::wire::Message) -> Result<(), Full> {
         Sender::try_push(self, message)
     }
+
+    #[inline(always)]
+    fn try_push_with(
+        &mut self,
+        message: &crate::wire::Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        Sender::try_push_with(self, message, at)
+    }
 }
 
 /// The receiving end. At most one in a channel's life.
@@ -93,12 +125,22 @@ pub struct Receiver<const W: usize = { crate::wire::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Receiver<W> {
-    /// Attaches the receiving end, as [`Sender::attach`].
+    /// Attaches the receiving end as [`array_queue::Consumer::attach`]; `waker` as [`Sender::attach`].
     ///
     /// # Errors
-    /// As [`array_queue::Consumer::attach`].
-    pub fn attach(ring: &Words, waker: &Words) -> Result<Self, HeaderError> {
-        let ring = array_queue::Consumer::attach(ring)?;
+    /// As there.
+    pub fn attach(ring: &Words, intents: Vec<View>, waker: &Words) -> Result<Self, HeaderError> {
+        let ring = array_queue::Consumer::attach(ring, intents)?;
+        Ok(Self { ring, waker: waker.window(BELL, 1), fault: None })
+    }
+
+    /// Attaches a receiving end in the place of one that has died: as [`array_queue::Consumer::resume`]. If that one was
+    /// parked, the next push makes a system call that wakes nobody.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn resume(ring: &Words, intents: Vec<View>, waker: &Words) -> Result<Self, HeaderError> {
+        let ring = array_queue::Consumer::resume(ring, intents)?;
         Ok(Self { ring, waker: waker.window(BELL, 1), fault: None })
     }
 
@@ -161,6 +203,22 @@ impl super::Consumer for Receiver {
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
         self.fault.take().map(|fault| (None, fault))
     }
+
+    fn bury(&mut self, producer: usize) -> bool {
+        self.ring.bury(producer)
+    }
+
+    fn revive(&mut self, producer: usize) {
+        self.ring.revive(producer);
+    }
+
+    fn passed_over(&self) -> u64 {
+        self.ring.passed_over()
+    }
+
+    fn check(&mut self) -> Result<(), PeerFault> {
+        self.ring.check()
+    }
 }
 
 #[cfg(not(loom))]
@@ -171,7 +229,7 @@ mod link {
     use super::{Receiver, Sender};
     use crate::bell::BELL_WORDS;
     use crate::memory::{Kind, RegionError};
-    use crate::ring::{Link, LinkSpec, Place, SegmentSpec, array_queue};
+    use crate::ring::{Link, LinkSpec, Place, SegmentSpec, array_queue, intent};
     use crate::segments::Attached;
 
     /// The technique.
@@ -195,17 +253,23 @@ mod link {
                 slot_words: 1,
                 index: 0,
             };
-            vec![array_queue::segment(spec), waker]
+            [array_queue::segment(spec), waker].into_iter().chain(intent::segments(spec)).collect()
         }
 
-        fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Sender, RegionError> {
+        fn producer(
+            spec: &LinkSpec,
+            index: usize,
+            attached: &mut Attached<'_>,
+        ) -> Result<Sender, RegionError> {
             let waker = attached.region(&waker(spec), Kind::Bell)?.words();
-            attached.end(spec.name, Kind::ArrayQueue, |ring| Sender::attach(ring, &waker))
+            let intent = intent::producer(spec, index, attached)?;
+            attached.end(spec.name, Kind::ArrayQueue, |ring| Sender::attach(ring, &intent, &waker))
         }
 
         fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
             let waker = attached.region(&waker(spec), Kind::Bell)?.words();
-            attached.end(spec.name, Kind::ArrayQueue, |ring| Receiver::attach(ring, &waker))
+            let intents = intent::views(spec, attached)?;
+            attached.end(spec.name, Kind::ArrayQueue, |ring| Receiver::attach(ring, intents, &waker))
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod channel;
 pub mod crossbeam_array_queue;
 #[cfg(not(loom))]
 pub mod crossbeam_channel;
+pub mod intent;
 pub mod linked;
 #[cfg(not(loom))]
 pub mod pipe;
@@ -61,6 +62,14 @@ pub enum PeerFault {
         link: u64,
         /// The number of the block.
         block: u64,
+    },
+    /// The cursor that all producers claim by is where no honest claim could have moved it.
+    #[error("invalid tail {tail} while message {position} is due")]
+    InvalidTail {
+        /// The tail as it was read.
+        tail: u64,
+        /// The number of the next message to take.
+        position: u64,
     },
     /// The kernel delivered something that is not one message.
     #[error("{bytes} bytes where a message of 64 was due")]

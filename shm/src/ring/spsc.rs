@@ -21,8 +21,12 @@
 //! **Why nothing is lost or torn.** The producer writes a message, then its sequence (Release); the consumer loads the
 //! sequence (Acquire), so it sees the message. The consumer copies the message, then stores the head (Release); the
 //! producer loads the head (Acquire) before it writes into that slot again, so it never overwrites what is still to be
-//! read. A producer that dies between two instructions has either stored the sequence or not: what it half wrote is
-//! never seen, and nobody waits for it.
+//! read.
+//!
+//! **What a dead producer leaves:** either it has stored the sequence, or not. What it half wrote is never seen, nobody waits
+//! for it, and there is nothing to repair: what it published is taken, then the ring is begun again for its successor
+//! ([`Consumer::restart`]). **What a dead consumer leaves:** its head, behind which [`Consumer::resume`] goes on. The message that
+//! it was copying comes out again.
 //!
 //! The peer is not trusted. A slot has two honest sequences, this lap's and the last one's; any other is a
 //! [`PeerFault`]. A head that went backwards or ran ahead makes the ring look full, which hurts only the peer who wrote
@@ -32,10 +36,12 @@
 //! Source: Lamport 1977 for the ring; the cached cursor after Lee et al., MCRingBuffer (2010), and rtrb; a sequence in
 //! each slot after FastForward (Giacomoni et al. 2008) and Vyukov's bounded queue.
 
-use super::{Full, PeerFault};
+use super::step::{reach, write};
+use super::{Full, PeerFault, Step};
 use crate::memory::{Header, HeaderError, Kind, View, Words, header::HEADER_WORDS};
 use crate::sync::Ordering;
 use crate::wire::MESSAGE_WORDS;
+use core::ops::ControlFlow;
 
 /// Where the consumer's cursor is, within its part; also in a region that holds both parts.
 pub const HEAD: usize = HEADER_WORDS;
@@ -129,6 +135,20 @@ impl<const M: usize> Producer<M> {
     /// [`Full`] if every slot is taken by a message that the consumer has not read.
     #[inline(always)]
     pub fn try_push(&mut self, message: &[u64; M]) -> Result<(), Full> {
+        self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Producer::try_push`], and calls `at` at each step; see [`super::Producer::try_push_with`].
+    ///
+    /// # Errors
+    /// [`Full`], as there.
+    #[inline(always)]
+    pub fn try_push_with(
+        &mut self,
+        message: &[u64; M],
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        reach(at, Step::Entered)?;
         // `>` also when a hostile head is ahead of the tail: the difference wraps to a huge number.
         if self.tail.wrapping_sub(self.head_seen) > self.mask {
             // Acquire: pairs with the consumer's Release store of the head; its reads of the slot are over.
@@ -139,14 +159,16 @@ impl<const M: usize> Producer<M> {
         }
         let start = (self.tail & self.mask) as usize * slot_words(M);
         let slot = &self.slots[start..start + slot_words(M)];
-        for (word, value) in slot.iter().zip(message) {
-            // Relaxed: the Release store of the sequence publishes it.
-            word.store(*value, Ordering::Relaxed);
-        }
+        write(slot, message, at)?;
         self.tail += 1;
         // Release: pairs with the consumer's Acquire load of the sequence; it sees the message written before.
         slot[M].store(self.tail, Ordering::Release);
-        Ok(())
+        reach(at, Step::Published)
+    }
+
+    /// Begins again at position 0: the ring's memory was made anew, all zero but its headers, and a new consumer comes.
+    pub fn restart(&mut self) {
+        (self.tail, self.head_seen) = (0, 0);
     }
 }
 
@@ -154,6 +176,15 @@ impl super::Producer for Producer {
     #[inline(always)]
     fn try_push(&mut self, message: &crate::wire::Message) -> Result<(), Full> {
         Producer::try_push(self, message)
+    }
+
+    #[inline(always)]
+    fn try_push_with(
+        &mut self,
+        message: &crate::wire::Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        Producer::try_push_with(self, message, at)
     }
 }
 
@@ -194,6 +225,44 @@ impl<const M: usize> Consumer<M> {
             sequence_at: M,
             last_lap: 0,
         })
+    }
+
+    /// Attaches a receiving end in the place of one that has died: what was not taken comes out, whole and in order. The
+    /// message that the dead one was taking comes out again if it had not stored its head. The producer may go on meanwhile.
+    ///
+    /// # Errors
+    /// As [`Consumer::attach_parts`].
+    pub fn resume_parts(tail: &View, head: &Words) -> Result<Self, HeaderError> {
+        let mut consumer = Self::attach_parts(tail, head)?;
+        // Relaxed: the dead one's death is certain, and so are all its stores.
+        let taken = consumer.head_word[0].load(Ordering::Relaxed);
+        consumer.go_to(taken);
+        Ok(consumer)
+    }
+
+    /// As [`Consumer::resume_parts`], for a ring in one region.
+    ///
+    /// # Errors
+    /// As [`Consumer::attach`].
+    pub fn resume(words: &Words) -> Result<Self, HeaderError> {
+        let (head, tail) = split(words)?;
+        Self::resume_parts(&tail.into(), &head)
+    }
+
+    /// Begins again at position 0, for a new producer: call it after the old one's death is certain and before the new one
+    /// starts, and take nothing until the producer's part was made anew, all zero but its header.
+    pub fn restart(&mut self) {
+        self.go_to(0);
+        // Release: as in `try_pop`. The new producer starts later.
+        self.head_word[0].store(0, Ordering::Release);
+    }
+
+    /// Makes that message the next one to take.
+    fn go_to(&mut self, head: u64) {
+        self.head = head;
+        self.sequence_at = (head & self.mask) as usize * slot_words(M) + M;
+        // At first zero, then what the last lap left there.
+        self.last_lap = head.saturating_sub(self.mask);
     }
 
     /// Whether there is nothing to take now. Orders nothing: [`Consumer::try_pop`] does, and checks the peer.

@@ -2,20 +2,27 @@
 //!
 //! Each producer owns its ring's segment, so nothing that one producer does or omits can touch another's
 //! messages. The price is the scan: an empty poll loads every producer's tail.
+//!
+//! **What a dead producer leaves:** its own ring, in which nothing is half visible (see `spsc`), and which nobody waits for. What
+//! it had published comes out as before; then its ring is taken out of the scan until a new producer has it
+//! ([`Consumer::bury`](super::Consumer::bury), [`Consumer::revive`](super::Consumer::revive)). The others' rings are not touched.
 
 use super::spsc;
-use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
+use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec, Step};
 use crate::memory::{Kind, RegionError};
 use crate::segments::Attached;
 use crate::wire::{MESSAGE_WORDS, Message};
+use core::ops::ControlFlow;
 
 /// The technique.
 pub struct SpscMux;
 
 /// The consumer: all rings and where the next scan begins.
 pub struct Mux {
-    /// The rings still polled, each with its producer's index. One that misbehaved is taken out.
+    /// The rings that are polled, each with its producer's index, in that order.
     rings: Vec<(usize, spsc::Consumer)>,
+    /// Those that are not: whose producer is dead, or misbehaved.
+    out: Vec<(usize, spsc::Consumer)>,
     next: usize,
     fault: Option<(usize, PeerFault)>,
 }
@@ -23,14 +30,16 @@ pub struct Mux {
 impl Mux {
     /// A consumer over these rings; the producer's index is the ring's place.
     pub fn new(rings: Vec<spsc::Consumer>) -> Self {
-        Self { rings: rings.into_iter().enumerate().collect(), next: 0, fault: None }
+        let out = Vec::with_capacity(rings.len());
+        Self { rings: rings.into_iter().enumerate().collect(), out, next: 0, fault: None }
     }
 
+    /// Takes a ring out of the scan.
     #[cold]
-    fn quarantine(&mut self, place: usize, fault: PeerFault) {
-        let (producer, _) = self.rings.remove(place);
+    fn take_out(&mut self, place: usize) {
+        let ring = self.rings.remove(place);
+        self.out.push(ring);
         self.next = 0;
-        self.fault = Some((producer, fault));
     }
 }
 
@@ -52,7 +61,8 @@ impl super::Consumer for Mux {
                 message.map(|message| (Some(producer), message))
             }
             Err(fault) => {
-                self.quarantine(place, fault);
+                self.fault = Some((*producer, fault));
+                self.take_out(place);
                 None
             }
         }
@@ -61,12 +71,44 @@ impl super::Consumer for Mux {
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
         self.fault.take().map(|(producer, fault)| (Some(producer), fault))
     }
+
+    fn bury(&mut self, producer: usize) -> bool {
+        if let Some(place) = self.rings.iter().position(|(index, _)| *index == producer) {
+            if !self.rings[place].1.looks_empty() {
+                return false;
+            }
+            self.take_out(place);
+        }
+        // Also where a fault had taken it out. Now, while nobody pushes there: a new producer may start before `revive`.
+        if let Some((_, ring)) = self.out.iter_mut().find(|(index, _)| *index == producer) {
+            ring.restart();
+        }
+        true
+    }
+
+    fn revive(&mut self, producer: usize) {
+        if let Some(place) = self.out.iter().position(|(index, _)| *index == producer) {
+            let ring = self.out.swap_remove(place);
+            let place = self.rings.partition_point(|(index, _)| *index < producer);
+            self.rings.insert(place, ring);
+            self.next = 0;
+        }
+    }
 }
 
 impl super::Producer for SpscMuxProducer {
     #[inline(always)]
     fn try_push(&mut self, message: &Message) -> Result<(), Full> {
         self.0.try_push(message)
+    }
+
+    #[inline(always)]
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        self.0.try_push_with(message, at)
     }
 }
 

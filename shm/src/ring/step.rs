@@ -1,5 +1,8 @@
 //! The steps of a push: where a producer can die, and what of its message is in the ring then.
 
+use super::Full;
+use crate::sync::{AtomicU64, Ordering};
+use core::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 
 /// How far a push has come. Not every technique has every step.
@@ -61,4 +64,33 @@ impl core::fmt::Display for Step {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.pad(self.name())
     }
+}
+
+/// Calls `at`; its `Break` leaves the push here. For an `at` that always continues: nothing.
+///
+/// # Errors
+/// [`Full`] if `at` broke off.
+#[inline(always)]
+pub(super) fn reach(at: &mut impl FnMut(Step) -> ControlFlow<()>, step: Step) -> Result<(), Full> {
+    if at(step).is_break() { Err(Full) } else { Ok(()) }
+}
+
+/// Writes a message's words into its slot, [`Step::HalfWritten`] before the second half, [`Step::Written`] behind it.
+///
+/// # Errors
+/// [`Full`] if `at` broke off.
+#[inline(always)]
+pub(super) fn write<const W: usize>(
+    slot: &[AtomicU64],
+    message: &[u64; W],
+    at: &mut impl FnMut(Step) -> ControlFlow<()>,
+) -> Result<(), Full> {
+    for (place, (word, value)) in slot.iter().zip(message).enumerate() {
+        if place == W / 2 {
+            reach(at, Step::HalfWritten)?;
+        }
+        // Relaxed: the Release store that shows the message publishes it.
+        word.store(*value, Ordering::Relaxed);
+    }
+    reach(at, Step::Written)
 }

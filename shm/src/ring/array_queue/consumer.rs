@@ -1,0 +1,186 @@
+//! The receiving end: takes with a private cursor, and mends what dead producers left.
+
+use super::Parts;
+use super::parts::{LAP, PASSED_OVER, WRITTEN};
+use crate::memory::{HeaderError, View, Words};
+use crate::ring::PeerFault;
+use crate::ring::intent::Intents;
+use crate::sync::{Ordering, load_owned};
+
+/// The receiving end of a ring of messages of `W` words. At most one at a time.
+pub struct Consumer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
+    ring: Parts<W>,
+    /// The number of the next message to take. Private: nobody else needs it.
+    head: u64,
+    intents: Intents,
+}
+
+impl<const W: usize> Consumer<W> {
+    /// Attaches the receiving end to a ring and to the announcements of all its producers, in their order; all have their
+    /// headers.
+    ///
+    /// # Errors
+    /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not fit its region.
+    pub fn attach(ring: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+        Ok(Self { ring: Parts::attach(ring)?, head: 0, intents: Intents::attach(intents)? })
+    }
+
+    /// Attaches a receiving end in the place of one that has died: what was not taken comes out, whole and in order. The
+    /// message that the dead one was taking comes out again if it had not given its slot back. Producers may go on meanwhile;
+    /// burials begin anew.
+    ///
+    /// # Errors
+    /// As [`Consumer::attach`].
+    pub fn resume(ring: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+        let mut consumer = Self::attach(ring, intents)?;
+        let ring = &consumer.ring;
+        // Acquire: pairs with the claims; the stamps are as new. The dead one's death is certain, so this is no earlier than
+        // its head, and it gives no slot back while we look: the tail can be at most a lap ahead of its head.
+        let tail = ring.tail[0].load(Ordering::Acquire);
+        let first = tail.saturating_sub(ring.capacity());
+        // Taken is what is free for the next lap, or more.
+        let stamp = |position: u64| ring.slots[ring.slot(position)].load(Ordering::Acquire);
+        let untaken = |position: &u64| stamp(*position) < ring.free(*position) + LAP;
+        consumer.head = (first..tail).find(untaken).unwrap_or(tail);
+        let passed_over = |position: &u64| stamp(*position) == ring.free(*position) | PASSED_OVER;
+        (consumer.head..tail).filter(passed_over).for_each(|grave| consumer.intents.add_grave(grave));
+        Ok(consumer)
+    }
+
+    /// Takes the next message, or `None` if there is none now.
+    ///
+    /// # Errors
+    /// [`PeerFault::InvalidStamp`]: somebody scribbled over the stamp. It was mended; the next call goes on.
+    #[inline(always)]
+    pub fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
+        let free = self.ring.free(self.head);
+        let slot = self.ring.slot(self.head);
+        let slot = &self.ring.slots[slot..slot + W + 1];
+        // Acquire: pairs with the producer's Release of the stamp; the words are written.
+        let stamp = slot[0].load(Ordering::Acquire);
+        if stamp != free | WRITTEN {
+            return if stamp == free { Ok(None) } else { self.pass_over(stamp) };
+        }
+        let mut message = [0; W];
+        for (value, word) in message.iter_mut().zip(&slot[1..]) {
+            // Ours until we give it back: the Acquire of the stamp orders this after the stores of the words.
+            *value = load_owned(word);
+        }
+        // Release: pairs with a producer's Acquire of the stamp one lap later; our reads come before its writes.
+        slot[0].store(free + LAP, Ordering::Release);
+        self.head += 1;
+        Ok(Some(message))
+    }
+
+    /// Whether a producer has claimed a place that we have not taken: its message is there or on its way.
+    ///
+    /// SeqCst: pairs with the producers' CAS, see `channel`.
+    #[inline]
+    pub(in crate::ring) fn is_claimed(&self) -> bool {
+        self.ring.tail[0].load(Ordering::SeqCst) != self.head
+    }
+
+    /// A dead producer's place: goes on behind it. Or somebody scribbled over the stamp.
+    #[cold]
+    fn pass_over(&mut self, stamp: u64) -> Result<Option<[u64; W]>, PeerFault> {
+        if stamp == self.ring.free(self.head) | PASSED_OVER && self.intents.take_grave(self.head) {
+            self.skip();
+            // Again at most as often as there are graves.
+            return self.try_pop();
+        }
+        Err(self.mend(stamp))
+    }
+
+    /// Gives the slot at our place back unread.
+    fn skip(&mut self) {
+        let slot = &self.ring.slots[self.ring.slot(self.head)];
+        // Release: pairs with a producer's Acquire of the stamp one lap later; what was here comes before its writes.
+        slot.store(self.ring.free(self.head) + LAP, Ordering::Release);
+        self.head += 1;
+    }
+
+    /// Somebody scribbled over the stamp at our place.
+    fn mend(&mut self, stamp: u64) -> PeerFault {
+        let position = self.head;
+        // Relaxed: it may be a lie as well, and then one damaged message more or less makes no difference.
+        let claimed = self.ring.tail[0].load(Ordering::Relaxed).wrapping_sub(position);
+        if (1..=self.ring.capacity()).contains(&claimed) {
+            // Whatever was written there cannot be told from what was not: passed over.
+            self.skip();
+        } else {
+            let (free, slot) = (self.ring.free(position), &self.ring.slots[self.ring.slot(position)]);
+            // Nobody's place: as it was, unless it has changed again meanwhile.
+            let _ = slot.compare_exchange(stamp, free, Ordering::Release, Ordering::Relaxed);
+        }
+        PeerFault::InvalidStamp { stamp, position }
+    }
+
+    /// A producer's death is certain: if it had claimed a place and not written it, the place is passed over. Whether nothing
+    /// waits for it any more; see [`ring::Consumer::bury`](crate::ring::Consumer::bury).
+    pub fn bury(&mut self, producer: usize) -> bool {
+        if !self.intents.mark_dead(producer) {
+            return true;
+        }
+        let mended = self.intents.place(producer).is_none_or(|position| self.mend_place(position));
+        if mended {
+            self.intents.mark_buried(producer);
+        }
+        mended
+    }
+
+    /// Passes a place over that a dead producer has announced, if it had claimed it; `false` while somebody else may have.
+    fn mend_place(&mut self, position: u64) -> bool {
+        let ahead = position.wrapping_sub(self.head);
+        // Acquire: pairs with the claim; who claimed the place has announced it, and we see that.
+        let claimed = self.ring.tail[0].load(Ordering::Acquire).wrapping_sub(self.head);
+        // Taken already, nobody's, or no place of this ring: a lie of the dead one's, or of who wrote the tail.
+        if ahead >= claimed || claimed > self.ring.capacity() {
+            return true;
+        }
+        let is_announced = self.intents.is_announced(position);
+        let slot = &self.ring.slots[self.ring.slot(position)];
+        // Acquire: for the Release below. After the announcements: who has another one now had written this place.
+        let stamp = slot.load(Ordering::Acquire);
+        if stamp != self.ring.free(position) {
+            return true;
+        }
+        if is_announced {
+            return false;
+        }
+        // Release: pairs with a producer's Acquire of the stamp; it finds the tail behind this place.
+        slot.store(stamp | PASSED_OVER, Ordering::Release);
+        self.intents.add_grave(position);
+        true
+    }
+
+    /// A new producer of that index comes, or has; see [`ring::Consumer::revive`](crate::ring::Consumer::revive).
+    pub fn revive(&mut self, producer: usize) {
+        self.intents.revive(producer);
+    }
+
+    /// Places that dead producers had claimed and not written, passed over so far.
+    pub fn passed_over(&self) -> u64 {
+        self.intents.passed_over()
+    }
+
+    /// Looks at the tail: whether it can be where it is.
+    ///
+    /// # Errors
+    /// [`PeerFault::InvalidTail`]: it is behind the last message taken or more than a lap ahead; or it is behind the next
+    /// place, which nobody has written, announces, or could have left by dying. Nothing was mended: the ring stands still.
+    pub fn check(&self) -> Result<(), PeerFault> {
+        let position = self.head;
+        // Acquire: pairs with the claims, as in `mend_place`.
+        let tail = self.ring.tail[0].load(Ordering::Acquire);
+        let claimed = tail.wrapping_sub(position);
+        let invalid = Err(PeerFault::InvalidTail { tail, position });
+        if claimed > self.ring.capacity() {
+            return invalid;
+        }
+        if claimed == 0 || self.intents.is_announced_by_unburied(position) {
+            return Ok(());
+        }
+        let stamp = self.ring.slots[self.ring.slot(position)].load(Ordering::Acquire);
+        if stamp == self.ring.free(position) { invalid } else { Ok(()) }
+    }
+}

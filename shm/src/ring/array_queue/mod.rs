@@ -1,0 +1,178 @@
+//! `array-queue`: one bounded ring for all producers, with a stamp for each slot.
+//!
+//! ```text
+//! word 0            16             32                    32 + 9                      32 + 9·capacity
+//!      │ header      │ tail  (pad)  │ stamp │ message 0   │ stamp │ message 1   │ …  │
+//!        the launcher  any producer   producer: written; consumer: free again, passed over
+//!
+//! stamp      4·lap       free: who claims this place in that lap may write it
+//!            4·lap + 1   written in that lap, not yet taken; the consumer leaves 4·(lap + 1)
+//!            4·lap + 2   claimed in that lap by a producer that died: nobody will write it, the consumer passes it over
+//! ```
+//!
+//! Places are counted from the start and never wrap (2^64 messages): message `p` stands in slot `p mod capacity` in lap
+//! `p div capacity`. Zeroed memory is the empty ring. A producer announces the place at the tail in its own segment
+//! (`intent.rs`), claims it by CAS, writes, and stamps; the one consumer has a private cursor and takes without a CAS and
+//! without looking at the tail.
+//!
+//! **Why nothing is lost or torn.** A place is claimed by one producer only, because each successful CAS moves the
+//! tail. Its stamp (Release) is the only thing that shows the message; the consumer loads it (Acquire), so it sees the
+//! words. The consumer copies the words and then stamps the slot free (Release); a producer loads that (Acquire) before
+//! it claims, so it never overwrites what is still to be read. A producer's messages are taken in the order of its
+//! claims.
+//!
+//! **What a dead producer leaves**, and what [`Consumer::bury`] does:
+//!
+//! | died at | in the ring | repair |
+//! |---|---|---|
+//! | entered, or anywhere before the CAS | nothing; perhaps an announcement | none: the tail has not passed the place, or somebody else claimed it, who announces it as well |
+//! | announced, its CAS failed | an announcement of somebody else's place | none: waits until that one has written it |
+//! | claimed, half-written, written | a place that nobody will write; the consumer waits there | the place is stamped passed over: announced by no one who lives |
+//! | published | a whole message | none: the stamp says so, or that of a later lap does |
+//!
+//! Nobody's message is lost: only a place without a message is passed over, and why it cannot be that of a producer that is
+//! alive and slow is in `intent.rs`. The dead one loses the message that it was about to publish, at most one.
+//!
+//! **What a dead consumer leaves:** every message that it has not given back, in its place. [`Consumer::resume`] finds the first
+//! one by the stamps: taken ones are free for the next lap. The message that it was copying comes out again.
+//!
+//! **The others are not trusted.** An impossible stamp is a [`PeerFault`](super::PeerFault): the message is passed over (a claimed
+//! place) or the stamp is put right (an unclaimed one). One that several producers can write has no owner to name, and who
+//! scribbles over the tail stops the ring, which [`Consumer::check`] finds: that is what sharing one ring costs.
+//!
+//! Source: Vyukov, "Bounded MPMC queue" (2010); crossbeam-queue's `ArrayQueue`.
+
+mod consumer;
+mod parts;
+mod producer;
+
+pub use consumer::Consumer;
+use parts::Parts;
+pub use parts::{PASSED_OVER, SLOTS, TAIL, WRITTEN, ring_words, write_header};
+pub use producer::Producer;
+
+/// A ring and its producers' announcements on the heap, all ends attached: for tests, models and benches.
+///
+/// # Panics
+/// If the capacity is not a power of two.
+pub fn heap_ring<const W: usize>(producers: usize, capacity: usize) -> (Vec<Producer<W>>, Consumer<W>) {
+    let ring = crate::memory::Region::heap(ring_words(capacity, W)).words();
+    write_header::<W>(&ring, capacity);
+    let intents = super::intent::on_heap(producers);
+    let views = intents.iter().cloned().map(Into::into).collect();
+    let producer = |intent| Producer::attach(&ring, intent).expect("a fresh ring has good headers");
+    (
+        intents.iter().map(producer).collect(),
+        Consumer::attach(&ring, views).expect("a fresh ring has good headers"),
+    )
+}
+
+#[cfg(not(loom))]
+pub(super) use link::segment;
+#[cfg(not(loom))]
+pub use link::{ArrayQueue, Receiver};
+
+#[cfg(not(loom))]
+mod link {
+    use super::{Consumer, Producer, ring_words};
+    use crate::memory::{HeaderError, Kind, RegionError, View, Words};
+    use crate::ring::{self, Link, LinkSpec, PeerFault, Place, SegmentSpec, intent};
+    use crate::segments::Attached;
+    use crate::wire::{MESSAGE_WORDS, Message};
+
+    /// The technique.
+    pub struct ArrayQueue;
+
+    /// The receiving end, and what it found wrong.
+    pub struct Receiver {
+        pub(in crate::ring) ring: Consumer,
+        fault: Option<PeerFault>,
+    }
+
+    impl Receiver {
+        /// As [`Consumer::attach`].
+        ///
+        /// # Errors
+        /// As there.
+        pub fn attach(ring: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+            Ok(Self { ring: Consumer::attach(ring, intents)?, fault: None })
+        }
+
+        /// As [`Consumer::resume`].
+        ///
+        /// # Errors
+        /// As there.
+        pub fn resume(ring: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+            Ok(Self { ring: Consumer::resume(ring, intents)?, fault: None })
+        }
+    }
+
+    impl ring::Consumer for Receiver {
+        #[inline(always)]
+        fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
+            match self.ring.try_pop() {
+                Ok(message) => message.map(|message| (None, message)),
+                Err(fault) => {
+                    self.fault = Some(fault);
+                    None
+                }
+            }
+        }
+
+        fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
+            self.fault.take().map(|fault| (None, fault))
+        }
+
+        fn bury(&mut self, producer: usize) -> bool {
+            self.ring.bury(producer)
+        }
+
+        fn revive(&mut self, producer: usize) {
+            self.ring.revive(producer);
+        }
+
+        fn passed_over(&self) -> u64 {
+            self.ring.passed_over()
+        }
+
+        fn check(&mut self) -> Result<(), PeerFault> {
+            self.ring.check()
+        }
+    }
+
+    /// The segment of a link's ring: one for all producers.
+    pub(in crate::ring) fn segment(spec: &LinkSpec) -> SegmentSpec {
+        SegmentSpec {
+            what: spec.name.into(),
+            place: Place::Memory,
+            words: ring_words(spec.capacity as usize, MESSAGE_WORDS),
+            kind: Kind::ArrayQueue,
+            capacity: spec.capacity.into(),
+            slot_words: MESSAGE_WORDS as u64 + 1,
+            index: 0,
+        }
+    }
+
+    impl Link for ArrayQueue {
+        type Producer = Producer;
+        type Consumer = Receiver;
+
+        fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
+            [segment(spec)].into_iter().chain(intent::segments(spec)).collect()
+        }
+
+        fn producer(
+            spec: &LinkSpec,
+            index: usize,
+            attached: &mut Attached<'_>,
+        ) -> Result<Producer, RegionError> {
+            let intent = intent::producer(spec, index, attached)?;
+            attached.end(spec.name, Kind::ArrayQueue, |ring| Producer::attach(ring, &intent))
+        }
+
+        fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
+            let intents = intent::views(spec, attached)?;
+            attached.end(spec.name, Kind::ArrayQueue, |ring| Receiver::attach(ring, intents))
+        }
+    }
+}

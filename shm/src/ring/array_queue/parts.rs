@@ -1,0 +1,77 @@
+//! The ring in its words: where everything is, and what a stamp says.
+
+use crate::memory::{Header, HeaderError, Kind, Words, header::HEADER_WORDS};
+
+/// Where the producers' shared cursor is.
+pub const TAIL: usize = HEADER_WORDS;
+/// Where the slots begin.
+pub const SLOTS: usize = TAIL + 16;
+
+/// What a stamp says beside its lap; 0: free.
+pub const WRITTEN: u64 = 1;
+/// Claimed by a dead producer and never written: the consumer passes the place over.
+pub const PASSED_OVER: u64 = 2;
+/// A stamp of the next lap.
+pub(super) const LAP: u64 = 4;
+
+/// Words that a ring needs.
+pub const fn ring_words(capacity: usize, slot_words: usize) -> usize {
+    SLOTS + capacity * (slot_words + 1)
+}
+
+/// Tail, slots and capacity of a ring, as the attaching end found and checked them.
+pub(super) struct Parts<const W: usize> {
+    pub(super) tail: Words,
+    pub(super) slots: Words,
+    mask: u64,
+    log2: u32,
+}
+
+impl<const W: usize> Parts<W> {
+    pub(super) fn attach(words: &Words) -> Result<Self, HeaderError> {
+        let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), Kind::ArrayQueue)?;
+        let capacity = header.check_geometry(SLOTS, W + 1)? as u64;
+        let Header { slot_words, bytes, .. } = header;
+        if !capacity.is_power_of_two() {
+            return Err(HeaderError::Geometry { capacity, slot_words, bytes });
+        }
+        Ok(Self {
+            tail: words.window(TAIL, 1),
+            slots: words.window(SLOTS, capacity as usize * (W + 1)),
+            mask: capacity - 1,
+            log2: capacity.trailing_zeros(),
+        })
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.mask + 1
+    }
+
+    /// Where the slot of that place begins.
+    #[inline(always)]
+    pub(super) fn slot(&self, position: u64) -> usize {
+        (position & self.mask) as usize * (W + 1)
+    }
+
+    /// The stamp of that place's slot while it is free for that place.
+    #[inline(always)]
+    pub(super) fn free(&self, position: u64) -> u64 {
+        (position >> self.log2) * LAP
+    }
+}
+
+/// Makes a ring of zeroed words by writing its header: for tests and benches; a run's segments get theirs from
+/// the launcher.
+pub fn write_header<const W: usize>(words: &Words, capacity: usize) {
+    Header {
+        kind: Kind::ArrayQueue,
+        bytes: words.len() as u64 * 8,
+        capacity: capacity as u64,
+        slot_words: W as u64 + 1,
+        creator_pid: 0,
+        creator_start: 0,
+        run: 0,
+        index: 0,
+    }
+    .write(words);
+}

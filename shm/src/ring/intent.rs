@@ -1,0 +1,262 @@
+//! What a producer announces before it claims, in a ring that several write: whose place it was shows after its death.
+//!
+//! ```text
+//! word 0        16      17
+//!      │ header │ place │ block │ pad to 128 bytes         one segment for each producer, `submit-3.intent`
+//!        launcher  that producer                            the consumer only reads
+//!
+//! place   p + 1: the producer was last about to claim place p; 0: it never was, or has failed to
+//! block   id + 1: it was last about to take that block (`linked`); 0: it never was
+//! ```
+//!
+//! A push stores `place` and then claims by CAS on the ring's tail. It does not take the announcement back when it is done:
+//! a place that is announced and written needs nothing. Only who fails to claim withdraws, or it would stand in the way
+//! of a repair for as long as it pushes nothing more.
+//!
+//! **Whose a claimed, unwritten place is.** The claim is a Release, and every later claim continues its release sequence. So
+//! who finds the tail behind p (Acquire) sees the announcement of the producer that claimed p, or a later one of the same
+//! producer, which that stored (Release) after it had written p. The consumer therefore looks at the tail, then at all
+//! announcements, then at the place:
+//!
+//! | a living producer announces p | the place | what it is |
+//! |---|---|---|
+//! | any | written | a whole message, or taken already: nothing to repair |
+//! | yes | not written | its own and on its way, or it fails to claim it: it writes or withdraws soon, look again later |
+//! | no | not written | claimed by the dead: nobody else will ever write it |
+//!
+//! Several may be dead at once and announce the same place: who is known to be dead does not count as living, and who is
+//! dead and not yet known to be is waited for until it is.
+//!
+//! **A place is never taken from a producer that is only slow**, however long it sleeps between announcement, claim and
+//! message: the consumer is told of deaths only ([`crate::supervision`]), and what anybody else announces it leaves alone.
+//!
+//! **The others are not trusted.** A forged announcement of a living producer holds a repair up, and with it the ring; it cannot
+//! free a place that is not the dead one's. One of a dead producer is checked against the ring before it is followed.
+
+use crate::memory::{Header, HeaderError, Kind, View, Words, header::HEADER_WORDS};
+use crate::sync::Ordering;
+
+/// Where the announced place is.
+pub const PLACE: usize = HEADER_WORDS;
+/// Where the announced block is.
+pub const BLOCK: usize = PLACE + 1;
+/// Words for the two, and nothing else in their lines.
+const LINES: usize = 16;
+/// Words in the segment.
+pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
+
+/// Checks the header of an announcement's segment; the producer's index.
+fn check(view: &View) -> Result<u64, HeaderError> {
+    let header = Header::read(|i, ordering| view.load(i, ordering), view.len(), Kind::Intent)?;
+    header.check_geometry(PLACE, LINES)?;
+    if header.capacity == 1 {
+        Ok(header.index)
+    } else {
+        let Header { capacity, slot_words, bytes, .. } = header;
+        Err(HeaderError::Geometry { capacity, slot_words, bytes })
+    }
+}
+
+/// The producer's end: announces.
+pub(super) struct Intent {
+    words: Words,
+    /// The producer's index.
+    pub(super) index: u64,
+}
+
+impl Intent {
+    pub(super) fn attach(words: &Words) -> Result<Self, HeaderError> {
+        let index = check(&words.clone().into())?;
+        Ok(Self { words: words.window(PLACE, LINES), index })
+    }
+
+    /// Before the claim of that place.
+    #[inline(always)]
+    pub(super) fn announce(&self, position: u64) {
+        // Release: pairs with the Acquire in `is_announced`; who sees this sees the message that we wrote before.
+        self.words[0].store(position.wrapping_add(1), Ordering::Release);
+    }
+
+    /// After the claim has failed.
+    #[inline]
+    pub(super) fn withdraw(&self) {
+        // Release: as in `announce`.
+        self.words[0].store(0, Ordering::Release);
+    }
+
+    /// Before that block is taken.
+    pub(super) fn announce_block(&self, id: usize) {
+        // Relaxed: read only after our death is certain; the Release of the taking keeps it before that.
+        self.words[BLOCK - PLACE].store(id as u64 + 1, Ordering::Relaxed);
+    }
+}
+
+/// What the consumer knows of a producer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Living,
+    /// Dead for certain; what it left is not mended yet.
+    Dead,
+    /// And mended: its memory is not read.
+    Buried,
+}
+
+/// The consumer's end: everybody's announcements, who is dead, and which places were the dead ones'.
+pub(super) struct Intents {
+    of: Vec<(View, Life)>,
+    /// Places that dead producers claimed and never wrote, still ahead of us. Almost always none.
+    graves: Vec<u64>,
+    passed_over: u64,
+}
+
+impl Intents {
+    /// The announcements of all producers, in their order.
+    pub(super) fn attach(views: Vec<View>) -> Result<Self, HeaderError> {
+        for view in &views {
+            check(view)?;
+        }
+        let of = views.into_iter().map(|view| (view.window(PLACE, LINES), Life::Living)).collect();
+        Ok(Self { of, graves: Vec::new(), passed_over: 0 })
+    }
+
+    /// The producer is dead for certain. Whether there is anything to mend: not if it was, or if there is no such producer.
+    pub(super) fn mark_dead(&mut self, producer: usize) -> bool {
+        let Some((_, life)) = self.of.get_mut(producer).filter(|(_, life)| *life != Life::Buried) else {
+            return false;
+        };
+        *life = Life::Dead;
+        true
+    }
+
+    /// What it left is mended.
+    pub(super) fn mark_buried(&mut self, producer: usize) {
+        self.of[producer].1 = Life::Buried;
+    }
+
+    /// A new producer of that index comes, and announces from zeroed memory.
+    pub(super) fn revive(&mut self, producer: usize) {
+        if let Some((_, life)) = self.of.get_mut(producer) {
+            *life = Life::Living;
+        }
+    }
+
+    /// The place that a dead producer has announced last.
+    pub(super) fn place(&self, producer: usize) -> Option<u64> {
+        // Relaxed: its death is certain, and so are all its stores.
+        self.of[producer].0.load(0, Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// The block that a dead producer has announced last.
+    pub(super) fn block(&self, producer: usize) -> Option<usize> {
+        let block = self.of[producer].0.load(BLOCK - PLACE, Ordering::Relaxed);
+        usize::try_from(block.checked_sub(1)?).ok()
+    }
+
+    /// Whether somebody who is not known to be dead announces that place. Call it after the tail was seen behind the place
+    /// (Acquire), and look at the place only afterwards.
+    pub(super) fn is_announced(&self, position: u64) -> bool {
+        self.any(position, |life| life == Life::Living)
+    }
+
+    /// The same, and the dead count as well until they are buried.
+    pub(super) fn is_announced_by_unburied(&self, position: u64) -> bool {
+        self.any(position, |life| life != Life::Buried)
+    }
+
+    fn any(&self, position: u64, counts: impl Fn(Life) -> bool) -> bool {
+        let announced = position.wrapping_add(1);
+        // Acquire: pairs with the Release in `announce` and `withdraw`; who announces something else now has written the
+        // place that it had.
+        let theirs = |view: &View| view.load(0, Ordering::Acquire) == announced;
+        self.of.iter().any(|(view, life)| counts(*life) && theirs(view))
+    }
+
+    /// That place is claimed and will not be written.
+    pub(super) fn add_grave(&mut self, position: u64) {
+        self.graves.push(position);
+    }
+
+    /// Whether that place was one of those; it is none any more.
+    pub(super) fn take_grave(&mut self, position: u64) -> bool {
+        let Some(place) = self.graves.iter().position(|grave| *grave == position) else { return false };
+        self.graves.swap_remove(place);
+        self.passed_over += 1;
+        true
+    }
+
+    /// Places taken from the dead and passed over so far.
+    pub(super) fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+}
+
+/// Makes zeroed words an announcement's segment by writing its header: for tests and benches; a run's segments get theirs
+/// from the launcher.
+pub fn write_header(words: &Words, producer: u64) {
+    Header {
+        kind: Kind::Intent,
+        bytes: words.len() as u64 * 8,
+        capacity: 1,
+        slot_words: LINES as u64,
+        creator_pid: 0,
+        creator_start: 0,
+        run: 0,
+        index: producer,
+    }
+    .write(words);
+}
+
+/// The announcements' segments of that many producers on the heap: for tests, models and benches.
+pub fn on_heap(producers: usize) -> Vec<Words> {
+    let segment = |producer| {
+        let words = crate::memory::Region::heap(INTENT_WORDS).words();
+        write_header(&words, producer as u64);
+        words
+    };
+    (0..producers).map(segment).collect()
+}
+
+#[cfg(not(loom))]
+pub(super) use link::{producer, segments, views};
+
+#[cfg(not(loom))]
+mod link {
+    use super::{INTENT_WORDS, LINES};
+    use crate::memory::{Kind, RegionError, View, Words};
+    use crate::ring::{LinkSpec, Place, SegmentSpec};
+    use crate::segments::Attached;
+
+    fn name(spec: &LinkSpec, index: usize) -> String {
+        format!("{}-{index}.intent", spec.name)
+    }
+
+    /// The segments of a link's announcements.
+    pub(in crate::ring) fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> + '_ {
+        (0..spec.producers).map(|index| SegmentSpec {
+            what: name(spec, index),
+            place: Place::Memory,
+            words: INTENT_WORDS,
+            kind: Kind::Intent,
+            capacity: 1,
+            slot_words: LINES as u64,
+            index: index as u64,
+        })
+    }
+
+    /// A producer's own.
+    pub(in crate::ring) fn producer(
+        spec: &LinkSpec,
+        index: usize,
+        attached: &mut Attached<'_>,
+    ) -> Result<Words, RegionError> {
+        Ok(attached.region(&name(spec, index), Kind::Intent)?.words())
+    }
+
+    /// Everybody's, for the consumer.
+    pub(in crate::ring) fn views(
+        spec: &LinkSpec,
+        attached: &mut Attached<'_>,
+    ) -> Result<Vec<View>, RegionError> {
+        (0..spec.producers).map(|index| attached.view(&name(spec, index), Kind::Intent)).collect()
+    }
+}
