@@ -4,12 +4,13 @@ use super::orders::message;
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
 use shm::memory::header::HEADER_WORDS;
+use shm::memory::region::unlink;
 use shm::bell::BELL;
 use shm::control::Launching;
 use shm::memory::{Kind, Region, Words};
 use shm::plan::{Plan, Technique};
 use shm::ring::linked::BLOCK_SLOTS;
-use shm::ring::{Consumer, Link, Producer, SegmentSpec};
+use shm::ring::{Consumer, Link, Place, Producer, SegmentSpec};
 use shm::segments::{self, Attached, CONTROL_WORDS};
 use shm::sync::Ordering::Relaxed;
 use shm::wire::Message;
@@ -26,6 +27,8 @@ pub const SECOND: usize = 2;
 pub const CAPACITY: u64 = 8;
 /// Epochs that there are.
 const EPOCHS: u16 = 1 << 12;
+/// Messages that are a lap where the kernel holds them.
+const KERNEL_LAP: u64 = 2 * CAPACITY;
 /// How often a repair is tried: a duty cycle each.
 const CYCLES: usize = 1000;
 
@@ -35,9 +38,13 @@ pub struct Bed<'a, T: Link> {
     attached: Attached<'a>,
     pub memory: Vec<(SegmentSpec, Words)>,
     orders: Vec<(Role, Words)>,
+    /// The name of the socket, where there is one: it is bound anew for each trial.
+    socket: Option<String>,
     /// Whether all producers write one ring.
     pub shared: bool,
-    /// How many messages fit into the victim's ring when it is new.
+    /// Whether the kernel holds the messages: how many fit is its affair, and it keeps the producers apart.
+    pub kernel: bool,
+    /// How many messages fit into the victim's ring when it is new; of the kernel's, how many make a lap here.
     pub room: u64,
     /// How many fewer may fit for each block that is not quite free: only where there are blocks.
     pub slack: u64,
@@ -57,27 +64,37 @@ impl<'a, T: Link> Bed<'a, T> {
         segments::create_control(run.plan()).expect("room");
         let plan = run.create::<T>();
         let mut attached = Attached::new(plan, None);
-        let memory: Vec<_> = T::segments(&run.link())
+        let specs = T::segments(&run.link());
+        let socket = specs.iter().find(|spec| spec.place == Place::Socket);
+        let socket = socket.map(|spec| plan.segment_name(&spec.what));
+        let kernel = specs.iter().any(|spec| spec.place.is_kernel());
+        let shared = !kernel && !specs.iter().any(|spec| spec.kind == Kind::Ring);
+        let memory: Vec<_> = specs
             .into_iter()
+            .filter(|spec| !spec.place.is_kernel())
             .map(|spec| {
                 let words = attached.region(&spec.what, spec.kind).expect("just made").words();
                 (spec, words)
             })
             .collect();
         let roles = [Role::Producer(FIRST), Role::Producer(SECOND), Role::Consumer];
-        let shared = !memory.iter().any(|(spec, _)| spec.kind == Kind::Ring);
         let mut bed = Self {
             plan,
             attached,
             memory,
             orders: roles.map(|role| (role, victim::orders(plan, role))).into(),
+            socket,
             shared,
-            room: 0,
+            kernel,
+            room: KERNEL_LAP,
             slack: if run.plan().technique == Technique::Linked { BLOCK_SLOTS as u64 } else { 0 },
             launching: Launching::new(Region::heap(CONTROL_WORDS).words()),
             epoch: 0,
             link: core::marker::PhantomData,
         };
+        if kernel {
+            return bed;
+        }
         let mut producer = bed.producer(FIRST);
         bed.room = (0..).take_while(|n| producer.try_push(&message(FIRST, *n)).is_ok()).count() as u64;
         bed
@@ -128,6 +145,9 @@ impl<'a, T: Link> Bed<'a, T> {
 
     /// The receiving end, in this process.
     pub fn consumer(&mut self) -> T::Consumer {
+        if let Some(socket) = &self.socket {
+            unlink(socket).expect("a name of ours");
+        }
         T::consumer(&segments::submit_link(self.plan), &mut self.attached).expect("a link")
     }
 
@@ -155,7 +175,9 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
     /// New memory, a consumer, and all producers but these.
     pub fn new(bed: &'b mut Bed<'a, T>, without: &[usize]) -> Self {
         bed.renew();
-        let consumer = bed.consumer();
+        let mut consumer = bed.consumer();
+        // A pipe keeps what is in it for as long as anybody has it open: a process that is just starting, for example.
+        while bed.kernel && consumer.try_pop().is_some() {}
         let others: Vec<_> = (0..PRODUCERS).filter(|index| !without.contains(index)).collect();
         let others = others.into_iter().map(|index| (index, bed.producer(index))).collect();
         (0..PRODUCERS as u16).for_each(|index| bed.launching.revive(index, bed.epoch));
@@ -267,12 +289,14 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
 
     /// The ring goes on: fills up to its last place and is emptied, twice. `lost` places may be missing.
     pub fn two_laps(&mut self, lost: u64, when: &str) {
+        let at_most = if self.bed.kernel { self.bed.room } else { u64::MAX };
+        let producers = self.others.len() as u64;
         for lap in 0..2 {
             let fits = if self.bed.shared {
-                (0..).map_while(|turn| self.push_one(turn % self.others.len()).then_some(())).count() as u64
+                (0..at_most).take_while(|turn| self.push_one((turn % producers) as usize)).count() as u64
             } else {
-                let rings = (0..self.others.len())
-                    .map(|turn| (0..).map_while(|_: u64| self.push_one(turn).then_some(())).count() as u64);
+                let rings = (0..producers)
+                    .map(|index| (0..at_most).take_while(|_| self.push_one(index as usize)).count() as u64);
                 rings.min().unwrap_or(0)
             };
             if !(self.bed.room - lost..=self.bed.room).contains(&fits) {

@@ -7,6 +7,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Mutex;
 
+/// Whether ten times as much is to be tried: `BULKHEAD_SLOW=1`.
+pub fn is_slow() -> bool {
+    std::env::var_os("BULKHEAD_SLOW").is_some_and(|slow| slow == "1")
+}
+
 /// Numbers of one technique, each with the name of its column.
 #[derive(Default)]
 pub struct Tally {
@@ -75,6 +80,11 @@ impl Report {
         println!("\n{text}");
         write(&text);
         rows.values().map(|tally| tally.count("violations")).sum()
+    }
+
+    /// Whether there is some of it in every row.
+    pub fn all_have(&self, what: &str) -> bool {
+        self.rows.lock().expect("no job panics here").values().all(|tally| tally.count(what) > 0)
     }
 
     /// The sum of a column.
