@@ -92,7 +92,8 @@ fn main() {
     let [run, role, index] = &arguments[..] else { return stop() };
     let index: usize = index.parse().expect("an index");
     let (_, plan) = open_control(run).expect("a run");
-    let orders = Region::open(&plan.segment_name(&orders_name(role, index))).expect("orders").words().window(0, WORDS);
+    let orders =
+        Region::open(&plan.segment_name(&orders_name(role, index))).expect("orders").words().window(0, WORDS);
     let link = submit_link(&plan);
     let mut attached = Attached::new(&plan, None);
     with_link!(plan.technique, T => match role.as_str() {
@@ -100,4 +101,3 @@ fn main() {
         _ => consume(attached.consumer::<T>(&link).expect("a link"), &orders),
     });
 }
-

@@ -3,10 +3,10 @@
 use super::orders::message;
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
-use shm::memory::header::HEADER_WORDS;
-use shm::memory::region::unlink;
 use shm::bell::BELL;
 use shm::control::Launching;
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::region::unlink;
 use shm::memory::{Kind, Region, Words};
 use shm::plan::{Plan, Technique};
 use shm::ring::linked::BLOCK_SLOTS;
@@ -308,4 +308,3 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         }
     }
 }
-

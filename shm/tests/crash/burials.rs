@@ -68,9 +68,9 @@ fn die<T: Resume>(
         scene.problem(format!("the dead producer: {sent} were taken, {came} came"));
     }
     scene.all_came(&[1, 2], "the next consumer");
-    scene.two_laps(3 * scene.bed.slack, "the next consumer");
+    scene.two_laps(scene.bed.slack, "the next consumer");
     scene.revive(FIRST);
-    scene.two_laps(3 * scene.bed.slack, "after the revival");
+    scene.two_laps(scene.bed.slack, "after the revival");
     let place = format!(
         "{}, {}, producer died at {died_at}, consumer at {boundary} of {}",
         scene.bed.technique(),

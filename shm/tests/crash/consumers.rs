@@ -33,7 +33,8 @@ fn intents(memory: &[(SegmentSpec, Words)]) -> Vec<View> {
 impl Resume for SpscMux {
     fn resume(memory: &[(SegmentSpec, Words)]) -> Mux {
         let parts = of_kind(memory, Kind::Ring).zip(of_kind(memory, Kind::RingHead));
-        let resume = |(tail, head): (&Words, &Words)| spsc::Consumer::resume_parts(&tail.clone().into(), head);
+        let resume =
+            |(tail, head): (&Words, &Words)| spsc::Consumer::resume_parts(&tail.clone().into(), head);
         Mux::new(parts.map(|part| resume(part).expect("headers")).collect())
     }
 }
@@ -146,7 +147,7 @@ fn die<T: Resume>(
     tally.add(if again { "came again" } else { "taken" }, u64::from(in_flight.is_some()));
     scene.take_all();
     scene.all_came(&[0, 1, 2], "the next consumer");
-    scene.two_laps(2 * scene.bed.slack, "the next consumer");
+    scene.two_laps(scene.bed.slack, "the next consumer");
     let place = format!("{}, {}, {boundary} of {}, {push}", scene.bed.technique(), set_up.name, survey.end());
     tally.problems(&place, &scene.problems);
     !again

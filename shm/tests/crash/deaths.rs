@@ -159,7 +159,8 @@ pub fn die<T: Link>(
     if passed_over > dead.len() as u64 {
         scene.problem(format!("{passed_over} passed over for {} dead", dead.len()));
     }
-    let lost = scene.bed.slack * (1 + dead.len() as u64);
+    // The block in which the list stands may be used up; who is slow may keep a spare one; the dead ones' came back.
+    let lost = scene.bed.slack * (1 + u64::from(slow.is_some()));
     scene.two_laps(lost, "after the repair");
     if let Some(slow) = &slow {
         let before = slow.done();
@@ -183,7 +184,9 @@ pub fn die<T: Link>(
 fn judge_dead<T: Link>(scene: &mut Scene<'_, '_, T>, dead: usize, returned: bool) -> bool {
     let (sent, came) = (scene.sent[dead], scene.came[dead]);
     if !(sent + u64::from(returned)..=sent + 1).contains(&came) {
-        scene.problem(format!("dead producer {dead}: {sent} were taken, returned: {returned}, and {came} came"));
+        scene.problem(format!(
+            "dead producer {dead}: {sent} were taken, returned: {returned}, and {came} came"
+        ));
     }
     came > sent
 }
@@ -211,12 +214,15 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
             die(bed, set_up, &[(boundary, meanwhile)], &plain, ALONE, &mut tally);
         }
         // Everywhere, with another one somewhere; and every pair of places at which something is about to change.
-        let changes = plain.before_changes();
-        let mut others = if changes.contains(&boundary) { changes } else { Vec::new() };
+        let mut others = plain.before_changes();
+        if !set_up.is_thorough() || !others.contains(&boundary) {
+            others.clear();
+        }
         others.push(boundary * 7 % (end + 1));
-        for (at, early, dies) in others.into_iter().flat_map(|at| {
-            [(at, false, false), (at, false, true), (at, true, false), (at, true, true)]
-        }) {
+        for (at, early, dies) in others
+            .into_iter()
+            .flat_map(|at| [(at, false, false), (at, false, true), (at, true, false), (at, true, true)])
+        {
             let company = Some(Company { at, early, dies });
             die(bed, set_up, &[(boundary, NOTHING)], &plain, company, &mut tally);
         }

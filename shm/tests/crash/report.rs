@@ -98,7 +98,8 @@ fn write(text: &str) {
     static BEGUN: Mutex<bool> = Mutex::new(false);
     let mut begun = BEGUN.lock().expect("writing does not panic");
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/crash-report.txt");
-    let file = std::fs::OpenOptions::new().create(true).write(true).append(*begun).truncate(!*begun).open(path);
+    let file =
+        std::fs::OpenOptions::new().create(true).write(true).append(*begun).truncate(!*begun).open(path);
     *begun = true;
     match file.and_then(|mut file| writeln!(file, "{text}")) {
         Ok(()) => {}

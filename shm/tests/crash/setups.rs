@@ -1,6 +1,7 @@
 //! The states of a ring in which a victim is struck, and how they come about.
 
 use super::bed::{Bed, FIRST, SECOND, Scene};
+use super::report::is_slow;
 use super::victim::{Role, Victim};
 use shm::plan::Technique;
 use shm::ring::Link;
@@ -53,16 +54,15 @@ pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
         all.extend([
             set_up("last place of a block", &[Fill(block - 1)]),
             set_up("next block not linked", &[Fill(block)]),
-            set_up("a block to use again", &[
-                Fill(block),
-                TakeAll,
-                Fill(block),
-                TakeAll,
-                Fill(block),
-                Take(block - 1),
-            ]),
+            set_up(
+                "a block to use again",
+                &[Fill(block), TakeAll, Fill(block), TakeAll, Fill(block), Take(block - 1)],
+            ),
             set_up("a spare block held", &[Fill(block), Interrupted(2, 1), Fill(block - 2)]),
-            set_up("all blocks used before", &[Fill(room), TakeAll, Fill(room - 2 * block), TakeAll, Fill(5)]),
+            set_up(
+                "all blocks used before",
+                &[Fill(room), TakeAll, Fill(room - 2 * block), TakeAll, Fill(5)],
+            ),
         ]);
     } else {
         all.extend([
@@ -73,13 +73,10 @@ pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
         ]);
     }
     if technique == Technique::Channel {
-        all.extend([set_up("receiver asleep", &[Park]), set_up("receiver asleep, wrapped", &[
-            Fill(room),
-            TakeAll,
-            Fill(half),
-            TakeAll,
-            Park,
-        ])]);
+        all.extend([
+            set_up("receiver asleep", &[Park]),
+            set_up("receiver asleep, wrapped", &[Fill(room), TakeAll, Fill(half), TakeAll, Park]),
+        ]);
     }
     all
 }
@@ -89,6 +86,12 @@ impl SetUp {
     pub fn moved_on(&self, places: u64) -> Self {
         let acts = [Fill(places), TakeAll].into_iter().chain(self.acts.iter().copied());
         Self { name: format!("{} +{places}", self.name), acts: acts.collect() }
+    }
+
+    /// Whether this one is worth every pair of things that may come together, and not only some.
+    pub fn is_thorough(&self) -> bool {
+        const PAIRED: [&str; 4] = ["empty", "one free", "next block not linked", "a block to use again"];
+        is_slow() || PAIRED.contains(&self.name.as_str())
     }
 
     /// Whether nothing is taken on the way there.

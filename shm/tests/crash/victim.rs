@@ -56,7 +56,8 @@ fn program() -> &'static PathBuf {
         let lines = String::from_utf8(built.stdout).expect("cargo writes UTF-8");
         let artifacts = lines.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let executables = artifacts.filter(|artifact| artifact["target"]["name"] == "victim");
-        let path = executables.filter_map(|artifact| Some(artifact["executable"].as_str()?.to_owned())).last();
+        let path =
+            executables.filter_map(|artifact| Some(artifact["executable"].as_str()?.to_owned())).last();
         PathBuf::from(path.expect("cargo names what it built"))
     })
 }
@@ -92,8 +93,7 @@ impl Victim {
             .expect("the victim starts");
         let pid = Pid::from_raw(child.id() as i32);
         let pidfd = process::pidfd_open(child.id()).expect("it is there");
-        let mut victim =
-            Self { pid, pidfd, orders: orders.clone(), entry: 0, back: (0, 0), alive: true };
+        let mut victim = Self { pid, pidfd, orders: orders.clone(), entry: 0, back: (0, 0), alive: true };
         victim.wait(Signal::SIGSTOP);
         // It dies with its tracer, whatever becomes of us.
         ptrace::setoptions(pid, Options::PTRACE_O_EXITKILL).expect("it is traced");
@@ -221,7 +221,8 @@ impl Drop for Victim {
 
 /// Why nothing can be traced here, if so: some containers and sandboxes forbid it.
 pub fn refusal() -> Option<String> {
-    let child = Command::new(program()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let child =
+        Command::new(program()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     let pid = Pid::from_raw(child.id() as i32);
     let stopped = waitpid(pid, None).expect("it is our child");
     if !matches!(stopped, WaitStatus::Stopped(_, Signal::SIGSTOP)) {
