@@ -14,8 +14,6 @@ use shm::ring::{Consumer, Link, Place, Producer, SegmentSpec};
 use shm::segments::{self, Attached, CONTROL_WORDS};
 use shm::sync::Ordering::Relaxed;
 use shm::wire::Message;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::Hasher;
 
 /// Producers of the link. The first is the victim, the last may be the second victim.
 pub const PRODUCERS: usize = 3;
@@ -131,11 +129,10 @@ impl<'a, T: Link> Bed<'a, T> {
 
     /// A fingerprint of all words that the link shares.
     pub fn state(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for word in self.memory.iter().flat_map(|(_, words)| words.iter()) {
-            hasher.write_u64(word.load(Relaxed));
-        }
-        hasher.finish()
+        let words = self.memory.iter().flat_map(|(_, words)| words.iter());
+        words.fold(0, |hash: u64, word| {
+            (hash.rotate_left(23) ^ word.load(Relaxed)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        })
     }
 
     /// The sending end of that producer, in this process.
@@ -189,14 +186,16 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         self.problems.push(what);
     }
 
-    /// The others push so many messages, in turns; how many the ring took.
-    pub fn push(&mut self, messages: u64) -> u64 {
-        let mut taken = 0;
+    /// The others push so many messages, in turns, or until everybody was told that it is full.
+    pub fn push(&mut self, messages: u64) {
+        let mut refused = 0;
         for turn in 0..messages as usize {
             let turn = turn % self.others.len();
-            taken += u64::from(self.push_one(turn));
+            refused = if self.push_one(turn) { 0 } else { refused + 1 };
+            if refused == self.others.len() {
+                break;
+            }
         }
-        taken
     }
 
     fn push_one(&mut self, turn: usize) -> bool {

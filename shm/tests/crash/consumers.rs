@@ -8,6 +8,7 @@ use super::victim::{Role, Victim};
 use shm::memory::{Kind, View, Words};
 use shm::ring::array_queue::{self, ArrayQueue};
 use shm::ring::channel::{self, Channel};
+use shm::ring::linked::{self, Linked};
 use shm::ring::spsc_mux::{Mux, SpscMux};
 use shm::ring::{Link, SegmentSpec, spsc};
 use shm::wire::Message;
@@ -52,6 +53,12 @@ impl Resume for Channel {
     }
 }
 
+impl Resume for Linked {
+    fn resume(memory: &[(SegmentSpec, Words)]) -> linked::Receiver {
+        linked::Receiver::resume(one(memory, Kind::Linked), intents(memory)).expect("headers")
+    }
+}
+
 /// The victim, and how much of what it has popped was looked at.
 struct Popping {
     victim: Victim,
@@ -64,9 +71,9 @@ impl Popping {
         let mut popping = Self { victim, seen: 0 };
         for act in acts {
             match act {
-                Act::Fill(messages) if scene.bed.shared => drop(scene.push(*messages)),
+                Act::Fill(messages) if scene.bed.shared => scene.push(*messages),
                 // Each has its ring.
-                Act::Fill(messages) => drop(scene.push(*messages * scene.others.len() as u64)),
+                Act::Fill(messages) => scene.push(*messages * scene.others.len() as u64),
                 Act::Take(messages) => popping.pop(scene, *messages),
                 Act::TakeAll => popping.pop(scene, 2 * UNTIL_FULL),
                 Act::Park => scene.bed.park(),
@@ -104,7 +111,7 @@ fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> (Survey, Option<Mess
 pub fn exhaust<T: Resume>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
     let (plain, message) = survey(bed, set_up);
-    tally.add("boundaries", plain.end() as u64 + 1);
+    tally.add("of", plain.end() as u64 + 1);
     tally.add("distinct states", plain.distinct_states());
     for push in [0, 1, UNTIL_FULL] {
         let mut gone_before = false;
@@ -117,7 +124,7 @@ pub fn exhaust<T: Resume>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
             gone_before = gone;
         }
     }
-    tally.add("tried", plain.end() as u64 + 1);
+    tally.add("boundaries", plain.end() as u64 + 1);
     tally
 }
 

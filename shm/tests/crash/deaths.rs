@@ -1,7 +1,7 @@
 //! Producers that die at an instruction of their push, and what they leave to the others.
 
 use super::bed::{Bed, FIRST, SECOND, Scene};
-use super::report::Tally;
+use super::report::{Tally, is_slow};
 use super::setups::{SetUp, Victims, prepare};
 use super::victim::{At, Victim};
 use shm::ring::{Consumer, Link};
@@ -194,57 +194,74 @@ fn judge_dead<T: Link>(scene: &mut Scene<'_, '_, T>, dead: usize, returned: bool
 /// At every so-manieth boundary the others meddle, and at those before a change.
 const MEDDLE_EVERY: usize = 40;
 
-/// Everything about one state: every boundary of the push alone, with others at work, and in company.
+/// Everything about one state: every boundary of the push alone, with others at work, in company, and meddled with. Where
+/// there is no time for everything, what is tried changes from one boundary to the next.
 pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
     let plain = survey(bed, set_up, &[]);
-    let end = plain.end();
-    tally.add("boundaries", end as u64 + 1);
     tally.add("distinct states", plain.distinct_states());
     let mut came_before = false;
-    for boundary in 0..=end {
+    for boundary in 0..=plain.end() {
         let came = die(bed, set_up, &[(boundary, NOTHING)], &plain, ALONE, &mut tally);
+        tally.add("boundaries", 1);
         if came_before && !came {
             tally.problems(&set_up.name, &[format!("there before boundary {boundary}, and then no more")]);
         }
         came_before = came;
-        tally.add("tried", 1);
-        for push in [1, UNTIL_FULL] {
+        for push in some_of(&[1, UNTIL_FULL], boundary) {
             let meanwhile = Meanwhile { push, take: boundary as u64 % 3 };
             die(bed, set_up, &[(boundary, meanwhile)], &plain, ALONE, &mut tally);
         }
-        // Everywhere, with another one somewhere; and every pair of places at which something is about to change.
-        let mut others = plain.before_changes();
-        if !set_up.is_thorough() || !others.contains(&boundary) {
-            others.clear();
-        }
-        others.push(boundary * 7 % (end + 1));
-        for (at, early, dies) in others
-            .into_iter()
-            .flat_map(|at| [(at, false, false), (at, false, true), (at, true, false), (at, true, true)])
-        {
-            let company = Some(Company { at, early, dies });
-            die(bed, set_up, &[(boundary, NOTHING)], &plain, company, &mut tally);
+        for company in companies(set_up, &plain, boundary) {
+            die(bed, set_up, &[(boundary, NOTHING)], &plain, Some(company), &mut tally);
         }
     }
-    let mut meddled = plain.before_changes();
-    meddled.extend((0..end).step_by(MEDDLE_EVERY));
-    meddled.sort_unstable();
-    meddled.dedup();
-    for (place, meddle) in meddled.into_iter().enumerate() {
-        let meanwhile = [
-            Meanwhile { push: 1, take: 0 },
-            Meanwhile { push: 0, take: 1 },
-            Meanwhile { push: UNTIL_FULL, take: UNTIL_FULL },
-        ][place % 3];
-        let other = survey(bed, set_up, &[(meddle, meanwhile)]);
-        tally.add("boundaries", other.end() as u64 - meddle as u64);
-        tally.add("distinct states", other.distinct_states());
-        for boundary in meddle + 1..=other.end() {
-            let stops = [(meddle, meanwhile), (boundary, NOTHING)];
-            die(bed, set_up, &stops, &other, ALONE, &mut tally);
-            tally.add("tried", 1);
-        }
-    }
+    tally.add("of", plain.end() as u64 + 1);
+    meddle(bed, set_up, &plain, &mut tally);
     tally
+}
+
+/// One of them, a different one each time; all of them if there is time.
+fn some_of<C: Copy>(all: &[C], time: usize) -> Vec<C> {
+    if is_slow() { all.to_vec() } else { vec![all[time % all.len()]] }
+}
+
+/// Who stands by at a boundary: another one somewhere; and for each pair of places where something is about to change.
+fn companies(set_up: &SetUp, plain: &Survey, boundary: usize) -> Vec<Company> {
+    let ways = [(false, false), (false, true), (true, false), (true, true)];
+    let company = |at: usize| move |(early, dies)| Company { at, early, dies };
+    let somewhere = boundary * 7 % (plain.end() + 1);
+    let mut companies: Vec<Company> = some_of(&ways, boundary).into_iter().map(company(somewhere)).collect();
+    let changes = plain.before_changes();
+    if set_up.thorough && changes.contains(&boundary) {
+        companies.extend(changes.iter().flat_map(|at| ways.map(company(*at))));
+    }
+    companies
+}
+
+/// Others push or take at one boundary, and the victim dies at a later one: at each of those.
+fn meddle<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, plain: &Survey, tally: &mut Tally) {
+    let mut places = plain.before_changes();
+    places.extend((0..plain.end()).step_by(MEDDLE_EVERY));
+    places.sort_unstable();
+    places.dedup();
+    let kinds = [
+        Meanwhile { push: 1, take: 0 },
+        Meanwhile { push: 0, take: 1 },
+        Meanwhile { push: UNTIL_FULL, take: UNTIL_FULL },
+    ];
+    for (turn, place) in places.into_iter().enumerate() {
+        if !set_up.thorough && turn % 3 != 0 {
+            continue;
+        }
+        for meanwhile in some_of(&kinds, turn / 3 + turn) {
+            let other = survey(bed, set_up, &[(place, meanwhile)]);
+            tally.add("distinct states", other.distinct_states());
+            for boundary in place + 1..=other.end() {
+                die(bed, set_up, &[(place, meanwhile), (boundary, NOTHING)], &other, ALONE, tally);
+                tally.add("boundaries", 1);
+            }
+            tally.add("of", (other.end() - place) as u64);
+        }
+    }
 }

@@ -6,6 +6,7 @@ use shm::plan::Technique;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Mutex;
+use std::time::Instant;
 
 /// Whether ten times as much is to be tried: `BULKHEAD_SLOW=1`.
 pub fn is_slow() -> bool {
@@ -47,11 +48,12 @@ pub struct Report {
     title: &'static str,
     columns: &'static [&'static str],
     rows: Mutex<BTreeMap<usize, Tally>>,
+    begun: Instant,
 }
 
 impl Report {
     pub fn new(title: &'static str, columns: &'static [&'static str]) -> Self {
-        Self { title, columns, rows: Mutex::default() }
+        Self { title, columns, rows: Mutex::default(), begun: Instant::now() }
     }
 
     /// Takes what one job has counted.
@@ -73,7 +75,7 @@ impl Report {
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        let mut text = format!("{}\n{table}\n", self.title);
+        let mut text = format!("{}, in {} s\n{table}\n", self.title, self.begun.elapsed().as_secs());
         for problem in rows.values().flat_map(|tally| tally.problems.iter().take(20)) {
             text += &format!("VIOLATION {problem}\n");
         }

@@ -29,10 +29,12 @@ use Act::{Fill, Interrupted, Park, Take, TakeAll};
 pub struct SetUp {
     pub name: String,
     pub acts: Vec<Act>,
+    /// Whether it is worth every pair of things that may come together, and not only some.
+    pub thorough: bool,
 }
 
 fn set_up(name: &str, acts: &[Act]) -> SetUp {
-    SetUp { name: name.into(), acts: acts.to_vec() }
+    SetUp { name: name.into(), acts: acts.to_vec(), thorough: is_slow() }
 }
 
 /// The states that matter to a technique.
@@ -42,6 +44,7 @@ pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
         return vec![set_up("empty", &[]), set_up("part-full", &[Fill(3)])];
     }
     let half = room / 2;
+    let is_linked = technique == Technique::Linked;
     let mut all = vec![
         set_up("empty", &[]),
         set_up("part-full", &[Fill(3)]),
@@ -49,7 +52,7 @@ pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
         set_up("one free", &[Fill(room - 1)]),
         set_up("full", &[Fill(room)]),
     ];
-    if technique == Technique::Linked {
+    if is_linked {
         let block = BLOCK_SLOTS as u64;
         all.extend([
             set_up("last place of a block", &[Fill(block - 1)]),
@@ -78,20 +81,21 @@ pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
             set_up("receiver asleep, wrapped", &[Fill(room), TakeAll, Fill(half), TakeAll, Park]),
         ]);
     }
+    let thorough = if is_linked { "next block not linked" } else { "one free" };
+    for set_up in &mut all {
+        set_up.thorough |= ["empty", thorough].contains(&set_up.name.as_str());
+    }
     all
 }
 
 impl SetUp {
     /// The same, so many places further on. Not for a state that a certain place makes.
-    pub fn moved_on(&self, places: u64) -> Self {
+    pub fn moved_on(self, places: u64) -> Self {
+        if places == 0 {
+            return self;
+        }
         let acts = [Fill(places), TakeAll].into_iter().chain(self.acts.iter().copied());
-        Self { name: format!("{} +{places}", self.name), acts: acts.collect() }
-    }
-
-    /// Whether this one is worth every pair of things that may come together, and not only some.
-    pub fn is_thorough(&self) -> bool {
-        const PAIRED: [&str; 4] = ["empty", "one free", "next block not linked", "a block to use again"];
-        is_slow() || PAIRED.contains(&self.name.as_str())
+        Self { name: format!("{} +{places}", self.name), acts: acts.collect(), ..self }
     }
 
     /// Whether nothing is taken on the way there.

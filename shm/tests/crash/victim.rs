@@ -57,7 +57,7 @@ fn program() -> &'static PathBuf {
         let artifacts = lines.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let executables = artifacts.filter(|artifact| artifact["target"]["name"] == "victim");
         let path =
-            executables.filter_map(|artifact| Some(artifact["executable"].as_str()?.to_owned())).last();
+            executables.filter_map(|artifact| Some(artifact["executable"].as_str()?.to_owned())).next_back();
         PathBuf::from(path.expect("cargo names what it built"))
     })
 }
@@ -80,6 +80,7 @@ pub struct Victim {
 }
 
 impl Victim {
+    #[expect(clippy::zombie_processes, reason = "waited for by its id")]
     /// Starts one over the run's segments and waits until it is ready. Its first message has that number.
     pub fn start(plan: &Plan, role: Role, orders: &Words, number: u64) -> Self {
         orders.iter().for_each(|word| word.store(0, Relaxed));
@@ -219,6 +220,7 @@ impl Drop for Victim {
     }
 }
 
+#[expect(clippy::zombie_processes, reason = "waited for by its id")]
 /// Why nothing can be traced here, if so: some containers and sandboxes forbid it.
 pub fn refusal() -> Option<String> {
     let child =

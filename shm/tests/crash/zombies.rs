@@ -12,14 +12,14 @@ use shm::ring::{Consumer, Link};
 pub fn stand_still<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
     let plain = survey(bed, set_up, &[]);
-    tally.add("boundaries", plain.end() as u64 + 1);
+    tally.add("of", plain.end() as u64 + 1);
     for boundary in 0..=plain.end() {
         let others =
             [NOTHING, Meanwhile { push: 2, take: 1 }, Meanwhile { push: UNTIL_FULL, take: UNTIL_FULL }];
         for meanwhile in others {
             slow(bed, set_up, boundary, meanwhile, &mut tally);
         }
-        tally.add("tried", 1);
+        tally.add("boundaries", 1);
     }
     tally
 }
