@@ -133,8 +133,10 @@ fn an_impossible_stamp_of_the_array_is_passed_over_and_the_rest_goes_on() {
 fn an_impossible_link_ends_the_list_once_and_reads_nothing() {
     let words = Region::heap(linked::arena_words(8, linked::BLOCK_SLOTS, MESSAGE_WORDS)).words();
     linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
-    let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words).unwrap();
-    let mut consumer = linked::Consumer::<MESSAGE_WORDS>::attach(&words).unwrap();
+    let intent = intent::on_heap(1).remove(0);
+    let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
+    let mut consumer =
+        linked::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone().into()]).unwrap();
     (0..40).for_each(|n| producer.try_push(&message(n)).unwrap());
     let block_0 = linked::FREE_RING + 16;
     words[block_0].store(u64::MAX, Ordering::Relaxed);

@@ -13,7 +13,7 @@
 use loom::thread;
 use shm::memory::{Region, Words};
 use shm::ring::linked::{self, FRESH, LAST, TAIL, arena_words, write_header};
-use shm::ring::{Full, PeerFault};
+use shm::ring::{PeerFault, intent};
 use shm::sync::{Ordering, spin_hint};
 
 /// Messages in a block.
@@ -26,13 +26,31 @@ type Consumer<const W: usize> = linked::Consumer<W, SLOTS>;
 fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = preemptions;
+    model.max_branches = 10_000;
     model.check(check);
 }
 
-fn memory<const W: usize>(blocks: usize) -> Words {
-    let words = Region::heap(arena_words(blocks, SLOTS, W)).words();
-    write_header::<W, SLOTS>(&words, blocks);
-    words
+/// An arena and the announcements of three producers, of whom each is known by the tens of its numbers.
+#[derive(Clone)]
+struct Memory {
+    arena: Words,
+    intents: Vec<Words>,
+}
+
+impl Memory {
+    fn producer<const W: usize>(&self, index: usize) -> Producer<W> {
+        Producer::attach(&self.arena, &self.intents[index]).unwrap()
+    }
+
+    fn consumer<const W: usize>(&self) -> Consumer<W> {
+        Consumer::attach(&self.arena, self.intents.iter().cloned().map(Into::into).collect()).unwrap()
+    }
+}
+
+fn memory<const W: usize>(blocks: usize) -> Memory {
+    let arena = Region::heap(arena_words(blocks, SLOTS, W)).words();
+    write_header::<W, SLOTS>(&arena, blocks);
+    Memory { arena, intents: intent::on_heap(3) }
 }
 
 /// Where a block begins in an arena of so many: its word `next`.
@@ -41,8 +59,8 @@ fn block_at(blocks: usize, id: usize) -> usize {
 }
 
 /// Pushes what fits of `first`, `first + 1`, … `count` numbers, each in every word; how many that were.
-fn push<const W: usize>(words: &Words, first: u64, count: u64) -> impl FnOnce() -> usize + Send + 'static {
-    let mut producer = Producer::<W>::attach(words).unwrap();
+fn push<const W: usize>(memory: &Memory, first: u64, count: u64) -> impl FnOnce() -> usize + Send + 'static {
+    let mut producer = memory.producer::<W>(first as usize / 10 - 1);
     move || (first..first + count).take_while(|n| producer.try_push(&[*n; W]).is_ok()).count()
 }
 
@@ -64,9 +82,9 @@ fn assert_in_order(got: &[u64]) {
 #[test]
 fn two_producers_lose_duplicate_and_tear_nothing() {
     model(None, || {
-        let words = memory::<2>(3);
-        let mut consumer = Consumer::<2>::attach(&words).unwrap();
-        let producers = [10, 20].map(|first| thread::spawn(push::<2>(&words, first, 1)));
+        let memory = memory::<2>(3);
+        let mut consumer = memory.consumer::<2>();
+        let producers = [10, 20].map(|first| thread::spawn(push::<2>(&memory, first, 1)));
         let mut got = Vec::new();
         while got.len() < 2 {
             got.extend(drain(&mut consumer));
@@ -83,16 +101,16 @@ fn two_producers_lose_duplicate_and_tear_nothing() {
 #[test]
 fn two_producers_link_one_block() {
     model(Some(6), || {
-        let words = memory::<1>(4);
-        let mut consumer = Consumer::<1>::attach(&words).unwrap();
-        assert_eq!(push::<1>(&words, 30, 2)(), 2);
-        let producers = [10, 20].map(|first| thread::spawn(push::<1>(&words, first, 2)));
+        let memory = memory::<1>(4);
+        let mut consumer = memory.consumer::<1>();
+        assert_eq!(push::<1>(&memory, 30, 2)(), 2);
+        let producers = [10, 20].map(|first| thread::spawn(push::<1>(&memory, first, 2)));
         let mut got = drain(&mut consumer);
         let pushed: usize = producers.into_iter().map(|producer| producer.join().unwrap()).sum();
         got.extend(drain(&mut consumer));
         assert_eq!((pushed, got.len()), (4, 6), "{got:?}");
         assert_in_order(&got);
-        assert!(words[FRESH].load(Ordering::Relaxed) <= 3);
+        assert!(memory.arena[FRESH].load(Ordering::Relaxed) <= 3);
     });
 }
 
@@ -101,10 +119,10 @@ fn two_producers_link_one_block() {
 fn a_block_is_reused_after_it_was_read() {
     model(Some(4), || {
         // Room for two blocks only: who needs the third finds the first given back, or the arena full.
-        let words = memory::<1>(2);
-        let mut consumer = Consumer::<1>::attach(&words).unwrap();
-        assert_eq!(push::<1>(&words, 30, 3)(), 3);
-        let producers = [10, 20].map(|first| thread::spawn(push::<1>(&words, first, 2)));
+        let memory = memory::<1>(2);
+        let mut consumer = memory.consumer::<1>();
+        assert_eq!(push::<1>(&memory, 30, 3)(), 3);
+        let producers = [10, 20].map(|first| thread::spawn(push::<1>(&memory, first, 2)));
         let mut got = drain(&mut consumer);
         let pushed: usize = producers.into_iter().map(|producer| producer.join().unwrap()).sum();
         got.extend(drain(&mut consumer));
@@ -119,20 +137,20 @@ fn a_block_is_reused_after_it_was_read() {
 #[test]
 fn a_late_producer_does_not_link_to_a_reused_block() {
     model(Some(3), || {
-        let words = memory::<1>(4);
-        let mut consumer = Consumer::<1>::attach(&words).unwrap();
-        assert_eq!(push::<1>(&words, 30, 4)(), 4);
+        let memory = memory::<1>(4);
+        let mut consumer = memory.consumer::<1>();
+        assert_eq!(push::<1>(&memory, 30, 4)(), 4);
         assert_eq!(drain(&mut consumer), [30, 31, 32, 33]);
         // Both start at a new block; who is fast comes to the next one, and finds the block before this one free.
-        let late = thread::spawn(push::<1>(&words, 10, 1));
-        let fast = thread::spawn(push::<1>(&words, 20, 3));
+        let late = thread::spawn(push::<1>(&memory, 10, 1));
+        let fast = thread::spawn(push::<1>(&memory, 20, 3));
         let mut got = drain(&mut consumer);
         let pushed = late.join().unwrap() + fast.join().unwrap();
         got.extend(drain(&mut consumer));
         assert_eq!((pushed, got.len()), (4, 4), "{got:?}");
         assert_in_order(&got);
         for n in 34..40 {
-            assert_eq!(push::<1>(&words, n, 1)(), 1, "the list goes on");
+            assert_eq!(push::<1>(&memory, n, 1)(), 1, "the list goes on");
             assert_eq!(drain(&mut consumer), [n]);
         }
     });
@@ -142,17 +160,17 @@ fn a_late_producer_does_not_link_to_a_reused_block() {
 #[test]
 fn the_list_goes_round_in_its_arena() {
     model(None, || {
-        let words = memory::<2>(3);
-        let mut consumer = Consumer::<2>::attach(&words).unwrap();
-        assert_eq!(push::<2>(&words, 30, 3)(), 3);
-        let producer = thread::spawn(push::<2>(&words, 10, 4));
+        let memory = memory::<2>(3);
+        let mut consumer = memory.consumer::<2>();
+        assert_eq!(push::<2>(&memory, 30, 3)(), 3);
+        let producer = thread::spawn(push::<2>(&memory, 10, 4));
         let mut got = drain(&mut consumer);
         got.extend(drain(&mut consumer));
         let pushed = producer.join().unwrap();
         got.extend(drain(&mut consumer));
         assert_eq!(got.len(), 3 + pushed);
         assert_in_order(&got);
-        assert_eq!(push::<2>(&words, 20, 1)(), 1, "there is room again");
+        assert_eq!(push::<2>(&memory, 20, 1)(), 1, "there is room again");
         assert_eq!(drain(&mut consumer), [20]);
     });
 }
@@ -161,19 +179,19 @@ fn the_list_goes_round_in_its_arena() {
 #[test]
 fn anybody_finishes_a_half_done_link() {
     model(None, || {
-        let words = memory::<1>(4);
-        let mut consumer = Consumer::<1>::attach(&words).unwrap();
-        assert_eq!(push::<1>(&words, 30, 3)(), 3);
+        let memory = memory::<1>(4);
+        let mut consumer = memory.consumer::<1>();
+        assert_eq!(push::<1>(&memory, 30, 3)(), 3);
         // As it was before the dead one's second step: block 1 linked behind block 0, `last` still 0, nothing claimed.
-        words[LAST].store(0, Ordering::Relaxed);
-        words[TAIL].store(2, Ordering::Relaxed);
-        words[block_at(4, 1) + 1].store(0, Ordering::Relaxed);
-        let producers = [10, 20].map(|first| thread::spawn(push::<1>(&words, first, 1)));
+        memory.arena[LAST].store(0, Ordering::Relaxed);
+        memory.arena[TAIL].store(2, Ordering::Relaxed);
+        memory.arena[block_at(4, 1) + 1].store(0, Ordering::Relaxed);
+        let producers = [10, 20].map(|first| thread::spawn(push::<1>(&memory, first, 1)));
         let mut got = drain(&mut consumer);
         producers.into_iter().for_each(|producer| assert_eq!(producer.join().unwrap(), 1));
         got.extend(drain(&mut consumer));
         assert_eq!(got.len(), 4, "{got:?}");
-        assert_eq!(words[FRESH].load(Ordering::Relaxed), 1, "no other block was taken");
+        assert_eq!(memory.arena[FRESH].load(Ordering::Relaxed), 1, "no other block was taken");
     });
 }
 
@@ -181,11 +199,11 @@ fn anybody_finishes_a_half_done_link() {
 #[test]
 fn a_late_producer_links_nothing_to_a_reused_block() {
     model(Some(3), || {
-        let words = memory::<1>(4);
-        let mut consumer = Consumer::<1>::attach(&words).unwrap();
-        let mut others = Producer::<1>::attach(&words).unwrap();
+        let memory = memory::<1>(4);
+        let mut consumer = memory.consumer::<1>();
+        let mut others = memory.producer::<1>(2);
         (30..32).for_each(|n| others.try_push(&[n]).unwrap());
-        let late = thread::spawn(push::<1>(&words, 10, 1));
+        let late = thread::spawn(push::<1>(&memory, 10, 1));
         others.try_push(&[32]).unwrap();
         let mut got = drain(&mut consumer);
         (33..36).for_each(|n| others.try_push(&[n]).unwrap());
@@ -205,15 +223,15 @@ fn a_late_producer_links_nothing_to_a_reused_block() {
 #[test]
 fn who_sees_a_claim_in_a_block_finds_the_block() {
     model(None, || {
-        let words = memory::<1>(2);
-        assert_eq!(push::<1>(&words, 30, 2)(), 2);
-        let theirs = words.clone();
+        let memory = memory::<1>(2);
+        assert_eq!(push::<1>(&memory, 30, 2)(), 2);
+        let theirs = memory.clone();
         let sees = thread::spawn(move || {
-            if theirs[TAIL].load(Ordering::Relaxed) == 3 {
+            if theirs.arena[TAIL].load(Ordering::Relaxed) == 3 {
                 assert_eq!(push::<1>(&theirs, 20, 1)(), 1, "one place is left");
             }
         });
-        assert_eq!(push::<1>(&words, 10, 1)(), 1);
+        assert_eq!(push::<1>(&memory, 10, 1)(), 1);
         sees.join().unwrap();
     });
 }
@@ -223,16 +241,17 @@ fn who_sees_a_claim_in_a_block_finds_the_block() {
 #[test]
 fn who_meets_a_claim_in_a_block_finds_the_block() {
     model(None, || {
-        let words = memory::<1>(4);
-        assert_eq!(push::<1>(&words, 30, 1)(), 1);
-        words[FRESH].store(3, Ordering::Relaxed);
-        let meets = thread::spawn(push::<1>(&words, 20, 1));
+        let memory = memory::<1>(4);
+        assert_eq!(push::<1>(&memory, 30, 1)(), 1);
+        memory.arena[FRESH].store(3, Ordering::Relaxed);
+        let meets = thread::spawn(push::<1>(&memory, 20, 1));
         for number in 1..=3 {
             let link = number << 24 | number << 1 | 1;
             let tail = 2 * number - 1;
-            words[block_at(4, number as usize - 1)].store(link, Ordering::Relaxed);
-            words[LAST].store(link, Ordering::Release);
-            let claim = words[TAIL].compare_exchange(tail, tail + 2, Ordering::SeqCst, Ordering::Relaxed);
+            memory.arena[block_at(4, number as usize - 1)].store(link, Ordering::Relaxed);
+            memory.arena[LAST].store(link, Ordering::Release);
+            let claim =
+                memory.arena[TAIL].compare_exchange(tail, tail + 2, Ordering::SeqCst, Ordering::Relaxed);
             if claim.is_err() {
                 break;
             }
@@ -246,11 +265,11 @@ fn who_meets_a_claim_in_a_block_finds_the_block() {
 #[test]
 fn scribbled_stamps_do_not_end_the_list() {
     model(None, || {
-        let words = memory::<1>(2);
-        let mut consumer = Consumer::<1>::attach(&words).unwrap();
-        assert_eq!(push::<1>(&words, 30, 4)(), 4);
+        let memory = memory::<1>(2);
+        let mut consumer = memory.consumer::<1>();
+        assert_eq!(push::<1>(&memory, 30, 4)(), 4);
         assert_eq!(drain(&mut consumer), [30, 31, 32, 33]);
-        let stamps = [0, 1].map(|slot| words.window(block_at(2, 0) + 1 + slot * 2, 1));
+        let stamps = [0, 1].map(|slot| memory.arena.window(block_at(2, 0) + 1 + slot * 2, 1));
         let pops = thread::spawn(move || {
             for stamp in &stamps {
                 stamp[0].store(u64::MAX, Ordering::Relaxed);
@@ -260,26 +279,7 @@ fn scribbled_stamps_do_not_end_the_list() {
                 assert!(!matches!(popped, Err(PeerFault::InvalidLink { .. })), "{popped:?}");
             }
         });
-        assert_eq!(push::<1>(&words, 10, 2)(), 2);
+        assert_eq!(push::<1>(&memory, 10, 2)(), 2);
         pops.join().unwrap();
-    });
-}
-
-/// A producer that claims a place and dies: nobody reads an unwritten place, and the others are told when the arena is full.
-#[test]
-fn a_claim_without_a_message_blocks_and_tears_nothing() {
-    model(None, || {
-        let words = memory::<1>(2);
-        let mut consumer = Consumer::<1>::attach(&words).unwrap();
-        let theirs = words.clone();
-        let dies = thread::spawn(move || {
-            theirs[TAIL].compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
-        });
-        let pushed = push::<1>(&words, 10, 5)();
-        let died_inside = dies.join().unwrap();
-        let mut producer = Producer::<1>::attach(&words).unwrap();
-        assert_eq!(producer.try_push(&[19]), Err(Full));
-        let got = drain(&mut consumer);
-        assert_eq!((pushed, got.len()), if died_inside { (3, 0) } else { (4, 4) });
     });
 }

@@ -8,8 +8,8 @@ use crate::memory::region::SHM_DIR;
 use core::time::Duration;
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect as connect_to, listen as listen_on,
-    setsockopt, socket, sockopt,
+    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, bind, connect as connect_to,
+    listen as listen_on, recv, setsockopt, socket, sockopt,
 };
 use nix::sys::stat::{Mode, fchmod};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -69,4 +69,11 @@ pub fn connect(name: &str, patience: Duration) -> Result<UnixStream, RegionError
     // A smaller buffer is no error.
     let _ = setsockopt(&fd, sockopt::SndBuf, &SEND_BUFFER);
     Ok(UnixStream::from(fd))
+}
+
+/// Whether a packet waits on the connection. Leaves it there.
+pub fn has_packet(stream: &UnixStream) -> bool {
+    let mut byte = [0];
+    // Nothing where the peer has closed it, an error where it has not and nothing waits.
+    recv(stream.as_raw_fd(), &mut byte, MsgFlags::MSG_PEEK).is_ok_and(|bytes| bytes > 0)
 }

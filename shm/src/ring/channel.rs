@@ -153,6 +153,16 @@ impl<const W: usize> Receiver<W> {
         self.ring.try_pop()
     }
 
+    /// As [`array_queue::Consumer::bury`].
+    pub fn bury(&mut self, producer: usize) -> bool {
+        self.ring.bury(producer)
+    }
+
+    /// As [`array_queue::Consumer::revive`].
+    pub fn revive(&mut self, producer: usize) {
+        self.ring.revive(producer);
+    }
+
     /// Takes the next message; sleeps for it, but no longer than that. `None` if the time is over.
     ///
     /// # Errors

@@ -22,7 +22,10 @@
 //! |---|---|---|
 //! | any | written | a whole message, or taken already: nothing to repair |
 //! | yes | not written | its own and on its way, or it fails to claim it: it writes or withdraws soon, look again later |
-//! | no | not written | claimed by the dead: nobody else will ever write it |
+//! | no | not written | claimed by the dead: nobody else will ever write it, the consumer goes on behind it |
+//!
+//! The consumer asks when it has come to the place, not before: what it passes over then is its own next step, and nobody
+//! else needs to know.
 //!
 //! Several may be dead at once and announce the same place: who is known to be dead does not count as living, and who is
 //! dead and not yet known to be is waited for until it is.
@@ -73,15 +76,19 @@ impl Intent {
     /// Before the claim of that place.
     #[inline(always)]
     pub(super) fn announce(&self, position: u64) {
-        // Release: pairs with the Acquire in `is_announced`; who sees this sees the message that we wrote before.
-        self.words[0].store(position.wrapping_add(1), Ordering::Release);
+        self.say(position.wrapping_add(1));
     }
 
     /// After the claim has failed.
     #[inline]
     pub(super) fn withdraw(&self) {
-        // Release: as in `announce`.
-        self.words[0].store(0, Ordering::Release);
+        self.say(0);
+    }
+
+    #[inline(always)]
+    fn say(&self, place: u64) {
+        // Release: pairs with the Acquire in `is_announced`; who sees this sees the message that we wrote before.
+        self.words[0].store(place, Ordering::Release);
     }
 
     /// Before that block is taken.
@@ -101,13 +108,8 @@ enum Life {
     Buried,
 }
 
-/// The consumer's end: everybody's announcements, who is dead, and which places were the dead ones'.
-pub(super) struct Intents {
-    of: Vec<(View, Life)>,
-    /// Places that dead producers claimed and never wrote, still ahead of us. Almost always none.
-    graves: Vec<u64>,
-    passed_over: u64,
-}
+/// The consumer's end: everybody's announcements, and who is dead.
+pub(super) struct Intents(Vec<(View, Life)>);
 
 impl Intents {
     /// The announcements of all producers, in their order.
@@ -115,13 +117,13 @@ impl Intents {
         for view in &views {
             check(view)?;
         }
-        let of = views.into_iter().map(|view| (view.window(PLACE, LINES), Life::Living)).collect();
-        Ok(Self { of, graves: Vec::new(), passed_over: 0 })
+        let living = |view: View| (view.window(PLACE, LINES), Life::Living);
+        Ok(Self(views.into_iter().map(living).collect()))
     }
 
     /// The producer is dead for certain. Whether there is anything to mend: not if it was, or if there is no such producer.
     pub(super) fn mark_dead(&mut self, producer: usize) -> bool {
-        let Some((_, life)) = self.of.get_mut(producer).filter(|(_, life)| *life != Life::Buried) else {
+        let Some((_, life)) = self.0.get_mut(producer).filter(|(_, life)| *life != Life::Buried) else {
             return false;
         };
         *life = Life::Dead;
@@ -130,12 +132,12 @@ impl Intents {
 
     /// What it left is mended.
     pub(super) fn mark_buried(&mut self, producer: usize) {
-        self.of[producer].1 = Life::Buried;
+        self.0[producer].1 = Life::Buried;
     }
 
     /// A new producer of that index comes, and announces from zeroed memory.
     pub(super) fn revive(&mut self, producer: usize) {
-        if let Some((_, life)) = self.of.get_mut(producer) {
+        if let Some((_, life)) = self.0.get_mut(producer) {
             *life = Life::Living;
         }
     }
@@ -143,12 +145,12 @@ impl Intents {
     /// The place that a dead producer has announced last.
     pub(super) fn place(&self, producer: usize) -> Option<u64> {
         // Relaxed: its death is certain, and so are all its stores.
-        self.of[producer].0.load(0, Ordering::Relaxed).checked_sub(1)
+        self.0[producer].0.load(0, Ordering::Relaxed).checked_sub(1)
     }
 
     /// The block that a dead producer has announced last.
     pub(super) fn block(&self, producer: usize) -> Option<usize> {
-        let block = self.of[producer].0.load(BLOCK - PLACE, Ordering::Relaxed);
+        let block = self.0[producer].0.load(BLOCK - PLACE, Ordering::Relaxed);
         usize::try_from(block.checked_sub(1)?).ok()
     }
 
@@ -165,28 +167,10 @@ impl Intents {
 
     fn any(&self, position: u64, counts: impl Fn(Life) -> bool) -> bool {
         let announced = position.wrapping_add(1);
-        // Acquire: pairs with the Release in `announce` and `withdraw`; who announces something else now has written the
+        // Acquire: pairs with the Release in `say`; who announces something else now has written the
         // place that it had.
         let theirs = |view: &View| view.load(0, Ordering::Acquire) == announced;
-        self.of.iter().any(|(view, life)| counts(*life) && theirs(view))
-    }
-
-    /// That place is claimed and will not be written.
-    pub(super) fn add_grave(&mut self, position: u64) {
-        self.graves.push(position);
-    }
-
-    /// Whether that place was one of those; it is none any more.
-    pub(super) fn take_grave(&mut self, position: u64) -> bool {
-        let Some(place) = self.graves.iter().position(|grave| *grave == position) else { return false };
-        self.graves.swap_remove(place);
-        self.passed_over += 1;
-        true
-    }
-
-    /// Places taken from the dead and passed over so far.
-    pub(super) fn passed_over(&self) -> u64 {
-        self.passed_over
+        self.0.iter().any(|(view, life)| counts(*life) && theirs(view))
     }
 }
 

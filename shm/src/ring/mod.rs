@@ -138,6 +138,9 @@ pub trait Consumer: Send {
     /// nobody waits for it. Call it in each duty cycle until it says `true`: then nothing waits for the dead any more, and
     /// its own memory is not read again before [`Consumer::revive`]. Whole messages that the dead one had published come
     /// out of [`Consumer::try_pop`] as before, until `true` at the latest where they stand in its own memory.
+    ///
+    /// Pop between the calls: a claimed place can be passed over only once what stands before it is taken, and a ring given
+    /// up only once it is empty. Several who are dead at the same time are all to be buried, in any order.
     fn bury(&mut self, producer: usize) -> bool {
         let _ = producer;
         true

@@ -10,7 +10,9 @@
 //! The pipe is as large as the kernel lets an ordinary user make it (16,384 messages where `pipe-max-size` is 1 MiB),
 //! whatever the run's capacity. Full is EAGAIN.
 //!
-//! **What a dead producer leaves:** a whole message or none. The kernel holds the queue's only state.
+//! **What a dead producer leaves:** a whole message or none: the write is one system call, which the kernel does under the
+//! pipe's lock, and a process dies before it or behind it. The kernel holds the queue's only state, nobody waits for the dead one,
+//! and there is nothing to repair. Its successor opens the pipe as it did.
 
 use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
 use crate::memory::{Kind, RegionError};

@@ -14,7 +14,9 @@
 //! The send buffer is as large as the kernel lets an ordinary user make it (`wmem_max`), whatever the run's capacity: each
 //! producer has its own. Full is EAGAIN.
 //!
-//! **What a dead producer leaves:** whole messages. The kernel holds the queue's only state.
+//! **What a dead producer leaves:** whole messages, and a connection that the kernel has closed at its end. The kernel holds the
+//! queue's only state, so nobody waits for the dead one. [`Consumer::bury`](super::Consumer::bury) waits until its messages are
+//! taken and closes our end, so that its successor can claim the index: as long as a connection has it, no other gets it.
 //!
 //! **The others are not trusted.** A packet of another size, an index that is none or that another connection has: a
 //! [`PeerFault`], and the connection is closed. No more connections are accepted than there are producers. An index is
@@ -175,6 +177,25 @@ impl super::Consumer for Receiver {
 
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
         self.fault.take()
+    }
+
+    fn bury(&mut self, producer: usize) -> bool {
+        // It may have died before we accepted it, or before we took its name.
+        self.accept();
+        for place in 0..self.connections.len() {
+            if self.connections[place].as_ref().is_some_and(|connection| connection.producer.is_none()) {
+                // Nothing that has no name yet brings a message.
+                let _ = self.take(place);
+            }
+        }
+        let theirs = |connection: &Connection| connection.producer == Some(producer);
+        let connection = self.connections.iter_mut().find(|c| c.as_ref().is_some_and(theirs));
+        let Some(connection) = connection else { return true };
+        if connection.as_ref().is_some_and(|connection| seqpacket::has_packet(&connection.stream)) {
+            return false;
+        }
+        *connection = None;
+        true
     }
 }
 

@@ -1,7 +1,7 @@
 //! The receiving end: takes with a private cursor, and mends what dead producers left.
 
 use super::Parts;
-use super::parts::{LAP, PASSED_OVER, WRITTEN};
+use super::parts::{LAP, WRITTEN};
 use crate::memory::{HeaderError, View, Words};
 use crate::ring::PeerFault;
 use crate::ring::intent::Intents;
@@ -13,6 +13,7 @@ pub struct Consumer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
     /// The number of the next message to take. Private: nobody else needs it.
     head: u64,
     intents: Intents,
+    passed_over: u64,
 }
 
 impl<const W: usize> Consumer<W> {
@@ -22,7 +23,8 @@ impl<const W: usize> Consumer<W> {
     /// # Errors
     /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not fit its region.
     pub fn attach(ring: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
-        Ok(Self { ring: Parts::attach(ring)?, head: 0, intents: Intents::attach(intents)? })
+        let (ring, intents) = (Parts::attach(ring)?, Intents::attach(intents)?);
+        Ok(Self { ring, head: 0, intents, passed_over: 0 })
     }
 
     /// Attaches a receiving end in the place of one that has died: what was not taken comes out, whole and in order. The
@@ -35,15 +37,14 @@ impl<const W: usize> Consumer<W> {
         let mut consumer = Self::attach(ring, intents)?;
         let ring = &consumer.ring;
         // Acquire: pairs with the claims; the stamps are as new. The dead one's death is certain, so this is no earlier than
-        // its head, and it gives no slot back while we look: the tail can be at most a lap ahead of its head.
-        let tail = ring.tail[0].load(Ordering::Acquire);
+        // its head, and it gives no slot back while we look: the tail can be at most a lap ahead of its head. A scribbled one
+        // must not make numbers overflow.
+        let tail = ring.tail[0].load(Ordering::Acquire).min(u64::MAX >> 8);
         let first = tail.saturating_sub(ring.capacity());
         // Taken is what is free for the next lap, or more.
         let stamp = |position: u64| ring.slots[ring.slot(position)].load(Ordering::Acquire);
         let untaken = |position: &u64| stamp(*position) < ring.free(*position) + LAP;
         consumer.head = (first..tail).find(untaken).unwrap_or(tail);
-        let passed_over = |position: &u64| stamp(*position) == ring.free(*position) | PASSED_OVER;
-        (consumer.head..tail).filter(passed_over).for_each(|grave| consumer.intents.add_grave(grave));
         Ok(consumer)
     }
 
@@ -59,7 +60,7 @@ impl<const W: usize> Consumer<W> {
         // Acquire: pairs with the producer's Release of the stamp; the words are written.
         let stamp = slot[0].load(Ordering::Acquire);
         if stamp != free | WRITTEN {
-            return if stamp == free { Ok(None) } else { self.pass_over(stamp) };
+            return if stamp == free { Ok(None) } else { Err(self.mend(stamp)) };
         }
         let mut message = [0; W];
         for (value, word) in message.iter_mut().zip(&slot[1..]) {
@@ -80,17 +81,6 @@ impl<const W: usize> Consumer<W> {
         self.ring.tail[0].load(Ordering::SeqCst) != self.head
     }
 
-    /// A dead producer's place: goes on behind it. Or somebody scribbled over the stamp.
-    #[cold]
-    fn pass_over(&mut self, stamp: u64) -> Result<Option<[u64; W]>, PeerFault> {
-        if stamp == self.ring.free(self.head) | PASSED_OVER && self.intents.take_grave(self.head) {
-            self.skip();
-            // Again at most as often as there are graves.
-            return self.try_pop();
-        }
-        Err(self.mend(stamp))
-    }
-
     /// Gives the slot at our place back unread.
     fn skip(&mut self) {
         let slot = &self.ring.slots[self.ring.slot(self.head)];
@@ -100,6 +90,7 @@ impl<const W: usize> Consumer<W> {
     }
 
     /// Somebody scribbled over the stamp at our place.
+    #[cold]
     fn mend(&mut self, stamp: u64) -> PeerFault {
         let position = self.head;
         // Relaxed: it may be a lie as well, and then one damaged message more or less makes no difference.
@@ -115,42 +106,48 @@ impl<const W: usize> Consumer<W> {
         PeerFault::InvalidStamp { stamp, position }
     }
 
-    /// A producer's death is certain: if it had claimed a place and not written it, the place is passed over. Whether nothing
-    /// waits for it any more; see [`ring::Consumer::bury`](crate::ring::Consumer::bury).
+    /// A producer's death is certain: if it had claimed a place and not written it, we go on behind it when we have come to it.
+    /// Whether nothing waits for the dead one any more; see [`ring::Consumer::bury`](crate::ring::Consumer::bury).
     pub fn bury(&mut self, producer: usize) -> bool {
         if !self.intents.mark_dead(producer) {
             return true;
         }
-        let mended = self.intents.place(producer).is_none_or(|position| self.mend_place(position));
+        let mended = self.intents.place(producer).is_none_or(|position| self.pass(position));
         if mended {
             self.intents.mark_buried(producer);
         }
         mended
     }
 
-    /// Passes a place over that a dead producer has announced, if it had claimed it; `false` while somebody else may have.
-    fn mend_place(&mut self, position: u64) -> bool {
+    /// Goes on behind a place that a dead producer has announced, if it had claimed it; `false` while we have not come to it, and
+    /// while somebody else may have claimed it.
+    fn pass(&mut self, position: u64) -> bool {
         let ahead = position.wrapping_sub(self.head);
         // Acquire: pairs with the claim; who claimed the place has announced it, and we see that.
         let claimed = self.ring.tail[0].load(Ordering::Acquire).wrapping_sub(self.head);
-        // Taken already, nobody's, or no place of this ring: a lie of the dead one's, or of who wrote the tail.
-        if ahead >= claimed || claimed > self.ring.capacity() {
+        // Taken already, nobody's, or no place of this ring: a lie of the dead one's.
+        if ahead >= claimed || ahead >= self.ring.capacity() {
             return true;
         }
-        let is_announced = self.intents.is_announced(position);
-        let slot = &self.ring.slots[self.ring.slot(position)];
-        // Acquire: for the Release below. After the announcements: who has another one now had written this place.
-        let stamp = slot.load(Ordering::Acquire);
-        if stamp != self.ring.free(position) {
-            return true;
-        }
-        if is_announced {
+        if ahead > 0 {
             return false;
         }
-        // Release: pairs with a producer's Acquire of the stamp; it finds the tail behind this place.
-        slot.store(stamp | PASSED_OVER, Ordering::Release);
-        self.intents.add_grave(position);
-        true
+        // Before the stamp, and Acquire there: who announces something else by now has written this place.
+        let is_announced = self.intents.is_announced(position);
+        if self.is_written() {
+            return true;
+        }
+        if !is_announced {
+            self.skip();
+            self.passed_over += 1;
+        }
+        !is_announced
+    }
+
+    /// Whether the stamp at our place says anything but free.
+    fn is_written(&self) -> bool {
+        let stamp = self.ring.slots[self.ring.slot(self.head)].load(Ordering::Relaxed);
+        stamp != self.ring.free(self.head)
     }
 
     /// A new producer of that index comes, or has; see [`ring::Consumer::revive`](crate::ring::Consumer::revive).
@@ -160,7 +157,7 @@ impl<const W: usize> Consumer<W> {
 
     /// Places that dead producers had claimed and not written, passed over so far.
     pub fn passed_over(&self) -> u64 {
-        self.intents.passed_over()
+        self.passed_over
     }
 
     /// Looks at the tail: whether it can be where it is.
@@ -170,7 +167,7 @@ impl<const W: usize> Consumer<W> {
     /// place, which nobody has written, announces, or could have left by dying. Nothing was mended: the ring stands still.
     pub fn check(&self) -> Result<(), PeerFault> {
         let position = self.head;
-        // Acquire: pairs with the claims, as in `mend_place`.
+        // Acquire: pairs with the claims, as in `pass`.
         let tail = self.ring.tail[0].load(Ordering::Acquire);
         let claimed = tail.wrapping_sub(position);
         let invalid = Err(PeerFault::InvalidTail { tail, position });
@@ -180,7 +177,6 @@ impl<const W: usize> Consumer<W> {
         if claimed == 0 || self.intents.is_announced_by_unburied(position) {
             return Ok(());
         }
-        let stamp = self.ring.slots[self.ring.slot(position)].load(Ordering::Acquire);
-        if stamp == self.ring.free(position) { invalid } else { Ok(()) }
+        if self.is_written() { Ok(()) } else { invalid }
     }
 }

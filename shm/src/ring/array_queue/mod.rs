@@ -3,11 +3,10 @@
 //! ```text
 //! word 0            16             32                    32 + 9                      32 + 9·capacity
 //!      │ header      │ tail  (pad)  │ stamp │ message 0   │ stamp │ message 1   │ …  │
-//!        the launcher  any producer   producer: written; consumer: free again, passed over
+//!        the launcher  any producer   producer: written; consumer: free again
 //!
-//! stamp      4·lap       free: who claims this place in that lap may write it
-//!            4·lap + 1   written in that lap, not yet taken; the consumer leaves 4·(lap + 1)
-//!            4·lap + 2   claimed in that lap by a producer that died: nobody will write it, the consumer passes it over
+//! stamp      2·lap       free: who claims this place in that lap may write it
+//!            2·lap + 1   written in that lap, not yet taken; the consumer leaves 2·(lap + 1)
 //! ```
 //!
 //! Places are counted from the start and never wrap (2^64 messages): message `p` stands in slot `p mod capacity` in lap
@@ -25,10 +24,10 @@
 //!
 //! | died at | in the ring | repair |
 //! |---|---|---|
-//! | entered, or anywhere before the CAS | nothing; perhaps an announcement | none: the tail has not passed the place, or somebody else claimed it, who announces it as well |
-//! | announced, its CAS failed | an announcement of somebody else's place | none: waits until that one has written it |
-//! | claimed, half-written, written | a place that nobody will write; the consumer waits there | the place is stamped passed over: announced by no one who lives |
-//! | published | a whole message | none: the stamp says so, or that of a later lap does |
+//! | entered, or anywhere before the CAS | nothing; perhaps an announcement | none: the tail has not passed the place |
+//! | announced, its CAS failed | an announcement of somebody else's place | none, once that one has written it |
+//! | claimed, half-written, written | a place that nobody will write; the consumer waits there | when the consumer has come to it, it goes on behind it: announced by no one who lives |
+//! | published | a whole message | none: the stamp says so, or it is taken already |
 //!
 //! Nobody's message is lost: only a place without a message is passed over, and why it cannot be that of a producer that is
 //! alive and slow is in `intent.rs`. The dead one loses the message that it was about to publish, at most one.
@@ -48,7 +47,7 @@ mod producer;
 
 pub use consumer::Consumer;
 use parts::Parts;
-pub use parts::{PASSED_OVER, SLOTS, TAIL, WRITTEN, ring_words, write_header};
+pub use parts::{SLOTS, TAIL, ring_words, write_header};
 pub use producer::Producer;
 
 /// A ring and its producers' announcements on the heap, all ends attached: for tests, models and benches.

@@ -8,11 +8,9 @@ pub const TAIL: usize = HEADER_WORDS;
 pub const SLOTS: usize = TAIL + 16;
 
 /// What a stamp says beside its lap; 0: free.
-pub const WRITTEN: u64 = 1;
-/// Claimed by a dead producer and never written: the consumer passes the place over.
-pub const PASSED_OVER: u64 = 2;
+pub(super) const WRITTEN: u64 = 1;
 /// A stamp of the next lap.
-pub(super) const LAP: u64 = 4;
+pub(super) const LAP: u64 = 2;
 
 /// Words that a ring needs.
 pub const fn ring_words(capacity: usize, slot_words: usize) -> usize {
@@ -56,7 +54,7 @@ impl<const W: usize> Parts<W> {
     /// The stamp of that place's slot while it is free for that place.
     #[inline(always)]
     pub(super) fn free(&self, position: u64) -> u64 {
-        (position >> self.log2) * LAP
+        (position >> self.log2) << LAP.trailing_zeros()
     }
 }
 

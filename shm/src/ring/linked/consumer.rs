@@ -1,38 +1,84 @@
 //! The receiving end: follows the blocks with a private cursor, and gives them back.
 
-use super::arena::{Arena, BLOCK_SLOTS, Block, FREE_HEAD, FRESH, TAIL};
-use crate::memory::{HeaderError, Words};
+use super::arena::{Arena, BLOCK_SLOTS, Block, CURRENT, FREE_HEAD, FREE_TAIL, FRESH, HEAD, LAST, TAIL};
+use crate::memory::{HeaderError, View, Words};
+use crate::ring::intent::Intents;
 use crate::ring::{Allocation, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
-/// The receiving end. At most one in a list's life.
+/// The receiving end. At most one at a time.
 pub struct Consumer<const W: usize = { crate::wire::MESSAGE_WORDS }, const B: usize = BLOCK_SLOTS> {
-    arena: Arena<W, B>,
-    /// The number of the next message to take. Private.
-    head: u64,
+    pub(super) arena: Arena<W, B>,
+    pub(super) intents: Intents,
+    /// The number of the next message to take. Kept in the arena as well, for a successor only.
+    pub(super) head: u64,
     /// The block that it is in (id), where that begins, and the message's slot; the slot after the last one: in the
     /// block that comes next.
-    current: Block,
-    block: usize,
-    slot: usize,
+    pub(super) current: Block,
+    pub(super) block: usize,
+    pub(super) slot: usize,
     /// The block before this one, while no message of this one was taken.
     behind: Option<usize>,
     /// Blocks given back.
-    given_back: u64,
+    pub(super) given_back: u64,
     /// What comes behind this block cannot be found.
     broken: bool,
+    pub(super) passed_over: u64,
 }
 
 impl<const W: usize, const B: usize> Consumer<W, B> {
-    /// Attaches the receiving end to an arena that has its header.
+    /// Attaches the receiving end to an arena and to the announcements of all its producers, in their order; all have their
+    /// headers.
     ///
     /// # Errors
     /// As [`Producer::attach`](super::Producer::attach).
-    pub fn attach(words: &Words) -> Result<Self, HeaderError> {
-        let arena = Arena::attach(words)?;
+    pub fn attach(arena: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+        let (arena, intents) = (Arena::attach(arena)?, Intents::attach(intents)?);
         let block = arena.block(0);
         let current = Block { number: 0, id: 0 };
-        Ok(Self { arena, head: 0, current, block, slot: 0, behind: None, given_back: 0, broken: false })
+        Ok(Self {
+            arena,
+            intents,
+            head: 0,
+            current,
+            block,
+            slot: 0,
+            behind: None,
+            given_back: 0,
+            broken: false,
+            passed_over: 0,
+        })
+    }
+
+    /// Attaches a receiving end in the place of one that has died: what was not taken comes out, whole and in order. The
+    /// message that the dead one was taking comes out again if it had not stored its head. Producers may go on meanwhile;
+    /// burials begin anew.
+    ///
+    /// # Errors
+    /// As [`Consumer::attach`].
+    pub fn resume(arena: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+        let mut consumer = Self::attach(arena, intents)?;
+        // Relaxed, all of them: the dead one's death is certain, and so are all its stores.
+        let kept = |word: usize| consumer.arena.words[word].load(Ordering::Relaxed);
+        let (head, current, behind) = (kept(HEAD), kept(CURRENT), kept(CURRENT + 1));
+        consumer.given_back = kept(FREE_TAIL);
+        if let Some(current) = Block::from_word(current, consumer.arena.blocks) {
+            consumer.current = current;
+            consumer.block = consumer.arena.block(current.id);
+        }
+        let Block { number, id } = consumer.current;
+        let first = number * B as u64;
+        // Both or neither are of the block that follows: a head of a later block is where this one ends.
+        consumer.slot = head.saturating_sub(first).min(B as u64) as usize;
+        consumer.head = first + consumer.slot as u64;
+        // The block before this one, unless it was given back: it still leads here, or is on its way.
+        consumer.behind = Block::from_word(behind, consumer.arena.blocks).map(|behind| behind.id);
+        let waits = |behind: &usize| {
+            let leads_here = kept(consumer.arena.block(*behind)) == Block { number, id }.to_word();
+            leads_here || consumer.arena.is_half_given_back(*behind, consumer.given_back)
+        };
+        consumer.behind = consumer.behind.filter(waits);
+        Ok(consumer)
     }
 
     /// Takes the next message, or `None` if there is none now.
@@ -63,9 +109,11 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
 
     /// Goes on to the next message, and gives the block before this one back if this was the first one here.
     #[inline(always)]
-    fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         self.head += 1;
         self.slot += 1;
+        // Release: our reads of the message come before it, for who reads it after our death.
+        self.arena.words[HEAD].store(self.head, Ordering::Release);
         if let Some(id) = self.behind.take() {
             self.arena.give_back(id, self.given_back);
             self.given_back += 1;
@@ -86,6 +134,11 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
             self.broken = true;
             return Err(PeerFault::InvalidLink { link, block: self.current.number });
         };
+        // For a successor: Release, one after the other. The first is used only together with the second, or by itself is
+        // that of a block that leads to where the second stands already.
+        let kept = &self.arena.words[CURRENT..CURRENT + 2];
+        kept[1].store(self.current.to_word(), Ordering::Release);
+        kept[0].store(next.to_word(), Ordering::Release);
         self.behind = Some(self.current.id);
         self.current = next;
         self.block = self.arena.block(next.id);
@@ -108,6 +161,41 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
             let _ = self.arena.words[slot].compare_exchange(stamp, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         PeerFault::InvalidStamp { stamp, position }
+    }
+
+    /// Looks at what stops the list for everybody: whether tail and `last` can be where they are.
+    ///
+    /// # Errors
+    /// [`PeerFault::InvalidTail`]: the tail is behind the last message taken, or in a block that was never linked; or it is
+    /// behind the next place, which nobody has written, announces, or could have left by dying. [`PeerFault::InvalidLink`]: `last`
+    /// names no block that the tail could be in. Nothing was mended: the list stands still.
+    pub fn check(&self) -> Result<(), PeerFault> {
+        let (words, position) = (&self.arena.words, self.head);
+        // Acquire: pairs with the claims; `last` is as new as the producers' whose claims we see, who announced them.
+        let tail = words[TAIL].load(Ordering::Acquire);
+        // Acquire: pairs with the Release in `grow`; the next tail is no older than the one by which the block was linked.
+        let link = words[LAST].load(Ordering::Acquire);
+        let later = words[TAIL].load(Ordering::Relaxed);
+        let zero = Block { number: 0, id: 0 };
+        let last = if link == 0 { Some(zero) } else { Block::from_word(link, self.arena.blocks) };
+        // Linked when the tail is at its begin; the tail goes no further than its end.
+        let last = last.filter(|last| last.number <= later / B as u64);
+        let Some(last) = last else {
+            return Err(PeerFault::InvalidLink { link, block: later / B as u64 });
+        };
+        let invalid = Err(PeerFault::InvalidTail { tail, position });
+        if tail < position || tail > (last.number + 1).saturating_mul(B as u64) {
+            return invalid;
+        }
+        if tail == position || self.intents.is_announced_by_unburied(position) || self.is_written() {
+            return Ok(());
+        }
+        invalid
+    }
+
+    /// The number of the next message to take.
+    pub fn position(&self) -> u64 {
+        self.head
     }
 
     /// How the list has grown so far. Whoever may write the arena may falsify it.

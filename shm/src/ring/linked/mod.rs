@@ -48,15 +48,32 @@
 mod arena;
 mod consumer;
 mod producer;
+mod repair;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use arena::{
-    BLOCK_SLOTS, FREE_HEAD, FREE_RING, FREE_TAIL, FRESH, LAST, TAIL, arena_words, block_words, reserve,
-    write_header,
+    BLOCK_SLOTS, CURRENT, FREE_HEAD, FREE_RING, FREE_TAIL, FRESH, HEAD, LAST, TAIL, arena_words, block_words,
+    reserve, write_header,
 };
 pub use consumer::Consumer;
 pub use producer::Producer;
+
+/// A list and its producers' announcements on the heap, all ends attached: for tests, models and benches.
+pub fn heap_list<const W: usize, const B: usize>(
+    producers: usize,
+    blocks: usize,
+) -> (Vec<Producer<W, B>>, Consumer<W, B>) {
+    let arena = crate::memory::Region::heap(arena_words(blocks, B, W)).words();
+    write_header::<W, B>(&arena, blocks);
+    let intents = super::intent::on_heap(producers);
+    let views = intents.iter().cloned().map(Into::into).collect();
+    let producer = |intent| Producer::attach(&arena, intent).expect("a fresh list has good headers");
+    (
+        intents.iter().map(producer).collect(),
+        Consumer::attach(&arena, views).expect("a fresh list has good headers"),
+    )
+}
 
 #[cfg(not(loom))]
 pub use link::{Linked, Receiver};
@@ -64,8 +81,8 @@ pub use link::{Linked, Receiver};
 #[cfg(not(loom))]
 mod link {
     use super::{BLOCK_SLOTS, Consumer, Producer, arena_words, block_words, reserve};
-    use crate::memory::{HeaderError, Kind, RegionError, Words};
-    use crate::ring::{self, Allocation, Link, LinkSpec, PeerFault, Place, SegmentSpec};
+    use crate::memory::{HeaderError, Kind, RegionError, View, Words};
+    use crate::ring::{self, Allocation, Link, LinkSpec, PeerFault, Place, SegmentSpec, intent};
     use crate::segments::Attached;
     use crate::wire::{MESSAGE_WORDS, Message};
 
@@ -79,8 +96,20 @@ mod link {
     }
 
     impl Receiver {
-        fn attach(words: &Words) -> Result<Self, HeaderError> {
-            Ok(Self { list: Consumer::attach(words)?, fault: None })
+        /// As [`Consumer::attach`].
+        ///
+        /// # Errors
+        /// As there.
+        pub fn attach(arena: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+            Ok(Self { list: Consumer::attach(arena, intents)?, fault: None })
+        }
+
+        /// As [`Consumer::resume`].
+        ///
+        /// # Errors
+        /// As there.
+        pub fn resume(arena: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+            Ok(Self { list: Consumer::resume(arena, intents)?, fault: None })
         }
     }
 
@@ -100,6 +129,22 @@ mod link {
             self.fault.take().map(|fault| (None, fault))
         }
 
+        fn bury(&mut self, producer: usize) -> bool {
+            self.list.bury(producer)
+        }
+
+        fn revive(&mut self, producer: usize) {
+            self.list.revive(producer);
+        }
+
+        fn passed_over(&self) -> u64 {
+            self.list.passed_over()
+        }
+
+        fn check(&mut self) -> Result<(), PeerFault> {
+            self.list.check()
+        }
+
         fn allocation(&self) -> Allocation {
             self.list.allocation()
         }
@@ -111,7 +156,7 @@ mod link {
 
         fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
             let blocks = reserve(spec.capacity as usize, spec.producers);
-            vec![SegmentSpec {
+            let arena = SegmentSpec {
                 what: spec.name.into(),
                 place: Place::Reserve,
                 words: arena_words(blocks, BLOCK_SLOTS, MESSAGE_WORDS),
@@ -119,15 +164,22 @@ mod link {
                 capacity: blocks as u64,
                 slot_words: block_words(BLOCK_SLOTS, MESSAGE_WORDS) as u64,
                 index: 0,
-            }]
+            };
+            [arena].into_iter().chain(intent::segments(spec)).collect()
         }
 
-        fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Producer, RegionError> {
-            attached.end(spec.name, Kind::Linked, Producer::attach)
+        fn producer(
+            spec: &LinkSpec,
+            index: usize,
+            attached: &mut Attached<'_>,
+        ) -> Result<Producer, RegionError> {
+            let intent = intent::producer(spec, index, attached)?;
+            attached.end(spec.name, Kind::Linked, |arena| Producer::attach(arena, &intent))
         }
 
         fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
-            attached.end(spec.name, Kind::Linked, Receiver::attach)
+            let intents = intent::views(spec, attached)?;
+            attached.end(spec.name, Kind::Linked, |arena| Receiver::attach(arena, intents))
         }
     }
 }

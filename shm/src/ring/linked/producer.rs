@@ -2,8 +2,11 @@
 
 use super::arena::{Arena, BLOCK_SLOTS, Block, LAST, MAX_TRIES, TAIL};
 use crate::memory::{HeaderError, Words};
-use crate::ring::{self, Full};
+use crate::ring::intent::Intent;
+use crate::ring::step::{reach, write};
+use crate::ring::{self, Full, Step};
 use crate::sync::{Ordering, spin_hint};
+use core::ops::ControlFlow;
 
 /// What a search for a block came to.
 pub(super) enum Found {
@@ -15,24 +18,26 @@ pub(super) enum Found {
     Nothing,
 }
 
-/// A sending end; any number of them.
+/// A sending end; one for each producer.
 pub struct Producer<const W: usize = { crate::wire::MESSAGE_WORDS }, const B: usize = BLOCK_SLOTS> {
     arena: Arena<W, B>,
+    intent: Intent,
     /// The number of the block that we last pushed into, and where it begins.
     number: u64,
     block: usize,
-    /// A block that we took and did not need.
+    /// A block that we took and did not need; it stays announced.
     spare: Option<usize>,
 }
 
 impl<const W: usize, const B: usize> Producer<W, B> {
-    /// Attaches a sending end to an arena that has its header.
+    /// Attaches a sending end to an arena and to the producer's own announcement, which both have their headers.
     ///
     /// # Errors
-    /// A header that is not that of an arena of such blocks, or does not fit the region.
-    pub fn attach(words: &Words) -> Result<Self, HeaderError> {
+    /// A header that is not that of an arena of such blocks, or of an announcement, or does not fit its region.
+    pub fn attach(arena: &Words, intent: &Words) -> Result<Self, HeaderError> {
+        let (arena, intent) = (Arena::attach(arena)?, Intent::attach(intent)?);
         // No block has the number MAX: the first push looks for its block.
-        Ok(Self { arena: Arena::attach(words)?, number: u64::MAX, block: 0, spare: None })
+        Ok(Self { arena, intent, number: u64::MAX, block: 0, spare: None })
     }
 
     /// Appends a message, or says that the arena is full.
@@ -41,12 +46,26 @@ impl<const W: usize, const B: usize> Producer<W, B> {
     /// [`Full`] if all of the arena is in use, or if somebody damaged the list.
     #[inline(always)]
     pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
+        self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Producer::try_push`], and calls `at` at each step; see [`ring::Producer::try_push_with`].
+    ///
+    /// # Errors
+    /// [`Full`], as there.
+    #[inline(always)]
+    pub fn try_push_with(
+        &mut self,
+        message: &[u64; W],
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        reach(at, Step::Entered)?;
         // Acquire: pairs with the Release in the claims; who sees the tail in a block sees `last` there or later, and
         // does not take the arena for full because it wants a block that is there already.
         let mut tail = self.arena.words[TAIL].load(Ordering::Acquire);
         for _ in 0..MAX_TRIES {
             if tail / B as u64 != self.number {
-                match self.find(tail / B as u64) {
+                match self.find(tail / B as u64, at)? {
                     Found::At(block) => (self.number, self.block) = (tail / B as u64, block),
                     Found::LookAgain => {
                         tail = self.arena.words[TAIL].load(Ordering::Acquire);
@@ -56,28 +75,31 @@ impl<const W: usize, const B: usize> Producer<W, B> {
                     Found::Nothing => return Err(Full),
                 }
             }
-            // SeqCst: Release for the next producer, see above; SeqCst so that a producer's announcement can be ordered
-            // before its claim.
+            self.intent.announce(tail);
+            reach(at, Step::Announced)?;
+            // Release: for the next producer, see above; and pairs with the Acquire of the tail in the repair: who sees the
+            // place claimed sees it announced.
             let claimed = self.arena.words[TAIL].compare_exchange(
                 tail,
                 tail.wrapping_add(1),
-                Ordering::SeqCst,
+                Ordering::Release,
                 Ordering::Acquire,
             );
             match claimed {
                 Ok(_) => {
+                    reach(at, Step::Claimed)?;
                     let slot = self.arena.slot(self.block, (tail % B as u64) as usize);
                     let slot = &self.arena.words[slot..slot + W + 1];
-                    for (word, value) in slot[1..].iter().zip(message) {
-                        // Relaxed: the Release of the stamp publishes it.
-                        word.store(*value, Ordering::Relaxed);
-                    }
+                    write(&slot[1..], message, at)?;
                     // Release: pairs with the consumer's Acquire of the stamp; it sees the words above, and that `last`
                     // had reached this block.
                     slot[0].store(tail.wrapping_add(1), Ordering::Release);
-                    return Ok(());
+                    return reach(at, Step::Published);
                 }
-                Err(now) => tail = now,
+                Err(now) => {
+                    self.intent.withdraw();
+                    tail = now;
+                }
             }
             spin_hint();
         }
@@ -86,7 +108,7 @@ impl<const W: usize, const B: usize> Producer<W, B> {
 
     /// The block with that number, if it is the newest one; else makes it so, if it is its turn.
     #[inline]
-    fn find(&mut self, number: u64) -> Found {
+    fn find(&mut self, number: u64, at: &mut impl FnMut(Step) -> ControlFlow<()>) -> Result<Found, Full> {
         // Acquire: pairs with the Release in `grow`; the block's `next` is set, and the consumer's reads of what the block
         // held before are over.
         let word = self.arena.words[LAST].load(Ordering::Acquire);
@@ -96,33 +118,39 @@ impl<const W: usize, const B: usize> Producer<W, B> {
             Block::from_word(word, self.arena.blocks)
         };
         match last {
-            Some(last) if last.number == number => Found::At(self.arena.block(last.id)),
-            Some(last) if last.number.wrapping_add(1) == number => self.grow(word, last),
+            Some(last) if last.number == number => Ok(Found::At(self.arena.block(last.id))),
+            Some(last) if last.number.wrapping_add(1) == number => self.grow(word, last, at),
             // An old tail; or damage, and then the tries run out.
-            _ => Found::LookAgain,
+            _ => Ok(Found::LookAgain),
         }
     }
 
     /// Links a block behind the last one, unless somebody has, and makes it the last.
     #[cold]
-    pub(super) fn grow(&mut self, word: u64, last: Block) -> Found {
+    pub(super) fn grow(
+        &mut self,
+        word: u64,
+        last: Block,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<Found, Full> {
         let block = self.arena.block(last.id);
-        // Acquire: pairs with the Release of the link, and with that of the allocation's number if the block is in use
+        // Acquire: pairs with the Release of the link, and with that of the giving back if the block was free or is in use
         // again: then the next load finds a later `last`.
         let seen = self.arena.words[block].load(Ordering::Acquire);
         // Relaxed: an unchanged `last` is what `find` has acquired.
         if self.arena.words[LAST].load(Ordering::Relaxed) != word {
-            return Found::LookAgain;
+            return Ok(Found::LookAgain);
         }
         let next = if seen & 1 == 1 {
             match Block::from_word(seen, self.arena.blocks) {
                 Some(next) if next.number == last.number + 1 => next,
-                _ => return Found::LookAgain,
+                _ => return Ok(Found::LookAgain),
             }
         } else {
-            let Some(id) = self.spare.take().or_else(|| self.arena.allocate()) else {
-                return Found::Nothing;
+            let Some(id) = self.spare.take().or_else(|| self.arena.allocate(&self.intent)) else {
+                return Ok(Found::Nothing);
             };
+            reach(at, Step::Allocated)?;
             let next = Block { number: last.number + 1, id };
             // Release: pairs with the Acquire loads of `next`; the new block's own `next` is set. Relaxed otherwise: what
             // was found instead is looked at afresh.
@@ -134,8 +162,9 @@ impl<const W: usize, const B: usize> Producer<W, B> {
             );
             if link.is_err() {
                 self.spare = Some(id);
-                return Found::LookAgain;
+                return Ok(Found::LookAgain);
             }
+            reach(at, Step::Linked)?;
             next
         };
         // Release: pairs with the Acquire in `find`. Whoever is first; the others look again.
@@ -145,7 +174,7 @@ impl<const W: usize, const B: usize> Producer<W, B> {
             Ordering::Release,
             Ordering::Relaxed,
         );
-        Found::LookAgain
+        Ok(Found::LookAgain)
     }
 }
 
@@ -153,5 +182,14 @@ impl ring::Producer for Producer {
     #[inline(always)]
     fn try_push(&mut self, message: &crate::wire::Message) -> Result<(), Full> {
         Producer::try_push(self, message)
+    }
+
+    #[inline(always)]
+    fn try_push_with(
+        &mut self,
+        message: &crate::wire::Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        Producer::try_push_with(self, message, at)
     }
 }

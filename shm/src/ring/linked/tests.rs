@@ -3,8 +3,9 @@
 use super::arena::Block;
 use super::*;
 use crate::memory::{Region, Words};
-use crate::ring::Full;
+use crate::ring::{Full, intent};
 use crate::sync::Ordering;
+use core::ops::ControlFlow;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -13,8 +14,10 @@ const SLOTS: usize = 2;
 fn list(blocks: usize) -> (Words, Producer<1, SLOTS>, Producer<1, SLOTS>, Consumer<1, SLOTS>) {
     let words = Region::heap(arena_words(blocks, SLOTS, 1)).words();
     write_header::<1, SLOTS>(&words, blocks);
-    let producer = || Producer::attach(&words).unwrap();
-    (words.clone(), producer(), producer(), Consumer::attach(&words).unwrap())
+    let intents = intent::on_heap(2);
+    let producer = |index: usize| Producer::attach(&words, &intents[index]).unwrap();
+    let views = intents.iter().cloned().map(Into::into).collect();
+    (words.clone(), producer(0), producer(1), Consumer::attach(&words, views).unwrap())
 }
 
 #[test]
@@ -35,7 +38,7 @@ fn a_late_producer_does_not_link_to_a_reused_block() {
         Block::from_word(words[LAST].load(Ordering::Relaxed), 4),
         Some(Block { number: 3, id: last.id })
     );
-    late.grow(word, last);
+    late.grow(word, last, &mut |_| ControlFlow::Continue(())).unwrap();
     for n in 7..20 {
         round(&mut consumer, n);
     }

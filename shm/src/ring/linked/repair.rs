@@ -1,0 +1,101 @@
+//! What the consumer mends after a producer's death: a claimed place, and a block that leads nowhere.
+
+use super::arena::{Block, TAIL};
+use super::consumer::Consumer;
+use crate::sync::Ordering;
+
+impl<const W: usize, const B: usize> Consumer<W, B> {
+    /// A producer's death is certain: if it had taken a block and not linked it, the block is given back; if it had claimed a
+    /// place and not written it, we go on behind it when we have come to it. Whether nothing waits for the dead one any more; see
+    /// [`ring::Consumer::bury`](crate::ring::Consumer::bury).
+    pub fn bury(&mut self, producer: usize) -> bool {
+        if !self.intents.mark_dead(producer) {
+            return true;
+        }
+        if let Some(id) = self.intents.block(producer) {
+            self.take_back(id, producer);
+        }
+        let mended = self.intents.place(producer).is_none_or(|position| self.pass(position));
+        if mended {
+            self.intents.mark_buried(producer);
+        }
+        mended
+    }
+
+    /// A new producer of that index comes, or has; see [`ring::Consumer::revive`](crate::ring::Consumer::revive).
+    pub fn revive(&mut self, producer: usize) {
+        self.intents.revive(producer);
+    }
+
+    /// Places that dead producers had claimed and not written, passed over so far.
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+
+    /// Gives a block back that a dead producer has announced, if it had taken it and not linked it.
+    fn take_back(&mut self, id: usize, producer: usize) {
+        if id >= self.arena.blocks {
+            return;
+        }
+        // Taken by the dead one, and nothing follows it: its own still, or the last of the list. Only the dead one could have
+        // linked it, so which of the two it is does not change any more.
+        let is_lost = self.arena.is_taken_by(id, producer as u64)
+            && self.blocks().is_some_and(|blocks| blocks.iter().all(|block| block.id != id));
+        // Or one that a consumer before us was giving back when it died.
+        if is_lost || self.arena.is_half_given_back(id, self.given_back) {
+            self.arena.give_back(id, self.given_back);
+            self.given_back += 1;
+        }
+    }
+
+    /// Goes on behind a place that a dead producer has announced, if it had claimed it; `false` while we have not come to it, and
+    /// while somebody else may have claimed it.
+    fn pass(&mut self, position: u64) -> bool {
+        // Acquire: pairs with the claim; who claimed the place has announced it, and we see that.
+        let tail = self.arena.words[TAIL].load(Ordering::Acquire);
+        // Taken already, or nobody's.
+        if !(self.head..tail).contains(&position) {
+            return true;
+        }
+        // Nor have we come to it while its block is still the next one: `try_pop` goes there.
+        if position > self.head || self.slot == B {
+            return false;
+        }
+        // Before the stamp, and Acquire there: who announces something else by now has written this place.
+        let is_announced = self.intents.is_announced(position);
+        if self.is_written() {
+            return true;
+        }
+        if !is_announced {
+            self.step();
+            self.passed_over += 1;
+        }
+        !is_announced
+    }
+
+    /// Whether the stamp at our place says anything but that nothing was written there in this use of the block.
+    pub(super) fn is_written(&self) -> bool {
+        let slot = self.arena.slot(self.block, self.slot);
+        // Not ours to look at between two blocks: the next one is found by `try_pop`.
+        self.slot == B || self.arena.words[slot].load(Ordering::Relaxed) > self.head
+    }
+
+    /// The blocks from the consumer's to the last, by their links; `None` if a link leads to no block that could follow.
+    /// Bounded by the arena, whatever anybody wrote.
+    fn blocks(&self) -> Option<Vec<Block>> {
+        let mut blocks = vec![self.current];
+        loop {
+            let last = blocks[blocks.len() - 1];
+            // Acquire: pairs with the Release of the link; the next block's own `next` is not that of an earlier use.
+            let link = self.arena.words[self.arena.block(last.id)].load(Ordering::Acquire);
+            if link & 1 == 0 {
+                return Some(blocks);
+            }
+            let next = Block::from_word(link, self.arena.blocks)?;
+            if next.number != last.number + 1 || blocks.len() == self.arena.blocks {
+                return None;
+            }
+            blocks.push(next);
+        }
+    }
+}
