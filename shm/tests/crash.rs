@@ -216,7 +216,8 @@ fn a_repair_of_the_living_would_do_harm() {
     if !may_trace() {
         return;
     }
-    const COLUMNS: &[&str] = &["set-ups", "boundaries", "harmed", "torn", "twice", "lost", "stuck", "damage"];
+    const COLUMNS: &[&str] =
+        &["set-ups", "boundaries", "harmed", "torn", "twice or out of order", "lost", "stuck", "damage"];
     let title = "the rule broken: producers that stood still in their push were buried, and then went on";
     let report = Report::new(title, COLUMNS);
     let is_fit = |set_up: &SetUp| set_up.thorough;

@@ -1,6 +1,7 @@
 //! A run's link on which victims die: its memory, made new for each trial, and who else uses it.
 
 use super::orders::message;
+use super::report::Problems;
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
 use shm::bell::BELL;
@@ -14,6 +15,7 @@ use shm::ring::{Consumer, Link, Place, Producer, SegmentSpec};
 use shm::segments::{self, Attached, CONTROL_WORDS};
 use shm::sync::Ordering::Relaxed;
 use shm::wire::Message;
+use std::fmt::Arguments;
 
 /// Producers of the link. The first is the victim, the last may be the second victim.
 pub const PRODUCERS: usize = 3;
@@ -165,7 +167,7 @@ pub struct Scene<'b, 'a, T: Link> {
     pub sent: [u64; PRODUCERS],
     pub came: [u64; PRODUCERS],
     /// What must not be.
-    pub problems: Vec<String>,
+    pub problems: Problems,
 }
 
 impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
@@ -179,11 +181,12 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         let others = others.into_iter().map(|index| (index, bed.producer(index))).collect();
         (0..PRODUCERS as u16).for_each(|index| bed.launching.revive(index, bed.epoch));
         let zero = [0; PRODUCERS];
-        Self { bed, consumer, others, sent: zero, came: zero, problems: Vec::new() }
+        Self { bed, consumer, others, sent: zero, came: zero, problems: Problems::default() }
     }
 
-    pub fn problem(&mut self, what: String) {
-        self.problems.push(what);
+    /// Something that must not be, of that kind.
+    pub fn problem(&mut self, kind: &'static str, what: Arguments<'_>) {
+        self.problems.add(kind, what);
     }
 
     /// The others push so many messages, in turns, or until everybody was told that it is full.
@@ -210,7 +213,7 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         for taken in 0..at_most {
             let Some((from, got)) = self.consumer.try_pop() else {
                 if let Some(fault) = self.consumer.take_fault() {
-                    self.problem(format!("damage: honest producers, and yet {fault:?}"));
+                    self.problem("damage", format_args!("honest producers, and yet {fault:?}"));
                 }
                 return taken;
             };
@@ -228,15 +231,15 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
     pub fn receive(&mut self, from: Option<usize>, got: Message) {
         let (producer, n) = ((got[0] >> 48) as usize, got[0] & ((1 << 48) - 1));
         if producer >= PRODUCERS || got != message(producer, n) {
-            return self.problem(format!("torn: {got:x?}"));
+            return self.problem("torn", format_args!("{got:x?}"));
         }
         if from.is_some_and(|from| from != producer) {
-            self.problem(format!("{producer}'s message through {from:?}"));
+            self.problem("whose", format_args!("{producer}'s message through {from:?}"));
         }
         let due = self.came[producer];
         if n != due {
-            let what = if n < due { "twice (or out of order)" } else { "lost" };
-            self.problem(format!("{what}: message {n} of producer {producer}, {due} was due"));
+            let kind = if n < due { "twice or out of order" } else { "lost" };
+            self.problem(kind, format_args!("message {n} of producer {producer}, {due} was due"));
         }
         self.came[producer] = n.max(due) + 1;
     }
@@ -246,7 +249,7 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         for &index in of {
             let (sent, came) = (self.sent[index], self.came[index]);
             if sent != came {
-                self.problem(format!("{when}: producer {index} sent {sent}, {came} came"));
+                self.problem("missing", format_args!("{when}: producer {index} sent {sent}, {came} came"));
             }
         }
     }
@@ -299,7 +302,8 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
                 rings.min().unwrap_or(0)
             };
             if !(self.bed.room - lost..=self.bed.room).contains(&fits) {
-                self.problem(format!("{when}, lap {lap}: {fits} fit, not {}", self.bed.room));
+                let room = self.bed.room;
+                self.problem("room", format_args!("{when}, lap {lap}: {fits} fit, not {room}"));
             }
             self.take_all();
             let living: Vec<usize> = self.others.iter().map(|(index, _)| *index).collect();

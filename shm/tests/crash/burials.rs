@@ -64,11 +64,11 @@ fn die<T: Resume>(
     scene.push(1);
     scene.consumer = T::resume(&scene.bed.memory);
     if !scene.bury(&[FIRST]) {
-        scene.problem("cannot be buried".into());
+        scene.problem("unburied", format_args!("cannot be buried"));
     }
     let (sent, came) = (scene.sent[FIRST], scene.came[FIRST]);
     if !(sent..=sent + 1).contains(&came) {
-        scene.problem(format!("the dead producer: {sent} were taken, {came} came"));
+        scene.problem("dead", format_args!("of the dead producer {sent} were taken, {came} came"));
     }
     scene.all_came(&[1, 2], "the next consumer");
     scene.two_laps(scene.bed.slack, "the next consumer");

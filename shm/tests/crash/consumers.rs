@@ -119,7 +119,7 @@ pub fn exhaust<T: Resume>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
             let gone = die(bed, set_up, boundary, push, &plain, message, &mut tally);
             if gone_before && !gone {
                 let what = format!("boundary {boundary}: taken before, and then there again");
-                tally.problems(&set_up.name, &[what]);
+                tally.problem(&set_up.name, what);
             }
             gone_before = gone;
         }

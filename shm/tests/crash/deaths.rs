@@ -145,7 +145,7 @@ pub fn die<T: Link>(
         buried = scene.bury(&dead);
     }
     if !buried {
-        scene.problem(format!("{dead:?} cannot be buried"));
+        scene.problem("unburied", format_args!("{dead:?} cannot be buried"));
     }
     let returned = at.is_none() && survey.taken && company.is_none();
     let came = judge_dead(&mut scene, FIRST, returned);
@@ -157,7 +157,7 @@ pub fn die<T: Link>(
     let passed_over = scene.consumer.passed_over();
     tally.add("passed over", passed_over);
     if passed_over > dead.len() as u64 {
-        scene.problem(format!("{passed_over} passed over for {} dead", dead.len()));
+        scene.problem("passed over", format_args!("{passed_over} for {} dead", dead.len()));
     }
     // The block in which the list stands may be used up; who is slow may keep a spare one; the dead ones' came back.
     let lost = scene.bed.slack * (1 + u64::from(slow.is_some()));
@@ -184,9 +184,10 @@ pub fn die<T: Link>(
 fn judge_dead<T: Link>(scene: &mut Scene<'_, '_, T>, dead: usize, returned: bool) -> bool {
     let (sent, came) = (scene.sent[dead], scene.came[dead]);
     if !(sent + u64::from(returned)..=sent + 1).contains(&came) {
-        scene.problem(format!(
-            "dead producer {dead}: {sent} were taken, returned: {returned}, and {came} came"
-        ));
+        scene.problem(
+            "dead",
+            format_args!("dead producer {dead}: {sent} were taken, returned: {returned}, and {came} came"),
+        );
     }
     came > sent
 }
@@ -205,7 +206,7 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
         let came = die(bed, set_up, &[(boundary, NOTHING)], &plain, ALONE, &mut tally);
         tally.add("boundaries", 1);
         if came_before && !came {
-            tally.problems(&set_up.name, &[format!("there before boundary {boundary}, and then no more")]);
+            tally.problem(&set_up.name, format!("there before boundary {boundary}, and then no more"));
         }
         came_before = came;
         for push in some_of(&[1, UNTIL_FULL], boundary) {

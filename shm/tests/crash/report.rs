@@ -4,6 +4,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use shm::os::pin;
 use shm::plan::Technique;
 use std::collections::BTreeMap;
+use std::fmt::Arguments;
 use std::io::Write;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -11,6 +12,28 @@ use std::time::Instant;
 /// Whether ten times as much is to be tried: `BULKHEAD_SLOW=1`.
 pub fn is_slow() -> bool {
     std::env::var_os("BULKHEAD_SLOW").is_some_and(|slow| slow == "1")
+}
+
+/// What must not be, by its kind.
+#[derive(Default)]
+pub struct Problems(Vec<(&'static str, String)>);
+
+impl Problems {
+    /// One more of that kind; the first ones say enough.
+    pub fn add(&mut self, kind: &'static str, what: Arguments<'_>) {
+        if self.0.iter().filter(|(other, _)| *other == kind).count() < 2 {
+            self.0.push((kind, what.to_string()));
+        }
+    }
+
+    /// Whether there is one of that kind.
+    pub fn has(&self, kind: &str) -> bool {
+        self.0.iter().any(|(other, _)| *other == kind)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// Numbers of one technique, each with the name of its column.
@@ -27,9 +50,15 @@ impl Tally {
     }
 
     /// What must not be, and where it was found.
-    pub fn problems(&mut self, place: &str, problems: &[String]) {
+    pub fn problems(&mut self, place: &str, problems: &Problems) {
         self.add("violations", u64::from(!problems.is_empty()));
-        self.problems.extend(problems.iter().take(3).map(|what| format!("{place}: {what}")));
+        self.problems.extend(problems.0.iter().map(|(kind, what)| format!("{place}: {kind}: {what}")));
+    }
+
+    /// The same, of one thing.
+    pub fn problem(&mut self, place: &str, what: String) {
+        self.add("violations", 1);
+        self.problems.push(format!("{place}: {what}"));
     }
 
     /// So many of what.
