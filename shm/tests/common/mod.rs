@@ -29,7 +29,8 @@ impl Run {
             run: format!("conf{number}-{}", std::process::id()),
             folder: String::new(),
             launcher_pid: std::process::id(),
-            launcher_start: 0,
+            // Or `launcher clean` would take these segments for those of a dead run.
+            launcher_start: shm::os::process::start_time(std::process::id()).unwrap(),
             technique,
             isolation: Isolation::Process,
             threading: Threading::Shared,

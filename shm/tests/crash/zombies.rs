@@ -63,6 +63,9 @@ fn slow<T: Link>(
     );
 }
 
+/// So many of the victim's instructions are looked at one by one: longer than any push, unless it tries again and again.
+const LOOKS: usize = 200;
+
 /// What the rule is for: at each boundary a repair *by time-out*, of a victim that lives, and then it goes on.
 pub fn break_the_rule<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
@@ -86,8 +89,8 @@ fn wake_after_repair<T: Link>(scene: &mut Scene<'_, '_, T>, victim: &Victim) {
     scene.bury(&[FIRST]);
     scene.push(UNTIL_FULL);
     // Each message of the others is looked at, and another one put in its place, after each of the victim's instructions.
-    while victim.at().is_some() {
-        victim.step(1);
+    for _ in 0..LOOKS {
+        victim.step_at_most(1);
         scene.take_all();
         scene.push(UNTIL_FULL);
     }
