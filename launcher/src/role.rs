@@ -229,7 +229,7 @@ fn orchestrator<T: Link>(
     let repairs = RepairsWriter::new(&attached.region(REPAIRS, Kind::Repairs)?.words());
     let orchestrator =
         Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.work.rounds));
-    Ok(orchestrator.supervised(Supervision::new(control.clone(), repairs)))
+    Ok(orchestrator.expecting(&plan.orders).supervised(Supervision::new(control.clone(), repairs)))
 }
 
 fn gateway<T: Link>(

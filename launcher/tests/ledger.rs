@@ -96,7 +96,10 @@ fn check(summary: &Value, what: &str) -> (u64, u64) {
     let incidents = summary["incidents"].as_array().unwrap();
     assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{what}");
     for incident in incidents {
-        assert!(incident["orders"]["lost"].as_u64().unwrap() <= 1, "{what}: its unfinished order only: {incident:#}");
+        assert!(
+            incident["orders"]["lost"].as_u64().unwrap() <= 1,
+            "{what}: its unfinished order only: {incident:#}"
+        );
         assert!(!incident["detect_to_repair_ns"].is_null(), "{what}: repaired: {incident:#}");
     }
     (incidents.len() as u64, count("lost"))
@@ -120,8 +123,11 @@ fn a_thousand_kills_lose_nothing_but_the_order_in_hand() {
         by_technique[place] += found.0;
         runs += 1;
     }
-    let each: Vec<String> =
-        TECHNIQUES.iter().zip(&by_technique).map(|(technique, kills)| format!("{technique} {kills}")).collect();
+    let each: Vec<String> = TECHNIQUES
+        .iter()
+        .zip(&by_technique)
+        .map(|(technique, kills)| format!("{technique} {kills}"))
+        .collect();
     println!(
         "{kills} kills in {runs} runs ({}): {sent} orders sent, {lost} unfinished ones lost with their strategy, 0 of survivors, \
          0 doubled, 0 overtaken",

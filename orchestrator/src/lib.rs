@@ -120,6 +120,16 @@ impl<R: Consumer> Orchestrator<R> {
         }
     }
 
+    /// The same for strategies of which each has so many orders to send in all: one more is a flood. What the plan has room
+    /// for in the stamp logs nobody can use up for the others.
+    #[must_use]
+    pub fn expecting(mut self, orders: &[u64]) -> Self {
+        for (line, orders) in self.lines.iter_mut().zip(orders) {
+            line.budget = *orders;
+        }
+        self
+    }
+
     /// The same, told of deaths by the launcher.
     #[must_use]
     pub fn supervised(self, supervision: Supervision) -> Self {
@@ -198,7 +208,13 @@ impl<R: Consumer> Orchestrator<R> {
             return;
         }
         let strategy = claimed;
-        self.lines[strategy].took(order.id);
+        let line = &mut self.lines[strategy];
+        if line.budget == 0 {
+            self.misconduct(Some(strategy), Misconduct::Flood, cycle);
+            return;
+        }
+        line.budget -= 1;
+        line.took(order.id);
         let received = cycle.stamp(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
             self.reject(strategy, &order, reason, cycle);

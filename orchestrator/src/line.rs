@@ -32,6 +32,8 @@ pub(crate) struct Line {
     strategy: u16,
     /// The next sequence when it was last alive.
     next: u64,
+    /// Orders that the plan still has for it, all its incarnations together: so many have room in the stamp logs.
+    pub budget: u64,
     /// Orders beyond what a mistake explains.
     pub strikes: u32,
     /// Orders refused because their sender was dead.
@@ -51,6 +53,7 @@ impl Line {
             state: State::Alive,
             strategy,
             next: 0,
+            budget: u64::MAX,
             strikes: 0,
             refused: 0,
             orphaned: 0,
@@ -101,6 +104,7 @@ impl Line {
         *self = Self {
             expected: OrderId::new(self.strategy, epoch, 0).word(),
             epoch,
+            budget: self.budget,
             refused: self.refused,
             orphaned: self.orphaned,
             ..Self::new(self.strategy)

@@ -145,6 +145,17 @@ fn a_flood_is_quarantined_and_a_mistake_is_not() {
 }
 
 #[test]
+fn more_orders_than_the_plan_has_are_a_flood() {
+    let (mut bench, _, repairs) = supervised(8);
+    bench.orchestrator = bench.orchestrator.expecting(&[2, 2]);
+    (0..3).for_each(|n| bench.send(&order(0, n, 0), 0));
+    bench.cycles();
+    assert_eq!(repairs.of(0).quarantined, Some((0, Misconduct::Flood)));
+    assert_eq!(bench.instructions(0).len(), 2);
+    assert_eq!(bench.points().len(), 4, "nothing is stamped that has no room");
+}
+
+#[test]
 fn in_a_shared_ring_the_orders_of_the_dead_are_refused_whenever_they_come() {
     let (mut bench, launching, repairs) = supervised(8);
     bench.orchestrator.lines[0].open(2);
