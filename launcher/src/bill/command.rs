@@ -3,6 +3,7 @@
 use super::rows::{BILL_SCHEMA, Bill, rows};
 use super::table;
 use crate::config::UsageError;
+use crate::contain::Containments;
 use crate::host::Machine;
 use crate::html;
 use crate::stats::FEWEST_PAIRS;
@@ -27,6 +28,9 @@ pub struct BillFlags {
     /// YAML file of settings, `key: value`
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     pub config: Option<PathBuf>,
+    /// What each level contains, measured before by launcher contain
+    #[arg(long, value_name = "FOLDER", help_heading = "Run")]
+    pub contain: Option<PathBuf>,
     /// Print the bill as JSON on stdout
     #[arg(long, help_heading = "Run")]
     pub json: bool,
@@ -46,6 +50,8 @@ pub struct BillFlags {
 /// # Errors
 /// [`UsageError`] for what cannot be had; a folder without a sweep or of another version; a run that could not be made.
 pub fn command(flags: &BillFlags) -> Result<ExitCode> {
+    // Read first: a folder that is none is found out before anything is measured.
+    let containments = flags.contain.as_deref().map(html::containments).transpose()?;
     if let Some(folder) = &flags.folder {
         if let Some((key, _)) = flags.swept.0.first() {
             return Err(UsageError(format!(
@@ -54,7 +60,7 @@ pub fn command(flags: &BillFlags) -> Result<ExitCode> {
             ))
             .into());
         }
-        return finish(&SweepRecord::read(folder)?, folder, flags.json);
+        return finish(&SweepRecord::read(folder)?, folder, containments.as_ref(), flags.json);
     }
     let machine = Machine::read();
     let mut asked = flags.swept.asked(None, flags.config.as_ref())?;
@@ -82,7 +88,7 @@ pub fn command(flags: &BillFlags) -> Result<ExitCode> {
     record.start_timeout_ns = flags.start_timeout.0;
     let folder = sweep::create(&mut record)?;
     match sweep::measured(&mut record, &folder, flags.json)? {
-        Ended::Complete => finish(&record, &folder, flags.json),
+        Ended::Complete => finish(&record, &folder, containments.as_ref(), flags.json),
         ended => sweep::finish(&record, &folder, flags.json, ended),
     }
 }
@@ -91,8 +97,19 @@ pub fn command(flags: &BillFlags) -> Result<ExitCode> {
 ///
 /// # Errors
 /// A sweep over something else than technique and isolation; a folder that cannot be written.
-pub fn finish(record: &SweepRecord, folder: &Path, json: bool) -> Result<ExitCode> {
+pub fn finish(
+    record: &SweepRecord,
+    folder: &Path,
+    containments: Option<&Containments>,
+    json: bool,
+) -> Result<ExitCode> {
     let mut bill = Bill { schema: BILL_SCHEMA.into(), rows: rows(record)?, notes: sweep::notes(record) };
+    if let Some(containments) = containments {
+        for row in &mut bill.rows {
+            row.contains = containments.of(row.isolation, row.technique);
+        }
+        bill.notes.extend(containments.cost.map(|cost| cost.words()));
+    }
     if record.repeats < FEWEST_PAIRS as u32 {
         bill.notes.push(format!("no verdicts: {} repeats, {FEWEST_PAIRS} are needed", record.repeats));
     }

@@ -1,6 +1,7 @@
 //! The command: runs the matrix, cell by cell, saves after each, and prints the table.
 
 use super::matrix::{Cell, across_processes, cells, settings};
+use super::cost;
 use super::rows::{CONTAIN_FILE, CONTAIN_SCHEMA, Containments, Row, row};
 use super::table;
 use crate::config::{Settings, UsageError};
@@ -111,8 +112,10 @@ pub fn command(flags: &ContainFlags) -> Result<ExitCode> {
         schema: CONTAIN_SCHEMA.into(),
         machine: machine.cpu_model.clone(),
         rows: Vec::new(),
+        cost: Some(cost::measure()),
         notes: Vec::new(),
     };
+    all.notes.extend(all.cost.map(|cost| cost.words()));
     let progress = Progress::new(!flags.json);
     let how = Presentation {
         quiet: true,

@@ -6,10 +6,12 @@
 //! nor started again alone, so there the run ends, which is what the row shows.
 
 mod command;
+mod cost;
 mod matrix;
 mod rows;
 mod table;
 
 pub use command::{ContainFlags, command};
+pub use cost::Cost;
 pub use rows::{CONTAIN_FILE, CONTAIN_SCHEMA, Contained, Containments, Row};
 pub use table::grids;

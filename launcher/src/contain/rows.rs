@@ -1,5 +1,6 @@
 //! A row of the containment table: what one fault did.
 
+use super::cost::Cost;
 use super::matrix::{Cell, VICTIM};
 use crate::merge::Toll;
 use crate::record::Outcome;
@@ -49,8 +50,21 @@ pub struct Containments {
     pub machine: String,
     /// By level, technique and fault.
     pub rows: Vec<Row>,
+    /// What the protection costs a push and a pop.
+    pub cost: Option<Cost>,
     /// What to know about them. One line each.
     pub notes: Vec<String>,
+}
+
+impl Containments {
+    /// What one level contains with one technique, as the bill says it: `11 of 12, 1 late`. `None`: it was not tried.
+    pub fn of(&self, isolation: Isolation, technique: Technique) -> Option<String> {
+        let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
+        let count = |contained| rows().filter(|row| row.contained == contained).count();
+        let (all, yes, late) = (rows().count(), count(Contained::Yes), count(Contained::Waited));
+        let late = if late > 0 { format!(", {late} late") } else { String::new() };
+        (all > 0).then(|| format!("{yes} of {all}{late}"))
+    }
 }
 
 /// What one fault did to one technique at one level. Times are nanoseconds.

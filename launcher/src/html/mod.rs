@@ -41,7 +41,7 @@ mod xy_plot;
 
 pub use load::LoadError;
 
-use crate::contain::CONTAIN_FILE;
+use crate::contain::{CONTAIN_FILE, Containments};
 use crate::hlog::HLOG_FILE;
 use crate::merge::RUN_FILE;
 use crate::summary::{SUMMARY_FILE, Summary};
@@ -78,6 +78,14 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
         return Err(LoadError::Nothing { folder: folder.display().to_string() });
     }
     Ok(run_page::run_page(&load::run(folder)?))
+}
+
+/// The containment table in a folder.
+///
+/// # Errors
+/// [`LoadError`]: it cannot be read.
+pub fn containments(folder: &Path) -> Result<Containments, LoadError> {
+    load::contain(folder)
 }
 
 /// The page of a run whose results are at hand: the same as [`render`] makes of them once they are saved.

@@ -43,7 +43,7 @@ pub fn command(flags: &SweepFlags) -> Result<ExitCode> {
     let ended = measured(&mut record, &folder, flags.json)?;
     let kind = record.kind.clone();
     match (ended, kind.as_str()) {
-        (Ended::Complete, "bill") => crate::bill::finish(&record, &folder, flags.json),
+        (Ended::Complete, "bill") => crate::bill::finish(&record, &folder, None, flags.json),
         (Ended::Complete, "compare") => crate::compare::finish(&record, &folder, flags.json),
         _ => finish(&record, &folder, flags.json, ended),
     }
