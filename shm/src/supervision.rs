@@ -42,6 +42,10 @@ const STRATEGIES: usize = HEADER_WORDS + 16;
 const WORDS_EACH: usize = 16;
 
 /// Proof that a process has ended: what a fence needs. There is no other way to get one than to ask the kernel.
+///
+/// ```compile_fail,E0423
+/// let dead_because_i_say_so = shm::supervision::Death(());
+/// ```
 #[derive(Debug)]
 pub struct Death(());
 

@@ -244,3 +244,78 @@ fn processes_lose_nothing() {
         }
     }
 }
+
+/// A successor gets the index of a connection whose producer is dead, once what that had sent is taken; not before.
+#[test]
+fn a_connection_is_buried_when_it_is_empty() {
+    use shm::ring::unix_seqpacket::UnixSeqpacket;
+    let run = Run::new(Technique::UnixSeqpacket, 2, 8);
+    let spec = run.link();
+    let mut attached = Attached::new(run.plan(), None);
+    let mut consumer = attached.consumer::<UnixSeqpacket>(&spec).unwrap();
+    let mut producer = |index: usize| attached.producer::<UnixSeqpacket>(&spec, index).unwrap();
+    let (mut dies, mut lives) = (producer(0), producer(1));
+    lives.try_push(&message(1, 0)).unwrap();
+    // It dies before the consumer has accepted it.
+    (0..3).for_each(|n| dies.try_push(&message(0, n)).unwrap());
+    drop(dies);
+    assert!(!consumer.bury(0));
+    // A successor that does not wait for the burial is refused, as anybody would be.
+    let mut early = producer(0);
+    assert!(!consumer.bury(0));
+    assert!(early.try_push(&message(0, 9)).is_err(), "its connection is closed");
+    let mut ledger = Ledger::new(2);
+    for taken in 0..3 {
+        assert!(!consumer.bury(0), "{taken} of 3");
+        while ledger.next[0] == taken {
+            let (_, got) = consumer.try_pop().unwrap();
+            ledger.next[(got[0] >> 48) as usize] += 1;
+        }
+    }
+    assert!(consumer.bury(0) && consumer.bury(0));
+    consumer.revive(0);
+    let mut successor = producer(0);
+    successor.try_push(&message(0, 3)).unwrap();
+    lives.try_push(&message(1, 1)).unwrap();
+    let started = Instant::now();
+    while ledger.next != [4, 2] {
+        assert!(started.elapsed() < LIMIT);
+        if let Some((from, got)) = consumer.try_pop() {
+            let (producer, n) = ((got[0] >> 48) as usize, got[0] & 0xFF);
+            assert_eq!((from, n), (Some(producer), ledger.next[producer]));
+            ledger.next[producer] += 1;
+        }
+    }
+}
+
+/// A sender that dies between its message and the wake-up: the sleeper finds the message when its wait ends.
+#[test]
+fn a_wake_up_lost_to_a_death_costs_a_bounded_wait() {
+    use shm::bell::BELL_WORDS;
+    use shm::memory::Region;
+    use shm::ring::channel::{MAX_WAIT, Receiver, Sender};
+    use shm::ring::{Step, array_queue, intent};
+    use std::ops::ControlFlow;
+    let ring = Region::heap(array_queue::ring_words(8, MESSAGE_WORDS)).words();
+    array_queue::write_header::<MESSAGE_WORDS>(&ring, 8);
+    let (waker, intents) = (Region::heap(BELL_WORDS).words(), intent::on_heap(1));
+    let mut sender = Sender::<MESSAGE_WORDS>::attach(&ring, &intents[0], &waker).unwrap();
+    let views = vec![intents[0].clone().into()];
+    let mut receiver = Receiver::<MESSAGE_WORDS>::attach(&ring, views, &waker).unwrap();
+    std::thread::scope(|scope| {
+        let dies = scope.spawn(move || {
+            std::thread::sleep(5 * MAX_WAIT);
+            let died = Instant::now();
+            let at_its_end = &mut |at| {
+                if at == Step::Published { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            assert!(sender.try_push_with(&message(0, 7), at_its_end).is_err());
+            died
+        });
+        let got = receiver.pop_timeout(LIMIT).unwrap();
+        let waited = dies.join().unwrap().elapsed();
+        assert_eq!(got, Some(message(0, 7)));
+        // Bounded by `MAX_WAIT` and however long this machine lets us wait for a core.
+        assert!(waited < MAX_WAIT + Duration::from_secs(5), "{waited:?}");
+    });
+}

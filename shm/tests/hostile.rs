@@ -26,6 +26,10 @@ use common::Run;
 enum Act {
     Push(usize),
     Pop,
+    /// The consumer is told of a death, or of a successor.
+    Bury(usize),
+    Revive(usize),
+    Check,
     /// Overwrites the word at that place (modulo the segments' words, headers left out).
     Scribble {
         place: usize,
@@ -47,6 +51,9 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         4 => (0usize..2).prop_map(Act::Push),
         4 => Just(Act::Pop),
+        1 => (0usize..3).prop_map(Act::Bury),
+        1 => (0usize..3).prop_map(Act::Revive),
+        1 => Just(Act::Check),
         1 => (any::<usize>(), value()).prop_map(|(place, value)| Act::Scribble { place, value }),
         // Near the front: the cursors.
         1 => (0usize..96, value()).prop_map(|(place, value)| Act::Scribble { place, value }),
@@ -77,6 +84,9 @@ fn play<T: Link>(run: &Run, acts: &[Act]) {
                 let _ = consumer.try_pop();
                 let _ = (consumer.take_fault(), consumer.allocation());
             }
+            Act::Bury(index) => _ = consumer.bury(*index),
+            Act::Revive(index) => consumer.revive(*index),
+            Act::Check => _ = consumer.check(),
             Act::Scribble { place, value } => {
                 let mut place = place % writable;
                 for words in &segments {
@@ -126,6 +136,62 @@ fn an_impossible_stamp_of_the_array_is_passed_over_and_the_rest_goes_on() {
     for n in 10..30 {
         producer.try_push(&message(n)).unwrap();
         assert_eq!(consumer.try_pop(), Ok(Some(message(n))));
+    }
+}
+
+/// Where nobody's claim can have moved a tail: both techniques that share one say so, and only then.
+fn tails(
+    at: usize,
+    words: &Words,
+    producer: &mut impl Producer,
+    check: &mut dyn FnMut() -> Result<(), PeerFault>,
+) {
+    assert_eq!(check(), Ok(()));
+    (0..3).for_each(|n| producer.try_push(&message(n)).unwrap());
+    assert_eq!(check(), Ok(()));
+    for tail in [4, 5, 6, 7, 1 << 40, u64::MAX] {
+        words[at].store(tail, Ordering::Relaxed);
+        // One more than was claimed: only when the consumer has come to it.
+        let seen = check();
+        let invalid = matches!(seen, Err(PeerFault::InvalidTail { .. } | PeerFault::InvalidLink { .. }));
+        assert!(invalid || tail <= 31, "{tail}: {seen:?}");
+    }
+    words[at].store(3, Ordering::Relaxed);
+    assert_eq!(check(), Ok(()));
+}
+
+#[test]
+fn an_impossible_tail_is_found() {
+    let words = Region::heap(array_queue::ring_words(4, MESSAGE_WORDS)).words();
+    array_queue::write_header::<MESSAGE_WORDS>(&words, 4);
+    let intent = intent::on_heap(1).remove(0);
+    let mut producer = array_queue::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
+    let mut consumer =
+        array_queue::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone().into()]).unwrap();
+    tails(array_queue::TAIL, &words, &mut producer, &mut || consumer.check());
+    (0..3).for_each(|_| _ = consumer.try_pop().unwrap());
+    assert_eq!(consumer.check(), Ok(()));
+    for tail in [0, 2, 4, 7, 8, u64::MAX] {
+        words[array_queue::TAIL].store(tail, Ordering::Relaxed);
+        assert_eq!(consumer.check(), Err(PeerFault::InvalidTail { tail, position: 3 }));
+    }
+
+    let words = Region::heap(linked::arena_words(8, linked::BLOCK_SLOTS, MESSAGE_WORDS)).words();
+    linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
+    let intent = intent::on_heap(1).remove(0);
+    let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
+    let mut consumer =
+        linked::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone().into()]).unwrap();
+    tails(linked::TAIL, &words, &mut producer, &mut || consumer.check());
+    (0..3).for_each(|_| _ = consumer.try_pop().unwrap());
+    for tail in [0, 2, 4, 32, u64::MAX] {
+        words[linked::TAIL].store(tail, Ordering::Relaxed);
+        assert_eq!(consumer.check(), Err(PeerFault::InvalidTail { tail, position: 3 }), "{tail}");
+    }
+    words[linked::TAIL].store(3, Ordering::Relaxed);
+    for link in [1 << 24 | 2 << 1 | 1, 7 << 24 | 1, u64::MAX, 1 << 24] {
+        words[linked::LAST].store(link, Ordering::Relaxed);
+        assert_eq!(consumer.check(), Err(PeerFault::InvalidLink { link, block: 0 }));
     }
 }
 

@@ -2,9 +2,11 @@
 //! `.ci/loom.sh`. Small models (capacity 2, few messages, bounded waiting) reach every race of the ring.
 #![cfg(loom)]
 
+use core::ops::ControlFlow;
 use loom::thread;
 use shm::memory::{Region, Words};
-use shm::ring::spsc::{Consumer, HEAD, HEAD_WORDS, Producer, SLOTS, ring_words, slot_words, write_header};
+use shm::ring::spsc::{Consumer, HEAD_WORDS, Producer, SLOTS, ring_words, slot_words, write_header};
+use shm::ring::{Full, Step};
 use shm::sync::{Ordering, spin_hint};
 
 const CAPACITY: usize = 2;
@@ -63,12 +65,12 @@ fn no_message_is_torn() {
     });
 }
 
-/// The producer pushes some messages and dies inside the next push, after any of its stores but the last: the message is
-/// written before the one store that shows it.
+/// The producer pushes some messages and dies at each step of the next push: what is published comes out whole, the rest does
+/// not exist, and the ring is begun again for a successor over memory that was made anew.
 #[test]
 fn a_producer_that_dies_in_a_push_leaves_a_usable_ring() {
     for dies_after in 0..=2u64 {
-        for stores in 0..=2 {
+        for step in [Step::Entered, Step::HalfWritten, Step::Written, Step::Published] {
             loom::model(move || {
                 let words: Words = Region::heap(ring_words(CAPACITY, 2)).words();
                 write_header::<2>(&words, CAPACITY);
@@ -76,17 +78,28 @@ fn a_producer_that_dies_in_a_push_leaves_a_usable_ring() {
                 let mut consumer = Consumer::<2>::attach(&words).unwrap();
                 let other = thread::spawn(move || {
                     push_all(&mut producer, dies_after);
-                    // Room for the next message: known only once the first one was taken.
-                    let head = HEAD_WORDS + SLOTS + (dies_after as usize % CAPACITY) * slot_words(2);
-                    let free = dies_after < 2 || words[HEAD].load(Ordering::Acquire) > 0;
-                    for offset in 0..if free { stores } else { 0 } {
-                        words[head + offset].store(9, Ordering::Relaxed);
-                    }
+                    let mut reached = false;
+                    let _ = producer.try_push_with(&message(dies_after + 1), &mut |at| {
+                        reached |= at == step;
+                        if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                    });
+                    reached && step == Step::Published
                 });
                 pop_all(&mut consumer, dies_after);
+                let early = consumer.try_pop().expect("an honest peer");
+                let published = other.join().unwrap();
+                let popped = early.or(consumer.try_pop().expect("an honest peer"));
+                assert_eq!(popped, published.then_some(message(dies_after + 1)));
                 assert_eq!(consumer.try_pop(), Ok(None), "what was not published does not exist");
-                other.join().unwrap();
-                assert_eq!(consumer.try_pop(), Ok(None));
+                consumer.restart();
+                let slots = HEAD_WORDS + SLOTS;
+                for word in &words[slots..slots + CAPACITY * slot_words(2)] {
+                    word.store(0, Ordering::Relaxed);
+                }
+                let mut successor = Producer::<2>::attach(&words).unwrap();
+                push_all(&mut successor, 2);
+                assert_eq!(successor.try_push(&message(3)), Err(Full));
+                pop_all(&mut consumer, 2);
             });
         }
     }

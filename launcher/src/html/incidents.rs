@@ -1,8 +1,7 @@
 //! The strategies that died: a table of incidents, what they did to the survivors, and their marks on the time line.
 
-use super::labels;
 use super::scale::Scale;
-use super::svg::{Frame, line, num};
+use super::svg::{Frame, num};
 use crate::report::incidents::{cause, name};
 use crate::report::units::{count, duration_or_dash};
 use crate::summary::{Containment, IncidentSummary, Summary, worst};
@@ -10,8 +9,8 @@ use maud::{Markup, html};
 
 /// So many incidents are listed and marked: those that the survivors felt most.
 const SHOWN: usize = 50;
-/// Names of marks stand upright, this far apart.
-const MARK_GAP: f64 = 14.0;
+/// What the name of a mark, which stands upright, takes of the width.
+const NAME_WIDTH: f64 = 14.0;
 
 /// The section's content; nothing for a run in which nobody died.
 pub fn draw(summary: &Summary) -> Option<Markup> {
@@ -103,22 +102,33 @@ fn table(incidents: &[&IncidentSummary]) -> Markup {
     }
 }
 
-/// An upright line at each incident with the name of who died; `size` is the number of nanoseconds in the scale's unit.
+/// An upright line at each incident, and the name of who died where there is room for it; `size` is the number of nanoseconds
+/// in the scale's unit.
 pub fn marks(incidents: &[IncidentSummary], frame: &Frame, x: &Scale, size: f64) -> Markup {
-    let shown = worst(incidents, SHOWN);
-    let place = |incident: &&IncidentSummary| {
-        let at = incident.injected_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
-        x.at(at as f64 / size).clamp(frame.left, frame.right)
-    };
-    let places: Vec<f64> = shown.iter().map(place).collect();
-    let names = labels::spread(&places, MARK_GAP, frame.left + MARK_GAP, frame.right);
-    let foot = frame.bottom - 8.0;
+    let at = |incident: &IncidentSummary| incident.injected_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
+    let mut named_until = frame.left;
+    let marks: Vec<_> = (worst(incidents, SHOWN).into_iter())
+        .map(|incident| {
+            let place = x.at(at(incident) as f64 / size).clamp(frame.left, frame.right);
+            let has_room = place >= named_until + NAME_WIDTH;
+            if has_room {
+                named_until = place;
+            }
+            (incident, place, has_room)
+        })
+        .collect();
+    // A name stands beside its line and reads upward.
+    let foot = num(frame.bottom - 8.0);
     html! {
         g class="incidents" {
-            @for ((incident, place), name_at) in shown.iter().zip(&places).zip(&names) {
-                (line((*place, frame.top), (*place, frame.bottom), "incident"))
-                text transform={ "translate(" (num(name_at - 3.0)) " " (num(foot)) ") rotate(-90)" } class="tick died"
-                    data-incident=(name(incident)) data-at-ns=(incident.detected_ns) { "† " (name(incident)) }
+            @for (incident, place, has_room) in marks {
+                line x1=(num(place)) y1=(num(frame.top)) x2=(num(place)) y2=(num(frame.bottom)) class="incident"
+                    data-incident=(name(incident)) data-at-ns=(at(incident)) {}
+                @if has_room {
+                    text transform={ "translate(" (num(place - 3.0)) " " (foot) ") rotate(-90)" } class="tick died" {
+                        "† " (name(incident))
+                    }
+                }
             }
         }
     }

@@ -3,10 +3,11 @@
 //! An incarnation that was killed has written down all that it did: its log is as good as any. One that was
 //! quarantined may have written anything, and since all incarnations of a strategy share one log, over what its
 //! predecessors wrote as well. So nothing in the log of such a strategy proves anything, and only what the engine stamped of
-//! its orders counts.
+//! its orders counts. The same holds for one that was told to scribble, caught at it or not; and for everybody's where it
+//! shared a process with the engine.
 
-use crate::record::{Incident, Outcome, RunRecord};
-use shm::plan::{FaultKind, Role, Target, ThreadPlan};
+use crate::record::{Outcome, RunRecord};
+use shm::plan::{FaultKind, Isolation, Role, Target, ThreadPlan};
 use shm::wire::MAX_EPOCH;
 
 /// The dead of a run.
@@ -14,6 +15,8 @@ use shm::wire::MAX_EPOCH;
 pub(super) struct Deaths {
     strategies: Vec<Deceased>,
     is_known: bool,
+    /// A strategy scribbled over a process that it shared with the engine.
+    nobody_is_trusted: bool,
 }
 
 /// The dead incarnations of one strategy.
@@ -40,12 +43,23 @@ impl Deaths {
             if deceased.incidents[epoch] == 0 {
                 deceased.incidents[epoch] = u32::try_from(place + 1).unwrap_or(0);
             }
-            deceased.is_untrusted |= incident.quarantined.is_some() || may_have_scribbled(record, incident);
+            deceased.is_untrusted |= incident.quarantined.is_some();
+        }
+        let is_thread = record.plan.isolation == Isolation::Thread;
+        let scribblers = record.plan.faults.iter().filter(|fault| fault.kind == FaultKind::Scribble);
+        let mut nobody_is_trusted = false;
+        for fault in scribblers {
+            nobody_is_trusted |= is_thread;
+            if let Target::Strategy(index) = fault.target
+                && let Some(deceased) = strategies.get_mut(usize::from(index))
+            {
+                deceased.is_untrusted = true;
+            }
         }
         // A record that was written before the first order, by a launcher that died, names no incident.
         let launcher_died =
             matches!(&record.outcome, Outcome::Failed { process, .. } if process == "launcher");
-        Self { strategies, is_known: !launcher_died }
+        Self { strategies, is_known: !launcher_died, nobody_is_trusted }
     }
 
     /// Whether the record can know of every death: its launcher lived to the end.
@@ -69,23 +83,16 @@ impl Deaths {
 
     /// Whether the strategy's log proves nothing.
     pub fn is_untrusted(&self, strategy: u16) -> bool {
-        self.strategies.get(usize::from(strategy)).is_some_and(|deceased| deceased.is_untrusted)
+        self.nobody_is_trusted
+            || self.strategies.get(usize::from(strategy)).is_some_and(|deceased| deceased.is_untrusted)
     }
 
     /// Whether a thread's log proves nothing.
     pub fn is_untrusted_log(&self, thread: &ThreadPlan) -> bool {
-        thread.roles.iter().any(|role| matches!(role, Role::Strategy(index) if self.is_untrusted(*index)))
+        self.nobody_is_trusted
+            || thread
+                .roles
+                .iter()
+                .any(|role| matches!(role, Role::Strategy(index) if self.is_untrusted(*index)))
     }
-}
-
-/// Whether the incident may be that of a strategy that was told to scribble and was not caught at it. Where the victim
-/// is drawn, the record does not say who it was: anybody who died of something else than a kill.
-fn may_have_scribbled(record: &RunRecord, incident: &Incident) -> bool {
-    record.plan.faults.iter().filter(|fault| fault.kind == FaultKind::Scribble).any(|fault| {
-        match fault.target {
-            Target::Strategy(index) => index == incident.strategy,
-            Target::Any => !incident.cause.starts_with("signal 9 "),
-            Target::Engine | Target::Launcher => false,
-        }
-    })
 }

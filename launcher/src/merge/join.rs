@@ -55,8 +55,9 @@ struct GatewayOrder {
 struct Newest {
     /// Among those that sent, in the order of the strategy's log.
     sent: u16,
-    /// Among those whose orders were taken, in the order of the orchestrator's log.
-    received: u16,
+    /// Among those whose orders were taken, in the order of the orchestrator's log. An order of a predecessor may still come
+    /// out of a ring that several write; it is refused then, never dispatched.
+    taken: u16,
 }
 
 /// The join of all logs.
@@ -167,20 +168,18 @@ impl<'a> Join<'a> {
                 if !advance(&mut lane.next_sent, id.sequence()) {
                     broken(Kind::SendOrder, "sent after a later one of its strategy");
                 }
-                if !is_newest(&mut newest[usize::from(id.strategy())].sent, id.epoch()) {
+                let newest = &mut newest[usize::from(id.strategy())].sent;
+                if id.epoch() < *newest {
                     broken(Kind::SendOrder, "sent after the next incarnation of its strategy had begun");
                 }
+                *newest = id.epoch().max(*newest);
             }
             Point::OrchRecvSubmit => {
                 if !advance(&mut lane.next_received, id.sequence()) {
                     broken(Kind::SubmitOrder, "reached the orchestrator after a later one of its strategy");
                 }
-                if !is_newest(&mut newest[usize::from(id.strategy())].received, id.epoch()) {
-                    broken(
-                        Kind::SubmitOrder,
-                        "reached the orchestrator after the next incarnation of its strategy had begun",
-                    );
-                }
+                let newest = &mut newest[usize::from(id.strategy())].taken;
+                *newest = id.epoch().max(*newest);
             }
             Point::OrchReturn | Point::StrategyRecv => {
                 let other = if point == Point::OrchReturn { Point::StrategyRecv } else { Point::OrchReturn };
@@ -207,6 +206,12 @@ impl<'a> Join<'a> {
                 row.set_pushed(gateway, 0);
             }
             Point::OrchDispatch => {
+                if id.epoch() < newest[usize::from(id.strategy())].taken {
+                    broken(
+                        Kind::SubmitOrder,
+                        "dispatched after the next incarnation of its strategy had begun",
+                    );
+                }
                 let (Some((gateway, _)), Some(received)) = (row.pushed(), row.at(Point::GatewayRecv)) else {
                     return Ok(());
                 };
@@ -308,16 +313,6 @@ fn rises(last: &mut u64, ticks: u64) -> bool {
     let in_order = ticks >= *last;
     if in_order {
         *last = ticks;
-    }
-    in_order
-}
-
-/// Whether an epoch is not below the newest so far, which it becomes.
-#[inline]
-fn is_newest(newest: &mut u16, epoch: u16) -> bool {
-    let in_order = epoch >= *newest;
-    if in_order {
-        *newest = epoch;
     }
     in_order
 }

@@ -19,7 +19,8 @@ pub enum Kind {
     Misplaced,
     /// A strategy's orders were stamped as sent out of their sequence.
     SendOrder,
-    /// A strategy's orders reached the orchestrator in another order than they were sent.
+    /// A strategy's orders reached the orchestrator in another order than they were sent, or were dispatched when its next
+    /// incarnation had begun.
     SubmitOrder,
     /// Orders reached a gateway in another order than they were dispatched.
     DispatchOrder,

@@ -92,7 +92,7 @@ pub(super) fn summarise(
     if record.incidents.is_empty() {
         return (Vec::new(), None);
     }
-    let windows = Windows::of(record, ns_per_tick);
+    let windows = Windows::of(record);
     let (mut before, mut during, mut repairs) = (Series::new(), Series::new(), Series::new());
     let mut touched: Vec<Vec<u64>> = vec![Vec::new(); record.incidents.len()];
     for (id, row) in merged.measured() {

@@ -38,8 +38,9 @@ pub(super) struct Windows {
 
 impl Windows {
     /// The times of the record's incidents.
-    pub fn of(record: &RunRecord, ns_per_tick: f64) -> Self {
-        let start = record.clock.start_ticks;
+    pub fn of(record: &RunRecord) -> Self {
+        // As the launcher made nanoseconds of ticks while the run went on: with the calibration before it.
+        let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
         let ticks = |ns: u64| start.saturating_add((ns as f64 / ns_per_tick) as u64);
         let window = |(place, incident): (usize, &crate::record::Incident)| {
             let from = incident.injected_ns.unwrap_or(u64::MAX).min(incident.detected_ns);

@@ -195,3 +195,8 @@ pub fn assert_nothing_left(launcher: u32) {
 pub fn assert_exists(path: &Path) {
     assert!(path.exists(), "{} is not there", path.display());
 }
+
+/// Whether the slow variants of the tests are wanted: `BULKHEAD_SLOW=1`.
+pub fn slow() -> bool {
+    std::env::var("BULKHEAD_SLOW").is_ok_and(|value| value == "1")
+}

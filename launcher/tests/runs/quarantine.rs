@@ -82,13 +82,12 @@ fn a_scribbled_log_is_an_error_of_anybody_else() {
     // Unless it was told to scribble, or was quarantined in any of its lives.
     let when = When::At { ns: 0 };
     let scribble = |target| Fault { kind: FaultKind::Scribble, target, when, every_ns: None };
-    fixture.record.plan.faults = vec![scribble(Target::Strategy(0)), scribble(Target::Any)];
-    assert!(try_merge(&fixture).is_err(), "a kill is no scribble");
+    fixture.record.plan.faults = vec![scribble(Target::Strategy(0))];
+    assert!(try_merge(&fixture).is_err(), "another one scribbled");
     fixture.record.plan.faults = vec![scribble(Target::Strategy(1))];
     assert_eq!(try_merge(&fixture).unwrap().violations, []);
-    fixture.record.plan.faults = vec![scribble(Target::Any)];
-    fixture.record.incidents[0].cause = "hangs: no duty cycle for 200ms".into();
-    assert_eq!(try_merge(&fixture).unwrap().violations, []);
+    fixture.record.incidents.clear();
+    assert!(try_merge(&fixture).is_ok(), "caught at it or not");
 }
 
 #[test]

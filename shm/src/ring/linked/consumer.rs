@@ -71,13 +71,17 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         // Both or neither are of the block that follows: a head of a later block is where this one ends.
         consumer.slot = head.saturating_sub(first).min(B as u64) as usize;
         consumer.head = first + consumer.slot as u64;
-        // The block before this one, unless it was given back: it still leads here, or is on its way.
-        consumer.behind = Block::from_word(behind, consumer.arena.blocks).map(|behind| behind.id);
-        let waits = |behind: &usize| {
-            let leads_here = kept(consumer.arena.block(*behind)) == Block { number, id }.to_word();
-            leads_here || consumer.arena.is_half_given_back(*behind, consumer.given_back)
-        };
-        consumer.behind = consumer.behind.filter(waits);
+        // The block before this one, unless it was given back: it still leads here.
+        let behind = Block::from_word(behind, consumer.arena.blocks).map(|behind| behind.id);
+        let leads_here =
+            |behind: &usize| kept(consumer.arena.block(*behind)) == Block { number, id }.to_word();
+        consumer.behind = behind.filter(leads_here);
+        // What the dead one was giving back, this one or a dead producer's, goes on before anything else is given back.
+        let is_half = |id: &usize| consumer.arena.is_half_given_back(*id, consumer.given_back);
+        if let Some(id) = (0..consumer.arena.blocks).find(is_half) {
+            consumer.arena.give_back(id, consumer.given_back);
+            consumer.given_back += 1;
+        }
         Ok(consumer)
     }
 

@@ -41,8 +41,7 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         // linked it, so which of the two it is does not change any more.
         let is_lost = self.arena.is_taken_by(id, producer as u64)
             && self.blocks().is_some_and(|blocks| blocks.iter().all(|block| block.id != id));
-        // Or one that a consumer before us was giving back when it died.
-        if is_lost || self.arena.is_half_given_back(id, self.given_back) {
+        if is_lost {
             self.arena.give_back(id, self.given_back);
             self.given_back += 1;
         }

@@ -3,7 +3,7 @@
 use super::arena::Block;
 use super::*;
 use crate::memory::{Region, Words};
-use crate::ring::{Full, intent};
+use crate::ring::{Full, Step, intent};
 use crate::sync::Ordering;
 use core::ops::ControlFlow;
 use proptest::prelude::*;
@@ -76,6 +76,57 @@ fn a_full_arena_refuses_and_goes_on_with_what_comes_back() {
     }
     assert_eq!(producer.try_push(&[6]), Ok(()));
     assert_eq!(consumer.allocation(), crate::ring::Allocation { fresh: 3, reused: 1 });
+}
+
+/// Thousands of deaths at all steps, each with a successor: none costs the arena a block, nobody's message is lost.
+#[test]
+fn deaths_do_not_shrink_the_arena() {
+    let blocks = 6;
+    let words = Region::heap(arena_words(blocks, SLOTS, 1)).words();
+    write_header::<1, SLOTS>(&words, blocks);
+    let intents = intent::on_heap(3);
+    let attach = |index: usize| Producer::<1, SLOTS>::attach(&words, &intents[index]).unwrap();
+    let views = intents.iter().cloned().map(Into::into).collect();
+    let mut consumer = Consumer::<1, SLOTS>::attach(&words, views).unwrap();
+    let mut lives = attach(2);
+    let mut taken = 0;
+    let deaths = if cfg!(miri) { 64 } else { 20_000 };
+    for death in 0..deaths {
+        let step = Step::ALL[death % Step::ALL.len()];
+        // Both at once, in each second round: the second one finds what the first one has left.
+        let dead = &[0, 1][..1 + death / 8 % 2];
+        for index in dead {
+            // Where the step is not on the way, the push is done; it dies after it.
+            let mut dies = attach(*index);
+            let _ = dies.try_push_with(&[u64::MAX], &mut |at| {
+                if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+        }
+        lives.try_push(&[taken]).unwrap();
+        let mut buried = [false; 2];
+        for _ in 0..4 {
+            while let Some([n]) = consumer.try_pop().unwrap() {
+                assert!(n == u64::MAX || n == taken, "{n} at {taken}");
+                taken += u64::from(n == taken);
+            }
+            dead.iter().for_each(|index| buried[*index] |= consumer.bury(*index));
+        }
+        assert!(buried[..dead.len()].iter().all(|buried| *buried));
+        assert_eq!(taken, death as u64 + 1, "the living one's message came");
+        assert_eq!(consumer.check(), Ok(()));
+        for index in dead {
+            intents[*index][intent::PLACE..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+            consumer.revive(*index);
+        }
+    }
+    // To the first message of a block: then all others are free.
+    while consumer.position() % SLOTS as u64 != 1 {
+        lives.try_push(&[0]).unwrap();
+        consumer.try_pop().unwrap();
+    }
+    let fits = (0..100).take_while(|n| lives.try_push(&[*n]).is_ok()).count();
+    assert_eq!(fits, blocks * SLOTS - 1);
+    assert!(consumer.passed_over() >= deaths as u64 / 4);
 }
 
 proptest! {

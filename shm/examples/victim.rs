@@ -1,0 +1,103 @@
+//! Who dies in `tests/crash.rs`: one end of a run's submit hand-off, driven by a tracer.
+//!
+//! `victim RUN producer INDEX` or `victim RUN consumer 0`; `victim` alone only stops, once. It stops (SIGSTOP) when it is ready, does what its orders say
+//! when its tracer lets it go on, and stops again. The pushes and pops are those of the release build, each behind one
+//! call, so that a tracer can stop at its first instruction and knows its last one.
+
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, raise};
+use shm::memory::{Region, Words};
+use shm::ring::{Consumer, Producer};
+use shm::segments::{Attached, open_control, submit_link};
+use shm::sync::Ordering::Relaxed;
+use shm::wire::{MESSAGE_WORDS, Message};
+use shm::with_link;
+
+#[path = "../tests/crash/orders.rs"]
+mod orders;
+use orders::{BURY, BURY_ENTRY, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, WORDS, message, orders_name};
+
+/// The push that is stepped.
+#[inline(never)]
+fn push<P: Producer>(producer: &mut P, message: &Message) -> bool {
+    producer.try_push(message).is_ok()
+}
+
+/// The pop that is stepped. What was popped goes to the caller as in the engine: by value.
+#[inline(never)]
+fn pop<C: Consumer>(consumer: &mut C, into: &mut Message) -> bool {
+    match consumer.try_pop() {
+        Some((_, message)) => {
+            *into = message;
+            true
+        }
+        None => false,
+    }
+}
+
+/// The burial that is stepped.
+#[inline(never)]
+fn bury<C: Consumer>(consumer: &mut C, dead: usize) -> bool {
+    consumer.bury(dead)
+}
+
+/// Stops, and comes back when the tracer has new orders.
+fn stop() {
+    raise(Signal::SIGSTOP).expect("a process may stop itself");
+}
+
+/// Pushes as often as it is told; each message that was taken counts.
+fn produce<P: Producer>(mut producer: P, index: usize, orders: &Words) {
+    orders[ENTRY].store(push::<P> as fn(&mut P, &Message) -> bool as usize as u64, Relaxed);
+    loop {
+        stop();
+        for _ in 0..orders[COUNT].load(Relaxed) {
+            let message = message(index, orders[NUMBER].load(Relaxed));
+            if push(&mut producer, &message) {
+                orders[NUMBER].fetch_add(1, Relaxed);
+                orders[DONE].fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+/// Pops as often as it is told, and writes down what came.
+fn consume<C: Consumer>(mut consumer: C, orders: &Words) {
+    orders[ENTRY].store(pop::<C> as fn(&mut C, &mut Message) -> bool as usize as u64, Relaxed);
+    orders[BURY_ENTRY].store(bury::<C> as fn(&mut C, usize) -> bool as usize as u64, Relaxed);
+    loop {
+        stop();
+        if let Some(dead) = orders[BURY].load(Relaxed).checked_sub(1) {
+            let buried = bury(&mut consumer, dead as usize);
+            orders[DONE].fetch_add(u64::from(buried), Relaxed);
+            continue;
+        }
+        for _ in 0..orders[COUNT].load(Relaxed) {
+            let mut message = [0; MESSAGE_WORDS];
+            if pop(&mut consumer, &mut message) {
+                let done = orders[DONE].load(Relaxed);
+                let entry = LOG + done as usize % LOG_ENTRIES * MESSAGE_WORDS;
+                for (word, value) in orders[entry..].iter().zip(message) {
+                    word.store(value, Relaxed);
+                }
+                orders[DONE].store(done + 1, Relaxed);
+            }
+        }
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    ptrace::traceme().expect("a parent that may trace");
+    let [run, role, index] = &arguments[..] else { return stop() };
+    let index: usize = index.parse().expect("an index");
+    let (_, plan) = open_control(run).expect("a run");
+    let orders =
+        Region::open(&plan.segment_name(&orders_name(role, index))).expect("orders").words().window(0, WORDS);
+    let link = submit_link(&plan);
+    let mut attached = Attached::new(&plan, None);
+    with_link!(plan.technique, T => match role.as_str() {
+        "producer" => produce(attached.producer::<T>(&link, index).expect("a link"), index, &orders),
+        _ => consume(attached.consumer::<T>(&link).expect("a link"), &orders),
+    });
+}

@@ -1,0 +1,233 @@
+//! Real processes that die, by SIGKILL, at every instruction of the release build's push and pop; and what the others
+//! make of it.
+//!
+//! A *victim* (`examples/victim.rs`) is traced: it stands before the first instruction of one push, does so many
+//! instructions, and is killed. Then the ring is repaired as in a run (the kernel confirms the death, the fence goes up, the
+//! consumer buries), and everything that the others sent must come, whole and in order, of the dead one everything
+//! but perhaps the message on its way, and the ring must go on to its last place, for two laps and two more with a new
+//! producer in the dead one's place.
+//!
+//! `cargo test --release -p shm --test crash -- --nocapture` prints the numbers; `BULKHEAD_SLOW=1` tries ten times as much.
+
+#![cfg(not(any(miri, loom)))]
+
+#[path = "crash/bed.rs"]
+mod bed;
+#[path = "crash/burials.rs"]
+mod burials;
+#[path = "common/mod.rs"]
+mod common;
+#[path = "crash/consumers.rs"]
+mod consumers;
+#[path = "crash/deaths.rs"]
+mod deaths;
+#[path = "crash/orders.rs"]
+mod orders;
+#[path = "crash/report.rs"]
+mod report;
+#[path = "crash/setups.rs"]
+mod setups;
+#[path = "crash/victim.rs"]
+mod victim;
+#[path = "crash/zombies.rs"]
+mod zombies;
+
+use bed::Bed;
+use report::{Report, Tally, is_slow, on_all_cores};
+use setups::SetUp;
+use shm::plan::Technique;
+use shm::ring::{array_queue, channel, linked, spsc_mux};
+use shm::with_link;
+
+/// The techniques between processes; first those over memory that they share, then the kernel's.
+const TECHNIQUES: [Technique; 6] = [
+    Technique::SpscMux,
+    Technique::ArrayQueue,
+    Technique::Channel,
+    Technique::Linked,
+    Technique::Pipe,
+    Technique::UnixSeqpacket,
+];
+const IN_MEMORY: &[Technique] = TECHNIQUES.split_at(4).0;
+
+/// Does something with every state of these techniques that is fit for it, `round` times moved on, on all cores.
+fn in_all_states(
+    techniques: &[Technique],
+    round: u64,
+    report: &Report,
+    is_fit: impl Fn(&SetUp) -> bool,
+    work: impl Fn(Technique, &SetUp) -> Tally + Sync,
+) {
+    // For who looks for something: `BULKHEAD_ONLY=linked`.
+    let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
+    let mut jobs = Vec::new();
+    for &technique in techniques.iter().filter(|technique| technique.name().contains(&only)) {
+        let run = bed::run(technique);
+        let states = with_link!(technique, T => setups::all(technique, Bed::<T>::new(&run).room));
+        // Seven places are around every ring here after a while.
+        let move_on = |set_up: SetUp| set_up.moved_on(7 * round);
+        jobs.extend(states.into_iter().filter(&is_fit).map(move_on).map(|set_up| (technique, set_up)));
+    }
+    on_all_cores(jobs, |(technique, set_up)| {
+        let mut tally = work(technique, &set_up);
+        tally.add("set-ups", 1);
+        report.add(technique, tally);
+    });
+}
+
+/// `with_bed!(technique, bed => expression)`: the expression with a bed of that technique.
+macro_rules! with_bed {
+    ($technique:expr, $bed:ident => $body:expr) => {{
+        let run = bed::run($technique);
+        with_link!($technique, T => {
+            let $bed = &mut Bed::<T>::new(&run);
+            $body
+        })
+    }};
+}
+
+/// As `with_bed!`, of a technique whose consumer can be replaced.
+macro_rules! with_resumable_bed {
+    ($technique:expr, $bed:ident => $body:expr) => {
+        with_resumable_bed!($technique, $bed => $body,
+            SpscMux: spsc_mux, ArrayQueue: array_queue, Channel: channel, Linked: linked)
+    };
+    ($technique:expr, $bed:ident => $body:expr, $($link:ident: $module:ident),+) => {{
+        let run = bed::run($technique);
+        match $technique {
+            $(Technique::$link => {
+                let $bed = &mut Bed::<$module::$link>::new(&run);
+                $body
+            })+
+            other => unreachable!("{other} has no next consumer"),
+        }
+    }};
+}
+
+/// Whether processes can be traced here; says loudly if not.
+fn may_trace() -> bool {
+    let refusal = victim::refusal();
+    if let Some(why) = &refusal {
+        println!("SKIPPED, NOTHING WAS PROVED: {why}");
+    }
+    refusal.is_none()
+}
+
+/// How many deaths of producers there must be at least.
+fn enough() -> u64 {
+    if is_slow() { 100_000 } else { 10_000 }
+}
+
+#[test]
+fn a_producer_may_die_at_every_instruction() {
+    if !may_trace() {
+        return;
+    }
+    const COLUMNS: &[&str] = &[
+        "set-ups",
+        "boundaries",
+        "of",
+        "distinct states",
+        "deaths",
+        "passed over",
+        "waited for the slow",
+        "violations",
+    ];
+    let report = Report::new("producers that died at an instruction of their push", COLUMNS);
+    for round in 0.. {
+        let is_fit = |set_up: &SetUp| round == 0 || !set_up.interrupts();
+        in_all_states(
+            &TECHNIQUES,
+            round,
+            &report,
+            is_fit,
+            |technique, set_up| with_bed!(technique, bed => deaths::exhaust(bed, set_up)),
+        );
+        if report.sum("deaths") >= enough() {
+            break;
+        }
+    }
+    assert_eq!(report.print(), 0, "violations");
+    assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
+}
+
+#[test]
+fn a_consumer_may_die_at_every_instruction() {
+    if !may_trace() {
+        return;
+    }
+    const COLUMNS: &[&str] =
+        &["set-ups", "boundaries", "of", "distinct states", "deaths", "came again", "taken", "violations"];
+    let report = Report::new("consumers that died at an instruction of their pop", COLUMNS);
+    for round in 0..enough() / 10_000 {
+        let is_fit = |set_up: &SetUp| !set_up.interrupts();
+        in_all_states(
+            IN_MEMORY,
+            round,
+            &report,
+            is_fit,
+            |technique, set_up| with_resumable_bed!(technique, bed => consumers::exhaust(bed, set_up)),
+        );
+    }
+    assert_eq!(report.print(), 0, "violations");
+    assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
+}
+
+#[test]
+fn a_consumer_may_die_in_the_middle_of_a_burial() {
+    if !may_trace() {
+        return;
+    }
+    const COLUMNS: &[&str] = &["set-ups", "distinct states", "deaths", "violations"];
+    let report = Report::new("consumers that died while they buried a producer", COLUMNS);
+    in_all_states(
+        IN_MEMORY,
+        0,
+        &report,
+        SetUp::takes_nothing,
+        |technique, set_up| with_resumable_bed!(technique, bed => burials::exhaust(bed, set_up)),
+    );
+    assert_eq!(report.print(), 0, "violations");
+}
+
+#[test]
+fn a_producer_that_stands_still_at_any_instruction_is_not_dead() {
+    if !may_trace() {
+        return;
+    }
+    const COLUMNS: &[&str] =
+        &["set-ups", "boundaries", "of", "stood still", "taken for dead", "sent after all", "violations"];
+    let report =
+        Report::new("producers that stood still at an instruction of their push, and then went on", COLUMNS);
+    in_all_states(
+        &TECHNIQUES,
+        0,
+        &report,
+        |_| true,
+        |technique, set_up| with_bed!(technique, bed => zombies::stand_still(bed, set_up)),
+    );
+    assert_eq!(report.print(), 0, "violations");
+    assert_eq!(report.sum("taken for dead"), 0);
+    assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
+}
+
+#[test]
+fn a_repair_of_the_living_would_do_harm() {
+    if !may_trace() {
+        return;
+    }
+    const COLUMNS: &[&str] =
+        &["set-ups", "boundaries", "harmed", "torn", "twice or out of order", "lost", "stuck", "damage"];
+    let title = "the rule broken: producers that stood still in their push were buried, and then went on";
+    let report = Report::new(title, COLUMNS);
+    let is_fit = |set_up: &SetUp| set_up.thorough;
+    in_all_states(
+        IN_MEMORY,
+        0,
+        &report,
+        is_fit,
+        |technique, set_up| with_bed!(technique, bed => zombies::break_the_rule(bed, set_up)),
+    );
+    report.print();
+    assert!(report.all_have("harmed"), "the tests of the dead and the slow would find nothing either");
+}

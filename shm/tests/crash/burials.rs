@@ -1,0 +1,84 @@
+//! Consumers that die at an instruction of the burial of a dead producer: the next consumer begins it anew.
+
+use super::bed::{Bed, FIRST, Scene};
+use super::consumers::Resume;
+use super::deaths::{NOTHING, Survey, survey, walk};
+use super::report::{Tally, is_slow};
+use super::setups::{SetUp, prepare};
+use super::victim::{Role, Victim};
+use shm::ring::Link;
+
+/// For each distinct state that a dead producer leaves: a death at each distinct state of the burial, since nothing else of
+/// the consumer outlives it; if there is time, at every boundary all the same.
+pub fn exhaust<T: Resume>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
+    let mut tally = Tally::default();
+    let push = survey(bed, set_up, &[]);
+    let mut producer_at = push.before_changes();
+    producer_at.push(push.end());
+    for died_at in producer_at {
+        let (scene, undertaker) = open_grave(bed, set_up, died_at);
+        let burial = walk(&scene, &undertaker, 0);
+        drop(undertaker);
+        drop(scene);
+        tally.add("distinct states", burial.distinct_states());
+        let mut boundaries = burial.before_changes();
+        boundaries.push(burial.end());
+        if is_slow() {
+            boundaries = (0..=burial.end()).collect();
+        }
+        for boundary in boundaries {
+            die(bed, set_up, died_at, boundary, &burial, &mut tally);
+        }
+    }
+    tally
+}
+
+/// A producer died there; a consumer that has taken nothing yet stands before its burial.
+fn open_grave<'b, 'a, T: Link>(
+    bed: &'b mut Bed<'a, T>,
+    set_up: &SetUp,
+    died_at: usize,
+) -> (Scene<'b, 'a, T>, Victim) {
+    let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
+    scene.approach(&mut victims.first, &[(died_at, NOTHING)]);
+    scene.fence(FIRST, victims.first);
+    let mut undertaker = scene.bed.victim(Role::Consumer, 0);
+    undertaker.begin_burial(FIRST);
+    (scene, undertaker)
+}
+
+fn die<T: Resume>(
+    bed: &mut Bed<'_, T>,
+    set_up: &SetUp,
+    died_at: usize,
+    boundary: usize,
+    burial: &Survey,
+    tally: &mut Tally,
+) {
+    let (mut scene, undertaker) = open_grave(bed, set_up, died_at);
+    undertaker.step(boundary);
+    assert_eq!(undertaker.at(), burial.path[boundary].0, "{set_up:?}: another way than before");
+    scene.push(1);
+    let _certain = undertaker.kill();
+    tally.add("deaths", 1);
+    scene.push(1);
+    scene.consumer = T::resume(&scene.bed.memory);
+    if !scene.bury(&[FIRST]) {
+        scene.problem("unburied", format_args!("cannot be buried"));
+    }
+    let (sent, came) = (scene.sent[FIRST], scene.came[FIRST]);
+    if !(sent..=sent + 1).contains(&came) {
+        scene.problem("dead", format_args!("of the dead producer {sent} were taken, {came} came"));
+    }
+    scene.all_came(&[1, 2], "the next consumer");
+    scene.two_laps(scene.bed.slack, "the next consumer");
+    scene.revive(FIRST);
+    scene.two_laps(scene.bed.slack, "after the revival");
+    let place = format!(
+        "{}, {}, producer died at {died_at}, consumer at {boundary} of {}",
+        scene.bed.technique(),
+        set_up.name,
+        burial.end()
+    );
+    tally.problems(&place, &scene.problems);
+}

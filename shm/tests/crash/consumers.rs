@@ -1,0 +1,183 @@
+//! Consumers that die at an instruction of their pop: the producers do not notice, and a next consumer goes on.
+
+use super::bed::{Bed, Scene};
+use super::deaths::{Survey, UNTIL_FULL};
+use super::report::Tally;
+use super::setups::{Act, SetUp};
+use super::victim::{Role, Victim};
+use shm::memory::{Kind, View, Words};
+use shm::ring::array_queue::{self, ArrayQueue};
+use shm::ring::channel::{self, Channel};
+use shm::ring::linked::{self, Linked};
+use shm::ring::spsc_mux::{Mux, SpscMux};
+use shm::ring::{Link, SegmentSpec, spsc};
+use shm::wire::Message;
+
+/// A technique whose consumer can be replaced.
+pub trait Resume: Link {
+    /// The receiving end in the place of a dead one, over the link's segments.
+    fn resume(memory: &[(SegmentSpec, Words)]) -> Self::Consumer;
+}
+
+fn of_kind(memory: &[(SegmentSpec, Words)], kind: Kind) -> impl Iterator<Item = &Words> {
+    memory.iter().filter(move |(spec, _)| spec.kind == kind).map(|(_, words)| words)
+}
+
+fn one(memory: &[(SegmentSpec, Words)], kind: Kind) -> &Words {
+    of_kind(memory, kind).next().expect("a segment of that kind")
+}
+
+fn intents(memory: &[(SegmentSpec, Words)]) -> Vec<View> {
+    of_kind(memory, Kind::Intent).map(|words| words.clone().into()).collect()
+}
+
+impl Resume for SpscMux {
+    fn resume(memory: &[(SegmentSpec, Words)]) -> Mux {
+        let parts = of_kind(memory, Kind::Ring).zip(of_kind(memory, Kind::RingHead));
+        let resume =
+            |(tail, head): (&Words, &Words)| spsc::Consumer::resume_parts(&tail.clone().into(), head);
+        Mux::new(parts.map(|part| resume(part).expect("headers")).collect())
+    }
+}
+
+impl Resume for ArrayQueue {
+    fn resume(memory: &[(SegmentSpec, Words)]) -> array_queue::Receiver {
+        array_queue::Receiver::resume(one(memory, Kind::ArrayQueue), intents(memory)).expect("headers")
+    }
+}
+
+impl Resume for Channel {
+    fn resume(memory: &[(SegmentSpec, Words)]) -> channel::Receiver {
+        let ring = one(memory, Kind::ArrayQueue);
+        channel::Receiver::resume(ring, intents(memory), one(memory, Kind::Bell)).expect("headers")
+    }
+}
+
+impl Resume for Linked {
+    fn resume(memory: &[(SegmentSpec, Words)]) -> linked::Receiver {
+        linked::Receiver::resume(one(memory, Kind::Linked), intents(memory)).expect("headers")
+    }
+}
+
+/// The victim, and how much of what it has popped was looked at.
+struct Popping {
+    victim: Victim,
+    seen: u64,
+}
+
+impl Popping {
+    fn new<T: Link>(scene: &mut Scene<'_, '_, T>, acts: &[Act]) -> Self {
+        let victim = scene.bed.victim(Role::Consumer, 0);
+        let mut popping = Self { victim, seen: 0 };
+        for act in acts {
+            match act {
+                Act::Fill(messages) if scene.bed.shared => scene.push(*messages),
+                // Each has its ring.
+                Act::Fill(messages) => scene.push(*messages * scene.others.len() as u64),
+                Act::Take(messages) => popping.pop(scene, *messages),
+                Act::TakeAll => popping.pop(scene, 2 * UNTIL_FULL),
+                Act::Park => scene.bed.park(),
+                Act::Interrupted(..) => unreachable!("no producer is stepped here"),
+            }
+        }
+        popping
+    }
+
+    fn pop<T: Link>(&mut self, scene: &mut Scene<'_, '_, T>, times: u64) {
+        self.victim.run(times);
+        self.look(scene);
+    }
+
+    /// Judges what has been popped since the last look.
+    fn look<T: Link>(&mut self, scene: &mut Scene<'_, '_, T>) {
+        for n in self.seen..self.victim.done() {
+            scene.receive(None, self.victim.popped(n));
+        }
+        self.seen = self.victim.done();
+    }
+}
+
+/// A pop to its end, and the message that it gave.
+fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> (Survey, Option<Message>) {
+    let mut scene = Scene::new(bed, &[]);
+    let mut popping = Popping::new(&mut scene, &set_up.acts);
+    popping.victim.begin();
+    let survey = super::deaths::walk(&scene, &popping.victim, 0);
+    let message = survey.taken.then(|| popping.victim.popped(popping.seen));
+    (survey, message)
+}
+
+/// Everything about one state: every boundary of the pop, with nobody and with everybody at work.
+pub fn exhaust<T: Resume>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
+    let mut tally = Tally::default();
+    let (plain, message) = survey(bed, set_up);
+    tally.add("of", plain.end() as u64 + 1);
+    tally.add("distinct states", plain.distinct_states());
+    for push in [0, 1, UNTIL_FULL] {
+        let mut gone_before = false;
+        for boundary in 0..=plain.end() {
+            let gone = die(bed, set_up, boundary, push, &plain, message, &mut tally);
+            if gone_before && !gone {
+                let what = format!("boundary {boundary}: taken before, and then there again");
+                tally.problem(&set_up.name, what);
+            }
+            gone_before = gone;
+        }
+    }
+    tally.add("boundaries", plain.end() as u64 + 1);
+    tally
+}
+
+/// One death. Whether the message in flight is gone: taken, or there was none.
+fn die<T: Resume>(
+    bed: &mut Bed<'_, T>,
+    set_up: &SetUp,
+    boundary: usize,
+    push: u64,
+    survey: &Survey,
+    in_flight: Option<Message>,
+    tally: &mut Tally,
+) -> bool {
+    let mut scene = Scene::new(bed, &[]);
+    let mut popping = Popping::new(&mut scene, &set_up.acts);
+    popping.victim.begin();
+    popping.victim.step(boundary);
+    assert_eq!(popping.victim.at(), survey.path[boundary].0, "{set_up:?}: another way than before");
+    assert_eq!(scene.bed.state(), survey.path[boundary].1, "{set_up:?}: another state than before");
+    scene.push(push);
+    let _certain = popping.victim.kill();
+    tally.add("deaths", 1);
+    // Nobody takes anything now: the others come to no harm and to an end.
+    scene.push(UNTIL_FULL);
+    scene.consumer = T::resume(&scene.bed.memory);
+    let again = next_is_again(&mut scene, in_flight);
+    tally.add(if again { "came again" } else { "taken" }, u64::from(in_flight.is_some()));
+    scene.take_all();
+    scene.all_came(&[0, 1, 2], "the next consumer");
+    scene.two_laps(scene.bed.slack, "the next consumer");
+    let place = format!("{}, {}, {boundary} of {}, {push}", scene.bed.technique(), set_up.name, survey.end());
+    tally.problems(&place, &scene.problems);
+    !again
+}
+
+/// Takes one message, and says whether it is the one in flight. If not, that one was taken by the dead one and went with
+/// it.
+fn next_is_again<T: Link>(scene: &mut Scene<'_, '_, T>, in_flight: Option<Message>) -> bool {
+    let Some(expected) = in_flight else { return false };
+    let producer = (expected[0] >> 48) as usize;
+    let mut before = Vec::new();
+    let mut again = false;
+    // Others' messages may come first.
+    while let Some((from, got)) = shm::ring::Consumer::try_pop(&mut scene.consumer) {
+        before.push((from, got));
+        if (got[0] >> 48) as usize == producer {
+            again = got == expected;
+            break;
+        }
+    }
+    if !again {
+        scene.came[producer] += 1;
+    }
+    before.into_iter().for_each(|(from, got)| scene.receive(from, got));
+    again
+}

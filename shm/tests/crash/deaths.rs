@@ -1,0 +1,268 @@
+//! Producers that die at an instruction of their push, and what they leave to the others.
+
+use super::bed::{Bed, FIRST, SECOND, Scene};
+use super::report::{Tally, is_slow};
+use super::setups::{SetUp, Victims, prepare};
+use super::victim::{At, Victim};
+use shm::ring::{Consumer, Link};
+use std::collections::HashSet;
+
+/// What the others do while a victim stands still: push so many, then take so many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meanwhile {
+    pub push: u64,
+    pub take: u64,
+}
+
+pub const NOTHING: Meanwhile = Meanwhile { push: 0, take: 0 };
+/// Enough to fill any ring here.
+pub const UNTIL_FULL: u64 = 1000;
+
+/// A boundary between two instructions, counted from the first instruction of the push, and what happens there.
+pub type Stop = (usize, Meanwhile);
+
+/// A push from a boundary on to its end: where it stood at each boundary, and what the memory held.
+pub struct Survey {
+    /// The first boundary of `path`.
+    pub from: usize,
+    pub path: Vec<(At, u64)>,
+    /// Whether the push was taken in the end.
+    pub taken: bool,
+}
+
+impl Survey {
+    /// The number of the last boundary: the push has returned.
+    pub fn end(&self) -> usize {
+        self.from + self.path.len() - 1
+    }
+
+    /// The boundaries before an instruction that changes shared memory.
+    pub fn before_changes(&self) -> Vec<usize> {
+        let pairs = self.path.windows(2).enumerate();
+        pairs.filter(|(_, pair)| pair[0].1 != pair[1].1).map(|(place, _)| self.from + place).collect()
+    }
+
+    pub fn distinct_states(&self) -> u64 {
+        self.path.iter().map(|(_, state)| state).collect::<HashSet<_>>().len() as u64
+    }
+}
+
+impl<T: Link> Scene<'_, '_, T> {
+    pub fn meanwhile(&mut self, meanwhile: Meanwhile) {
+        self.push(meanwhile.push);
+        self.take(meanwhile.take);
+    }
+
+    /// Begins the first victim's push and goes from stop to stop.
+    pub fn approach(&mut self, victim: &mut Victim, stops: &[Stop]) {
+        victim.begin();
+        let mut now = 0;
+        for (boundary, meanwhile) in stops {
+            victim.step_at_most(boundary - now);
+            now = *boundary;
+            self.meanwhile(*meanwhile);
+        }
+    }
+}
+
+/// Walks a victim's push to its end.
+pub fn walk<T: Link>(scene: &Scene<'_, '_, T>, victim: &Victim, from: usize) -> Survey {
+    let mut path = vec![(victim.at(), scene.bed.state())];
+    while victim.at().is_some() {
+        victim.step(1);
+        path.push((victim.at(), scene.bed.state()));
+    }
+    let before = victim.done();
+    victim.finish();
+    Survey { from, path, taken: victim.done() > before }
+}
+
+/// How a push goes on that was meddled with at these stops.
+pub fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, stops: &[Stop]) -> Survey {
+    let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
+    scene.approach(&mut victims.first, stops);
+    walk(&scene, &victims.first, stops.last().map_or(0, |(boundary, _)| *boundary))
+}
+
+/// Another producer that stands in the middle of a push while the first one dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Company {
+    /// How far it has come.
+    pub at: usize,
+    /// Whether it has begun before the first one.
+    pub early: bool,
+    /// Whether it dies as well; else it is only slow.
+    pub dies: bool,
+}
+
+const ALONE: Option<Company> = None;
+
+/// One death at the last of the stops. Whether the message that was on its way came out.
+pub fn die<T: Link>(
+    bed: &mut Bed<'_, T>,
+    set_up: &SetUp,
+    stops: &[Stop],
+    survey: &Survey,
+    company: Option<Company>,
+    tally: &mut Tally,
+) -> bool {
+    let (boundary, meanwhile) = *stops.last().expect("a place to die");
+    let (mut scene, victims) = prepare(bed, &set_up.acts, company.is_some());
+    let Victims { mut first, mut second } = victims;
+    let come_along = |second: &mut Option<Victim>, early: bool| {
+        if let (Some(second), Some(company)) = (second, company.filter(|company| company.early == early)) {
+            second.begin();
+            second.step_at_most(company.at);
+        }
+    };
+    come_along(&mut second, true);
+    scene.approach(&mut first, stops);
+    let (at, state) = survey.path[boundary - survey.from];
+    if company.is_none_or(|company| !company.early) {
+        assert_eq!(first.at(), at, "{set_up:?} {stops:?}: another way than before");
+    }
+    if meanwhile == NOTHING && company.is_none() {
+        assert_eq!(scene.bed.state(), state, "{set_up:?} {stops:?}: another state than before");
+    }
+    come_along(&mut second, false);
+    scene.fence(FIRST, first);
+    tally.add("deaths", 1);
+    let mut dead = vec![FIRST];
+    let mut slow = None;
+    match (second, company) {
+        (Some(second), Some(Company { dies: true, .. })) => {
+            scene.fence(SECOND, second);
+            tally.add("deaths", 1);
+            dead.insert(boundary % 2, SECOND);
+        }
+        (second, _) => slow = second,
+    }
+    let mut buried = scene.bury(&dead);
+    if let Some(slow) = &slow {
+        tally.add("waited for the slow", u64::from(!buried));
+        slow.finish();
+        scene.sent[SECOND] += slow.done();
+        buried = scene.bury(&dead);
+    }
+    if !buried {
+        scene.problem("unburied", format_args!("{dead:?} cannot be buried"));
+    }
+    let returned = at.is_none() && survey.taken && company.is_none();
+    let came = judge_dead(&mut scene, FIRST, returned);
+    if dead.contains(&SECOND) {
+        judge_dead(&mut scene, SECOND, false);
+    }
+    let living = if dead.contains(&SECOND) { &[1][..] } else { &[1, SECOND] };
+    scene.all_came(living, "after the repair");
+    let passed_over = scene.consumer.passed_over();
+    tally.add("passed over", passed_over);
+    if passed_over > dead.len() as u64 {
+        scene.problem("passed over", format_args!("{passed_over} for {} dead", dead.len()));
+    }
+    // The block in which the list stands may be used up; who is slow may keep a spare one; the dead ones' came back.
+    let lost = scene.bed.slack * (1 + u64::from(slow.is_some()));
+    scene.two_laps(lost, "after the repair");
+    if let Some(slow) = &slow {
+        let before = slow.done();
+        slow.run(2);
+        scene.sent[SECOND] += slow.done() - before;
+        scene.take_all();
+        scene.all_came(&[SECOND], "the slow one goes on");
+    }
+    for index in dead {
+        scene.revive(index);
+    }
+    scene.two_laps(lost, "after the revival");
+    tally.problems(
+        &format!("{}, {}, {stops:?} of {}, {company:?}", scene.bed.technique(), set_up.name, survey.end()),
+        &scene.problems,
+    );
+    came
+}
+
+/// Of a dead producer's messages all that were taken have come, and perhaps the one that was on its way.
+fn judge_dead<T: Link>(scene: &mut Scene<'_, '_, T>, dead: usize, returned: bool) -> bool {
+    let (sent, came) = (scene.sent[dead], scene.came[dead]);
+    if !(sent + u64::from(returned)..=sent + 1).contains(&came) {
+        scene.problem(
+            "dead",
+            format_args!("dead producer {dead}: {sent} were taken, returned: {returned}, and {came} came"),
+        );
+    }
+    came > sent
+}
+
+/// At every so-manieth boundary the others meddle, and at those before a change.
+const MEDDLE_EVERY: usize = 40;
+
+/// Everything about one state: every boundary of the push alone, with others at work, in company, and meddled with. Where
+/// there is no time for everything, what is tried changes from one boundary to the next.
+pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
+    let mut tally = Tally::default();
+    let plain = survey(bed, set_up, &[]);
+    tally.add("distinct states", plain.distinct_states());
+    let mut came_before = false;
+    for boundary in 0..=plain.end() {
+        let came = die(bed, set_up, &[(boundary, NOTHING)], &plain, ALONE, &mut tally);
+        tally.add("boundaries", 1);
+        if came_before && !came {
+            tally.problem(&set_up.name, format!("there before boundary {boundary}, and then no more"));
+        }
+        came_before = came;
+        for push in some_of(&[1, UNTIL_FULL], boundary) {
+            let meanwhile = Meanwhile { push, take: boundary as u64 % 3 };
+            die(bed, set_up, &[(boundary, meanwhile)], &plain, ALONE, &mut tally);
+        }
+        for company in companies(set_up, &plain, boundary) {
+            die(bed, set_up, &[(boundary, NOTHING)], &plain, Some(company), &mut tally);
+        }
+    }
+    tally.add("of", plain.end() as u64 + 1);
+    meddle(bed, set_up, &plain, &mut tally);
+    tally
+}
+
+/// One of them, a different one each time; all of them if there is time.
+fn some_of<C: Copy>(all: &[C], time: usize) -> Vec<C> {
+    if is_slow() { all.to_vec() } else { vec![all[time % all.len()]] }
+}
+
+/// Who stands by at a boundary: another one somewhere; and for each pair of places where something is about to change.
+fn companies(set_up: &SetUp, plain: &Survey, boundary: usize) -> Vec<Company> {
+    let ways = [(false, false), (false, true), (true, false), (true, true)];
+    let company = |at: usize| move |(early, dies)| Company { at, early, dies };
+    let somewhere = boundary * 7 % (plain.end() + 1);
+    let mut companies: Vec<Company> = some_of(&ways, boundary).into_iter().map(company(somewhere)).collect();
+    let changes = plain.before_changes();
+    if set_up.thorough && changes.contains(&boundary) {
+        companies.extend(changes.iter().flat_map(|at| ways.map(company(*at))));
+    }
+    companies
+}
+
+/// Others push or take at one boundary, and the victim dies at a later one: at each of those.
+fn meddle<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, plain: &Survey, tally: &mut Tally) {
+    let mut places = plain.before_changes();
+    places.extend((0..plain.end()).step_by(MEDDLE_EVERY));
+    places.sort_unstable();
+    places.dedup();
+    let kinds = [
+        Meanwhile { push: 1, take: 0 },
+        Meanwhile { push: 0, take: 1 },
+        Meanwhile { push: UNTIL_FULL, take: UNTIL_FULL },
+    ];
+    for (turn, place) in places.into_iter().enumerate() {
+        if !set_up.thorough && turn % 3 != 0 {
+            continue;
+        }
+        for meanwhile in some_of(&kinds, turn / 3 + turn) {
+            let other = survey(bed, set_up, &[(place, meanwhile)]);
+            tally.add("distinct states", other.distinct_states());
+            for boundary in place + 1..=other.end() {
+                die(bed, set_up, &[(place, meanwhile), (boundary, NOTHING)], &other, ALONE, tally);
+                tally.add("boundaries", 1);
+            }
+            tally.add("of", (other.end() - place) as u64);
+        }
+    }
+}
