@@ -1,7 +1,7 @@
 //! Makes every setting concrete, or says why it cannot be had.
 
 use super::faults;
-use super::resolved::{Input, Resolved};
+use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved};
 use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError};
 use crate::host::{Machine, lists};
 use crate::units::{Count, Nanos};
@@ -67,7 +67,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         ));
     }
     let on_death = settings.on_death.unwrap_or(OnDeath::Stop);
-    let liveness_ns = settings.liveness.map_or(10_000_000_000, |liveness| liveness.0);
+    let liveness_ns = settings.liveness.map_or(DEFAULT_LIVENESS_NS, |liveness| liveness.0);
     if !LIVENESS_NS.contains(&liveness_ns) {
         return usage(format!(
             "--liveness {}: give a time from 20ms to 60m. A parked thread begins a duty cycle every 10ms",

@@ -5,6 +5,9 @@ use crate::units::{Count, Nanos};
 use shm::plan::{Idle, Isolation, OnDeath, Technique, Threading};
 use std::path::PathBuf;
 
+/// How long a thread may go without a duty cycle unless the user says so.
+pub(super) const DEFAULT_LIVENESS_NS: u64 = 10_000_000_000;
+
 /// Where the orders come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
@@ -90,8 +93,9 @@ impl Resolved {
             delay: Some(self.delay),
             work: Some(Nanos(self.work_ns)),
             seed: Some(Count(self.seed)),
-            on_death: Some(self.on_death),
-            liveness: Some(Nanos(self.liveness_ns)),
+            // Only where they are not what they always were: settings that were saved before stay the same.
+            on_death: (self.on_death != OnDeath::Stop).then_some(self.on_death),
+            liveness: (self.liveness_ns != DEFAULT_LIVENESS_NS).then_some(Nanos(self.liveness_ns)),
             fault: (!self.faults.is_empty()).then(|| Faults(self.faults.clone())),
             repeats: Some(Count(self.repeats.into())),
             out: Some(self.out.clone()),

@@ -107,6 +107,11 @@ impl<P: Producer> Producer for Doomed<P> {
         let mut fate = self.fate();
         let Fate { producer, pushes, next_sequence, means, .. } = &mut *fate;
         let order = Order::from_message(*message).map_or(u64::MAX, |order| order.id.sequence());
+        if means.floods || pushes.contains(&(order, Step::Entered, FaultKind::Flood)) {
+            // The flood takes over from here: this order waits for it, for ever.
+            means.floods = true;
+            return Err(Full);
+        }
         producer.try_push_with(message, &mut |step| {
             pushes.retain(|(doomed, at, kind)| {
                 let strikes = (*doomed, *at) == (order, step);
@@ -115,8 +120,7 @@ impl<P: Producer> Producer for Doomed<P> {
                 }
                 !strikes
             });
-            // The flood takes over from here: this order waits for it, for ever.
-            if means.floods { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            ControlFlow::Continue(())
         })?;
         *next_sequence = order.wrapping_add(1);
         Ok(())
