@@ -56,7 +56,7 @@ mutant() {
 
 mkdir -p "$copy"
 fresh
-models unchanged loom_ring loom_control loom_arrays loom_linked ||
+models unchanged loom_ring loom_control loom_arrays loom_linked loom_deaths ||
     { echo "the models fail without a mutant, see $copy/unchanged.log"; exit 2; }
 
 expected=killed
@@ -64,7 +64,7 @@ expected=killed
 tests="loom_ring loom_control"
 mutant ring-seq-store   ring/spsc.rs     '/slot\[M\]\.store/s/Release/Relaxed/'
 mutant ring-seq-load    ring/spsc.rs     '/let sequence = self/s/Acquire/Relaxed/'
-mutant ring-head-store  ring/spsc.rs     '/head_word\[0\]\.store/s/Release/Relaxed/'
+mutant ring-head-store  ring/spsc.rs     '/head_word\[0\]\.store(self/s/Release/Relaxed/'
 mutant ring-head-load   ring/spsc.rs     '/head_word\.load/s/Acquire/Relaxed/'
 mutant bell-ring-fence  bell.rs          '/pub fn ring/,/^    }/s/fence(Ordering::SeqCst)/fence(Ordering::AcqRel)/'
 mutant bell-arm-fence   bell.rs          '/pub fn arm/,/^    }/s/fence(Ordering::SeqCst)/fence(Ordering::AcqRel)/'
@@ -78,12 +78,13 @@ mutant ready-store      status.rs        '/Field::State as usize\]\.store/s/Rele
 mutant ready-load       status.rs        '/segment\.load(HEADER_WORDS, /s/Acquire/Relaxed/'
 
 tests=loom_arrays
-f=ring/array_queue.rs
-mutant array-stamp-store    $f '/slot\[0\]\.store(free | 1/s/Release/Relaxed/'
-mutant array-stamp-load     $f '/^impl.* Consumer</,$s/\(let stamp = .*\)Acquire/\1Relaxed/'
-mutant array-free-store     $f '/slot\[0\]\.store(free + 2/s/Release/Relaxed/'
-mutant array-free-load      $f '/^impl.* Producer</,/^}/s/\(let stamp = .*\)Acquire/\1Relaxed/'
-mutant array-mend-claimed   $f '/ slot\.store(free + 2/s/Release/Relaxed/'
+f=ring/array_queue/producer.rs
+mutant array-stamp-store    $f '/slot\[0\]\.store(free | WRITTEN/s/Release/Relaxed/'
+mutant array-free-load      $f '/let stamp = /s/Acquire/Relaxed/'
+f=ring/array_queue/consumer.rs
+mutant array-stamp-load     $f '/let stamp = slot\[0\]/s/Acquire/Relaxed/'
+mutant array-free-store     $f '/slot\[0\]\.store(free + LAP/s/Release/Relaxed/'
+mutant array-mend-claimed   $f '/ slot\.store(self/s/Release/Relaxed/'
 mutant array-mend-unclaimed $f '/slot\.compare_exchange(stamp, free/s/Release/Relaxed/'
 f=ring/channel.rs
 mutant channel-push-order   $f '/pub fn try_push/,/^    }/s/seqcst_for_loom();/();/'
@@ -92,10 +93,10 @@ mutant channel-park-order   $f '/fn park/,/^    }/s/seqcst_for_loom();/();/'
 tests=loom_linked
 f=ring/linked/producer.rs
 mutant linked-stamp-store   $f '/slot\[0\]\.store/s/Release/Relaxed/'
-mutant linked-claim         $f '/^ *Ordering::SeqCst,/s/SeqCst/Relaxed/'
+mutant linked-claim         $f '/let claimed = /,/);/s/Release/Relaxed/'
 mutant linked-tail-load     $f '/let mut tail = /s/Acquire/Relaxed/'
 mutant linked-tail-reload   $f '/^ *tail = self/s/Acquire/Relaxed/'
-mutant linked-tail-failed   $f '/^ *Ordering::Acquire,/s/Acquire/Relaxed/'
+mutant linked-tail-failed   $f '/let claimed = /,/);/s/Acquire/Relaxed/'
 mutant linked-last-load     $f '/let word = self/s/Acquire/Relaxed/'
 mutant linked-last-store    $f '/let _ = .*\[LAST\]/,/);/s/Release/Relaxed/'
 mutant linked-next-seen     $f '/let seen = self/s/Acquire/Relaxed/'
@@ -103,21 +104,37 @@ mutant linked-next-store    $f '/let link = self/,/);/s/Release/Relaxed/'
 f=ring/linked/arena.rs
 mutant linked-free-load     $f '/\[FREE_TAIL\]\.load/s/Acquire/Relaxed/'
 mutant linked-free-store    $f '/\[FREE_TAIL\]\.store/s/Release/Relaxed/'
-mutant linked-allocation    $f '/allocation << 1/s/Release/Relaxed/'
+mutant linked-free-mark     $f '/store(self.free_mark(count)/s/Release/Relaxed/'
 f=ring/linked/consumer.rs
 mutant linked-stamp-load    $f '/let stamp = slot/s/Acquire/Relaxed/'
 mutant linked-next-load     $f '/let link = self/s/Acquire/Relaxed/'
 
+# The repair after a death: what a claim must show, and what must not be taken from the living.
+tests=loom_deaths
+mutant intent-store         ring/intent.rs               '/store(place, /s/Release/Relaxed/'
+mutant intent-load          ring/intent.rs               '/let theirs = /s/Acquire/Relaxed/'
+mutant intent-ignored       ring/intent.rs               '/counts(\*life) && theirs/s/counts/false \&\& counts/'
+mutant intent-kept          ring/intent.rs               '/self\.say(0)/s/self/\/\/ self/'
+mutant intent-of-the-dead   ring/intent.rs               '/any(position, |life| life == /s/==.*/!= Life::Buried)/'
+mutant array-claim          ring/array_queue/producer.rs '/^ *Ordering::SeqCst,/s/SeqCst/Relaxed/'
+mutant array-repair-tail    ring/array_queue/consumer.rs '/let claimed = .*TAIL\|let claimed = .*tail/s/Acquire/Relaxed/'
+mutant linked-claim-dead    ring/linked/producer.rs      '/let claimed = /,/);/s/Release/Relaxed/'
+mutant linked-repair-tail   ring/linked/repair.rs        '/let tail = /s/Acquire/Relaxed/'
+mutant linked-block-kept    ring/linked/repair.rs        '/self\.take_back(id/s/self/\/\/ self/'
+mutant linked-walk          ring/linked/repair.rs        '/let link = self/s/Acquire/Relaxed/'
+
 # Loom takes SeqCst accesses for AcqRel ones. The channel's four have a fence in their place, which the two
-# channel-…-order mutants above take away; why each is SeqCst all the same, shm/src/sync.rs says.
+# channel-…-order mutants above take away; and it knows no thread that dies between two of its own steps as a processor
+# would order them. Why each is as it is all the same, shm/src/sync.rs says.
 expected=survived
-tests=loom_arrays
-mutant array-claim          ring/array_queue.rs '/^ *Ordering::SeqCst,/s/SeqCst/Relaxed/'
-mutant array-is-claimed     ring/array_queue.rs '/\.load(Ordering::SeqCst)/s/SeqCst/Relaxed/'
-mutant channel-waker-load   ring/channel.rs     '/\.load(Ordering::SeqCst)/s/SeqCst/Relaxed/'
-mutant channel-waker-store  ring/channel.rs     '/store(PARKED/s/SeqCst/Relaxed/'
-tests=loom_linked
-mutant linked-claim-seqcst  ring/linked/producer.rs '/^ *Ordering::SeqCst,/s/SeqCst/AcqRel/'
+tests="loom_arrays loom_deaths"
+mutant array-claim-seqcst   ring/array_queue/producer.rs '/^ *Ordering::SeqCst,/s/SeqCst/Release/'
+mutant array-is-claimed     ring/array_queue/consumer.rs '/\.load(Ordering::SeqCst)/s/SeqCst/Relaxed/'
+mutant channel-waker-load   ring/channel.rs              '/\.load(Ordering::SeqCst)/s/SeqCst/Relaxed/'
+mutant channel-waker-store  ring/channel.rs              '/store(PARKED/s/SeqCst/Relaxed/'
+tests="loom_linked loom_deaths"
+mutant linked-taken         ring/linked/arena.rs         '/compare_exchange(mark, taken/s/Release/Relaxed/'
+mutant linked-head          ring/linked/consumer.rs      '/\[HEAD\]\.store/s/Release/Relaxed/'
 
 echo "$wrong not as expected"
 [ "$wrong" = 0 ]

@@ -14,6 +14,7 @@ pub mod bell;
 pub mod clock;
 #[cfg(not(loom))]
 pub mod codec;
+pub mod containment;
 pub mod control;
 #[cfg(not(loom))]
 pub mod floor;

@@ -20,21 +20,30 @@
 //! | `array-mend-claimed`, `-unclaimed` | Release → Relaxed | `a_mended_slot_is_not_written_before_it_is_read` |
 //! | `channel-push-order`, `-park-order` | [`seqcst_for_loom`] → nothing | `a_parked_receiver_is_woken` |
 //! | `linked-stamp-store`, `-load` | Release, Acquire → Relaxed | `two_producers_lose_duplicate_and_tear_nothing`: read before it is written |
-//! | `linked-claim` | SeqCst → Relaxed | `who_sees_a_claim_in_a_block_finds_the_block`: Full, and there is room |
+//! | `linked-claim` | Release → Relaxed | `who_sees_a_claim_in_a_block_finds_the_block`: Full, and there is room |
 //! | `linked-tail-load`, `-reload`, `-failed` | Acquire → Relaxed | `who_meets_a_claim_in_a_block_finds_the_block`: the same |
 //! | `linked-last-store`, `-load` | Release, Acquire → Relaxed | `a_block_is_reused_after_it_was_read`, by [`load_owned`] |
 //! | `linked-next-store`, `-seen` | Release, Acquire → Relaxed | `a_block_is_reused_after_it_was_read`, by [`load_owned`] |
 //! | `linked-next-load` | Acquire → Relaxed | `scribbled_stamps_do_not_end_the_list`: an old link is followed |
 //! | `linked-free-store`, `-load` | Release, Acquire → Relaxed | `a_block_is_reused_after_it_was_read`, by [`load_owned`] |
-//! | `linked-allocation` | Release → Relaxed | `a_late_producer_links_nothing_to_a_reused_block` |
+//! | `linked-free-mark` | Release → Relaxed | `a_late_producer_links_nothing_to_a_reused_block` |
+//! | `intent-store`, `-load` | Release, Acquire → Relaxed | `the_…_survives_a_death_at_each_step`: a living one's message is passed over |
+//! | `intent-ignored`, `-kept` | announcements not looked at; not withdrawn | the same; and nobody is left to wait for, but it waits |
+//! | `intent-of-the-dead` | who is known to be dead counts as living | `the_array_survives_two_deaths_at_one_place`: it waits for ever |
+//! | `array-claim` | SeqCst → Relaxed | `the_array_survives_a_death_at_each_step`: a claim is seen without its announcement |
+//! | `linked-claim-dead` | Release → Relaxed | the same for the list |
+//! | `array-repair-tail`, `linked-repair-tail` | Acquire → Relaxed | the same: claimed by a living one, who seems to announce nothing |
+//! | `linked-block-kept` | blocks of the dead are not given back | `the_list_survives_a_death_at_each_step`: the arena shrinks |
 //!
-//! **These survive**, and the script expects it, because loom takes a SeqCst access for an AcqRel one:
+//! **These survive**, and the script expects it, because loom takes a SeqCst access for an AcqRel one, and because its threads end
+//! between two steps of the program, never with the later one done and the earlier one not:
 //!
 //! | mutant | weakened | why it is SeqCst all the same |
 //! |---|---|---|
-//! | `array-claim`, `channel-waker-load` | SeqCst → Relaxed | the channel's push: claim, then look for a sleeper. Under loom the fence of `channel-push-order` orders them |
+//! | `array-claim-seqcst`, `channel-waker-load` | SeqCst → Release, Relaxed | the channel's push: claim, then look for a sleeper. Under loom the fence of `channel-push-order` orders them |
 //! | `channel-waker-store`, `array-is-claimed` | SeqCst → Relaxed | the other side: park, then look for a claim. Under loom the fence of `channel-park-order` |
-//! | `linked-claim-seqcst` | SeqCst → AcqRel | for the repair after a death: an announcement comes before its claim. Today AcqRel would do |
+//! | `linked-taken` | Release → Relaxed | the announcement of a block comes before the block is taken, whenever the producer dies |
+//! | `linked-head` | Release → Relaxed | the consumer's successor: the message is read before it counts as taken |
 //!
 //! What else loom cannot show: it has no futex (a wait is a loop on the word), no time-outs, and no loads that run late,
 //! which is why the rings read their slots with [`load_owned`].

@@ -300,8 +300,7 @@ fn a_wake_up_lost_to_a_death_costs_a_bounded_wait() {
     array_queue::write_header::<MESSAGE_WORDS>(&ring, 8);
     let (waker, intents) = (Region::heap(BELL_WORDS).words(), intent::on_heap(1));
     let mut sender = Sender::<MESSAGE_WORDS>::attach(&ring, &intents[0], &waker).unwrap();
-    let views = vec![intents[0].clone().into()];
-    let mut receiver = Receiver::<MESSAGE_WORDS>::attach(&ring, views, &waker).unwrap();
+    let mut receiver = Receiver::<MESSAGE_WORDS>::attach(&ring, intents.clone(), &waker).unwrap();
     std::thread::scope(|scope| {
         let dies = scope.spawn(move || {
             std::thread::sleep(5 * MAX_WAIT);

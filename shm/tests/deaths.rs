@@ -6,7 +6,7 @@
 
 use proptest::prelude::*;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Region, View, Words};
+use shm::memory::{Region, Words};
 use shm::plan::Technique;
 use shm::ring::{Consumer, Link, Place, Producer, Step, array_queue, intent, linked, spsc};
 use shm::segments::Attached;
@@ -275,10 +275,6 @@ fn resumed<P, C>(
     assert!(due.iter().all(VecDeque::is_empty), "{due:?} never came");
 }
 
-fn views(intents: &[Words]) -> Vec<View> {
-    intents.iter().cloned().map(Into::into).collect()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -293,7 +289,7 @@ proptest! {
         resumed(
             &events,
             |who| array_queue::Producer::<MESSAGE_WORDS>::attach(&ring, &intents[who]).unwrap(),
-            |_| array_queue::Consumer::<MESSAGE_WORDS>::resume(&ring, views(&intents)).unwrap(),
+            |_| array_queue::Consumer::<MESSAGE_WORDS>::resume(&ring, intents.clone()).unwrap(),
             |producer, message, mut at| producer.try_push_with(message, &mut at).is_ok(),
             |consumer| consumer.try_pop().unwrap(),
             |consumer, who| consumer.bury(who),
@@ -305,7 +301,7 @@ proptest! {
         resumed(
             &events,
             |who| linked::Producer::<MESSAGE_WORDS, 2>::attach(&arena, &intents[who]).unwrap(),
-            |_| linked::Consumer::<MESSAGE_WORDS, 2>::resume(&arena, views(&intents)).unwrap(),
+            |_| linked::Consumer::<MESSAGE_WORDS, 2>::resume(&arena, intents.clone()).unwrap(),
             |producer, message, mut at| producer.try_push_with(message, &mut at).is_ok(),
             |consumer| consumer.try_pop().unwrap(),
             |consumer, who| consumer.bury(who),

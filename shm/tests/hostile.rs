@@ -124,8 +124,7 @@ fn an_impossible_stamp_of_the_array_is_passed_over_and_the_rest_goes_on() {
     array_queue::write_header::<MESSAGE_WORDS>(&words, 4);
     let intent = intent::on_heap(1).remove(0);
     let mut producer = array_queue::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
-    let mut consumer =
-        array_queue::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone().into()]).unwrap();
+    let mut consumer = array_queue::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone()]).unwrap();
     (1..=2).for_each(|n| producer.try_push(&message(n)).unwrap());
     words[array_queue::SLOTS].store(99, Ordering::Relaxed);
     assert_eq!(consumer.try_pop(), Err(PeerFault::InvalidStamp { stamp: 99, position: 0 }));
@@ -166,8 +165,7 @@ fn an_impossible_tail_is_found() {
     array_queue::write_header::<MESSAGE_WORDS>(&words, 4);
     let intent = intent::on_heap(1).remove(0);
     let mut producer = array_queue::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
-    let mut consumer =
-        array_queue::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone().into()]).unwrap();
+    let mut consumer = array_queue::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone()]).unwrap();
     tails(array_queue::TAIL, &words, &mut producer, &mut || consumer.check());
     (0..3).for_each(|_| _ = consumer.try_pop().unwrap());
     assert_eq!(consumer.check(), Ok(()));
@@ -180,8 +178,7 @@ fn an_impossible_tail_is_found() {
     linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
     let intent = intent::on_heap(1).remove(0);
     let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
-    let mut consumer =
-        linked::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone().into()]).unwrap();
+    let mut consumer = linked::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone()]).unwrap();
     tails(linked::TAIL, &words, &mut producer, &mut || consumer.check());
     (0..3).for_each(|_| _ = consumer.try_pop().unwrap());
     for tail in [0, 2, 4, 32, u64::MAX] {
@@ -201,8 +198,7 @@ fn an_impossible_link_ends_the_list_once_and_reads_nothing() {
     linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
     let intent = intent::on_heap(1).remove(0);
     let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
-    let mut consumer =
-        linked::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone().into()]).unwrap();
+    let mut consumer = linked::Consumer::<MESSAGE_WORDS>::attach(&words, vec![intent.clone()]).unwrap();
     (0..40).for_each(|n| producer.try_push(&message(n)).unwrap());
     let block_0 = linked::FREE_RING + 16;
     words[block_0].store(u64::MAX, Ordering::Relaxed);

@@ -42,7 +42,7 @@ impl Memory {
     }
 
     fn consumer<const W: usize>(&self) -> Consumer<W> {
-        Consumer::attach(&self.ring, self.intents.iter().cloned().map(Into::into).collect()).unwrap()
+        Consumer::attach(&self.ring, self.intents.clone()).unwrap()
     }
 }
 
@@ -167,8 +167,7 @@ fn a_mended_slot_is_not_written_before_it_is_read() {
 fn channel() -> (Sender<1>, Sender<1>, Receiver<1>) {
     let (Memory { ring, intents }, waker) = (memory::<1>(), Region::heap(BELL_WORDS).words());
     let sender = |index: usize| Sender::attach(&ring, &intents[index], &waker).unwrap();
-    let views = intents.iter().cloned().map(Into::into).collect();
-    (sender(0), sender(1), Receiver::attach(&ring, views, &waker).unwrap())
+    (sender(0), sender(1), Receiver::attach(&ring, intents.clone(), &waker).unwrap())
 }
 
 /// Loom's futex has no time-out: a wake-up that is lost hangs the model, which loom reports.

@@ -135,7 +135,7 @@ fn the_array_survives_a_death_at_each_step() {
 #[test]
 fn the_array_survives_two_deaths_at_one_place() {
     for order in [[0, 1], [1, 0]] {
-        model(Some(3), move || {
+        model(None, move || {
             let (mut producers, mut consumer): Array = array_queue::heap_ring(3, CAPACITY);
             let mut lives = producers.pop().unwrap();
             let other = thread::spawn(move || (lives.try_push(&[20]).is_ok(), lives));
@@ -157,18 +157,14 @@ fn the_array_survives_two_deaths_at_one_place() {
 /// The dead one's successor announces where the dead one did, and is not taken for it.
 #[test]
 fn the_array_revives_what_it_buried() {
-    model(Some(4), || {
+    model(None, || {
         let ring = Region::heap(array_queue::ring_words(CAPACITY, 1)).words();
         array_queue::write_header::<1>(&ring, CAPACITY);
         let intents: Vec<Words> = intent::on_heap(2);
         let producer = |index: usize| array_queue::Producer::<1>::attach(&ring, &intents[index]).unwrap();
-        let views = intents.iter().cloned().map(Into::into).collect();
         let mut consumer = array_queue::Consumer::<1>::attach(&ring, views).unwrap();
         let _ = producer(0).try_push_with(&[10], &mut dies_at(Step::Claimed));
         assert!(consumer.bury(0) && consumer.bury(0), "again is nothing new");
-        // As the launcher makes it anew.
-        intents[0][intent::PLACE].store(0, shm::sync::Ordering::Relaxed);
-        consumer.revive(0);
         let (mut successor, mut dies) = (producer(0), producer(1));
         let other = thread::spawn(move || successor.try_push(&[20]).is_ok());
         let _ = dies.try_push_with(&[10], &mut dies_at(Step::Announced));
@@ -185,12 +181,11 @@ fn the_array_revives_what_it_buried() {
 /// As for the array, and the receiver sleeps: the living one wakes it, whatever the dead one has left.
 #[test]
 fn the_channel_survives_a_death_at_each_step() {
-    at_each_step(Some(4), ARRAY_STEPS, |step| {
+    at_each_step(None, ARRAY_STEPS, |step| {
         let ring = Region::heap(array_queue::ring_words(CAPACITY, 1)).words();
         array_queue::write_header::<1>(&ring, CAPACITY);
         let (waker, intents) = (Region::heap(BELL_WORDS).words(), intent::on_heap(2));
-        let views = intents.iter().cloned().map(Into::into).collect();
-        let mut receiver = Receiver::<1>::attach(&ring, views, &waker).unwrap();
+        let mut receiver = Receiver::<1>::attach(&ring, intents.clone(), &waker).unwrap();
         let mut dies = Sender::<1>::attach(&ring, &intents[0], &waker).unwrap();
         let mut lives = Sender::<1>::attach(&ring, &intents[1], &waker).unwrap();
         let other = thread::spawn(move || lives.try_push(&[20]).unwrap());
@@ -235,7 +230,7 @@ const LIST_STEPS: &[Step] = Step::ALL;
 /// The list is at a block's end, so that the dead one, the living one or both link the next.
 #[test]
 fn the_list_survives_a_death_at_each_step() {
-    at_each_step(Some(3), LIST_STEPS, |step| {
+    at_each_step(Some(4), LIST_STEPS, |step| {
         let (mut producers, mut list) = linked::heap_list::<1, SLOTS>(2, BLOCKS);
         let mut lives = producers.pop().unwrap();
         (30..32).for_each(|n| lives.try_push(&[n]).unwrap());

@@ -43,7 +43,7 @@ impl Memory {
     }
 
     fn consumer<const W: usize>(&self) -> Consumer<W> {
-        Consumer::attach(&self.arena, self.intents.iter().cloned().map(Into::into).collect()).unwrap()
+        Consumer::attach(&self.arena, self.intents.clone()).unwrap()
     }
 }
 

@@ -6,12 +6,13 @@
 //!
 //! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B]
 //! [--capacity SLOTS] [--samples N]`; sections are `roundtrip`,
-//! `stream`, `scan`, `stamp`. `--quick` (and `cargo test --benches`) only shows that everything runs.
+//! `stream`, `scan`, `stamp`, `protection`. `--quick` (and `cargo test --benches`) only shows that everything runs.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
 mod machine;
 mod peer;
+mod protection;
 mod report;
 mod roundtrip;
 mod scan;
@@ -128,6 +129,9 @@ fn main() {
     }
     if options.wants("stamp") {
         stamp::run(&options, &mut report);
+    }
+    if options.wants("protection") {
+        protection::run(&options, &mut report);
     }
     if options.json { report.print_json() } else { report.print() }
 }

@@ -35,7 +35,7 @@
 use super::array_queue;
 use super::{Full, PeerFault, Step};
 use crate::bell::BELL;
-use crate::memory::{HeaderError, View, Words};
+use crate::memory::{HeaderError, Words};
 use crate::sync::{Ordering, give_way, seqcst_for_loom};
 use core::ops::ControlFlow;
 use core::time::Duration;
@@ -129,7 +129,7 @@ impl<const W: usize> Receiver<W> {
     ///
     /// # Errors
     /// As there.
-    pub fn attach(ring: &Words, intents: Vec<View>, waker: &Words) -> Result<Self, HeaderError> {
+    pub fn attach(ring: &Words, intents: Vec<Words>, waker: &Words) -> Result<Self, HeaderError> {
         let ring = array_queue::Consumer::attach(ring, intents)?;
         Ok(Self { ring, waker: waker.window(BELL, 1), fault: None })
     }
@@ -139,7 +139,7 @@ impl<const W: usize> Receiver<W> {
     ///
     /// # Errors
     /// As there.
-    pub fn resume(ring: &Words, intents: Vec<View>, waker: &Words) -> Result<Self, HeaderError> {
+    pub fn resume(ring: &Words, intents: Vec<Words>, waker: &Words) -> Result<Self, HeaderError> {
         let ring = array_queue::Consumer::resume(ring, intents)?;
         Ok(Self { ring, waker: waker.window(BELL, 1), fault: None })
     }
@@ -156,11 +156,6 @@ impl<const W: usize> Receiver<W> {
     /// As [`array_queue::Consumer::bury`].
     pub fn bury(&mut self, producer: usize) -> bool {
         self.ring.bury(producer)
-    }
-
-    /// As [`array_queue::Consumer::revive`].
-    pub fn revive(&mut self, producer: usize) {
-        self.ring.revive(producer);
     }
 
     /// Takes the next message; sleeps for it, but no longer than that. `None` if the time is over.
@@ -216,10 +211,6 @@ impl super::Consumer for Receiver {
 
     fn bury(&mut self, producer: usize) -> bool {
         self.ring.bury(producer)
-    }
-
-    fn revive(&mut self, producer: usize) {
-        self.ring.revive(producer);
     }
 
     fn passed_over(&self) -> u64 {
@@ -278,7 +269,7 @@ mod link {
 
         fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
             let waker = attached.region(&waker(spec), Kind::Bell)?.words();
-            let intents = intent::views(spec, attached)?;
+            let intents = intent::all(spec, attached)?;
             attached.end(spec.name, Kind::ArrayQueue, |ring| Receiver::attach(ring, intents, &waker))
         }
     }

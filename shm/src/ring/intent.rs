@@ -3,7 +3,7 @@
 //! ```text
 //! word 0        16      17
 //!      │ header │ place │ block │ pad to 128 bytes         one segment for each producer, `submit-3.intent`
-//!        launcher  that producer                            the consumer only reads
+//!        launcher  that producer; after its death the consumer, who clears it
 //!
 //! place   p + 1: the producer was last about to claim place p; 0: it never was, or has failed to
 //! block   id + 1: it was last about to take that block (`linked`); 0: it never was
@@ -28,7 +28,8 @@
 //! else needs to know.
 //!
 //! Several may be dead at once and announce the same place: who is known to be dead does not count as living, and who is
-//! dead and not yet known to be is waited for until it is.
+//! dead and not yet known to be is waited for until it is. What a dead one announced is cleared when it is buried: whatever
+//! stands there from then on is its successor's, and counts.
 //!
 //! **A place is never taken from a producer that is only slow**, however long it sleeps between announcement, claim and
 //! message: the consumer is told of deaths only ([`crate::supervision`]), and what anybody else announces it leaves alone.
@@ -36,7 +37,7 @@
 //! **The others are not trusted.** A forged announcement of a living producer holds a repair up, and with it the ring; it cannot
 //! free a place that is not the dead one's. One of a dead producer is checked against the ring before it is followed.
 
-use crate::memory::{Header, HeaderError, Kind, View, Words, header::HEADER_WORDS};
+use crate::memory::{Header, HeaderError, Kind, Words, header::HEADER_WORDS};
 use crate::sync::Ordering;
 
 /// Where the announced place is.
@@ -49,8 +50,8 @@ const LINES: usize = 16;
 pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
 
 /// Checks the header of an announcement's segment; the producer's index.
-fn check(view: &View) -> Result<u64, HeaderError> {
-    let header = Header::read(|i, ordering| view.load(i, ordering), view.len(), Kind::Intent)?;
+fn check(words: &Words) -> Result<u64, HeaderError> {
+    let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), Kind::Intent)?;
     header.check_geometry(PLACE, LINES)?;
     if header.capacity == 1 {
         Ok(header.index)
@@ -69,7 +70,7 @@ pub(super) struct Intent {
 
 impl Intent {
     pub(super) fn attach(words: &Words) -> Result<Self, HeaderError> {
-        let index = check(&words.clone().into())?;
+        let index = check(words)?;
         Ok(Self { words: words.window(PLACE, LINES), index })
     }
 
@@ -98,79 +99,58 @@ impl Intent {
     }
 }
 
-/// What the consumer knows of a producer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Life {
-    Living,
-    /// Dead for certain; what it left is not mended yet.
-    Dead,
-    /// And mended: its memory is not read.
-    Buried,
-}
-
-/// The consumer's end: everybody's announcements, and who is dead.
-pub(super) struct Intents(Vec<(View, Life)>);
+/// The consumer's end: everybody's announcements, and who is dead for certain and not yet buried.
+pub(super) struct Intents(Vec<(Words, bool)>);
 
 impl Intents {
     /// The announcements of all producers, in their order.
-    pub(super) fn attach(views: Vec<View>) -> Result<Self, HeaderError> {
-        for view in &views {
-            check(view)?;
-        }
-        let living = |view: View| (view.window(PLACE, LINES), Life::Living);
-        Ok(Self(views.into_iter().map(living).collect()))
+    pub(super) fn attach(segments: Vec<Words>) -> Result<Self, HeaderError> {
+        let end = |words: Words| check(&words).map(|_| (words.window(PLACE, LINES), false));
+        segments.into_iter().map(end).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The producer is dead for certain. Whether there is anything to mend: not if it was, or if there is no such producer.
+    /// The producer is dead for certain, until [`Intents::clear`]. Whether there is such a producer.
     pub(super) fn mark_dead(&mut self, producer: usize) -> bool {
-        let Some((_, life)) = self.0.get_mut(producer).filter(|(_, life)| *life != Life::Buried) else {
-            return false;
-        };
-        *life = Life::Dead;
-        true
+        self.0.get_mut(producer).map(|(_, is_dead)| *is_dead = true).is_some()
     }
 
-    /// What it left is mended.
-    pub(super) fn mark_buried(&mut self, producer: usize) {
-        self.0[producer].1 = Life::Buried;
-    }
-
-    /// A new producer of that index comes, and announces from zeroed memory.
-    pub(super) fn revive(&mut self, producer: usize) {
-        if let Some((_, life)) = self.0.get_mut(producer) {
-            *life = Life::Living;
-        }
+    /// The dead producer is buried: what is announced from now on is its successor's.
+    pub(super) fn clear(&mut self, producer: usize) {
+        let (words, is_dead) = &mut self.0[producer];
+        // Relaxed: only its successor writes there, which is started after this.
+        words[0].store(0, Ordering::Relaxed);
+        words[BLOCK - PLACE].store(0, Ordering::Relaxed);
+        *is_dead = false;
     }
 
     /// The place that a dead producer has announced last.
     pub(super) fn place(&self, producer: usize) -> Option<u64> {
         // Relaxed: its death is certain, and so are all its stores.
-        self.0[producer].0.load(0, Ordering::Relaxed).checked_sub(1)
+        self.0[producer].0[0].load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// The block that a dead producer has announced last.
     pub(super) fn block(&self, producer: usize) -> Option<usize> {
-        let block = self.0[producer].0.load(BLOCK - PLACE, Ordering::Relaxed);
+        let block = self.0[producer].0[BLOCK - PLACE].load(Ordering::Relaxed);
         usize::try_from(block.checked_sub(1)?).ok()
     }
 
     /// Whether somebody who is not known to be dead announces that place. Call it after the tail was seen behind the place
     /// (Acquire), and look at the place only afterwards.
     pub(super) fn is_announced(&self, position: u64) -> bool {
-        self.any(position, |life| life == Life::Living)
+        self.any(position, |is_dead| !is_dead)
     }
 
     /// The same, and the dead count as well until they are buried.
-    pub(super) fn is_announced_by_unburied(&self, position: u64) -> bool {
-        self.any(position, |life| life != Life::Buried)
+    pub(super) fn is_announced_by_anybody(&self, position: u64) -> bool {
+        self.any(position, |_| true)
     }
 
-    fn any(&self, position: u64, counts: impl Fn(Life) -> bool) -> bool {
+    fn any(&self, position: u64, counts: impl Fn(bool) -> bool) -> bool {
         let announced = position.wrapping_add(1);
-        // Acquire: pairs with the Release in `say`; who announces something else now has written the
-        // place that it had.
-        let theirs = |view: &View| view.load(0, Ordering::Acquire) == announced;
-        self.0.iter().any(|(view, life)| counts(*life) && theirs(view))
+        // Acquire: pairs with the Release in `say`; who announces something else now has written the place that it had.
+        let theirs = |words: &Words| words[0].load(Ordering::Acquire) == announced;
+        self.0.iter().any(|(words, is_dead)| counts(*is_dead) && theirs(words))
     }
 }
 
@@ -201,12 +181,12 @@ pub fn on_heap(producers: usize) -> Vec<Words> {
 }
 
 #[cfg(not(loom))]
-pub(super) use link::{producer, segments, views};
+pub(super) use link::{all, producer, segments};
 
 #[cfg(not(loom))]
 mod link {
     use super::{INTENT_WORDS, LINES};
-    use crate::memory::{Kind, RegionError, View, Words};
+    use crate::memory::{Kind, RegionError, Words};
     use crate::ring::{LinkSpec, Place, SegmentSpec};
     use crate::segments::Attached;
 
@@ -237,10 +217,10 @@ mod link {
     }
 
     /// Everybody's, for the consumer.
-    pub(in crate::ring) fn views(
+    pub(in crate::ring) fn all(
         spec: &LinkSpec,
         attached: &mut Attached<'_>,
-    ) -> Result<Vec<View>, RegionError> {
-        (0..spec.producers).map(|index| attached.view(&name(spec, index), Kind::Intent)).collect()
+    ) -> Result<Vec<Words>, RegionError> {
+        (0..spec.producers).map(|index| producer(spec, index, attached)).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Parts;
 use super::parts::{LAP, WRITTEN};
-use crate::memory::{HeaderError, View, Words};
+use crate::memory::{HeaderError, Words};
 use crate::ring::PeerFault;
 use crate::ring::intent::Intents;
 use crate::sync::{Ordering, load_owned};
@@ -22,7 +22,7 @@ impl<const W: usize> Consumer<W> {
     ///
     /// # Errors
     /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not fit its region.
-    pub fn attach(ring: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+    pub fn attach(ring: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
         let (ring, intents) = (Parts::attach(ring)?, Intents::attach(intents)?);
         Ok(Self { ring, head: 0, intents, passed_over: 0 })
     }
@@ -33,7 +33,7 @@ impl<const W: usize> Consumer<W> {
     ///
     /// # Errors
     /// As [`Consumer::attach`].
-    pub fn resume(ring: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+    pub fn resume(ring: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
         let mut consumer = Self::attach(ring, intents)?;
         let ring = &consumer.ring;
         // Acquire: pairs with the claims; the stamps are as new. The dead one's death is certain, so this is no earlier than
@@ -114,7 +114,7 @@ impl<const W: usize> Consumer<W> {
         }
         let mended = self.intents.place(producer).is_none_or(|position| self.pass(position));
         if mended {
-            self.intents.mark_buried(producer);
+            self.intents.clear(producer);
         }
         mended
     }
@@ -150,11 +150,6 @@ impl<const W: usize> Consumer<W> {
         stamp != self.ring.free(self.head)
     }
 
-    /// A new producer of that index comes, or has; see [`ring::Consumer::revive`](crate::ring::Consumer::revive).
-    pub fn revive(&mut self, producer: usize) {
-        self.intents.revive(producer);
-    }
-
     /// Places that dead producers had claimed and not written, passed over so far.
     pub fn passed_over(&self) -> u64 {
         self.passed_over
@@ -174,7 +169,7 @@ impl<const W: usize> Consumer<W> {
         if claimed > self.ring.capacity() {
             return invalid;
         }
-        if claimed == 0 || self.intents.is_announced_by_unburied(position) {
+        if claimed == 0 || self.intents.is_announced_by_anybody(position) {
             return Ok(());
         }
         if self.is_written() { Ok(()) } else { invalid }

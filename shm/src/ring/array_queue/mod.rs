@@ -58,11 +58,10 @@ pub fn heap_ring<const W: usize>(producers: usize, capacity: usize) -> (Vec<Prod
     let ring = crate::memory::Region::heap(ring_words(capacity, W)).words();
     write_header::<W>(&ring, capacity);
     let intents = super::intent::on_heap(producers);
-    let views = intents.iter().cloned().map(Into::into).collect();
     let producer = |intent| Producer::attach(&ring, intent).expect("a fresh ring has good headers");
     (
         intents.iter().map(producer).collect(),
-        Consumer::attach(&ring, views).expect("a fresh ring has good headers"),
+        Consumer::attach(&ring, intents.clone()).expect("a fresh ring has good headers"),
     )
 }
 
@@ -74,7 +73,7 @@ pub use link::{ArrayQueue, Receiver};
 #[cfg(not(loom))]
 mod link {
     use super::{Consumer, Producer, ring_words};
-    use crate::memory::{HeaderError, Kind, RegionError, View, Words};
+    use crate::memory::{HeaderError, Kind, RegionError, Words};
     use crate::ring::{self, Link, LinkSpec, PeerFault, Place, SegmentSpec, intent};
     use crate::segments::Attached;
     use crate::wire::{MESSAGE_WORDS, Message};
@@ -93,7 +92,7 @@ mod link {
         ///
         /// # Errors
         /// As there.
-        pub fn attach(ring: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+        pub fn attach(ring: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
             Ok(Self { ring: Consumer::attach(ring, intents)?, fault: None })
         }
 
@@ -101,7 +100,7 @@ mod link {
         ///
         /// # Errors
         /// As there.
-        pub fn resume(ring: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+        pub fn resume(ring: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
             Ok(Self { ring: Consumer::resume(ring, intents)?, fault: None })
         }
     }
@@ -124,10 +123,6 @@ mod link {
 
         fn bury(&mut self, producer: usize) -> bool {
             self.ring.bury(producer)
-        }
-
-        fn revive(&mut self, producer: usize) {
-            self.ring.revive(producer);
         }
 
         fn passed_over(&self) -> u64 {
@@ -170,7 +165,7 @@ mod link {
         }
 
         fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
-            let intents = intent::views(spec, attached)?;
+            let intents = intent::all(spec, attached)?;
             attached.end(spec.name, Kind::ArrayQueue, |ring| Receiver::attach(ring, intents))
         }
     }

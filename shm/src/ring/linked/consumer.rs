@@ -1,7 +1,7 @@
 //! The receiving end: follows the blocks with a private cursor, and gives them back.
 
 use super::arena::{Arena, BLOCK_SLOTS, Block, CURRENT, FREE_HEAD, FREE_TAIL, FRESH, HEAD, LAST, TAIL};
-use crate::memory::{HeaderError, View, Words};
+use crate::memory::{HeaderError, Words};
 use crate::ring::intent::Intents;
 use crate::ring::{Allocation, PeerFault};
 use crate::sync::{Ordering, load_owned};
@@ -32,7 +32,7 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
     ///
     /// # Errors
     /// As [`Producer::attach`](super::Producer::attach).
-    pub fn attach(arena: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+    pub fn attach(arena: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
         let (arena, intents) = (Arena::attach(arena)?, Intents::attach(intents)?);
         let block = arena.block(0);
         let current = Block { number: 0, id: 0 };
@@ -56,7 +56,7 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
     ///
     /// # Errors
     /// As [`Consumer::attach`].
-    pub fn resume(arena: &Words, intents: Vec<View>) -> Result<Self, HeaderError> {
+    pub fn resume(arena: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
         let mut consumer = Self::attach(arena, intents)?;
         // Relaxed, all of them: the dead one's death is certain, and so are all its stores.
         let kept = |word: usize| consumer.arena.words[word].load(Ordering::Relaxed);
@@ -191,7 +191,7 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         if tail < position || tail > (last.number + 1).saturating_mul(B as u64) {
             return invalid;
         }
-        if tail == position || self.intents.is_announced_by_unburied(position) || self.is_written() {
+        if tail == position || self.intents.is_announced_by_anybody(position) || self.is_written() {
             return Ok(());
         }
         invalid

@@ -17,14 +17,9 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         }
         let mended = self.intents.place(producer).is_none_or(|position| self.pass(position));
         if mended {
-            self.intents.mark_buried(producer);
+            self.intents.clear(producer);
         }
         mended
-    }
-
-    /// A new producer of that index comes, or has; see [`ring::Consumer::revive`](crate::ring::Consumer::revive).
-    pub fn revive(&mut self, producer: usize) {
-        self.intents.revive(producer);
     }
 
     /// Places that dead producers had claimed and not written, passed over so far.
