@@ -137,6 +137,11 @@ pub fn die<T: Link>(
         }
         (second, _) => slow = second,
     }
+    if !scene.bed.shared {
+        // Each has a ring of its own: nobody needs the repair.
+        scene.take_all();
+        scene.all_came(&[1], "before the repair");
+    }
     let mut buried = scene.bury(&dead);
     if let Some(slow) = &slow {
         tally.add("waited for the slow", u64::from(!buried));
