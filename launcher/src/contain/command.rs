@@ -1,7 +1,7 @@
 //! The command: runs the matrix, cell by cell, saves after each, and prints the table.
 
-use super::matrix::{Cell, across_processes, cells, settings};
 use super::cost;
+use super::matrix::{Cell, across_processes, cells, settings};
 use super::rows::{CONTAIN_FILE, CONTAIN_SCHEMA, Containments, Row, row};
 use super::table;
 use crate::config::{Settings, UsageError};

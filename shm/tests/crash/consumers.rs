@@ -5,7 +5,7 @@ use super::deaths::{Survey, UNTIL_FULL};
 use super::report::Tally;
 use super::setups::{Act, SetUp};
 use super::victim::{Role, Victim};
-use shm::memory::{Kind, View, Words};
+use shm::memory::{Kind, Words};
 use shm::ring::array_queue::{self, ArrayQueue};
 use shm::ring::channel::{self, Channel};
 use shm::ring::linked::{self, Linked};
@@ -27,8 +27,8 @@ fn one(memory: &[(SegmentSpec, Words)], kind: Kind) -> &Words {
     of_kind(memory, kind).next().expect("a segment of that kind")
 }
 
-fn intents(memory: &[(SegmentSpec, Words)]) -> Vec<View> {
-    of_kind(memory, Kind::Intent).map(|words| words.clone().into()).collect()
+fn intents(memory: &[(SegmentSpec, Words)]) -> Vec<Words> {
+    of_kind(memory, Kind::Intent).cloned().collect()
 }
 
 impl Resume for SpscMux {
