@@ -57,7 +57,7 @@ fn damage_is_named() {
 #[test]
 fn other_folders_are_refused_in_words() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(report(folder.path(), &[]).unwrap_err().contains("run, a sweep or a bill"));
+    assert!(report(folder.path(), &[]).unwrap_err().contains("not the folder of a run"));
     let (run, _) = evaluated(&tailed(20));
     assert!(report(run.path(), &["/nonexistent/x.html"]).unwrap_err().contains("cannot write"));
 }
