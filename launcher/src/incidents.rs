@@ -190,6 +190,7 @@ impl<'a> Incidents<'a> {
                     self.repairs.of(strategy).quarantined.filter(|(quarantined, _)| *quarantined == epoch);
                 if let Some(how) = ended(child, &status) {
                     let incident = self.begin(strategy, child.pid(), how, now);
+                    self.list[incident].quarantined = quarantined.map(|(_, why)| why);
                     self.fates[usize::from(strategy)].stage = Stage::Killed(incident);
                 } else if let Some((_, why)) = quarantined {
                     let ticks = self.repairs.of(strategy).quarantined_ticks;

@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(50);
 /// The same while a death is being repaired.
 const BUSY_LOOK: Duration = Duration::from_millis(1);
+/// An engine that was idle for so long has nothing more to do.
+const SETTLED: Duration = Duration::from_millis(20);
 /// How long nothing may come back to strategies that wait, beyond the longest delay.
 const SILENCE: Duration = Duration::from_secs(10);
 /// How long the engine has to end after it was told to, and what an interrupted run may take beyond its longest delay.
@@ -308,6 +310,25 @@ impl Supervisor<'_> {
         }
     }
 
+    /// After deaths: what the dead had sent is still on its way, and nobody waits for it. Until the engine has a report of each
+    /// order that it dispatched and has found nothing more to do for a while; not for long, should it never have.
+    fn let_the_engine_settle(&self) {
+        let engine = self.plan.thread_of(Role::Orchestrator);
+        let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
+        let Some(engine) = engine.filter(|_| died) else { return };
+        let deadline = Instant::now() + GRACE;
+        let mut last = None;
+        while Instant::now() < deadline {
+            let status = self.status(engine);
+            let busy = status.get(Field::BusyTicks);
+            if last == Some(busy) && status.get(Field::Sent) == status.get(Field::Returned) {
+                return;
+            }
+            last = Some(busy);
+            std::thread::sleep(SETTLED);
+        }
+    }
+
     /// Until every strategy has all its reports.
     fn play(&mut self) -> Result<Phase> {
         let total = self.plan.total_orders();
@@ -323,6 +344,7 @@ impl Supervisor<'_> {
                 self.pss_bytes = self.proportional_memory();
             }
             if self.all_done() {
+                self.let_the_engine_settle();
                 return Ok(if drain_until.is_some() { Phase::Interrupted } else { Phase::Over });
             }
             if sent < total && drain_until.is_none() {

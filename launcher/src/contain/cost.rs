@@ -37,7 +37,7 @@ fn sample<const PROTECTED: bool>() -> f64 {
     let producer = Producer::<MESSAGE_WORDS, PROTECTED>::attach(&ring, &announced);
     let mut producer = producer.expect("a fresh ring has good headers");
     let mut consumer: Consumer =
-        Consumer::attach(&ring, vec![announced.into()]).expect("a fresh ring has good headers");
+        Consumer::attach(&ring, vec![announced]).expect("a fresh ring has good headers");
     let start = Monotonic.now();
     for n in 0..COUNT {
         let pushed = producer.try_push(&black_box([n; MESSAGE_WORDS]));
