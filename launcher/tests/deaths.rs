@@ -94,10 +94,25 @@ fn a_killed_launcher_takes_everything_along_and_its_logs_can_be_merged() {
     assert_eq!(segments(pid), Vec::<String>::new());
     let folder = &launcher.folders()[0];
     assert_exists(&folder.join("engine.stamps"));
+    for role in ["strategy-0", "strategy-1", "engine"] {
+        let said = std::fs::read_to_string(folder.join(format!("{role}.stderr"))).unwrap();
+        assert!(said.contains(&format!("the launcher (pid {pid}) died")), "{role}: {said:?}");
+    }
     let report = common::output(&["report", folder.to_str().unwrap(), "--json"]);
     let summary: Value = serde_json::from_slice(&report.stdout).unwrap();
     assert_eq!(summary["outcome"]["ended"], "failed");
     assert!(summary["orders"]["sent"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_stopped_role_ends_with_its_launcher_too() {
+    let launcher = Launcher::new();
+    let mut running = launcher.start(LONG);
+    let pid = running.pid();
+    signal(running.process("strategy-1"), "STOP");
+    signal(pid, "KILL");
+    running.child.wait().unwrap();
+    assert_nothing_left(pid);
 }
 
 #[test]
