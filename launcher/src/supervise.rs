@@ -16,7 +16,7 @@ use shm::control::{Launching, RunState};
 use shm::memory::View;
 use shm::os::process;
 use shm::plan::{FaultKind, Plan, Role};
-use shm::status::{self, State, Status};
+use shm::status::{self, Field, State, Status};
 use shm::supervision::Repairs;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
