@@ -9,7 +9,7 @@ use shm::plan::Technique;
 use shm::ring::pipe::Pipe;
 use shm::ring::unix_seqpacket::UnixSeqpacket;
 use shm::ring::{
-    Consumer, Link, LinkSpec, PeerFault, Place, Producer, SegmentSpec, array_queue, intent, linked,
+    Consumer, Link, LinkSpec, PeerFault, Place, Producer, SegmentSpec, array_queue, intent, linked, spsc,
 };
 use shm::segments::Attached;
 use shm::sync::Ordering;
@@ -250,4 +250,26 @@ fn hostile_connections_are_closed_and_the_others_served() {
     assert_eq!(faults(&[&index(0), &vec![0; long]]), Some((Some(0), PeerFault::Framing { bytes: long })));
     honest.try_push(&message(2)).unwrap();
     assert_eq!(consumer.try_pop(), Some((Some(1), message(2))));
+}
+
+/// What a dead consumer kept for its successor may have been scribbled over: the successor must not count beyond the end.
+#[test]
+fn a_next_consumer_survives_scribbled_counters() {
+    for scribbled in [u64::MAX, u64::MAX - 1, 1 << 63] {
+        let words = Region::heap(linked::arena_words(8, linked::BLOCK_SLOTS, MESSAGE_WORDS)).words();
+        linked::write_header::<MESSAGE_WORDS, { linked::BLOCK_SLOTS }>(&words, 8);
+        let intent = intent::on_heap(1).remove(0);
+        let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
+        (0..100).for_each(|n| producer.try_push(&message(n)).unwrap());
+        words[linked::FREE_TAIL].store(scribbled, Ordering::Relaxed);
+        let mut consumer = linked::Consumer::<MESSAGE_WORDS>::resume(&words, vec![intent.into()]).unwrap();
+        // It gives three blocks back on its way.
+        (0..100).for_each(|n| assert_eq!(consumer.try_pop(), Ok(Some(message(n)))));
+
+        let words = Region::heap(spsc::ring_words(4, MESSAGE_WORDS)).words();
+        spsc::write_header::<MESSAGE_WORDS>(&words, 4);
+        words[spsc::HEAD].store(scribbled, Ordering::Relaxed);
+        let mut consumer = spsc::Consumer::<MESSAGE_WORDS>::resume(&words).unwrap();
+        assert!(consumer.try_pop().is_err(), "the slot is not of that lap");
+    }
 }

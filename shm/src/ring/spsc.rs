@@ -236,7 +236,8 @@ impl<const M: usize> Consumer<M> {
         let mut consumer = Self::attach_parts(tail, head)?;
         // Relaxed: the dead one's death is certain, and so are all its stores.
         let taken = consumer.head_word[0].load(Ordering::Relaxed);
-        consumer.go_to(taken);
+        // A scribbled one must not make numbers overflow.
+        consumer.go_to(taken.min(u64::MAX >> 8));
         Ok(consumer)
     }
 

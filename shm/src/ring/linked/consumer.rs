@@ -61,7 +61,8 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         // Relaxed, all of them: the dead one's death is certain, and so are all its stores.
         let kept = |word: usize| consumer.arena.words[word].load(Ordering::Relaxed);
         let (head, current, behind) = (kept(HEAD), kept(CURRENT), kept(CURRENT + 1));
-        consumer.given_back = kept(FREE_TAIL);
+        // A scribbled one must not make numbers overflow.
+        consumer.given_back = kept(FREE_TAIL).min(u64::MAX >> 8);
         if let Some(current) = Block::from_word(current, consumer.arena.blocks) {
             consumer.current = current;
             consumer.block = consumer.arena.block(current.id);

@@ -1,0 +1,29 @@
+//! What the fuzz targets do with their bytes. The property test `shm/tests/fuzzed.rs` does the same in every `cargo test`.
+//!
+//! Each body takes any bytes, gives them to code of this crate that reads what others write, and panics if what must hold
+//! does not.
+
+mod readers;
+mod rings;
+
+pub use readers::{control, header, log, status, wire};
+pub use rings::ring;
+
+use shm::ring::{array_queue, channel, linked, spsc_mux};
+
+/// What a target does with its bytes.
+pub type Body = fn(&[u8]);
+
+/// All bodies, with the names of their targets.
+#[allow(dead_code, reason = "a fuzz target takes one")]
+pub const ALL: [(&str, Body); 9] = [
+    ("ring_spsc_mux", ring::<spsc_mux::SpscMux>),
+    ("ring_array_queue", ring::<array_queue::ArrayQueue>),
+    ("ring_linked", ring::<linked::Linked>),
+    ("ring_channel", ring::<channel::Channel>),
+    ("header", header),
+    ("wire", wire),
+    ("log", log),
+    ("status", status),
+    ("control", control),
+];

@@ -1,0 +1,91 @@
+//! A real process that writes over all that a strategy may write, as fast as it can, while the others trade.
+//!
+//! The scribbler is this test binary once more. It attaches as producer 0, sends a little, and then writes: over every word
+//! that [`handles::access`](shm::handles::access) lets strategy 0 write; into the pipe or the socket, garbage. Meanwhile
+//! producers 1 and 2 send numbered messages and take their returns, and the engine's end pops, counts faults, checks,
+//! returns, reads the scribbler's log, and sleeps on the bell that the scribbler can write. Then the scribbler is killed, and
+//! it is tried whether the hand-off goes on.
+//!
+//! Where each producer has its own memory or connection, nothing of the others' may be lost, doubled, or changed. Where they
+//! share a ring it may, and the table says how much; there only this is claimed: no panic, and every call returns.
+//!
+//! `cargo test --release -p shm --test scribbler -- --nocapture` prints the table. About 2 s a technique; `BULKHEAD_SLOW=1`:
+//! 60 s.
+
+#![cfg(not(any(miri, loom)))]
+
+#[path = "common/mod.rs"]
+mod common;
+#[path = "scribbler/engine.rs"]
+mod engine;
+#[path = "scribbler/hostile.rs"]
+mod hostile;
+#[path = "scribbler/messages.rs"]
+mod messages;
+#[path = "scribbler/round.rs"]
+mod round;
+#[path = "scribbler/table.rs"]
+mod table;
+
+use round::Round;
+use shm::plan::Technique;
+use shm::with_link;
+use std::time::{Duration, Instant};
+use table::Row;
+
+/// The techniques between processes.
+const TECHNIQUES: [Technique; 6] = [
+    Technique::SpscMux,
+    Technique::ArrayQueue,
+    Technique::Linked,
+    Technique::Channel,
+    Technique::Pipe,
+    Technique::UnixSeqpacket,
+];
+/// Those that keep the producers apart: what one does to its own harms nobody else.
+const APART: [Technique; 2] = [Technique::SpscMux, Technique::UnixSeqpacket];
+
+/// How the scribbler goes about it: how often it idles between two words. Fast, it breaks a shared ring at once; slowly, it
+/// lets the ring meet one lie at a time.
+const PACES: [(&str, u32); 2] = [("at once", 0), ("slowly", 500)];
+/// A technique's time is cut into so many rounds; one that stands still ends its round early.
+const ROUNDS: u32 = 4;
+
+fn time_each() -> Duration {
+    let slow = std::env::var_os("BULKHEAD_SLOW").is_some_and(|slow| slow == "1");
+    Duration::from_secs(if slow { 60 } else { 2 })
+}
+
+#[test]
+#[ignore = "the other test starts it, as a process of its own"]
+fn the_scribbler_itself() {
+    if let Ok(orders) = std::env::var(hostile::ORDERS) {
+        hostile::scribble(&orders);
+    }
+}
+
+#[test]
+fn what_a_scribbler_harms_is_what_it_shares() {
+    // For who looks for something: `BULKHEAD_ONLY=linked`.
+    let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
+    let mut rows = Vec::new();
+    for technique in TECHNIQUES.into_iter().filter(|technique| technique.name().contains(&only)) {
+        for (pace, idle) in PACES {
+            let mut row = Row::new(technique, pace);
+            let (begun, time) = (Instant::now(), time_each() / PACES.len() as u32);
+            while row.rounds == 0 || begun.elapsed() < time {
+                let run = common::Run::new(technique, 3, 64);
+                let round = with_link!(technique, T => Round::play::<T>(&run, idle, time / ROUNDS));
+                if APART.contains(&technique) {
+                    round.assert_apart();
+                }
+                row.add(&round);
+            }
+            if technique == Technique::SpscMux {
+                assert_eq!(row.quarantined, row.rounds, "it was found out each time");
+            }
+            rows.push(row);
+        }
+    }
+    println!("\n{}", table::print(&rows));
+}

@@ -1,0 +1,265 @@
+//! One round: new memory, honest producers, the scribbler until its time is over or nothing moves, its death, and after.
+
+use super::common::Run;
+use super::engine::{Engine, Seen};
+use super::hostile::{self, TALLY};
+use super::messages::{PRODUCERS, message};
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Kind, Region, Words};
+use shm::plan::Role;
+use shm::ring::{Consumer, Link, Producer, spsc};
+use shm::segments::{self, Attached};
+use shm::sync::Ordering::{Acquire, Relaxed, Release};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Nothing moves: so many pushes of each honest producer, and so many empty cycles, since an honest message came.
+const STANDSTILL: u64 = 20_000;
+/// The ring goes on: so many more messages of each honest producer.
+const GOES_ON: u64 = 100;
+/// How long a burial may take, in duty cycles.
+const BURIAL: u64 = 2_000;
+/// The scribbler has written enough to be found out.
+const ENOUGH: u64 = 1 << 20;
+
+/// What came of a round.
+pub struct Round {
+    pub seconds: f64,
+    /// Words that the scribbler wrote, in all and until the last honest message came that it lived to see.
+    pub words: u64,
+    pub words_until: u64,
+    pub sent: u64,
+    pub seen: Seen,
+    /// Nothing moved any more while the scribbler lived.
+    pub stood: bool,
+    /// After its death: it was buried; the others' messages came again; its successor's as well.
+    pub buried: bool,
+    pub went_on: bool,
+    pub succeeded: bool,
+}
+
+/// Words that the test's threads share.
+const STOP: usize = 0;
+/// How often each producer has tried to push.
+const TRIES: usize = 16;
+
+/// Sends numbered messages and takes its returns until it is told to stop; how many were taken by the ring.
+fn honest<P: Producer + 'static>(
+    index: usize,
+    mut producer: P,
+    mut returns: spsc::Consumer,
+    bell: shm::bell::Bell,
+    shared: Words,
+) -> JoinHandle<u64> {
+    std::thread::spawn(move || {
+        let (mut sent, mut returned) = (0, 0);
+        for tries in 1.. {
+            if producer.try_push(&message(index, sent)).is_ok() {
+                sent += 1;
+                bell.ring();
+            } else if tries % 64 == 0 {
+                std::thread::yield_now();
+            }
+            while let Some(report) = returns.try_pop().expect("nobody else writes an honest one's returns") {
+                assert_eq!(report, message(index, returned), "returns come whole and in order");
+                returned += 1;
+            }
+            shared[TRIES + index].store(tries, Relaxed);
+            if shared[STOP].load(Acquire) == 1 {
+                break;
+            }
+        }
+        sent
+    })
+}
+
+fn header(words: &Words) -> [u64; HEADER_WORDS] {
+    std::array::from_fn(|place| words[place].load(Relaxed))
+}
+
+/// The engine, and what is needed to see that nothing moves.
+struct Scene<C> {
+    engine: Engine<C>,
+    shared: Words,
+    /// Where the scribbler counts its words, and how many they were when an honest message came last.
+    tally: Words,
+    words: u64,
+    /// The producers' tries when an honest message came last.
+    tries: [u64; PRODUCERS],
+}
+
+impl<C: Consumer> Scene<C> {
+    fn cycle(&mut self) {
+        self.engine.cycle();
+        if self.engine.empty == 0 {
+            self.tries = self.tries_now();
+            self.words = self.tally[0].load(Relaxed);
+        }
+    }
+
+    fn tries_now(&self) -> [u64; PRODUCERS] {
+        std::array::from_fn(|index| self.shared[TRIES + index].load(Relaxed))
+    }
+
+    fn stands(&self) -> bool {
+        let now = self.tries_now();
+        self.engine.empty > STANDSTILL
+            && (1..PRODUCERS).all(|index| now[index] > self.tries[index] + STANDSTILL)
+    }
+
+    /// Begins to wait afresh.
+    fn look_again(&mut self) {
+        self.engine.empty = 0;
+        self.tries = self.tries_now();
+    }
+
+    /// Whether each honest producer gets so much through.
+    fn goes_on(&mut self) -> bool {
+        self.look_again();
+        let before = self.engine.seen.whole;
+        while (1..PRODUCERS).any(|index| self.engine.seen.whole[index] < before[index] + GOES_ON) {
+            self.cycle();
+            if self.stands() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Round {
+    /// Plays one of at most about that long.
+    pub fn play<T: Link>(run: &Run, idle: u32, time: Duration) -> Self
+    where
+        T::Producer: 'static,
+    {
+        let plan = run.plan();
+        segments::create_control(plan).expect("room");
+        let tally = Region::create(&plan.segment_name(TALLY), 16).expect("room").words();
+        let mut own = Vec::new();
+        for spec in segments::all::<T>(plan) {
+            let words = segments::create(plan, &spec).expect("room");
+            let own_line = segments::line_of(&spec.what) == Some(0);
+            own.extend(words.filter(|_| own_line).map(|words| (header(&words), words)));
+        }
+
+        let mut attached = Attached::new(plan, None);
+        let link = run.link();
+        let consumer = attached.consumer::<T>(&link).expect("a link");
+        let returns = |attached: &mut Attached<'_>, index| {
+            attached.receiver(&format!("return-{index}")).expect("a return ring")
+        };
+        let shared = Region::heap(64).words();
+        let bell = attached.bell(Role::Orchestrator).expect("a bell");
+        let mut threads = Vec::new();
+        for index in 1..PRODUCERS {
+            let producer = attached.producer::<T>(&link, index).expect("a link");
+            let returns = returns(&mut attached, index);
+            threads.push(honest(index, producer, returns, bell.clone(), shared.clone()));
+        }
+        let engine = Engine {
+            consumer,
+            seen: Seen::default(),
+            returns: (0..PRODUCERS)
+                .map(|index| attached.sender(&format!("return-{index}")).expect("a return ring"))
+                .collect(),
+            returned: [0; PRODUCERS],
+            bell,
+            log: attached.log("strategy-0").expect("a log"),
+            cycles: 0,
+            empty: 0,
+        };
+        let mut scene = Scene { engine, shared, tally: tally.clone(), words: 0, tries: [0; PRODUCERS] };
+        assert!(scene.goes_on(), "before anybody scribbles");
+
+        // It lives.
+        let mut child = hostile::start(plan, idle);
+        while tally[0].load(Relaxed) == 0 {
+            scene.cycle();
+            assert!(child.try_wait().expect("our child").is_none(), "the scribbler ended by itself");
+        }
+        scene.look_again();
+        let begun = Instant::now();
+        // Alone in its ring, it is found out sooner or later; the time alone does not say that it had its turn.
+        let is_alone = T::segments(&link).iter().any(|spec| spec.kind == Kind::Ring && spec.words > 0);
+        let found_out = |scene: &Scene<T::Consumer>| {
+            !is_alone || scene.engine.seen.is_found_out || tally[0].load(Relaxed) > ENOUGH
+        };
+        while (begun.elapsed() < time || !found_out(&scene)) && !scene.stands() {
+            scene.cycle();
+        }
+        let (stood, words_until) = (scene.stands(), scene.words);
+        let seconds = begun.elapsed().as_secs_f64();
+
+        // It dies.
+        child.kill().expect("our child");
+        child.wait().expect("our child");
+        let words = tally[0].load(Relaxed);
+        let last = scene.engine.cycles + BURIAL;
+        let mut buried = scene.engine.consumer.bury(0);
+        while !buried && scene.engine.cycles < last {
+            scene.cycle();
+            buried = scene.engine.consumer.bury(0);
+        }
+        for (header, words) in &own {
+            let new = header.iter().chain(std::iter::repeat(&0));
+            words.iter().zip(new).for_each(|(word, value)| word.store(*value, Relaxed));
+        }
+        if buried {
+            scene.engine.consumer.revive(0);
+            (scene.engine.seen.due[0], scene.engine.seen.whole[0]) = (0, 0);
+        }
+        let went_on = scene.goes_on();
+        // In this process, but attached as a new process attaches.
+        let successor = Attached::new(plan, None).producer::<T>(&link, 0);
+        let succeeded = buried && went_on && successor.is_ok_and(|producer| scene.serves(producer));
+
+        // The end: all that is on its way comes, or is lost.
+        scene.shared[STOP].store(1, Release);
+        let mut sent = 0;
+        for thread in threads {
+            while !thread.is_finished() {
+                scene.cycle();
+            }
+            sent += thread.join().expect("an honest producer sees nothing wrong");
+        }
+        scene.engine.empty = 0;
+        while scene.engine.empty < STANDSTILL / 10 {
+            scene.cycle();
+        }
+        Self { seconds, words, words_until, sent, seen: scene.engine.seen, stood, buried, went_on, succeeded }
+    }
+
+    /// What the others sent and what never came.
+    pub fn lost(&self) -> u64 {
+        self.sent - self.seen.honest()
+    }
+
+    /// Nothing of the others' was touched, and nothing of theirs waits for the dead one.
+    pub fn assert_apart(&self) {
+        let Seen { doubled, damaged_of_honest, faults_of_honest, checks_failed, .. } = self.seen;
+        assert_eq!((self.lost(), doubled, damaged_of_honest), (0, 0, 0), "lost, doubled, damaged");
+        assert_eq!((faults_of_honest, checks_failed), (0, 0), "the honest are not accused");
+        assert_eq!((self.stood, self.buried, self.went_on), (false, true, true), "it goes on");
+        assert!(self.succeeded, "and serves the successor");
+    }
+}
+
+impl<C: Consumer> Scene<C> {
+    /// Whether a new producer 0 gets its messages through.
+    fn serves(&mut self, mut producer: impl Producer) -> bool {
+        let mut sent = 0;
+        self.look_again();
+        while self.engine.seen.whole[0] < GOES_ON {
+            if sent < GOES_ON {
+                sent += u64::from(producer.try_push(&message(0, sent)).is_ok());
+            }
+            self.cycle();
+            // The others' go on meanwhile; its own do not come.
+            if self.stands() || (sent == GOES_ON && self.engine.seen.honest() > 1 << 24) {
+                return false;
+            }
+        }
+        true
+    }
+}
