@@ -262,7 +262,7 @@ fn a_next_consumer_survives_scribbled_counters() {
         let mut producer = linked::Producer::<MESSAGE_WORDS>::attach(&words, &intent).unwrap();
         (0..100).for_each(|n| producer.try_push(&message(n)).unwrap());
         words[linked::FREE_TAIL].store(scribbled, Ordering::Relaxed);
-        let mut consumer = linked::Consumer::<MESSAGE_WORDS>::resume(&words, vec![intent.into()]).unwrap();
+        let mut consumer = linked::Consumer::<MESSAGE_WORDS>::resume(&words, vec![intent]).unwrap();
         // It gives three blocks back on its way.
         (0..100).for_each(|n| assert_eq!(consumer.try_pop(), Ok(Some(message(n)))));
 

@@ -64,7 +64,7 @@ pub fn header(bytes: &[u8]) {
 
 /// Every end that would have these words; a few messages through it.
 fn attach(words: &Words) {
-    let intents = || vec![intent::on_heap(1).remove(0).into()];
+    let intents = || vec![intent::on_heap(1).remove(0)];
     let own = &intent::on_heap(1)[0];
     let message = [7; MESSAGE_WORDS];
     if let Ok(mut producer) = spsc::Producer::<MESSAGE_WORDS>::attach(words) {
@@ -104,7 +104,7 @@ fn attach(words: &Words) {
     if let Ok(mut producer) = array_queue::Producer::<MESSAGE_WORDS>::attach(&ring, words) {
         (0..8).for_each(|_| _ = producer.try_push(&message));
     }
-    let _ = array_queue::Consumer::<MESSAGE_WORDS>::attach(&ring, vec![words.clone().into()]);
+    let _ = array_queue::Consumer::<MESSAGE_WORDS>::attach(&ring, vec![words.clone()]);
 }
 
 /// What is decoded means the same when it is encoded and decoded again.

@@ -4,7 +4,7 @@ use crate::common::Run;
 use arbitrary::{Arbitrary, Unstructured};
 use core::ops::ControlFlow;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Kind, View, Words};
+use shm::memory::{Kind, Words};
 use shm::plan::Technique;
 use shm::ring::array_queue::{self, ArrayQueue};
 use shm::ring::channel::{self, Channel};
@@ -79,8 +79,8 @@ fn one(memory: &[(SegmentSpec, Words)], kind: Kind) -> &Words {
     all(memory, kind).next().expect("a segment of that kind")
 }
 
-fn intents(memory: &[(SegmentSpec, Words)]) -> Vec<View> {
-    all(memory, Kind::Intent).map(|words| words.clone().into()).collect()
+fn intents(memory: &[(SegmentSpec, Words)]) -> Vec<Words> {
+    all(memory, Kind::Intent).cloned().collect()
 }
 
 impl Resume for SpscMux {
