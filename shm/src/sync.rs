@@ -38,7 +38,7 @@
 //! **These survive**, and the script expects it, because loom takes a SeqCst access for an AcqRel one, and because its threads end
 //! between two steps of the program, never with the later one done and the earlier one not:
 //!
-//! | mutant | weakened | why it is SeqCst all the same |
+//! | mutant | weakened | why it is stronger all the same |
 //! |---|---|---|
 //! | `array-claim-seqcst`, `channel-waker-load` | SeqCst → Release, Relaxed | the channel's push: claim, then look for a sleeper. Under loom the fence of `channel-push-order` orders them |
 //! | `channel-waker-store`, `array-is-claimed` | SeqCst → Relaxed | the other side: park, then look for a claim. Under loom the fence of `channel-park-order` |

@@ -2,7 +2,8 @@
 //! push, another one lives and pushes all the while, and the consumer buries the dead one under it.
 //!
 //! The dead one's push and the consumer share a thread: the push ends at its step, and then its death is certain. The living
-//! one's every pause is in the model, so that a producer that is only slow is shown never to be buried.
+//! one's every pause is in the model, so that a producer that is only slow is shown never to be buried. The consumer is on the
+//! spawned thread: loom runs the other one first, and does not find every order in which a load is overtaken.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p shm --release --target-dir target/loom --test loom_deaths`
 #![cfg(loom)]
@@ -112,15 +113,15 @@ fn the_array_survives_a_death_at_each_step() {
         let (mut producers, mut consumer): Array = array_queue::heap_ring(2, CAPACITY);
         let mut lives = producers.pop().unwrap();
         let other = thread::spawn(move || {
-            let pushed = (20..22).take_while(|n| lives.try_push(&[*n]).is_ok()).count();
-            (lives, pushed)
+            let died = producers[0].try_push_with(&[10], &mut dies_at(step));
+            assert_eq!(died, Err(Full));
+            let mut got = Vec::new();
+            drain(&mut consumer, &mut got);
+            consumer.bury(0);
+            (consumer, got)
         });
-        let died = producers[0].try_push_with(&[10], &mut dies_at(step));
-        assert_eq!(died, Err(Full));
-        let mut got = Vec::new();
-        drain(&mut consumer, &mut got);
-        consumer.bury(0);
-        let (mut lives, pushed) = other.join().unwrap();
+        let pushed = (20..22).take_while(|n| lives.try_push(&[*n]).is_ok()).count();
+        let (mut consumer, mut got) = other.join().unwrap();
         bury_the_rest(&mut consumer, &[0], &mut got);
         // The ring may have been full when the dead one reached its step, and then it never did.
         let published = got.iter().filter(|n| **n == 10).count();
@@ -138,15 +139,18 @@ fn the_array_survives_two_deaths_at_one_place() {
         model(None, move || {
             let (mut producers, mut consumer): Array = array_queue::heap_ring(3, CAPACITY);
             let mut lives = producers.pop().unwrap();
-            let other = thread::spawn(move || (lives.try_push(&[20]).is_ok(), lives));
-            for (dead, step) in [Step::Announced, Step::Claimed].into_iter().enumerate() {
-                let _ = producers[dead].try_push_with(&[10], &mut dies_at(step));
-            }
-            let mut got = Vec::new();
-            consumer.bury(order[0]);
-            drain(&mut consumer, &mut got);
-            consumer.bury(order[1]);
-            let (pushed, mut lives) = other.join().unwrap();
+            let other = thread::spawn(move || {
+                for (dead, step) in [Step::Announced, Step::Claimed].into_iter().enumerate() {
+                    let _ = producers[dead].try_push_with(&[10], &mut dies_at(step));
+                }
+                let mut got = Vec::new();
+                consumer.bury(order[0]);
+                drain(&mut consumer, &mut got);
+                consumer.bury(order[1]);
+                (consumer, got)
+            });
+            let pushed = lives.try_push(&[20]).is_ok();
+            let (mut consumer, mut got) = other.join().unwrap();
             bury_the_rest(&mut consumer, &order, &mut got);
             assert_nothing_lost(&got, &[], pushed.into(), 0);
             goes_on(&mut lives, &mut consumer);
@@ -162,16 +166,19 @@ fn the_array_revives_what_it_buried() {
         array_queue::write_header::<1>(&ring, CAPACITY);
         let intents: Vec<Words> = intent::on_heap(2);
         let producer = |index: usize| array_queue::Producer::<1>::attach(&ring, &intents[index]).unwrap();
-        let mut consumer = array_queue::Consumer::<1>::attach(&ring, views).unwrap();
+        let mut consumer = array_queue::Consumer::<1>::attach(&ring, intents.clone()).unwrap();
         let _ = producer(0).try_push_with(&[10], &mut dies_at(Step::Claimed));
         assert!(consumer.bury(0) && consumer.bury(0), "again is nothing new");
         let (mut successor, mut dies) = (producer(0), producer(1));
-        let other = thread::spawn(move || successor.try_push(&[20]).is_ok());
-        let _ = dies.try_push_with(&[10], &mut dies_at(Step::Announced));
-        let mut got = Vec::new();
-        consumer.bury(1);
-        drain(&mut consumer, &mut got);
-        let pushed = other.join().unwrap();
+        let other = thread::spawn(move || {
+            let _ = dies.try_push_with(&[10], &mut dies_at(Step::Announced));
+            let mut got = Vec::new();
+            consumer.bury(1);
+            drain(&mut consumer, &mut got);
+            (consumer, got)
+        });
+        let pushed = successor.try_push(&[20]).is_ok();
+        let (mut consumer, mut got) = other.join().unwrap();
         bury_the_rest(&mut consumer, &[1], &mut got);
         assert_nothing_lost(&got, &[], pushed.into(), 0);
         assert_eq!(consumer.passed_over(), 1);
@@ -235,14 +242,14 @@ fn the_list_survives_a_death_at_each_step() {
         let mut lives = producers.pop().unwrap();
         (30..32).for_each(|n| lives.try_push(&[n]).unwrap());
         let other = thread::spawn(move || {
-            let pushed = (20..22).take_while(|n| lives.try_push(&[*n]).is_ok()).count();
-            (lives, pushed)
+            let died = producers[0].try_push_with(&[10], &mut dies_at(step));
+            let mut got = Vec::new();
+            drain(&mut list, &mut got);
+            list.bury(0);
+            (list, got, died)
         });
-        let died = producers[0].try_push_with(&[10], &mut dies_at(step));
-        let mut got = Vec::new();
-        drain(&mut list, &mut got);
-        list.bury(0);
-        let (mut lives, pushed) = other.join().unwrap();
+        let pushed = (20..22).take_while(|n| lives.try_push(&[*n]).is_ok()).count();
+        let (mut list, mut got, died) = other.join().unwrap();
         bury_the_rest(&mut list, &[0], &mut got);
         // Where the other one links the block, the dead one may not come by its step, and publishes.
         let published = usize::from(step == Step::Published || died.is_ok());

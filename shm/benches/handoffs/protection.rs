@@ -90,26 +90,34 @@ fn time(count: u64, work: impl FnOnce()) -> f64 {
     (Monotonic.now() - start) as f64 / count as f64
 }
 
-/// Measures both in turn.
-pub fn run(options: &Options, report: &mut Report) {
+/// What is measured: both in turn, and the ratio of each pair.
+fn compare(options: &Options, what: &str, mut pair: impl FnMut(u64) -> [f64; 2]) -> Vec<Row> {
     pin::pin_to(options.cores.0).expect("an allowed core");
     let (samples, count) = options.effort(301, 1_000, 50_000);
+    let pairs: Vec<[f64; 2]> = (0..samples).map(|_| pair(count)).collect();
+    let of = |which: usize| pairs.iter().map(|pair| pair[which]).collect();
+    vec![
+        Row::new(format!("{what}, unprotected"), "ns", of(1), Goal::None),
+        Row::new(format!("{what}, protected"), "ns", of(0), Goal::None),
+        Row::new("", "× unprotected", pairs.iter().map(|[a, b]| a / b).collect(), Goal::AtMost(1.05)),
+    ]
+}
+
+/// Both ends on one thread: nothing but the instructions.
+pub fn run(options: &Options, report: &mut Report) {
     let (mut ours, mut bare) = (Ring::<true>::new(options.capacity), Ring::<false>::new(options.capacity));
-    let [mut one, mut one_bare, mut two, mut two_bare]: [Vec<f64>; 4] = Default::default();
-    for _ in 0..samples {
-        one.push(time(count, || with_it(&mut ours, count)));
-        one_bare.push(time(count, || without_it(&mut bare, count)));
-        two.push(ours.two_threads(options.cores.1, count));
-        two_bare.push(bare.two_threads(options.cores.1, count));
-    }
-    let ratio = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<f64>>();
-    let rows = vec![
-        Row::new("one thread, unprotected", "ns", one_bare.clone(), Goal::None),
-        Row::new("one thread, protected", "ns", one.clone(), Goal::None),
-        Row::new("", "× unprotected", ratio(&one, &one_bare), Goal::AtMost(1.05)),
-        Row::new("two threads, unprotected", "ns", two_bare.clone(), Goal::None),
-        Row::new("two threads, protected", "ns", two.clone(), Goal::None),
-        Row::new("", "× unprotected", ratio(&two, &two_bare), Goal::AtMost(1.05)),
-    ];
-    report.add("What it costs array-queue that a producer may die (push and pop of a 64-byte slot)", rows);
+    let rows = compare(options, "one thread", |count| {
+        [time(count, || with_it(&mut ours, count)), time(count, || without_it(&mut bare, count))]
+    });
+    report.add("What it costs array-queue that a producer may die (push and pop of a message)", rows);
+}
+
+/// The producer on a core of its own.
+pub fn run_threads(options: &Options, report: &mut Report) {
+    let (mut ours, mut bare) = (Ring::<true>::new(options.capacity), Ring::<false>::new(options.capacity));
+    let core = options.cores.1;
+    let rows = compare(options, "two threads", |count| {
+        [ours.two_threads(core, count), bare.two_threads(core, count)]
+    });
+    report.add("The same as a stream between two cores", rows);
 }
