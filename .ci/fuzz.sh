@@ -16,7 +16,7 @@ cargo +nightly fuzz build
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 for target in "${targets[@]}"; do
-  if ! cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -max_len=4096 -timeout=10 -print_final_stats=1 >"$log" 2>&1; then
+  if ! cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -max_len=4096 -len_control=0 -timeout=10 -print_final_stats=1 >"$log" 2>&1; then
     tail -n 60 "$log"
     echo "$target: CRASHED"
     exit 1

@@ -39,10 +39,10 @@ enum Act {
         place: u16,
         value: Value,
     },
-    /// The same, near the front of a segment: its cursors.
-    ScribbleFront {
+    /// The same, at the first words of a segment's first lines: its cursors.
+    ScribbleCursor {
         segment: u8,
-        place: u8,
+        line: u8,
         value: Value,
     },
 }
@@ -124,7 +124,7 @@ fn scribble(memory: &[(SegmentSpec, Words)], place: usize, value: &Value) {
     let value = match *value {
         Value::Any(value) => value,
         Value::Small(value) => value.into(),
-        Value::Large(value) => u64::MAX - u64::from(value),
+        Value::Large(value) => u64::MAX - u64::from(value >> 4),
         Value::Beside(by) => there.wrapping_add_signed(by.into()),
         Value::Copy(other) => copied(other.into()),
         Value::Link { number, id } => u64::from(number) << 24 | u64::from(id) << 1 | 1,
@@ -175,11 +175,12 @@ pub fn ring<T: Resume>(bytes: &[u8]) {
             Act::Check => _ = consumer.check(),
             Act::Resume => consumer = T::resume(&memory),
             Act::Scribble { place, value } => scribble(&memory, place.into(), &value),
-            Act::ScribbleFront { segment, place, value } => {
+            Act::ScribbleCursor { segment, line, value } => {
                 let segment = usize::from(segment) % memory.len();
                 let before: usize =
                     memory[..segment].iter().map(|(_, words)| words.len() - HEADER_WORDS).sum();
-                scribble(&memory, before + usize::from(place), &value);
+                let place = usize::from(line % 8) * 16 + usize::from(line >> 7);
+                scribble(&memory, before + place, &value);
             }
         }
         let _ = (consumer.take_fault(), consumer.allocation(), consumer.passed_over());
