@@ -30,8 +30,10 @@ pub struct Segments {
     pub repairs: Option<Words>,
     /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
     pub engine_bell: Option<Words>,
-    /// Each strategy's own memory and its thread's status block, to make anew when it is started again.
-    lines: Vec<Vec<Words>>,
+    /// Each strategy's own memory, to make anew when it is started again.
+    lines: Vec<Vec<(SegmentSpec, Words)>>,
+    /// Each strategy's thread: status block and stamp log.
+    owners: Vec<Option<(usize, Words)>>,
     /// What is handed over; empty where segments have names.
     shared: Vec<Shared>,
 }
@@ -63,6 +65,7 @@ impl Segments {
             repairs: None,
             engine_bell: None,
             lines: vec![Vec::new(); usize::from(plan.strategies)],
+            owners: vec![None; usize::from(plan.strategies)],
             shared: Vec::new(),
         })
     }
@@ -100,13 +103,14 @@ impl Segments {
 
     /// Keeps hold of what the launcher reads while the run lasts, or makes anew.
     fn keep(&mut self, spec: &SegmentSpec, words: Words) {
-        let behind_header = words.window(HEADER_WORDS, words.len() - HEADER_WORDS);
         if let Some(strategy) = segments::line_of(&spec.what) {
-            self.lines[usize::from(strategy)].push(behind_header);
+            self.lines[usize::from(strategy)].push((spec.clone(), words));
         } else if let Some(name) = spec.what.strip_prefix(&thread_segment("")) {
-            let thread = self.plan.threads.iter().find(|thread| thread.name == name);
-            if let Some([Role::Strategy(index)]) = thread.map(|thread| thread.roles.as_slice()) {
-                self.lines[usize::from(*index)].push(behind_header.window(0, STATUS_WORDS));
+            let place = self.plan.threads.iter().position(|thread| thread.name == name);
+            if let Some(place) = place
+                && let [Role::Strategy(index)] = self.plan.threads[place].roles.as_slice()
+            {
+                self.owners[usize::from(*index)] = Some((place, words.clone()));
             }
             self.threads.push(words.into());
         } else if spec.what == REPAIRS {
@@ -122,9 +126,16 @@ impl Segments {
     /// Makes a dead strategy's own memory anew, as it was before its first incarnation; its stamp log stays. Only after the
     /// engine has said that it no longer reads it.
     pub fn renew(&self, strategy: u16) {
-        for word in self.lines[usize::from(strategy)].iter().flat_map(|words| words.iter()) {
+        for (spec, words) in &self.lines[usize::from(strategy)] {
+            segments::renew(&self.plan, spec, words);
+        }
+        if let Some((thread, words)) = &self.owners[usize::from(strategy)] {
+            let header = segments::thread_header(&self.plan, *thread);
+            let status = [0; STATUS_WORDS];
             // Relaxed: published by the Release store of the next life.
-            word.store(0, Ordering::Relaxed);
+            for (word, value) in words.iter().zip(header.into_iter().chain(status)) {
+                word.store(value, Ordering::Relaxed);
+            }
         }
     }
 

@@ -111,6 +111,15 @@ pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     std::array::from_fn(|word| words[word].load(Ordering::Relaxed))
 }
 
+/// Makes a dead strategy's segment anew: all zero, and its header as it was created, whatever the dead one has written there.
+pub fn renew(plan: &Plan, spec: &SegmentSpec, words: &Words) {
+    for word in &words[HEADER_WORDS..] {
+        // Relaxed: published by the Release store of the next life.
+        word.store(0, Ordering::Relaxed);
+    }
+    header(plan, spec).write(words);
+}
+
 /// Creates a run's segment, with its header if it is memory: then its words.
 ///
 /// # Errors
