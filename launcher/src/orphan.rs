@@ -8,6 +8,7 @@ use shm::os::process;
 use shm::plan::Plan;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -32,7 +33,9 @@ pub fn watch(plan: &Plan, control: &Control) -> io::Result<()> {
     process::wake_with_parent(plan.launcher_pid)?;
     let launcher = process::pidfd_open(plan.launcher_pid)?;
     let (control, last_words) = (control.clone(), message(plan));
+    let (begun, has_begun) = mpsc::sync_channel(1);
     let watching = move || {
+        let _ = begun.send(());
         while let Ok(ready) = process::wait_readable(&[launcher.as_fd()], Duration::from_secs(3600)) {
             if ready[0] {
                 control.abandon();
@@ -42,5 +45,7 @@ pub fn watch(plan: &Plan, control: &Control) -> io::Result<()> {
             }
         }
     };
-    thread::Builder::new().name(NAME.into()).stack_size(64 << 10).spawn(watching).map(drop)
+    thread::Builder::new().name(NAME.into()).stack_size(64 << 10).spawn(watching)?;
+    // A thread sets itself up with system calls that the sandbox refuses to all threads: not before this one has.
+    has_begun.recv().map_err(io::Error::other)
 }
