@@ -121,7 +121,6 @@ mutant array-repair-tail    ring/array_queue/consumer.rs '/let claimed = .*TAIL\
 mutant linked-claim-dead    ring/linked/producer.rs      '/let claimed = /,/);/s/Release/Relaxed/'
 mutant linked-repair-tail   ring/linked/repair.rs        '/let tail = /s/Acquire/Relaxed/'
 mutant linked-block-kept    ring/linked/repair.rs        '/self\.take_back(id/s/self/\/\/ self/'
-mutant linked-walk          ring/linked/repair.rs        '/let link = self/s/Acquire/Relaxed/'
 
 # Loom takes SeqCst accesses for AcqRel ones. The channel's four have a fence in their place, which the two
 # channel-…-order mutants above take away; and it knows no thread that dies between two of its own steps as a processor
