@@ -107,7 +107,6 @@ mutant linked-free-store    $f '/\[FREE_TAIL\]\.store/s/Release/Relaxed/'
 mutant linked-free-mark     $f '/store(self.free_mark(count)/s/Release/Relaxed/'
 f=ring/linked/consumer.rs
 mutant linked-stamp-load    $f '/let stamp = slot/s/Acquire/Relaxed/'
-mutant linked-next-load     $f '/let link = self/s/Acquire/Relaxed/'
 
 # The repair after a death: what a claim must show, and what must not be taken from the living.
 tests=loom_deaths
