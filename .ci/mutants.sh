@@ -107,7 +107,6 @@ mutant linked-free-store    $f '/\[FREE_TAIL\]\.store/s/Release/Relaxed/'
 mutant linked-free-mark     $f '/store(self.free_mark(count)/s/Release/Relaxed/'
 f=ring/linked/consumer.rs
 mutant linked-stamp-load    $f '/let stamp = slot/s/Acquire/Relaxed/'
-mutant linked-next-load     $f '/let link = self/s/Acquire/Relaxed/'
 
 # The repair after a death: what a claim must show, and what must not be taken from the living.
 tests=loom_deaths
@@ -121,7 +120,6 @@ mutant array-repair-tail    ring/array_queue/consumer.rs '/let claimed = .*TAIL\
 mutant linked-claim-dead    ring/linked/producer.rs      '/let claimed = /,/);/s/Release/Relaxed/'
 mutant linked-repair-tail   ring/linked/repair.rs        '/let tail = /s/Acquire/Relaxed/'
 mutant linked-block-kept    ring/linked/repair.rs        '/self\.take_back(id/s/self/\/\/ self/'
-mutant linked-walk          ring/linked/repair.rs        '/let link = self/s/Acquire/Relaxed/'
 
 # Loom takes SeqCst accesses for AcqRel ones. The channel's four have a fence in their place, which the two
 # channel-…-order mutants above take away; and it knows no thread that dies between two of its own steps as a processor

@@ -24,7 +24,6 @@
 //! | `linked-tail-load`, `-reload`, `-failed` | Acquire → Relaxed | `who_meets_a_claim_in_a_block_finds_the_block`: the same |
 //! | `linked-last-store`, `-load` | Release, Acquire → Relaxed | `a_block_is_reused_after_it_was_read`, by [`load_owned`] |
 //! | `linked-next-store`, `-seen` | Release, Acquire → Relaxed | `a_block_is_reused_after_it_was_read`, by [`load_owned`] |
-//! | `linked-next-load` | Acquire → Relaxed | `scribbled_stamps_do_not_end_the_list`: an old link is followed |
 //! | `linked-free-store`, `-load` | Release, Acquire → Relaxed | `a_block_is_reused_after_it_was_read`, by [`load_owned`] |
 //! | `linked-free-mark` | Release → Relaxed | `a_late_producer_links_nothing_to_a_reused_block` |
 //! | `intent-store`, `-load` | Release, Acquire → Relaxed | `the_…_survives_a_death_at_each_step`: a living one's message is passed over |

@@ -1,11 +1,7 @@
 //! Loom runs these in every order of steps, and with every value, that the orderings allow: the list of blocks, with
 //! blocks of two messages, so that a few messages reach linking, helping, giving back and reuse.
 //!
-//! Mutants: Relaxed stamps (either side), Relaxed on the free ring's tail (either side), and a producer that uses a block which it
-//! failed to link die here; no second look at `last` and a block given back too early die in `linked/tests.rs`. Relaxed on
-//! `last`, `next` and the allocation's number (either side) survive: what is read there is checked by its number or by a CAS
-//! before it is used, and what those orderings do besides is to put the consumer's reads of a block before the writes of its
-//! next user. Loom carries loads out in the order of the program, so it cannot show a read that comes too late.
+//! Which mutants die here, `shm::sync` says.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p shm --release --target-dir target/loom --test loom_linked`
 #![cfg(loom)]

@@ -6,7 +6,8 @@
 //!
 //! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B]
 //! [--capacity SLOTS] [--samples N]`; sections are `roundtrip`,
-//! `stream`, `scan`, `stamp`, `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) only shows that everything runs.
+//! `stream`, `scan`, `stamp`, `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) only shows that
+//! everything runs.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -108,6 +109,9 @@ fn main() {
     });
     peer::remove_leftovers();
     let mut report = Report::new(machine::describe(&options));
+    if options.wants("protection-threads") {
+        protection::run_threads(&options, &mut report);
+    }
     if options.wants("roundtrip") || options.wants("stream") {
         match peer::Peers::start(&options) {
             Ok(mut peers) => {
@@ -132,9 +136,6 @@ fn main() {
     }
     if options.wants("protection") {
         protection::run(&options, &mut report);
-    }
-    if options.wants("protection-threads") {
-        protection::run_threads(&options, &mut report);
     }
     if options.json { report.print_json() } else { report.print() }
 }

@@ -128,9 +128,9 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
     /// Goes on to the block that follows, if there is one.
     #[cold]
     fn next_block(&mut self) -> Result<bool, PeerFault> {
-        // Acquire: pairs with the Release of the link; the next block's own `next` is not that of an earlier use, even if
-        // none of the stamps there says so.
-        let link = self.arena.words[self.block].load(Ordering::Acquire);
+        // Relaxed: a link of an earlier use is never seen, here or in the next block, because we ourselves marked the block
+        // free since; and the stamps order what stands there.
+        let link = self.arena.words[self.block].load(Ordering::Relaxed);
         if link & 1 == 0 || self.broken {
             return Ok(false);
         }

@@ -80,8 +80,9 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         let mut blocks = vec![self.current];
         loop {
             let last = blocks[blocks.len() - 1];
-            // Acquire: pairs with the Release of the link; the next block's own `next` is not that of an earlier use.
-            let link = self.arena.words[self.arena.block(last.id)].load(Ordering::Acquire);
+            // Relaxed: that of an earlier use is never seen, because we ourselves marked the block free since; and a link that
+            // the dead one made or found is there, because its death is certain.
+            let link = self.arena.words[self.arena.block(last.id)].load(Ordering::Relaxed);
             if link & 1 == 0 {
                 return Some(blocks);
             }
