@@ -141,6 +141,20 @@ impl<'a> Incidents<'a> {
         &self.list
     }
 
+    /// At the end of the run: a strategy that said that it was done and had to be killed, or died then, is an incident too.
+    pub fn end(&mut self, processes: &Processes) {
+        let now = self.segments.plan.clock.now();
+        for strategy in 0..self.fates.len() as u16 {
+            let Fate { stage, process, .. } = self.fates[usize::from(strategy)];
+            let child = &processes.all[process];
+            let in_order = child.status.is_some_and(|status| status.success());
+            if stage == Stage::Living && !in_order {
+                self.begin(strategy, child.pid(), format!("did not end in order: {}", child.how()), now);
+                self.fates[usize::from(strategy)].stage = Stage::Down;
+            }
+        }
+    }
+
     /// Ends the account; a strategy that is down has not failed the run.
     pub fn into_list(self) -> Vec<Incident> {
         self.list

@@ -131,6 +131,9 @@ pub fn supervise(
     };
     control.set_state(RunState::Stop);
     supervisor.processes.end(GRACE);
+    if let Some(incidents) = &mut supervisor.incidents {
+        incidents.end(&supervisor.processes);
+    }
     let outcome = supervisor.ended_in_order(outcome);
     let (sum, count) = supervisor.samples;
     Ok(Supervised {

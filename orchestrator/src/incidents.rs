@@ -146,6 +146,12 @@ impl<R: Consumer> Orchestrator<R> {
     /// An order of an incarnation that is dead: it has its stamps, and nobody gets the report.
     fn refuse<C: Clock>(&mut self, id: OrderId, cycle: &mut Cycle<C>) {
         let strategy = usize::from(id.strategy());
+        if self.lines[strategy].budget == 0 {
+            // What a flood has left: there is no room for it in the log.
+            self.faults += 1;
+            return;
+        }
+        self.lines[strategy].budget -= 1;
         self.lines[strategy].passed(id);
         self.count(strategy);
         cycle.stamp(Point::OrchRecvSubmit, id);
