@@ -30,6 +30,7 @@ pub mod record;
 pub mod report;
 pub mod role;
 pub mod run;
+mod samples;
 pub mod sabotage;
 pub mod setup;
 pub mod signals;

@@ -83,7 +83,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         },
         exits: Vec::new(),
         startup_ns: 0,
-        in_flight_sampled: None,
+        open_orders: None,
         warnings,
         pss_bytes: None,
         incidents: Vec::new(),
@@ -97,7 +97,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         exits,
         startup,
         start_ticks,
-        in_flight_sampled,
+        open_orders,
         pss_bytes,
         incidents,
     } = supervise(
@@ -124,7 +124,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     record.outcome = outcome;
     record.exits = exits;
     record.startup_ns = startup.as_nanos() as u64;
-    record.in_flight_sampled = in_flight_sampled;
+    record.open_orders = open_orders;
     record.pss_bytes = pss_bytes;
     record.incidents = incidents;
     progress.phase("saving", 0);

@@ -50,6 +50,11 @@ pub trait Agent<C: Clock> {
         false
     }
 
+    /// Writes into the log what is known only at the end; called once, after the last duty cycle.
+    fn seal(&self, log: &mut StampLog) {
+        let _ = log;
+    }
+
     /// Stores its counters into the thread's status block; called after each duty cycle with work.
     fn publish(&self, status: &StatusWriter) {
         let _ = status;
@@ -71,6 +76,11 @@ impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
         self.0.finished(draining) && self.1.finished(draining)
     }
 
+    fn seal(&self, log: &mut StampLog) {
+        self.0.seal(log);
+        self.1.seal(log);
+    }
+
     /// The first one speaks for the thread: two would overwrite each other's counters.
     fn publish(&self, status: &StatusWriter) {
         self.0.publish(status);
@@ -90,6 +100,10 @@ impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
 
     fn finished(&self, draining: bool) -> bool {
         self.iter().all(|agent| agent.finished(draining))
+    }
+
+    fn seal(&self, log: &mut StampLog) {
+        self.iter().for_each(|agent| agent.seal(log));
     }
 }
 
@@ -145,6 +159,7 @@ pub fn run<C: Clock>(
     #[cfg(feature = "count-alloc")]
     status.set(Field::AllocationsPlusOne, crate::alloc::allocations() - allocations_before + 1);
     let usage = Usage::of_this_thread().since(usage_before);
+    agent.seal(&mut cycle.log);
     agent.publish(status);
     for (field, value) in [
         (Field::EndedTicks, cycle.clock.peek()),

@@ -10,6 +10,7 @@ pub mod agent;
 #[cfg(feature = "count-alloc")]
 pub mod alloc;
 pub mod bell;
+pub mod checksum;
 #[cfg(not(loom))]
 pub mod clock;
 #[cfg(not(loom))]

@@ -12,6 +12,7 @@
 //!  key: written second (Release), never zero                          value: written first
 //! ```
 
+use crate::checksum::Checksum;
 use crate::memory::{View, Words};
 use crate::sync::Ordering;
 use crate::wire::OrderId;
@@ -49,11 +50,13 @@ pub enum Point {
     Rejected = 11,
     /// The gateway cancelled the order, because its strategy's incarnation is dead (ticks). Its t5 follows at once.
     Cancelled = 12,
+    /// No order but a link: the checksum of what one end of it handed over ([`LinkEnd`]). Written once, behind all stamps.
+    Checksum = 13,
 }
 
 impl Point {
     /// Every point, in the order of its codes.
-    pub const ALL: [Point; 12] = [
+    pub const ALL: [Point; 13] = [
         Point::StrategySend,
         Point::OrchRecvSubmit,
         Point::OrchDispatch,
@@ -66,17 +69,18 @@ impl Point {
         Point::Release,
         Point::Rejected,
         Point::Cancelled,
+        Point::Checksum,
     ];
 
     /// The point with this code, if there is one.
     #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
-        if code >= 1 && code <= 12 { Some(Self::ALL[code as usize - 1]) } else { None }
+        if code >= 1 && code <= 13 { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`.
+    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`, `checksum`.
     pub const fn name(self) -> &'static str {
-        ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "due", "release", "rejected", "cancelled"]
+        ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "due", "release", "rejected", "cancelled", "checksum"]
             [self as usize - 1]
     }
 
@@ -95,7 +99,72 @@ impl Point {
             "venue delay ends",
             "refused by the orchestrator",
             "cancelled: its strategy died",
+            "checksum of a link's messages",
         ][self as usize - 1]
+    }
+}
+
+/// One end of a link whose messages are summed up: see [`crate::checksum`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkEnd {
+    /// Which hand-off.
+    pub hand_off: HandOff,
+    /// The strategy or the venue at the one end of it; 0 for a hand-off that is summed up as a whole.
+    pub peer: u16,
+    /// The strategy's incarnation; 0 where the peer is a venue.
+    pub epoch: u16,
+    /// The end that takes, not the one that pushes.
+    pub is_receiver: bool,
+}
+
+/// The hand-offs of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum HandOff {
+    /// Strategy to orchestrator, summed up for each strategy.
+    Submit = 0,
+    /// Orchestrator to gateway, for each venue.
+    Inbox = 1,
+    /// Gateways to orchestrator, all together.
+    Completion = 2,
+    /// Orchestrator to strategy, for each strategy.
+    Return = 3,
+}
+
+impl HandOff {
+    /// Every hand-off, in the order of an order's way.
+    pub const ALL: [HandOff; 4] = [HandOff::Submit, HandOff::Inbox, HandOff::Completion, HandOff::Return];
+
+    /// Its name: `submit`, `inbox`, `completion`, `return`.
+    pub const fn name(self) -> &'static str {
+        ["submit", "inbox", "completion", "return"][self as usize]
+    }
+}
+
+impl LinkEnd {
+    /// The end that pushes.
+    pub const fn sender(hand_off: HandOff, peer: u16, epoch: u16) -> Self {
+        Self { hand_off, peer, epoch, is_receiver: false }
+    }
+
+    /// The end that takes.
+    pub const fn receiver(hand_off: HandOff, peer: u16, epoch: u16) -> Self {
+        Self { is_receiver: true, ..Self::sender(hand_off, peer, epoch) }
+    }
+
+    /// As the order id of its record: peer and epoch in their places, hand-off and end as the sequence.
+    pub const fn id(self) -> OrderId {
+        OrderId::new(self.peer, self.epoch, (self.hand_off as u64) << 1 | self.is_receiver as u64)
+    }
+
+    /// The end that a record names; `None` if there is no such hand-off.
+    pub const fn of(id: OrderId) -> Option<Self> {
+        let code = id.sequence();
+        if code >> 1 >= HandOff::ALL.len() as u64 {
+            return None;
+        }
+        let hand_off = HandOff::ALL[(code >> 1) as usize];
+        Some(Self { hand_off, peer: id.strategy(), epoch: id.epoch(), is_receiver: code & 1 == 1 })
     }
 }
 
@@ -159,6 +228,11 @@ impl StampLog {
         // Release: pairs with the Acquire of a reader of the live log; a key that is there has its value.
         key_word.store(key(point, id), Ordering::Release);
         self.next += RECORD_WORDS;
+    }
+
+    /// Appends the checksum of one end of a link.
+    pub fn append_checksum(&mut self, end: LinkEnd, sum: Checksum) {
+        self.append(Point::Checksum, end.id(), sum.value());
     }
 
     /// Records that found the log full.
@@ -227,10 +301,20 @@ mod tests {
     }
 
     #[test]
+    fn ends_of_links_survive_the_log() {
+        for hand_off in HandOff::ALL {
+            for end in [LinkEnd::sender(hand_off, 255, 4095), LinkEnd::receiver(hand_off, 0, 0)] {
+                assert_eq!(LinkEnd::of(end.id()), Some(end));
+            }
+        }
+        assert_eq!(LinkEnd::of(OrderId::new(0, 0, 8)), None);
+    }
+
+    #[test]
     fn codes_and_points_agree() {
         for point in Point::ALL {
             assert_eq!(Point::from_code(point as u8), Some(point));
         }
-        assert_eq!((Point::from_code(0), Point::from_code(13)), (None, None));
+        assert_eq!((Point::from_code(0), Point::from_code(14)), (None, None));
     }
 }

@@ -4,6 +4,7 @@ use crate::{NewOrder, Orders, Refused, Session, Strategy};
 use shm::agent::{Agent, Cycle};
 use shm::clock::{Clock, Timebase};
 use shm::ring::Producer;
+use shm::stamps::StampLog;
 use shm::status::StatusWriter;
 use shm::wire::OrderId;
 
@@ -71,6 +72,10 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
     fn finished(&self, draining: bool) -> bool {
         let sends_no_more = draining || self.strategy.finished();
         sends_no_more && self.session.open() == 0
+    }
+
+    fn seal(&self, log: &mut StampLog) {
+        self.session.seal(log);
     }
 
     fn publish(&self, status: &StatusWriter) {

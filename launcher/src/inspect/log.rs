@@ -17,7 +17,7 @@ use std::path::Path;
 const SHOWN: u64 = 10;
 
 /// The words of a status block that mean something by themselves, with their names in JSON.
-const FIELDS: [(&str, Field); 22] = [
+const FIELDS: [(&str, Field); 21] = [
     ("tid", Field::Tid),
     ("heartbeat_ticks", Field::HeartbeatTicks),
     ("cycles", Field::Cycles),
@@ -37,7 +37,6 @@ const FIELDS: [(&str, Field); 22] = [
     ("full", Field::Full),
     ("records_dropped", Field::RecordsDropped),
     ("allocations_plus_one", Field::AllocationsPlusOne),
-    ("in_flight_order_ticks", Field::InFlightOrderTicks),
     ("in_flight_max", Field::InFlightMax),
     ("peer_faults", Field::PeerFaults),
 ];

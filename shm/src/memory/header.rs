@@ -31,7 +31,7 @@ pub const HEADER_WORDS: usize = 16;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"bulkhead");
 
 /// The version of the formats; raised with every change that the layout hash cannot see.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// Words in a schedule entry: see `strategy::schedule`.
 pub const SCHEDULE_ENTRY_WORDS: usize = 4;
