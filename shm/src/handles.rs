@@ -22,11 +22,14 @@ pub enum Access {
 }
 
 /// What the processes of a run need of a segment. The engine owns everything but what only the launcher writes. A strategy
-/// gets what it writes itself, and read-only what others write and it reads.
+/// gets what it writes itself, and read-only what others write and it reads. Any other process gets nothing.
 pub fn access(plan: &Plan, process: &ProcessPlan, what: &str) -> Option<Access> {
     let mut roles = process.threads.iter().flat_map(|thread| &plan.threads[*thread as usize].roles);
-    let (Some(Role::Strategy(index)), None) = (roles.next(), roles.next()) else {
+    if roles.clone().any(|role| *role == Role::Orchestrator) {
         return Some(Access::Write);
+    }
+    let (Some(Role::Strategy(index)), None) = (roles.next(), roles.next()) else {
+        return None;
     };
     let own = |prefix: &str, suffix: &str| what == format!("{prefix}-{index}{suffix}");
     let own_thread = process.threads.iter().any(|thread| {
@@ -149,8 +152,8 @@ pub fn take(handle: &Handle) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::{Access, access};
-    use crate::plan::ProcessPlan;
     use crate::plan::tests::small_plan;
+    use crate::plan::{ProcessPlan, Role};
 
     #[test]
     fn a_strategy_writes_what_is_its_own() {
@@ -184,6 +187,19 @@ mod tests {
             assert_eq!(access(&plan, engine, what), Some(Access::Write), "{what}");
             let all = ProcessPlan { name: "all".into(), threads: vec![0, 1] };
             assert_eq!(access(&plan, &all, what), Some(Access::Write), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_neither_engine_nor_one_strategy_gets_nothing() {
+        let mut plan = small_plan();
+        plan.threads[1].roles.retain(|role| *role != Role::Orchestrator);
+        for threads in [vec![], vec![1], vec![0, 1], vec![0, 0]] {
+            let process = ProcessPlan { name: "unknown".into(), threads };
+            for what in ["submit-0", "submit-1", "return-0", "inbox-0", "thread-strategy-0", "control", "new"]
+            {
+                assert_eq!(access(&plan, &process, what), None, "{process:?} {what}");
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The segments of a run: which ones a plan needs, creating them all, and attaching the ones a process needs.
 
 use crate::bell::{BELL, BELL_WORDS, Bell};
+use crate::codec::{self, CodecError};
 use crate::control::{self, Control, Launching};
 use crate::handles::{self, Access, Shared};
 use crate::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS, run_hash};
@@ -28,8 +29,8 @@ pub fn completion_link(plan: &Plan) -> LinkSpec {
     LinkSpec { name: "completion", producers: plan.venues.into(), capacity: plan.capacity }
 }
 
-/// The control segment's size in words: room for the plan of the largest run.
-pub const CONTROL_WORDS: usize = 1 << 13;
+/// Words of a page.
+const PAGE_WORDS: usize = 512;
 /// The control segment's name within the run.
 pub const CONTROL: &str = "control";
 
@@ -157,19 +158,35 @@ pub fn create_shared(plan: &Plan, spec: &SegmentSpec) -> Result<(Shared, Words),
     Ok((shared, words))
 }
 
-/// Creates the control segment and writes the plan into it, last of all: a run is found by it.
+/// The size in words of the control segment of a run with these segments: room for its plan, also when that lists both
+/// descriptors of each segment that is handed over.
 ///
 /// # Errors
-/// See [`Region::create_control`]; a plan that does not fit.
-pub fn create_control(plan: &Plan) -> Result<Launching, RegionError> {
+/// [`CodecError`] if the plan cannot be encoded.
+pub fn control_words(plan: &Plan, specs: &[SegmentSpec]) -> Result<usize, CodecError> {
+    let names = specs.iter().map(|spec| spec.what.as_str()).chain([CONTROL]);
+    // The longest that a descriptor's number can be.
+    let handle = |what: &str| Handle { what: what.into(), fd: i32::MAX, writable: true };
+    let handles = names.flat_map(|what| [handle(what), handle(what)]).collect();
+    let bytes = codec::encode(&Plan { handles, ..plan.clone() })?.len();
+    Ok((control::PLAN + 1 + bytes.div_ceil(8)).next_multiple_of(PAGE_WORDS))
+}
+
+/// Creates the control segment of a run with these segments and writes the plan into it: a run is found by it.
+///
+/// # Errors
+/// See [`Region::create_control`]; a plan that cannot be encoded.
+pub fn create_control(plan: &Plan, specs: &[SegmentSpec]) -> Result<Launching, RegionError> {
     let name = plan.segment_name(CONTROL);
-    let words = Region::create_control(&name, CONTROL_WORDS)?.words();
-    let control = Launching::new(words.clone());
-    control.write_plan(plan).map_err(|error| RegionError::Os {
-        name,
+    let unwritable = |error: CodecError| RegionError::Os {
+        name: name.clone(),
         what: "write the plan into it",
         source: std::io::Error::other(error.to_string()),
-    })?;
+    };
+    let words = control_words(plan, specs).map_err(unwritable)?;
+    let words = Region::create_control(&name, words)?.words();
+    let control = Launching::new(words.clone());
+    control.write_plan(plan).map_err(unwritable)?;
     let spec = SegmentSpec {
         what: CONTROL.into(),
         place: Place::Memory,

@@ -5,14 +5,14 @@ use super::report::Problems;
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
 use shm::bell::BELL;
-use shm::control::Launching;
+use shm::control::{Launching, PLAN};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::region::unlink;
 use shm::memory::{Kind, Region, Words};
 use shm::plan::{Plan, Technique};
 use shm::ring::linked::BLOCK_SLOTS;
 use shm::ring::{Consumer, Link, Place, Producer, SegmentSpec};
-use shm::segments::{self, Attached, CONTROL_WORDS};
+use shm::segments::{self, Attached};
 use shm::sync::Ordering::Relaxed;
 use shm::wire::Message;
 use std::fmt::Arguments;
@@ -61,7 +61,7 @@ pub fn run(technique: Technique) -> Run {
 impl<'a, T: Link> Bed<'a, T> {
     /// Creates the run's segments.
     pub fn new(run: &'a Run) -> Self {
-        segments::create_control(run.plan()).expect("room");
+        segments::create_control(run.plan(), &[]).expect("room");
         let plan = run.create::<T>();
         let mut attached = Attached::new(plan, None);
         let specs = T::segments(&run.link());
@@ -88,7 +88,7 @@ impl<'a, T: Link> Bed<'a, T> {
             kernel,
             room: KERNEL_LAP,
             slack: if run.plan().technique == Technique::Linked { BLOCK_SLOTS as u64 } else { 0 },
-            launching: Launching::new(Region::heap(CONTROL_WORDS).words()),
+            launching: Launching::new(Region::heap(PLAN + 1).words()),
             epoch: 0,
             link: core::marker::PhantomData,
         };
