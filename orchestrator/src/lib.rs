@@ -18,15 +18,15 @@ pub use returns::ReturnPath;
 
 use incidents::Verdict;
 use line::Line;
+use protocol::agent::{Agent, Cycle};
+use protocol::stamps::Point;
+use protocol::status::{Field, StatusWriter};
+use protocol::supervision::Misconduct;
+use protocol::wire::{Message, Order, OrderId, Report, Side, Status};
 use risk::{Limits, Reject};
-use shm::agent::{Agent, Cycle};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::ring::{Consumer, spsc};
-use shm::stamps::Point;
-use shm::status::{Field, StatusWriter};
-use shm::supervision::Misconduct;
-use shm::wire::{Message, Order, OrderId, Report, Side, Status};
 use work::Work;
 
 /// How many messages of each kind one duty cycle takes, so that neither direction starves the other.
@@ -133,7 +133,7 @@ impl<R: Consumer> Orchestrator<R> {
         self
     }
 
-    /// The same with a limit for each strategy and venue, laid out as [`shm::plan::Plan::venue_orders`]: the stamp log of a
+    /// The same with a limit for each strategy and venue, laid out as [`protocol::plan::Plan::venue_orders`]: the stamp log of a
     /// gateway with a thread of its own has room for no more. Empty: no such limit.
     #[must_use]
     pub fn expecting_at_venues(self, venue_orders: &[u64]) -> Self {

@@ -2,8 +2,8 @@
 
 use crate::setup;
 use anyhow::{Context, Result, bail};
+use protocol::plan::{Isolation, Plan};
 use shm::os::descriptors;
-use shm::plan::{Isolation, Plan};
 
 /// What the launcher and each role have open beside what grows with the run: terminal, files being written, pipes.
 const SPARE: u64 = 64;
