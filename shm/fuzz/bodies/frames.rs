@@ -2,12 +2,11 @@
 
 use crate::common::Run;
 use arbitrary::{Arbitrary, Unstructured};
+use protocol::segments;
 use shm::os::fifo;
-use shm::plan::Technique;
+use shm::ring::Technique;
 use shm::ring::pipe::{FRAME_BYTES, Pipe, frame};
-use shm::ring::{Consumer, PeerFault, Producer};
-use shm::segments::Attached;
-use shm::wire::MESSAGE_WORDS;
+use shm::ring::{Consumer, MESSAGE_WORDS, PeerFault, Producer};
 use std::collections::VecDeque;
 use std::io::Write;
 use zerocopy::IntoBytes;
@@ -31,7 +30,7 @@ enum Act {
 pub fn frames(bytes: &[u8]) {
     let run = Run::new(Technique::Pipe, 1, 4);
     let name = run.create::<Pipe>().segment_name("submit");
-    let (mut consumer, mut producers) = run.attach::<Pipe>(&mut Attached::new(run.plan(), None));
+    let (mut consumer, mut producers) = run.attach::<Pipe>(&mut segments::attach(run.plan(), None));
     let mut hostile = fifo::open_writer(&name).expect("the pipe is there");
     let (mut due, mut written, mut stray) = (VecDeque::new(), 0, 0);
     let mut bytes = Unstructured::new(bytes);
