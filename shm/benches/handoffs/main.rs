@@ -5,13 +5,14 @@
 //! machine it changes fivefold within minutes. Everything that is printed is a median with its quartiles.
 //!
 //! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B]
-//! [--capacity SLOTS] [--samples N]`; sections are `roundtrip`,
-//! `stream`, `scan`, `stamp`, `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) only shows that
-//! everything runs.
+//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `scan`, `one-thread`, `stamp`,
+//! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through the same
+//! code: enough to show that everything runs, too few to quote.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
 mod machine;
+mod one_thread;
 mod peer;
 mod protection;
 mod report;
@@ -21,6 +22,7 @@ mod stamp;
 mod stream;
 
 use report::Report;
+use shm::plan::Technique;
 
 /// What the command line asks for.
 pub struct Options {
@@ -35,6 +37,8 @@ pub struct Options {
     pub capacity: usize,
     /// Samples of each figure; `None`: enough to quote.
     pub samples: Option<usize>,
+    /// The only technique to measure, where a section goes over all of them.
+    pub technique: Option<Technique>,
 }
 
 impl Options {
@@ -50,6 +54,7 @@ impl Options {
             cores: (*first, *last),
             capacity: 1024,
             samples: None,
+            technique: None,
         };
         let mut args = args;
         while let Some(arg) = args.next() {
@@ -77,6 +82,11 @@ impl Options {
                     let text = value()?;
                     let samples = text.parse().ok().filter(|n| *n >= 1);
                     options.samples = Some(samples.ok_or(format!("--samples {text}: expected a number"))?);
+                }
+                "--technique" => {
+                    let text = value()?;
+                    let technique = Technique::from_name(&text);
+                    options.technique = Some(technique.ok_or(format!("--technique {text}: there is none"))?);
                 }
                 flag if flag.starts_with('-') => return Err(format!("unknown flag {flag}")),
                 section => options.sections.push(section.to_owned()),
@@ -130,6 +140,9 @@ fn main() {
     }
     if options.wants("scan") {
         scan::run(&options, &mut report);
+    }
+    if options.wants("one-thread") {
+        one_thread::run(&options, &mut report);
     }
     if options.wants("stamp") {
         stamp::run(&options, &mut report);
