@@ -5,12 +5,13 @@
 //! machine it changes fivefold within minutes. Everything that is printed is a median with its quartiles.
 //!
 //! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B]
-//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `scan`, `one-thread`, `stamp`,
+//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `crates`, `scan`, `one-thread`, `stamp`,
 //! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through the same
 //! code: enough to show that everything runs, too few to quote.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
+mod crates;
 mod machine;
 mod one_thread;
 mod peer;
@@ -121,6 +122,12 @@ fn main() {
     let mut report = Report::new(machine::describe(&options));
     if options.wants("protection-threads") {
         protection::run_threads(&options, &mut report);
+    }
+    if options.wants("crates") {
+        // A thread of its own is pinned: those that are started later from here may go where they are told.
+        std::thread::scope(|scope| {
+            scope.spawn(|| crates::run(&options, &mut report));
+        });
     }
     if options.wants("roundtrip") || options.wants("stream") {
         match peer::Peers::start(&options) {
