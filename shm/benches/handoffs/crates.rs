@@ -7,10 +7,12 @@
 use crate::Options;
 use crate::common::Run;
 use crate::report::{Goal, Report, Row};
+use protocol::segments;
+use shm::attached::Attached;
 use shm::clock::{Clock, Monotonic};
 use shm::floor::wait;
 use shm::memory::RegionError;
-use shm::plan::Technique;
+use shm::ring::Technique;
 use shm::ring::array_queue::ArrayQueue;
 use shm::ring::array_queue_mux::ArrayQueueMux;
 use shm::ring::channel::Channel;
@@ -21,8 +23,7 @@ use shm::ring::linked::Linked;
 use shm::ring::spsc_mux::SpscMux;
 use shm::ring::std_mpsc::StdMpsc;
 use shm::ring::{Consumer, Full, Link, LinkSpec, PeerFault, Producer, SegmentSpec};
-use shm::segments::Attached;
-use shm::wire::{MESSAGE_WORDS, Message};
+use shm::ring::{MESSAGE_WORDS, Message};
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -55,7 +56,7 @@ impl Contestant {
             // The plan's technique is not asked for: the types say it.
             let run = Run::new(Technique::SpscMux, 1, options.capacity as u32);
             run.create::<T>();
-            let (consumer, mut producers) = run.attach::<T>(&mut Attached::new(run.plan(), None));
+            let (consumer, mut producers) = run.attach::<T>(&mut segments::attach(run.plan(), None));
             (consumer, producers.remove(0))
         };
         let ((mut theirs, mut there), (mut back, mut answers)) = (ends(), ends());

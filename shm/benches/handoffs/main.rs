@@ -23,7 +23,7 @@ mod stamp;
 mod stream;
 
 use report::Report;
-use shm::plan::Technique;
+use shm::ring::Technique;
 
 /// What the command line asks for.
 pub struct Options {

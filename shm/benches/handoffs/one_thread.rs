@@ -7,11 +7,11 @@
 use crate::Options;
 use crate::common::Run;
 use crate::report::{Goal, Report, Row};
+use protocol::segments;
 use shm::clock::{Clock, Monotonic};
-use shm::plan::Technique;
+use shm::ring::MESSAGE_WORDS;
+use shm::ring::Technique;
 use shm::ring::{Consumer, Link, Producer};
-use shm::segments::Attached;
-use shm::wire::MESSAGE_WORDS;
 use shm::with_link;
 use std::hint::black_box;
 
@@ -29,7 +29,7 @@ fn push_and_pop<P: Producer, C: Consumer>(producer: &mut P, consumer: &mut C, co
 fn trader<T: Link>(technique: Technique, capacity: u32) -> Trader {
     let run = Run::new(technique, 1, capacity);
     run.create::<T>();
-    let (mut consumer, mut producers) = run.attach::<T>(&mut Attached::new(run.plan(), None));
+    let (mut consumer, mut producers) = run.attach::<T>(&mut segments::attach(run.plan(), None));
     Box::new(move |count| {
         let start = Monotonic.now();
         push_and_pop(&mut producers[0], &mut consumer, count);

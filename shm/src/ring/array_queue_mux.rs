@@ -6,9 +6,9 @@
 
 use super::element::{Element, Line};
 use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use crate::attached::Attached;
 use crate::memory::RegionError;
-use crate::segments::Attached;
-use crate::wire::Message;
+use crate::ring::Message;
 use core::marker::PhantomData;
 use crossbeam_queue::ArrayQueue;
 use std::sync::Arc;

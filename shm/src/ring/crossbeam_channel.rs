@@ -4,9 +4,9 @@
 
 use super::element::{Element, Line};
 use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use crate::attached::Attached;
 use crate::memory::RegionError;
-use crate::segments::Attached;
-use crate::wire::Message;
+use crate::ring::Message;
 use ::crossbeam_channel::{Receiver, Sender, bounded};
 use core::marker::PhantomData;
 

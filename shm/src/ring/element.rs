@@ -6,7 +6,7 @@
 //! faster so, as fast as in a buffer that the allocator aligns. The standard library's list is slower, because it allocates
 //! its blocks on the way. Each technique carries what is better for it; `cargo bench -p shm -- crates` measures both.
 
-use crate::wire::Message;
+use super::Message;
 
 /// A message as an element of another crate's queue.
 pub trait Element: Copy + Send + 'static {

@@ -5,9 +5,9 @@
 
 use super::element::Element;
 use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use crate::attached::Attached;
 use crate::memory::RegionError;
-use crate::segments::Attached;
-use crate::wire::Message;
+use crate::ring::Message;
 use core::marker::PhantomData;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
