@@ -4,7 +4,6 @@
 //! launcher as well. So the deadline counts only from where the launcher itself has been awake without a break.
 
 use crate::units::Nanos;
-use shm::clock::Clock;
 use shm::plan::Plan;
 use shm::status::{Field, State, Status};
 
@@ -18,9 +17,8 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// The plan's deadline, from now on.
-    pub fn new(plan: &Plan) -> Self {
-        let now = plan.clock.now();
+    /// The plan's deadline, from `now` on, in ticks.
+    pub fn new(plan: &Plan, now: u64) -> Self {
         let limit_ticks = (plan.liveness_ns as f64 / plan.ns_per_tick) as u64;
         Self { limit_ns: plan.liveness_ns, limit_ticks, now, awake_since: now }
     }

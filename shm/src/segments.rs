@@ -236,6 +236,8 @@ pub struct Attached<'a> {
     /// The process that attaches, where segments are handed over and rights depend on who one is.
     process: Option<&'a ProcessPlan>,
     regions: HashMap<String, Arc<Region>>,
+    /// Memory that was handed over for reading only.
+    lent: HashMap<String, Arc<Region>>,
     /// What the techniques on the heap share between the threads of this process, by name.
     on_heap: HashMap<String, Arc<dyn Any + Send + Sync>>,
 }
@@ -243,7 +245,7 @@ pub struct Attached<'a> {
 impl<'a> Attached<'a> {
     /// Nothing attached yet; by `process`, one of the plan's, or by the launcher or the warden.
     pub fn new(plan: &'a Plan, process: Option<&'a ProcessPlan>) -> Self {
-        Self { plan, process, regions: HashMap::new(), on_heap: HashMap::new() }
+        Self { plan, process, regions: HashMap::new(), lent: HashMap::new(), on_heap: HashMap::new() }
     }
 
     /// Maps a segment of the run, or gives the mapping that is there; checks that it belongs to this run.
@@ -279,6 +281,11 @@ impl<'a> Attached<'a> {
         self.regions.insert(what.to_owned(), region);
     }
 
+    /// As [`Attached::adopt`], for reading only: [`Attached::view`] gives it, [`Attached::region`] does not.
+    pub fn adopt_view(&mut self, what: &str, region: Arc<Region>) {
+        self.lent.insert(what.to_owned(), region);
+    }
+
     /// What the threads of this process share under that name on the heap; made by the first who asks.
     ///
     /// # Panics
@@ -301,6 +308,11 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn view(&mut self, what: &str, kind: Kind) -> Result<View, RegionError> {
+        if let Some(region) = self.lent.get(what) {
+            let view = region.words().into();
+            self.check(self.plan.segment_name(what), kind, &view)?;
+            return Ok(view);
+        }
         // Who is no process of the plan is the warden, which reads logs.
         let right =
             self.process.map_or(Some(Access::Read), |process| handles::access(self.plan, process, what));

@@ -19,6 +19,8 @@
 //! A strategy that does with its memory what no honest one does is *quarantined*: the engine takes no more from it and
 //! says why; the launcher kills it, and from there on it is a death like any other. It is not started again.
 
+use crate::agent::Agent;
+use crate::clock::Virtual;
 use crate::control::{Control, GENERATION, LIVES, Launching};
 use crate::memory::header::HEADER_WORDS;
 use crate::memory::{View, Words};
@@ -41,7 +43,8 @@ const DAMAGE: usize = HEADER_WORDS + 1;
 const STRATEGIES: usize = HEADER_WORDS + 16;
 const WORDS_EACH: usize = 16;
 
-/// Proof that a process has ended: what a fence needs. There is no other way to get one than to ask the kernel.
+/// Proof that a process has ended: what a fence needs. For a real process there is no other way to get one than to ask the
+/// kernel; a simulated one is an agent on a virtual clock, and dead when it is dropped.
 ///
 /// ```compile_fail,E0423
 /// let dead_because_i_say_so = shm::supervision::Death(());
@@ -56,6 +59,12 @@ impl Death {
     /// What the system refused.
     pub fn confirm(pidfd: BorrowedFd<'_>) -> io::Result<Option<Death>> {
         Ok(process::wait_readable(&[pidfd], Duration::ZERO)?[0].then_some(Death(())))
+    }
+
+    /// The death of a simulated strategy: whoever gives the agent away cannot run it any more.
+    pub fn of_simulated(agent: Box<dyn Agent<Virtual>>) -> Death {
+        drop(agent);
+        Death(())
     }
 }
 
