@@ -1,15 +1,17 @@
 //! The segments of a run, created before anything starts and removed whatever happens.
 
 use anyhow::{Context, Result};
-use shm::control::{self, Control, Launching};
-use shm::handles::{self, Access, Shared};
-use shm::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS};
+use protocol::control::{self, Control, Launching};
+use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
+use protocol::segments::SCHEDULE_ENTRY_WORDS;
+use protocol::segments::{self, CONTROL, thread_segment};
+use protocol::status::STATUS_WORDS;
+use protocol::supervision::REPAIRS;
+use shm::attached::{Access, Attached};
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::sealed::Shared;
 use shm::memory::{Region, View, Words, region, region::SHM_DIR};
-use shm::plan::{Isolation, Plan, ProcessPlan, Role};
 use shm::ring::{Place, SegmentSpec};
-use shm::segments::{self, Attached, CONTROL, thread_segment};
-use shm::status::STATUS_WORDS;
-use shm::supervision::REPAIRS;
 use shm::sync::Ordering;
 use shm::with_link;
 use std::fs::File;
@@ -49,7 +51,9 @@ pub fn specs(plan: &Plan) -> Vec<SegmentSpec> {
 /// Bytes that a plan needs in `/dev/shm`, control segment included.
 pub fn bytes_needed(plan: &Plan) -> u64 {
     let pages = |words: usize| (words as u64 * 8).next_multiple_of(4096);
-    specs(plan).iter().map(|spec| pages(spec.words)).sum::<u64>() + pages(segments::CONTROL_WORDS)
+    let specs = specs(plan);
+    let control = segments::control_words(plan, &specs).unwrap_or(0);
+    specs.iter().map(|spec| pages(spec.words)).sum::<u64>() + pages(control)
 }
 
 impl Segments {
@@ -59,7 +63,7 @@ impl Segments {
     /// No room, no permission, a plan that does not fit; nothing is left behind.
     pub fn begin(plan: &Plan) -> Result<Self> {
         let remove = RemoveOnError(plan);
-        let control = segments::create_control(plan).context("cannot start the run")?;
+        let control = segments::create_control(plan, &specs(plan)).context("cannot start the run")?;
         std::mem::forget(remove);
         Ok(Self::around(plan, control, None))
     }
@@ -100,9 +104,9 @@ impl Segments {
 
     /// What a process of the plan has of the segments on the heap: with the rights that it would have of real ones.
     pub fn attached<'a>(&'a self, process: &'a ProcessPlan) -> Attached<'a> {
-        let mut attached = Attached::new(&self.plan, Some(process));
+        let mut attached = segments::attach(&self.plan, Some(process));
         for (what, region) in self.heap.iter().flatten() {
-            match handles::access(&self.plan, process, what) {
+            match segments::access(&self.plan, process, what) {
                 Some(Access::Write) => attached.adopt(what, Arc::clone(region)),
                 Some(Access::Read) => attached.adopt_view(what, Arc::clone(region)),
                 None => {}
@@ -181,7 +185,7 @@ impl Segments {
     /// The descriptors that a process of the plan inherits.
     pub fn handed_to(&self, process: &ProcessPlan) -> Vec<&File> {
         let file = |shared: &Shared| {
-            let access = handles::access(&self.plan, process, &shared.what)?;
+            let access = segments::access(&self.plan, process, &shared.what)?;
             // Everybody only reads the control segment.
             Some(if shared.what == CONTROL { Access::Read } else { access })
         };
@@ -256,4 +260,35 @@ pub fn remove_all(run: &str) {
         let _ = region::unlink(name);
     }
     let _ = region::unlink(&control);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Machine;
+    use crate::planner::tests::planned;
+    use shm::memory::Region;
+    use shm::memory::sealed::Handle;
+
+    #[test]
+    fn the_plan_of_the_largest_run_is_written_and_read_back() {
+        let machine = Machine { cores_allowed: (0..400).collect(), ..Machine::default() };
+        for isolation in ["thread", "process", "sandbox"] {
+            let words = format!("strategies=256 venues=64 orders=100M isolation={isolation}");
+            let (_, mut plan, _) = planned(&words, &machine).unwrap();
+            assert_eq!(plan.threads.len(), 256 + 64 + 1, "dedicated: the most threads");
+            let specs = specs(&plan);
+            let words = segments::control_words(&plan, &specs).unwrap();
+            assert!(bytes_needed(&plan) > words as u64 * 8);
+            let names = specs.iter().map(|spec| spec.what.clone()).chain([CONTROL.to_owned()]);
+            plan.handles = names
+                .flat_map(|what| {
+                    [true, false].map(|writable| Handle { what: what.clone(), fd: 99_999, writable })
+                })
+                .collect();
+            let launching = Launching::new(Region::heap(words).words());
+            launching.write_plan(&plan).unwrap();
+            assert_eq!(launching.control().read_plan().unwrap(), plan);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The checks that every order must pass before it reaches a venue.
 
 use crate::Position;
-use shm::wire::{Operation, Order};
+use protocol::wire::{Operation, Order};
 
 /// Why an order was refused; the code travels in the report and in the stamp log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Reject {
     Killed = 5,
     /// The incarnation of the strategy that sent it is dead.
     Gone = 6,
+    /// The strategy has sent as many orders to that venue as the plan has.
+    NotPlanned = 7,
 }
 
 impl Reject {
@@ -31,6 +33,7 @@ impl Reject {
             4 => Some(Self::BadPrice),
             5 => Some(Self::Killed),
             6 => Some(Self::Gone),
+            7 => Some(Self::NotPlanned),
             _ => None,
         }
     }
@@ -83,7 +86,7 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shm::wire::{OrderId, Side};
+    use protocol::wire::{OrderId, Side};
 
     #[test]
     fn each_limit_has_its_reason() {

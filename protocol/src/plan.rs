@@ -6,43 +6,13 @@
 
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
+pub use shm::memory::sealed::Handle;
+use shm::names;
 use thiserror::Error;
 
-/// Makes an enum of names: what the command line accepts, what the summary prints.
-macro_rules! names {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum $name { $($(#[$doc])* $variant,)+ }
-
-        impl $name {
-            /// Every value, in the order of the documentation.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
-
-            /// The name that users type and read.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text,)+ }
-            }
-
-            /// The value of that name.
-            pub fn from_name(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|value| value.name() == name)
-            }
-        }
-
-        impl core::fmt::Display for $name {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.pad(self.name())
-            }
-        }
-    };
-}
-
-pub(crate) use names;
-
 /// What carries the two contended hand-offs (submit and completion): the technique table.
-pub use crate::ring::table::Technique;
+pub use shm::clock::ClockSource;
+pub use shm::ring::Technique;
 
 names! {
     /// What stands between the strategies and the engine.
@@ -78,16 +48,6 @@ names! {
         Backoff = "backoff",
         /// Waits on a futex that the sender rings.
         Park = "park",
-    }
-}
-
-names! {
-    /// Where ticks come from; one choice for a run.
-    ClockSource {
-        /// The processor's invariant time stamp counter, where the kernel itself trusts it.
-        Tsc = "tsc",
-        /// `clock_gettime(CLOCK_MONOTONIC)`: a tick is a nanosecond.
-        Monotonic = "monotonic",
     }
 }
 
@@ -167,7 +127,7 @@ pub enum When {
         /// The order.
         order: u64,
         /// The step.
-        step: crate::ring::Step,
+        step: shm::ring::Step,
     },
 }
 
@@ -229,17 +189,6 @@ pub struct ProcessPlan {
     pub threads: Vec<u32>,
 }
 
-/// A segment that a process is handed as an open descriptor instead of a name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handle {
-    /// The segment's name within the run.
-    pub what: String,
-    /// The descriptor's number, the same in the launcher and in each process that inherits it.
-    pub fd: i32,
-    /// Whether it can be mapped for writing.
-    pub writable: bool,
-}
-
 /// The orchestrator's extra work for each order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkPlan {
@@ -287,6 +236,11 @@ pub struct Plan {
     pub pacing: Pacing,
     /// The orders scheduled for each strategy.
     pub orders: Vec<u64>,
+    /// How many of those go to each venue: a strategy's venues side by side, strategy after strategy. One order more to a venue
+    /// is refused, since the stamp log of a gateway with a thread of its own has no room for it. Empty: an order may go to any
+    /// venue, and each gateway's log has room for all.
+    #[serde(default)]
+    pub venue_orders: Vec<u64>,
     /// The longest venue delay in the schedule, in nanoseconds.
     pub max_delay_ns: u64,
     /// The orchestrator's extra work.
@@ -345,7 +299,7 @@ impl Plan {
     pub const MAX_CAPACITY: u32 = 1 << 20;
 
     /// The prefix of the names of all segments of all runs.
-    pub const PREFIX: &'static str = "bulkhead.";
+    pub const PREFIX: &'static str = shm::memory::region::PREFIX;
 
     /// The name of one of this run's segments in `/dev/shm`.
     pub fn segment_name(&self, what: &str) -> String {
@@ -383,6 +337,10 @@ impl Plan {
         }
         let check = |ok: bool, what| if ok { Ok(()) } else { Err(PlanError::Inconsistent(what)) };
         check(self.orders.len() == strategies, "one order count for each strategy")?;
+        check(
+            self.venue_orders.is_empty() || self.venue_orders.len() == strategies * venues,
+            "one order count for each strategy and venue, or none",
+        )?;
         check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
         check(self.max_open > 0 && self.max_held > 0, "open and held orders have room")?;
         check(self.threads.iter().all(|t| !t.roles.is_empty()), "no thread without a role")?;
@@ -434,6 +392,7 @@ pub(crate) mod tests {
             max_held: 64,
             pacing: Pacing::Scheduled,
             orders: vec![10],
+            venue_orders: Vec::new(),
             max_delay_ns: 0,
             work: WorkPlan::default(),
             handles: Vec::new(),
@@ -471,6 +430,7 @@ pub(crate) mod tests {
         assert!(broken(|p| p.threads[1].roles.truncate(1)).contains("each role"));
         assert!(broken(|p| p.processes.truncate(1)).contains("each thread"));
         assert!(broken(|p| p.orders.clear()).contains("order count"));
+        assert!(broken(|p| p.venue_orders = vec![10]).contains("each strategy and venue"));
     }
 
     #[test]
