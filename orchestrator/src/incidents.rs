@@ -10,14 +10,14 @@
 use super::line::State;
 use super::risk::Reject;
 use super::{Orchestrator, ReturnPath};
-use shm::agent::Cycle;
-use shm::checksum::{Checksum, digest};
+use protocol::agent::Cycle;
+use protocol::checksum::{Checksum, digest};
+use protocol::control::Control;
+use protocol::stamps::Point;
+use protocol::supervision::{Misconduct, RepairsWriter};
+use protocol::wire::{Instruction, Order, OrderId};
 use shm::clock::Clock;
-use shm::control::Control;
 use shm::ring::{Consumer, PeerFault};
-use shm::stamps::Point;
-use shm::supervision::{Misconduct, RepairsWriter};
-use shm::wire::{Instruction, Order, OrderId};
 
 /// Refused orders that an honest mistake explains; one more, and the strategy is quarantined. A session keeps to its
 /// limit of open orders by itself, so an honest strategy has none at all.
@@ -182,7 +182,7 @@ impl<R: Consumer> Orchestrator<R> {
     pub(crate) fn strike<C: Clock>(&mut self, strategy: usize, reason: Reject, cycle: &Cycle<C>) {
         let why = match reason {
             Reject::UnknownVenue => Misconduct::UnknownVenue,
-            Reject::TooManyOpen => Misconduct::Flood,
+            Reject::TooManyOpen | Reject::NotPlanned => Misconduct::Flood,
             _ => return,
         };
         self.lines[strategy].strikes += 1;

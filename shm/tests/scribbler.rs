@@ -1,13 +1,13 @@
 //! A real process that writes over all that a strategy may write, as fast as it can, while the others trade.
 //!
 //! The scribbler is this test binary once more. It attaches as producer 0, sends a little, and then writes: over every word
-//! that [`handles::access`](shm::handles::access) lets strategy 0 write; into the pipe or the socket, garbage. Meanwhile
+//! that [`segments::access`](protocol::segments::access) lets strategy 0 write; into the pipe or the socket, garbage. Meanwhile
 //! producers 1 and 2 send numbered messages and take their returns, and the engine's end pops, counts faults, checks,
 //! returns, reads the scribbler's log, and sleeps on the bell that the scribbler can write. Then the scribbler is killed, and
 //! it is tried whether the hand-off goes on.
 //!
-//! Where each producer has its own memory or connection, nothing of the others' may be lost, doubled, or changed. Where they
-//! share a ring it may, and the table says how much; there only this is claimed: no panic, and every call returns.
+//! Where each producer has its own memory or connection, and in the pipe, where garbage stands beside the others' frames, nothing
+//! of the others' may be lost, doubled, or changed. Where they share a ring it may, and the table says how much; there only this is claimed: no panic, and every call returns.
 //!
 //! `cargo test --release -p shm --test scribbler -- --nocapture` prints the table. About 2 s a technique; `BULKHEAD_SLOW=1`:
 //! 60 s.
@@ -28,7 +28,7 @@ mod round;
 mod table;
 
 use round::Round;
-use shm::plan::Technique;
+use shm::ring::Technique;
 use shm::with_link;
 use std::time::{Duration, Instant};
 use table::Row;
@@ -42,8 +42,8 @@ const TECHNIQUES: [Technique; 6] = [
     Technique::Pipe,
     Technique::UnixSeqpacket,
 ];
-/// Those that keep the producers apart: what one does to its own harms nobody else.
-const APART: [Technique; 2] = [Technique::SpscMux, Technique::UnixSeqpacket];
+/// Those where what one writes harms nobody else: each has its own memory or connection, or the others' frames are found again.
+const APART: [Technique; 3] = [Technique::SpscMux, Technique::Pipe, Technique::UnixSeqpacket];
 
 /// How the scribbler goes about it: how often it idles between two words. Fast, it breaks a shared ring at once; slowly, it
 /// lets the ring meet one lie at a time.

@@ -15,11 +15,11 @@
 //! checks: a text can be a fault that this run cannot have.
 
 use super::value::Value;
-use crate::units::{Count, Nanos};
+use analysis::units::{Count, Nanos};
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use core::fmt;
 use core::str::FromStr;
-use shm::plan::{Fault, FaultKind, Target, When};
+use protocol::plan::{Fault, FaultKind, Target, When};
 use shm::ring::Step;
 
 /// The grammar in one line, for messages.

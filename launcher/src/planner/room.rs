@@ -2,8 +2,8 @@
 
 use crate::config::UsageError;
 use crate::host::Machine;
-use crate::setup;
-use shm::plan::Plan;
+use crate::runtime::setup;
+use protocol::plan::Plan;
 
 const MIB: u64 = 1024 * 1024;
 

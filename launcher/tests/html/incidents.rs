@@ -5,9 +5,9 @@ use crate::fixture::{Fixture, START, Shape};
 use crate::killing::Death;
 use crate::made_up::{evaluated, page};
 use crate::run_page::{check_alone, check_figures};
-use launcher::summary::{IncidentSummary, Summary, worst};
-use shm::stamps::Point;
-use shm::supervision::Misconduct;
+use analysis::summary::{IncidentSummary, Summary, worst};
+use protocol::stamps::Point;
+use protocol::supervision::Misconduct;
 use tempfile::TempDir;
 
 /// Deaths of three strategies in turn, in the middle of the run.

@@ -1,11 +1,11 @@
 //! Folders of made-up runs with a tail, evaluated.
 
 use crate::fixture::{Fixture, RT_VENUE, Shape, scatter};
-use launcher::progress::Progress;
-use launcher::run::evaluate;
-use launcher::summary::Summary;
-use shm::stamps::Point;
-use shm::wire::OrderId;
+use analysis::summary::Summary;
+use launcher::runtime::progress::Progress;
+use launcher::runtime::run::evaluate;
+use protocol::stamps::Point;
+use protocol::wire::OrderId;
 use tempfile::TempDir;
 
 /// A run of one strategy whose reports come late, most by little, a few by far. Orders never overlap, so that a late

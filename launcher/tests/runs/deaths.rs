@@ -4,14 +4,14 @@
 use crate::fixture::{Fixture, START, Shape};
 use crate::killing::{Death, GONE};
 use crate::merging::run;
-use launcher::merge::{Kind, Orders, Toll};
-use launcher::record::{Incident, Outcome};
+use analysis::merge::{Kind, Orders, Toll};
+use analysis::record::{Incident, Outcome};
 use proptest::prelude::*;
-use shm::plan::Threading;
-use shm::stamps::{Point, Record};
-use shm::status::Field;
-use shm::supervision::Misconduct;
-use shm::wire::OrderId;
+use protocol::plan::Threading;
+use protocol::stamps::{Point, Record};
+use protocol::status::Field;
+use protocol::supervision::Misconduct;
+use protocol::wire::OrderId;
 
 /// Long enough that each category has orders: 5 µs between two orders of a strategy, delays of 25 to 75 µs.
 pub(crate) const SHAPE: Shape = Shape {
@@ -19,7 +19,7 @@ pub(crate) const SHAPE: Shape = Shape {
     venues: 2,
     orders: 40,
     threading: Threading::Dedicated,
-    pacing: shm::plan::Pacing::Scheduled,
+    pacing: protocol::plan::Pacing::Scheduled,
     reject_every: 7,
     period: 3_000,
     delay: 50_000,
@@ -197,7 +197,8 @@ fn incarnations_count_apart_and_counters_are_of_the_last() {
 fn a_second_incarnation_ends_the_first() {
     // The first incarnation's orders are stamped after those of the second.
     let again = Death { restart: Some(20_000), ..Death::of(1, T1_OF_20) };
-    let words = |first, what| format!("order {first}: {what} after the next incarnation of its strategy had begun");
+    let words =
+        |first, what| format!("order {first}: {what} after the next incarnation of its strategy had begun");
     let mut fixture = killed(&[again]);
     fixture.swap(Point::OrchRecvSubmit, OrderId::new(1, 0, 19), OrderId::new(1, 1, 0));
     let merged = run(&fixture);

@@ -4,13 +4,13 @@ use crate::deaths::all_accounted;
 use crate::figures::summary;
 use crate::fixture::{Fixture, START, Shape};
 use crate::merging::run;
-use launcher::merge::{Kind, Merged, merge};
+use analysis::merge::{Kind, Merged, merge};
 use proptest::prelude::*;
+use protocol::plan::Isolation;
+use protocol::stamps::{Point, Record};
+use protocol::status::{Field, LOG_OFFSET, State};
+use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
-use shm::plan::Isolation;
-use shm::stamps::{Point, Record};
-use shm::status::{Field, LOG_OFFSET, State};
-use shm::wire::OrderId;
 
 const ID: OrderId = OrderId::new(1, 0, 7);
 
@@ -75,7 +75,8 @@ fn nonsense_in_a_strategys_log_is_its_own_affair() {
             spoil(&mut fixture);
             is_contained(&run(&fixture), words);
         }
-        let scribbles: [(&str, fn(&mut Vec<u8>)); 5] = [
+        type Scribble = fn(&mut Vec<u8>);
+        let scribbles: [(&str, Scribble); 5] = [
             ("strategy-1.stamps", |bytes| bytes[..HEADER_WORDS * 8].fill(0xA5)),
             ("record 9 (at byte", |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0),
             ("the log ends at record 9, yet", |bytes| bytes[LOG_OFFSET * 8 + 16 * 9..][..16].fill(0)),
@@ -94,7 +95,9 @@ fn nonsense_in_a_strategys_log_is_its_own_affair() {
 fn a_lie_is_a_violation_unless_strategies_may_be_hostile() {
     type Spoil = fn(&mut Fixture);
     let spoils: [(Kind, &str, Spoil); 9] = [
-        (Kind::TimeOrder, "strategy 1 order 7: t2 before t1", |f| f.set(Point::StrategySend, ID, |t1| t1 + 401)),
+        (Kind::TimeOrder, "strategy 1 order 7: t2 before t1", |f| {
+            f.set(Point::StrategySend, ID, |t1| t1 + 401)
+        }),
         (Kind::ReturnOrder, "strategy 1 order 7: reached its strategy in another order", |f| {
             f.set(Point::StrategyRecv, ID, |_| 1);
         }),
@@ -111,8 +114,12 @@ fn a_lie_is_a_violation_unless_strategies_may_be_hostile() {
         (Kind::Counters, "strategy-1: counted 21 orders sent, its log has 20", |f| {
             f.status("strategy-1", Field::Sent, 21);
         }),
-        (Kind::PeerFaults, "strategy-1: was handed 3 messages", |f| f.status("strategy-1", Field::PeerFaults, 3)),
-        (Kind::Checksum, "submit of strategy-1: what was taken is not what was pushed", |f| f.sums[1][0].1 = 1),
+        (Kind::PeerFaults, "strategy-1: was handed 3 messages", |f| {
+            f.status("strategy-1", Field::PeerFaults, 3)
+        }),
+        (Kind::Checksum, "submit of strategy-1: what was taken is not what was pushed", |f| {
+            f.sums[1][0].1 = 1
+        }),
         (Kind::Checksum, "return of strategy-1: a log ends without its checksum", |f| {
             f.sums[1].pop();
         }),
@@ -149,7 +156,11 @@ fn what_the_engine_itself_shows_is_a_violation_everywhere() {
         let mut fixture = honest(Isolation::Sandbox);
         spoil(&mut fixture);
         let merged = run(&fixture);
-        assert!(merged.violations.iter().any(|violation| violation.kind == kind), "{kind:?}: {:?}", merged.violations);
+        assert!(
+            merged.violations.iter().any(|violation| violation.kind == kind),
+            "{kind:?}: {:?}",
+            merged.violations
+        );
     }
 }
 
@@ -170,7 +181,11 @@ fn the_verdict_says_who_is_not_believed() {
     let summary = summary(&fixture);
     assert!(summary.valid && !summary.fit_for_latency);
     let said = |words: &str| summary.reasons.iter().any(|reason| reason.contains(words));
-    assert!(said("the logs of 1 strategies prove nothing, first that of strategy-1"), "{:?}", summary.reasons);
+    assert!(
+        said("the logs of 1 strategies prove nothing, first that of strategy-1"),
+        "{:?}",
+        summary.reasons
+    );
     assert_eq!(summary.round_trip.count, 20);
 }
 

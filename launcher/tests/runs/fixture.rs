@@ -4,16 +4,16 @@
 //! are known in advance. Logs hold their records in the order of the times, like real ones.
 #![allow(dead_code)] // the bench uses less of it than the tests
 
+use analysis::record::{Clock, Exit, Floor, Input, OpenOrders, Outcome, RUN_SCHEMA, RunRecord};
 use launcher::host::Machine;
-use launcher::record::{Clock, Exit, Floor, Input, OpenOrders, Outcome, RUN_SCHEMA, RunRecord};
-use shm::memory::header::{Kind, LAYOUT_HASH, MAGIC, VERSION, run_hash};
-use shm::plan::{
+use protocol::plan::{
     ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading,
     WorkPlan,
 };
-use shm::stamps::{HandOff, LinkEnd, Point, Record, key};
-use shm::status::{Field, LOG_OFFSET, STATUS_WORDS, State};
-use shm::wire::OrderId;
+use protocol::stamps::{HandOff, LinkEnd, Point, Record, key};
+use protocol::status::{Field, LOG_OFFSET, STATUS_WORDS, State};
+use protocol::wire::OrderId;
+use shm::memory::header::{MAGIC, VERSION, run_hash};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -179,8 +179,19 @@ impl Fixture {
         let capacity = log.len() as u64 + 64;
         let bytes = (LOG_OFFSET as u64 + capacity * 2) * 8;
         let run = run_hash(&self.record.plan.run);
-        let header =
-            [MAGIC, VERSION, LAYOUT_HASH, bytes, Kind::Thread as u64, capacity, 2, 1, 1, run, thread as u64];
+        let header = [
+            MAGIC,
+            VERSION,
+            protocol::status::KIND.layout,
+            bytes,
+            protocol::status::KIND.code,
+            capacity,
+            2,
+            1,
+            1,
+            run,
+            thread as u64,
+        ];
         words[..header.len()].copy_from_slice(&header);
         words[16..16 + STATUS_WORDS].copy_from_slice(&self.statuses[thread]);
         words.extend(log.iter().flat_map(|record| [key(record.point, record.id), record.value]));
@@ -237,7 +248,10 @@ fn sums(roles: &[Role], shape: Shape) -> Vec<(LinkEnd, u64)> {
     let sum = |end: LinkEnd| (end, scatter(end.hand_off as u64 * 1000 + u64::from(end.peer)));
     let of_role = |role: &Role| match *role {
         Role::Strategy(index) => {
-            vec![sum(LinkEnd::sender(HandOff::Submit, index, 0)), sum(LinkEnd::receiver(HandOff::Return, index, 0))]
+            vec![
+                sum(LinkEnd::sender(HandOff::Submit, index, 0)),
+                sum(LinkEnd::receiver(HandOff::Return, index, 0)),
+            ]
         }
         Role::Gateway(index) => vec![
             sum(LinkEnd::receiver(HandOff::Inbox, index, 0)),
@@ -248,7 +262,8 @@ fn sums(roles: &[Role], shape: Shape) -> Vec<(LinkEnd, u64)> {
                 [LinkEnd::receiver(HandOff::Submit, index, 0), LinkEnd::sender(HandOff::Return, index, 0)]
             });
             let inboxes = (0..shape.venues).map(|index| LinkEnd::sender(HandOff::Inbox, index, 0));
-            let reported = (0..shape.venues).map(|index| sum(LinkEnd::sender(HandOff::Completion, index, 0)).1);
+            let reported =
+                (0..shape.venues).map(|index| sum(LinkEnd::sender(HandOff::Completion, index, 0)).1);
             let reported = reported.fold(0, u64::wrapping_add);
             let ends = strategies.chain(inboxes).map(sum);
             ends.chain([(LinkEnd::receiver(HandOff::Completion, 0, 0), reported)]).collect()
@@ -360,6 +375,7 @@ fn plan(shape: Shape) -> Plan {
         max_held: 1024,
         pacing: shape.pacing,
         orders: vec![shape.orders; usize::from(shape.strategies)],
+        venue_orders: Vec::new(),
         handles: Vec::new(),
         weaker_sandbox: false,
         on_death: OnDeath::Stop,

@@ -1,10 +1,10 @@
 //! Saved logs, whole and damaged.
 
 use crate::fixture::{Fixture, Shape};
-use launcher::logfile::{LogError, LogReader};
+use analysis::logfile::{LogError, LogReader};
 use proptest::prelude::*;
+use protocol::stamps::Record;
 use shm::memory::header::HeaderError;
-use shm::stamps::Record;
 
 fn read(bytes: &[u8]) -> (Vec<Record>, Result<(), LogError>) {
     let mut records = Vec::new();

@@ -1,13 +1,13 @@
 //! The merge: exact counts of honest runs, and every kind of violation found and named.
 
 use crate::fixture::{Fixture, START, Shape};
-use launcher::merge::{Kind, MergeError, Merged, Orders, merge, read_record};
-use launcher::record::Outcome;
+use analysis::merge::{Kind, MergeError, Merged, Orders, merge, read_record};
+use analysis::record::Outcome;
 use proptest::prelude::*;
-use shm::plan::{Pacing, Threading};
-use shm::stamps::{Point, Record};
-use shm::status::Field;
-use shm::wire::OrderId;
+use protocol::plan::{Pacing, Threading};
+use protocol::stamps::{Point, Record};
+use protocol::status::Field;
+use protocol::wire::OrderId;
 
 /// Writes and merges.
 pub(crate) fn run(fixture: &Fixture) -> Merged {

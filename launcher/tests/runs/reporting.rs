@@ -4,10 +4,10 @@ use crate::deaths::mortal;
 use crate::figures::summary;
 use crate::fixture::{Fixture, Shape};
 use crate::killing::Death;
-use launcher::report::{WIDTH, csv, markdown, terminal};
-use launcher::summary::Summary;
-use shm::status::Field;
-use shm::supervision::Misconduct;
+use analysis::report::{WIDTH, csv, markdown, terminal};
+use analysis::summary::Summary;
+use protocol::status::Field;
+use protocol::supervision::Misconduct;
 
 fn narrow(summary: &Summary) -> String {
     let text = terminal(summary, false);

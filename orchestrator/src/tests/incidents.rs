@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::line::State;
-use shm::control::{Launching, PLAN};
-use shm::supervision::{Death, REPAIRS_WORDS, Repairs};
-use shm::wire::Instruction;
+use protocol::control::{Launching, PLAN};
+use protocol::supervision::{Death, REPAIRS_WORDS, Repairs};
+use protocol::wire::Instruction;
 use std::os::fd::AsFd;
 
 /// A bench whose orchestrator is supervised: the launcher's side of fences and repairs.
@@ -25,7 +25,7 @@ fn death() -> Death {
     Death::confirm(pidfd.as_fd()).unwrap().unwrap()
 }
 
-use shm::supervision::RepairsWriter;
+use protocol::supervision::RepairsWriter;
 
 impl Bench {
     fn cycles(&mut self) {
@@ -153,6 +153,27 @@ fn more_orders_than_the_plan_has_are_a_flood() {
     assert_eq!(repairs.of(0).quarantined, Some((0, Misconduct::Flood)));
     assert_eq!(bench.instructions(0).len(), 2);
     assert_eq!(bench.points().len(), 4, "nothing is stamped that has no room");
+}
+
+#[test]
+fn more_orders_to_a_venue_than_the_plan_has_are_refused_and_then_a_flood() {
+    let (mut bench, _, repairs) = supervised(256);
+    // Strategy 0: one to each venue. Strategy 1: 300 to venue 1.
+    bench.orchestrator = bench.orchestrator.expecting_at_venues(&[1, 1, 0, 300]);
+    for n in 0..10 {
+        bench.send(&order(0, n, 0), 0);
+    }
+    (0..3).for_each(|n| bench.send(&order(1, n, 1), 1));
+    bench.cycles();
+    assert_eq!(bench.instructions(0).len(), 1, "the gateway's log has room for one");
+    assert_eq!(bench.instructions(1).len(), 3, "the other strategy loses nothing");
+    let reports = bench.reports(0);
+    let refused = reports.iter().filter(|report| report.reason == Reject::NotPlanned as u8).count();
+    assert_eq!((reports.len(), refused), (9, 9));
+    assert_eq!(repairs.of(0).quarantined, None, "so many may be a mistake");
+    (10..12 + u64::from(STRIKES)).for_each(|n| bench.send(&order(0, n, 0), 0));
+    (0..20).for_each(|_| bench.cycles());
+    assert_eq!(repairs.of(0).quarantined, Some((0, Misconduct::Flood)));
 }
 
 #[test]

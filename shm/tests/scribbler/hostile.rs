@@ -1,17 +1,18 @@
 //! The scribbler's own process: maps all that strategy 0 may write, and writes.
 
 use super::messages::message;
-use shm::handles::{Access, access};
+use protocol::plan::Plan;
+use protocol::segments::{self, open_control, submit_link};
+use shm::attached::Access;
 use shm::memory::{Region, Words};
 use shm::os::{fifo, process, seqpacket};
-use shm::plan::Plan;
-use shm::ring::{Place, Producer, SegmentSpec};
-use shm::segments::{self, Attached, open_control, submit_link};
+use shm::ring::{Place, Producer, SegmentSpec, pipe};
 use shm::sync::Ordering::Relaxed;
 use shm::with_link;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use zerocopy::IntoBytes;
 
 /// The environment variable with its orders: `RUN IDLE`.
 pub const ORDERS: &str = "BULKHEAD_SCRIBBLE";
@@ -63,7 +64,7 @@ pub fn scribble(orders: &str) -> ! {
     let writable = writable(&plan, &specs);
     let mut kernel = Kernel::open(&plan, &specs);
     with_link!(plan.technique, T => {
-        let mut attached = Attached::new(&plan, None);
+        let mut attached = segments::attach(&plan, None);
         let mut producer = attached.producer::<T>(&submit_link(&plan), 0).expect("a link");
         for n in 0..HONEST {
             while producer.try_push(&message(0, n)).is_err() {
@@ -84,7 +85,8 @@ pub fn scribble(orders: &str) -> ! {
 
 /// All memory that strategy 0 may write.
 fn writable(plan: &Plan, specs: &[SegmentSpec]) -> Vec<Words> {
-    let may_write = |spec: &&SegmentSpec| access(plan, &plan.processes[0], &spec.what) == Some(Access::Write);
+    let may_write =
+        |spec: &&SegmentSpec| segments::access(plan, &plan.processes[0], &spec.what) == Some(Access::Write);
     let open = |spec: &SegmentSpec| {
         let name = plan.segment_name(&spec.what);
         match spec.place {
@@ -141,7 +143,13 @@ impl Kernel {
     /// Bytes of any number, or of just the right one.
     fn send_garbage(&mut self, draws: &mut Draws) {
         let len = [56, 8, 1 + draws.below(72), draws.below(5000)][draws.below(4)];
-        let bytes: Vec<u8> = (0..len).map(|_| draws.any() as u8).collect();
+        let mut bytes: Vec<u8> = (0..len).map(|_| draws.any() as u8).collect();
+        if draws.below(2) == 0 {
+            // A piece of what would be a message of its own.
+            let frame = pipe::frame(&message(0, draws.any()));
+            bytes = frame.as_bytes()[draws.below(64)..].to_vec();
+            bytes.truncate(1 + draws.below(64));
+        }
         match self {
             Self::None => {}
             // Full is as good.

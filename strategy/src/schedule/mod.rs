@@ -20,15 +20,16 @@ pub use replay::{Replay, ReplayError, replay, replay_from};
 pub use sample::sample;
 pub use spec::{DelayRange, MAX_ORDERS, MAX_WINDOW_NS, Spec, SpecError};
 
-use shm::memory::header::{FNV_OFFSET, SCHEDULE_ENTRY_WORDS, fnv1a};
-use shm::plan::Pacing;
+use protocol::plan::Pacing;
+use protocol::segments::SCHEDULE_ENTRY_WORDS;
+use shm::memory::header::{FNV_OFFSET, fnv1a};
 
 /// The words of one entry, as a schedule segment holds them. See [`Entry`].
 pub type EntryWords = [u64; SCHEDULE_ENTRY_WORDS];
 
 /// The orders of all strategies, each strategy's in the order in which they are due.
 ///
-/// An order's position among those of its strategy is its sequence ([`shm::wire::OrderId::sequence`]).
+/// An order's position among those of its strategy is its sequence ([`protocol::wire::OrderId::sequence`]).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Schedule {
     /// For each strategy its entries, by due time; entries due at once keep the order in which they were made.
@@ -39,12 +40,12 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// How many strategies there are, 1 to [`shm::wire::MAX_STRATEGIES`]. Some may have no orders.
+    /// How many strategies there are, 1 to [`protocol::wire::MAX_STRATEGIES`]. Some may have no orders.
     pub fn strategies(&self) -> u16 {
         self.words.len() as u16
     }
 
-    /// How many venues there are, 1 to [`shm::wire::MAX_VENUES`].
+    /// How many venues there are, 1 to [`protocol::wire::MAX_VENUES`].
     pub fn venues(&self) -> u16 {
         self.venues
     }
@@ -61,16 +62,20 @@ impl Schedule {
             .map(|words| Entry::from_words(*words).expect("a schedule is made of encoded entries"))
     }
 
-    /// The number of orders of each strategy: what [`shm::plan::Plan::orders`] takes.
+    /// The number of orders of each strategy: what [`protocol::plan::Plan::orders`] takes.
     pub fn orders_per_strategy(&self) -> Vec<u64> {
         self.words.iter().map(|entries| entries.len() as u64).collect()
     }
 
-    /// The number of orders to each venue. Reads every entry.
-    pub fn orders_per_venue(&self) -> Vec<u64> {
-        let mut orders = vec![0; usize::from(self.venues)];
-        for words in self.words.iter().flatten() {
-            orders[usize::from(entry::venue_of(words))] += 1;
+    /// The number of orders of each strategy to each venue: a strategy's venues side by side, strategy after strategy, as
+    /// [`protocol::plan::Plan::venue_orders`] has them. Reads every entry.
+    pub fn orders_per_strategy_and_venue(&self) -> Vec<u64> {
+        let venues = usize::from(self.venues);
+        let mut orders = vec![0; self.words.len() * venues];
+        for (words, orders) in self.words.iter().zip(orders.chunks_mut(venues)) {
+            for words in words {
+                orders[usize::from(entry::venue_of(words))] += 1;
+            }
         }
         orders
     }
@@ -138,7 +143,7 @@ impl core::fmt::Debug for Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shm::wire::{Operation, Side};
+    use protocol::wire::{Operation, Side};
 
     fn entry() -> Entry {
         Entry {
@@ -164,7 +169,7 @@ mod tests {
         assert_eq!(schedule.strategies(), 2);
         assert_eq!(schedule.total(), 2);
         assert_eq!(schedule.orders_per_strategy(), [2, 0]);
-        assert_eq!(schedule.orders_per_venue(), [1, 1]);
+        assert_eq!(schedule.orders_per_strategy_and_venue(), [1, 1, 0, 0]);
         assert_eq!(schedule.max_delay_ns(), 9);
         assert_eq!(schedule.offered_per_s(), Some(2e8));
         assert_eq!(schedule.entries(0).next(), Some(entry()));

@@ -1,0 +1,213 @@
+//! A run's folder: one line for each log, and what is wrong with them.
+
+use super::time::{Timebase, signed};
+use super::{Format, InspectError, log, no_problems, print_csv, print_json, print_lines};
+use crate::logfile::{EXTENSION, LogReader};
+use crate::merge::{file_name, folder, read_record};
+use crate::record::{Incident, Outcome, RunRecord};
+use crate::report::tables::{ruled, table};
+use crate::report::units::{duration, short};
+use protocol::plan::Role;
+use protocol::stamps::{Point, Record};
+use protocol::status::Field;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// What is known about one log. Values that need a log that can be read are null without one.
+#[derive(Default, Serialize)]
+struct Line {
+    thread: String,
+    file: String,
+    state: Option<&'static str>,
+    pid: Option<u64>,
+    core: Option<u32>,
+    records: u64,
+    /// Of a strategy: how many incarnations stamped orders, its epochs.
+    epochs: Option<u64>,
+    /// Times of the first and the last stamp, in seconds since the start of the schedule.
+    first_s: Option<f64>,
+    last_s: Option<f64>,
+    voluntary_switches: Option<u64>,
+    involuntary_switches: Option<u64>,
+    minor_faults: Option<u64>,
+    major_faults: Option<u64>,
+    longest_gap_ns: Option<u64>,
+    /// What is wrong with it.
+    damage: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Listing<'a> {
+    folder: String,
+    run: &'a str,
+    started: &'a str,
+    outcome: &'a Outcome,
+    incidents: &'a [Incident],
+    logs: &'a [Line],
+    problems: &'a [String],
+}
+
+/// Prints a folder; see [`super::inspect`].
+pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Result<(), InspectError> {
+    let record = read_record(folder)?;
+    let base = Timebase::of(&record);
+    let lines: Vec<Line> =
+        (0..record.plan.threads.len()).map(|thread| look(folder, &record, thread, &base)).collect();
+    let mut problems: Vec<String> = lines.iter().filter_map(|line| line.damage.clone()).collect();
+    problems.extend(strangers(folder, &record));
+    match format {
+        Format::Text => text(&record, &lines, &problems, out)?,
+        Format::Csv => print_csv(out, &lines)?,
+        Format::Json => {
+            let listing = Listing {
+                folder: folder.display().to_string(),
+                run: &record.plan.run,
+                started: &record.started,
+                outcome: &record.outcome,
+                incidents: &record.incidents,
+                logs: &lines,
+                problems: &problems,
+            };
+            print_json(out, &listing)?;
+        }
+    }
+    no_problems(folder, &problems)
+}
+
+/// Reads one log to its end, or as far as it goes.
+fn look(folder: &Path, record: &RunRecord, thread: usize, base: &Timebase) -> Line {
+    let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
+    let line = Line { thread: name.into(), file: file_name(name), ..Line::default() };
+    let mut log = match folder::open(folder, &record.plan, thread) {
+        Ok(log) => log,
+        Err(error) => return Line { damage: Some(error.to_string()), ..line },
+    };
+    let Contents { ends, epochs, damage } = contents(&mut log, own_strategy(record, thread));
+    let status = log.status();
+    let word = |field| Some(status.get(field));
+    Line {
+        state: Some(log::state_name(status)),
+        pid: word(Field::Pid),
+        core: status.core(),
+        records: log.records(),
+        epochs,
+        first_s: ends.map(|(first, _)| base.seconds(first)),
+        last_s: ends.map(|(_, last)| base.seconds(last)),
+        voluntary_switches: word(Field::VoluntarySwitches),
+        involuntary_switches: word(Field::InvoluntarySwitches),
+        minor_faults: word(Field::MinorFaults),
+        major_faults: word(Field::MajorFaults),
+        longest_gap_ns: Some(base.between_ns(0, status.get(Field::LongestGapTicks)).round() as u64),
+        damage,
+        ..line
+    }
+}
+
+/// The one strategy that a thread runs.
+fn own_strategy(record: &RunRecord, thread: usize) -> Option<u16> {
+    match record.plan.threads.get(thread)?.roles.as_slice() {
+        [Role::Strategy(index)] => Some(*index),
+        _ => None,
+    }
+}
+
+/// What a pass over a log found.
+struct Contents {
+    /// The first and the last stamp of something that happened (a due time or a release is a plan).
+    ends: Option<(u64, u64)>,
+    epochs: Option<u64>,
+    /// What ended the log too early.
+    damage: Option<String>,
+}
+
+fn contents(log: &mut LogReader, own: Option<u16>) -> Contents {
+    let happened = |point: Point| point.is_time() && !matches!(point, Point::Due | Point::Release);
+    let mut ends: Option<(u64, u64)> = None;
+    let (mut epochs, mut last) = (BTreeSet::new(), None);
+    let damage = loop {
+        match log.next_block() {
+            Ok(Some(block)) => {
+                for Record { point, id, value } in block.records() {
+                    if happened(point) {
+                        let (first, _) = ends.unwrap_or((value, 0));
+                        ends = Some((first, value));
+                    }
+                    if own == Some(id.strategy()) && last != Some(id.epoch()) {
+                        last = Some(id.epoch());
+                        epochs.insert(id.epoch());
+                    }
+                }
+            }
+            Ok(None) => break None,
+            Err(error) => break Some(error.to_string()),
+        }
+    };
+    Contents { ends, epochs: own.map(|_| epochs.len() as u64), damage }
+}
+
+/// Logs in the folder that no thread of the plan wrote.
+fn strangers(folder: &Path, record: &RunRecord) -> Vec<String> {
+    let known = |name: &str| record.plan.threads.iter().any(|thread| file_name(&thread.name) == name);
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut strange: Vec<String> =
+        names.filter(|name| name.ends_with(&format!(".{EXTENSION}")) && !known(name)).collect();
+    strange.sort();
+    let run = &record.plan.run;
+    strange
+        .iter()
+        .map(|name| format!("{name}: run {run} has no such thread: move it out of the folder"))
+        .collect()
+}
+
+fn text(record: &RunRecord, lines: &[Line], problems: &[String], out: &mut impl Write) -> io::Result<()> {
+    let ended = match &record.outcome {
+        Outcome::Complete => "complete".into(),
+        Outcome::Interrupted => "interrupted".into(),
+        Outcome::Failed { process, what, .. } => format!("failed ({process}: {what})"),
+    };
+    let deaths = match record.incidents.len() {
+        0 => String::new(),
+        1 => ", 1 death".into(),
+        many => format!(", {many} deaths"),
+    };
+    writeln!(out, "run {}, {}, {ended}{deaths}\n", record.plan.run, record.started)?;
+    let dash = || "–".to_owned();
+    let number = |value: Option<u64>| value.map_or_else(dash, short);
+    let seconds = |value: Option<f64>| value.map_or_else(dash, |seconds| signed(seconds * 1e9));
+    // Only where there is more than one of any strategy: the table is wide as it is.
+    let with_epochs = lines.iter().any(|line| line.epochs > Some(1));
+    let mut columns =
+        vec!["thread", "pid", "core", "stamps", "first", "last", "vol", "invol", "faults", "gap"];
+    if with_epochs {
+        columns.push("epochs");
+    }
+    let mut table = table(ruled(), &columns);
+    for line in lines {
+        let faults =
+            line.minor_faults.zip(line.major_faults).map(|(minor, major)| minor.saturating_add(major));
+        let mut row = vec![
+            line.thread.clone(),
+            line.pid.map_or_else(dash, |pid| pid.to_string()),
+            line.core.map_or_else(dash, |core| core.to_string()),
+            short(line.records),
+            seconds(line.first_s),
+            seconds(line.last_s),
+            number(line.voluntary_switches),
+            number(line.involuntary_switches),
+            number(faults),
+            line.longest_gap_ns.map_or_else(dash, duration),
+        ];
+        if with_epochs {
+            row.push(number(line.epochs));
+        }
+        table.add_row(row);
+    }
+    print_lines(out, table.lines())?;
+    if !problems.is_empty() {
+        writeln!(out)?;
+    }
+    print_lines(out, problems.iter().map(|problem| format!("problem: {problem}")))
+}

@@ -1,0 +1,270 @@
+//! One log: header, status, records.
+
+use super::time::Timebase;
+use super::{Format, InspectError, Options, print_lines};
+use crate::logfile::{LogError, LogReader};
+use crate::report::units::count;
+use protocol::stamps::{LinkEnd, Point, Record};
+use protocol::status::{Field, State, Status};
+use serde::Serialize;
+use shm::memory::header::Header;
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Records that people are shown when they did not say how many.
+const SHOWN: u64 = 10;
+
+/// The words of a status block that mean something by themselves, with their names in JSON.
+const FIELDS: [(&str, Field); 21] = [
+    ("tid", Field::Tid),
+    ("heartbeat_ticks", Field::HeartbeatTicks),
+    ("cycles", Field::Cycles),
+    ("busy_cycles", Field::BusyCycles),
+    ("busy_ticks", Field::BusyTicks),
+    ("longest_gap_ticks", Field::LongestGapTicks),
+    ("started_ticks", Field::StartedTicks),
+    ("ended_ticks", Field::EndedTicks),
+    ("voluntary_switches", Field::VoluntarySwitches),
+    ("involuntary_switches", Field::InvoluntarySwitches),
+    ("minor_faults", Field::MinorFaults),
+    ("major_faults", Field::MajorFaults),
+    ("cpu_ns", Field::CpuNs),
+    ("sent", Field::Sent),
+    ("returned", Field::Returned),
+    ("rejected", Field::Rejected),
+    ("full", Field::Full),
+    ("records_dropped", Field::RecordsDropped),
+    ("allocations_plus_one", Field::AllocationsPlusOne),
+    ("in_flight_max", Field::InFlightMax),
+    ("peer_faults", Field::PeerFaults),
+];
+
+/// A record as it is printed.
+#[derive(Serialize)]
+struct Line {
+    number: u64,
+    point: &'static str,
+    order: String,
+    /// Ticks, or for `rejected` the reason's code, for `checksum` the sum.
+    value: u64,
+    /// Since the start of the run; unknown without its `run.json`, none for what is no time.
+    seconds: Option<f64>,
+}
+
+/// Prints a log; see [`super::inspect`].
+pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(), InspectError> {
+    let mut log = LogReader::open(path, None)?;
+    let beside = Timebase::beside(path);
+    let is_other = beside.as_ref().is_some_and(|base| base.run_hash != log.header().run);
+    let base = beside.filter(|_| !is_other);
+    let scan = match options.format {
+        Format::Text => text(&mut log, options, base.as_ref(), out),
+        Format::Json => json(&mut log, options, base.as_ref(), out),
+        Format::Csv => csv(&mut log, options, base.as_ref(), out),
+    }?;
+    let path = || path.display().to_string();
+    match (scan.damage, options.order) {
+        (Some(damage), _) => Err(damage.into()),
+        (None, _) if is_other => Err(InspectError::OtherRun { file: path() }),
+        (None, Some(order)) if scan.matching == 0 => Err(InspectError::NoSuchOrder { path: path(), order }),
+        (None, _) => Ok(()),
+    }
+}
+
+fn text(
+    log: &mut LogReader,
+    options: &Options,
+    base: Option<&Timebase>,
+    out: &mut impl Write,
+) -> io::Result<Scan> {
+    let (header, status) = (*log.header(), log.status().clone());
+    let name = base.and_then(|base| base.threads.get(usize::try_from(header.index).ok()?).cloned());
+    writeln!(out, "{}", log.file())?;
+    writeln!(
+        out,
+        "  thread {}{}, room for {} records, created by pid {}",
+        header.index,
+        name.map_or_else(String::new, |name| format!(" ({name})")),
+        count(header.capacity),
+        header.creator_pid
+    )?;
+    let core = status.core().map_or_else(|| "not pinned".into(), |core| format!("core {core}"));
+    writeln!(out, "  {}, pid {}, {core}", state_name(&status), status.get(Field::Pid))?;
+    let error = status.error();
+    if !error.is_empty() {
+        writeln!(out, "  error: {error}")?;
+    }
+    for (name, field) in FIELDS.iter().filter(|(_, field)| status.get(*field) != 0) {
+        writeln!(out, "  {name:22} {:>20}", count(status.get(*field)))?;
+    }
+    writeln!(out)?;
+    writeln!(out, "{:>12}  {:>16}  {:9}  {:16}  meaning", "record", "seconds", "point", "order")?;
+    let mut next = 0;
+    let by_default = if options.order.is_some() { u64::MAX } else { SHOWN };
+    let scan = scan(log, options, by_default, |number, record| {
+        if options.order.is_none() && number != next {
+            writeln!(out, "{:>12}", "…")?;
+        }
+        next = number + 1;
+        let Line { point, order, value, seconds, .. } = line(number, record, base);
+        let when = match (seconds, record.point) {
+            (_, point) if !point.is_time() => String::new(),
+            (Some(seconds), _) => format!("{seconds:.9}"),
+            (None, _) => format!("{value} ticks"),
+        };
+        let reason =
+            if record.point == Point::Rejected { format!(", reason {value}") } else { String::new() };
+        let meaning = record.point.meaning();
+        print_lines(out, [format!("{number:>12}  {when:>16}  {point:9}  {order:16}  {meaning}{reason}")])
+    })?;
+    match options.order {
+        None if scan.matching > scan.printed => {
+            writeln!(
+                out,
+                "{} of {} records, more with --head N and --tail N",
+                count(scan.printed),
+                count(scan.total)
+            )?;
+        }
+        None => writeln!(out, "{} records", count(scan.total))?,
+        Some(order) => {
+            writeln!(out, "{} of {} records are of order {order}", scan.matching, count(scan.total))?
+        }
+    }
+    Ok(scan)
+}
+
+/// One object whose records are written as they are read, so that a log of any size needs no memory.
+fn json(
+    log: &mut LogReader,
+    options: &Options,
+    base: Option<&Timebase>,
+    out: &mut impl Write,
+) -> io::Result<Scan> {
+    let status = log.status().clone();
+    let Header { bytes, capacity, creator_pid, run, index, .. } = *log.header();
+    let words: serde_json::Map<_, _> =
+        FIELDS.iter().map(|(name, field)| ((*name).to_owned(), status.get(*field).into())).collect();
+    let front = serde_json::json!({
+        "file": log.file(),
+        "thread": base.and_then(|base| base.threads.get(usize::try_from(index).ok()?)),
+        "header": {
+            "bytes": bytes, "capacity": capacity, "creator_pid": creator_pid,
+            "run_hash": format!("{run:016x}"), "index": index,
+        },
+        "state": state_name(&status),
+        "pid": status.get(Field::Pid),
+        "core": status.core(),
+        "error": status.error(),
+        "status": words,
+    });
+    // The object without its closing brace: records, total and damage follow as they become known.
+    let front = front.to_string();
+    write!(out, "{},\"records\":[", front.strip_suffix('}').unwrap_or(&front))?;
+    let mut first = true;
+    let scan = scan(log, options, u64::MAX, |number, record| {
+        write!(out, "{}", if std::mem::take(&mut first) { "\n" } else { ",\n" })?;
+        Ok(serde_json::to_writer(&mut *out, &line(number, record, base))?)
+    })?;
+    let damage = serde_json::to_string(&scan.damage.as_ref().map(ToString::to_string))?;
+    writeln!(out, "\n],\"total\":{},\"damage\":{damage}}}", scan.total)?;
+    Ok(scan)
+}
+
+fn csv(
+    log: &mut LogReader,
+    options: &Options,
+    base: Option<&Timebase>,
+    out: &mut impl Write,
+) -> io::Result<Scan> {
+    let mut writer = csv::Writer::from_writer(out);
+    let scan = scan(log, options, u64::MAX, |number, record| {
+        writer.serialize(line(number, record, base)).map_err(crate::report::export::io_error)
+    })?;
+    writer.flush()?;
+    Ok(scan)
+}
+
+fn line(number: u64, record: Record, base: Option<&Timebase>) -> Line {
+    Line {
+        number,
+        point: record.point.name(),
+        order: match LinkEnd::of(record.id) {
+            Some(end) if record.point == Point::Checksum => end.to_string(),
+            _ => record.id.to_string(),
+        },
+        value: record.value,
+        seconds: base.filter(|_| record.point.is_time()).map(|base| base.seconds(record.value)),
+    }
+}
+
+/// The name of a thread's state.
+pub(super) const fn state_name(status: &Status) -> &'static str {
+    match status.state() {
+        State::Starting => "starting",
+        State::Ready => "ready",
+        State::Running => "running",
+        State::Done => "done",
+        State::Failed => "failed",
+    }
+}
+
+/// What a pass over a log found.
+pub(super) struct Scan {
+    /// Records in the log, as far as it can be read.
+    pub total: u64,
+    /// Those of the order that was asked for, or all.
+    pub matching: u64,
+    /// Those that were printed.
+    pub printed: u64,
+    /// What ended the log before its end.
+    pub damage: Option<LogError>,
+}
+
+/// Passes over a whole log and hands out what the options ask for: the first `head` of the matching records
+/// (`by_default`, if they ask for neither head nor tail), then the last `tail` of those not handed out.
+fn scan(
+    log: &mut LogReader,
+    options: &Options,
+    by_default: u64,
+    mut print: impl FnMut(u64, Record) -> io::Result<()>,
+) -> io::Result<Scan> {
+    let tail = options.tail.unwrap_or(0);
+    let head = options.head.unwrap_or(if options.tail.is_some() { 0 } else { by_default });
+    let is_wanted =
+        |record: &Record| options.order.is_none_or(|order| order == record.id && record.point.is_of_order());
+    let mut last = VecDeque::new();
+    let mut scan = Scan { total: 0, matching: 0, printed: 0, damage: None };
+    loop {
+        let block = match log.next_block() {
+            Ok(Some(block)) => block,
+            Ok(None) => break,
+            Err(damage) => {
+                scan.damage = Some(damage);
+                break;
+            }
+        };
+        for (number, record) in (block.first..).zip(block.records()) {
+            scan.total += 1;
+            if !is_wanted(&record) {
+                continue;
+            }
+            scan.matching += 1;
+            if scan.matching <= head {
+                scan.printed += 1;
+                print(number, record)?;
+            } else if tail > 0 {
+                if last.len() as u64 >= tail {
+                    last.pop_front();
+                }
+                last.push_back((number, record));
+            }
+        }
+    }
+    for (number, record) in last {
+        scan.printed += 1;
+        print(number, record)?;
+    }
+    Ok(scan)
+}

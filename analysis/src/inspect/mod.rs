@@ -1,0 +1,150 @@
+//! `inspect`: what is in a log, in a run's folder, and where one order went.
+//!
+//! Made for the day on which something is wrong: what can be read is printed, what cannot is named, and only then
+//! the call fails. Nothing in a file makes it panic, and a reader that hangs up (`| head`) is no error.
+
+mod folder;
+mod log;
+mod order;
+mod time;
+
+use crate::logfile::LogError;
+use crate::merge::FolderError;
+use protocol::wire::OrderId;
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+use thiserror::Error;
+
+/// What to print, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Of a log: so many records from its beginning.
+    pub head: Option<u64>,
+    /// Of a log: so many records from its end.
+    pub tail: Option<u64>,
+    /// Only this order; of a folder: its path through all threads.
+    pub order: Option<OrderId>,
+    /// For whom.
+    pub format: Format,
+}
+
+/// For whom the output is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// People: aligned text; of a log, the first records unless more are asked for.
+    #[default]
+    Text,
+    /// Programs: one JSON object.
+    Json,
+    /// Tables: CSV with a head.
+    Csv,
+}
+
+/// Why `inspect` fails, mostly after having printed what it could.
+#[derive(Debug, Error)]
+pub enum InspectError {
+    /// The path leads nowhere.
+    #[error("{path}: {source}")]
+    Path {
+        /// As it was given.
+        path: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A log that cannot be believed, or not to its end.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A folder that holds no run.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A log beside the record of another run.
+    #[error("{file}: belongs to another run than the run.json beside it: move it out of that folder")]
+    OtherRun {
+        /// The log.
+        file: String,
+    },
+    /// Several things are wrong with a folder; each was printed.
+    #[error("{count} problems in {folder}, first: {first}")]
+    Problems {
+        /// The folder.
+        folder: String,
+        /// How many.
+        count: usize,
+        /// The first.
+        first: String,
+    },
+    /// No log has a stamp of the order.
+    #[error("{path}: no stamp of order {order}: see the logs' orders with `inspect` on a strategy's log")]
+    NoSuchOrder {
+        /// What was searched.
+        path: String,
+        /// The order.
+        order: OrderId,
+    },
+    /// Options that need a log.
+    #[error("{folder}: --head and --tail need a log: name one of the .stamps files in this folder")]
+    NeedsLog {
+        /// The folder.
+        folder: String,
+    },
+    /// The output cannot be written.
+    #[error("output: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Prints a log or a run's folder to `out`. A broken pipe ends it quietly.
+///
+/// # Errors
+/// [`InspectError`], after everything that can be read was printed.
+pub fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(), InspectError> {
+    let facts = std::fs::metadata(path)
+        .map_err(|source| InspectError::Path { path: path.display().to_string(), source })?;
+    let printed = match (facts.is_dir(), options.order) {
+        (false, _) => log::inspect(path, options, out),
+        (true, _) if options.head.or(options.tail).is_some() => {
+            Err(InspectError::NeedsLog { folder: path.display().to_string() })
+        }
+        (true, None) => folder::inspect(path, options.format, out),
+        (true, Some(order)) => order::inspect(path, order, options.format, out),
+    };
+    let flushed = match out.flush() {
+        Ok(()) => printed,
+        Err(error) => printed.and(Err(error.into())),
+    };
+    match flushed {
+        Err(InspectError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// Succeeds only if nothing was wrong.
+fn no_problems(folder: &Path, problems: &[String]) -> Result<(), InspectError> {
+    match problems.first() {
+        None => Ok(()),
+        Some(first) => Err(InspectError::Problems {
+            folder: folder.display().to_string(),
+            count: problems.len(),
+            first: first.clone(),
+        }),
+    }
+}
+
+/// Writes lines without trailing blanks.
+fn print_lines(out: &mut impl Write, lines: impl IntoIterator<Item = String>) -> io::Result<()> {
+    lines.into_iter().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
+}
+
+/// Writes one JSON value and ends the line.
+fn print_json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)
+}
+
+/// Writes CSV with a head.
+fn print_csv<T: serde::Serialize>(out: &mut impl Write, rows: &[T]) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    for row in rows {
+        writer.serialize(row).map_err(crate::report::export::io_error)?;
+    }
+    writer.flush()
+}

@@ -1,0 +1,218 @@
+//! The path of one order: every stamp of it in all logs of a run, in the order of the round trip.
+
+use super::time::{Timebase, signed};
+use super::{Format, InspectError, no_problems, print_csv, print_json, print_lines};
+use crate::logfile::LogReader;
+use crate::merge::{End, bit, folder, name_of, read_record};
+use crate::record::RunRecord;
+use crate::report::tables::{ruled, table};
+use crate::summary::Measure;
+use protocol::stamps::Point;
+use protocol::status::Field;
+use protocol::wire::OrderId;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The order in which an order meets its points.
+const PATH: [Point; 12] = [
+    Point::Due,
+    Point::StrategySend,
+    Point::OrchRecvSubmit,
+    Point::Rejected,
+    Point::OrchDispatch,
+    Point::GatewayRecv,
+    Point::Release,
+    Point::Cancelled,
+    Point::GatewayDone,
+    Point::OrchRecvCompletion,
+    Point::OrchReturn,
+    Point::StrategyRecv,
+];
+
+/// One stamp of the order.
+#[derive(Serialize)]
+struct Step {
+    point: &'static str,
+    meaning: &'static str,
+    thread: String,
+    pid: u64,
+    /// Its number in that thread's log.
+    record: u64,
+    /// Ticks, or the reason's code of a rejection.
+    value: u64,
+    /// Seconds since the start of the schedule.
+    seconds: Option<f64>,
+    since_due_ns: Option<f64>,
+    since_t1_ns: Option<f64>,
+    /// The stage that ends at this stamp, if the one that it begins with is there too.
+    stage: Option<&'static str>,
+    stage_ns: Option<f64>,
+}
+
+/// A stamp as it was found.
+struct Found {
+    point: Point,
+    value: u64,
+    record: u64,
+    thread: String,
+    pid: u64,
+}
+
+/// All of it.
+#[derive(Serialize)]
+struct Journey<'a> {
+    run: &'a str,
+    order: String,
+    became: &'a str,
+    round_trip_ns: Option<f64>,
+    rt_venue_ns: Option<f64>,
+    steps: &'a [Step],
+    problems: &'a [String],
+}
+
+/// Prints the path of an order; see [`super::inspect`].
+pub(super) fn inspect(
+    folder: &Path,
+    order: OrderId,
+    format: Format,
+    out: &mut impl Write,
+) -> Result<(), InspectError> {
+    let record = read_record(folder)?;
+    let base = Timebase::of(&record);
+    let mut problems = Vec::new();
+    let mut found = Vec::new();
+    for thread in 0..record.plan.threads.len() {
+        if let Err(problem) = search(folder, &record, thread, order, &mut found) {
+            problems.push(problem);
+        }
+    }
+    let rank = |point: Point| PATH.iter().position(|other| *other == point);
+    found.sort_by_key(|found| rank(found.point));
+    for pair in found.windows(2).filter(|pair| pair[0].point == pair[1].point) {
+        problems.push(format!("{}: {} twice", name_of(order), pair[0].point.name()));
+    }
+    let steps = steps(&found, &base);
+    let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
+    let between = |from, to| Some(base.between_ns(at(from)?, at(to)?));
+    let points = found.iter().fold(0, |points, found| points | bit(found.point));
+    let round_trip = between(Point::StrategySend, Point::StrategyRecv);
+    let venue = between(Point::GatewayRecv, Point::GatewayDone);
+    let path = Journey {
+        run: &record.plan.run,
+        order: order.to_string(),
+        became: End::from_points(points, has_died(&record, order)).name(),
+        round_trip_ns: round_trip,
+        rt_venue_ns: round_trip.zip(venue).map(|(round_trip, venue)| round_trip - venue),
+        steps: &steps,
+        problems: &problems,
+    };
+    match format {
+        _ if steps.is_empty() && problems.is_empty() => {
+            return Err(InspectError::NoSuchOrder { path: folder.display().to_string(), order });
+        }
+        Format::Text => text(&path, out)?,
+        Format::Json => print_json(out, &path)?,
+        Format::Csv => print_csv(out, &steps)?,
+    }
+    no_problems(folder, &problems)
+}
+
+/// Whether the order's incarnation died while the run went on.
+fn has_died(record: &RunRecord, order: OrderId) -> bool {
+    let its = (order.strategy(), order.epoch());
+    record.incidents.iter().any(|incident| (incident.strategy, incident.epoch) == its)
+}
+
+/// Adds the order's stamps in one log; says what is wrong with a log that cannot be read to its end.
+fn search(
+    folder: &Path,
+    record: &RunRecord,
+    thread: usize,
+    order: OrderId,
+    found: &mut Vec<Found>,
+) -> Result<(), String> {
+    let mut log: LogReader = folder::open(folder, &record.plan, thread).map_err(|error| error.to_string())?;
+    let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
+    let pid = log.status().get(Field::Pid);
+    while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
+        let numbered = (block.first..).zip(block.records());
+        found.extend(numbered.filter(|(_, record)| record.id == order && record.point.is_of_order()).map(
+            |(number, record)| Found {
+                point: record.point,
+                value: record.value,
+                record: number,
+                thread: name.into(),
+                pid,
+            },
+        ));
+    }
+    Ok(())
+}
+
+fn steps(found: &[Found], base: &Timebase) -> Vec<Step> {
+    let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
+    let stage_of = |point: Point| {
+        let index = (point as usize).checked_sub(2).filter(|index| *index < 7)?;
+        Some((Measure::ALL[index].name(), at(Point::ALL[index])?))
+    };
+    let step = |found: &Found| {
+        let is_time = found.point.is_time();
+        let since =
+            |from: Option<u64>| from.filter(|_| is_time).map(|from| base.between_ns(from, found.value));
+        let stage = stage_of(found.point);
+        Step {
+            point: found.point.name(),
+            meaning: found.point.meaning(),
+            thread: found.thread.clone(),
+            pid: found.pid,
+            record: found.record,
+            value: found.value,
+            seconds: is_time.then(|| base.seconds(found.value)),
+            since_due_ns: since(at(Point::Due)),
+            since_t1_ns: since(at(Point::StrategySend)),
+            stage: stage.map(|(name, _)| name),
+            stage_ns: stage.map(|(_, from)| base.between_ns(from, found.value)),
+        }
+    };
+    found.iter().map(step).collect()
+}
+
+fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
+    write!(out, "order {} of run {}: {}", path.order, path.run, path.became)?;
+    if let Some(round_trip) = path.round_trip_ns {
+        write!(out, ", round trip {}", signed(round_trip))?;
+    }
+    if let Some(rt_venue) = path.rt_venue_ns {
+        write!(out, ", without the venue {}", signed(rt_venue))?;
+    }
+    writeln!(out, "\n")?;
+    let dash = |value: Option<f64>| value.map_or_else(|| "–".into(), signed);
+    let mut table = table(ruled(), &["point", "thread", "pid", "since due", "since t1", "took", "stage"]);
+    for column in [1, 6] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Left);
+        }
+    }
+    for step in path.steps {
+        let stage = if step.point == Point::Rejected.name() {
+            format!("reason {}", step.value)
+        } else {
+            step.stage.unwrap_or("").into()
+        };
+        table.add_row([
+            step.point.into(),
+            step.thread.clone(),
+            step.pid.to_string(),
+            dash(step.since_due_ns),
+            dash(step.since_t1_ns),
+            step.stage_ns.map_or_else(String::new, signed),
+            stage,
+        ]);
+    }
+    print_lines(out, table.lines())?;
+    if !path.problems.is_empty() {
+        writeln!(out)?;
+    }
+    print_lines(out, path.problems.iter().map(|problem| format!("problem: {problem}")))
+}

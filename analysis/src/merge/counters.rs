@@ -1,0 +1,67 @@
+//! Compares what the threads counted with what they stamped, where both are final.
+
+use super::ThreadLog;
+use super::deaths::Deaths;
+use super::table::Table;
+use super::violation::{Findings, Kind};
+use crate::record::{Outcome, RunRecord};
+use protocol::plan::{Role, ThreadPlan};
+use protocol::stamps::Point;
+use protocol::status::{Field, State};
+
+/// Checks the counters of every thread whose log proves something. A strategy's counters begin anew with each incarnation,
+/// so they are compared with what the last one stamped.
+pub(super) fn check(
+    record: &RunRecord,
+    logs: &[ThreadLog],
+    deaths: &Deaths,
+    table: &Table,
+    findings: &mut Findings,
+) {
+    for (log, thread) in logs.iter().zip(&record.plan.threads).filter(|(log, _)| !log.is_untrusted) {
+        let (name, dropped) = (&log.name, log.status.get(Field::RecordsDropped));
+        let author = deaths.sole_author(thread);
+        findings.firm.add_many(Kind::RecordsDropped, dropped, || {
+            format!("{name}: {dropped} records did not fit the log of {}", thread.log_records)
+        });
+        let strange = log.status.get(Field::PeerFaults);
+        let has_failed = matches!(record.outcome, Outcome::Failed { .. });
+        if strange > 0 && !has_failed && !deaths.explain_misconduct() {
+            findings.add(author, Kind::PeerFaults, || {
+                format!("{name}: was handed {strange} messages that no honest peer hands over, and nobody was caught")
+            });
+        }
+        let finished = record.outcome == Outcome::Complete && log.status.state() == State::Done;
+        let Some(strategies) = only_strategies(thread).filter(|_| finished && dropped == 0) else { continue };
+        let stamped: u64 =
+            strategies.iter().map(|strategy| sent_last(record, deaths, table, *strategy)).sum();
+        let counted = log.status.get(Field::Sent);
+        if stamped != counted {
+            findings.add(author, Kind::Counters, || {
+                format!("{name}: counted {counted} orders sent, its log has {stamped}: records are missing")
+            });
+        }
+    }
+}
+
+/// The strategies of a thread that runs nothing else.
+fn only_strategies(thread: &ThreadPlan) -> Option<Vec<u16>> {
+    let strategy = |role: &Role| match role {
+        Role::Strategy(index) => Some(*index),
+        _ => None,
+    };
+    thread.roles.iter().map(strategy).collect()
+}
+
+/// The orders that the last incarnation of a strategy stamped as sent.
+fn sent_last(record: &RunRecord, deaths: &Deaths, table: &Table, strategy: u16) -> u64 {
+    // One that was started and sent nothing has no stamps.
+    let last_died = deaths.last_epoch(strategy).checked_sub(1);
+    let incident = last_died.and_then(|epoch| deaths.incident(strategy, epoch));
+    let was_restarted = incident
+        .and_then(|incident| record.incidents.get(incident))
+        .is_some_and(|incident| incident.restarted_ns.is_some());
+    let restarted = if was_restarted { deaths.last_epoch(strategy) } else { 0 };
+    let lane = table.lane_of(strategy, restarted.max(table.newest_epoch(strategy)));
+    lane.map_or(0, |lane| lane.rows.iter().filter(|row| row.has(Point::StrategySend)).count() as u64)
+}

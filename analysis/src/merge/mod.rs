@@ -1,0 +1,321 @@
+//! The merge: all stamp logs of a run joined by order, exact and linear, and checked.
+//!
+//! Nothing is sampled and nothing is sorted. A stamp costs one indexed store, an order 88 bytes, and what cannot be
+//! true of an honest run (a stamp twice, a gap, a report out of turn, time going backwards) is counted and named.
+//! Strategies that died in the middle of the run owe what `check` says; the living owe everything.
+
+mod check;
+mod counters;
+mod deaths;
+pub(crate) mod folder;
+mod join;
+mod links;
+mod orders;
+mod table;
+mod violation;
+
+pub use folder::{FolderError, Logs, RUN_FILE, log_path, read_record};
+pub use orders::{End, Orders, Span, Toll};
+pub use table::{Row, bit};
+pub use violation::{Kind, Violation, name_of};
+
+use crate::logfile::{EXTENSION, LogError, RECORDS_AT};
+use crate::record::{Outcome, RunRecord};
+use check::{Context, Counted};
+use deaths::Deaths;
+use join::Join;
+use protocol::plan::{Plan, PlanError, Role};
+use protocol::stamps::RECORD_BYTES;
+use protocol::status::{Field, STATUS_WORDS, Status};
+use protocol::wire::OrderId;
+use table::Bounds;
+use thiserror::Error;
+use violation::{Findings, Violations};
+
+/// A run that cannot be merged at all. What is wrong with single orders is a [`Violation`].
+#[derive(Debug, Error)]
+pub enum MergeError {
+    /// A log is missing, cut or overwritten.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The record holds a plan that no run can have had.
+    #[error("{RUN_FILE}: {0}")]
+    Plan(#[from] PlanError),
+    /// Not enough memory for the table.
+    #[error("no memory for {bytes} more bytes of the table of orders: merge on a larger machine")]
+    Memory {
+        /// Bytes that were asked for.
+        bytes: u64,
+    },
+}
+
+/// What the merge knows about one thread's log.
+#[derive(Clone, Debug)]
+pub struct ThreadLog {
+    /// The thread's name in the plan.
+    pub name: String,
+    /// Records in its log.
+    pub records: u64,
+    /// Its status block, as it was at the end; empty if it proves nothing.
+    pub status: Status,
+    /// Log and status block prove nothing: the strategy was quarantined, and may have written anything there.
+    pub is_untrusted: bool,
+}
+
+/// A run, joined.
+#[derive(Debug)]
+pub struct Merged {
+    /// Where every order went.
+    pub orders: Orders,
+    /// The outermost stamps.
+    pub span: Span,
+    /// What must not have happened, by kind; empty in a valid run.
+    pub violations: Vec<Violation>,
+    /// What could not be checked or was left out, in words.
+    pub notes: Vec<String>,
+    /// The logs, in the order of the plan's threads.
+    pub threads: Vec<ThreadLog>,
+    /// Stamps in all logs.
+    pub records: u64,
+    /// What became of the orders of each incarnation that died, in the order of the record's incidents.
+    pub tolls: Vec<Toll>,
+    /// Orders lost by incarnations that lived; in a complete run each is a violation.
+    pub lost_of_survivors: u64,
+    table: table::Table,
+}
+
+impl Merged {
+    /// Every order that has some stamp, by strategy and sequence.
+    pub fn orders(&self) -> impl Iterator<Item = (OrderId, &Row)> {
+        self.table.rows().filter(|(_, row)| row.points() != 0)
+    }
+
+    /// The orders that count in the figures: returned, with every stamp, in time.
+    pub fn measured(&self) -> impl Iterator<Item = (OrderId, &Row)> {
+        self.table.rows().filter(|(_, row)| row.is_measured())
+    }
+}
+
+/// The name of a thread's log in the run's folder.
+pub fn file_name(thread: &str) -> String {
+    format!("{thread}.{EXTENSION}")
+}
+
+/// Joins all logs of a run; they are in a folder (a [`Path`](std::path::Path)) or in memory. `progress` hears, about every 65,000 stamps, how many are done of how many.
+///
+/// A log that is cut inside a record is an error, except in a run that failed: there it gives what it has. A damaged or forged
+/// log of a strategy in a process of its own is no error: the strategy is in no figure then, and a note says so.
+///
+/// # Errors
+/// [`MergeError`]: a log cannot be believed, the plan is impossible, or there is not enough memory.
+pub fn merge<L: Logs + ?Sized>(
+    logs: &L,
+    record: &RunRecord,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Merged, MergeError> {
+    let plan = &record.plan;
+    plan.validate()?;
+    let (sizes, total) = sizes(logs, plan)?;
+    let mut deaths = Deaths::new(record);
+    let bounds = bounds(plan, &sizes, &deaths);
+
+    let mut joined = Findings::default();
+    let mut notes = Vec::new();
+    let mut threads: Vec<Option<ThreadLog>> = vec![None; plan.threads.len()];
+    let mut join = Join::new(plan, &mut deaths, bounds, &mut joined);
+    let mut done = 0;
+    for thread in reading_order(plan) {
+        let (log, note) = read(logs, record, thread, &mut join, |records| {
+            done += records;
+            progress(done, total);
+        })?;
+        notes.extend(note);
+        threads[thread] = Some(log);
+    }
+    let Join { mut table, mut links, .. } = join;
+    let mut threads: Vec<ThreadLog> = threads.into_iter().flatten().collect();
+
+    let (counted, findings) = loop {
+        let mut findings = joined.clone();
+        let context = Context::new(record, &deaths);
+        let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
+        counters::check(record, &threads, &deaths, &table, &mut findings);
+        links.check(record, &threads, &deaths, &mut findings);
+        let lies = |(strategy, found): (u16, &Violations)| {
+            let is_new = deaths.may_lie() && !deaths.is_untrusted(strategy);
+            found.first().filter(|_| is_new).map(|first| (strategy, contradiction(first, found.total())))
+        };
+        let liars: Vec<(u16, String)> = findings.accused().filter_map(lies).collect();
+        if liars.is_empty() {
+            break (counted, findings);
+        }
+        for (strategy, why) in liars {
+            deaths.distrust(strategy);
+            table.excuse(strategy);
+            links.forget(strategy);
+            joined.disregard(strategy);
+            if let Some(log) =
+                plan.thread_of(Role::Strategy(strategy)).and_then(|place| threads.get_mut(place))
+            {
+                notes.push(doubted(&log.name, &why));
+                *log = ThreadLog { status: nothing(), is_untrusted: true, ..log.clone() };
+            }
+        }
+    };
+    let Counted { mut orders, span, tolls, lost_of_survivors } = counted;
+    orders.scheduled = plan.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
+    for log in &threads {
+        orders.full = orders.full.saturating_add(log.status.get(Field::Full));
+    }
+    notes.extend(unchecked(plan));
+    let violations = findings.into_sorted();
+    Ok(Merged { orders, span, violations, notes, threads, records: done, tolls, lost_of_survivors, table })
+}
+
+/// A status block that says nothing.
+fn nothing() -> Status {
+    Status::from_words([0; STATUS_WORDS])
+}
+
+/// Takes the records of one log; beside what is known about it, a note on what is wrong with it where that is no error.
+/// `progress` hears how many more were taken.
+fn read<L: Logs + ?Sized>(
+    logs: &L,
+    record: &RunRecord,
+    thread: usize,
+    join: &mut Join,
+    mut progress: impl FnMut(u64),
+) -> Result<(ThreadLog, Option<String>), MergeError> {
+    let name = record.plan.threads[thread].name.clone();
+    let is_untrusted = join.deaths.is_untrusted_log(&record.plan.threads[thread]);
+    let has_failed = matches!(record.outcome, Outcome::Failed { .. });
+    join.begin(thread);
+    let author = join.author();
+    let is_cut_by_failure = |error: &LogError| error.is_cut() && has_failed;
+    let is_tolerable = |error: &LogError| {
+        is_cut_by_failure(error)
+            || ((is_untrusted || author.is_some()) && !matches!(error, LogError::Io { .. }))
+    };
+    let mut damage = None;
+    let (mut records, mut status) = (0, nothing());
+    match folder::open(logs, &record.plan, thread) {
+        Ok(mut log) => {
+            loop {
+                match log.next_block() {
+                    Ok(Some(block)) => {
+                        for record in block.records() {
+                            join.take(record)?;
+                        }
+                        progress(block.len() as u64);
+                    }
+                    Ok(None) => break,
+                    Err(error) if is_tolerable(&error) => {
+                        damage = Some((
+                            is_cut_by_failure(&error),
+                            format!("{error}; its whole records were used"),
+                        ));
+                        break;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            (records, status) = (log.records(), log.status().clone());
+        }
+        Err(error) if is_tolerable(&error) => {
+            damage = Some((is_cut_by_failure(&error), format!("{error}; nothing of it was used")));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    if is_untrusted {
+        let note = untrusted(&name, damage.map(|(_, what)| what), join.ignored());
+        return Ok((ThreadLog { name, records, status: nothing(), is_untrusted }, Some(note)));
+    }
+    // What no honest strategy leaves in its log: from here on the log proves nothing.
+    let forged = match &damage {
+        Some((false, what)) => Some(what.clone()),
+        _ => join.nonsense().map(|first| first.first.clone()).or_else(|| {
+            match status.get(Field::RecordsDropped) {
+                0 => None,
+                dropped => Some(format!("{dropped} records did not fit its log")),
+            }
+        }),
+    };
+    if let Some((strategy, why)) = author.zip(forged) {
+        join.distrust(strategy);
+        let note = doubted(&name, &why);
+        return Ok((ThreadLog { name, records, status: nothing(), is_untrusted: true }, Some(note)));
+    }
+    Ok((ThreadLog { name, records, status, is_untrusted }, damage.map(|(_, what)| what)))
+}
+
+/// What a log that proves nothing means for the figures.
+const NO_PROOF: &str = "prove nothing: its orders are in no figure and count by what the engine stamped";
+
+/// Of a strategy that misbehaved, by the record.
+fn untrusted(name: &str, damage: Option<String>, ignored: u64) -> String {
+    let damage = damage.map_or_else(String::new, |damage| format!("; {damage}"));
+    let nonsense = match ignored {
+        0 => String::new(),
+        ignored => format!("; {ignored} records in it that make no sense were passed over"),
+    };
+    format!(
+        "the log and the counters of {name}, which may have overwritten them, {NO_PROOF}{damage}{nonsense}"
+    )
+}
+
+/// Of a strategy whose own log gives it away.
+fn doubted(name: &str, why: &str) -> String {
+    format!("the log and the counters of {name} are damaged or forged ({why}) and {NO_PROOF}")
+}
+
+/// How a strategy's word contradicts the engine's.
+fn contradiction(first: &Violation, total: u64) -> String {
+    match total {
+        1 => first.first.clone(),
+        total => format!("{total} contradictions, first {}", first.first),
+    }
+}
+
+/// How many records each log can hold by its size, and all of them.
+fn sizes<L: Logs + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), LogError> {
+    let records = |bytes: u64| bytes.saturating_sub(RECORDS_AT) / RECORD_BYTES as u64;
+    let size = |thread| logs.bytes(plan, thread).map(records);
+    let sizes = (0..plan.threads.len()).map(size).collect::<Result<Vec<_>, _>>()?;
+    let total = sizes.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
+    Ok((sizes, total))
+}
+
+/// How far the lanes of each strategy may grow: as far as its own log or the orchestrator's suggests. A strategy that hides what
+/// it sent hides nothing of what the engine stamped.
+fn bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<Bounds> {
+    let of = |role| plan.thread_of(role).and_then(|thread| sizes.get(thread)).copied().unwrap_or(0);
+    let engine = of(Role::Orchestrator);
+    let bounds = |(strategy, planned): (usize, &u64)| {
+        let strategy = strategy as u16;
+        let records = of(Role::Strategy(strategy)).max(engine);
+        Bounds::new(*planned, records, deaths.last_epoch(strategy), deaths.is_untrusted(strategy))
+    };
+    plan.orders.iter().enumerate().map(bounds).collect()
+}
+
+/// Strategies first, the orchestrator's thread last: see [`join`].
+fn reading_order(plan: &Plan) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..plan.threads.len()).collect();
+    order.sort_by_key(|thread| {
+        let roles = &plan.threads[*thread].roles;
+        let is_strategy = |role: &Role| matches!(role, Role::Strategy(_));
+        if roles.contains(&Role::Orchestrator) { 2 } else { u8::from(!roles.iter().any(is_strategy)) }
+    });
+    order
+}
+
+/// What the stamps of this plan cannot tell.
+fn unchecked(plan: &Plan) -> Option<String> {
+    let gateways = |roles: &[Role]| roles.iter().filter(|role| matches!(role, Role::Gateway(_))).count();
+    let thread = plan.threads.iter().find(|thread| gateways(&thread.roles) > 1)?;
+    Some(format!(
+        "the order of hand-offs to and from the {} gateways on thread {} was not checked: stamps name no venue",
+        gateways(&thread.roles),
+        thread.name
+    ))
+}

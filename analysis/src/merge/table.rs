@@ -1,0 +1,387 @@
+//! The table that stamps are joined in: a lane for each strategy and epoch, a row of 88 bytes for each order.
+//!
+//! A row's place is its order's sequence, so a join is an index, not a search, and costs the same for the first
+//! order and the last. A lane grows as its orders appear, up to a limit that the size of the logs bounds: a run
+//! that promises 2^60 orders and stamped ten costs ten rows. A strategy that is started again and again has a lane for
+//! each epoch, found by index as well; those after the first begin small and double.
+
+use protocol::stamps::Point;
+use protocol::wire::OrderId;
+
+/// The rows of a first epoch are made in chunks of this many, so that growing does not show.
+const CHUNK: u64 = 4096;
+/// Those of a later epoch in powers of two from this on.
+const LATER_CHUNK: u64 = 16;
+/// Rows that a lane may have beyond what its strategy's log suggests: for orders whose other stamps are lost.
+const SPARE_ROWS: u64 = 4096;
+
+/// The stamps of one order.
+///
+/// ```text
+/// state  63                    28 27     21 20   14 13         12         11                0
+///       │ position in the        │ gateway │ reason│ duplicated │ measured │ a bit for each   │
+///       │ gateway's push order   │ + 1     │       │            │          │ point stamped    │
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Row {
+    ticks: [u64; 10],
+    state: u64,
+}
+
+const _: () = assert!(size_of::<Row>() == 88);
+
+const MEASURED: u64 = 1 << 12;
+const DUPLICATED: u64 = 1 << 13;
+const REASON_SHIFT: u32 = 14;
+const REASON_MASK: u64 = 0x7F;
+const GATEWAY_SHIFT: u32 = 21;
+const GATEWAY_MASK: u64 = 0x7F;
+const POSITION_SHIFT: u32 = 28;
+/// The largest position that a row can hold: a gateway's 68 thousand millionth report.
+const POSITION_MAX: u64 = (1 << (64 - POSITION_SHIFT)) - 1;
+
+/// The bit of a point in [`Row::points`].
+#[inline]
+pub const fn bit(point: Point) -> u64 {
+    1 << (point as u64 - 1)
+}
+
+impl Row {
+    /// A bit for each point that was stamped.
+    #[inline]
+    pub const fn points(&self) -> u64 {
+        self.state & ((1 << 12) - 1)
+    }
+
+    /// Whether the point was stamped.
+    #[inline]
+    pub const fn has(&self, point: Point) -> bool {
+        self.state & bit(point) != 0
+    }
+
+    /// The ticks of a point, if it was stamped; never for [`Point::Rejected`], which is no time, and [`Point::Cancelled`], whose
+    /// time is that of t5.
+    #[inline]
+    pub fn at(&self, point: Point) -> Option<u64> {
+        if self.has(point) { self.ticks.get(point as usize - 1).copied() } else { None }
+    }
+
+    /// The eight stamps t1 to t8; zero where there is none.
+    #[inline]
+    pub fn stamps(&self) -> [u64; 8] {
+        let mut stamps = [0; 8];
+        stamps.copy_from_slice(&self.ticks[..8]);
+        stamps
+    }
+
+    /// The code of the reason for which the order was refused, if it was (0 to 127, larger ones are cut).
+    pub const fn reason(&self) -> Option<u8> {
+        if self.has(Point::Rejected) {
+            Some(((self.state >> REASON_SHIFT) & REASON_MASK) as u8)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the order came back with every stamp in its place: only those count in the figures.
+    #[inline]
+    pub const fn is_measured(&self) -> bool {
+        self.state & MEASURED != 0
+    }
+
+    /// Whether some point of the order was stamped more than once.
+    #[inline]
+    pub const fn is_duplicated(&self) -> bool {
+        self.state & DUPLICATED != 0
+    }
+
+    /// The gateway that served the order and how many reports it had pushed before, where its log tells.
+    #[inline]
+    pub const fn pushed(&self) -> Option<(usize, u64)> {
+        match (self.state >> GATEWAY_SHIFT) & GATEWAY_MASK {
+            0 => None,
+            gateway => Some((gateway as usize - 1, self.state >> POSITION_SHIFT)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_measured(&mut self) {
+        self.state |= MEASURED;
+    }
+
+    #[inline]
+    fn clear_measured(&mut self) {
+        self.state &= !MEASURED;
+    }
+
+    #[inline]
+    pub(super) fn set_pushed(&mut self, gateway: u16, position: u64) {
+        self.state &= (1 << GATEWAY_SHIFT) - 1;
+        self.state |= ((u64::from(gateway) + 1) & GATEWAY_MASK) << GATEWAY_SHIFT;
+        self.state |= position.min(POSITION_MAX) << POSITION_SHIFT;
+    }
+
+    /// Notes a stamp; `false` if the order already has one of that point, which then stays.
+    #[inline]
+    pub(super) fn stamp(&mut self, point: Point, value: u64) -> bool {
+        if self.has(point) {
+            self.state |= DUPLICATED;
+            return false;
+        }
+        self.state |= bit(point);
+        match self.ticks.get_mut(point as usize - 1) {
+            Some(ticks) => *ticks = value,
+            None if point == Point::Rejected => self.state |= (value & REASON_MASK) << REASON_SHIFT,
+            None => {}
+        }
+        true
+    }
+}
+
+/// The orders of one strategy in one epoch, by sequence.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub strategy: u16,
+    pub epoch: u16,
+    /// Its strategy's log proves nothing: nothing that it shows is a violation.
+    pub is_excused: bool,
+    pub rows: Vec<Row>,
+    /// One past the last sequence sent, received, … : what the next one must not be below.
+    pub next_sent: u64,
+    pub next_received: u64,
+    /// The latest t8 of an order returned (or t7 of an order received), whichever log is read second.
+    pub last_return: u64,
+}
+
+impl Lane {
+    fn new(strategy: u16, epoch: u16, is_excused: bool) -> Self {
+        let rows = Vec::new();
+        Self { strategy, epoch, is_excused, rows, next_sent: 0, next_received: 0, last_return: 0 }
+    }
+
+    /// The id of the order in a row.
+    pub const fn id(&self, sequence: u64) -> OrderId {
+        OrderId::new(self.strategy, self.epoch, sequence)
+    }
+}
+
+/// Why an order has no row.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NoRow {
+    /// There is no such strategy.
+    Strategy,
+    /// Its strategy never had that epoch.
+    Epoch,
+    /// Its sequence is past what the logs can hold.
+    Limit,
+    /// The memory for it is not there: this many bytes more.
+    Memory(u64),
+}
+
+/// What the lanes of one strategy may come to.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    /// Rows in a lane.
+    pub rows: u64,
+    /// Rows in all lanes of later epochs together.
+    pub later_rows: u64,
+    /// The last epoch.
+    pub last_epoch: u16,
+    /// Whether its lanes are excused.
+    pub is_excused: bool,
+}
+
+impl Bounds {
+    /// The bounds of a strategy with so many orders planned, so many records in its log and this last epoch: no more rows
+    /// than planned, and no more than there are records, with room for orders that it stamped once and the engine stamped
+    /// later. What memory is used follows the files.
+    pub fn new(planned: u64, records: u64, last_epoch: u16, is_excused: bool) -> Self {
+        // A lane that doubles is at most twice as long as it must be.
+        let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
+        let later_rows = rows.saturating_add(u64::from(last_epoch) * LATER_CHUNK);
+        Self { rows: planned.min(rows), later_rows, last_epoch, is_excused }
+    }
+}
+
+/// The lanes of one strategy's epochs from 1 on.
+#[derive(Debug)]
+struct Later {
+    bounds: Bounds,
+    /// Where they stand among all lanes, by epoch − 1; 0, where the first strategy's first lane is: not made yet.
+    places: Vec<u32>,
+}
+
+/// All lanes. Those of epoch 0 stand at their strategy's index.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub lanes: Vec<Lane>,
+    later: Vec<Later>,
+}
+
+impl Table {
+    /// A table for strategies with these bounds.
+    pub fn new(bounds: Vec<Bounds>) -> Self {
+        let lane = |(strategy, bounds): (usize, &Bounds)| Lane::new(strategy as u16, 0, bounds.is_excused);
+        let lanes = bounds.iter().enumerate().map(lane).collect();
+        let later = bounds.into_iter().map(|bounds| Later { bounds, places: Vec::new() }).collect();
+        Self { lanes, later }
+    }
+
+    /// The lane of an order, in which there is a row for it.
+    ///
+    /// # Errors
+    /// [`NoRow`]: the run cannot have had such an order, or there is no memory.
+    #[inline]
+    pub fn lane(&mut self, id: OrderId) -> Result<&mut Lane, NoRow> {
+        let mut place = usize::from(id.strategy());
+        if place >= self.later.len() {
+            return Err(NoRow::Strategy);
+        }
+        if id.epoch() > 0 {
+            place = self.place_of_later(id)?;
+        }
+        if id.sequence() >= self.lanes[place].rows.len() as u64 {
+            self.grow(place, id.sequence())?;
+        }
+        Ok(&mut self.lanes[place])
+    }
+
+    /// Where the lane of a later epoch stands, made if it is new.
+    fn place_of_later(&mut self, id: OrderId) -> Result<usize, NoRow> {
+        let Later { bounds, places } = &mut self.later[usize::from(id.strategy())];
+        let index = usize::from(id.epoch()) - 1;
+        match places.get(index) {
+            Some(place) if *place > 0 => return Ok(*place as usize),
+            _ if id.epoch() > bounds.last_epoch => return Err(NoRow::Epoch),
+            // Here and not when it grows, so that what is no order of the run makes no lane.
+            _ if id.sequence() >= bounds.rows => return Err(NoRow::Limit),
+            _ => {}
+        }
+        if places.len() <= index {
+            places.resize(index + 1, 0);
+        }
+        // No more lanes than strategies and epochs: 20 bits.
+        places[index] = self.lanes.len() as u32;
+        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds.is_excused));
+        Ok(self.lanes.len() - 1)
+    }
+
+    /// Makes room in a lane for a sequence.
+    #[cold]
+    fn grow(&mut self, place: usize, sequence: u64) -> Result<(), NoRow> {
+        let lane = &mut self.lanes[place];
+        let bounds = &mut self.later[usize::from(lane.strategy)].bounds;
+        if sequence >= bounds.rows {
+            return Err(NoRow::Limit);
+        }
+        let is_later = lane.epoch > 0;
+        let wanted = match is_later {
+            false => (sequence + 1).next_multiple_of(CHUNK),
+            true => (sequence + 1).next_power_of_two().max(LATER_CHUNK),
+        };
+        let more = wanted.min(bounds.rows) - lane.rows.len() as u64;
+        if is_later && more > bounds.later_rows {
+            return Err(NoRow::Limit);
+        }
+        let count = more as usize;
+        // A vector that grows by itself doubles, which is what the first epoch wants and the later ones have asked for.
+        let reserved =
+            if is_later { lane.rows.try_reserve_exact(count) } else { lane.rows.try_reserve(count) };
+        if reserved.is_err() {
+            return Err(NoRow::Memory(more * size_of::<Row>() as u64));
+        }
+        if is_later {
+            bounds.later_rows -= more;
+        }
+        lane.rows.resize(lane.rows.len() + count, Row::default());
+        Ok(())
+    }
+
+    /// The lane of an incarnation, if any stamp of it was found.
+    pub fn lane_of(&self, strategy: u16, epoch: u16) -> Option<&Lane> {
+        let first = usize::from(strategy);
+        match epoch.checked_sub(1) {
+            None if first < self.later.len() => self.lanes.get(first),
+            None => None,
+            Some(index) => {
+                let place = *self.later.get(first)?.places.get(usize::from(index))? as usize;
+                if place == 0 { None } else { self.lanes.get(place) }
+            }
+        }
+    }
+
+    /// The log of a strategy proves nothing, as was found out while the logs were read.
+    pub fn excuse(&mut self, strategy: u16) {
+        if let Some(later) = self.later.get_mut(usize::from(strategy)) {
+            later.bounds.is_excused = true;
+        }
+        for lane in self.lanes.iter_mut().filter(|lane| lane.strategy == strategy) {
+            lane.is_excused = true;
+            lane.rows.iter_mut().for_each(Row::clear_measured);
+        }
+    }
+
+    /// The last epoch of a strategy of which any stamp was found.
+    pub fn newest_epoch(&self, strategy: u16) -> u16 {
+        self.later.get(usize::from(strategy)).map_or(0, |later| later.places.len() as u16)
+    }
+
+    /// Every row that could hold an order, with the order's id.
+    pub fn rows(&self) -> impl Iterator<Item = (OrderId, &Row)> {
+        self.lanes.iter().flat_map(|lane| {
+            lane.rows.iter().enumerate().map(|(sequence, row)| (lane.id(sequence as u64), row))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::wire::MAX_EPOCH;
+
+    fn table(planned: u64, records: u64, last_epoch: u16) -> Table {
+        Table::new(vec![Bounds::new(planned, records, last_epoch, false); 2])
+    }
+
+    fn rows(table: &Table) -> usize {
+        table.lanes.iter().map(|lane| lane.rows.len()).sum()
+    }
+
+    #[test]
+    fn an_epoch_costs_what_its_orders_do() {
+        let mut table = table(1_000_000, 3 * 2 * 4095, MAX_EPOCH);
+        for epoch in 1..=MAX_EPOCH {
+            for sequence in 0..2 {
+                table.lane(OrderId::new(1, epoch, sequence)).unwrap();
+            }
+        }
+        assert_eq!((table.lanes.len(), rows(&table)), (2 + 4095, 4095 * LATER_CHUNK as usize));
+        let lane = table.lane(OrderId::new(1, 7, 20)).unwrap();
+        assert_eq!((lane.epoch, lane.rows.len(), lane.rows.capacity()), (7, 32, 32));
+        assert_eq!(table.lane_of(1, 4095).unwrap().epoch, 4095);
+        assert!(table.lane_of(0, 1).is_none() && table.lane_of(2, 0).is_none());
+        assert_eq!((table.newest_epoch(1), table.newest_epoch(0)), (4095, 0));
+    }
+
+    #[test]
+    fn what_the_run_cannot_have_had_has_no_row() {
+        let mut table = table(100, 1_000, 3);
+        let mut why = |strategy, epoch, sequence| table.lane(OrderId::new(strategy, epoch, sequence)).err();
+        assert_eq!(why(2, 0, 0), Some(NoRow::Strategy));
+        assert_eq!(why(1, 4, 0), Some(NoRow::Epoch));
+        assert_eq!((why(1, 3, 100), why(1, 0, 100)), (Some(NoRow::Limit), Some(NoRow::Limit)));
+        assert_eq!((why(1, 3, 99), why(1, 0, 99)), (None, None));
+        assert_eq!(table.lanes.len(), 3);
+    }
+
+    #[test]
+    fn nonsense_in_a_log_does_not_multiply_its_memory() {
+        let mut table = table(u64::MAX, 5_000, MAX_EPOCH);
+        let refused = (0..5_000u64).filter(|number| {
+            let id = OrderId::new(0, 1 + (number % 4095) as u16, number * 7_919 % 14_000);
+            table.lane(id).is_err()
+        });
+        assert!(refused.count() > 4_000);
+        assert!(rows(&table) as u64 <= 5_000 * 2 + SPARE_ROWS + 4095 * LATER_CHUNK);
+    }
+}

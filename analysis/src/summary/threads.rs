@@ -1,0 +1,92 @@
+//! What each thread of a run cost and suffered, from its status block. A strategy that was started again tells what its last
+//! incarnation did.
+
+use super::figures::to_ns;
+use crate::merge::Merged;
+use protocol::plan::Plan;
+use protocol::status::Field;
+use serde::{Deserialize, Serialize};
+
+/// One thread of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadSummary {
+    /// The thread's name: its role, or `engine` for the composite of orchestrator and gateways.
+    pub role: String,
+    /// The process that it ran in.
+    pub process: String,
+    /// That process's id.
+    pub pid: u32,
+    /// The core that it was found on when its affinity was read back; null: not pinned.
+    pub core: Option<u32>,
+    /// Stamps in its log.
+    pub records: u64,
+    /// Context switches that it asked for.
+    pub voluntary_switches: u64,
+    /// Context switches that the kernel forced on it.
+    pub involuntary_switches: u64,
+    /// Page faults served from memory.
+    pub minor_faults: u64,
+    /// Page faults that had to read from a device.
+    pub major_faults: u64,
+    /// CPU time in nanoseconds: spinning is not free.
+    pub cpu_ns: u64,
+    /// The longest time between the starts of two duty cycles, in nanoseconds.
+    pub longest_gap_ns: u64,
+    /// Duty cycles.
+    pub cycles: u64,
+    /// From its first duty cycle to its last, in nanoseconds; null if it never ended.
+    pub running_ns: Option<u64>,
+    /// The share of that time in duty cycles that found work, 0 to 1.
+    pub utilisation: Option<f64>,
+    /// Heap allocations after the start; `None` if they were not counted (that takes the feature `count-alloc`).
+    pub allocations: Option<u64>,
+    /// Blocks that the contended hand-offs used for the first time; orchestrator, technique `linked`.
+    #[serde(default)]
+    pub blocks_fresh: u64,
+    /// How often they used a block again.
+    #[serde(default)]
+    pub blocks_reused: u64,
+    /// Pushes that found a ring full.
+    pub full: u64,
+    /// Things that an honest peer does not do, seen by this thread.
+    pub peer_faults: u64,
+    /// Nothing of the above is known: the strategy was quarantined, and may have written anything into its log.
+    #[serde(default)]
+    pub untrusted: bool,
+}
+
+/// Every thread of the merge, in the order of the plan.
+pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<ThreadSummary> {
+    let process_of = |thread: usize| {
+        let owner = plan.processes.iter().find(|process| process.threads.contains(&(thread as u32)));
+        owner.map_or_else(String::new, |process| process.name.clone())
+    };
+    let threads = merged.threads.iter().enumerate().map(|(index, log)| {
+        let status = &log.status;
+        let (started, ended) = (status.get(Field::StartedTicks), status.get(Field::EndedTicks));
+        let running = ended.checked_sub(started).filter(|ticks| *ticks > 0 && started > 0);
+        ThreadSummary {
+            role: log.name.clone(),
+            process: process_of(index),
+            pid: u32::try_from(status.get(Field::Pid)).unwrap_or(0),
+            core: status.core(),
+            records: log.records,
+            voluntary_switches: status.get(Field::VoluntarySwitches),
+            involuntary_switches: status.get(Field::InvoluntarySwitches),
+            minor_faults: status.get(Field::MinorFaults),
+            major_faults: status.get(Field::MajorFaults),
+            cpu_ns: status.get(Field::CpuNs),
+            longest_gap_ns: to_ns(status.get(Field::LongestGapTicks), ns_per_tick),
+            cycles: status.get(Field::Cycles),
+            running_ns: running.map(|ticks| to_ns(ticks, ns_per_tick)),
+            utilisation: running.map(|ticks| status.get(Field::BusyTicks) as f64 / ticks as f64),
+            allocations: status.get(Field::AllocationsPlusOne).checked_sub(1),
+            blocks_fresh: status.get(Field::BlocksFresh),
+            blocks_reused: status.get(Field::BlocksReused),
+            full: status.get(Field::Full),
+            peer_faults: status.get(Field::PeerFaults),
+            untrusted: log.is_untrusted,
+        }
+    });
+    threads.collect()
+}

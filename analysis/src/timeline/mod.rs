@@ -1,0 +1,209 @@
+//! `timeline.json`: how the latency of a run went over time, and where it stalled, small enough to be drawn at once.
+//!
+//! An order stands at the time at which its slowest hand-off began, not at the time at which it was sent: an engine
+//! that is away for a millisecond delays orders on their way in and, through their completions, orders sent up to a
+//! whole venue delay before. Placed by t1 one stall would be smeared over all that time; placed so, it is one peak.
+//!
+//! ```text
+//! { "schema": "bulkhead.timeline/1", "run": …,
+//!   "bucket_ns": 8400000,            length of a bucket; the first begins at the start of the schedule
+//!   "count": […], "p50_ns": […], "max_ns": […],                      one entry a bucket, null: too few orders
+//!   "p99_every": 3, "p99_ns": […],   one entry for so many buckets, as many as a p99 needs samples
+//!   "stall_threshold_ns": 100000, "stalls_total": 41, "stalls_ns": 8100000,
+//!   "stalls": [ { "at_ns", "length_ns", "orders", "worst_ns", "stage" } … ] }           the longest, by time
+//! ```
+
+mod stalls;
+
+pub use stalls::Stall;
+
+use crate::merge::{Merged, Row};
+use crate::record::RunRecord;
+use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, quantile, rt_venue, to_ns};
+use crate::summary::{Figures, Measure, ns_per_tick};
+use protocol::stamps::Point;
+use serde::{Deserialize, Serialize};
+use stalls::Stalls;
+
+/// The version of `timeline.json`.
+pub const TIMELINE_SCHEMA: &str = "bulkhead.timeline/1";
+/// Its name in the run's folder.
+pub const TIMELINE_FILE: &str = "timeline.json";
+
+/// No more buckets than this, whatever the length of the run: more than a page has room to tell apart.
+const BUCKETS: u64 = 600;
+/// Buckets are put together for a p99 until they hold this many on average, so that most hold enough.
+const SAMPLES_AIMED_AT: u64 = 1_500;
+
+/// A run over time. rt_venue everywhere but in the stalls, which have their own stage.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// [`TIMELINE_SCHEMA`].
+    pub schema: String,
+    /// The run's id.
+    pub run: String,
+    /// The length of a bucket in nanoseconds, 1 or more; bucket 0 begins with the schedule.
+    pub bucket_ns: u64,
+    /// Orders in each bucket.
+    pub count: Vec<u64>,
+    /// The median of each bucket; null below 20 orders.
+    pub p50_ns: Vec<Option<u64>>,
+    /// The greatest of each bucket; null without orders.
+    pub max_ns: Vec<Option<u64>>,
+    /// How many buckets one entry of `p99_ns` covers, 1 or more; the last one may cover fewer.
+    pub p99_every: usize,
+    /// The 99th percentile over so many buckets; null below 1,000 orders.
+    pub p99_ns: Vec<Option<u64>>,
+    /// A hand-off that took longer than this is a stall: ten times the run's median of rt_venue, at least 100 µs.
+    pub stall_threshold_ns: u64,
+    /// How many stalls there were.
+    pub stalls_total: u64,
+    /// All their lengths together, in nanoseconds.
+    pub stalls_ns: u64,
+    /// The longest of them, in the order of time.
+    pub stalls: Vec<Stall>,
+}
+
+impl Timeline {
+    /// Sorts the measured orders of a merge into buckets: linear, with 8 bytes an order beside the merge's table.
+    pub fn measure(record: &RunRecord, merged: &Merged, figures: &Figures) -> Self {
+        let ns_per_tick = ns_per_tick(record);
+        let start = record.clock.start_ticks;
+        let median = figures.distribution(Measure::RtVenue).p50_ns.unwrap_or(0);
+        let threshold_ns = stalls::threshold_ns(median);
+        let mut stalls = Stalls::new((threshold_ns as f64 / ns_per_tick) as u64);
+
+        let mut last = start;
+        for (_, row) in merged.measured() {
+            last = last.max(row.stamps()[7]);
+            stalls.take(row);
+        }
+        let bucket_ns = bucket_ns(to_ns(last - start, ns_per_tick));
+        let place =
+            |row: &Row| (to_ns(slowest(row).0.saturating_sub(start), ns_per_tick) / bucket_ns) as usize;
+
+        // A counting sort: how many go where, then each to its place.
+        let mut count: Vec<u64> = Vec::new();
+        for (_, row) in merged.measured() {
+            let bucket = place(row);
+            if bucket >= count.len() {
+                count.resize(bucket + 1, 0);
+            }
+            count[bucket] += 1;
+        }
+        let ends = running_sum(&count);
+        let mut next: Vec<usize> =
+            ends.iter().zip(&count).map(|(end, count)| end - *count as usize).collect();
+        let mut sorted = vec![0; ends.last().copied().unwrap_or(0)];
+        for (_, row) in merged.measured() {
+            let slot = &mut next[place(row)];
+            sorted[*slot] = rt_venue(row);
+            *slot += 1;
+        }
+
+        let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
+        let (mut p50_ns, mut max_ns) = (Vec::new(), Vec::new());
+        for (end, count) in ends.iter().zip(&count) {
+            let bucket = &mut sorted[end - *count as usize..*end];
+            max_ns.push(bucket.iter().max().copied().map(ns));
+            p50_ns.push(quantile(bucket, 0.5, SAMPLES_FOR_P50 as usize).map(ns));
+        }
+        let p99_every = buckets_for_p99(count.len(), sorted.len() as u64);
+        let mut from = 0;
+        let mut p99_ns = Vec::new();
+        for group in ends.chunks(p99_every) {
+            let to = group.last().copied().unwrap_or(from);
+            p99_ns.push(quantile(&mut sorted[from..to], 0.99, SAMPLES_FOR_P99 as usize).map(ns));
+            from = to;
+        }
+        let (stalls_total, total_ticks, stalls) = stalls.finish(start, ns_per_tick);
+        Self {
+            schema: TIMELINE_SCHEMA.into(),
+            run: record.plan.run.clone(),
+            bucket_ns,
+            count,
+            p50_ns,
+            max_ns,
+            p99_every,
+            p99_ns,
+            stall_threshold_ns: threshold_ns,
+            stalls_total,
+            stalls_ns: ns(total_ticks),
+            stalls,
+        }
+    }
+
+    /// From the start to the end of the last bucket, in nanoseconds.
+    pub fn span_ns(&self) -> u64 {
+        self.bucket_ns.saturating_mul(self.count.len() as u64)
+    }
+}
+
+/// The longest of an order's stages without the venue: when it began, how long it took, what it was.
+fn slowest(row: &Row) -> (u64, u64, Measure) {
+    let t = row.stamps();
+    let mut worst = (t[0], 0, Measure::Submit);
+    for (stage, pair) in Measure::ALL.iter().zip(t.windows(2)) {
+        let length = pair[1].saturating_sub(pair[0]);
+        if *stage != Measure::VenueService && length > worst.1 {
+            worst = (pair[0], length, *stage);
+        }
+    }
+    worst
+}
+
+/// The same, with the wait before the order was sent: a sender that is away stalls too.
+fn slowest_from_due(row: &Row) -> (u64, u64, Measure) {
+    let worst = slowest(row);
+    let slip = row.at(Point::Due).map(|due| (due, row.stamps()[0].saturating_sub(due)));
+    match slip {
+        Some((due, slip)) if slip > worst.1 => (due, slip, Measure::Slip),
+        _ => worst,
+    }
+}
+
+/// The span in at most [`BUCKETS`] parts whose length has two digits that matter.
+fn bucket_ns(span_ns: u64) -> u64 {
+    let least = (span_ns / BUCKETS + 1).max(1);
+    let unit = 10u64.saturating_pow(least.ilog10().saturating_sub(1));
+    least.div_ceil(unit) * unit
+}
+
+/// How many buckets hold enough orders for a p99 when they are looked at together.
+fn buckets_for_p99(buckets: usize, orders: u64) -> usize {
+    let needed = (buckets as u64 * SAMPLES_AIMED_AT).div_ceil(orders.max(1));
+    usize::try_from(needed).unwrap_or(usize::MAX).clamp(1, buckets.max(1))
+}
+
+fn running_sum(counts: &[u64]) -> Vec<usize> {
+    let mut sum = 0;
+    let add = |count: &u64| {
+        sum += *count as usize;
+        sum
+    };
+    counts.iter().map(add).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_few_and_their_length_is_round() {
+        for (span, bucket) in [(0, 1), (599, 1), (600, 2), (5_000_000_000, 8_400_000), (59_999, 100)] {
+            assert_eq!(bucket_ns(span), bucket, "{span}");
+        }
+        for span in [1, 999, 12_345, 7_654_321, 60_000_000_000, u64::MAX / 2] {
+            assert!(span / bucket_ns(span) < BUCKETS, "{span}");
+            assert!(span < 1_000_000 || span / bucket_ns(span) > BUCKETS / 2, "{span}");
+        }
+    }
+
+    #[test]
+    fn buckets_are_put_together_until_a_p99_makes_sense() {
+        assert_eq!(buckets_for_p99(600, 4_000_000), 1);
+        assert_eq!(buckets_for_p99(600, 100_000), 9);
+        assert_eq!(buckets_for_p99(600, 10), 600);
+        assert_eq!(buckets_for_p99(0, 0), 1);
+    }
+}

@@ -1,0 +1,234 @@
+//! Agents and their runner: a role is one method that does what there is to do now and returns how much it did
+//! (Agrona's `Agent`). The runner owns a thread and hands the count to an idle strategy.
+
+use crate::control::{Control, RunState};
+use crate::stamps::{Point, StampLog};
+use crate::status::{Field, State, StatusWriter};
+use crate::wire::OrderId;
+use shm::clock::{Clock, Timebase};
+use shm::idle::Idle;
+use shm::os::usage::Usage;
+
+/// What a duty cycle works with: its thread's clock and stamp log.
+pub struct Cycle<C> {
+    /// The run's clock.
+    pub clock: C,
+    /// The time when this cycle began, in ticks (unordered; for what is due, not for stamps).
+    pub now: u64,
+    /// Turns nanoseconds of the schedule into ticks.
+    pub time: Timebase,
+    /// The run is draining: nothing new is sent.
+    pub draining: bool,
+    /// The thread's stamp log.
+    pub log: StampLog,
+}
+
+impl<C: Clock> Cycle<C> {
+    /// Takes a stamp now and logs it; returns it.
+    #[inline(always)]
+    pub fn stamp(&mut self, point: Point, id: OrderId) -> u64 {
+        let ticks = self.clock.now();
+        self.log.append(point, id, ticks);
+        ticks
+    }
+}
+
+/// A role.
+pub trait Agent<C: Clock> {
+    /// Does what there is to do now, in bounded time, and returns how much that was; 0 lets the thread idle.
+    fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize;
+
+    /// When the agent next has something to do of its own accord, in ticks; `u64::MAX` if only a message can bring
+    /// it something. Parked threads sleep no longer than that.
+    fn next_deadline(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Whether the agent has done all that it ever will.
+    fn finished(&self, draining: bool) -> bool {
+        let _ = draining;
+        false
+    }
+
+    /// Writes into the log what is known only at the end; called once, after the last duty cycle.
+    fn seal(&self, log: &mut StampLog) {
+        let _ = log;
+    }
+
+    /// Stores its counters into the thread's status block; called after each duty cycle with work.
+    fn publish(&self, status: &StatusWriter) {
+        let _ = status;
+    }
+}
+
+/// Several agents on one thread are one agent: each has its turn in each cycle.
+impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
+    #[inline]
+    fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
+        self.0.duty_cycle(cycle) + self.1.duty_cycle(cycle)
+    }
+
+    fn next_deadline(&self) -> u64 {
+        self.0.next_deadline().min(self.1.next_deadline())
+    }
+
+    fn finished(&self, draining: bool) -> bool {
+        self.0.finished(draining) && self.1.finished(draining)
+    }
+
+    fn seal(&self, log: &mut StampLog) {
+        self.0.seal(log);
+        self.1.seal(log);
+    }
+
+    /// The first one speaks for the thread: two would overwrite each other's counters.
+    fn publish(&self, status: &StatusWriter) {
+        self.0.publish(status);
+    }
+}
+
+/// As the pair.
+impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
+    #[inline]
+    fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
+        self.iter_mut().map(|agent| agent.duty_cycle(cycle)).sum()
+    }
+
+    fn next_deadline(&self) -> u64 {
+        self.iter().map(Agent::next_deadline).min().unwrap_or(u64::MAX)
+    }
+
+    fn finished(&self, draining: bool) -> bool {
+        self.iter().all(|agent| agent.finished(draining))
+    }
+
+    fn seal(&self, log: &mut StampLog) {
+        self.iter().for_each(|agent| agent.seal(log));
+    }
+}
+
+/// What one turn of an agent's loop came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// There was work; the next turn follows at once.
+    Busy,
+    /// There was none; the agent wants its next turn within so many nanoseconds (0: at once, `u64::MAX`: when a message comes).
+    Idle(u64),
+    /// The agent has finished, or the run is stopped.
+    Over,
+}
+
+/// An agent's loop, one turn at a time: what [`run`] repeats on a thread of its own, and a simulation in an order of its choice.
+///
+/// Each turn reads the clock once (unordered), which gives heartbeat, longest gap and utilisation. A busy one reads it once
+/// more.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Turns {
+    cycles: u64,
+    busy_cycles: u64,
+    busy_ticks: u64,
+    longest_gap: u64,
+}
+
+impl Turns {
+    /// Says that the agent runs.
+    pub fn begin<C: Clock>(cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
+        cycle.now = cycle.clock.peek();
+        status.set(Field::StartedTicks, cycle.now);
+        status.set_state(State::Running);
+        Self::default()
+    }
+
+    /// One duty cycle.
+    #[inline(always)]
+    pub fn turn<C: Clock>(
+        &mut self,
+        agent: &mut (impl Agent<C> + ?Sized),
+        cycle: &mut Cycle<C>,
+        status: &StatusWriter,
+        control: &Control,
+    ) -> Turn {
+        let now = cycle.clock.peek();
+        // Saturating: the counters of two cores may differ by a tick if the thread was moved.
+        let gap = now.saturating_sub(cycle.now);
+        if gap > self.longest_gap {
+            self.longest_gap = gap;
+            status.set(Field::LongestGapTicks, gap);
+        }
+        cycle.now = now;
+        status.set(Field::HeartbeatTicks, now);
+        let work = agent.duty_cycle(cycle);
+        self.cycles += 1;
+        if work > 0 {
+            self.busy_cycles += 1;
+            self.busy_ticks += cycle.clock.peek().saturating_sub(now);
+            agent.publish(status);
+            status.set(Field::BusyTicks, self.busy_ticks);
+            return Turn::Busy;
+        }
+        let state = control.state();
+        cycle.draining = state == RunState::Drain;
+        if state == RunState::Stop || agent.finished(cycle.draining) {
+            return Turn::Over;
+        }
+        let ticks_left = agent.next_deadline().saturating_sub(now);
+        Turn::Idle(if ticks_left == 0 { 0 } else { cycle.time.ns(ticks_left) })
+    }
+
+    /// Seals the log and stores the final counters; [`State::Done`] is for the caller to say, behind what it has to add.
+    pub fn end<C: Clock>(
+        self,
+        agent: &(impl Agent<C> + ?Sized),
+        cycle: &mut Cycle<C>,
+        status: &StatusWriter,
+    ) {
+        agent.seal(&mut cycle.log);
+        agent.publish(status);
+        for (field, value) in [
+            (Field::EndedTicks, cycle.clock.peek()),
+            (Field::Cycles, self.cycles),
+            (Field::BusyCycles, self.busy_cycles),
+            (Field::BusyTicks, self.busy_ticks),
+            (Field::RecordsDropped, cycle.log.dropped()),
+        ] {
+            status.set(field, value);
+        }
+    }
+}
+
+/// Runs an agent on the calling thread, from the open barrier until it has finished or the run is stopped.
+pub fn run<C: Clock>(
+    agent: &mut impl Agent<C>,
+    idle: &mut impl Idle,
+    cycle: &mut Cycle<C>,
+    status: &StatusWriter,
+    control: &Control,
+) {
+    let usage_before = Usage::of_this_thread();
+    #[cfg(feature = "count-alloc")]
+    let allocations_before = shm::alloc::allocations();
+    let mut turns = Turns::begin(cycle, status);
+    loop {
+        match turns.turn(agent, cycle, status, control) {
+            Turn::Busy => idle.reset(),
+            Turn::Idle(ns) => idle.idle(ns),
+            Turn::Over => break,
+        }
+    }
+
+    // Before anything below allocates or faults.
+    #[cfg(feature = "count-alloc")]
+    status.set(Field::AllocationsPlusOne, shm::alloc::allocations() - allocations_before + 1);
+    let usage = Usage::of_this_thread().since(usage_before);
+    turns.end(agent, cycle, status);
+    for (field, value) in [
+        (Field::VoluntarySwitches, usage.voluntary_switches),
+        (Field::InvoluntarySwitches, usage.involuntary_switches),
+        (Field::MinorFaults, usage.minor_faults),
+        (Field::MajorFaults, usage.major_faults),
+        (Field::CpuNs, usage.cpu_ns),
+    ] {
+        status.set(field, value);
+    }
+    status.set_state(State::Done);
+}

@@ -1,0 +1,253 @@
+//! The control segment: the plan and the state of the run. The launcher writes it, every process reads it.
+//!
+//! ```text
+//! word 0            16      17            18           32                   288           289
+//!      │ header      │ state │ start ticks │ generation │ a fence a strategy │ plan: bytes │ plan (bincode) …
+//! ```
+//!
+//! The start is a barrier: each thread says `Ready` in its own status block when it has attached and prefaulted all
+//! it needs; the launcher waits for all of them, then stores the start ticks and the state `Go` (Release). A thread
+//! that sees `Go` (Acquire) sees the start ticks, and everything that the launcher saw before.
+
+use core::time::Duration;
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Kind, View, Words};
+use shm::sync::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// Where the run's state is.
+pub const STATE: usize = HEADER_WORDS;
+/// Where the start ticks are.
+pub const START: usize = HEADER_WORDS + 1;
+/// Where fences and revivals are counted; see `supervision`.
+pub const GENERATION: usize = HEADER_WORDS + 2;
+/// Where the strategies' fences are, a word each.
+pub const LIVES: usize = HEADER_WORDS + 16;
+/// Where the plan is: its length in bytes, then its bytes.
+pub const PLAN: usize = LIVES + crate::wire::MAX_STRATEGIES;
+/// The plan and the run's state; written by the launcher.
+pub const KIND: Kind =
+    Kind::new(1, "control", &[("state", STATE), ("start", START), ("lives", LIVES), ("plan", PLAN)])
+        .of_slots(PLAN, 1);
+
+/// Where a run is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u64)]
+pub enum RunState {
+    /// Processes attach and wait.
+    Setup = 0,
+    /// The barrier is open.
+    Go = 1,
+    /// No strategy sends any more; open orders are still collected.
+    Drain = 2,
+    /// Everybody ends now.
+    Stop = 3,
+}
+
+impl RunState {
+    const fn from_code(code: u64) -> Self {
+        match code {
+            0 => RunState::Setup,
+            1 => RunState::Go,
+            2 => RunState::Drain,
+            _ => RunState::Stop,
+        }
+    }
+}
+
+/// The control segment as every process sees it: read-only.
+#[derive(Clone)]
+pub struct Control {
+    words: View,
+    /// This process's own: 1 once the launcher, the one writer, is dead.
+    orphaned: Arc<AtomicU64>,
+}
+
+/// The control segment as the launcher has it: the one writer.
+pub struct Launching {
+    words: Words,
+}
+
+impl Control {
+    /// The control segment in these words.
+    ///
+    /// # Panics
+    /// If they are not longer than [`PLAN`]: the header's check comes first.
+    pub fn new(words: impl Into<View>) -> Self {
+        let words = words.into();
+        assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
+        Self { words, orphaned: Arc::new(AtomicU64::new(0)) }
+    }
+
+    /// The launcher is dead: from now on the run is stopped, for this value and its clones.
+    pub fn abandon(&self) {
+        // Relaxed: nothing else is passed on.
+        self.orphaned.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether it is.
+    pub fn is_abandoned(&self) -> bool {
+        self.orphaned.load(Ordering::Relaxed) != 0
+    }
+
+    #[cfg(not(loom))]
+    pub(crate) const fn view(&self) -> &View {
+        &self.words
+    }
+
+    /// The state of the run; [`RunState::Stop`] once nobody is there to change it.
+    #[inline(always)]
+    pub fn state(&self) -> RunState {
+        if self.is_abandoned() {
+            return RunState::Stop;
+        }
+        // Acquire: pairs with the Release in `set_state`.
+        RunState::from_code(self.words.load(STATE, Ordering::Acquire))
+    }
+
+    /// The tick of time zero; meaningful after [`RunState::Go`] was seen.
+    pub fn start_ticks(&self) -> u64 {
+        self.words.load(START, Ordering::Relaxed)
+    }
+
+    /// Sleeps until the barrier opens or the run ends, and returns that state.
+    pub fn wait_for_go(&self) -> RunState {
+        loop {
+            let state = self.state();
+            if state != RunState::Setup {
+                return state;
+            }
+            // Woken by `set_state`; the bound is for a launcher that dies in between.
+            let bound = Duration::from_millis(100);
+            shm::os::futex::wait(self.words.word(STATE), RunState::Setup as u32, bound);
+        }
+    }
+}
+
+impl Launching {
+    /// The control segment in these words.
+    ///
+    /// # Panics
+    /// As [`Control::new`].
+    pub fn new(words: Words) -> Self {
+        assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
+        Self { words }
+    }
+
+    #[cfg(not(loom))]
+    pub(crate) const fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// The same segment as the others see it.
+    pub fn control(&self) -> Control {
+        Control::new(self.words.clone())
+    }
+
+    /// Moves the run on and wakes everybody who waits for it.
+    pub fn set_state(&self, state: RunState) {
+        // Release: pairs with the Acquire in `state`.
+        self.words[STATE].store(state as u64, Ordering::Release);
+        shm::os::futex::wake_all(&self.words[STATE]);
+    }
+
+    /// Opens the barrier: time zero of the schedule is `start_ticks`.
+    pub fn go(&self, start_ticks: u64) {
+        // Relaxed: published by the Release store of the state.
+        self.words[START].store(start_ticks, Ordering::Relaxed);
+        self.set_state(RunState::Go);
+    }
+}
+
+#[cfg(not(loom))]
+mod plan_bytes {
+    use super::{Control, Launching, Ordering, PLAN};
+    use crate::codec::{self, CodecError};
+    use crate::plan::Plan;
+
+    /// The most bytes that an encoded plan may have in a segment of that many words.
+    const fn plan_room(words: usize) -> usize {
+        words.saturating_sub(PLAN + 1) * 8
+    }
+
+    impl Launching {
+        /// Writes the plan, before the children that read it are started.
+        ///
+        /// # Errors
+        /// [`CodecError`] if it cannot be encoded or does not fit.
+        pub fn write_plan(&self, plan: &Plan) -> Result<(), CodecError> {
+            let bytes = codec::encode(plan)?;
+            let room = plan_room(self.words.len());
+            if bytes.len() > room {
+                return Err(CodecError::TooLarge { bytes: bytes.len(), room });
+            }
+            for (word, chunk) in self.words[PLAN + 1..].iter().zip(bytes.chunks(8)) {
+                let mut eight = [0; 8];
+                eight[..chunk.len()].copy_from_slice(chunk);
+                word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+            }
+            // Release: pairs with the Acquire in `read_plan`.
+            self.words[PLAN].store(bytes.len() as u64, Ordering::Release);
+            Ok(())
+        }
+    }
+
+    impl Control {
+        /// Copies the plan out, decodes and validates it.
+        ///
+        /// # Errors
+        /// [`CodecError`] if what is there is no valid plan.
+        pub fn read_plan(&self) -> Result<Plan, CodecError> {
+            // Acquire: pairs with the Release in `write_plan`.
+            let len = usize::try_from(self.words.load(PLAN, Ordering::Acquire)).unwrap_or(usize::MAX);
+            let room = plan_room(self.words.len());
+            if len > room {
+                return Err(CodecError::TooLarge { bytes: len, room });
+            }
+            let mut bytes: Vec<u8> = (PLAN + 1..PLAN + 1 + len.div_ceil(8))
+                .flat_map(|index| self.words.load(index, Ordering::Relaxed).to_le_bytes())
+                .collect();
+            bytes.truncate(len);
+            let plan: Plan = codec::decode(&bytes)?;
+            plan.validate()?;
+            Ok(plan)
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::plan::tests::small_plan;
+    use proptest::prelude::*;
+    use shm::memory::Region;
+
+    #[test]
+    fn the_plan_survives_the_segment() {
+        let launching = Launching::new(Region::heap(1024).words());
+        let plan = small_plan();
+        launching.write_plan(&plan).unwrap();
+        assert_eq!(launching.control().read_plan().unwrap(), plan);
+    }
+
+    #[test]
+    fn a_plan_that_does_not_fit_is_refused() {
+        let launching = Launching::new(Region::heap(PLAN + 4).words());
+        assert!(launching.write_plan(&small_plan()).unwrap_err().to_string().contains("room for 24"));
+    }
+
+    proptest! {
+        #[test]
+        fn scribbled_plans_never_panic(len: u64, words in prop::collection::vec(any::<u64>(), 1..64)) {
+            let region = Region::heap(PLAN + 1 + words.len()).words();
+            for (word, value) in region[PLAN + 1..].iter().zip(&words) {
+                word.store(*value, Ordering::Relaxed);
+            }
+            let control = Control::new(region.clone());
+            for len in [len, len % 512] {
+                region[PLAN].store(len, Ordering::Relaxed);
+                prop_assert!(control.read_plan().is_err());
+            }
+        }
+    }
+}

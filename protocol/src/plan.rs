@@ -1,0 +1,443 @@
+//! The plan: one plain value that says everything about a run, validated before anything starts.
+//!
+//! Every process derives itself from it: which threads it has, which agents a thread runs, which segments it
+//! attaches and where its core is. The launcher makes it from the settings and the facts of the host, writes it
+//! into the control segment, and nothing else is told to a child.
+
+use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
+use serde::{Deserialize, Serialize};
+pub use shm::memory::sealed::Handle;
+use shm::names;
+use thiserror::Error;
+
+/// What carries the two contended hand-offs (submit and completion): the technique table.
+pub use shm::clock::ClockSource;
+pub use shm::ring::Technique;
+
+names! {
+    /// What stands between the strategies and the engine.
+    Isolation {
+        /// Nothing: strategies and engine are threads of one process, over the same rings.
+        Thread = "thread",
+        /// An address space: every strategy is a process of its own.
+        Process = "process",
+        /// The same in a sandbox: sealed memory handed over as descriptors, read-only where the engine writes, and no
+        /// system call but those needed to trade.
+        Sandbox = "sandbox",
+    }
+}
+
+names! {
+    /// How the engine's agents share threads.
+    Threading {
+        /// A thread for each role, each on a core of its own.
+        Dedicated = "dedicated",
+        /// Orchestrator and gateways are one composite agent on one thread.
+        Shared = "shared",
+    }
+}
+
+names! {
+    /// What an agent's thread does when a duty cycle found nothing to do.
+    Idle {
+        /// Polls again at once, with the processor's pause hint.
+        Spin = "spin",
+        /// Gives the core to whoever else wants it (`sched_yield`).
+        Yield = "yield",
+        /// Spins, then yields, then sleeps for longer and longer up to a bound.
+        Backoff = "backoff",
+        /// Waits on a futex that the sender rings.
+        Park = "park",
+    }
+}
+
+names! {
+    /// How a strategy paces its orders.
+    Pacing {
+        /// Each order has a time at which it is due (open loop).
+        Scheduled = "scheduled",
+        /// As fast as the rings take them (closed loop): a due time means nothing.
+        Closed = "closed",
+    }
+}
+
+names! {
+    /// What the launcher does when a strategy's process dies, hangs or is quarantined.
+    OnDeath {
+        /// Ends the run.
+        Stop = "stop",
+        /// Goes on without it.
+        Continue = "continue",
+        /// Starts it again in a new epoch; one that was quarantined stays down.
+        Restart = "restart",
+    }
+}
+
+names! {
+    /// What is done to a strategy on purpose, or what it does.
+    FaultKind {
+        /// SIGKILL.
+        Kill = "kill",
+        /// SIGSTOP: it is there and does nothing.
+        Stop = "stop",
+        /// Spins for ever inside a duty cycle.
+        Hang = "hang",
+        /// Touches memory that is not there (SIGSEGV).
+        Segv = "segv",
+        /// Aborts (SIGABRT).
+        Abort = "abort",
+        /// Exits with code 3.
+        Exit = "exit",
+        /// Asks for more memory than it may have, at once.
+        Oom = "oom",
+        /// Takes memory bit by bit and never gives it back.
+        Leak = "leak",
+        /// Writes random and adversarial words over all the memory that it can write.
+        Scribble = "scribble",
+        /// Sends orders as fast as it can, beyond its limits.
+        Flood = "flood",
+    }
+}
+
+/// Whom a fault strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// The strategy with this index.
+    Strategy(u16),
+    /// A strategy drawn by the run's seed, each time anew.
+    Any,
+    /// The process of the engine.
+    Engine,
+    /// The launcher.
+    Launcher,
+}
+
+/// When a fault strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// So many nanoseconds after the start.
+    At {
+        /// Nanoseconds.
+        ns: u64,
+    },
+    /// At this step of the push of the strategy's order of that number in its incarnation, from 0.
+    Push {
+        /// The order.
+        order: u64,
+        /// The step.
+        step: shm::ring::Step,
+    },
+}
+
+/// A fault to inject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// What.
+    pub kind: FaultKind,
+    /// To whom.
+    pub target: Target,
+    /// When.
+    pub when: When,
+    /// Again after so many nanoseconds, and again; `None`: once. Only for faults at a time.
+    pub every_ns: Option<u64>,
+}
+
+/// One agent of the engine or one strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Role {
+    /// The strategy with this index.
+    Strategy(u16),
+    /// The central event loop.
+    Orchestrator,
+    /// The gateway to the venue with this index.
+    Gateway(u16),
+}
+
+impl core::fmt::Display for Role {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Role::Strategy(index) => write!(f, "strategy-{index}"),
+            Role::Orchestrator => f.write_str("orchestrator"),
+            Role::Gateway(index) => write!(f, "gateway-{index}"),
+        }
+    }
+}
+
+/// A thread: one or more agents, composed into one, in the order in which its duty cycle visits them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadPlan {
+    /// Unique in the run: the role's name, or `engine` for the composite of orchestrator and gateways.
+    pub name: String,
+    /// Its agents, at least one.
+    pub roles: Vec<Role>,
+    /// The core that it is pinned to; `None`: the kernel's choice among the allowed ones.
+    pub core: Option<u32>,
+    /// What it does when there is nothing to do.
+    pub idle: Idle,
+    /// Room in its stamp log, in records of 16 bytes.
+    pub log_records: u64,
+}
+
+/// A process and the threads in it (indices into [`Plan::threads`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessPlan {
+    /// Unique in the run; what `ps` shows: `strategy-3`, `engine`, or `all` under thread isolation.
+    pub name: String,
+    /// Its threads.
+    pub threads: Vec<u32>,
+}
+
+/// The orchestrator's extra work for each order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkPlan {
+    /// What the user asked for, in nanoseconds an order.
+    pub requested_ns: u64,
+    /// What the calibration found for that: rounds of the work loop an order.
+    pub rounds: u64,
+    /// What that many rounds took when they were calibrated, in nanoseconds.
+    pub calibrated_ns: f64,
+}
+
+/// Everything about a run. See the module's documentation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The run's id: names its segments and its folder, `[0-9a-z-]`, at most 32 characters.
+    pub run: String,
+    /// The run's folder, absolute: where the logs are saved, also if the launcher dies.
+    pub folder: String,
+    /// The launcher's process id.
+    pub launcher_pid: u32,
+    /// When the launcher started (`/proc/PID/stat`, field 22), which tells it from a later process of that id.
+    pub launcher_start: u64,
+    /// What carries submit and completion.
+    pub technique: Technique,
+    /// What stands between strategies and engine.
+    pub isolation: Isolation,
+    /// How the engine's agents share threads.
+    pub threading: Threading,
+    /// Where ticks come from.
+    pub clock: ClockSource,
+    /// Nanoseconds a tick, as calibrated before the run (children turn the schedule into ticks with it; the
+    /// merge uses the calibration over the whole run instead).
+    pub ns_per_tick: f64,
+    /// Strategies, 1 to [`MAX_STRATEGIES`].
+    pub strategies: u16,
+    /// Venues, 1 to [`MAX_VENUES`].
+    pub venues: u16,
+    /// Slots of every ring, a power of two from 2 to 2^20.
+    pub capacity: u32,
+    /// The most orders that a strategy may have open; the engine keeps room for that many reports.
+    pub max_open: u32,
+    /// The most orders that a gateway holds at once; past that it takes no more from its inbox.
+    pub max_held: u32,
+    /// How the strategies pace their orders.
+    pub pacing: Pacing,
+    /// The orders scheduled for each strategy.
+    pub orders: Vec<u64>,
+    /// How many of those go to each venue: a strategy's venues side by side, strategy after strategy. One order more to a venue
+    /// is refused, since the stamp log of a gateway with a thread of its own has no room for it. Empty: an order may go to any
+    /// venue, and each gateway's log has room for all.
+    #[serde(default)]
+    pub venue_orders: Vec<u64>,
+    /// The longest venue delay in the schedule, in nanoseconds.
+    pub max_delay_ns: u64,
+    /// The orchestrator's extra work.
+    pub work: WorkPlan,
+    /// The descriptors that processes inherit; empty where segments have names.
+    pub handles: Vec<Handle>,
+    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    pub weaker_sandbox: bool,
+    /// What happens when a strategy dies.
+    #[serde(default = "stop")]
+    pub on_death: OnDeath,
+    /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
+    #[serde(default = "ten_seconds")]
+    pub liveness_ns: u64,
+    /// The faults to inject, in the order in which they were asked for.
+    #[serde(default)]
+    pub faults: Vec<Fault>,
+    /// All threads of the run, strategies first.
+    pub threads: Vec<ThreadPlan>,
+    /// All processes of the run, strategies first.
+    pub processes: Vec<ProcessPlan>,
+}
+
+/// As plans were before they said it.
+const fn stop() -> OnDeath {
+    OnDeath::Stop
+}
+
+/// As plans were before they said it.
+const fn ten_seconds() -> u64 {
+    10_000_000_000
+}
+
+/// A plan that cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// More strategies, or none.
+    #[error("{0} strategies: a run holds 1 to {MAX_STRATEGIES}")]
+    Strategies(u64),
+    /// More venues, or none.
+    #[error("{0} venues: a run holds 1 to {MAX_VENUES}")]
+    Venues(u64),
+    /// A capacity that rings cannot have.
+    #[error("capacity {0}: rings take a power of two from 2 to {max}", max = Plan::MAX_CAPACITY)]
+    Capacity(u64),
+    /// A run id that cannot name files.
+    #[error("run id {0:?}: 1 to 32 characters of a-z, 0-9 and -")]
+    RunId(String),
+    /// Threads, processes and roles that do not fit together.
+    #[error("inconsistent plan: {0}")]
+    Inconsistent(&'static str),
+}
+
+impl Plan {
+    /// The largest capacity of a ring.
+    pub const MAX_CAPACITY: u32 = 1 << 20;
+
+    /// The prefix of the names of all segments of all runs.
+    pub const PREFIX: &'static str = shm::memory::region::PREFIX;
+
+    /// The name of one of this run's segments in `/dev/shm`.
+    pub fn segment_name(&self, what: &str) -> String {
+        format!("{}{}.{what}", Self::PREFIX, self.run)
+    }
+
+    /// The thread that runs a role.
+    pub fn thread_of(&self, role: Role) -> Option<usize> {
+        self.threads.iter().position(|thread| thread.roles.contains(&role))
+    }
+
+    /// All orders of all strategies.
+    pub fn total_orders(&self) -> u64 {
+        self.orders.iter().sum()
+    }
+
+    /// Checks that every process can derive itself from this plan.
+    ///
+    /// # Errors
+    /// The first thing that does not fit.
+    pub fn validate(&self) -> Result<(), PlanError> {
+        let (strategies, venues) = (usize::from(self.strategies), usize::from(self.venues));
+        if !(1..=MAX_STRATEGIES).contains(&strategies) {
+            return Err(PlanError::Strategies(strategies as u64));
+        }
+        if !(1..=MAX_VENUES).contains(&venues) {
+            return Err(PlanError::Venues(venues as u64));
+        }
+        if !self.capacity.is_power_of_two() || !(2..=Self::MAX_CAPACITY).contains(&self.capacity) {
+            return Err(PlanError::Capacity(self.capacity.into()));
+        }
+        let run_id_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        if self.run.is_empty() || self.run.len() > 32 || !self.run.bytes().all(run_id_ok) {
+            return Err(PlanError::RunId(self.run.clone()));
+        }
+        let check = |ok: bool, what| if ok { Ok(()) } else { Err(PlanError::Inconsistent(what)) };
+        check(self.orders.len() == strategies, "one order count for each strategy")?;
+        check(
+            self.venue_orders.is_empty() || self.venue_orders.len() == strategies * venues,
+            "one order count for each strategy and venue, or none",
+        )?;
+        check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
+        check(self.max_open > 0 && self.max_held > 0, "open and held orders have room")?;
+        check(self.threads.iter().all(|t| !t.roles.is_empty()), "no thread without a role")?;
+        let mut roles: Vec<String> =
+            self.threads.iter().flat_map(|t| &t.roles).map(ToString::to_string).collect();
+        let mut wanted: Vec<String> = (0..self.strategies).map(|i| Role::Strategy(i).to_string()).collect();
+        wanted.extend((0..self.venues).map(|i| Role::Gateway(i).to_string()));
+        wanted.push(Role::Orchestrator.to_string());
+        roles.sort();
+        wanted.sort();
+        check(roles == wanted, "each role runs on exactly one thread")?;
+        let mut owned: Vec<u32> = self.processes.iter().flat_map(|p| p.threads.clone()).collect();
+        owned.sort_unstable();
+        check(owned.iter().copied().eq(0..self.threads.len() as u32), "each thread belongs to one process")?;
+        let mut names: Vec<&str> = self.threads.iter().map(|t| t.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        check(names.len() == self.threads.len(), "thread names are unique")
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A valid plan with one strategy process and a shared engine.
+    pub(crate) fn small_plan() -> Plan {
+        let thread = |name: &str, roles| ThreadPlan {
+            name: name.into(),
+            roles,
+            core: None,
+            idle: Idle::Yield,
+            log_records: 64,
+        };
+        Plan {
+            run: "test-1".into(),
+            folder: "/nowhere".into(),
+            launcher_pid: 1,
+            launcher_start: 1,
+            technique: Technique::SpscMux,
+            isolation: Isolation::Process,
+            threading: Threading::Shared,
+            clock: ClockSource::Monotonic,
+            ns_per_tick: 1.0,
+            strategies: 1,
+            venues: 2,
+            capacity: 64,
+            max_open: 64,
+            max_held: 64,
+            pacing: Pacing::Scheduled,
+            orders: vec![10],
+            venue_orders: Vec::new(),
+            max_delay_ns: 0,
+            work: WorkPlan::default(),
+            handles: Vec::new(),
+            weaker_sandbox: false,
+            on_death: OnDeath::Stop,
+            liveness_ns: 10_000_000_000,
+            faults: Vec::new(),
+            threads: vec![
+                thread("strategy-0", vec![Role::Strategy(0)]),
+                thread("engine", vec![Role::Orchestrator, Role::Gateway(0), Role::Gateway(1)]),
+            ],
+            processes: vec![
+                ProcessPlan { name: "strategy-0".into(), threads: vec![0] },
+                ProcessPlan { name: "engine".into(), threads: vec![1] },
+            ],
+        }
+    }
+
+    #[test]
+    fn a_plan_that_fits_is_valid() {
+        assert_eq!(small_plan().validate(), Ok(()));
+    }
+
+    #[test]
+    fn each_thing_that_does_not_fit_is_named() {
+        let broken = |change: fn(&mut Plan)| {
+            let mut plan = small_plan();
+            change(&mut plan);
+            plan.validate().unwrap_err().to_string()
+        };
+        assert!(broken(|p| p.strategies = 0).contains("strategies"));
+        assert!(broken(|p| p.venues = 65).contains("65 venues"));
+        assert!(broken(|p| p.capacity = 100).contains("power of two"));
+        assert!(broken(|p| p.run = "../etc".into()).contains("run id"));
+        assert!(broken(|p| p.threads[1].roles.truncate(1)).contains("each role"));
+        assert!(broken(|p| p.processes.truncate(1)).contains("each thread"));
+        assert!(broken(|p| p.orders.clear()).contains("order count"));
+        assert!(broken(|p| p.venue_orders = vec![10]).contains("each strategy and venue"));
+    }
+
+    #[test]
+    fn names_round_trip() {
+        for technique in Technique::ALL {
+            assert_eq!(Technique::from_name(technique.name()), Some(*technique));
+        }
+        assert_eq!(Idle::from_name("sleep"), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! The status block: what a thread says about itself, in its own segment, for the launcher to read.
+//!
+//! One writer (the thread), any number of readers, all words Relaxed except the state, whose Release pairs with
+//! the readers' Acquire: who sees `Ready` sees everything that was prepared, who sees `Done` sees the final
+//! counters. The block stands between the segment's header and its stamp log, so a saved log carries it along.
+
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Kind, View, Words};
+use shm::sync::Ordering;
+
+/// Words in the block.
+pub const STATUS_WORDS: usize = 64;
+/// Where the stamp records begin in a thread's segment (words).
+pub const LOG_OFFSET: usize = HEADER_WORDS + STATUS_WORDS;
+/// A thread's status block and stamp log; written by that thread.
+pub const KIND: Kind =
+    Kind::new(3, "thread", &[("status", STATUS_WORDS), ("record", crate::stamps::RECORD_WORDS)])
+        .of_slots(LOG_OFFSET, crate::stamps::RECORD_WORDS);
+/// The longest error text that fits, in bytes.
+pub const ERROR_BYTES: usize = 256;
+
+/// Where a thread is in its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u64)]
+pub enum State {
+    /// Not yet attached.
+    #[default]
+    Starting = 0,
+    /// Attached and prefaulted: waits for the start.
+    Ready = 1,
+    /// In its duty cycles.
+    Running = 2,
+    /// Finished, counters final.
+    Done = 3,
+    /// Gave up; the error text says why.
+    Failed = 4,
+}
+
+impl State {
+    /// The state with this code; an unknown code is `Failed`, since its writer is not to be trusted.
+    pub const fn from_code(code: u64) -> Self {
+        match code {
+            0 => State::Starting,
+            1 => State::Ready,
+            2 => State::Running,
+            3 => State::Done,
+            _ => State::Failed,
+        }
+    }
+}
+
+/// The words of the block. Units stand in the names; counts are since the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Field {
+    /// [`State`].
+    State = 0,
+    /// Process id.
+    Pid,
+    /// Thread id.
+    Tid,
+    /// The core that the thread was found on when its affinity was read back, plus one; 0: not pinned.
+    CorePlusOne,
+    /// Ticks at the last heartbeat.
+    HeartbeatTicks,
+    /// Duty cycles.
+    Cycles,
+    /// Duty cycles that found work.
+    BusyCycles,
+    /// Ticks spent in duty cycles that found work.
+    BusyTicks,
+    /// The longest time between the starts of two duty cycles, less nothing: work, preemption and idling count.
+    LongestGapTicks,
+    /// Ticks when the duty cycles began.
+    StartedTicks,
+    /// Ticks when they ended.
+    EndedTicks,
+    /// Context switches that the thread asked for (yield, futex) since the start of the run.
+    VoluntarySwitches,
+    /// Context switches that the kernel forced on it.
+    InvoluntarySwitches,
+    /// Page faults served without reading from a device.
+    MinorFaults,
+    /// Page faults that had to read from a device.
+    MajorFaults,
+    /// CPU time of the thread, in nanoseconds.
+    CpuNs,
+    /// Orders sent (strategy), dispatched (orchestrator) or received (gateway).
+    Sent,
+    /// Reports received (strategy), returned (orchestrator) or completed (gateway), without rejections.
+    Returned,
+    /// Orders rejected.
+    Rejected,
+    /// Pushes that found a ring full.
+    Full,
+    /// Records that found the stamp log full: the run is invalid if there are any.
+    RecordsDropped,
+    /// Heap allocations after the barrier, plus one; 0: not counted (that takes the feature `count-alloc`).
+    AllocationsPlusOne,
+    /// The most orders open at once.
+    InFlightMax,
+    /// Things that an honest peer does not do.
+    PeerFaults,
+    /// Achieved work an order, in nanoseconds times 1000; orchestrator only.
+    WorkPicos,
+    /// Blocks that the contended hand-offs used for the first time; orchestrator only, 0 for what never allocates.
+    BlocksFresh,
+    /// How often they used a block again.
+    BlocksReused,
+    /// Length of the error text, in bytes.
+    ErrorBytes,
+    /// The first word of the error text (UTF-8, little endian), 32 words.
+    ErrorText,
+}
+
+const _: () = assert!(Field::ErrorText as usize + ERROR_BYTES / 8 <= STATUS_WORDS);
+
+/// A copy of a status block, taken at one time.
+#[derive(Clone, Debug)]
+pub struct Status {
+    words: [u64; STATUS_WORDS],
+}
+
+impl Status {
+    /// Makes a status of copied-out words. Any words will do: a hostile block gives odd numbers, never a panic.
+    pub const fn from_words(words: [u64; STATUS_WORDS]) -> Self {
+        Self { words }
+    }
+
+    /// The value of a field.
+    pub const fn get(&self, field: Field) -> u64 {
+        self.words[field as usize]
+    }
+
+    /// Where the thread is in its life.
+    pub const fn state(&self) -> State {
+        State::from_code(self.words[Field::State as usize])
+    }
+
+    /// The core that the thread was found on when it read its affinity back.
+    pub const fn core(&self) -> Option<u32> {
+        match self.words[Field::CorePlusOne as usize] {
+            0 => None,
+            core => Some((core - 1) as u32),
+        }
+    }
+
+    /// The error text, with what is not UTF-8 or not printable replaced.
+    pub fn error(&self) -> String {
+        let bytes: Vec<u8> = self.words[Field::ErrorText as usize..][..ERROR_BYTES / 8]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .take((self.get(Field::ErrorBytes) as usize).min(ERROR_BYTES))
+            .collect();
+        String::from_utf8_lossy(&bytes).replace(|c: char| c.is_control(), " ")
+    }
+}
+
+/// The writing end: the thread that the block is about.
+pub struct StatusWriter {
+    words: Words,
+}
+
+impl StatusWriter {
+    /// The block in a thread's segment.
+    ///
+    /// # Panics
+    /// If the segment is shorter than [`LOG_OFFSET`].
+    pub fn new(segment: &Words) -> Self {
+        Self { words: segment.window(HEADER_WORDS, STATUS_WORDS) }
+    }
+
+    /// Stores a field. A plain store to a line of our own.
+    #[inline(always)]
+    pub fn set(&self, field: Field, value: u64) {
+        self.words[field as usize].store(value, Ordering::Relaxed);
+    }
+
+    /// Moves on to a state. Release: pairs with the Acquire in [`read`]; who sees the state sees what came before.
+    pub fn set_state(&self, state: State) {
+        self.words[Field::State as usize].store(state as u64, Ordering::Release);
+    }
+
+    /// Says why the thread gives up, cut to [`ERROR_BYTES`], and that it does.
+    pub fn fail(&self, error: &str) {
+        let bytes = &error.as_bytes()[..error.len().min(ERROR_BYTES)];
+        for (word, chunk) in self.words[Field::ErrorText as usize..].iter().zip(bytes.chunks(8)) {
+            let mut eight = [0; 8];
+            eight[..chunk.len()].copy_from_slice(chunk);
+            word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+        }
+        self.set(Field::ErrorBytes, bytes.len() as u64);
+        self.set_state(State::Failed);
+    }
+}
+
+/// Copies the block out of a thread's segment.
+///
+/// # Panics
+/// If the segment is shorter than [`LOG_OFFSET`].
+pub fn read(segment: &View) -> Status {
+    let mut words = [0; STATUS_WORDS];
+    // Acquire: pairs with the Release in `set_state`; the state is the first word.
+    words[0] = segment.load(HEADER_WORDS, Ordering::Acquire);
+    for (index, copy) in words.iter_mut().enumerate().skip(1) {
+        *copy = segment.load(HEADER_WORDS + index, Ordering::Relaxed);
+    }
+    Status::from_words(words)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use shm::memory::Region;
+
+    #[test]
+    fn a_status_is_read_as_it_was_written() {
+        let segment = Region::heap(LOG_OFFSET).words();
+        let writer = StatusWriter::new(&segment);
+        writer.set(Field::Sent, 17);
+        writer.set(Field::CorePlusOne, 4);
+        writer.fail("no room for 3 µs");
+        let status = read(&segment.clone().into());
+        assert_eq!(status.state(), State::Failed);
+        assert_eq!((status.get(Field::Sent), status.core()), (17, Some(3)));
+        assert_eq!(status.error(), "no room for 3 µs");
+    }
+
+    #[test]
+    fn a_long_error_is_cut_and_a_hostile_one_is_printable() {
+        let segment = Region::heap(LOG_OFFSET).words();
+        StatusWriter::new(&segment).fail(&"x".repeat(1000));
+        assert_eq!(read(&segment.clone().into()).error().len(), ERROR_BYTES);
+        let hostile = Status::from_words([0x1b5b_ff0a_1b5b_ff0a; STATUS_WORDS]);
+        assert!(!hostile.error().contains('\u{1b}'));
+        assert_eq!(hostile.state(), State::Failed);
+    }
+}

@@ -1,0 +1,350 @@
+//! What launcher and engine tell each other about strategies that die: fences and repairs.
+//!
+//! ```text
+//! control segment (the launcher writes, all read)          repairs segment (the engine writes, the launcher reads)
+//!   generation │ one fence word for each strategy            generation │ damage │ 16 words for each strategy
+//!                epoch │ 0 alive, 1 fenced                                 repaired │ quarantine │ noticed … counters
+//! ```
+//!
+//! **Fence first, then repair.** A strategy's death is certain only when the kernel says so: the launcher kills it, waits
+//! for its pidfd, and has a [`Death`] then, without which no fence can be put up. The engine mends what the dead one left
+//! in the rings when it sees the fence, and says so; only then the launcher makes the strategy's own memory anew and
+//! starts it again, in the next epoch. Nothing here goes by time.
+//!
+//! ```text
+//! launcher   dies ─ reaped ─ Fenced(e) ────────────────────────── memory made anew ─ Alive(e+1) ─ starts it
+//! engine                        └─ refuses epoch e ─ buries ─ repaired(e) ─┘               └─ takes from it again
+//! ```
+//!
+//! A strategy that does with its memory what no honest one does is *quarantined*: the engine takes no more from it and
+//! says why; the launcher kills it, and from there on it is a death like any other. It is not started again.
+
+use crate::agent::Agent;
+use crate::control::{Control, GENERATION, LIVES, Launching};
+use crate::wire::MAX_STRATEGIES;
+use core::time::Duration;
+use shm::clock::Virtual;
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Kind, View, Words};
+use shm::names;
+use shm::os::process;
+use shm::sync::Ordering;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// The repairs segment's name within the run.
+pub const REPAIRS: &str = "repairs";
+/// Words in it.
+pub const REPAIRS_WORDS: usize = STRATEGIES + MAX_STRATEGIES * WORDS_EACH;
+/// Counts what the engine has said; a futex.
+const SAID: usize = HEADER_WORDS;
+/// What is wrong with memory that several strategies write: a [`Misconduct`]'s code, or 0.
+const DAMAGE: usize = HEADER_WORDS + 1;
+const STRATEGIES: usize = HEADER_WORDS + 16;
+const WORDS_EACH: usize = 16;
+/// What the engine says about strategies that died or misbehave; written by the engine.
+pub const KIND: Kind = Kind::new(10, "repairs", &[("strategies", STRATEGIES), ("words-each", WORDS_EACH)])
+    .of_slots(HEADER_WORDS, 1);
+
+/// Proof that a process has ended: what a fence needs. For a real process there is no other way to get one than to ask the
+/// kernel; a simulated one is an agent on a virtual clock, and dead when it is dropped.
+///
+/// ```compile_fail,E0423
+/// let dead_because_i_say_so = protocol::supervision::Death(());
+/// ```
+#[derive(Debug)]
+pub struct Death(());
+
+impl Death {
+    /// Whether the process behind the pidfd has ended. A process that is stopped, or slow, has not.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn confirm(pidfd: BorrowedFd<'_>) -> io::Result<Option<Death>> {
+        Ok(process::wait_readable(&[pidfd], Duration::ZERO)?[0].then_some(Death(())))
+    }
+
+    /// The death of a simulated strategy: whoever gives the agent away cannot run it any more.
+    pub fn of_simulated(agent: Box<dyn Agent<Virtual>>) -> Death {
+        drop(agent);
+        Death(())
+    }
+}
+
+/// One incarnation of a strategy, as the launcher sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// Its number, from 0.
+    pub epoch: u16,
+    /// It is dead for certain.
+    pub fenced: bool,
+}
+
+impl Life {
+    const fn to_word(self) -> u64 {
+        (self.epoch as u64) << 1 | self.fenced as u64
+    }
+
+    const fn from_word(word: u64) -> Self {
+        Self { epoch: (word >> 1) as u16, fenced: word & 1 == 1 }
+    }
+}
+
+impl Launching {
+    /// A strategy's incarnation is dead: the engine is to repair what it left.
+    ///
+    /// # Panics
+    /// If there can be no such strategy.
+    pub fn fence(&self, strategy: u16, epoch: u16, _certain: &Death) {
+        self.set_life(strategy, Life { epoch, fenced: true });
+    }
+
+    /// The strategy's own memory was made anew; its next incarnation may start.
+    ///
+    /// # Panics
+    /// If there can be no such strategy.
+    pub fn revive(&self, strategy: u16, epoch: u16) {
+        self.set_life(strategy, Life { epoch, fenced: false });
+    }
+
+    fn set_life(&self, strategy: u16, life: Life) {
+        assert!(usize::from(strategy) < MAX_STRATEGIES);
+        let words = self.words();
+        // Release: pairs with the Acquire in `life`; who sees an Alive sees the memory made anew.
+        words[LIVES + usize::from(strategy)].store(life.to_word(), Ordering::Release);
+        // Release: pairs with the Acquire in `generation`; who sees the count sees the word above.
+        words[GENERATION].store(words[GENERATION].load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+    }
+}
+
+impl Control {
+    /// Counts fences and revivals: a change says that some strategy's [`Control::life`] has changed. One load of a line that
+    /// almost never changes.
+    #[inline(always)]
+    pub fn generation(&self) -> u64 {
+        self.view().load(GENERATION, Ordering::Acquire)
+    }
+
+    /// The strategy's incarnation, and whether it is alive.
+    ///
+    /// # Panics
+    /// If there can be no such strategy.
+    pub fn life(&self, strategy: u16) -> Life {
+        assert!(usize::from(strategy) < MAX_STRATEGIES);
+        Life::from_word(self.view().load(LIVES + usize::from(strategy), Ordering::Acquire))
+    }
+}
+
+names! {
+    /// What a strategy was quarantined for, or what damage was found in memory that several write.
+    Misconduct {
+        /// A cursor or a sequence in its ring jumped, rolled back or was overwritten.
+        BadCursor = "bad-cursor",
+        /// A message that is no order.
+        Garbage = "garbage",
+        /// An order that claims to be another strategy's.
+        ForeignId = "foreign-id",
+        /// An order of an incarnation that is not the living one.
+        WrongEpoch = "wrong-epoch",
+        /// Orders that repeat, go back, or leave out a sequence: records rewritten after they were published.
+        OutOfSequence = "out-of-sequence",
+        /// More orders for venues that there are not than a mistake explains.
+        UnknownVenue = "unknown-venue",
+        /// More orders beyond its limits than a mistake explains.
+        Flood = "flood",
+        /// Shared memory of several strategies is damaged beyond repair.
+        RingDamaged = "ring-damaged",
+    }
+}
+
+impl Misconduct {
+    fn code(self) -> u64 {
+        Self::ALL.iter().position(|other| *other == self).map_or(0, |place| place as u64 + 1)
+    }
+
+    fn from_code(code: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(code.checked_sub(1)?).ok()?).copied()
+    }
+}
+
+/// What the engine says about one strategy. Counters are since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repair {
+    /// The last epoch that was repaired.
+    pub repaired: Option<u16>,
+    /// The epoch that was quarantined, and why.
+    pub quarantined: Option<(u16, Misconduct)>,
+    /// When the engine saw the fence, in ticks.
+    pub noticed_ticks: u64,
+    /// When the repair was done, in ticks.
+    pub repaired_ticks: u64,
+    /// When it was quarantined, in ticks.
+    pub quarantined_ticks: u64,
+    /// Orders of dead incarnations that were refused after the fence.
+    pub refused: u64,
+    /// Reports that no living incarnation was there to take.
+    pub orphaned: u64,
+}
+
+const REPAIRED: usize = 0;
+const QUARANTINED: usize = 1;
+const NOTICED: usize = 2;
+const REPAIRED_TICKS: usize = 3;
+const QUARANTINED_TICKS: usize = 4;
+const REFUSED: usize = 5;
+const ORPHANED: usize = 6;
+
+const fn place(strategy: u16, word: usize) -> usize {
+    STRATEGIES + strategy as usize * WORDS_EACH + word
+}
+
+/// The engine's end: the orchestrator writes.
+pub struct RepairsWriter(Words);
+
+impl RepairsWriter {
+    /// The repairs in this segment.
+    ///
+    /// # Panics
+    /// If it is shorter than [`REPAIRS_WORDS`].
+    pub fn new(segment: &Words) -> Self {
+        Self(segment.window(0, REPAIRS_WORDS))
+    }
+
+    fn set(&self, strategy: u16, word: usize, value: u64) {
+        self.0[place(strategy, word)].store(value, Ordering::Relaxed);
+    }
+
+    /// Nothing waits for the dead incarnation any more, and its memory is not read again.
+    pub fn repaired(&self, strategy: u16, epoch: u16, noticed_ticks: u64, now_ticks: u64) {
+        self.set(strategy, NOTICED, noticed_ticks);
+        self.set(strategy, REPAIRED_TICKS, now_ticks);
+        // Release: pairs with the Acquire in `of`; the launcher writes the dead one's memory after it has seen this.
+        self.0[place(strategy, REPAIRED)].store(u64::from(epoch) + 1, Ordering::Release);
+        self.say();
+    }
+
+    /// Nothing more is taken from the strategy: the launcher is to kill it.
+    pub fn quarantine(&self, strategy: u16, epoch: u16, why: Misconduct, now_ticks: u64) {
+        self.set(strategy, QUARANTINED_TICKS, now_ticks);
+        // Release: pairs with the Acquire in `of`.
+        self.0[place(strategy, QUARANTINED)].store((u64::from(epoch) << 8) | why.code(), Ordering::Release);
+        self.say();
+    }
+
+    /// Memory that several strategies write is damaged, by whom cannot be told.
+    pub fn damaged(&self, what: Misconduct) {
+        self.0[DAMAGE].store(what.code(), Ordering::Release);
+        self.say();
+    }
+
+    /// Stores the counters.
+    pub fn count(&self, strategy: u16, refused: u64, orphaned: u64) {
+        self.set(strategy, REFUSED, refused);
+        self.set(strategy, ORPHANED, orphaned);
+    }
+
+    fn say(&self) {
+        let said = self.0[SAID].load(Ordering::Relaxed).wrapping_add(1);
+        self.0[SAID].store(said, Ordering::Release);
+        shm::os::futex::wake_all(&self.0[SAID]);
+    }
+}
+
+/// The launcher's end: reads.
+pub struct Repairs(View);
+
+impl Repairs {
+    /// The repairs in this segment.
+    ///
+    /// # Panics
+    /// If it is shorter than [`REPAIRS_WORDS`].
+    pub fn new(segment: View) -> Self {
+        Self(segment.window(0, REPAIRS_WORDS))
+    }
+
+    /// How often the engine has said something; for [`Repairs::wait`].
+    pub fn said(&self) -> u64 {
+        self.0.load(SAID, Ordering::Acquire)
+    }
+
+    /// Sleeps until the engine says more than that, or the time is over.
+    pub fn wait(&self, said: u64, at_most: Duration) {
+        if self.said() == said {
+            shm::os::futex::wait(self.0.word(SAID), said as u32, at_most);
+        }
+    }
+
+    /// Damage to memory that several strategies write.
+    pub fn damage(&self) -> Option<Misconduct> {
+        Misconduct::from_code(self.0.load(DAMAGE, Ordering::Acquire))
+    }
+
+    /// What the engine says about a strategy.
+    ///
+    /// # Panics
+    /// If there can be no such strategy.
+    pub fn of(&self, strategy: u16) -> Repair {
+        assert!(usize::from(strategy) < MAX_STRATEGIES);
+        // Acquire: pairs with the Release in `repaired` and `quarantine`.
+        let repaired = self.0.load(place(strategy, REPAIRED), Ordering::Acquire);
+        let quarantined = self.0.load(place(strategy, QUARANTINED), Ordering::Acquire);
+        let count = |word| self.0.load(place(strategy, word), Ordering::Relaxed);
+        Repair {
+            repaired: repaired.checked_sub(1).map(|epoch| epoch as u16),
+            quarantined: Misconduct::from_code(quarantined & 0xFF)
+                .map(|why| ((quarantined >> 8) as u16, why)),
+            noticed_ticks: count(NOTICED),
+            repaired_ticks: count(REPAIRED_TICKS),
+            quarantined_ticks: count(QUARANTINED_TICKS),
+            refused: count(REFUSED),
+            orphaned: count(ORPHANED),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::PLAN;
+    use shm::memory::Region;
+    use std::os::fd::AsFd;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no processes")]
+    fn only_the_kernel_confirms_a_death() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pidfd = process::pidfd_open(child.id()).unwrap();
+        process::signal(child.id(), "STOP").unwrap();
+        assert!(Death::confirm(pidfd.as_fd()).unwrap().is_none(), "a stopped process is not dead");
+        process::kill_hard(child.id());
+        child.wait().unwrap();
+        let death = Death::confirm(pidfd.as_fd()).unwrap().expect("reaped");
+        let launching = Launching::new(Region::heap(PLAN + 8).words());
+        let control = launching.control();
+        let before = control.generation();
+        launching.fence(3, 7, &death);
+        assert_eq!(control.life(3), Life { epoch: 7, fenced: true });
+        assert_eq!(control.life(2), Life { epoch: 0, fenced: false });
+        assert_ne!(control.generation(), before);
+        launching.revive(3, 8);
+        assert_eq!(control.life(3), Life { epoch: 8, fenced: false });
+    }
+
+    #[test]
+    fn what_the_engine_says_is_read() {
+        let words = Region::heap(REPAIRS_WORDS).words();
+        let (writer, reader) = (RepairsWriter::new(&words), Repairs::new(words.clone().into()));
+        assert_eq!((reader.of(0), reader.damage()), (Repair::default(), None));
+        let said = reader.said();
+        writer.quarantine(255, 4095, Misconduct::Flood, 9);
+        writer.repaired(255, 4095, 10, 12);
+        writer.count(255, 3, 4);
+        writer.damaged(Misconduct::RingDamaged);
+        let repair = reader.of(255);
+        assert_eq!((repair.repaired, repair.quarantined), (Some(4095), Some((4095, Misconduct::Flood))));
+        assert_eq!((repair.noticed_ticks, repair.repaired_ticks, repair.refused), (10, 12, 3));
+        assert_eq!(reader.damage(), Some(Misconduct::RingDamaged));
+        assert_ne!(reader.said(), said);
+        reader.wait(said, Duration::from_secs(600));
+    }
+}
