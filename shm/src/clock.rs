@@ -188,7 +188,8 @@ pub fn step_ticks(clock: &impl Clock) -> f64 {
         .chunk_by(|a, b| b.0 - a.0 <= 1)
         .map(|near| {
             let count: u32 = near.iter().map(|(_, count)| count).sum();
-            near.iter().map(|(ticks, count)| *ticks as f64 * f64::from(*count)).sum::<f64>() / f64::from(count)
+            near.iter().map(|(ticks, count)| *ticks as f64 * f64::from(*count)).sum::<f64>()
+                / f64::from(count)
         })
         .collect();
     let counts_every_tick = common.chunk_by(|a, b| b.0 - a.0 <= 1).any(|near| near.len() > 3);

@@ -69,7 +69,9 @@ impl Method {
     /// The method in words, for below a table.
     pub const fn words(self) -> &'static str {
         match self {
-            Method::PairFlips => "median of B/A within a placement, rank sums, A and B changing places within pairs",
+            Method::PairFlips => {
+                "median of B/A within a placement, rank sums, A and B changing places within pairs"
+            }
             Method::Ranks => "median of B/A within a placement, rank sums",
         }
     }
@@ -111,8 +113,11 @@ pub fn difference(a: &[Sample], b: &[Sample], step: f64) -> Option<Difference> {
     if pairs != b.len() || pairs < FEWEST_PAIRS || !positive {
         return None;
     }
-    let (method, shift): (_, fn(&[Sample], &[Sample]) -> Option<Estimate>) =
-        if pairs >= FLIPS_FROM { (Method::PairFlips, flips) } else { (Method::Ranks, ranks) };
+    let method = if pairs >= FLIPS_FROM { Method::PairFlips } else { Method::Ranks };
+    let shift = match method {
+        Method::PairFlips => flips,
+        Method::Ranks => ranks,
+    };
     let logs = |runs: &[Sample]| -> Vec<Sample> {
         runs.iter().map(|run| Sample { value: run.value.ln(), ..*run }).collect()
     };

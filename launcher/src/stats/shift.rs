@@ -142,11 +142,8 @@ fn is_refused(a: &[Sample], b: &[Sample], shift: f64) -> bool {
 
 /// For each pair: B's rank less A's among the runs of their placements, as shares, with B shifted back.
 fn scores(a: &[Sample], b: &[Sample], shift: f64) -> Vec<f64> {
-    let values: Vec<Sample> = a
-        .iter()
-        .copied()
-        .chain(b.iter().map(|run| Sample { value: run.value - shift, ..*run }))
-        .collect();
+    let values: Vec<Sample> =
+        a.iter().copied().chain(b.iter().map(|run| Sample { value: run.value - shift, ..*run })).collect();
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|x, y| {
         let (x, y) = (&values[*x], &values[*y]);
@@ -177,10 +174,31 @@ mod tests {
     #[test]
     fn runs_of_unlike_placement_are_never_compared() {
         // Near 250, far 650, and B takes 50 more in both; A was far more often.
-        let a = samples(&[(650.0, 1), (250.0, 0), (651.0, 1), (649.0, 1), (251.0, 0), (650.0, 1), (250.0, 0), (652.0, 1)]);
-        let b = samples(&[(300.0, 0), (301.0, 0), (700.0, 1), (300.0, 0), (699.0, 1), (300.0, 0), (701.0, 1), (302.0, 0)]);
+        let a = samples(&[
+            (650.0, 1),
+            (250.0, 0),
+            (651.0, 1),
+            (649.0, 1),
+            (251.0, 0),
+            (650.0, 1),
+            (250.0, 0),
+            (652.0, 1),
+        ]);
+        let b = samples(&[
+            (300.0, 0),
+            (301.0, 0),
+            (700.0, 1),
+            (300.0, 0),
+            (699.0, 1),
+            (300.0, 0),
+            (701.0, 1),
+            (302.0, 0),
+        ]);
         for found in [ranks(&a, &b).unwrap(), flips(&a, &b).unwrap()] {
-            assert!((49.0..=51.0).contains(&found.value) && found.low > 45.0 && found.high < 55.0, "{found:?}");
+            assert!(
+                (49.0..=51.0).contains(&found.value) && found.low > 45.0 && found.high < 55.0,
+                "{found:?}"
+            );
         }
     }
 

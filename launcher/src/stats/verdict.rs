@@ -169,7 +169,8 @@ impl Pairing<'_> {
 }
 
 /// Why there is no difference where every pair is sound.
-const TORN: &str = "the machine moved its cores: too few runs of A and B had the same core-to-core floor; repeat more";
+const TORN: &str =
+    "the machine moved its cores: too few runs of A and B had the same core-to-core floor; repeat more";
 
 /// One line of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -57,7 +57,10 @@ fn disturbed_runs_are_compared_and_said_to_be_disturbed() {
     assert_eq!(found.against, [""; 0]);
     let caveats = found.caveats.join("\n");
     assert!(caveats.contains("1 of 6 pairs left out") && caveats.contains("preempted"), "{caveats}");
-    assert_eq!(found.placed().iter().map(|placed| (placed.a, placed.b)).collect::<Vec<_>>(), [(5, 4), (0, 1)]);
+    assert_eq!(
+        found.placed().iter().map(|placed| (placed.a, placed.b)).collect::<Vec<_>>(),
+        [(5, 4), (0, 1)]
+    );
 }
 
 #[test]
@@ -71,7 +74,10 @@ fn a_run_during_which_the_machine_moved_its_cores_is_left_out() {
     };
     let (pairs, caveats, against) = found_in(&b);
     assert!(pairs == 5 && against.is_empty(), "{against}");
-    assert!(caveats.contains("1 of 6 pairs left out: the core-to-core floor changed during a run"), "{caveats}");
+    assert!(
+        caveats.contains("1 of 6 pairs left out: the core-to-core floor changed during a run"),
+        "{caveats}"
+    );
     b.iter_mut().for_each(|run| run.floor_after_ns = Some(490.0));
     assert!(found_in(&b).2.contains("too few repeats: 0 of at least 5"), "{}", found_in(&b).2);
 }
@@ -83,7 +89,11 @@ fn what_differs_within_each_placement_is_seen_whatever_the_machine_moved() {
         let one = |repeat: usize| {
             let (ns, floor) = if far(repeat) { (951.0, 310.0) } else { (551.0, 45.0) };
             let floor = Some(floor + repeat as f64);
-            Outline { floor_ns: floor, floor_after_ns: floor, ..run(repeat, ns + by + 3.0 * (repeat % 4) as f64) }
+            Outline {
+                floor_ns: floor,
+                floor_after_ns: floor,
+                ..run(repeat, ns + by + 3.0 * (repeat % 4) as f64)
+            }
         };
         (0..10).map(one).collect()
     };
