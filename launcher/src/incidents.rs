@@ -16,7 +16,6 @@ use crate::spawn::{Process, Processes};
 use anyhow::{Context, Result};
 use shm::bell::Bell;
 use shm::clock::Clock;
-use shm::os::process;
 use shm::plan::{OnDeath, Plan, Role};
 use shm::status::{self, Field, State, Status};
 use shm::supervision::Repairs;
@@ -278,7 +277,7 @@ impl<'a> Incidents<'a> {
     }
 
     fn kill(&mut self, strategy: u16, incident: usize, child: &Process) {
-        process::kill_hard(child.pid());
+        child.kill();
         self.fates[usize::from(strategy)].stage = Stage::Killed(incident);
     }
 

@@ -4,7 +4,7 @@ use super::Supervisor;
 use crate::inject::{Strike, Struck};
 use crate::spawn::Process;
 use shm::clock::Clock;
-use shm::os::process;
+use shm::os::fault;
 use shm::plan::{FaultKind, Role};
 use shm::status::State;
 use std::time::Duration;
@@ -35,23 +35,22 @@ impl Supervisor<'_> {
             strikes.push(strike);
         }
         for Strike { kind, target, .. } in strikes {
+            let stops = kind == FaultKind::Stop;
             let role = match target {
-                Struck::Launcher => None,
-                Struck::Engine => Some(Role::Orchestrator),
-                Struck::Strategy(index) => Some(Role::Strategy(index)),
+                Struck::Launcher if stops => {
+                    fault::stop();
+                    continue;
+                }
+                Struck::Launcher => fault::kill(),
+                Struck::Engine => Role::Orchestrator,
+                Struck::Strategy(index) => Role::Strategy(index),
             };
-            let pid = match role {
-                None => Some(std::process::id()),
-                // Who was reaped has no pid any more: another process may have it.
-                Some(role) => self.process_of(role).filter(|child| child.status.is_none()).map(Process::pid),
-            };
-            let Some(pid) = pid else { continue };
+            let Some(child) = self.process_of(role).filter(|child| child.status.is_none()) else { continue };
+            let injected = self.plan.clock.now();
+            if stops { child.stop() } else { child.kill() }
             if let (Some(incidents), Struck::Strategy(index)) = (&mut self.incidents, target) {
-                incidents.injected(index, self.plan.clock.now());
+                incidents.injected(index, injected);
             }
-            let name = if kind == FaultKind::Stop { "STOP" } else { "KILL" };
-            // Gone in the meantime is as good as struck.
-            let _ = process::signal(pid, name);
         }
     }
 
