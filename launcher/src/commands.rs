@@ -11,10 +11,12 @@ use crate::record::Outcome;
 use crate::run::{self, Finished, Interrupted, Presentation};
 use crate::signals::Signals;
 use crate::summary::Summary;
-use crate::{bill, clean, compare, contain, doctor, html, inspect, merge, report, role, sweep, warden};
+use crate::{
+    bill, clean, compare, contain, doctor, html, inspect, merge, output, report, role, sweep, warden,
+};
 use anyhow::{Context, Result};
 use shm::os::process;
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -79,7 +81,7 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
         let finished = run::run(&resolved, &machine, &how)?;
         show(&finished.summary, flags.json)?;
         if !flags.json {
-            writeln!(stdout(), "\nSaved in {}", finished.folder.display())?;
+            writeln!(output::stdout(), "\nSaved in {}", finished.folder.display())?;
         }
         code = exit_code(&finished);
         if let Outcome::Failed { process, pid, what } = &finished.outcome {
@@ -102,12 +104,12 @@ fn exit_code(finished: &Finished) -> ExitCode {
 
 /// Prints a summary: for people, or as JSON for machines.
 fn show(summary: &Summary, json: bool) -> Result<()> {
-    let mut out = stdout().lock();
+    let mut out = output::stdout();
     if json {
         serde_json::to_writer_pretty(&mut out, summary)?;
         writeln!(out)?;
     } else {
-        let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let colour = out.is_coloured();
         write!(out, "{}", report::terminal(summary, colour))?;
     }
     Ok(())
@@ -134,7 +136,7 @@ fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
     }
     let file = file.map_or_else(|| folder.join(html::HTML_FILE), Path::to_owned);
     html::write(folder, &file)?;
-    println!("Written to {}", file.display());
+    writeln!(output::stdout(), "Written to {}", file.display())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -157,7 +159,12 @@ fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
 
 fn clean() -> Result<ExitCode> {
     let cleaned = clean::clean().context("cannot look into /dev/shm")?;
-    writeln!(stdout(), "{} segments removed, {} of living runs kept", cleaned.removed.len(), cleaned.kept)?;
+    writeln!(
+        output::stdout(),
+        "{} segments removed, {} of living runs kept",
+        cleaned.removed.len(),
+        cleaned.kept
+    )?;
     for failed in &cleaned.failed {
         eprintln!("error: {failed}");
     }

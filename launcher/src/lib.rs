@@ -23,6 +23,7 @@ pub mod liveness;
 pub mod logfile;
 pub mod merge;
 pub mod orphan;
+mod output;
 pub mod planner;
 pub mod prepare;
 pub mod progress;

@@ -103,9 +103,9 @@ fn run_process<T: Link>(
             bell,
         ));
     }
-    for (_, agent, ..) in &mut threads {
+    for (_, agent, segment, _) in &mut threads {
         if let Composed::Sabotaged(agent) = agent {
-            agent.arm(attached.writable());
+            agent.arm(attached.writable(), StatusWriter::new(segment));
         }
     }
     let strategies_only = threads.iter().all(|(thread, ..)| is_strategy(thread));

@@ -26,6 +26,8 @@ pub struct Segments {
     pub control: Launching,
     /// Each thread's status block and stamp log, in the order of the plan.
     pub threads: Vec<View>,
+    /// Each strategy's schedule.
+    pub schedules: Vec<View>,
     /// What the engine says about strategies that died; there once all segments are.
     pub repairs: Option<Words>,
     /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
@@ -62,6 +64,7 @@ impl Segments {
             plan: plan.clone(),
             control,
             threads: Vec::new(),
+            schedules: Vec::new(),
             repairs: None,
             engine_bell: None,
             lines: vec![Vec::new(); usize::from(plan.strategies)],
@@ -88,6 +91,7 @@ impl Segments {
             let Some(words) = words else { continue };
             if let Some(strategy) = spec.what.strip_prefix("schedule-").and_then(|index| index.parse().ok()) {
                 fill_schedule(&words, schedule, strategy);
+                self.schedules.push(words.clone().into());
             }
             self.keep(&spec, words);
         }

@@ -251,8 +251,7 @@ mod tests {
 
     #[test]
     fn one_that_has_ended_gets_no_signal() {
-        let mut process =
-            Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
+        let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
         // As after its end: its id may be another's by now. Here nobody has it yet, so that it can be seen.
         process.status = Some(ExitStatus::from_raw(0));
         process.kill();

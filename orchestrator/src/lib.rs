@@ -210,7 +210,7 @@ impl<R: Consumer> Orchestrator<R> {
         let strategy = claimed;
         let line = &mut self.lines[strategy];
         if line.budget == 0 {
-            self.misconduct(Some(strategy), Misconduct::Flood, cycle);
+            self.misconduct(from, Misconduct::Flood, cycle);
             return;
         }
         line.budget -= 1;
@@ -218,6 +218,7 @@ impl<R: Consumer> Orchestrator<R> {
         let received = cycle.stamp(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
             self.reject(strategy, &order, reason, cycle);
+            self.strike(from, reason, cycle);
             return;
         }
         self.work.perform(&cycle.clock, received, cycle.time);
@@ -245,7 +246,6 @@ impl<R: Consumer> Orchestrator<R> {
             filled: 0,
         };
         self.give_back(strategy, order.id, &report.to_message(), cycle);
-        self.strike(strategy, reason, cycle);
     }
 
     /// Dispatches the order that waits for room, if there is one. `false` if there still is none.

@@ -142,6 +142,8 @@ names! {
         Flood = "flood",
         /// Shared memory of several strategies is damaged beyond repair.
         RingDamaged = "ring-damaged",
+        /// A status that no honest thread writes. Found by the launcher, not by the engine.
+        ForgedStatus = "forged-status",
     }
 }
 

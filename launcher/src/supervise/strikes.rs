@@ -12,7 +12,12 @@ use std::time::Duration;
 impl Supervisor<'_> {
     /// Nanoseconds since the start.
     fn now_ns(&self) -> u64 {
-        (self.plan.clock.now().saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
+        self.ns(self.plan.clock.now())
+    }
+
+    /// A tick as nanoseconds since the start.
+    pub(super) fn ns(&self, ticks: u64) -> u64 {
+        (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
     /// The time until the next injected fault.
@@ -47,7 +52,11 @@ impl Supervisor<'_> {
             };
             let Some(child) = self.process_of(role).filter(|child| child.status.is_none()) else { continue };
             let injected = self.plan.clock.now();
-            if stops { child.stop() } else { child.kill() }
+            if stops {
+                child.stop()
+            } else {
+                child.kill()
+            }
             if let (Some(incidents), Struck::Strategy(index)) = (&mut self.incidents, target) {
                 incidents.injected(index, injected);
             }
