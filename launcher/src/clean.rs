@@ -1,10 +1,10 @@
 //! Removes the segments of runs whose launcher is gone: at every start, and by `launcher clean`.
 
 use crate::warden;
+use protocol::plan::Plan;
 use shm::memory::region::{SHM_DIR, list_segments, unlink};
-use shm::memory::{Header, Kind, header::HEADER_WORDS};
+use shm::memory::{Header, header::HEADER_WORDS};
 use shm::os::process;
-use shm::plan::Plan;
 use std::fs::{File, symlink_metadata};
 use std::io::Read;
 
@@ -58,8 +58,7 @@ fn creator(name: &str) -> Option<(u32, u64)> {
     for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
         *word = u64::from_le_bytes(chunk.try_into().ok()?);
     }
-    let header = Header::decode(&words, Kind::from_code(words[4])?).ok()?;
-    Some((header.creator_pid, header.creator_start))
+    Header::creator(&words)
 }
 
 /// Run ids end with the launcher's pid: `bulkhead.<time>-<pid>.<what>`.
@@ -85,7 +84,7 @@ mod tests {
             let name = format!("bulkhead.unit-clean-{me}.{what}");
             let words = Region::create(&name, 64).unwrap().words();
             let header = Header {
-                kind: Kind::Bell,
+                kind: shm::bell::KIND,
                 bytes: 512,
                 capacity: 1,
                 slot_words: 1,

@@ -14,8 +14,8 @@
 //! launcher as well. So a deadline counts only from where the launcher itself has been awake without a break.
 
 use crate::units::Nanos;
-use shm::plan::Plan;
-use shm::status::{Field, State, Status};
+use protocol::plan::Plan;
+use protocol::status::{Field, State, Status};
 use std::time::Duration;
 
 /// How long an incarnation that was started again may take until its first duty cycle.
@@ -189,7 +189,7 @@ impl Liveness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shm::status::STATUS_WORDS;
+    use protocol::status::STATUS_WORDS;
 
     const LIMIT: Duration = Duration::from_secs(1);
     const MS: u64 = 1_000_000;

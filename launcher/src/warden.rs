@@ -7,12 +7,12 @@
 
 use crate::{gather, orphan, setup};
 use anyhow::Result;
+use protocol::plan::Plan;
+use protocol::segments::{self, CONTROL};
+use protocol::status::{self, State};
 use shm::memory::View;
 use shm::memory::region::SHM_DIR;
 use shm::os::process;
-use shm::plan::Plan;
-use shm::segments::{Attached, CONTROL};
-use shm::status::{self, State};
 use std::fs::{File, TryLockError};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -61,8 +61,8 @@ fn control_path(run: &str) -> String {
 
 /// Logs that were handed over must be mapped while they are there; named ones may not be there yet.
 fn map_logs(plan: &Plan) -> Result<Vec<View>> {
-    let mut attached = Attached::new(plan, None);
-    let logs = plan.threads.iter().map(|thread| attached.log(&thread.name));
+    let mut attached = segments::attach(plan, None);
+    let logs = plan.threads.iter().map(|thread| segments::log(&mut attached, &thread.name));
     Ok(logs.collect::<Result<_, _>>()?)
 }
 

@@ -1,10 +1,10 @@
 //! The acts themselves: each kind of fault, as a strategy does it to itself.
 
 use crate::inject::Draws;
+use protocol::plan::FaultKind;
+use protocol::status::{Field, State, StatusWriter};
 use shm::memory::Words;
 use shm::os::{fault, memory};
-use shm::plan::FaultKind;
-use shm::status::{Field, State, StatusWriter};
 use shm::sync::Ordering;
 
 /// What one exit leaves behind as its code.

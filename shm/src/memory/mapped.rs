@@ -1,7 +1,6 @@
 //! Regions that are mapped: named segments in `/dev/shm`, anonymous files, and the control segment.
 
 use super::region::{Backing, Region, RegionError, View};
-use crate::plan::Plan;
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::posix_fallocate;
@@ -14,6 +13,9 @@ use std::sync::Arc;
 
 /// Where named segments live.
 pub const SHM_DIR: &str = "/dev/shm";
+
+/// The prefix of the names of all segments of all runs.
+pub const PREFIX: &str = "bulkhead.";
 
 fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
     let name = name.to_owned();
@@ -193,7 +195,7 @@ pub fn list_segments() -> io::Result<Vec<String>> {
     let entries = std::fs::read_dir(SHM_DIR)?;
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.starts_with(Plan::PREFIX))
+        .filter(|name| name.starts_with(PREFIX))
         .collect();
     names.sort();
     Ok(names)
