@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{LONG, Launcher, assert_nothing_left, signal};
+use common::{LONG, Launcher, SHORT, assert_nothing_left, signal, text};
 
 /// Runs with these flags until the fault in strategy 1 has ended the run; what was said.
 fn struck(flags: &[&str], fault: &str) -> String {
@@ -132,10 +132,33 @@ fn a_flood_is_noticed() {
 #[test]
 fn a_run_whose_orders_are_lost_ends_also_while_there_are_orders_to_send() {
     for technique in ["spsc-mux", "array-queue"] {
-        let flags = ["--technique", technique, "--max-open", "20"];
-        let stderr = struck(&flags, "lose:strategy-1@order:30");
+        let launcher = Launcher::new();
+        let output = launcher
+            .run(SHORT)
+            .args(["--technique", technique, "--max-open", "20", "--fault", "lose:strategy-1@order:30"])
+            .output()
+            .unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{technique}: {stderr}");
         assert!(stderr.contains("20 orders have no report and none comes any more"), "{technique}: {stderr}");
         assert!(stderr.contains("strategy-1 would wait for ever"), "{technique}: {stderr}");
+    }
+}
+
+#[test]
+fn a_strategy_that_forges_its_status_in_the_middle_of_a_push_holds_nobody_up() {
+    let forged = "quarantined: forged-status: its heartbeat lies in the future";
+    let feigned = "hangs: done, it says, and has not ended for 1s";
+    for (fault, cause) in [("forge", forged), ("feign", feigned)] {
+        let launcher = Launcher::new();
+        let fault = format!("{fault}:strategy-1@push:claimed:20");
+        let flags =
+            ["--technique", "array-queue", "--on-death", "restart", "--liveness", "500ms", "--fault", &fault];
+        let summary = launcher.summary(&[SHORT, &flags].concat());
+        let incidents = summary["incidents"].as_array().unwrap();
+        assert_eq!(incidents.len(), 1, "{fault}: neither is started again: {incidents:#?}");
+        assert_eq!((&incidents[0]["strategy"], &incidents[0]["cause"]), (&1.into(), &cause.into()));
+        assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{fault}");
     }
 }
 
