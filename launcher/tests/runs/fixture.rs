@@ -4,8 +4,8 @@
 //! are known in advance. Logs hold their records in the order of the times, like real ones.
 #![allow(dead_code)] // the bench uses less of it than the tests
 
+use analysis::record::{Clock, Exit, Floor, Input, Outcome, RUN_SCHEMA, RunRecord};
 use launcher::host::Machine;
-use launcher::record::{Clock, Exit, Floor, Input, Outcome, RUN_SCHEMA, RunRecord};
 use protocol::plan::{
     ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading,
     WorkPlan,
@@ -343,6 +343,7 @@ fn plan(shape: Shape) -> Plan {
         max_held: 1024,
         pacing: shape.pacing,
         orders: vec![shape.orders; usize::from(shape.strategies)],
+        venue_orders: Vec::new(),
         handles: Vec::new(),
         weaker_sandbox: false,
         on_death: OnDeath::Stop,
