@@ -373,8 +373,10 @@ impl Supervisor<'_> {
 
     /// Which of a process's threads is meant, if it has several.
     fn name_within(&self, process: &ProcessPlan, thread: usize) -> String {
-        let several = process.threads.len() > 1;
-        several.then(|| format!("thread {} ", self.plan.threads[thread].name)).unwrap_or_default()
+        match process.threads.len() {
+            1 => String::new(),
+            _ => format!("thread {} ", self.plan.threads[thread].name),
+        }
     }
 
     /// Whether nothing moves although something should, and what is said then.
