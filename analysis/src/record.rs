@@ -115,6 +115,9 @@ pub struct Clock {
     pub ns_per_tick: f64,
     /// What one read costs, in nanoseconds (median, before the run).
     pub read_ns: f64,
+    /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer than this.
+    #[serde(default)]
+    pub step_ns: f64,
     /// By how much the calibration before the run differs from the one over the run, in parts per million.
     pub drift_ppm: f64,
     /// The tick at which the barrier opened: time zero of the schedule.

@@ -89,6 +89,8 @@ pub struct Orchestrator<R> {
     /// An order that found its inbox full. Nothing more is taken from submit before it is gone: it keeps its place,
     /// and the ring behind it pushes back on the strategies. Reports still flow, so room will come.
     undispatched: Option<Undispatched>,
+    /// The memory that an order came through says whose it is.
+    knows_writers: bool,
     dispatched: u64,
     settled: u64,
     rejected: u64,
@@ -125,6 +127,7 @@ impl<R: Consumer> Orchestrator<R> {
             limits,
             work,
             undispatched: None,
+            knows_writers: true,
             dispatched: 0,
             settled: 0,
             rejected: 0,
@@ -201,7 +204,10 @@ impl<R: Consumer> Orchestrator<R> {
         match self.returns[strategy].push(message) {
             Pushed::Returned => {}
             Pushed::Waits => self.full += 1,
-            Pushed::Dropped => self.misconduct(Some(strategy), Misconduct::Flood, cycle),
+            // Unless another one sent orders in its name.
+            Pushed::Dropped => {
+                self.misconduct(self.knows_writers.then_some(strategy), Misconduct::Flood, cycle);
+            }
         }
     }
 
@@ -243,22 +249,23 @@ impl<R: Consumer> Orchestrator<R> {
         let strategy = claimed;
         let line = &mut self.lines[strategy];
         if line.budget == 0 {
-            self.misconduct(Some(strategy), Misconduct::Flood, cycle);
+            self.misconduct(from, Misconduct::Flood, cycle);
             return;
         }
         line.budget -= 1;
         line.took(order.id);
+        self.knows_writers = from.is_some();
         let digest = digest(&message);
         line.taken.add(digest);
         let received = cycle.stamp(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
-            self.reject(strategy, &order, reason, cycle);
+            self.reject(from, &order, reason, cycle);
             return;
         }
         let venue = usize::from(order.venue);
         if let Some(left) = self.venue_budgets.get_mut(strategy * self.inboxes.len() + venue) {
             if *left == 0 {
-                self.reject(strategy, &order, Reject::NotPlanned, cycle);
+                self.reject(from, &order, Reject::NotPlanned, cycle);
                 return;
             }
             *left -= 1;
@@ -276,7 +283,7 @@ impl<R: Consumer> Orchestrator<R> {
     }
 
     #[cold]
-    fn reject<C: Clock>(&mut self, strategy: usize, order: &Order, reason: Reject, cycle: &mut Cycle<C>) {
+    fn reject<C: Clock>(&mut self, from: Option<usize>, order: &Order, reason: Reject, cycle: &mut Cycle<C>) {
         self.rejected += 1;
         cycle.log.append(Point::Rejected, order.id, reason as u64);
         let report = Report {
@@ -289,8 +296,8 @@ impl<R: Consumer> Orchestrator<R> {
             filled: 0,
         };
         let message = report.to_message();
-        self.give_back(strategy, order.id, &message, digest(&message), cycle);
-        self.strike(strategy, reason, cycle);
+        self.give_back(order.id.strategy().into(), order.id, &message, digest(&message), cycle);
+        self.strike(from, reason, cycle);
     }
 
     /// Dispatches the order that waits for room, if there is one. `false` if there still is none.

@@ -113,7 +113,13 @@ fn clock(summary: &Summary) -> Vec<Fact> {
     let between = floor.cores.map_or_else(String::new, |(a, b)| format!("cores {a} and {b}: "));
     let known = |ns: Option<f64>| ns.map_or_else(|| "not measured".into(), |ns| format!("{ns:.0} ns"));
     vec![
-        ("clock", format!("{}, {:.1} ns a read, drift {drift:.1} ppm", clock.source, clock.read_ns)),
+        (
+            "clock",
+            format!(
+                "{}, {:.1} ns a read, steps of {:.1} ns, drift {drift:.1} ppm",
+                clock.source, clock.read_ns, clock.step_ns
+            ),
+        ),
         (
             "floor",
             format!("{between}{} before, {} after the run", known(floor.before_ns), known(floor.after_ns)),

@@ -3,7 +3,7 @@
 use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
-use crate::summary::{InFlight, Measure, Summary};
+use crate::summary::{ClockSummary, InFlight, Measure, Summary};
 use protocol::plan::Pacing;
 use std::fmt::Write;
 
@@ -106,7 +106,8 @@ fn run(page: &mut Page, summary: &Summary) {
         (Some(only), None) | (None, Some(only)) => format!("core to core {only:.0} ns"),
         (None, None) => "core to core not measured".into(),
     };
-    let clock = format!("{} clock, {:.1} ns a read", summary.clock.source, summary.clock.read_ns);
+    let ClockSummary { source, read_ns, step_ns, .. } = summary.clock;
+    let clock = format!("{source} clock, {read_ns:.1} ns a read, steps of {step_ns:.1} ns");
     page.fields("on", &[summary.machine.hostname.clone(), summary.machine.cpu_model.clone(), clock, floor]);
 }
 

@@ -15,13 +15,18 @@ impl Draws {
         Self(ChaCha8Rng::from_seed(key))
     }
 
+    /// 64 random bits.
+    pub fn word(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
     /// A whole number from 0 to `bound − 1`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.0.next_u64()) * bound as u128) >> 64) as usize
+        ((u128::from(self.word()) * bound as u128) >> 64) as usize
     }
 
     /// A number above 0 and at most 1.
     pub fn unit(&mut self) -> f64 {
-        ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
+        ((self.word() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 }

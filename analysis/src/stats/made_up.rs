@@ -46,6 +46,8 @@ pub fn run(hash: usize, ns: f64) -> Outline {
         page_faults: 0,
         context_switches: 0,
         floor_ns: Some(100.0),
+        floor_after_ns: Some(100.0),
+        clock_step_ns: 0.0,
         measures: measures.map(|(name, figures)| (name.to_owned(), figures)).into(),
     }
 }

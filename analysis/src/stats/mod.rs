@@ -11,13 +11,16 @@ mod interval;
 pub mod made_up;
 pub mod md1;
 mod outline;
+pub mod placement;
 #[cfg(test)]
 mod recorded;
 mod sample;
+mod shift;
 mod verdict;
 
 pub use draws::Draws;
-pub use interval::{BOOTSTRAP_FROM, Difference, Estimate, FEWEST_PAIRS, Method, RESOLUTION, difference};
+pub use interval::{Difference, Estimate, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, difference};
 pub use outline::{MachineKey, Outline, Percentile, values};
 pub use sample::{median, spread};
-pub use verdict::{Line, Pairing, Verdict, judge, pair};
+pub use shift::Sample;
+pub use verdict::{Line, Pairing, Placed, Verdict, judge, pair};

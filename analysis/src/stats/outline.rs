@@ -62,6 +62,12 @@ pub struct Outline {
     pub context_switches: u64,
     /// Core-to-core round trip before the run, in nanoseconds.
     pub floor_ns: Option<f64>,
+    /// The same after the run; `None` also where an older launcher did not save it here.
+    #[serde(default)]
+    pub floor_after_ns: Option<f64>,
+    /// The step in which the run's clock counts, in nanoseconds; 0: not measured.
+    #[serde(default)]
+    pub clock_step_ns: f64,
     /// Every measure by its name.
     pub measures: BTreeMap<String, Distribution>,
 }
@@ -124,6 +130,8 @@ impl Outline {
                 thread.voluntary_switches.saturating_add(thread.involuntary_switches)
             }),
             floor_ns: summary.floor.before_ns,
+            floor_after_ns: summary.floor.after_ns,
+            clock_step_ns: summary.clock.step_ns,
             measures: Measure::ALL
                 .iter()
                 .map(|measure| (measure.name().to_owned(), *summary.distribution(*measure)))

@@ -5,12 +5,12 @@
 
 use super::interval::{Difference, FEWEST_PAIRS, difference};
 use super::outline::{Outline, Percentile, values};
+use super::placement::{floor, moved, placements};
+use super::sample::median;
+use super::shift::Sample;
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The core-to-core floor of two runs that were on the same face of the machine differs by no more than this share.
-const FLOOR_TOLERANCE: f64 = 0.25;
 
 /// B against A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +49,24 @@ pub struct Pairing<'a> {
     pub against: Vec<String>,
     /// What weakens the comparison without forbidding it.
     pub caveats: Vec<String>,
+    /// Where the machine had its cores during the runs: those of A, then those of B.
+    placements: Vec<usize>,
     same_runs: bool,
+}
+
+/// The runs of one placement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Placed {
+    /// Median of their core-to-core floors, in nanoseconds.
+    pub floor_ns: Option<f64>,
+    /// Runs of A.
+    pub a: usize,
+    /// Runs of B.
+    pub b: usize,
+    /// Median p50 of rt_venue of A's, in nanoseconds.
+    pub a_ns: Option<f64>,
+    /// Median p50 of rt_venue of B's.
+    pub b_ns: Option<f64>,
 }
 
 /// Finds the pairs: sound runs of the same schedule on the same machine, in the order in which they were run.
@@ -59,11 +76,13 @@ pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
     for run in b.iter().rev() {
         by_hash.entry(&run.schedule_hash).or_default().push(run);
     }
-    let (mut unsound, mut matched) = (0, 0);
+    let (mut unsound, mut in_between, mut matched) = (0, 0, 0);
     for left in a {
         let Some(right) = by_hash.get_mut(left.schedule_hash.as_str()).and_then(Vec::pop) else { continue };
         matched += 1;
-        if left.is_sound() && right.is_sound() {
+        if moved(left) || moved(right) {
+            in_between += 1;
+        } else if left.is_sound() && right.is_sound() {
             found.a.push(left);
             found.b.push(right);
         } else {
@@ -82,11 +101,16 @@ pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
     }
     if matched == 0 {
         found.against.push("other schedule: no run of A played the orders of a run of B".into());
-    } else if found.a.is_empty() {
+    } else if found.a.is_empty() && in_between == 0 {
         found.against.push(format!("invalid: none of {matched} pairs is complete and valid"));
     } else if unsound > 0 {
         found.caveats.push(format!("{unsound} of {matched} pairs left out: not complete or not valid"));
     }
+    if in_between > 0 {
+        let out = "pairs left out: the core-to-core floor changed during a run";
+        found.caveats.push(format!("{in_between} of {matched} {out}"));
+    }
+    found.placements = placements(&found.a.iter().chain(&found.b).copied().collect::<Vec<_>>());
     if !found.same_runs {
         found.judge_runs();
     }
@@ -96,7 +120,7 @@ pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
 impl Pairing<'_> {
     fn judge_runs(&mut self) {
         let pairs = self.a.len();
-        if pairs > 0 && pairs < FEWEST_PAIRS {
+        if pairs < FEWEST_PAIRS && self.against.is_empty() {
             self.against.push(format!("too few repeats: {pairs} of at least {FEWEST_PAIRS} pairs"));
         }
         let runs = || self.a.iter().chain(&self.b);
@@ -112,21 +136,41 @@ impl Pairing<'_> {
         let unfit = of("not fit for latency claims", |run| !run.fit_for_latency);
         let first = runs().find_map(|run| run.reasons.first());
         let unfit = unfit.map(|unfit| first.map_or(unfit.clone(), |first| format!("{unfit}, e.g. {first}")));
-        let moved = self
-            .a
-            .iter()
-            .zip(&self.b)
-            .filter_map(|(a, b)| Some((a.floor_ns?, b.floor_ns?)))
-            .filter(|(a, b)| (b / a - 1.0).abs() > FLOOR_TOLERANCE)
-            .count();
         self.against.extend(oversubscribed);
         self.against.extend(overloaded);
         self.caveats.extend(unfit);
-        if moved > 0 {
-            self.caveats.push(format!("the core-to-core floor changed within {moved} of {pairs} pairs"));
-        }
+    }
+
+    /// Where the machine had its cores, if they were moved between the runs; empty: they were not.
+    pub fn placed(&self) -> Vec<Placed> {
+        let all: Vec<&Outline> = self.a.iter().chain(&self.b).copied().collect();
+        let highest = self.placements.iter().max().copied().unwrap_or(0);
+        let of = |placement: usize| {
+            let here = |place: &usize| self.placements[*place] == placement;
+            let side = |range: std::ops::Range<usize>| -> Vec<&Outline> {
+                range.filter(here).map(|place| all[place]).collect()
+            };
+            let (a, b) = (side(0..self.a.len()), side(self.a.len()..all.len()));
+            let floors: Vec<f64> = a.iter().chain(&b).filter_map(|run| floor(run)).collect();
+            let usual = |runs: &[&Outline]| median(&values(runs, Measure::RtVenue, Percentile::P50)?);
+            Placed { floor_ns: median(&floors), a: a.len(), b: b.len(), a_ns: usual(&a), b_ns: usual(&b) }
+        };
+        (0..=highest).filter(|_| highest > 0).map(of).collect()
+    }
+
+    fn samples(&self, a: &[f64], b: &[f64]) -> (Vec<Sample>, Vec<Sample>) {
+        let placed = |values: &[f64], placements: &[usize]| -> Vec<Sample> {
+            let samples = values.iter().zip(placements);
+            samples.map(|(value, placement)| Sample { value: *value, placement: *placement }).collect()
+        };
+        let (placements_a, placements_b) = self.placements.split_at(a.len());
+        (placed(a, placements_a), placed(b, placements_b))
     }
 }
+
+/// Why there is no difference where every pair is sound.
+const TORN: &str =
+    "the machine moved its cores: too few runs of A and B had the same core-to-core floor; repeat more";
 
 /// One line of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -151,8 +195,12 @@ pub struct Line {
 pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) -> Line {
     let side = |runs: &[&Outline]| values(runs, measure, percentile);
     let (a, b) = (side(&pairing.a), side(&pairing.b));
-    let middle = |values: &Option<Vec<f64>>| values.as_deref().and_then(super::median);
-    let difference = a.as_deref().zip(b.as_deref()).and_then(|(a, b)| difference(a, b));
+    let middle = |values: &Option<Vec<f64>>| values.as_deref().and_then(median);
+    let step = pairing.a.iter().chain(&pairing.b).map(|run| run.clock_step_ns).fold(0.0, f64::max);
+    let difference = a.as_deref().zip(b.as_deref()).and_then(|(a, b)| {
+        let (a, b) = pairing.samples(a, b);
+        difference(&a, &b, step)
+    });
     let mut why = pairing.against.clone();
     let enough = a.is_some() && b.is_some();
     if why.is_empty() && !enough {
@@ -165,7 +213,8 @@ pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) ->
         Some(-1) => Verdict::Faster,
         Some(_) => Verdict::NoDifferenceSeen,
         None => {
-            why.push("a figure of 0 ns has no ratio".into());
+            let zero = a.iter().chain(&b).flatten().any(|value| *value <= 0.0);
+            why.push(if zero { "a figure of 0 ns has no ratio" } else { TORN }.into());
             Verdict::NotComparable
         }
     };

@@ -186,6 +186,9 @@ pub struct ClockSummary {
     pub source: ClockSource,
     /// What one read costs, in nanoseconds.
     pub read_ns: f64,
+    /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer than this.
+    #[serde(default)]
+    pub step_ns: f64,
     /// Nanoseconds a tick, over the whole run.
     pub ns_per_tick: f64,
     /// By how much the calibration before the run differs, in parts per million.
@@ -252,6 +255,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         clock: ClockSummary {
             source: plan.clock,
             read_ns: record.clock.read_ns,
+            step_ns: record.clock.step_ns,
             ns_per_tick,
             drift_ppm: record.clock.drift_ppm,
         },

@@ -32,6 +32,8 @@ pub struct Prepared {
     pub start_pair: ClockPair,
     /// What a look at it costs, in nanoseconds.
     pub read_ns: f64,
+    /// The step in which it counts, in nanoseconds.
+    pub step_ns: f64,
     /// The floor before the run, in nanoseconds.
     pub floor_ns: Option<f64>,
 }
@@ -62,8 +64,9 @@ pub fn prepare(
     std::thread::sleep(CALIBRATION);
     let start_pair = ClockPair::read(&source);
     plan.ns_per_tick = start_pair.ns_per_tick_since(&first_pair);
+    let step_ns = clock::step_ticks(&source) * plan.ns_per_tick;
     plan.validate()?;
-    Ok(Prepared { schedule, plan, warnings, source, start_pair, read_ns, floor_ns })
+    Ok(Prepared { schedule, plan, warnings, source, start_pair, read_ns, step_ns, floor_ns })
 }
 
 /// What this kernel cannot refuse, if that is allowed.

@@ -58,11 +58,11 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let began = SystemTime::now();
     let progress = Progress::new(!how.quiet);
     progress.phase("set-up", 0);
-    let Prepared { schedule, mut plan, warnings, source, start_pair, read_ns, floor_ns } =
+    let Prepared { schedule, mut plan, warnings, source, start_pair, read_ns, step_ns, floor_ns } =
         prepare(resolved, machine, how.weaker_sandbox, began)?;
     progress.clear();
     if !how.quiet {
-        writeln!(std::io::stdout(), "{}", planner::show(&plan, resolved, machine, &warnings))?;
+        writeln!(crate::output::stdout(), "{}", planner::show(&plan, resolved, machine, &warnings))?;
     }
 
     let folder = Folder::create(&resolved.out, &plan, began)?;
@@ -78,7 +78,13 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         plan: plan.clone(),
         machine: machine.clone(),
         input: describe_input(resolved, &schedule),
-        clock: record::Clock { ns_per_tick: plan.ns_per_tick, read_ns, drift_ppm: 0.0, start_ticks: 0 },
+        clock: record::Clock {
+            ns_per_tick: plan.ns_per_tick,
+            read_ns,
+            step_ns,
+            drift_ppm: 0.0,
+            start_ticks: 0,
+        },
         floor: Floor { cores: floor_cores(&plan), before_ns: floor_ns, after_ns: None },
         outcome: Outcome::Failed {
             process: "launcher".into(),

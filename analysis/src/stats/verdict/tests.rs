@@ -50,13 +50,71 @@ fn disturbed_runs_are_compared_and_said_to_be_disturbed() {
     b[0].reasons = vec!["engine was preempted".into()];
     b[1].valid = false;
     b[2].floor_ns = Some(490.0);
+    b[2].floor_after_ns = Some(480.0);
     let a = runs(6, 1000.0);
     let found = pair(&a, &b);
     assert_eq!(found.a.len(), 5);
     assert_eq!(found.against, [""; 0]);
     let caveats = found.caveats.join("\n");
     assert!(caveats.contains("1 of 6 pairs left out") && caveats.contains("preempted"), "{caveats}");
-    assert!(caveats.contains("floor changed within 1 of 5"), "{caveats}");
+    assert_eq!(
+        found.placed().iter().map(|placed| (placed.a, placed.b)).collect::<Vec<_>>(),
+        [(5, 4), (0, 1)]
+    );
+}
+
+#[test]
+fn a_run_during_which_the_machine_moved_its_cores_is_left_out() {
+    let mut b = runs(6, 1000.0);
+    b[2].floor_after_ns = Some(490.0);
+    let found_in = |b: &[Outline]| {
+        let a = runs(6, 1000.0);
+        let found = pair(&a, b);
+        (found.a.len(), found.caveats.join("\n"), found.against.join("\n"))
+    };
+    let (pairs, caveats, against) = found_in(&b);
+    assert!(pairs == 5 && against.is_empty(), "{against}");
+    assert!(
+        caveats.contains("1 of 6 pairs left out: the core-to-core floor changed during a run"),
+        "{caveats}"
+    );
+    b.iter_mut().for_each(|run| run.floor_after_ns = Some(490.0));
+    assert!(found_in(&b).2.contains("too few repeats: 0 of at least 5"), "{}", found_in(&b).2);
+}
+
+/// What a comparison was blind to: 138 ns of 551 with the machine's cores moved in half of the runs.
+#[test]
+fn what_differs_within_each_placement_is_seen_whatever_the_machine_moved() {
+    let side = |by: f64, far: fn(usize) -> bool| -> Vec<Outline> {
+        let one = |repeat: usize| {
+            let (ns, floor) = if far(repeat) { (951.0, 310.0) } else { (551.0, 45.0) };
+            let floor = Some(floor + repeat as f64);
+            Outline {
+                floor_ns: floor,
+                floor_after_ns: floor,
+                ..run(repeat, ns + by + 3.0 * (repeat % 4) as f64)
+            }
+        };
+        (0..10).map(one).collect()
+    };
+    let (a, b) = (side(0.0, |repeat| repeat % 2 == 0), side(138.0, |repeat| repeat % 3 == 0));
+    let line = verdict(&a, &b);
+    assert_eq!(line.verdict, Verdict::Slower, "{line:?}");
+    let by = line.difference.unwrap().difference;
+    assert!(by.low > 120.0 && by.high < 156.0, "{by:?}");
+    assert_eq!(verdict(&a, &side(0.0, |repeat| repeat % 3 == 0)).verdict, Verdict::NoDifferenceSeen);
+    let placed = pair(&a, &b).placed();
+    assert_eq!(placed.iter().map(|placed| (placed.a, placed.b)).collect::<Vec<_>>(), [(5, 6), (5, 4)]);
+}
+
+#[test]
+fn sides_that_never_had_the_same_placement_are_not_comparable() {
+    let a = runs(9, 1000.0);
+    let mut b = runs(9, 1700.0);
+    b.iter_mut().for_each(|run| (run.floor_ns, run.floor_after_ns) = (Some(310.0), Some(310.0)));
+    let line = verdict(&a, &b);
+    assert_eq!(line.verdict, Verdict::NotComparable);
+    assert!(line.why[0].contains("the machine moved its cores"), "{line:?}");
 }
 
 #[test]

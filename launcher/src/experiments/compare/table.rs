@@ -3,7 +3,7 @@
 use super::load::Cell;
 use analysis::report::grid::{Grid, Row};
 use analysis::report::units::{duration, duration_or_dash, plain};
-use analysis::stats::{Difference, Line, Percentile, Verdict, judge, pair};
+use analysis::stats::{Difference, Line, Percentile, Placed, Verdict, judge, pair};
 use analysis::summary::Measure;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,9 @@ pub struct Comparison {
     pub pairs: usize,
     /// What weakens the comparison.
     pub caveats: Vec<String>,
+    /// Where the machine had its cores, if they were moved between the runs.
+    #[serde(default)]
+    pub placed: Vec<Placed>,
     /// Every figure; `rt_venue` first.
     pub lines: Vec<Line>,
 }
@@ -59,6 +62,7 @@ impl Comparison {
             a: a.name.clone(),
             b: b.name.clone(),
             pairs: pairing.a.len(),
+            placed: pairing.placed(),
             lines: each.map(|(measure, percentile)| judge(&pairing, measure, percentile)).collect(),
             caveats: pairing.caveats,
         }
@@ -110,6 +114,20 @@ impl Comparison {
                 found.method.words()
             )
         }));
+        notes.extend(self.placed.iter().map(|placed| {
+            let figure = |ns: Option<f64>| duration_or_dash(ns.map(|ns| ns as u64));
+            format!(
+                "core-to-core floor {}: {} runs of A, {} of B, rt_venue p50 {} and {}",
+                figure(placed.floor_ns),
+                placed.a,
+                placed.b,
+                figure(placed.a_ns),
+                figure(placed.b_ns)
+            )
+        }));
+        if !self.placed.is_empty() {
+            notes.push("the machine moved its cores: B/A compares runs of one floor with each other".into());
+        }
         notes.extend(self.caveats.iter().cloned());
         Grid {
             name: "compare".into(),
