@@ -1,6 +1,7 @@
 //! What each subcommand does, and what the process says and returns in the end: 0 done, 1 failed or not valid, 2 usage,
 //! 130 interrupted.
 
+use crate::clean::{self, Scope};
 use crate::cli::{Cli, Command, DoctorFlags, InspectFlags, ReportFlags, RunFlags};
 use crate::config::UsageError;
 use crate::host::{Machine, System};
@@ -11,7 +12,7 @@ use crate::record::Outcome;
 use crate::run::{self, Finished, Interrupted, Presentation};
 use crate::signals::Signals;
 use crate::summary::Summary;
-use crate::{bill, clean, compare, contain, doctor, html, inspect, merge, report, role, sweep, warden};
+use crate::{bill, compare, contain, doctor, html, inspect, merge, report, role, sweep, warden};
 use anyhow::{Context, Result};
 use shm::os::process;
 use std::io::{IsTerminal, Write, stdout};
@@ -63,7 +64,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 fn run(flags: &RunFlags) -> Result<ExitCode> {
     process::keep_descriptors();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    clean::clean().context("cannot look into /dev/shm")?;
+    clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = Machine::read();
     let resolved = planner::resolve(&flags.settings()?, &machine)?;
     let how = Presentation {
@@ -156,7 +157,7 @@ fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
 }
 
 fn clean() -> Result<ExitCode> {
-    let cleaned = clean::clean().context("cannot look into /dev/shm")?;
+    let cleaned = clean::clean(Scope::Everything).context("cannot look into /dev/shm")?;
     writeln!(stdout(), "{} segments removed, {} of living runs kept", cleaned.removed.len(), cleaned.kept)?;
     for failed in &cleaned.failed {
         eprintln!("error: {failed}");

@@ -30,6 +30,7 @@ pub mod record;
 pub mod report;
 pub mod role;
 pub mod run;
+pub mod run_id;
 pub mod sabotage;
 pub mod setup;
 pub mod signals;

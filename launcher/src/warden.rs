@@ -2,18 +2,18 @@
 //!
 //! A launcher that is killed with SIGKILL cannot unlink its segments or save its logs. Its children notice and end
 //! ([`crate::orphan`]); the warden waits for that, saves the logs in the run's folder and removes the segments. If
-//! the warden is killed as well, the next start or `launcher clean` removes them. While it works, it has the control
-//! segment locked, so that a start in this very moment does not remove the logs that it is about to save.
+//! the warden is killed as well, the next start or `launcher clean` removes them. It has the control segment locked like the
+//! launcher, so that a start in this very moment does not remove the logs that it is about to save ([`crate::clean`]).
 
 use crate::{gather, orphan, setup};
 use anyhow::Result;
 use shm::memory::View;
-use shm::memory::region::SHM_DIR;
-use shm::os::process;
+use shm::memory::region::open_safely;
+use shm::os::{lock, process};
 use shm::plan::Plan;
 use shm::segments::{Attached, CONTROL};
 use shm::status::{self, State};
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ pub const NAME: &str = "warden";
 pub fn run(run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-warden");
-    let _locked = lock(&plan);
+    let _locked = hold(&plan);
     let logs = if plan.handles.is_empty() { None } else { Some(map_logs(&plan)?) };
     if let Ok(launcher) = process::pidfd_open(plan.launcher_pid) {
         while process::is_running(plan.launcher_pid, plan.launcher_start) {
@@ -43,20 +43,10 @@ pub fn run(run: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a warden watches over the run: then it also clears up after it.
-pub fn is_watching(run: &str) -> bool {
-    let control = File::open(control_path(run)).map(|file| file.try_lock_shared());
-    matches!(control, Ok(Err(TryLockError::WouldBlock)))
-}
-
 /// The control segment, locked for as long as the file is open. Without a lock the warden works all the same.
-fn lock(plan: &Plan) -> Option<File> {
-    let file = File::open(control_path(&plan.run)).ok()?;
-    file.lock().ok().map(|()| file)
-}
-
-fn control_path(run: &str) -> String {
-    format!("{SHM_DIR}/{}{run}.{CONTROL}", Plan::PREFIX)
+fn hold(plan: &Plan) -> Option<File> {
+    let file = open_safely(&plan.segment_name(CONTROL), OpenOptions::new().read(true)).ok()?;
+    lock::hold(&file).ok().map(|()| file)
 }
 
 /// Logs that were handed over must be mapped while they are there; named ones may not be there yet.

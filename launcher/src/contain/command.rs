@@ -4,6 +4,7 @@ use super::cost;
 use super::matrix::{Cell, across_processes, cells, settings};
 use super::rows::{CONTAIN_FILE, CONTAIN_SCHEMA, Containments, Row, row};
 use super::table;
+use crate::clean::{self, Scope};
 use crate::config::{Settings, UsageError};
 use crate::host::Machine;
 use crate::progress::Progress;
@@ -13,7 +14,7 @@ use crate::signals::Signals;
 use crate::sweep::grid::wrapped;
 use crate::sweep::{self, Axis, Swept};
 use crate::units::Nanos;
-use crate::{clean, folder, html, planner};
+use crate::{folder, html, planner};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use shm::os::process;
@@ -99,7 +100,7 @@ impl ContainFlags {
 pub fn command(flags: &ContainFlags) -> Result<ExitCode> {
     process::keep_descriptors();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    clean::clean().context("cannot look into /dev/shm")?;
+    clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = Machine::read();
     let Asked { base, cells } = flags.asked()?;
     // Found out before the first run: a setting that cannot be.

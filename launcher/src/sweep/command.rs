@@ -10,7 +10,7 @@ use super::progress::Bar;
 use super::record::{SWEEP_SCHEMA, State, SweepRecord};
 use super::search::{Search, SearchRecord, search};
 use super::{export, knee, tables};
-use crate::clean;
+use crate::clean::{self, Scope};
 use crate::config::{Arrivals, Settings, UsageError};
 use crate::host::Machine;
 use crate::html;
@@ -227,7 +227,7 @@ fn resumed(flags: &SweepFlags, folder: &Path, machine: &Machine) -> Result<Sweep
 /// As [`measure`].
 pub fn measured(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<Ended> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    clean::clean().context("cannot look into /dev/shm")?;
+    clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = Machine::read();
     let how = Presentation {
         quiet: true,
