@@ -68,14 +68,14 @@ mutant ring-head-store  ring/spsc.rs     '/head_word\[0\]\.store(self/s/Release/
 mutant ring-head-load   ring/spsc.rs     '/head_word\.load/s/Acquire/Relaxed/'
 mutant bell-ring-fence  bell.rs          '/pub fn ring/,/^    }/s/fence(Ordering::SeqCst)/fence(Ordering::AcqRel)/'
 mutant bell-arm-fence   bell.rs          '/pub fn arm/,/^    }/s/fence(Ordering::SeqCst)/fence(Ordering::AcqRel)/'
-mutant log-key-store    stamps.rs        '/key_word\.store/s/Release/Relaxed/'
-mutant log-key-load     stamps.rs        '/segment\.load(offset/s/Acquire/Relaxed/'
+mutant log-key-store    ../../protocol/src/stamps.rs        '/key_word\.store/s/Release/Relaxed/'
+mutant log-key-load     ../../protocol/src/stamps.rs        '/segment\.load(offset/s/Acquire/Relaxed/'
 mutant magic-store      memory/header.rs '/store(MAGIC/s/Release/Relaxed/'
 mutant magic-load       memory/header.rs '/words\[0\] = load/s/Acquire/Relaxed/'
-mutant go-store         control.rs       '/\[STATE\]\.store/s/Release/Relaxed/'
-mutant go-load          control.rs       '/load(STATE/s/Acquire/Relaxed/'
-mutant ready-store      status.rs        '/Field::State as usize\]\.store/s/Release/Relaxed/'
-mutant ready-load       status.rs        '/segment\.load(HEADER_WORDS, /s/Acquire/Relaxed/'
+mutant go-store         ../../protocol/src/control.rs       '/\[STATE\]\.store/s/Release/Relaxed/'
+mutant go-load          ../../protocol/src/control.rs       '/load(STATE/s/Acquire/Relaxed/'
+mutant ready-store      ../../protocol/src/status.rs        '/Field::State as usize\]\.store/s/Release/Relaxed/'
+mutant ready-load       ../../protocol/src/status.rs        '/segment\.load(HEADER_WORDS, /s/Acquire/Relaxed/'
 
 tests=loom_arrays
 f=ring/array_queue/producer.rs

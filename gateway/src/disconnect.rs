@@ -2,7 +2,7 @@
 //! that nobody else's order waits for it.
 
 use crate::Held;
-use shm::wire::{MAX_STRATEGIES, Order, OrderId};
+use protocol::wire::{MAX_STRATEGIES, Order, OrderId};
 use std::collections::VecDeque;
 
 /// Places that one duty cycle looks at: about as much work as a batch of orders.

@@ -1,6 +1,6 @@
 //! The orders that a gateway holds: a min-heap by release time over a slab, both allocated before the start.
 
-use shm::wire::Order;
+use protocol::wire::Order;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -131,7 +131,7 @@ impl Held {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use shm::wire::{Operation, OrderId, Side};
+    use protocol::wire::{Operation, OrderId, Side};
 
     fn order(sequence: u64) -> Order {
         Order {

@@ -10,13 +10,13 @@ pub use held::Held;
 pub use venue::Venue;
 
 use disconnect::Disconnects;
-use shm::agent::{Agent, Cycle};
+use protocol::agent::{Agent, Cycle};
+use protocol::stamps::Point;
+use protocol::status::{Field, StatusWriter};
+use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::ring::{Producer, spsc};
-use shm::stamps::Point;
-use shm::status::{Field, StatusWriter};
-use shm::wire::{Instruction, Message, Order, OrderId, Report};
 
 /// How many orders are taken and how many reports sent in one duty cycle, so that agents which share a thread all get
 /// their turn.
@@ -194,12 +194,12 @@ impl<P: Producer, C: Clock> Agent<C> for Gateway<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::stamps::StampLog;
+    use protocol::status::LOG_OFFSET;
+    use protocol::wire::{MESSAGE_WORDS, Operation, Side, Status};
     use shm::clock::{Timebase, Virtual};
     use shm::memory::Region;
     use shm::ring::spsc_mux::SpscMuxProducer;
-    use shm::stamps::StampLog;
-    use shm::status::LOG_OFFSET;
-    use shm::wire::{MESSAGE_WORDS, Operation, Side, Status};
 
     fn order(sequence: u64, delay_ns: u64) -> Order {
         Order {

@@ -1,6 +1,6 @@
 //! What a venue does with an order once its delay has passed.
 
-use shm::wire::{Operation, Order, Report, Status};
+use protocol::wire::{Operation, Order, Report, Status};
 
 /// A venue that executes every new order in full at its price and acknowledges every cancel. Each order's delay comes
 /// with the order: it is part of the schedule, so that every technique and isolation level meets the same one.

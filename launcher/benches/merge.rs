@@ -8,7 +8,7 @@ mod fixture;
 
 use fixture::{Fixture, Shape};
 use launcher::summary::figures::Figures;
-use shm::plan::Threading;
+use protocol::plan::Threading;
 use std::time::Instant;
 
 fn main() {

@@ -12,11 +12,11 @@
 //! The lock comes first since process ids say nothing across PID namespaces: containers may share `/dev/shm`.
 
 use crate::run_id::RunId;
+use protocol::plan::Plan;
+use protocol::segments::{CONTROL, thread_segment};
 use shm::memory::header::MAGIC;
 use shm::memory::region::{SHM_DIR, list_segments, open_safely, unlink};
 use shm::os::{lock, process};
-use shm::plan::Plan;
-use shm::segments::{CONTROL, thread_segment};
 use std::collections::HashMap;
 use std::fs::{OpenOptions, symlink_metadata};
 use std::io::{ErrorKind, Read};

@@ -9,7 +9,7 @@ use crate::contain::ContainFlags;
 use crate::sweep::SweepFlags;
 use crate::units::Nanos;
 use clap::{Args, Parser, Subcommand};
-use shm::wire::OrderId;
+use protocol::wire::OrderId;
 use std::path::PathBuf;
 
 /// What it costs to put every trading strategy into its own process, and what it buys.
@@ -221,7 +221,7 @@ mod tests {
     use crate::units::{Count, Nanos};
     use clap::CommandFactory;
     use clap::error::ErrorKind;
-    use shm::plan::{Idle, Isolation, Threading};
+    use protocol::plan::{Idle, Isolation, Threading};
 
     fn parse(line: &str) -> Result<Command, clap::Error> {
         Cli::try_parse_from(std::iter::once("launcher").chain(line.split_whitespace())).map(|cli| cli.command)

@@ -6,8 +6,8 @@ use crate::config::Settings;
 use crate::host::{Machine, System, lists};
 use crate::planner::{self, Counts, Identity, Input};
 use crate::units::human_bytes;
+use protocol::plan::{ClockSource, Plan, WorkPlan};
 use serde::Serialize;
-use shm::plan::{ClockSource, Plan, WorkPlan};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -2,7 +2,7 @@
 
 use crate::record::RunRecord;
 use anyhow::{Context, Result, bail};
-use shm::plan::Plan;
+use protocol::plan::Plan;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,11 +2,11 @@
 //! when the segment was created, whatever a strategy has made of it.
 
 use anyhow::{Context, Result};
+use protocol::plan::Plan;
+use protocol::segments::thread_header;
+use protocol::stamps::{RECORD_WORDS, count_records};
+use protocol::status::LOG_OFFSET;
 use shm::memory::View;
-use shm::plan::Plan;
-use shm::segments::thread_header;
-use shm::stamps::{RECORD_WORDS, count_records};
-use shm::status::LOG_OFFSET;
 use shm::sync::Ordering;
 use std::fs::File;
 use std::io::Write;

@@ -14,13 +14,13 @@ use crate::record::Incident;
 use crate::setup::Segments;
 use crate::spawn::{Process, Processes};
 use anyhow::{Context, Result};
+use protocol::plan::{OnDeath, Plan, Role};
+use protocol::status::{self, Field, State, Status};
+use protocol::supervision::Repairs;
+use protocol::wire::MAX_EPOCH;
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::os::process;
-use shm::plan::{OnDeath, Plan, Role};
-use shm::status::{self, Field, State, Status};
-use shm::supervision::Repairs;
-use shm::wire::MAX_EPOCH;
 use std::time::Duration;
 
 /// How long an incarnation may take until its first duty cycle.
@@ -89,7 +89,7 @@ impl<'a> Incidents<'a> {
 
     /// Whether deaths are contained here: the run goes on, and each strategy is a process that can be killed alone.
     pub fn contains(plan: &Plan) -> bool {
-        plan.on_death != OnDeath::Stop && plan.isolation != shm::plan::Isolation::Thread
+        plan.on_death != OnDeath::Stop && plan.isolation != protocol::plan::Isolation::Thread
     }
 
     /// Whether a process of the plan is a strategy's.

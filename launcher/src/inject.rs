@@ -5,9 +5,9 @@
 //! same strategies are struck. The other kinds, and everything at an order, a strategy does to itself
 //! ([`crate::sabotage`]).
 
+use protocol::plan::{Fault, FaultKind, Plan, Target, When};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use shm::plan::{Fault, FaultKind, Plan, Target, When};
 
 /// Who is struck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

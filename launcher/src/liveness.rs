@@ -4,9 +4,9 @@
 //! launcher as well. So the deadline counts only from where the launcher itself has been awake without a break.
 
 use crate::units::Nanos;
+use protocol::plan::Plan;
+use protocol::status::{Field, State, Status};
 use shm::clock::Clock;
-use shm::plan::Plan;
-use shm::status::{Field, State, Status};
 
 /// The deadline, and how long the launcher has been awake.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl core::fmt::Display for Liveness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shm::status::STATUS_WORDS;
+    use protocol::status::STATUS_WORDS;
 
     #[test]
     fn who_is_silent_while_everybody_sleeps_does_not_hang() {

@@ -11,9 +11,9 @@
 //! Files are read in blocks and never mapped: a file that is cut while it is read is an error here and would be a
 //! SIGBUS there. Nothing in a file is believed before it was checked, so any bytes give records or an error.
 
-use shm::memory::header::{HEADER_WORDS, Header, HeaderError, Kind, run_hash};
-use shm::stamps::{Point, RECORD_BYTES, RECORD_WORDS, Record};
-use shm::status::{LOG_OFFSET, STATUS_WORDS, Status};
+use protocol::stamps::{Point, RECORD_BYTES, RECORD_WORDS, Record};
+use protocol::status::{self, LOG_OFFSET, STATUS_WORDS, Status};
+use shm::memory::header::{HEADER_WORDS, Header, HeaderError, run_hash};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -173,7 +173,7 @@ impl<R: Read> LogReader<R> {
         let header = if bytes < HEADER_WORDS * 8 {
             Err(HeaderError::TooShort(bytes as u64))
         } else {
-            Header::decode(&header_words, Kind::Thread).and_then(|header| {
+            Header::decode(&header_words, status::KIND).and_then(|header| {
                 header.check_geometry(LOG_OFFSET, RECORD_WORDS)?;
                 match run {
                     Some(run) if header.run != run_hash(run) => Err(HeaderError::OtherRun),

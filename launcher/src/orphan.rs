@@ -3,9 +3,9 @@
 //! A thread of its own sleeps on the launcher's pidfd, which costs nothing while the launcher lives. The agents see the end of
 //! the run the next time that they have nothing to do. One that never has (it hangs) ends with the process, after a grace.
 
-use shm::control::Control;
+use protocol::control::Control;
+use protocol::plan::Plan;
 use shm::os::process;
-use shm::plan::Plan;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::mpsc;

@@ -2,9 +2,9 @@
 //! needs, so a run can be merged and reported again at any time.
 
 use crate::host::Machine;
+use protocol::plan::Plan;
+use protocol::supervision::Misconduct;
 use serde::{Deserialize, Serialize};
-use shm::plan::Plan;
-use shm::supervision::Misconduct;
 
 /// The version of `run.json`.
 pub const RUN_SCHEMA: &str = "bulkhead.run/1";

@@ -10,19 +10,20 @@ use gateway::{Gateway, Venue};
 use orchestrator::risk::Limits;
 use orchestrator::work::Work;
 use orchestrator::{Inbox, Orchestrator, ReturnPath, Supervision};
-use shm::agent::{self, Agent, Cycle};
+use protocol::agent::{self, Agent, Cycle};
+use protocol::control::{Control, RunState};
+use protocol::plan::{ClockSource, Idle, Isolation, Plan, ProcessPlan, Role, ThreadPlan};
+use protocol::segments::{self, completion_link, submit_link};
+use protocol::stamps::{Point, StampLog, count_point};
+use protocol::status::{Field, State, StatusWriter};
+use protocol::supervision::{self, REPAIRS, RepairsWriter};
+use shm::attached::Attached;
 use shm::bell::Bell;
 use shm::clock::{Clock, Monotonic, Timebase, Tsc};
-use shm::control::{Control, RunState};
 use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
-use shm::memory::{Kind, Words};
+use shm::memory::Words;
 use shm::os::{memory, pin, process, sandbox};
-use shm::plan::{ClockSource, Idle, Isolation, Plan, ProcessPlan, Role, ThreadPlan};
 use shm::ring::{Link, Producer};
-use shm::segments::{Attached, completion_link, submit_link};
-use shm::stamps::{Point, StampLog, count_point};
-use shm::status::{Field, State, StatusWriter};
-use shm::supervision::{REPAIRS, RepairsWriter};
 use shm::with_link;
 use strategy::{Player, Session, StrategyAgent};
 
@@ -38,7 +39,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     process::set_thread_name(name);
     exit_on_panic();
     // The technique table: from a name to monomorphised loops.
-    let mut attached = Attached::new(&plan, Some(me));
+    let mut attached = segments::attach(&plan, Some(me));
     let result = with_link!(plan.technique, T => run_process::<T>(&plan, me, &control, &mut attached));
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
@@ -61,7 +62,7 @@ fn exit_on_panic() {
 /// Tells the launcher why through every status block of ours that is there.
 fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached: &mut Attached<'_>) {
     for thread in &me.threads {
-        if let Ok(segment) = attached.thread(&plan.threads[*thread as usize].name) {
+        if let Ok(segment) = segments::thread(attached, &plan.threads[*thread as usize].name) {
             StatusWriter::new(&segment).fail(&format!("{error:#}"));
         }
     }
@@ -93,13 +94,13 @@ fn run_process<T: Link>(
     for &index in me.threads.iter().rev() {
         let thread = &plan.threads[index as usize];
         let bell = match thread.idle {
-            Idle::Park => Some(attached.bell(thread.roles[0])?),
+            Idle::Park => Some(segments::bell(attached, plan, thread.roles[0])?),
             Idle::Spin | Idle::Yield | Idle::Backoff => None,
         };
         threads.push((
             thread,
             compose::<T>(plan, thread, control, attached)?,
-            attached.thread(&thread.name)?,
+            segments::thread(attached, &thread.name)?,
             bell,
         ));
     }
@@ -181,7 +182,7 @@ fn compose<T: Link>(
 fn bell_of(plan: &Plan, from: &ThreadPlan, role: Role, attached: &mut Attached<'_>) -> Result<Option<Bell>> {
     let parks = |thread: &ThreadPlan| thread.idle == Idle::Park && thread.name != from.name;
     match plan.thread_of(role).map(|index| &plan.threads[index]) {
-        Some(thread) if parks(thread) => Ok(Some(attached.bell(role)?)),
+        Some(thread) if parks(thread) => Ok(Some(segments::bell(attached, plan, role)?)),
         _ => Ok(None),
     }
 }
@@ -195,13 +196,13 @@ fn strategy<P: Producer>(
 ) -> Result<StrategyAgent<Player, P>> {
     let role = Role::Strategy(index);
     let thread = &plan.threads[plan.thread_of(role).context("every strategy has a thread")?];
-    let (schedule, entries) = attached.schedule(index)?;
+    let (schedule, entries) = segments::schedule(attached, index)?;
     let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
     let returns = attached.receiver(&format!("return-{index}"))?;
     let session = Session::new(index, plan.max_open.into(), submit, bell, returns).in_epoch(epoch);
     let mut player = Player::new(schedule, entries, plan.pacing);
     if epoch > 0 {
-        player = player.resume(count_point(&attached.log(&thread.name)?, Point::StrategySend));
+        player = player.resume(count_point(&segments::log(attached, &thread.name)?, Point::StrategySend));
     }
     Ok(StrategyAgent::new(player, session))
 }
@@ -226,7 +227,7 @@ fn orchestrator<T: Link>(
         returns.push(ReturnPath::new(ring, bell, plan.max_open as usize));
     }
     let limits = Limits::open_orders(plan.max_open.into());
-    let repairs = RepairsWriter::new(&attached.region(REPAIRS, Kind::Repairs)?.words());
+    let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
     let orchestrator =
         Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.work.rounds));
     Ok(orchestrator.expecting(&plan.orders).supervised(Supervision::new(control.clone(), repairs)))

@@ -10,7 +10,7 @@
 //! A process id alone says little: it is used again, and in every container the first process has 1.
 
 use core::fmt;
-use shm::plan::Plan;
+use shm::memory::region::PREFIX;
 use std::time::SystemTime;
 
 /// A run's id.
@@ -54,7 +54,7 @@ impl RunId {
 
     /// The run that a segment belongs to, and what the segment is within it; `None` for what is no segment of a run.
     pub fn of_segment(name: &str) -> Option<(Self, &str)> {
-        let (id, what) = name.strip_prefix(Plan::PREFIX)?.split_once('.')?;
+        let (id, what) = name.strip_prefix(PREFIX)?.split_once('.')?;
         let is_plain =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
         (!what.is_empty() && what.bytes().all(is_plain)).then_some((Self::parse(id)?, what))

@@ -1,15 +1,17 @@
 //! The segments of a run, created before anything starts and removed whatever happens.
 
 use anyhow::{Context, Result};
-use shm::control::{Control, Launching};
-use shm::handles::{self, Access, Shared};
-use shm::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS};
+use protocol::control::{Control, Launching};
+use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
+use protocol::segments::SCHEDULE_ENTRY_WORDS;
+use protocol::segments::{self, CONTROL, thread_segment};
+use protocol::status::STATUS_WORDS;
+use protocol::supervision::REPAIRS;
+use shm::attached::Access;
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::sealed::Shared;
 use shm::memory::{View, Words, region, region::SHM_DIR};
-use shm::plan::{Isolation, Plan, ProcessPlan, Role};
 use shm::ring::{Place, SegmentSpec};
-use shm::segments::{self, CONTROL, thread_segment};
-use shm::status::STATUS_WORDS;
-use shm::supervision::REPAIRS;
 use shm::sync::Ordering;
 use shm::with_link;
 use std::fs::File;
@@ -142,7 +144,7 @@ impl Segments {
     /// The descriptors that a process of the plan inherits.
     pub fn handed_to(&self, process: &ProcessPlan) -> Vec<&File> {
         let file = |shared: &Shared| {
-            let access = handles::access(&self.plan, process, &shared.what)?;
+            let access = segments::access(&self.plan, process, &shared.what)?;
             // Everybody only reads the control segment.
             Some(if shared.what == CONTROL { Access::Read } else { access })
         };

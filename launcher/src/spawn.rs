@@ -4,9 +4,9 @@ use crate::record::Exit;
 use crate::setup::Segments;
 use crate::warden;
 use anyhow::{Context, Result};
-use shm::handles;
+use protocol::supervision::Death;
+use shm::memory::sealed;
 use shm::os::process;
-use shm::supervision::Death;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -42,7 +42,7 @@ impl Process {
             .stderr(log)
             // Ctrl-C on the terminal is for the launcher, which ends the run in order.
             .process_group(0);
-        let child = handles::inherited_by(inherited, || command.spawn())
+        let child = sealed::inherited_by(inherited, || command.spawn())
             .with_context(|| format!("cannot start process {name}"))?;
         let pidfd =
             process::pidfd_open(child.id()).with_context(|| format!("cannot watch process {name}"))?;

@@ -13,12 +13,12 @@ use crate::setup::Segments;
 use crate::signals::Signals;
 use crate::spawn::Processes;
 use anyhow::Result;
+use protocol::control::{Launching, RunState};
+use protocol::plan::{Plan, Role};
+use protocol::status::{self, Field, State, Status};
+use protocol::supervision::Repairs;
 use shm::clock::Clock;
-use shm::control::{Launching, RunState};
 use shm::memory::View;
-use shm::plan::{Plan, Role};
-use shm::status::{self, Field, State, Status};
-use shm::supervision::Repairs;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 

@@ -7,12 +7,12 @@
 
 use crate::{gather, orphan, setup};
 use anyhow::Result;
+use protocol::plan::Plan;
+use protocol::segments::{self, CONTROL};
+use protocol::status::{self, State};
 use shm::memory::View;
 use shm::memory::region::open_safely;
 use shm::os::{lock, process};
-use shm::plan::Plan;
-use shm::segments::{Attached, CONTROL};
-use shm::status::{self, State};
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -51,8 +51,8 @@ fn hold(plan: &Plan) -> Option<File> {
 
 /// Logs that were handed over must be mapped while they are there; named ones may not be there yet.
 fn map_logs(plan: &Plan) -> Result<Vec<View>> {
-    let mut attached = Attached::new(plan, None);
-    let logs = plan.threads.iter().map(|thread| attached.log(&thread.name));
+    let mut attached = segments::attach(plan, None);
+    let logs = plan.threads.iter().map(|thread| segments::log(&mut attached, &thread.name));
     Ok(logs.collect::<Result<_, _>>()?)
 }
 

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Launcher, SHORT, assert_nothing_left, segments, signal, text, wait_until};
+use protocol::plan::{Isolation, Technique};
 use serde_json::Value;
-use shm::plan::{Isolation, Technique};
 
 fn short(technique: Technique, more: &[&str]) -> Value {
     let launcher = Launcher::new();

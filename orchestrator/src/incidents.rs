@@ -10,13 +10,13 @@
 use super::line::State;
 use super::risk::Reject;
 use super::{Orchestrator, ReturnPath};
-use shm::agent::Cycle;
+use protocol::agent::Cycle;
+use protocol::control::Control;
+use protocol::stamps::Point;
+use protocol::supervision::{Misconduct, RepairsWriter};
+use protocol::wire::{Instruction, Order, OrderId};
 use shm::clock::Clock;
-use shm::control::Control;
 use shm::ring::{Consumer, PeerFault};
-use shm::stamps::Point;
-use shm::supervision::{Misconduct, RepairsWriter};
-use shm::wire::{Instruction, Order, OrderId};
 
 /// Refused orders that an honest mistake explains; one more, and the strategy is quarantined. A session keeps to its
 /// limit of open orders by itself, so an honest strategy has none at all.

@@ -18,15 +18,15 @@ pub use returns::ReturnPath;
 
 use incidents::Verdict;
 use line::Line;
+use protocol::agent::{Agent, Cycle};
+use protocol::stamps::Point;
+use protocol::status::{Field, StatusWriter};
+use protocol::supervision::Misconduct;
+use protocol::wire::{Message, Order, OrderId, Report, Side, Status};
 use risk::{Limits, Reject};
-use shm::agent::{Agent, Cycle};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::ring::{Consumer, spsc};
-use shm::stamps::Point;
-use shm::status::{Field, StatusWriter};
-use shm::supervision::Misconduct;
-use shm::wire::{Message, Order, OrderId, Report, Side, Status};
 use work::Work;
 
 /// How many messages of each kind one duty cycle takes, so that neither direction starves the other.

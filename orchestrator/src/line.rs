@@ -1,6 +1,6 @@
 //! A strategy's line as the orchestrator sees it: which incarnation is there, and which order of it comes next.
 
-use shm::wire::{MAX_SEQUENCE, OrderId};
+use protocol::wire::{MAX_SEQUENCE, OrderId};
 
 /// How a strategy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

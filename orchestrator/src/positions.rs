@@ -1,7 +1,7 @@
 //! What each strategy has open and what it holds.
 
 use crate::sign;
-use shm::wire::{Report, Status};
+use protocol::wire::{Report, Status};
 
 /// One strategy's position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The way back to one strategy: its return ring, and room for reports that find the ring full.
 
+use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::bell::Bell;
 use shm::ring::spsc;
-use shm::wire::{MESSAGE_WORDS, Message};
 use std::collections::VecDeque;
 
 /// A strategy that is slow to take its reports must not hold up the others, so its reports wait here, in their order.

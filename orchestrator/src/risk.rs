@@ -1,7 +1,7 @@
 //! The checks that every order must pass before it reaches a venue.
 
 use crate::Position;
-use shm::wire::{Operation, Order};
+use protocol::wire::{Operation, Order};
 
 /// Why an order was refused; the code travels in the report and in the stamp log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shm::wire::{OrderId, Side};
+    use protocol::wire::{OrderId, Side};
 
     #[test]
     fn each_limit_has_its_reason() {

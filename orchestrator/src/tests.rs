@@ -1,13 +1,13 @@
 //! The orchestrator between heap rings, on a virtual clock.
 
 use super::*;
+use protocol::stamps::{Record, StampLog, count_records};
+use protocol::status::LOG_OFFSET;
+use protocol::wire::{MESSAGE_WORDS, Operation};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::Region;
 use shm::ring::spsc_mux::Mux;
-use shm::stamps::{Record, StampLog, count_records};
-use shm::status::LOG_OFFSET;
 use shm::sync::Ordering;
-use shm::wire::{MESSAGE_WORDS, Operation};
 
 struct Bench {
     orchestrator: Orchestrator<Mux>,

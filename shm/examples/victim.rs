@@ -6,11 +6,11 @@
 
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, raise};
+use protocol::segments::{self, open_control, submit_link};
+use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::memory::{Region, Words};
 use shm::ring::{Consumer, Producer};
-use shm::segments::{Attached, open_control, submit_link};
 use shm::sync::Ordering::Relaxed;
-use shm::wire::{MESSAGE_WORDS, Message};
 use shm::with_link;
 
 #[path = "../tests/crash/orders.rs"]
@@ -95,7 +95,7 @@ fn main() {
     let orders =
         Region::open(&plan.segment_name(&orders_name(role, index))).expect("orders").words().window(0, WORDS);
     let link = submit_link(&plan);
-    let mut attached = Attached::new(&plan, None);
+    let mut attached = segments::attach(&plan, None);
     with_link!(plan.technique, T => match role.as_str() {
         "producer" => produce(attached.producer::<T>(&link, index).expect("a link"), index, &orders),
         _ => consume(attached.consumer::<T>(&link).expect("a link"), &orders),

@@ -6,8 +6,8 @@
 //! last poll sees the message, or the sender sees the 1 and rings. A wait has a time-out all the same: a peer is
 //! not trusted to ring.
 
-use crate::memory::Words;
 use crate::memory::header::HEADER_WORDS;
+use crate::memory::{Kind, Words};
 use crate::sync::{Ordering, fence};
 use core::time::Duration;
 
@@ -15,6 +15,8 @@ use core::time::Duration;
 pub const BELL: usize = HEADER_WORDS;
 /// Words in a bell's segment.
 pub const BELL_WORDS: usize = HEADER_WORDS + 16;
+/// A thread's doorbell.
+pub const KIND: Kind = Kind::new(5, "bell", &[("bell", BELL)]).of_slots(BELL, 1);
 
 const AWAKE: u64 = 0;
 const SLEEPING: u64 = 1;

@@ -4,9 +4,19 @@
 //! process differ by some 20 ppm between processes (200 µs after ten seconds), so stamps are raw ticks and the
 //! launcher calibrates once, over the run.
 
-use crate::plan::ClockSource;
+use crate::names;
 use std::rc::Rc;
 use std::time::Duration;
+
+names! {
+    /// Where ticks come from; one choice for a run.
+    ClockSource {
+        /// The processor's invariant time stamp counter, where the kernel itself trusts it.
+        Tsc = "tsc",
+        /// `clock_gettime(CLOCK_MONOTONIC)`: a tick is a nanosecond.
+        Monotonic = "monotonic",
+    }
+}
 
 /// A source of ticks. Cloned into each agent's thread; monomorphised.
 pub trait Clock: Clone {

@@ -18,7 +18,7 @@
 //! between repairs.
 //!
 //! **Nothing goes by time.** A producer that does nothing for an hour may still be in the middle of a push. `bury` is called
-//! for a producer only once the kernel has said that its process has ended ([`Death`](crate::supervision), which is not to be had in
+//! for a producer only once the kernel has said that its process has ended (`protocol::supervision::Death`, which is not to be had in
 //! any other way): from then on it writes nothing more, and all that it wrote is there to be seen. And a repair touches a place or a
 //! block only if it is shown to be the dead one's: what a living producer announces or owns is left alone, however slow it is.
 //!

@@ -8,10 +8,10 @@
 #![cfg(not(miri))]
 
 use proptest::prelude::*;
-use shm::plan::Technique;
+use protocol::segments;
+use protocol::wire::{MESSAGE_WORDS, Message};
+use shm::ring::Technique;
 use shm::ring::{Consumer, Link, Place, Producer};
-use shm::segments::{self, Attached};
-use shm::wire::{MESSAGE_WORDS, Message};
 use shm::with_link;
 use std::collections::VecDeque;
 use std::process::Command;
@@ -32,7 +32,7 @@ fn attach_on_heap<T: Link>(run: &Run) -> Option<(T::Consumer, Vec<T::Producer>)>
     if specs.is_empty() || !specs.iter().all(|spec| memory(spec.place)) {
         return None;
     }
-    let mut attached = Attached::new(run.plan(), None);
+    let mut attached = segments::attach(run.plan(), None);
     specs.iter().for_each(|spec| attached.adopt(&spec.what, segments::on_heap(run.plan(), spec)));
     Some(run.attach::<T>(&mut attached))
 }
@@ -109,7 +109,7 @@ fn threads_lose_nothing() {
             println!("{technique}, {producers} producers");
             with_link!(technique, T => {
                 let plan = run.create::<T>();
-                let (consumer, senders) = run.attach::<T>(&mut Attached::new(plan, None));
+                let (consumer, senders) = run.attach::<T>(&mut segments::attach(plan, None));
                 with_threads(consumer, senders, each);
                 if let Some((consumer, senders)) = attach_on_heap::<T>(&run) {
                     with_threads(consumer, senders, each);
@@ -132,7 +132,7 @@ fn full_comes_back_and_goes_again() {
         let run = Run::new(technique, 2, 64);
         with_link!(technique, T => {
             let plan = run.create::<T>();
-            let (mut consumer, mut producers) = run.attach::<T>(&mut Attached::new(plan, None));
+            let (mut consumer, mut producers) = run.attach::<T>(&mut segments::attach(plan, None));
             let mut ledger = Ledger::new(2);
             let mut sent = [0; 2];
             for round in 0..3 {
@@ -159,7 +159,7 @@ fn full_comes_back_and_goes_again() {
 /// Plays turns (0 and 1 push, 2 pops, so many times) on a technique and on a queue for each producer.
 fn against_a_model<T: Link>(run: &Run, turns: &[(usize, usize)]) {
     let plan = run.create::<T>();
-    let (mut consumer, mut producers) = run.attach::<T>(&mut Attached::new(plan, None));
+    let (mut consumer, mut producers) = run.attach::<T>(&mut segments::attach(plan, None));
     let mut model: [VecDeque<Message>; 2] = Default::default();
     let mut sent = [0; 2];
     for &(actor, times) in turns {
@@ -207,7 +207,7 @@ fn child() {
     let (index, count) = (words[1].parse().unwrap(), words[2].parse().unwrap());
     let (control, plan) = segments::open_control(words[0]).unwrap();
     with_link!(plan.technique, T => {
-        let producer = Attached::new(&plan, None).producer::<T>(&segments::submit_link(&plan), index).unwrap();
+        let producer = segments::attach(&plan, None).producer::<T>(&segments::submit_link(&plan), index).unwrap();
         control.wait_for_go();
         push_all(producer, index, count);
     });
@@ -234,7 +234,7 @@ fn processes_lose_nothing() {
                     })
                     .collect();
                 // Attached while the children attach, in any order; nobody pushes before we are there, as in a run.
-                let mut consumer = Attached::new(plan, None).consumer::<T>(&run.link()).unwrap();
+                let mut consumer = segments::attach(plan, None).consumer::<T>(&run.link()).unwrap();
                 control.go(0);
                 Ledger::new(producers.into()).take_all(&mut consumer, each);
                 for mut child in children {
@@ -251,7 +251,7 @@ fn a_connection_is_buried_when_it_is_empty() {
     use shm::ring::unix_seqpacket::UnixSeqpacket;
     let run = Run::new(Technique::UnixSeqpacket, 2, 8);
     let spec = run.link();
-    let mut attached = Attached::new(run.plan(), None);
+    let mut attached = segments::attach(run.plan(), None);
     let mut consumer = attached.consumer::<UnixSeqpacket>(&spec).unwrap();
     let mut producer = |index: usize| attached.producer::<UnixSeqpacket>(&spec, index).unwrap();
     let (mut dies, mut lives) = (producer(0), producer(1));

@@ -35,7 +35,7 @@ mod zombies;
 use bed::Bed;
 use report::{Report, Tally, is_slow, on_all_cores};
 use setups::SetUp;
-use shm::plan::Technique;
+use shm::ring::Technique;
 use shm::ring::{array_queue, channel, linked, spsc_mux};
 use shm::with_link;
 

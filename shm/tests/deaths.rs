@@ -5,13 +5,14 @@
 #![cfg(not(miri))]
 
 use proptest::prelude::*;
+use protocol::segments;
+use protocol::wire::{MESSAGE_WORDS, Message};
+use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
-use shm::plan::Technique;
+use shm::ring::Technique;
 use shm::ring::{Consumer, Link, Place, Producer, Step, array_queue, intent, linked, spsc};
-use shm::segments::Attached;
 use shm::sync::Ordering;
-use shm::wire::{MESSAGE_WORDS, Message};
 use shm::with_link;
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
@@ -79,10 +80,10 @@ impl<'a, T: Link> World<'a, T> {
         if specs.is_empty() || !specs.iter().all(|spec| memory(spec.place)) {
             return None;
         }
-        let mut attached = Attached::new(run.plan(), None);
+        let mut attached = segments::attach(run.plan(), None);
         let mut segments = HashMap::new();
         for spec in &specs {
-            let region = shm::segments::on_heap(run.plan(), spec);
+            let region = protocol::segments::on_heap(run.plan(), spec);
             segments.insert(spec.what.clone(), region.words());
             attached.adopt(&spec.what, region);
         }

@@ -2,18 +2,18 @@
 #![cfg(not(miri))]
 
 use proptest::prelude::*;
+use protocol::segments;
+use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::os::{fifo, seqpacket};
-use shm::plan::Technique;
+use shm::ring::Technique;
 use shm::ring::pipe::Pipe;
 use shm::ring::unix_seqpacket::UnixSeqpacket;
 use shm::ring::{
     Consumer, Link, LinkSpec, PeerFault, Place, Producer, SegmentSpec, array_queue, intent, linked, spsc,
 };
-use shm::segments::Attached;
 use shm::sync::Ordering;
-use shm::wire::{MESSAGE_WORDS, Message};
 use shm::with_link;
 use std::io::Write;
 use std::time::Duration;
@@ -66,10 +66,10 @@ fn play<T: Link>(run: &Run, acts: &[Act]) {
     if specs.is_empty() || !specs.iter().all(|s| matches!(s.place, Place::Memory | Place::Reserve)) {
         return;
     }
-    let mut attached = Attached::new(run.plan(), None);
+    let mut attached = segments::attach(run.plan(), None);
     let mut segments: Vec<Words> = Vec::new();
     for spec in &specs {
-        let region = shm::segments::on_heap(run.plan(), spec);
+        let region = protocol::segments::on_heap(run.plan(), spec);
         segments.push(region.words());
         attached.adopt(&spec.what, region);
     }
@@ -213,7 +213,7 @@ fn an_impossible_link_ends_the_list_once_and_reads_nothing() {
 fn a_short_write_into_the_pipe_is_counted_and_the_framing_found_again() {
     let run = Run::new(Technique::Pipe, 1, 4);
     run.create::<Pipe>();
-    let (mut consumer, mut producers) = run.attach::<Pipe>(&mut Attached::new(run.plan(), None));
+    let (mut consumer, mut producers) = run.attach::<Pipe>(&mut segments::attach(run.plan(), None));
     let mut hostile = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
     hostile.write_all(&[1, 2, 3]).unwrap();
     assert_eq!(consumer.try_pop(), None);
@@ -227,7 +227,7 @@ fn hostile_connections_are_closed_and_the_others_served() {
     let run = Run::new(Technique::UnixSeqpacket, 3, 4);
     let name = run.plan().segment_name("submit");
     let spec = run.link();
-    let mut attached = Attached::new(run.plan(), None);
+    let mut attached = segments::attach(run.plan(), None);
     let mut consumer = attached.consumer::<UnixSeqpacket>(&spec).unwrap();
     let mut honest = attached.producer::<UnixSeqpacket>(&spec, 1).unwrap();
     honest.try_push(&message(1)).unwrap();

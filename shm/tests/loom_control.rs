@@ -3,15 +3,15 @@
 
 use core::time::Duration;
 use loom::thread;
+use protocol::control::{Launching, PLAN, RunState};
+use protocol::stamps::{Point, RECORD_WORDS, Record, StampLog, count_records};
+use protocol::status::{self, Field, LOG_OFFSET, State, StatusWriter};
+use protocol::wire::OrderId;
 use shm::bell::{BELL_WORDS, Bell};
-use shm::control::{Launching, PLAN, RunState};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
-use shm::stamps::{Point, RECORD_WORDS, Record, StampLog, count_records};
-use shm::status::{self, Field, LOG_OFFSET, State, StatusWriter};
 use shm::sync::{Ordering, spin_hint};
-use shm::wire::OrderId;
 
 fn heap(words: usize) -> Words {
     Region::heap(words).words()

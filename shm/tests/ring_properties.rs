@@ -1,12 +1,12 @@
 //! The ring against a model queue, over heap memory and over a mapped segment, and against hostile cursors.
 
 use proptest::prelude::*;
+use protocol::wire::MESSAGE_WORDS;
 use shm::memory::{Region, Words, region::unlink};
 use shm::ring::spsc::{self, HEAD, HEAD_WORDS, SLOTS, ring_words, slot_words};
 use shm::ring::spsc_mux::Mux;
 use shm::ring::{Consumer as _, Full, PeerFault};
 use shm::sync::Ordering;
-use shm::wire::MESSAGE_WORDS;
 use std::collections::VecDeque;
 
 /// What a step of the test does.

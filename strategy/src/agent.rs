@@ -1,11 +1,11 @@
 //! The agent around a strategy: moves reports in and orders out.
 
 use crate::{NewOrder, Orders, Refused, Session, Strategy};
-use shm::agent::{Agent, Cycle};
+use protocol::agent::{Agent, Cycle};
+use protocol::status::StatusWriter;
+use protocol::wire::OrderId;
 use shm::clock::{Clock, Timebase};
 use shm::ring::Producer;
-use shm::status::StatusWriter;
-use shm::wire::OrderId;
 
 /// How many reports one duty cycle takes before the strategy may send again.
 const BATCH: usize = 16;

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use strategy::{Event, NewOrder, Orders, Strategy};
-//! use shm::wire::{Report, Side};
+//! use protocol::wire::{Report, Side};
 //!
 //! /// Sends one order at a time to venue 0 and waits for its report, ten times.
 //! struct PingPong { left: u32, waiting: bool }
@@ -51,7 +51,7 @@ pub use player::Player;
 pub use session::Session;
 pub use testing::Event;
 
-use shm::wire::{Operation, OrderId, Report, Side};
+use protocol::wire::{Operation, OrderId, Report, Side};
 use thiserror::Error;
 
 /// What a user writes. All methods run on the strategy's thread and must not block: while one runs, neither orders nor

@@ -2,9 +2,10 @@
 
 use crate::schedule::Entry;
 use crate::{NewOrder, Orders, Strategy};
+use protocol::plan::Pacing;
+use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use shm::memory::View;
-use shm::memory::header::{HEADER_WORDS, SCHEDULE_ENTRY_WORDS};
-use shm::plan::Pacing;
+use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
 /// How many due orders one cycle sends before reports are looked at again.

@@ -1,13 +1,13 @@
 //! One strategy's line to the engine: numbers its orders, stamps them, and keeps them in order when the ring is full.
 
 use crate::{NewOrder, Refused};
-use shm::agent::Cycle;
+use protocol::agent::Cycle;
+use protocol::stamps::Point;
+use protocol::status::{Field, StatusWriter};
+use protocol::wire::{Message, Order, OrderId, Report, Status};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::ring::{Producer, spsc};
-use shm::stamps::Point;
-use shm::status::{Field, StatusWriter};
-use shm::wire::{Message, Order, OrderId, Report, Status};
 
 /// The sending and receiving side of a strategy, generic over the technique's producer.
 pub struct Session<P> {

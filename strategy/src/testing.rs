@@ -1,14 +1,14 @@
 //! A strategy without an engine: an echo answers each order, on a virtual clock, in one thread.
 
 use crate::{Session, Strategy, StrategyAgent};
-use shm::agent::{Agent, Cycle};
+use protocol::agent::{Agent, Cycle};
+use protocol::stamps::{RECORD_WORDS, StampLog};
+use protocol::status::LOG_OFFSET;
+use protocol::wire::{MESSAGE_WORDS, Operation, Order, OrderId, Report, Status};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::Region;
 use shm::ring::spsc;
 use shm::ring::spsc_mux::SpscMuxProducer;
-use shm::stamps::{RECORD_WORDS, StampLog};
-use shm::status::LOG_OFFSET;
-use shm::wire::{MESSAGE_WORDS, Operation, Order, OrderId, Report, Status};
 
 /// What happened, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

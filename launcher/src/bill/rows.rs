@@ -4,8 +4,8 @@ use crate::config::UsageError;
 use crate::stats::{Line, Outline, Percentile, judge, median, pair, values};
 use crate::summary::Measure;
 use crate::sweep::{Axis, Point, SweepRecord};
+use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
-use shm::plan::{Isolation, Technique};
 
 /// The version of `bill.json`.
 pub const BILL_SCHEMA: &str = "bulkhead.bill/1";

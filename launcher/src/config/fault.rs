@@ -19,7 +19,7 @@ use crate::units::{Count, Nanos};
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use core::fmt;
 use core::str::FromStr;
-use shm::plan::{Fault, FaultKind, Target, When};
+use protocol::plan::{Fault, FaultKind, Target, When};
 use shm::ring::Step;
 
 /// The grammar in one line, for messages.

@@ -14,7 +14,7 @@ pub use value::{Choice, CoreList, Factor, Preset};
 use crate::units::{Count, Nanos};
 use clap::Args;
 use clap::builder::TypedValueParser;
-use shm::plan::{Idle, Isolation, OnDeath, Technique, Threading};
+use protocol::plan::{Idle, Isolation, OnDeath, Technique, Threading};
 use std::path::PathBuf;
 use thiserror::Error;
 use value::{Value, named};

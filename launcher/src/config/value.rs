@@ -8,7 +8,7 @@ use crate::host::lists;
 use crate::units::{self, Count, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::fmt;
-use shm::plan::{FaultKind, Idle, Isolation, OnDeath, Technique, Threading};
+use protocol::plan::{FaultKind, Idle, Isolation, OnDeath, Technique, Threading};
 use std::path::PathBuf;
 
 /// A setting's value as text.

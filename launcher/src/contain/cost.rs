@@ -3,12 +3,12 @@
 //! The protection of the rings that several write is the announcement before the claim ([`shm::ring::intent`]). `spsc-mux` needs
 //! none: what a producer leaves half done nobody waits for.
 
+use protocol::wire::MESSAGE_WORDS;
 use serde::{Deserialize, Serialize};
 use shm::clock::{Clock, Monotonic};
 use shm::memory::Region;
 use shm::ring::array_queue::{self, Consumer, Producer};
 use shm::ring::intent;
-use shm::wire::MESSAGE_WORDS;
 use std::hint::black_box;
 
 /// Slots of the ring: as many as a run's by default.

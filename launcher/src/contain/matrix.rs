@@ -4,7 +4,7 @@ use crate::config::value::Value;
 use crate::config::{FaultSpec, Faults, Settings};
 use crate::planner;
 use crate::units::{Count, Nanos};
-use shm::plan::{FaultKind, Isolation, OnDeath, Target, Technique, When};
+use protocol::plan::{FaultKind, Isolation, OnDeath, Target, Technique, When};
 use shm::ring::Step;
 
 /// The strategy that is struck, of three.

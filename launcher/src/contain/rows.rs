@@ -5,8 +5,8 @@ use super::matrix::{Cell, VICTIM};
 use crate::merge::Toll;
 use crate::record::Outcome;
 use crate::summary::Summary;
+use protocol::plan::{Isolation, Technique, When};
 use serde::{Deserialize, Serialize};
-use shm::plan::{Isolation, Technique, When};
 
 /// The version of `contain.json`.
 pub const CONTAIN_SCHEMA: &str = "bulkhead.contain/1";

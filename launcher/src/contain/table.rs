@@ -3,7 +3,7 @@
 use super::rows::{Containments, Row};
 use crate::report::units::{duration_or_dash, short};
 use crate::sweep::grid::{Grid, Row as GridRow};
-use shm::plan::{Isolation, Technique};
+use protocol::plan::{Isolation, Technique};
 
 /// For the terminal: by level, what was contained, faults down and techniques across; then what it took.
 pub fn narrow(all: &Containments) -> Vec<Grid> {

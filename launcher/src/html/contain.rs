@@ -4,7 +4,7 @@ use super::page::{page, section};
 use crate::contain::{self, Contained, Containments};
 use crate::sweep::grid::Grid;
 use maud::{Markup, html};
-use shm::plan::Isolation;
+use protocol::plan::Isolation;
 
 /// The page.
 pub fn contain_page(all: &Containments) -> String {

@@ -5,7 +5,7 @@ use crate::report::units::{count, duration, duration_or_dash, percent, plain};
 use crate::summary::{Summary, ThreadSummary};
 use crate::units::Nanos;
 use maud::{Markup, html};
-use shm::plan::{Pacing, Role, ThreadPlan};
+use protocol::plan::{Pacing, Role, ThreadPlan};
 
 /// May the latencies be quoted, and if not, why.
 pub fn verdict(summary: &Summary) -> Markup {

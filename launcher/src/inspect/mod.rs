@@ -10,7 +10,7 @@ mod time;
 
 use crate::logfile::LogError;
 use crate::merge::FolderError;
-use shm::wire::OrderId;
+use protocol::wire::OrderId;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use thiserror::Error;

@@ -7,10 +7,10 @@ use crate::merge::{End, bit, folder, name_of, read_record};
 use crate::record::RunRecord;
 use crate::report::tables::{ruled, table};
 use crate::summary::Measure;
+use protocol::stamps::Point;
+use protocol::status::Field;
+use protocol::wire::OrderId;
 use serde::Serialize;
-use shm::stamps::Point;
-use shm::status::Field;
-use shm::wire::OrderId;
 use std::io::{self, Write};
 use std::path::Path;
 

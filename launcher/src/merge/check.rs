@@ -19,9 +19,9 @@ use super::table::{Lane, Row, Table, bit};
 use super::violation::{Kind, Violations, name_of};
 use crate::record::{Outcome, RunRecord};
 use orchestrator::risk::Reject;
-use shm::plan::{Pacing, Role};
-use shm::stamps::Point;
-use shm::wire::OrderId;
+use protocol::plan::{Pacing, Role};
+use protocol::stamps::Point;
+use protocol::wire::OrderId;
 
 /// What an order has that its venue has done with, and the engine has seen it.
 const UP_TO_ENGINE: u64 = 0x3F | bit(Point::Release);

@@ -5,9 +5,9 @@ use super::deaths::Deaths;
 use super::table::Table;
 use super::violation::{Kind, Violations};
 use crate::record::{Outcome, RunRecord};
-use shm::plan::{Role, ThreadPlan};
-use shm::stamps::Point;
-use shm::status::{Field, State};
+use protocol::plan::{Role, ThreadPlan};
+use protocol::stamps::Point;
+use protocol::status::{Field, State};
 
 /// Checks the counters of every thread whose log proves something. A strategy's counters begin anew with each incarnation,
 /// so they are compared with what the last one stamped.

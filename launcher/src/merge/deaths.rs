@@ -7,8 +7,8 @@
 //! shared a process with the engine.
 
 use crate::record::{Outcome, RunRecord};
-use shm::plan::{FaultKind, Isolation, Role, Target, ThreadPlan};
-use shm::wire::MAX_EPOCH;
+use protocol::plan::{FaultKind, Isolation, Role, Target, ThreadPlan};
+use protocol::wire::MAX_EPOCH;
 
 /// The dead of a run.
 #[derive(Debug)]

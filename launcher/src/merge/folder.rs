@@ -3,8 +3,8 @@
 use super::file_name;
 use crate::logfile::{LogError, LogReader};
 use crate::record::{RUN_SCHEMA, RunRecord};
+use protocol::plan::{Plan, PlanError};
 use serde::Deserialize;
-use shm::plan::{Plan, PlanError};
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;

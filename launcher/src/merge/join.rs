@@ -9,8 +9,8 @@ use super::deaths::Deaths;
 use super::table::{Bounds, NoRow, Table, bit};
 use super::violation::{Kind, Violations, name_of};
 use super::{MergeError, file_name};
-use shm::plan::{Plan, Role};
-use shm::stamps::{Point, Record};
+use protocol::plan::{Plan, Role};
+use protocol::stamps::{Point, Record};
 
 /// What the strategies stamp.
 pub(super) const BY_STRATEGY: u64 = bit(Point::StrategySend) | bit(Point::StrategyRecv) | bit(Point::Due);
@@ -289,7 +289,7 @@ impl<'a> Join<'a> {
 }
 
 /// The one gateway that a thread runs.
-pub(super) fn sole_gateway(thread: &shm::plan::ThreadPlan) -> Option<u16> {
+pub(super) fn sole_gateway(thread: &protocol::plan::ThreadPlan) -> Option<u16> {
     let mut gateways = thread.roles.iter().filter_map(|role| match role {
         Role::Gateway(index) => Some(*index),
         _ => None,

@@ -23,10 +23,10 @@ use crate::record::{Outcome, RunRecord};
 use check::{Context, Counted};
 use deaths::Deaths;
 use join::Join;
-use shm::plan::{Plan, PlanError, Role};
-use shm::stamps::RECORD_BYTES;
-use shm::status::{Field, STATUS_WORDS, Status};
-use shm::wire::OrderId;
+use protocol::plan::{Plan, PlanError, Role};
+use protocol::stamps::RECORD_BYTES;
+use protocol::status::{Field, STATUS_WORDS, Status};
+use protocol::wire::OrderId;
 use std::path::Path;
 use table::Bounds;
 use thiserror::Error;
@@ -212,7 +212,7 @@ fn untrusted(name: &str, ignored: u64) -> String {
 
 /// How many records each log can hold by its size, and all of them.
 fn sizes(folder: &Path, plan: &Plan) -> Result<(Vec<u64>, u64), LogError> {
-    let size = |thread: &shm::plan::ThreadPlan| {
+    let size = |thread: &protocol::plan::ThreadPlan| {
         let path = log_path(folder, &thread.name);
         match std::fs::metadata(&path) {
             Ok(facts) => Ok(facts.len().saturating_sub(RECORDS_AT) / RECORD_BYTES as u64),

@@ -1,8 +1,8 @@
 //! Where orders go: the ways in which an order that was sent can end, and how many ended so.
 
 use super::table::{Row, bit};
+use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
-use shm::stamps::Point;
 use std::iter::Sum;
 
 /// Where every order went: sent = returned + rejected + cancelled + orphaned + lost.

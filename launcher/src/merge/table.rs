@@ -5,8 +5,8 @@
 //! that promises 2^60 orders and stamped ten costs ten rows. A strategy that is started again and again has a lane for
 //! each epoch, found by index as well; those after the first begin small and double.
 
-use shm::stamps::Point;
-use shm::wire::OrderId;
+use protocol::stamps::Point;
+use protocol::wire::OrderId;
 
 /// The rows of a first epoch are made in chunks of this many, so that growing does not show.
 const CHUNK: u64 = 4096;
@@ -321,7 +321,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shm::wire::MAX_EPOCH;
+    use protocol::wire::MAX_EPOCH;
 
     fn table(planned: u64, records: u64, last_epoch: u16) -> Table {
         Table::new(vec![Bounds::new(planned, records, last_epoch, false); 2])

@@ -1,7 +1,7 @@
 //! What a run must never show, counted by kind, with the first example of each named.
 
+use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
-use shm::wire::OrderId;
 
 /// A kind of violation. Any of them makes the run invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

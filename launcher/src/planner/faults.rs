@@ -4,7 +4,7 @@ use super::resolved::{Input, Resolved};
 use crate::config::{Arrivals, FaultSpec, UsageError};
 use crate::inject::{self, Draws};
 use crate::units::Nanos;
-use shm::plan::{Fault, FaultKind, Isolation, OnDeath, Plan, Target, Technique, When};
+use protocol::plan::{Fault, FaultKind, Isolation, OnDeath, Plan, Target, Technique, When};
 use shm::ring::Step;
 
 /// More faults than this are a mistake.
@@ -169,9 +169,9 @@ mod tests {
     use super::super::tests::{planned_with, refused_with};
     use super::*;
     use crate::host::{Machine, fake};
-    use shm::plan::ProcessPlan;
+    use protocol::plan::ProcessPlan;
+    use protocol::segments::{self, submit_link};
     use shm::ring::Producer;
-    use shm::segments::{self, Attached, submit_link};
     use shm::with_link;
 
     fn machine() -> Machine {
@@ -282,7 +282,7 @@ mod tests {
     /// Every step of the first pushes: some come only with a new block.
     fn steps_of<T: shm::ring::Link>(plan: &Plan) -> Vec<Step> {
         let me: &ProcessPlan = &plan.processes[0];
-        let mut attached = Attached::new(plan, Some(me));
+        let mut attached = segments::attach(plan, Some(me));
         for spec in segments::all::<T>(plan).into_iter().filter(|spec| spec.words > 0) {
             attached.adopt(&spec.what, segments::on_heap(plan, &spec));
         }

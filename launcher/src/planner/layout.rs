@@ -12,7 +12,7 @@ use super::resolved::{Input, Resolved};
 use super::{cores, faults, warnings};
 use crate::config::{Arrivals, Choice, UsageError};
 use crate::host::Machine;
-use shm::plan::{
+use protocol::plan::{
     ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, ThreadPlan, Threading, WorkPlan,
 };
 

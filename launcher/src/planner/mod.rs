@@ -25,7 +25,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::config::{Settings, UsageError};
     use crate::host::Machine;
-    use shm::plan::{ClockSource, Plan, WorkPlan};
+    use protocol::plan::{ClockSource, Plan, WorkPlan};
 
     /// Settings from `key=value` words, and faults, which have spaces.
     pub(crate) fn settings_with(words: &str, faults: &str) -> Settings {

@@ -5,8 +5,8 @@ use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved};
 use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError};
 use crate::host::{Machine, lists};
 use crate::units::{Count, Nanos};
-use shm::plan::{Isolation, OnDeath, Plan, Technique, Threading};
-use shm::wire::{MAX_STRATEGIES, MAX_VENUES};
+use protocol::plan::{Isolation, OnDeath, Plan, Technique, Threading};
+use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 

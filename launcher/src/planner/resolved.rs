@@ -2,7 +2,7 @@
 
 use crate::config::{Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Settings};
 use crate::units::{Count, Nanos};
-use shm::plan::{Idle, Isolation, OnDeath, Technique, Threading};
+use protocol::plan::{Idle, Isolation, OnDeath, Technique, Threading};
 use std::path::PathBuf;
 
 /// How long a thread may go without a duty cycle unless the user says so.

@@ -3,7 +3,7 @@
 use crate::config::UsageError;
 use crate::host::Machine;
 use crate::setup;
-use shm::plan::Plan;
+use protocol::plan::Plan;
 
 const MIB: u64 = 1024 * 1024;
 

@@ -7,7 +7,7 @@ use crate::host::{Machine, lists};
 use crate::setup::bytes_needed;
 use crate::units::{Nanos, format_delay, human_bytes, human_count};
 use comfy_table::{ContentArrangement, Table};
-use shm::plan::{Isolation, OnDeath, Plan, Role, ThreadPlan, Threading};
+use protocol::plan::{Isolation, OnDeath, Plan, Role, ThreadPlan, Threading};
 
 /// More threads than this are shown folded.
 const UNFOLDED: usize = 16;

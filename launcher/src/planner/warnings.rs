@@ -1,7 +1,7 @@
 //! Why a plan's latencies are not to be quoted, in plain words and with what to do about it.
 
 use crate::host::{Machine, lists};
-use shm::plan::{ClockSource, Plan, Role, ThreadPlan};
+use protocol::plan::{ClockSource, Plan, Role, ThreadPlan};
 use std::collections::BTreeMap;
 
 /// Every reason; none is the plan of a run that may be fit for latency figures.

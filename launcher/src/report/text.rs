@@ -4,7 +4,7 @@ use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
 use crate::summary::{Measure, Summary};
-use shm::plan::Pacing;
+use protocol::plan::Pacing;
 use std::fmt::Write;
 
 /// No line of a report is wider than this.

@@ -1,9 +1,9 @@
 //! The acts themselves: each kind of fault, as a strategy does it to itself.
 
 use crate::inject::Draws;
+use protocol::plan::FaultKind;
 use shm::memory::Words;
 use shm::os::{fault, memory};
-use shm::plan::FaultKind;
 use shm::sync::Ordering;
 
 /// What one exit leaves behind as its code.

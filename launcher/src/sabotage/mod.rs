@@ -15,13 +15,13 @@ mod acts;
 use crate::inject;
 use acts::{Means, act};
 use core::ops::ControlFlow;
-use shm::agent::{Agent, Cycle};
+use protocol::agent::{Agent, Cycle};
+use protocol::plan::{FaultKind, Isolation, Plan, Target, When};
+use protocol::status::StatusWriter;
+use protocol::wire::{Message, Operation, Order, OrderId, Side};
 use shm::clock::Clock;
 use shm::memory::Words;
-use shm::plan::{FaultKind, Isolation, Plan, Target, When};
 use shm::ring::{Full, Producer, Step};
-use shm::status::StatusWriter;
-use shm::wire::{Message, Operation, Order, OrderId, Side};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How many orders one duty cycle of a flood tries to push.
@@ -45,7 +45,7 @@ impl Sabotage {
     /// What this incarnation of a strategy does to itself; `None`: nothing.
     pub fn of(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
         let (mut at, mut pushes) = (Vec::new(), Vec::new());
-        let mine = |fault: &&shm::plan::Fault| {
+        let mine = |fault: &&protocol::plan::Fault| {
             epoch == 0 && fault.target == Target::Strategy(strategy) && !inject::by_signal(fault)
         };
         for fault in plan.faults.iter().filter(mine) {
@@ -200,10 +200,10 @@ mod tests {
     use super::*;
     use crate::host::Machine;
     use crate::planner::tests::planned_with;
+    use protocol::stamps::StampLog;
+    use protocol::status::LOG_OFFSET;
     use shm::clock::{Monotonic, Timebase};
     use shm::memory::Region;
-    use shm::stamps::StampLog;
-    use shm::status::LOG_OFFSET;
 
     /// Takes so many messages, then is full.
     struct Taker {

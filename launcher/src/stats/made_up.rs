@@ -2,7 +2,7 @@
 
 use super::{MachineKey, Outline};
 use crate::summary::Distribution;
-use shm::plan::{Idle, Isolation, Technique, Threading};
+use protocol::plan::{Idle, Isolation, Technique, Threading};
 
 /// A made-up run of a schedule whose rt_venue has this median, and twice that as p99.
 pub(crate) fn run(hash: usize, ns: f64) -> Outline {

@@ -3,8 +3,8 @@
 use crate::host::Machine;
 use crate::record::Outcome;
 use crate::summary::{Distribution, Measure, Summary};
+use protocol::plan::{Idle, Isolation, Technique, Threading};
 use serde::{Deserialize, Serialize};
-use shm::plan::{Idle, Isolation, Technique, Threading};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run, outlined. Sums are over the run's threads.

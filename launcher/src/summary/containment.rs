@@ -7,8 +7,8 @@ use super::figures::{Distribution, SAMPLES_FOR_P50, SAMPLES_FOR_P999, Series, qu
 use super::touched::Windows;
 use crate::merge::{Merged, Toll};
 use crate::record::{Incident, RunRecord};
+use protocol::supervision::Misconduct;
 use serde::{Deserialize, Serialize};
-use shm::supervision::Misconduct;
 
 /// The death of one incarnation of a strategy, and what it cost. Times are nanoseconds since the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -5,8 +5,8 @@
 
 use crate::merge::{Merged, Row};
 use hdrhistogram::Histogram;
+use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
-use shm::stamps::Point;
 
 /// The longest duration that a histogram tells apart, in nanoseconds: 24 hours. Longer ones count as this.
 const LONGEST_NS: u64 = 24 * 3_600 * 1_000_000_000;

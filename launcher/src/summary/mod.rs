@@ -13,9 +13,9 @@ pub use threads::ThreadSummary;
 use crate::host::Machine;
 use crate::merge::{Merged, Orders, Violation};
 use crate::record::{Floor, Input, Outcome, RunRecord};
+use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Technique, Threading};
+use protocol::status::Field;
 use serde::{Deserialize, Serialize};
-use shm::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Technique, Threading};
-use shm::status::Field;
 
 /// The version of `summary.json`.
 pub const SUMMARY_SCHEMA: &str = "bulkhead.summary/1";

@@ -3,9 +3,9 @@
 
 use super::figures::to_ns;
 use crate::merge::Merged;
+use protocol::plan::Plan;
+use protocol::status::Field;
 use serde::{Deserialize, Serialize};
-use shm::plan::Plan;
-use shm::status::Field;
 
 /// One thread of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use super::figures::SAMPLES_FOR_P999;
 use super::{Summary, ThreadSummary};
 use crate::record::Outcome;
 use crate::report::units::{count, duration, plain};
-use shm::plan::{Idle, Role};
+use protocol::plan::{Idle, Role};
 
 /// The share of the offered rate that a run must reach.
 const RATE_REACHED: f64 = 0.99;
@@ -144,7 +144,7 @@ fn utilisation(summary: &Summary) -> Option<String> {
 fn affinity(summary: &Summary) -> Option<String> {
     let pairs = || summary.plan.threads.iter().zip(&summary.processes);
     let differs = |pair: &(_, &ThreadSummary)| {
-        let (plan, thread): &(&shm::plan::ThreadPlan, _) = pair;
+        let (plan, thread): &(&protocol::plan::ThreadPlan, _) = pair;
         plan.core.is_some() && plan.core != thread.core && !thread.untrusted
     };
     let (plan, thread) = pairs().find(differs)?;

@@ -3,10 +3,10 @@
 use super::Supervisor;
 use crate::inject::{Strike, Struck};
 use crate::spawn::Process;
+use protocol::plan::{FaultKind, Role};
+use protocol::status::State;
 use shm::clock::Clock;
 use shm::os::process;
-use shm::plan::{FaultKind, Role};
-use shm::status::State;
 use std::time::Duration;
 
 impl Supervisor<'_> {

@@ -7,8 +7,8 @@ use crate::config::{Arrivals, Choice, Settings, UsageError};
 use crate::host::Machine;
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::units::{Count, Nanos};
+use protocol::plan::{ClockSource, Isolation, Threading, WorkPlan};
 use shm::os::sandbox;
-use shm::plan::{ClockSource, Isolation, Threading, WorkPlan};
 
 /// More points than this are a mistake.
 const MOST_POINTS: usize = 10_000;

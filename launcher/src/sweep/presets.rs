@@ -3,8 +3,8 @@
 use super::axes::{Axis, AxisValue};
 use super::flags::Asked;
 use crate::config::{Settings, UsageError, nearest};
+use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
-use shm::plan::{Isolation, Technique};
 
 /// A sweep with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

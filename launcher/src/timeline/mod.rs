@@ -21,8 +21,8 @@ use crate::merge::{Merged, Row};
 use crate::record::RunRecord;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, quantile, rt_venue, to_ns};
 use crate::summary::{Figures, Measure, ns_per_tick};
+use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
-use shm::stamps::Point;
 use stalls::Stalls;
 
 /// The version of `timeline.json`.

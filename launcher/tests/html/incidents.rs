@@ -6,8 +6,8 @@ use crate::killing::Death;
 use crate::made_up::{evaluated, page};
 use crate::run_page::{check_alone, check_figures};
 use launcher::summary::{IncidentSummary, Summary, worst};
-use shm::stamps::Point;
-use shm::supervision::Misconduct;
+use protocol::stamps::Point;
+use protocol::supervision::Misconduct;
 use tempfile::TempDir;
 
 /// Deaths of three strategies in turn, in the middle of the run.

@@ -4,8 +4,8 @@ use crate::fixture::{Fixture, RT_VENUE, Shape, scatter};
 use launcher::progress::Progress;
 use launcher::run::evaluate;
 use launcher::summary::Summary;
-use shm::stamps::Point;
-use shm::wire::OrderId;
+use protocol::stamps::Point;
+use protocol::wire::OrderId;
 use tempfile::TempDir;
 
 /// A run of one strategy whose reports come late, most by little, a few by far. Orders never overlap, so that a late

@@ -6,10 +6,10 @@ use crate::fixture::{Fixture, RT_VENUE, START, Shape};
 use crate::killing::{DETECTED, Death, REPAIRED};
 use launcher::merge::Toll;
 use launcher::summary::{Distribution, Summary, worst};
-use shm::stamps::Point;
-use shm::status::Field;
-use shm::supervision::Misconduct;
-use shm::wire::OrderId;
+use protocol::stamps::Point;
+use protocol::status::Field;
+use protocol::supervision::Misconduct;
+use protocol::wire::OrderId;
 
 /// 500 orders of each of 2 strategies over 20 ms; strategy 1 dies in the middle.
 fn one_death() -> Fixture {

@@ -7,11 +7,11 @@ use crate::merging::run;
 use launcher::merge::{Kind, Orders, Toll};
 use launcher::record::{Incident, Outcome};
 use proptest::prelude::*;
-use shm::plan::Threading;
-use shm::stamps::{Point, Record};
-use shm::status::Field;
-use shm::supervision::Misconduct;
-use shm::wire::OrderId;
+use protocol::plan::Threading;
+use protocol::stamps::{Point, Record};
+use protocol::status::Field;
+use protocol::supervision::Misconduct;
+use protocol::wire::OrderId;
 
 /// Long enough that each category has orders: 5 µs between two orders of a strategy, delays of 25 to 75 µs.
 pub(crate) const SHAPE: Shape = Shape {
@@ -19,7 +19,7 @@ pub(crate) const SHAPE: Shape = Shape {
     venues: 2,
     orders: 40,
     threading: Threading::Dedicated,
-    pacing: shm::plan::Pacing::Scheduled,
+    pacing: protocol::plan::Pacing::Scheduled,
     reject_every: 7,
     period: 3_000,
     delay: 50_000,

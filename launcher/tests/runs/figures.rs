@@ -6,7 +6,7 @@ use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use launcher::merge::merge;
 use launcher::summary::{Distribution, Figures, Measure, Summary, summarise};
-use shm::plan::Pacing;
+use protocol::plan::Pacing;
 
 /// Writes, merges, measures and sums up.
 pub(crate) fn summary(fixture: &Fixture) -> Summary {

@@ -6,14 +6,14 @@
 
 use launcher::host::Machine;
 use launcher::record::{Clock, Exit, Floor, Input, Outcome, RUN_SCHEMA, RunRecord};
-use shm::memory::header::{Kind, LAYOUT_HASH, MAGIC, VERSION, run_hash};
-use shm::plan::{
+use protocol::plan::{
     ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading,
     WorkPlan,
 };
-use shm::stamps::{Point, Record, key};
-use shm::status::{Field, LOG_OFFSET, STATUS_WORDS, State};
-use shm::wire::OrderId;
+use protocol::stamps::{Point, Record, key};
+use protocol::status::{Field, LOG_OFFSET, STATUS_WORDS, State};
+use protocol::wire::OrderId;
+use shm::memory::header::{MAGIC, VERSION, run_hash};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -176,8 +176,19 @@ impl Fixture {
         let capacity = log.len() as u64 + 64;
         let bytes = (LOG_OFFSET as u64 + capacity * 2) * 8;
         let run = run_hash(&self.record.plan.run);
-        let header =
-            [MAGIC, VERSION, LAYOUT_HASH, bytes, Kind::Thread as u64, capacity, 2, 1, 1, run, thread as u64];
+        let header = [
+            MAGIC,
+            VERSION,
+            protocol::status::KIND.layout,
+            bytes,
+            protocol::status::KIND.code,
+            capacity,
+            2,
+            1,
+            1,
+            run,
+            thread as u64,
+        ];
         words[..header.len()].copy_from_slice(&header);
         words[16..16 + STATUS_WORDS].copy_from_slice(&self.statuses[thread]);
         words.extend(log.iter().flat_map(|record| [key(record.point, record.id), record.value]));

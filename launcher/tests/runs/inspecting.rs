@@ -4,8 +4,8 @@ use crate::fixture::{Fixture, Shape};
 use crate::killing::Death;
 use launcher::inspect::{Format, InspectError, Options, inspect};
 use proptest::prelude::*;
-use shm::stamps::Point;
-use shm::wire::OrderId;
+use protocol::stamps::Point;
+use protocol::wire::OrderId;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 

@@ -2,11 +2,11 @@
 
 use crate::fixture::{Fixture, NS_PER_TICK, START, sort_by_event};
 use launcher::record::Incident;
-use shm::plan::OnDeath;
-use shm::stamps::{Point, Record};
-use shm::status::{Field, State};
-use shm::supervision::Misconduct;
-use shm::wire::OrderId;
+use protocol::plan::OnDeath;
+use protocol::stamps::{Point, Record};
+use protocol::status::{Field, State};
+use protocol::supervision::Misconduct;
+use protocol::wire::OrderId;
 use std::collections::HashMap;
 
 /// From the death to its detection, to the fence, to the repair; to the cancels at the venues. In ticks.

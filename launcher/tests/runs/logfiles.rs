@@ -3,8 +3,8 @@
 use crate::fixture::{Fixture, Shape};
 use launcher::logfile::{LogError, LogReader};
 use proptest::prelude::*;
+use protocol::stamps::Record;
 use shm::memory::header::HeaderError;
-use shm::stamps::Record;
 
 fn read(bytes: &[u8]) -> (Vec<Record>, Result<(), LogError>) {
     let mut records = Vec::new();

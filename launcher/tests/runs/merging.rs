@@ -4,10 +4,10 @@ use crate::fixture::{Fixture, START, Shape};
 use launcher::merge::{Kind, MergeError, Merged, Orders, merge, read_record};
 use launcher::record::Outcome;
 use proptest::prelude::*;
-use shm::plan::{Pacing, Threading};
-use shm::stamps::{Point, Record};
-use shm::status::Field;
-use shm::wire::OrderId;
+use protocol::plan::{Pacing, Threading};
+use protocol::stamps::{Point, Record};
+use protocol::status::Field;
+use protocol::wire::OrderId;
 
 /// Writes and merges.
 pub(crate) fn run(fixture: &Fixture) -> Merged {

@@ -6,12 +6,12 @@ use crate::killing::Death;
 use crate::merging::run;
 use launcher::merge::{Kind, Merged, merge};
 use proptest::prelude::*;
+use protocol::plan::{Fault, FaultKind, Target, When};
+use protocol::stamps::{Point, Record};
+use protocol::status::{Field, LOG_OFFSET};
+use protocol::supervision::Misconduct;
+use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
-use shm::plan::{Fault, FaultKind, Target, When};
-use shm::stamps::{Point, Record};
-use shm::status::{Field, LOG_OFFSET};
-use shm::supervision::Misconduct;
-use shm::wire::OrderId;
 
 fn quarantined() -> Fixture {
     killed(&[Death { quarantined: Some(Misconduct::BadCursor), ..Death::of(1, T1_OF_20) }])

@@ -6,8 +6,8 @@ use crate::fixture::{Fixture, Shape};
 use crate::killing::Death;
 use launcher::report::{WIDTH, csv, markdown, terminal};
 use launcher::summary::Summary;
-use shm::status::Field;
-use shm::supervision::Misconduct;
+use protocol::status::Field;
+use protocol::supervision::Misconduct;
 
 fn narrow(summary: &Summary) -> String {
     let text = terminal(summary, false);

@@ -3,8 +3,8 @@
 use crate::figures::summary;
 use crate::fixture::{Fixture, Shape};
 use launcher::record::Outcome;
-use shm::stamps::Point;
-use shm::status::Field;
+use protocol::stamps::Point;
+use protocol::status::Field;
 use std::sync::LazyLock;
 
 /// Enough orders for a p99.9.
@@ -12,8 +12,8 @@ const SHAPE: Shape = Shape {
     strategies: 2,
     venues: 2,
     orders: 5_000,
-    threading: shm::plan::Threading::Dedicated,
-    pacing: shm::plan::Pacing::Scheduled,
+    threading: protocol::plan::Threading::Dedicated,
+    pacing: protocol::plan::Pacing::Scheduled,
     reject_every: 0,
     period: 10_000,
     delay: 50_000,

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::line::State;
-use shm::control::{Launching, PLAN};
-use shm::supervision::{Death, REPAIRS_WORDS, Repairs};
-use shm::wire::Instruction;
+use protocol::control::{Launching, PLAN};
+use protocol::supervision::{Death, REPAIRS_WORDS, Repairs};
+use protocol::wire::Instruction;
 use std::os::fd::AsFd;
 
 /// A bench whose orchestrator is supervised: the launcher's side of fences and repairs.
@@ -25,7 +25,7 @@ fn death() -> Death {
     Death::confirm(pidfd.as_fd()).unwrap().unwrap()
 }
 
-use shm::supervision::RepairsWriter;
+use protocol::supervision::RepairsWriter;
 
 impl Bench {
     fn cycles(&mut self) {

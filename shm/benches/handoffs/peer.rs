@@ -5,13 +5,13 @@
 //! only one of them ever spins.
 
 use crate::{Options, roundtrip, stream};
+use protocol::wire::MESSAGE_WORDS;
 use shm::floor::{self, wait};
 use shm::memory::region::{list_segments, unlink};
 use shm::memory::{Region, Words};
 use shm::os::{futex, pin, process};
 use shm::ring::spsc::{self, Consumer, Producer};
 use shm::sync::Ordering;
-use shm::wire::MESSAGE_WORDS;
 use std::process::{Child, Command};
 use std::time::Duration;
 

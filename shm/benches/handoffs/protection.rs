@@ -6,13 +6,13 @@
 
 use crate::Options;
 use crate::report::{Goal, Report, Row};
+use protocol::wire::MESSAGE_WORDS;
 use shm::clock::{Clock, Monotonic};
 use shm::floor::wait;
 use shm::memory::{Region, Words};
 use shm::os::pin;
 use shm::ring::array_queue::{self, Consumer, Producer};
 use shm::ring::intent;
-use shm::wire::MESSAGE_WORDS;
 use std::hint::black_box;
 
 /// Both ends of a ring of its own, in memory that is mapped as that of a run.

@@ -6,11 +6,11 @@
 use crate::peer::{Job, Peer, Peers};
 use crate::report::{Goal, Report, Row};
 use crate::{Options, stream};
+use protocol::wire::Message;
 use shm::clock::{Clock, Monotonic};
 use shm::floor::{self, FloorSample, wait};
 use shm::ring::spsc::{Consumer, Producer};
 use shm::sync::{AtomicU64, Ordering};
-use shm::wire::Message;
 
 /// The peer's side: sends every message back.
 pub fn echo<const PAUSE: bool>(consumer: &mut Consumer, producer: &mut Producer, count: u64) {

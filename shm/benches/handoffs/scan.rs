@@ -3,10 +3,10 @@
 use crate::Options;
 use crate::common::Run;
 use crate::report::{Goal, Report, Row};
+use protocol::segments;
 use shm::clock::{Clock, Monotonic};
-use shm::plan::Technique;
+use shm::ring::Technique;
 use shm::ring::{Consumer as _, Link};
-use shm::segments::Attached;
 use shm::with_link;
 use std::hint::black_box;
 
@@ -17,7 +17,7 @@ type Scanner = Box<dyn FnMut(u64) -> f64>;
 fn scanner<T: Link>(technique: Technique, producers: u16) -> Scanner {
     let run = Run::new(technique, producers, 64);
     run.create::<T>();
-    let (mut consumer, ends) = run.attach::<T>(&mut Attached::new(run.plan(), None));
+    let (mut consumer, ends) = run.attach::<T>(&mut segments::attach(run.plan(), None));
     Box::new(move |polls| {
         // The sending ends stay, as in a run.
         black_box(&ends);

@@ -2,11 +2,11 @@
 
 use crate::Options;
 use crate::report::{Goal, Report, Row};
+use protocol::stamps::{Point, RECORD_WORDS, StampLog};
+use protocol::status::LOG_OFFSET;
+use protocol::wire::OrderId;
 use shm::clock::{Clock, Monotonic, Tsc};
 use shm::memory::Region;
-use shm::stamps::{Point, RECORD_WORDS, StampLog};
-use shm::status::LOG_OFFSET;
-use shm::wire::OrderId;
 use std::hint::black_box;
 
 /// Nanoseconds each.

@@ -2,15 +2,29 @@
 
 use crate::common::Run;
 use arbitrary::{Arbitrary, Unstructured};
-use shm::control::{Control, Launching, PLAN};
+use protocol::control::{Control, Launching, PLAN};
+use protocol::stamps::{self, Point, RECORD_WORDS, Record, StampLog};
+use protocol::status::{self, LOG_OFFSET};
+use protocol::wire::{Instruction, MESSAGE_WORDS, Order, OrderId, Report};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Header, Kind, Region, Words};
-use shm::plan::Technique;
+use shm::ring::Technique;
 use shm::ring::{array_queue, intent, linked, spsc};
-use shm::stamps::{self, Point, RECORD_WORDS, Record, StampLog};
-use shm::status::{self, LOG_OFFSET};
 use shm::sync::Ordering::Relaxed;
-use shm::wire::{Instruction, MESSAGE_WORDS, Order, OrderId, Report};
+
+/// Every kind of segment that there is.
+const KINDS: [Kind; 10] = [
+    protocol::control::KIND,
+    spsc::KIND,
+    status::KIND,
+    protocol::segments::SCHEDULE_KIND,
+    shm::bell::KIND,
+    spsc::HEAD_KIND,
+    array_queue::KIND,
+    linked::KIND,
+    intent::KIND,
+    protocol::supervision::KIND,
+];
 
 /// Overwrites words of `words` as long as there are bytes.
 fn overwrite(words: &Words, bytes: &mut Unstructured<'_>) {
@@ -29,12 +43,12 @@ pub fn header(bytes: &[u8]) {
     };
     let words = Region::heap(usize::from(len % 2048)).words();
     if words.len() < HEADER_WORDS {
-        let read = Header::read(|index, ordering| words[index].load(ordering), words.len(), Kind::Ring);
+        let read = Header::read(|index, ordering| words[index].load(ordering), words.len(), spsc::KIND);
         assert!(read.is_err(), "too short");
         return;
     }
     // Mostly what could be, or nothing gets beyond the first comparison.
-    let kind = Kind::from_code(u64::from(kind % 10 + 1)).expect("ten kinds");
+    let kind = KINDS[usize::from(kind) % KINDS.len()];
     let capacity = if honest & 1 == 1 { 1 << (capacity % 10) } else { capacity };
     let slots =
         [8, 8, 1, linked::block_words(linked::BLOCK_SLOTS, MESSAGE_WORDS) as u64, 16, slot_words.into()];

@@ -3,17 +3,17 @@
 use crate::common::Run;
 use arbitrary::{Arbitrary, Unstructured};
 use core::ops::ControlFlow;
+use protocol::segments::{self, on_heap};
+use protocol::wire::MESSAGE_WORDS;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Kind, Words};
-use shm::plan::Technique;
+use shm::ring::Technique;
 use shm::ring::array_queue::{self, ArrayQueue};
 use shm::ring::channel::{self, Channel};
 use shm::ring::linked::{self, Linked};
 use shm::ring::spsc_mux::{Mux, SpscMux};
 use shm::ring::{Consumer, Link, Producer, SegmentSpec, spsc};
-use shm::segments::{Attached, on_heap};
 use shm::sync::Ordering::Relaxed;
-use shm::wire::MESSAGE_WORDS;
 
 const PRODUCERS: usize = 3;
 const CAPACITY: u32 = 4;
@@ -80,13 +80,13 @@ fn one(memory: &[(SegmentSpec, Words)], kind: Kind) -> &Words {
 }
 
 fn intents(memory: &[(SegmentSpec, Words)]) -> Vec<Words> {
-    all(memory, Kind::Intent).cloned().collect()
+    all(memory, shm::ring::intent::KIND).cloned().collect()
 }
 
 impl Resume for SpscMux {
     const TECHNIQUE: Technique = Technique::SpscMux;
     fn resume(memory: &[(SegmentSpec, Words)]) -> Mux {
-        let parts = all(memory, Kind::Ring).zip(all(memory, Kind::RingHead));
+        let parts = all(memory, shm::ring::spsc::KIND).zip(all(memory, shm::ring::spsc::HEAD_KIND));
         let resume =
             |(tail, head): (&Words, &Words)| spsc::Consumer::resume_parts(&tail.clone().into(), head);
         Mux::new(parts.map(|part| resume(part).expect("headers")).collect())
@@ -96,22 +96,23 @@ impl Resume for SpscMux {
 impl Resume for ArrayQueue {
     const TECHNIQUE: Technique = Technique::ArrayQueue;
     fn resume(memory: &[(SegmentSpec, Words)]) -> array_queue::Receiver {
-        array_queue::Receiver::resume(one(memory, Kind::ArrayQueue), intents(memory)).expect("headers")
+        array_queue::Receiver::resume(one(memory, shm::ring::array_queue::KIND), intents(memory))
+            .expect("headers")
     }
 }
 
 impl Resume for Channel {
     const TECHNIQUE: Technique = Technique::Channel;
     fn resume(memory: &[(SegmentSpec, Words)]) -> channel::Receiver {
-        let ring = one(memory, Kind::ArrayQueue);
-        channel::Receiver::resume(ring, intents(memory), one(memory, Kind::Bell)).expect("headers")
+        let ring = one(memory, shm::ring::array_queue::KIND);
+        channel::Receiver::resume(ring, intents(memory), one(memory, shm::bell::KIND)).expect("headers")
     }
 }
 
 impl Resume for Linked {
     const TECHNIQUE: Technique = Technique::Linked;
     fn resume(memory: &[(SegmentSpec, Words)]) -> linked::Receiver {
-        linked::Receiver::resume(one(memory, Kind::Linked), intents(memory)).expect("headers")
+        linked::Receiver::resume(one(memory, shm::ring::linked::KIND), intents(memory)).expect("headers")
     }
 }
 
@@ -138,7 +139,7 @@ fn scribble(memory: &[(SegmentSpec, Words)], place: usize, value: &Value) {
 pub fn ring<T: Resume>(bytes: &[u8]) {
     let run = Run::new(T::TECHNIQUE, PRODUCERS as u16, CAPACITY);
     let link = run.link();
-    let mut attached = Attached::new(run.plan(), None);
+    let mut attached = segments::attach(run.plan(), None);
     let mut memory: Vec<(SegmentSpec, Words)> = Vec::new();
     for spec in T::segments(&link) {
         let region = on_heap(run.plan(), &spec);

@@ -1,11 +1,11 @@
-//! The header at the start of every segment, and the fingerprint of all layouts.
+//! The header at the start of every segment: who made it, what it is, and the fingerprint of its layout.
 //!
 //! ```text
 //! word  0  magic          stored last (Release), read first (Acquire): before it, nothing below is believed
 //!       1  version        of the formats
-//!       2  layout hash    of every offset and size that two processes must agree on
+//!       2  layout hash    of every offset and size of this kind of segment
 //!       3  bytes          of the whole segment
-//!       4  kind           what the segment is: `Kind`
+//!       4  kind           what the segment is: [`Kind::code`]
 //!       5  capacity       slots, records or entries; what the kind says
 //!       6  slot words     words in a slot, record or entry
 //!       7  creator pid
@@ -17,11 +17,7 @@
 //!
 //! An attacher checks all of it, takes its own copy of the geometry and never reads it from shared memory again.
 
-use crate::ring::{array_queue, intent, linked, spsc};
-use crate::stamps::RECORD_WORDS;
-use crate::status::STATUS_WORDS;
 use crate::sync::{AtomicU64, Ordering};
-use crate::wire::MESSAGE_WORDS;
 use thiserror::Error;
 
 /// Words in a header: 128 bytes, two cache lines (the adjacent-line prefetcher fetches pairs).
@@ -31,10 +27,7 @@ pub const HEADER_WORDS: usize = 16;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"bulkhead");
 
 /// The version of the formats; raised with every change that the layout hash cannot see.
-pub const VERSION: u64 = 2;
-
-/// Words in a schedule entry: see `strategy::schedule`.
-pub const SCHEDULE_ENTRY_WORDS: usize = 4;
+pub const VERSION: u64 = 3;
 
 /// FNV-1a over bytes (Fowler, Noll, Vo), the hash of layouts and run ids.
 pub const fn fnv1a(mut hash: u64, bytes: &[u8]) -> u64 {
@@ -49,90 +42,53 @@ pub const fn fnv1a(mut hash: u64, bytes: &[u8]) -> u64 {
 /// Where FNV-1a starts.
 pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// A fingerprint of every name, offset and size that two processes must agree on. Change a layout and processes
-/// of the two builds refuse each other.
-pub const LAYOUT_HASH: u64 = {
-    let layout: &[(&str, usize)] = &[
-        ("header", HEADER_WORDS),
-        ("message", MESSAGE_WORDS),
-        ("record", RECORD_WORDS),
-        ("status", STATUS_WORDS),
-        ("schedule-entry", SCHEDULE_ENTRY_WORDS),
-        ("ring-head", spsc::HEAD),
-        ("ring-head-words", spsc::HEAD_WORDS),
-        ("ring-slots", spsc::SLOTS),
-        ("ring-slot-words", spsc::slot_words(MESSAGE_WORDS)),
-        ("array-queue-tail", array_queue::TAIL),
-        ("array-queue-slots", array_queue::SLOTS),
-        ("intent-place", intent::PLACE),
-        ("intent-block", intent::BLOCK),
-        ("linked-last", linked::LAST),
-        ("linked-fresh", linked::FRESH),
-        ("linked-free-head", linked::FREE_HEAD),
-        ("linked-free-tail", linked::FREE_TAIL),
-        ("linked-head", linked::HEAD),
-        ("linked-current", linked::CURRENT),
-        ("linked-free-ring", linked::FREE_RING),
-        ("linked-slots", linked::BLOCK_SLOTS),
-        ("bell", crate::bell::BELL),
-        ("control-state", crate::control::STATE),
-        ("control-start", crate::control::START),
-        ("control-lives", crate::control::LIVES),
-        ("control-plan", crate::control::PLAN),
-    ];
-    let mut hash = FNV_OFFSET;
-    let mut i = 0;
-    while i < layout.len() {
-        hash = fnv1a(hash, layout[i].0.as_bytes());
-        hash = fnv1a(hash, &(layout[i].1 as u64).to_le_bytes());
-        i += 1;
-    }
-    hash
-};
-
-/// What a segment is.
+/// What a segment is: each layout has a constant of this type beside the offsets that it names.
+///
+/// The fingerprint covers every name, offset and size that two processes must agree on. Change a layout and processes of the
+/// two builds refuse each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum Kind {
-    /// The plan and the run's state; written by the launcher.
-    Control = 1,
-    /// The producer's part of a ring; written by the producer.
-    Ring = 2,
-    /// A thread's status block and stamp log; written by that thread.
-    Thread = 3,
-    /// A strategy's schedule; written by the launcher before the start.
-    Schedule = 4,
-    /// A thread's doorbell.
-    Bell = 5,
-    /// The consumer's part of a ring; written by the consumer.
-    RingHead = 6,
-    /// A bounded ring with a stamp per slot.
-    ArrayQueue = 7,
-    /// An arena of linked blocks.
-    Linked = 8,
-    /// What one producer announces before it claims, in a ring that several write; written by that producer.
-    Intent = 9,
-    /// What the engine says about strategies that died or misbehave; written by the engine.
-    Repairs = 10,
+pub struct Kind {
+    /// Tells kinds apart: unique among the kinds of a run.
+    pub code: u64,
+    /// For people.
+    pub name: &'static str,
+    /// The hash of its layout, and of what all segments have in common.
+    pub layout: u64,
+    /// Whether its pages are touched when it is mapped. Not so for a reserve, which grows by the pages that come into use.
+    pub prefault: bool,
+    /// Words of other content before the first slot, record or entry; the header at least.
+    pub offset: usize,
+    /// Words in each; `None`: as the creator chose.
+    pub slot_words: Option<usize>,
 }
 
 impl Kind {
-    /// The kind with this code.
-    pub const fn from_code(code: u64) -> Option<Self> {
-        match code {
-            1 => Some(Kind::Control),
-            2 => Some(Kind::Ring),
-            3 => Some(Kind::Thread),
-            4 => Some(Kind::Schedule),
-            5 => Some(Kind::Bell),
-            6 => Some(Kind::RingHead),
-            7 => Some(Kind::ArrayQueue),
-            8 => Some(Kind::Linked),
-            9 => Some(Kind::Intent),
-            10 => Some(Kind::Repairs),
-            _ => None,
+    /// A kind with this code, this name, and a layout of named offsets and sizes in words.
+    pub const fn new(code: u64, name: &'static str, layout: &[(&str, usize)]) -> Self {
+        let mut hash = entry(entry(FNV_OFFSET, "header", HEADER_WORDS), name, code as usize);
+        let mut i = 0;
+        while i < layout.len() {
+            hash = entry(hash, layout[i].0, layout[i].1);
+            i += 1;
         }
+        Self { code, name, layout: hash, prefault: true, offset: HEADER_WORDS, slot_words: None }
     }
+
+    /// The same, not touched before it comes into use.
+    #[must_use]
+    pub const fn reserve(self) -> Self {
+        Self { prefault: false, ..self }
+    }
+
+    /// The same, of slots of so many words behind so many others.
+    #[must_use]
+    pub const fn of_slots(self, offset: usize, slot_words: usize) -> Self {
+        Self { offset, slot_words: Some(slot_words), ..self }
+    }
+}
+
+const fn entry(hash: u64, name: &str, value: usize) -> u64 {
+    fnv1a(fnv1a(hash, name.as_bytes()), &(value as u64).to_le_bytes())
 }
 
 /// Why a segment or a saved log is not believed.
@@ -148,10 +104,15 @@ pub enum HeaderError {
     #[error("format version {0}, this build reads version {VERSION}: use the launcher that wrote it")]
     Version(u64),
     /// Another layout of the same version.
-    #[error("layout hash {0:#018x}, this build has {LAYOUT_HASH:#018x}: use the launcher that wrote it")]
-    Layout(u64),
+    #[error("layout hash {found:#018x}, this build has {expected:#018x}: use the launcher that wrote it")]
+    Layout {
+        /// This build's.
+        expected: u64,
+        /// In the header.
+        found: u64,
+    },
     /// A kind that is not the one asked for.
-    #[error("segment kind {found}, expected {expected:?}")]
+    #[error("segment kind {found}, expected {} ({})", expected.code, expected.name)]
     WrongKind {
         /// What was expected.
         expected: Kind,
@@ -219,13 +180,14 @@ impl Header {
         if words[1] != VERSION {
             return Err(HeaderError::Version(words[1]));
         }
-        if words[2] != LAYOUT_HASH {
-            return Err(HeaderError::Layout(words[2]));
+        if words[4] != expected.code {
+            return Err(HeaderError::WrongKind { expected, found: words[4] });
         }
-        let kind = Kind::from_code(words[4]).filter(|kind| *kind == expected);
-        let Some(kind) = kind else { return Err(HeaderError::WrongKind { expected, found: words[4] }) };
+        if words[2] != expected.layout {
+            return Err(HeaderError::Layout { expected: expected.layout, found: words[2] });
+        }
         Ok(Self {
-            kind,
+            kind: expected,
             bytes: words[3],
             capacity: words[5],
             slot_words: words[6],
@@ -236,6 +198,12 @@ impl Header {
         })
     }
 
+    /// The process that created a segment, whatever kind of segment it is: its id and its start time. `None` for words that
+    /// are no header of this version.
+    pub const fn creator(words: &[u64; HEADER_WORDS]) -> Option<(u32, u64)> {
+        if words[0] == MAGIC && words[1] == VERSION { Some((words[7] as u32, words[8])) } else { None }
+    }
+
     /// Writes the header into a fresh segment, the magic last (Release: pairs with the Acquire in
     /// [`Header::read`]), so that whoever sees the magic sees everything written before it.
     ///
@@ -244,9 +212,9 @@ impl Header {
     pub fn write(&self, words: &[AtomicU64]) {
         let fields = [
             VERSION,
-            LAYOUT_HASH,
+            self.kind.layout,
             self.bytes,
-            self.kind as u64,
+            self.kind.code,
             self.capacity,
             self.slot_words,
             u64::from(self.creator_pid),

@@ -2,7 +2,6 @@
 
 use super::region::{Backing, Region, RegionError, View};
 use crate::os::lock;
-use crate::plan::Plan;
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{AT_FDCWD, AtFlags, posix_fallocate};
@@ -16,6 +15,9 @@ use std::sync::Arc;
 
 /// Where named segments live.
 pub const SHM_DIR: &str = "/dev/shm";
+
+/// The prefix of the names of all segments of all runs.
+pub const PREFIX: &str = "bulkhead.";
 
 fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
     let name = name.to_owned();
@@ -220,7 +222,7 @@ pub fn list_segments() -> io::Result<Vec<String>> {
     let entries = std::fs::read_dir(SHM_DIR)?;
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.starts_with(Plan::PREFIX))
+        .filter(|name| name.starts_with(PREFIX))
         .collect();
     names.sort();
     Ok(names)

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 #[cfg(not(loom))]
-pub use super::mapped::{SHM_DIR, list_segments, open_safely, unlink};
+pub use super::mapped::{PREFIX, SHM_DIR, list_segments, open_safely, unlink};
 
 /// Why there is no region.
 #[derive(Debug, Error)]
@@ -174,7 +174,8 @@ impl View {
     }
 
     /// One word, for waiting on it: whoever has it can store to it, so it stays in this crate.
-    pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
+    /// One word, for waiting on it. Reading is all that a view is for.
+    pub fn word(&self, index: usize) -> &AtomicU64 {
         &self.0[index]
     }
 

@@ -5,9 +5,9 @@
 //! contends for, and each look into an empty queue pays a fence. `spsc-mux` is what it stood for there.
 
 use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use crate::attached::Attached;
 use crate::memory::RegionError;
-use crate::segments::Attached;
-use crate::wire::Message;
+use crate::ring::Message;
 use crossbeam_queue::ArrayQueue;
 use std::sync::Arc;
 

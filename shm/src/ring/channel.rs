@@ -48,7 +48,7 @@ const AWAKE: u64 = 0;
 const PARKED: u64 = 1;
 
 /// A sending end; any number of them.
-pub struct Sender<const W: usize = { crate::wire::MESSAGE_WORDS }> {
+pub struct Sender<const W: usize = { crate::ring::MESSAGE_WORDS }> {
     ring: array_queue::Producer<W>,
     waker: Words,
 }
@@ -103,14 +103,14 @@ impl<const W: usize> Sender<W> {
 
 impl super::Producer for Sender {
     #[inline(always)]
-    fn try_push(&mut self, message: &crate::wire::Message) -> Result<(), Full> {
+    fn try_push(&mut self, message: &crate::ring::Message) -> Result<(), Full> {
         Sender::try_push(self, message)
     }
 
     #[inline(always)]
     fn try_push_with(
         &mut self,
-        message: &crate::wire::Message,
+        message: &crate::ring::Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         Sender::try_push_with(self, message, at)
@@ -118,7 +118,7 @@ impl super::Producer for Sender {
 }
 
 /// The receiving end. At most one in a channel's life.
-pub struct Receiver<const W: usize = { crate::wire::MESSAGE_WORDS }> {
+pub struct Receiver<const W: usize = { crate::ring::MESSAGE_WORDS }> {
     ring: array_queue::Consumer<W>,
     waker: Words,
     fault: Option<PeerFault>,
@@ -195,7 +195,7 @@ impl<const W: usize> Receiver<W> {
 
 impl super::Consumer for Receiver {
     #[inline(always)]
-    fn try_pop(&mut self) -> Option<(Option<usize>, crate::wire::Message)> {
+    fn try_pop(&mut self) -> Option<(Option<usize>, crate::ring::Message)> {
         match self.ring.try_pop() {
             Ok(message) => message.map(|message| (None, message)),
             Err(fault) => {
@@ -228,10 +228,10 @@ pub use link::Channel;
 #[cfg(not(loom))]
 mod link {
     use super::{Receiver, Sender};
+    use crate::attached::Attached;
     use crate::bell::BELL_WORDS;
-    use crate::memory::{Kind, RegionError};
+    use crate::memory::RegionError;
     use crate::ring::{Link, LinkSpec, Place, SegmentSpec, array_queue, intent};
-    use crate::segments::Attached;
 
     /// The technique.
     pub struct Channel;
@@ -249,7 +249,7 @@ mod link {
                 what: waker(spec),
                 place: Place::Memory,
                 words: BELL_WORDS,
-                kind: Kind::Bell,
+                kind: crate::bell::KIND,
                 capacity: 1,
                 slot_words: 1,
                 index: 0,
@@ -262,15 +262,15 @@ mod link {
             index: usize,
             attached: &mut Attached<'_>,
         ) -> Result<Sender, RegionError> {
-            let waker = attached.region(&waker(spec), Kind::Bell)?.words();
+            let waker = attached.region(&waker(spec), crate::bell::KIND)?.words();
             let intent = intent::producer(spec, index, attached)?;
-            attached.end(spec.name, Kind::ArrayQueue, |ring| Sender::attach(ring, &intent, &waker))
+            attached.end(spec.name, array_queue::KIND, |ring| Sender::attach(ring, &intent, &waker))
         }
 
         fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
-            let waker = attached.region(&waker(spec), Kind::Bell)?.words();
+            let waker = attached.region(&waker(spec), crate::bell::KIND)?.words();
             let intents = intent::all(spec, attached)?;
-            attached.end(spec.name, Kind::ArrayQueue, |ring| Receiver::attach(ring, intents, &waker))
+            attached.end(spec.name, array_queue::KIND, |ring| Receiver::attach(ring, intents, &waker))
         }
     }
 }

@@ -3,9 +3,9 @@
 //! The reference that `array-queue` is measured against. Its buffer is a `Box`, so it cannot live in shared memory.
 
 use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use crate::attached::Attached;
 use crate::memory::RegionError;
-use crate::segments::Attached;
-use crate::wire::Message;
+use crate::ring::Message;
 use crossbeam_queue::ArrayQueue;
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 //! The reference that `channel` is measured against; polled with `try_recv`, as the agents of a run poll.
 
 use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use crate::attached::Attached;
 use crate::memory::RegionError;
-use crate::segments::Attached;
-use crate::wire::Message;
+use crate::ring::Message;
 use ::crossbeam_channel::{Receiver, Sender, bounded};
 
 /// The technique.

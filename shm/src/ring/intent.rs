@@ -32,7 +32,7 @@
 //! stands there from then on is its successor's, and counts.
 //!
 //! **A place is never taken from a producer that is only slow**, however long it sleeps between announcement, claim and
-//! message: the consumer is told of deaths only ([`crate::supervision`]), and what anybody else announces it leaves alone.
+//! message: the consumer is told of deaths only (which the kernel has confirmed), and what anybody else announces it leaves alone.
 //!
 //! **The others are not trusted.** A forged announcement of a living producer holds a repair up, and with it the ring; it cannot
 //! free a place that is not the dead one's. One of a dead producer is checked against the ring before it is followed.
@@ -48,10 +48,13 @@ pub const BLOCK: usize = PLACE + 1;
 const LINES: usize = 16;
 /// Words in the segment.
 pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
+/// What one producer announces before it claims, in a ring that several write; written by that producer.
+pub const KIND: Kind =
+    Kind::new(9, "intent", &[("place", PLACE), ("block", BLOCK)]).of_slots(PLACE, INTENT_WORDS - PLACE);
 
 /// Checks the header of an announcement's segment; the producer's index.
 fn check(words: &Words) -> Result<u64, HeaderError> {
-    let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), Kind::Intent)?;
+    let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), KIND)?;
     header.check_geometry(PLACE, LINES)?;
     if header.capacity == 1 {
         Ok(header.index)
@@ -158,7 +161,7 @@ impl Intents {
 /// from the launcher.
 pub fn write_header(words: &Words, producer: u64) {
     Header {
-        kind: Kind::Intent,
+        kind: KIND,
         bytes: words.len() as u64 * 8,
         capacity: 1,
         slot_words: LINES as u64,
@@ -186,9 +189,9 @@ pub(super) use link::{all, producer, segments};
 #[cfg(not(loom))]
 mod link {
     use super::{INTENT_WORDS, LINES};
-    use crate::memory::{Kind, RegionError, Words};
+    use crate::attached::Attached;
+    use crate::memory::{RegionError, Words};
     use crate::ring::{LinkSpec, Place, SegmentSpec};
-    use crate::segments::Attached;
 
     fn name(spec: &LinkSpec, index: usize) -> String {
         format!("{}-{index}.intent", spec.name)
@@ -200,7 +203,7 @@ mod link {
             what: name(spec, index),
             place: Place::Memory,
             words: INTENT_WORDS,
-            kind: Kind::Intent,
+            kind: super::KIND,
             capacity: 1,
             slot_words: LINES as u64,
             index: index as u64,
@@ -213,7 +216,7 @@ mod link {
         index: usize,
         attached: &mut Attached<'_>,
     ) -> Result<Words, RegionError> {
-        Ok(attached.region(&name(spec, index), Kind::Intent)?.words())
+        Ok(attached.region(&name(spec, index), super::KIND)?.words())
     }
 
     /// Everybody's, for the consumer.

@@ -1,6 +1,6 @@
 //! The technique table: what can carry a hand-off, behind two traits, one file a technique.
 //!
-//! The choice is made once, at start-up, by [`crate::plan::Technique`]; the hot loops are generic over
+//! The choice is made once, at start-up, by [`Technique`]; the hot loops are generic over
 //! [`Link`] and monomorphised, so no call goes through a table at run time. The table itself is in [`table`].
 
 pub mod array_queue;
@@ -13,6 +13,7 @@ pub mod crossbeam_array_queue;
 pub mod crossbeam_channel;
 pub mod intent;
 pub mod linked;
+mod message;
 #[cfg(not(loom))]
 pub mod pipe;
 pub mod spsc;
@@ -26,9 +27,11 @@ pub mod table;
 #[cfg(not(loom))]
 pub mod unix_seqpacket;
 
-use crate::wire::Message;
 use core::ops::ControlFlow;
+pub use message::{MESSAGE_WORDS, Message};
 pub use step::Step;
+#[cfg(not(loom))]
+pub use table::Technique;
 use thiserror::Error;
 
 /// The ring has no free slot now. The message stays with the caller, who may try again.
@@ -134,7 +137,7 @@ pub trait Consumer: Send {
     /// the same memory: the damaged message is passed over and the others' go on arriving.
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)>;
 
-    /// A producer's death is certain (its process was reaped, see [`crate::supervision`]): mends what it left, so that
+    /// A producer's death is certain (its process was reaped): mends what it left, so that
     /// nobody waits for it. Call it in each duty cycle until it says `true`: then nothing waits for the dead any more, and
     /// its own memory is not read again before [`Consumer::revive`]. Whole messages that the dead one had published come
     /// out of [`Consumer::try_pop`] as before, until `true` at the latest where they stand in its own memory.
@@ -174,8 +177,8 @@ pub use link::{Link, LinkSpec, Place, SegmentSpec};
 #[cfg(not(loom))]
 mod link {
     use super::{Consumer, Producer};
+    use crate::attached::Attached;
     use crate::memory::{Kind, RegionError};
-    use crate::segments::Attached;
 
     /// An N→1 hand-off of a run: its name, how many producers, how many slots.
     #[derive(Clone, Debug)]

@@ -15,10 +15,10 @@
 //! and there is nothing to repair. Its successor opens the pipe as it did.
 
 use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
-use crate::memory::{Kind, RegionError};
+use crate::attached::Attached;
+use crate::memory::RegionError;
 use crate::os::fifo;
-use crate::segments::Attached;
-use crate::wire::{MESSAGE_WORDS, Message};
+use crate::ring::{MESSAGE_WORDS, Message};
 use std::fs::File;
 use std::io::{Read, Write};
 use zerocopy::IntoBytes;
@@ -75,7 +75,7 @@ impl Link for Pipe {
             what: spec.name.into(),
             place: Place::Fifo,
             words: 0,
-            kind: Kind::Ring,
+            kind: super::spsc::KIND,
             capacity: 0,
             slot_words: MESSAGE_WORDS as u64,
             index: 0,

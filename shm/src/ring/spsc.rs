@@ -39,8 +39,8 @@
 use super::step::{reach, write};
 use super::{Full, PeerFault, Step};
 use crate::memory::{Header, HeaderError, Kind, View, Words, header::HEADER_WORDS};
+use crate::ring::MESSAGE_WORDS;
 use crate::sync::Ordering;
-use crate::wire::MESSAGE_WORDS;
 use core::ops::ControlFlow;
 
 /// Where the consumer's cursor is, within its part; also in a region that holds both parts.
@@ -49,6 +49,10 @@ pub const HEAD: usize = HEADER_WORDS;
 pub const HEAD_WORDS: usize = HEAD + 16;
 /// Where the slots are, within the producer's part.
 pub const SLOTS: usize = HEADER_WORDS;
+/// The producer's part.
+pub const KIND: Kind = Kind::new(2, "ring", &[("slots", SLOTS), ("slot-words", slot_words(MESSAGE_WORDS))]);
+/// The consumer's part.
+pub const HEAD_KIND: Kind = Kind::new(6, "ring-head", &[("head", HEAD), ("words", HEAD_WORDS)]);
 
 /// Words in a slot: the message and its sequence.
 pub const fn slot_words(message_words: usize) -> usize {
@@ -78,12 +82,12 @@ fn split(words: &Words) -> Result<(Words, Words), HeaderError> {
 
 /// The capacity, as the attaching end found and checked it in the headers of both parts.
 fn geometry<const M: usize>(tail: &View, head: &View) -> Result<u64, HeaderError> {
-    let consumers = Header::read(|i, ordering| head.load(i, ordering), head.len(), Kind::RingHead)?;
+    let consumers = Header::read(|i, ordering| head.load(i, ordering), head.len(), HEAD_KIND)?;
     consumers.check_geometry(HEAD, 1)?;
     if head.len() < HEAD_WORDS {
         return Err(HeaderError::TooShort(consumers.bytes));
     }
-    let header = Header::read(|i, ordering| tail.load(i, ordering), tail.len(), Kind::Ring)?;
+    let header = Header::read(|i, ordering| tail.load(i, ordering), tail.len(), KIND)?;
     let capacity = header.check_geometry(SLOTS, slot_words(M))? as u64;
     let Header { slot_words, bytes, .. } = header;
     if capacity.is_power_of_two() {
@@ -174,14 +178,14 @@ impl<const M: usize> Producer<M> {
 
 impl super::Producer for Producer {
     #[inline(always)]
-    fn try_push(&mut self, message: &crate::wire::Message) -> Result<(), Full> {
+    fn try_push(&mut self, message: &crate::ring::Message) -> Result<(), Full> {
         Producer::try_push(self, message)
     }
 
     #[inline(always)]
     fn try_push_with(
         &mut self,
-        message: &crate::wire::Message,
+        message: &crate::ring::Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         Producer::try_push_with(self, message, at)
@@ -324,6 +328,6 @@ pub fn write_header<const M: usize>(words: &Words, capacity: usize) {
         Header { kind, bytes, capacity, slot_words, creator_pid: 0, creator_start: 0, run: 0, index: 0 }
             .write(part);
     };
-    header(&head, Kind::RingHead, 1, 1);
-    header(&tail, Kind::Ring, capacity as u64, slot_words(M) as u64);
+    header(&head, HEAD_KIND, 1, 1);
+    header(&tail, KIND, capacity as u64, slot_words(M) as u64);
 }

@@ -9,9 +9,9 @@
 
 use super::spsc;
 use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec, Step};
-use crate::memory::{Kind, RegionError};
-use crate::segments::Attached;
-use crate::wire::{MESSAGE_WORDS, Message};
+use crate::attached::Attached;
+use crate::memory::RegionError;
+use crate::ring::{MESSAGE_WORDS, Message};
 use core::ops::ControlFlow;
 
 /// The technique.
@@ -130,7 +130,7 @@ pub fn ring_segments(what: String, capacity: u32, index: u64) -> [SegmentSpec; 2
         what: head_name(&what),
         place: Place::Memory,
         words: spsc::HEAD_WORDS,
-        kind: Kind::RingHead,
+        kind: spsc::HEAD_KIND,
         capacity: 1,
         slot_words: 1,
         index,
@@ -139,7 +139,7 @@ pub fn ring_segments(what: String, capacity: u32, index: u64) -> [SegmentSpec; 2
         what,
         place: Place::Memory,
         words: spsc::tail_words(capacity as usize, MESSAGE_WORDS),
-        kind: Kind::Ring,
+        kind: spsc::KIND,
         capacity: u64::from(capacity),
         slot_words: spsc::slot_words(MESSAGE_WORDS) as u64,
         index,

@@ -4,9 +4,9 @@
 //! seed benchmark has it: a push is never refused, and every 31st message costs an allocation.
 
 use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use crate::attached::Attached;
 use crate::memory::RegionError;
-use crate::segments::Attached;
-use crate::wire::Message;
+use crate::ring::Message;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 

@@ -3,7 +3,7 @@
 //! A new technique is one file beside this one and one entry here. Command line, planner, sweeps, conformance tests
 //! and benches go over [`Technique::ALL`]; from a value to the types behind it leads `with_link!`.
 
-use crate::plan::names;
+use crate::names;
 
 /// Makes the enum and the macro that leads from its values to types. `$d` is a dollar sign: what the inner macro's own
 /// variables begin with.
@@ -27,7 +27,7 @@ macro_rules! techniques {
         macro_rules! with_link {
             ($d technique:expr, $d link:ident => $d body:expr) => {
                 match $d technique {
-                    $($crate::plan::Technique::$variant => {
+                    $($crate::ring::Technique::$variant => {
                         type $d link = $crate::ring::$module::$link;
                         $d body
                     })+

@@ -23,10 +23,10 @@
 //! believed from who says it first; only handing over connected sockets instead of a name will make it certain.
 
 use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
-use crate::memory::{Kind, RegionError};
+use crate::attached::Attached;
+use crate::memory::RegionError;
 use crate::os::seqpacket;
-use crate::segments::Attached;
-use crate::wire::{MESSAGE_WORDS, Message};
+use crate::ring::{MESSAGE_WORDS, Message};
 use core::time::Duration;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::io::{Read, Write};
@@ -208,7 +208,7 @@ impl Link for UnixSeqpacket {
             what: spec.name.into(),
             place: Place::Socket,
             words: 0,
-            kind: Kind::Ring,
+            kind: super::spsc::KIND,
             capacity: 0,
             slot_words: MESSAGE_WORDS as u64,
             index: 0,

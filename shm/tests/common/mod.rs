@@ -1,13 +1,14 @@
 //! A link of its own for a test, of any technique.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use shm::memory::region::{list_segments, unlink};
-use shm::plan::{
+use protocol::plan::{
     ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading,
     WorkPlan,
 };
+use protocol::segments::{self, submit_link};
+use shm::attached::Attached;
+use shm::memory::region::{list_segments, unlink};
 use shm::ring::{Link, LinkSpec};
-use shm::segments::{self, Attached, submit_link};
 use std::sync::Mutex;
 
 /// A run of its own: nothing but a plan, and segments that go when it is dropped.

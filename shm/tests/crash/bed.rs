@@ -4,17 +4,18 @@ use super::orders::message;
 use super::report::Problems;
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
+use protocol::control::Launching;
+use protocol::plan::{Plan, Technique};
+use protocol::segments::{self, CONTROL_WORDS};
+use protocol::wire::Message;
+use shm::attached::Attached;
 use shm::bell::BELL;
-use shm::control::Launching;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::region::unlink;
-use shm::memory::{Kind, Region, Words};
-use shm::plan::{Plan, Technique};
+use shm::memory::{Region, Words};
 use shm::ring::linked::BLOCK_SLOTS;
 use shm::ring::{Consumer, Link, Place, Producer, SegmentSpec};
-use shm::segments::{self, Attached, CONTROL_WORDS};
 use shm::sync::Ordering::Relaxed;
-use shm::wire::Message;
 use std::fmt::Arguments;
 
 /// Producers of the link. The first is the victim, the last may be the second victim.
@@ -63,12 +64,12 @@ impl<'a, T: Link> Bed<'a, T> {
     pub fn new(run: &'a Run) -> Self {
         segments::create_control(run.plan()).expect("room");
         let plan = run.create::<T>();
-        let mut attached = Attached::new(plan, None);
+        let mut attached = segments::attach(plan, None);
         let specs = T::segments(&run.link());
         let socket = specs.iter().find(|spec| spec.place == Place::Socket);
         let socket = socket.map(|spec| plan.segment_name(&spec.what));
         let kernel = specs.iter().any(|spec| spec.place.is_kernel());
-        let shared = !kernel && !specs.iter().any(|spec| spec.kind == Kind::Ring);
+        let shared = !kernel && !specs.iter().any(|spec| spec.kind == shm::ring::spsc::KIND);
         let memory: Vec<_> = specs
             .into_iter()
             .filter(|spec| !spec.place.is_kernel())
@@ -112,7 +113,7 @@ impl<'a, T: Link> Bed<'a, T> {
 
     /// Makes a dead producer's own memory new, as the launcher does.
     pub fn renew_own(&self, producer: usize) {
-        let own = [Kind::Ring, Kind::RingHead, Kind::Intent];
+        let own = [shm::ring::spsc::KIND, shm::ring::spsc::HEAD_KIND, shm::ring::intent::KIND];
         self.renew_if(|spec| own.contains(&spec.kind) && spec.index == producer as u64);
     }
 
@@ -124,7 +125,7 @@ impl<'a, T: Link> Bed<'a, T> {
 
     /// Says that the receiver is asleep, where producers look for that.
     pub fn park(&self) {
-        for (_, words) in self.memory.iter().filter(|(spec, _)| spec.kind == Kind::Bell) {
+        for (_, words) in self.memory.iter().filter(|(spec, _)| spec.kind == shm::bell::KIND) {
             words[BELL].store(1, Relaxed);
         }
     }

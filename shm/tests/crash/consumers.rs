@@ -5,13 +5,13 @@ use super::deaths::{Survey, UNTIL_FULL};
 use super::report::Tally;
 use super::setups::{Act, SetUp};
 use super::victim::{Role, Victim};
+use protocol::wire::Message;
 use shm::memory::{Kind, Words};
 use shm::ring::array_queue::{self, ArrayQueue};
 use shm::ring::channel::{self, Channel};
 use shm::ring::linked::{self, Linked};
 use shm::ring::spsc_mux::{Mux, SpscMux};
 use shm::ring::{Link, SegmentSpec, spsc};
-use shm::wire::Message;
 
 /// A technique whose consumer can be replaced.
 pub trait Resume: Link {
@@ -28,12 +28,12 @@ fn one(memory: &[(SegmentSpec, Words)], kind: Kind) -> &Words {
 }
 
 fn intents(memory: &[(SegmentSpec, Words)]) -> Vec<Words> {
-    of_kind(memory, Kind::Intent).cloned().collect()
+    of_kind(memory, shm::ring::intent::KIND).cloned().collect()
 }
 
 impl Resume for SpscMux {
     fn resume(memory: &[(SegmentSpec, Words)]) -> Mux {
-        let parts = of_kind(memory, Kind::Ring).zip(of_kind(memory, Kind::RingHead));
+        let parts = of_kind(memory, shm::ring::spsc::KIND).zip(of_kind(memory, shm::ring::spsc::HEAD_KIND));
         let resume =
             |(tail, head): (&Words, &Words)| spsc::Consumer::resume_parts(&tail.clone().into(), head);
         Mux::new(parts.map(|part| resume(part).expect("headers")).collect())
@@ -42,20 +42,21 @@ impl Resume for SpscMux {
 
 impl Resume for ArrayQueue {
     fn resume(memory: &[(SegmentSpec, Words)]) -> array_queue::Receiver {
-        array_queue::Receiver::resume(one(memory, Kind::ArrayQueue), intents(memory)).expect("headers")
+        array_queue::Receiver::resume(one(memory, shm::ring::array_queue::KIND), intents(memory))
+            .expect("headers")
     }
 }
 
 impl Resume for Channel {
     fn resume(memory: &[(SegmentSpec, Words)]) -> channel::Receiver {
-        let ring = one(memory, Kind::ArrayQueue);
-        channel::Receiver::resume(ring, intents(memory), one(memory, Kind::Bell)).expect("headers")
+        let ring = one(memory, shm::ring::array_queue::KIND);
+        channel::Receiver::resume(ring, intents(memory), one(memory, shm::bell::KIND)).expect("headers")
     }
 }
 
 impl Resume for Linked {
     fn resume(memory: &[(SegmentSpec, Words)]) -> linked::Receiver {
-        linked::Receiver::resume(one(memory, Kind::Linked), intents(memory)).expect("headers")
+        linked::Receiver::resume(one(memory, shm::ring::linked::KIND), intents(memory)).expect("headers")
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a victim and its tracer both know: the words in which the victim gets its orders, and what its messages hold.
 
-use shm::wire::{MESSAGE_WORDS, Message};
+use protocol::wire::{MESSAGE_WORDS, Message};
 
 /// How often to push or pop before the next stop.
 pub const COUNT: usize = 0;

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 use shm::os::pin;
-use shm::plan::Technique;
+use shm::ring::Technique;
 use std::collections::BTreeMap;
 use std::fmt::Arguments;
 use std::io::Write;

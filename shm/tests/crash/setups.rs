@@ -3,8 +3,8 @@
 use super::bed::{Bed, FIRST, SECOND, Scene};
 use super::report::is_slow;
 use super::victim::{Role, Victim};
-use shm::plan::Technique;
 use shm::ring::Link;
+use shm::ring::Technique;
 use shm::ring::linked::BLOCK_SLOTS;
 
 /// What happens to a ring.

@@ -1,13 +1,13 @@
 //! The engine's end in the test's process: pops, judges, returns, and looks at what the scribbler can write.
 
 use super::messages::{PRODUCERS, message, read};
+use protocol::stamps::{self, Point, RECORD_WORDS, Record};
+use protocol::status::{self, LOG_OFFSET};
+use protocol::wire::{Instruction, Message, Order, Report};
 use shm::bell::Bell;
 use shm::memory::View;
 use shm::ring::{Consumer, spsc};
-use shm::stamps::{self, Point, RECORD_WORDS, Record};
-use shm::status::{self, LOG_OFFSET};
 use shm::sync::Ordering::Relaxed;
-use shm::wire::{Instruction, Message, Order, Report};
 use std::hint::black_box;
 use std::time::Duration;
 

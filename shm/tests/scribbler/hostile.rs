@@ -1,12 +1,12 @@
 //! The scribbler's own process: maps all that strategy 0 may write, and writes.
 
 use super::messages::message;
-use shm::handles::{Access, access};
+use protocol::plan::Plan;
+use protocol::segments::{self, open_control, submit_link};
+use shm::attached::Access;
 use shm::memory::{Region, Words};
 use shm::os::{fifo, process, seqpacket};
-use shm::plan::Plan;
 use shm::ring::{Place, Producer, SegmentSpec};
-use shm::segments::{self, Attached, open_control, submit_link};
 use shm::sync::Ordering::Relaxed;
 use shm::with_link;
 use std::io::Write;
@@ -63,7 +63,7 @@ pub fn scribble(orders: &str) -> ! {
     let writable = writable(&plan, &specs);
     let mut kernel = Kernel::open(&plan, &specs);
     with_link!(plan.technique, T => {
-        let mut attached = Attached::new(&plan, None);
+        let mut attached = segments::attach(&plan, None);
         let mut producer = attached.producer::<T>(&submit_link(&plan), 0).expect("a link");
         for n in 0..HONEST {
             while producer.try_push(&message(0, n)).is_err() {
@@ -84,7 +84,8 @@ pub fn scribble(orders: &str) -> ! {
 
 /// All memory that strategy 0 may write.
 fn writable(plan: &Plan, specs: &[SegmentSpec]) -> Vec<Words> {
-    let may_write = |spec: &&SegmentSpec| access(plan, &plan.processes[0], &spec.what) == Some(Access::Write);
+    let may_write =
+        |spec: &&SegmentSpec| segments::access(plan, &plan.processes[0], &spec.what) == Some(Access::Write);
     let open = |spec: &SegmentSpec| {
         let name = plan.segment_name(&spec.what);
         match spec.place {

@@ -1,6 +1,6 @@
 //! What the honest send, so that every change of it shows.
 
-use shm::wire::{MESSAGE_WORDS, Message};
+use protocol::wire::{MESSAGE_WORDS, Message};
 
 /// Producers in each run. The first one scribbles.
 pub const PRODUCERS: usize = 3;

@@ -4,11 +4,12 @@ use super::common::Run;
 use super::engine::{Engine, Seen};
 use super::hostile::{self, TALLY};
 use super::messages::{PRODUCERS, message};
+use protocol::plan::Role;
+use protocol::segments;
+use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Kind, Region, Words};
-use shm::plan::Role;
+use shm::memory::{Region, Words};
 use shm::ring::{Consumer, Link, Producer, spsc};
-use shm::segments::{self, Attached};
 use shm::sync::Ordering::{Acquire, Relaxed, Release};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -143,14 +144,14 @@ impl Round {
             own.extend(words.filter(|_| own_line).map(|words| (header(&words), words)));
         }
 
-        let mut attached = Attached::new(plan, None);
+        let mut attached = segments::attach(plan, None);
         let link = run.link();
         let consumer = attached.consumer::<T>(&link).expect("a link");
         let returns = |attached: &mut Attached<'_>, index| {
             attached.receiver(&format!("return-{index}")).expect("a return ring")
         };
         let shared = Region::heap(64).words();
-        let bell = attached.bell(Role::Orchestrator).expect("a bell");
+        let bell = segments::bell(&mut attached, plan, Role::Orchestrator).expect("a bell");
         let mut threads = Vec::new();
         for index in 1..PRODUCERS {
             let producer = attached.producer::<T>(&link, index).expect("a link");
@@ -165,7 +166,7 @@ impl Round {
                 .collect(),
             returned: [0; PRODUCERS],
             bell,
-            log: attached.log("strategy-0").expect("a log"),
+            log: segments::log(&mut attached, "strategy-0").expect("a log"),
             cycles: 0,
             empty: 0,
         };
@@ -181,7 +182,8 @@ impl Round {
         scene.look_again();
         let begun = Instant::now();
         // Alone in its ring, it is found out sooner or later; the time alone does not say that it had its turn.
-        let is_alone = T::segments(&link).iter().any(|spec| spec.kind == Kind::Ring && spec.words > 0);
+        let is_alone =
+            T::segments(&link).iter().any(|spec| spec.kind == shm::ring::spsc::KIND && spec.words > 0);
         let found_out = |scene: &Scene<T::Consumer>| {
             !is_alone || scene.engine.seen.is_found_out || tally[0].load(Relaxed) > ENOUGH
         };
@@ -211,7 +213,7 @@ impl Round {
         }
         let went_on = scene.goes_on();
         // In this process, but attached as a new process attaches.
-        let successor = Attached::new(plan, None).producer::<T>(&link, 0);
+        let successor = segments::attach(plan, None).producer::<T>(&link, 0);
         let succeeded = buried && went_on && successor.is_ok_and(|producer| scene.serves(producer));
 
         // The end: all that is on its way comes, or is lost.

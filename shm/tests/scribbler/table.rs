@@ -2,7 +2,7 @@
 
 use super::round::Round;
 use comfy_table::{CellAlignment, Table, presets};
-use shm::plan::Technique;
+use shm::ring::Technique;
 
 /// All rounds of one technique at one pace.
 pub struct Row {

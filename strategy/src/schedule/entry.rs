@@ -1,7 +1,7 @@
 //! One order of a schedule, and its four words.
 
 use super::EntryWords;
-use shm::wire::{Operation, Order, OrderId, Side, WireError};
+use protocol::wire::{Operation, Order, OrderId, Side, WireError};
 
 /// The longest delay that an entry holds, in nanoseconds (48 bits: about 78 hours).
 pub const MAX_DELAY_NS: u64 = (1 << 48) - 1;

@@ -20,15 +20,16 @@ pub use replay::{Replay, ReplayError, replay, replay_from};
 pub use sample::sample;
 pub use spec::{DelayRange, MAX_ORDERS, MAX_WINDOW_NS, Spec, SpecError};
 
-use shm::memory::header::{FNV_OFFSET, SCHEDULE_ENTRY_WORDS, fnv1a};
-use shm::plan::Pacing;
+use protocol::plan::Pacing;
+use protocol::segments::SCHEDULE_ENTRY_WORDS;
+use shm::memory::header::{FNV_OFFSET, fnv1a};
 
 /// The words of one entry, as a schedule segment holds them. See [`Entry`].
 pub type EntryWords = [u64; SCHEDULE_ENTRY_WORDS];
 
 /// The orders of all strategies, each strategy's in the order in which they are due.
 ///
-/// An order's position among those of its strategy is its sequence ([`shm::wire::OrderId::sequence`]).
+/// An order's position among those of its strategy is its sequence ([`protocol::wire::OrderId::sequence`]).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Schedule {
     /// For each strategy its entries, by due time; entries due at once keep the order in which they were made.
@@ -39,12 +40,12 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// How many strategies there are, 1 to [`shm::wire::MAX_STRATEGIES`]. Some may have no orders.
+    /// How many strategies there are, 1 to [`protocol::wire::MAX_STRATEGIES`]. Some may have no orders.
     pub fn strategies(&self) -> u16 {
         self.words.len() as u16
     }
 
-    /// How many venues there are, 1 to [`shm::wire::MAX_VENUES`].
+    /// How many venues there are, 1 to [`protocol::wire::MAX_VENUES`].
     pub fn venues(&self) -> u16 {
         self.venues
     }
@@ -61,7 +62,7 @@ impl Schedule {
             .map(|words| Entry::from_words(*words).expect("a schedule is made of encoded entries"))
     }
 
-    /// The number of orders of each strategy: what [`shm::plan::Plan::orders`] takes.
+    /// The number of orders of each strategy: what [`protocol::plan::Plan::orders`] takes.
     pub fn orders_per_strategy(&self) -> Vec<u64> {
         self.words.iter().map(|entries| entries.len() as u64).collect()
     }
@@ -138,7 +139,7 @@ impl core::fmt::Debug for Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shm::wire::{Operation, Side};
+    use protocol::wire::{Operation, Side};
 
     fn entry() -> Entry {
         Entry {

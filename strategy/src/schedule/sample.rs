@@ -3,8 +3,8 @@
 use super::arrivals::due_times;
 use super::draws::{Concern, Draws};
 use super::{Arrivals, Entry, EntryWords, Schedule, Spec, SpecError};
-use shm::plan::Pacing;
-use shm::wire::{Operation, Side};
+use protocol::plan::Pacing;
+use protocol::wire::{Operation, Side};
 
 /// The price around which orders are drawn, in cents: about that of the recorded flow.
 const MID_PRICE: i64 = 41_300;

@@ -2,8 +2,8 @@
 
 use super::Arrivals;
 use super::entry::MAX_DELAY_NS;
+use protocol::wire::{MAX_SEQUENCE, MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
-use shm::wire::{MAX_SEQUENCE, MAX_STRATEGIES, MAX_VENUES};
 use thiserror::Error;
 
 /// The most orders in a schedule: 2^28, which is 8 GiB of entries.

@@ -8,7 +8,7 @@ use crate::ring::intent::Intents;
 use crate::sync::{Ordering, load_owned};
 
 /// The receiving end of a ring of messages of `W` words. At most one at a time.
-pub struct Consumer<const W: usize = { crate::wire::MESSAGE_WORDS }> {
+pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }> {
     ring: Parts<W>,
     /// The number of the next message to take. Private: nobody else needs it.
     head: u64,

@@ -47,7 +47,7 @@ mod producer;
 
 pub use consumer::Consumer;
 use parts::Parts;
-pub use parts::{SLOTS, TAIL, ring_words, write_header};
+pub use parts::{KIND, SLOTS, TAIL, ring_words, write_header};
 pub use producer::Producer;
 
 /// A ring and its producers' announcements on the heap, all ends attached: for tests, models and benches.
@@ -72,11 +72,11 @@ pub use link::{ArrayQueue, Receiver};
 
 #[cfg(not(loom))]
 mod link {
-    use super::{Consumer, Producer, ring_words};
-    use crate::memory::{HeaderError, Kind, RegionError, Words};
+    use super::{Consumer, KIND, Producer, ring_words};
+    use crate::attached::Attached;
+    use crate::memory::{HeaderError, RegionError, Words};
     use crate::ring::{self, Link, LinkSpec, PeerFault, Place, SegmentSpec, intent};
-    use crate::segments::Attached;
-    use crate::wire::{MESSAGE_WORDS, Message};
+    use crate::ring::{MESSAGE_WORDS, Message};
 
     /// The technique.
     pub struct ArrayQueue;
@@ -140,7 +140,7 @@ mod link {
             what: spec.name.into(),
             place: Place::Memory,
             words: ring_words(spec.capacity as usize, MESSAGE_WORDS),
-            kind: Kind::ArrayQueue,
+            kind: KIND,
             capacity: spec.capacity.into(),
             slot_words: MESSAGE_WORDS as u64 + 1,
             index: 0,
@@ -161,12 +161,12 @@ mod link {
             attached: &mut Attached<'_>,
         ) -> Result<Producer, RegionError> {
             let intent = intent::producer(spec, index, attached)?;
-            attached.end(spec.name, Kind::ArrayQueue, |ring| Producer::attach(ring, &intent))
+            attached.end(spec.name, KIND, |ring| Producer::attach(ring, &intent))
         }
 
         fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
             let intents = intent::all(spec, attached)?;
-            attached.end(spec.name, Kind::ArrayQueue, |ring| Receiver::attach(ring, intents))
+            attached.end(spec.name, KIND, |ring| Receiver::attach(ring, intents))
         }
     }
 }

@@ -6,6 +6,8 @@ use crate::memory::{Header, HeaderError, Kind, Words, header::HEADER_WORDS};
 pub const TAIL: usize = HEADER_WORDS;
 /// Where the slots begin.
 pub const SLOTS: usize = TAIL + 16;
+/// A bounded ring with a stamp per slot.
+pub const KIND: Kind = Kind::new(7, "array-queue", &[("tail", TAIL), ("slots", SLOTS)]);
 
 /// What a stamp says beside its lap; 0: free.
 pub(super) const WRITTEN: u64 = 1;
@@ -27,7 +29,7 @@ pub(super) struct Parts<const W: usize> {
 
 impl<const W: usize> Parts<W> {
     pub(super) fn attach(words: &Words) -> Result<Self, HeaderError> {
-        let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), Kind::ArrayQueue)?;
+        let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), KIND)?;
         let capacity = header.check_geometry(SLOTS, W + 1)? as u64;
         let Header { slot_words, bytes, .. } = header;
         if !capacity.is_power_of_two() {
@@ -62,7 +64,7 @@ impl<const W: usize> Parts<W> {
 /// the launcher.
 pub fn write_header<const W: usize>(words: &Words, capacity: usize) {
     Header {
-        kind: Kind::ArrayQueue,
+        kind: KIND,
         bytes: words.len() as u64 * 8,
         capacity: capacity as u64,
         slot_words: W as u64 + 1,

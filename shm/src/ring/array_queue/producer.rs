@@ -15,7 +15,7 @@ const MAX_TRIES: u32 = 128;
 
 /// A sending end of a ring of messages of `W` words; one for each producer. `PROTECTED` is `true` but where a bench asks what
 /// the announcement costs: without it a death in the middle of a push cannot be repaired.
-pub struct Producer<const W: usize = { crate::wire::MESSAGE_WORDS }, const PROTECTED: bool = true> {
+pub struct Producer<const W: usize = { crate::ring::MESSAGE_WORDS }, const PROTECTED: bool = true> {
     ring: Parts<W>,
     intent: Intent,
 }
@@ -107,14 +107,14 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
 
 impl ring::Producer for Producer {
     #[inline(always)]
-    fn try_push(&mut self, message: &crate::wire::Message) -> Result<(), Full> {
+    fn try_push(&mut self, message: &crate::ring::Message) -> Result<(), Full> {
         Producer::try_push(self, message)
     }
 
     #[inline(always)]
     fn try_push_with(
         &mut self,
-        message: &crate::wire::Message,
+        message: &crate::ring::Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         Producer::try_push_with(self, message, at)

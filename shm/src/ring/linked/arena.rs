@@ -23,6 +23,23 @@ pub const FREE_RING: usize = HEAD + 16;
 
 /// Messages in a block: the standard library's number.
 pub const BLOCK_SLOTS: usize = 31;
+/// An arena of linked blocks.
+pub const KIND: Kind = Kind::new(
+    8,
+    "linked",
+    &[
+        ("tail", TAIL),
+        ("last", LAST),
+        ("fresh", FRESH),
+        ("free-head", FREE_HEAD),
+        ("free-tail", FREE_TAIL),
+        ("head", HEAD),
+        ("current", CURRENT),
+        ("free-ring", FREE_RING),
+        ("slots", BLOCK_SLOTS),
+    ],
+)
+.reserve();
 /// The most blocks: what an id's 23 bits hold.
 pub const MAX_BLOCKS: usize = 1 << 23;
 
@@ -78,7 +95,7 @@ pub(super) struct Arena<const W: usize, const B: usize> {
 
 impl<const W: usize, const B: usize> Arena<W, B> {
     pub(super) fn attach(words: &Words) -> Result<Self, HeaderError> {
-        let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), Kind::Linked)?;
+        let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), KIND)?;
         let blocks = header.check_geometry(FREE_RING, block_words(B, W))?;
         let Header { capacity, slot_words, bytes, .. } = header;
         if !(2..=MAX_BLOCKS).contains(&blocks) || arena_words(blocks, B, W) > words.len() {
@@ -187,7 +204,7 @@ const fn taken_mark(allocation: u64, producer: u64) -> u64 {
 /// the launcher.
 pub fn write_header<const W: usize, const B: usize>(words: &Words, blocks: usize) {
     Header {
-        kind: Kind::Linked,
+        kind: KIND,
         bytes: words.len() as u64 * 8,
         capacity: blocks as u64,
         slot_words: block_words(B, W) as u64,

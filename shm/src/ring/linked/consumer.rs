@@ -7,7 +7,7 @@ use crate::ring::{Allocation, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
 /// The receiving end. At most one at a time.
-pub struct Consumer<const W: usize = { crate::wire::MESSAGE_WORDS }, const B: usize = BLOCK_SLOTS> {
+pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }, const B: usize = BLOCK_SLOTS> {
     pub(super) arena: Arena<W, B>,
     pub(super) intents: Intents,
     /// The number of the next message to take. Kept in the arena as well, for a successor only.

@@ -73,8 +73,8 @@ mod repair;
 mod tests;
 
 pub use arena::{
-    BLOCK_SLOTS, CURRENT, FREE_HEAD, FREE_RING, FREE_TAIL, FRESH, HEAD, LAST, TAIL, arena_words, block_words,
-    reserve, write_header,
+    BLOCK_SLOTS, CURRENT, FREE_HEAD, FREE_RING, FREE_TAIL, FRESH, HEAD, KIND, LAST, TAIL, arena_words,
+    block_words, reserve, write_header,
 };
 pub use consumer::Consumer;
 pub use producer::Producer;
@@ -99,11 +99,11 @@ pub use link::{Linked, Receiver};
 
 #[cfg(not(loom))]
 mod link {
-    use super::{BLOCK_SLOTS, Consumer, Producer, arena_words, block_words, reserve};
-    use crate::memory::{HeaderError, Kind, RegionError, Words};
+    use super::{BLOCK_SLOTS, Consumer, KIND, Producer, arena_words, block_words, reserve};
+    use crate::attached::Attached;
+    use crate::memory::{HeaderError, RegionError, Words};
     use crate::ring::{self, Allocation, Link, LinkSpec, PeerFault, Place, SegmentSpec, intent};
-    use crate::segments::Attached;
-    use crate::wire::{MESSAGE_WORDS, Message};
+    use crate::ring::{MESSAGE_WORDS, Message};
 
     /// The technique.
     pub struct Linked;
@@ -175,7 +175,7 @@ mod link {
                 what: spec.name.into(),
                 place: Place::Reserve,
                 words: arena_words(blocks, BLOCK_SLOTS, MESSAGE_WORDS),
-                kind: Kind::Linked,
+                kind: KIND,
                 capacity: blocks as u64,
                 slot_words: block_words(BLOCK_SLOTS, MESSAGE_WORDS) as u64,
                 index: 0,
@@ -189,12 +189,12 @@ mod link {
             attached: &mut Attached<'_>,
         ) -> Result<Producer, RegionError> {
             let intent = intent::producer(spec, index, attached)?;
-            attached.end(spec.name, Kind::Linked, |arena| Producer::attach(arena, &intent))
+            attached.end(spec.name, KIND, |arena| Producer::attach(arena, &intent))
         }
 
         fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
             let intents = intent::all(spec, attached)?;
-            attached.end(spec.name, Kind::Linked, |arena| Receiver::attach(arena, intents))
+            attached.end(spec.name, KIND, |arena| Receiver::attach(arena, intents))
         }
     }
 }

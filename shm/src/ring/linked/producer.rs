@@ -19,7 +19,7 @@ pub(super) enum Found {
 }
 
 /// A sending end; one for each producer.
-pub struct Producer<const W: usize = { crate::wire::MESSAGE_WORDS }, const B: usize = BLOCK_SLOTS> {
+pub struct Producer<const W: usize = { crate::ring::MESSAGE_WORDS }, const B: usize = BLOCK_SLOTS> {
     arena: Arena<W, B>,
     intent: Intent,
     /// The number of the block that we last pushed into, and where it begins.
@@ -180,14 +180,14 @@ impl<const W: usize, const B: usize> Producer<W, B> {
 
 impl ring::Producer for Producer {
     #[inline(always)]
-    fn try_push(&mut self, message: &crate::wire::Message) -> Result<(), Full> {
+    fn try_push(&mut self, message: &crate::ring::Message) -> Result<(), Full> {
         Producer::try_push(self, message)
     }
 
     #[inline(always)]
     fn try_push_with(
         &mut self,
-        message: &crate::wire::Message,
+        message: &crate::ring::Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         Producer::try_push_with(self, message, at)

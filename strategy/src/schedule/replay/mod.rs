@@ -8,9 +8,9 @@ pub use error::ReplayError;
 use super::draws::{Concern, Draws};
 use super::spec::{MAX_ORDERS, MAX_WINDOW_NS, SpecError, check_orders, check_sides};
 use super::{DelayRange, Entry, EntryWords, RESTING, Schedule};
+use protocol::plan::Pacing;
+use protocol::wire::Operation;
 use row::{Column, Columns, Row};
-use shm::plan::Pacing;
-use shm::wire::Operation;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
@@ -19,9 +19,9 @@ use std::path::Path;
 /// How a recorded flow becomes a schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replay {
-    /// Strategies, 1 to [`shm::wire::MAX_STRATEGIES`].
+    /// Strategies, 1 to [`protocol::wire::MAX_STRATEGIES`].
     pub strategies: u16,
-    /// Venues, 1 to [`shm::wire::MAX_VENUES`].
+    /// Venues, 1 to [`protocol::wire::MAX_VENUES`].
     pub venues: u16,
     /// The venue's delay for each order: a recording has none.
     pub delay: DelayRange,

@@ -3,7 +3,7 @@
 use super::ReplayError;
 use crate::schedule::RESTING;
 use csv::ByteRecord;
-use shm::wire::{Operation, Side};
+use protocol::wire::{Operation, Side};
 use std::ops::RangeInclusive;
 
 /// The header of a recorded flow.

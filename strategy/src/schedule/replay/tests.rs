@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use shm::wire::Side;
+use protocol::wire::Side;
 
 const FLOW: &str = include_str!("../../../../data/coinbase-2016-03-12/flow.csv");
 

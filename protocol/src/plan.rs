@@ -6,43 +6,13 @@
 
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
+pub use shm::memory::sealed::Handle;
+use shm::names;
 use thiserror::Error;
 
-/// Makes an enum of names: what the command line accepts, what the summary prints.
-macro_rules! names {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum $name { $($(#[$doc])* $variant,)+ }
-
-        impl $name {
-            /// Every value, in the order of the documentation.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
-
-            /// The name that users type and read.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text,)+ }
-            }
-
-            /// The value of that name.
-            pub fn from_name(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|value| value.name() == name)
-            }
-        }
-
-        impl core::fmt::Display for $name {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.pad(self.name())
-            }
-        }
-    };
-}
-
-pub(crate) use names;
-
 /// What carries the two contended hand-offs (submit and completion): the technique table.
-pub use crate::ring::table::Technique;
+pub use shm::clock::ClockSource;
+pub use shm::ring::Technique;
 
 names! {
     /// What stands between the strategies and the engine.
@@ -78,16 +48,6 @@ names! {
         Backoff = "backoff",
         /// Waits on a futex that the sender rings.
         Park = "park",
-    }
-}
-
-names! {
-    /// Where ticks come from; one choice for a run.
-    ClockSource {
-        /// The processor's invariant time stamp counter, where the kernel itself trusts it.
-        Tsc = "tsc",
-        /// `clock_gettime(CLOCK_MONOTONIC)`: a tick is a nanosecond.
-        Monotonic = "monotonic",
     }
 }
 
@@ -167,7 +127,7 @@ pub enum When {
         /// The order.
         order: u64,
         /// The step.
-        step: crate::ring::Step,
+        step: shm::ring::Step,
     },
 }
 
@@ -227,17 +187,6 @@ pub struct ProcessPlan {
     pub name: String,
     /// Its threads.
     pub threads: Vec<u32>,
-}
-
-/// A segment that a process is handed as an open descriptor instead of a name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handle {
-    /// The segment's name within the run.
-    pub what: String,
-    /// The descriptor's number, the same in the launcher and in each process that inherits it.
-    pub fd: i32,
-    /// Whether it can be mapped for writing.
-    pub writable: bool,
 }
 
 /// The orchestrator's extra work for each order.
@@ -345,7 +294,7 @@ impl Plan {
     pub const MAX_CAPACITY: u32 = 1 << 20;
 
     /// The prefix of the names of all segments of all runs.
-    pub const PREFIX: &'static str = "bulkhead.";
+    pub const PREFIX: &'static str = shm::memory::region::PREFIX;
 
     /// The name of one of this run's segments in `/dev/shm`.
     pub fn segment_name(&self, what: &str) -> String {

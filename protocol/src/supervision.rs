@@ -20,13 +20,13 @@
 //! says why; the launcher kills it, and from there on it is a death like any other. It is not started again.
 
 use crate::control::{Control, GENERATION, LIVES, Launching};
-use crate::memory::header::HEADER_WORDS;
-use crate::memory::{View, Words};
-use crate::os::process;
-use crate::plan::names;
-use crate::sync::Ordering;
 use crate::wire::MAX_STRATEGIES;
 use core::time::Duration;
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Kind, View, Words};
+use shm::names;
+use shm::os::process;
+use shm::sync::Ordering;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -40,11 +40,14 @@ const SAID: usize = HEADER_WORDS;
 const DAMAGE: usize = HEADER_WORDS + 1;
 const STRATEGIES: usize = HEADER_WORDS + 16;
 const WORDS_EACH: usize = 16;
+/// What the engine says about strategies that died or misbehave; written by the engine.
+pub const KIND: Kind = Kind::new(10, "repairs", &[("strategies", STRATEGIES), ("words-each", WORDS_EACH)])
+    .of_slots(HEADER_WORDS, 1);
 
 /// Proof that a process has ended: what a fence needs. There is no other way to get one than to ask the kernel.
 ///
 /// ```compile_fail,E0423
-/// let dead_because_i_say_so = shm::supervision::Death(());
+/// let dead_because_i_say_so = protocol::supervision::Death(());
 /// ```
 #[derive(Debug)]
 pub struct Death(());
@@ -234,7 +237,7 @@ impl RepairsWriter {
     fn say(&self) {
         let said = self.0[SAID].load(Ordering::Relaxed).wrapping_add(1);
         self.0[SAID].store(said, Ordering::Release);
-        crate::os::futex::wake_all(&self.0[SAID]);
+        shm::os::futex::wake_all(&self.0[SAID]);
     }
 }
 
@@ -258,7 +261,7 @@ impl Repairs {
     /// Sleeps until the engine says more than that, or the time is over.
     pub fn wait(&self, said: u64, at_most: Duration) {
         if self.said() == said {
-            crate::os::futex::wait(self.0.word(SAID), said as u32, at_most);
+            shm::os::futex::wait(self.0.word(SAID), said as u32, at_most);
         }
     }
 
@@ -294,7 +297,7 @@ impl Repairs {
 mod tests {
     use super::*;
     use crate::control::PLAN;
-    use crate::memory::Region;
+    use shm::memory::Region;
     use std::os::fd::AsFd;
 
     #[test]

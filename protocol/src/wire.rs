@@ -13,11 +13,7 @@
 use thiserror::Error;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
-/// Words in a message.
-pub const MESSAGE_WORDS: usize = 7;
-
-/// One message: 56 bytes; 64 with its slot's sequence, one cache line.
-pub type Message = [u64; MESSAGE_WORDS];
+pub use shm::ring::{MESSAGE_WORDS, Message};
 
 /// The most strategies that a run can hold: what fits the field, and what a scan can still serve.
 pub const MAX_STRATEGIES: usize = 256;

@@ -4,14 +4,18 @@
 //! the readers' Acquire: who sees `Ready` sees everything that was prepared, who sees `Done` sees the final
 //! counters. The block stands between the segment's header and its stamp log, so a saved log carries it along.
 
-use crate::memory::header::HEADER_WORDS;
-use crate::memory::{View, Words};
-use crate::sync::Ordering;
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Kind, View, Words};
+use shm::sync::Ordering;
 
 /// Words in the block.
 pub const STATUS_WORDS: usize = 64;
 /// Where the stamp records begin in a thread's segment (words).
 pub const LOG_OFFSET: usize = HEADER_WORDS + STATUS_WORDS;
+/// A thread's status block and stamp log; written by that thread.
+pub const KIND: Kind =
+    Kind::new(3, "thread", &[("status", STATUS_WORDS), ("record", crate::stamps::RECORD_WORDS)])
+        .of_slots(LOG_OFFSET, crate::stamps::RECORD_WORDS);
 /// The longest error text that fits, in bytes.
 pub const ERROR_BYTES: usize = 256;
 
@@ -209,7 +213,7 @@ pub fn read(segment: &View) -> Status {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::memory::Region;
+    use shm::memory::Region;
 
     #[test]
     fn a_status_is_read_as_it_was_written() {

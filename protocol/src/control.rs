@@ -9,10 +9,10 @@
 //! it needs; the launcher waits for all of them, then stores the start ticks and the state `Go` (Release). A thread
 //! that sees `Go` (Acquire) sees the start ticks, and everything that the launcher saw before.
 
-use crate::memory::header::HEADER_WORDS;
-use crate::memory::{View, Words};
-use crate::sync::{AtomicU64, Ordering};
 use core::time::Duration;
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{Kind, View, Words};
+use shm::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// Where the run's state is.
@@ -25,6 +25,10 @@ pub const GENERATION: usize = HEADER_WORDS + 2;
 pub const LIVES: usize = HEADER_WORDS + 16;
 /// Where the plan is: its length in bytes, then its bytes.
 pub const PLAN: usize = LIVES + crate::wire::MAX_STRATEGIES;
+/// The plan and the run's state; written by the launcher.
+pub const KIND: Kind =
+    Kind::new(1, "control", &[("state", STATE), ("start", START), ("lives", LIVES), ("plan", PLAN)])
+        .of_slots(PLAN, 1);
 
 /// Where a run is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,7 +119,7 @@ impl Control {
             }
             // Woken by `set_state`; the bound is for a launcher that dies in between.
             let bound = Duration::from_millis(100);
-            crate::os::futex::wait(self.words.word(STATE), RunState::Setup as u32, bound);
+            shm::os::futex::wait(self.words.word(STATE), RunState::Setup as u32, bound);
         }
     }
 }
@@ -144,7 +148,7 @@ impl Launching {
     pub fn set_state(&self, state: RunState) {
         // Release: pairs with the Acquire in `state`.
         self.words[STATE].store(state as u64, Ordering::Release);
-        crate::os::futex::wake_all(&self.words[STATE]);
+        shm::os::futex::wake_all(&self.words[STATE]);
     }
 
     /// Opens the barrier: time zero of the schedule is `start_ticks`.
@@ -214,9 +218,9 @@ mod plan_bytes {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::memory::Region;
     use crate::plan::tests::small_plan;
     use proptest::prelude::*;
+    use shm::memory::Region;
 
     #[test]
     fn the_plan_survives_the_segment() {

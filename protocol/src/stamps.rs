@@ -12,9 +12,9 @@
 //!  key: written second (Release), never zero                          value: written first
 //! ```
 
-use crate::memory::{View, Words};
-use crate::sync::Ordering;
 use crate::wire::OrderId;
+use shm::memory::{View, Words};
+use shm::sync::Ordering;
 
 /// Words in a record.
 pub const RECORD_WORDS: usize = 2;
@@ -193,8 +193,8 @@ pub fn count_point(segment: &View, point: Point) -> usize {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::memory::Region;
     use crate::status::LOG_OFFSET;
+    use shm::memory::Region;
 
     #[test]
     fn a_log_holds_what_fits_and_counts_the_rest() {

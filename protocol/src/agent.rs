@@ -1,13 +1,13 @@
 //! Agents and their runner: a role is one method that does what there is to do now and returns how much it did
 //! (Agrona's `Agent`). The runner owns a thread and hands the count to an idle strategy.
 
-use crate::clock::{Clock, Timebase};
 use crate::control::{Control, RunState};
-use crate::idle::Idle;
-use crate::os::usage::Usage;
 use crate::stamps::{Point, StampLog};
 use crate::status::{Field, State, StatusWriter};
 use crate::wire::OrderId;
+use shm::clock::{Clock, Timebase};
+use shm::idle::Idle;
+use shm::os::usage::Usage;
 
 /// What a duty cycle works with: its thread's clock and stamp log.
 pub struct Cycle<C> {
@@ -106,7 +106,7 @@ pub fn run<C: Clock>(
 ) {
     let usage_before = Usage::of_this_thread();
     #[cfg(feature = "count-alloc")]
-    let allocations_before = crate::alloc::allocations();
+    let allocations_before = shm::alloc::allocations();
     let (mut cycles, mut busy_cycles, mut busy_ticks, mut longest_gap) = (0u64, 0u64, 0u64, 0u64);
     cycle.now = cycle.clock.peek();
     status.set(Field::StartedTicks, cycle.now);
@@ -143,7 +143,7 @@ pub fn run<C: Clock>(
 
     // Before anything below allocates or faults.
     #[cfg(feature = "count-alloc")]
-    status.set(Field::AllocationsPlusOne, crate::alloc::allocations() - allocations_before + 1);
+    status.set(Field::AllocationsPlusOne, shm::alloc::allocations() - allocations_before + 1);
     let usage = Usage::of_this_thread().since(usage_before);
     agent.publish(status);
     for (field, value) in [

@@ -1,0 +1,18 @@
+//! What the processes of a run say to each other: ids and messages, stamps and status, the plan, the control segment,
+//! supervision, and the agents that say it. Every format that two processes share is here or in `shm`.
+#![forbid(unsafe_code)]
+
+#[cfg(not(loom))]
+pub mod agent;
+#[cfg(not(loom))]
+pub mod codec;
+pub mod control;
+#[cfg(not(loom))]
+pub mod plan;
+#[cfg(not(loom))]
+pub mod segments;
+pub mod stamps;
+pub mod status;
+#[cfg(not(loom))]
+pub mod supervision;
+pub mod wire;

@@ -1,0 +1,195 @@
+//! One process's view of a run's segments: each is mapped once, however many threads use it.
+//!
+//! Rings attach through [`Attached`] and never see where a segment comes from: a name in `/dev/shm`, an inherited
+//! descriptor, or the heap. That is for a [`Source`] to say, and so is what this process may do with it.
+
+use crate::memory::sealed::{self, Handle};
+use crate::memory::{Header, HeaderError, Kind, Region, RegionError, View, Words};
+use crate::ring::{Link, LinkSpec, spsc, spsc_mux};
+use std::any::Any;
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::Arc;
+
+/// What a process may do with a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Map it read-only.
+    Read,
+    /// Map it for reading and writing.
+    Write,
+}
+
+/// Where the segments of a run are, and what this process may do with them.
+pub trait Source {
+    /// The full name of one of the run's segments, in `/dev/shm`.
+    fn name(&self, what: &str) -> String;
+
+    /// The hash that the headers of the run's segments carry.
+    fn run(&self) -> u64;
+
+    /// What this process may do with it; `None`: nothing.
+    fn right(&self, what: &str) -> Option<Access>;
+
+    /// The descriptors that this process inherited; empty where segments are opened by their names.
+    fn handles(&self) -> &[Handle];
+}
+
+/// One process's view of a run's segments. See the module's documentation.
+pub struct Attached<'a> {
+    source: Box<dyn Source + 'a>,
+    regions: HashMap<String, Arc<Region>>,
+    /// What the techniques on the heap share between the threads of this process, by name.
+    on_heap: HashMap<String, Arc<dyn Any + Send + Sync>>,
+}
+
+impl<'a> Attached<'a> {
+    /// Nothing attached yet.
+    pub fn new(source: impl Source + 'a) -> Self {
+        Self { source: Box::new(source), regions: HashMap::new(), on_heap: HashMap::new() }
+    }
+
+    /// Maps a segment of the run, or gives the mapping that is there; checks that it belongs to this run.
+    ///
+    /// # Errors
+    /// A segment that is missing, or whose header is not what it should be.
+    pub fn region(&mut self, what: &str, kind: Kind) -> Result<Arc<Region>, RegionError> {
+        if let Some(region) = self.regions.get(what) {
+            return Ok(Arc::clone(region));
+        }
+        let name = self.name(what);
+        let region = match self.handed_over(what, Access::Write)? {
+            Some(file) => Region::map(&name, &file, kind.prefault)?,
+            None if kind.prefault => Region::open(&name)?,
+            None => Region::open_reserve(&name)?,
+        };
+        let words = region.words();
+        self.check(name, kind, &words.into())?;
+        self.regions.insert(what.to_owned(), Arc::clone(&region));
+        Ok(region)
+    }
+
+    /// The full name, in `/dev/shm`, of one of the run's segments.
+    pub fn name(&self, what: &str) -> String {
+        self.source.name(what)
+    }
+
+    /// Takes a region as one of the run's segments, whether or not it has a name: for memory that was handed over, and
+    /// for tests over the heap. Its header must be written.
+    pub fn adopt(&mut self, what: &str, region: Arc<Region>) {
+        self.regions.insert(what.to_owned(), region);
+    }
+
+    /// What the threads of this process share under that name on the heap; made by the first who asks.
+    ///
+    /// # Panics
+    /// If it was made as another type: two techniques in one run.
+    pub fn shared<T: Send + Sync + 'static>(&mut self, what: &str, make: impl FnOnce() -> T) -> Arc<T> {
+        let shared = self.on_heap.entry(what.to_owned()).or_insert_with(|| Arc::new(make()));
+        Arc::clone(shared).downcast().expect("one run has one technique")
+    }
+
+    /// Everything that this process has mapped for writing, in the order of the names. Its memory of other kinds is not here.
+    pub fn writable(&self) -> Vec<Words> {
+        let mut named: Vec<_> = self.regions.iter().collect();
+        named.sort_by_key(|(name, _)| *name);
+        named.into_iter().map(|(_, region)| region.words()).collect()
+    }
+
+    /// A segment that is only read here. Unless this process writes it elsewhere, its pages are mapped read-only: a wild
+    /// pointer cannot harm it. Where it has a name, a hostile process can still open it anew; the sandbox is for that.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn view(&mut self, what: &str, kind: Kind) -> Result<View, RegionError> {
+        if self.source.right(what) == Some(Access::Write) || self.regions.contains_key(what) {
+            return Ok(self.region(what, kind)?.words().into());
+        }
+        let name = self.name(what);
+        let view = match self.handed_over(what, Access::Read)? {
+            Some(file) => Region::map_read_only(&name, &file)?,
+            None => Region::open_read_only(&name)?,
+        };
+        self.check(name, kind, &view)?;
+        Ok(view)
+    }
+
+    /// The inherited descriptor of a segment; `None` where segments have names.
+    fn handed_over(&self, what: &str, access: Access) -> Result<Option<File>, RegionError> {
+        let handles = self.source.handles();
+        if handles.is_empty() {
+            return Ok(None);
+        }
+        let wanted = |handle: &&Handle| handle.what == what && handle.writable == (access == Access::Write);
+        let missing = || std::io::Error::other("it was not handed over");
+        let file = handles.iter().find(wanted).ok_or_else(missing).and_then(sealed::take);
+        let os =
+            |source| RegionError::Os { name: what.to_owned(), what: "take the descriptor of it", source };
+        file.map(Some).map_err(os)
+    }
+
+    /// That a segment is one of this run. Rings check their own geometry when an end attaches.
+    fn check(&self, name: String, kind: Kind, view: &View) -> Result<Header, RegionError> {
+        let header =
+            Header::read(|i, ordering| view.load(i, ordering), view.len(), kind).and_then(|header| {
+                if let Some(words) = kind.slot_words {
+                    header.check_geometry(kind.offset, words)?;
+                }
+                let ours = header.run == self.source.run();
+                if ours { Ok(header) } else { Err(HeaderError::OtherRun) }
+            });
+        header.map_err(|source| RegionError::Header { name, source })
+    }
+
+    /// The sending end of a contended hand-off.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn producer<T: Link>(&mut self, spec: &LinkSpec, index: usize) -> Result<T::Producer, RegionError> {
+        T::producer(spec, index, self)
+    }
+
+    /// The receiving end of a contended hand-off.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn consumer<T: Link>(&mut self, spec: &LinkSpec) -> Result<T::Consumer, RegionError> {
+        T::consumer(spec, self)
+    }
+
+    /// One end of what is in a segment.
+    ///
+    /// # Errors
+    /// As [`Attached::region`]; what `attach` says.
+    pub fn end<T>(
+        &mut self,
+        what: &str,
+        kind: Kind,
+        attach: impl FnOnce(&Words) -> Result<T, HeaderError>,
+    ) -> Result<T, RegionError> {
+        let words = self.region(what, kind)?.words();
+        attach(&words).map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// The sending end of a 1→1 link.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn sender(&mut self, what: &str) -> Result<spsc::Producer, RegionError> {
+        let head = self.view(&spsc_mux::head_name(what), spsc::HEAD_KIND)?;
+        let tail = self.region(what, spsc::KIND)?.words();
+        spsc::Producer::attach_parts(&tail, &head)
+            .map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// The receiving end of a 1→1 link.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn receiver(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
+        let tail = self.view(what, spsc::KIND)?;
+        let head = self.region(&spsc_mux::head_name(what), spsc::HEAD_KIND)?.words();
+        spsc::Consumer::attach_parts(&tail, &head)
+            .map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+}
