@@ -7,12 +7,12 @@ use crate::config::UsageError;
 use crate::host::{Machine, System};
 use crate::inspect::Format;
 use crate::planner::{self, Resolved};
-use crate::progress::Progress;
-use crate::record::Outcome;
+use crate::progress::{Progress, complain};
+use crate::record::{Outcome, RunRecord};
 use crate::run::{self, Finished, Interrupted, Presentation};
 use crate::signals::Signals;
 use crate::summary::Summary;
-use crate::{bill, compare, contain, doctor, html, inspect, merge, report, role, sweep, warden};
+use crate::{bill, compare, contain, doctor, gather, html, inspect, merge, report, role, sweep, warden};
 use anyhow::{Context, Result};
 use shm::os::process;
 use std::io::{IsTerminal, Write, stdout};
@@ -44,7 +44,7 @@ pub fn main(cli: Cli) -> ExitCode {
         if is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("error: {error:#}");
+        complain(&format!("error: {error:#}"));
         if error.is::<UsageError>() {
             ExitCode::from(2)
         } else if error.is::<Interrupted>() {
@@ -84,7 +84,7 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
         }
         code = exit_code(&finished);
         if let Outcome::Failed { process, pid, what } = &finished.outcome {
-            eprintln!("error: {process} (pid {pid}): {what}");
+            complain(&format!("error: {process} (pid {pid}): {what}"));
         }
         if finished.outcome != Outcome::Complete {
             break;
@@ -96,7 +96,7 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
 fn exit_code(finished: &Finished) -> ExitCode {
     match finished.outcome {
         Outcome::Complete if finished.summary.valid => ExitCode::SUCCESS,
-        Outcome::Interrupted if finished.summary.valid => ExitCode::from(INTERRUPTED),
+        Outcome::Interrupted => ExitCode::from(INTERRUPTED),
         _ => ExitCode::FAILURE,
     }
 }
@@ -118,7 +118,7 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
     if let Some(file) = &flags.html {
         return report_html(&flags.run, file.as_deref());
     }
-    let record = merge::read_record(&flags.run)?;
+    let record = read_record(&flags.run)?;
     let progress = Progress::new(!flags.json);
     let summary = run::evaluate(&flags.run, &record, &progress)?;
     progress.clear();
@@ -126,11 +126,21 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// A run's record. Logs of it that a full disk kept in `/dev/shm` are saved beside it first.
+fn read_record(folder: &Path) -> Result<RunRecord> {
+    let record = merge::read_record(folder)?;
+    let rescued = gather::rescue(&record.plan, folder)?;
+    if rescued > 0 {
+        complain(&format!("{rescued} logs that had stayed in /dev/shm are saved in {}", folder.display()));
+    }
+    Ok(record)
+}
+
 /// From saved results; a run of which some are missing is merged first.
 fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
     if html::needs_merge(folder) {
         let progress = Progress::new(true);
-        run::evaluate(folder, &merge::read_record(folder)?, &progress)?;
+        run::evaluate(folder, &read_record(folder)?, &progress)?;
         progress.clear();
     }
     let file = file.map_or_else(|| folder.join(html::HTML_FILE), Path::to_owned);
@@ -160,7 +170,7 @@ fn clean() -> Result<ExitCode> {
     let cleaned = clean::clean(Scope::Everything).context("cannot look into /dev/shm")?;
     writeln!(stdout(), "{} segments removed, {} of living runs kept", cleaned.removed.len(), cleaned.kept)?;
     for failed in &cleaned.failed {
-        eprintln!("error: {failed}");
+        complain(&format!("error: {failed}"));
     }
     Ok(if cleaned.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -5,7 +5,8 @@
 //! the warden is killed as well, the next start or `launcher clean` removes them. It has the control segment locked like the
 //! launcher, so that a start in this very moment does not remove the logs that it is about to save ([`crate::clean`]).
 
-use crate::{gather, orphan, setup};
+use crate::gather::{self, Unsaved};
+use crate::{orphan, progress, setup};
 use anyhow::Result;
 use protocol::plan::Plan;
 use protocol::segments::{self, CONTROL};
@@ -32,14 +33,17 @@ pub fn run(run: &str) -> Result<()> {
     let logs = if plan.handles.is_empty() { None } else { Some(map_logs(&plan)?) };
     if let Ok(launcher) = process::pidfd_open(plan.launcher_pid) {
         while process::is_running(plan.launcher_pid, plan.launcher_start) {
-            process::wait_readable(&[launcher.as_fd()], Duration::from_secs(3600))?;
+            if process::wait_readable(&[launcher.as_fd()], Duration::from_secs(3600)).is_err() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
         }
     }
     // A record that is in a log stays there, also if its process does not end.
-    if let Err(error) = save_logs(&plan, logs) {
-        eprintln!("warden: {error:#}");
-    }
-    setup::remove_all(&plan.run);
+    let left_behind = save_logs(&plan, logs).unwrap_or_else(|error| {
+        progress::complain(&format!("warden: {error:#}"));
+        error.downcast::<Unsaved>().map(|unsaved| unsaved.segments).unwrap_or_default()
+    });
+    setup::remove_all(&plan, &left_behind);
     Ok(())
 }
 
@@ -65,12 +69,13 @@ fn wait_for_the_roles(logs: &[View]) {
     }
 }
 
-fn save_logs(plan: &Plan, logs: Option<Vec<View>>) -> Result<()> {
+/// The segments to leave behind: none.
+fn save_logs(plan: &Plan, logs: Option<Vec<View>>) -> Result<Vec<String>> {
     let folder = Path::new(&plan.folder);
-    if !folder.is_dir() {
-        return Ok(());
+    if folder.is_dir() {
+        let logs = logs.map_or_else(|| map_logs(plan), Ok)?;
+        wait_for_the_roles(&logs);
+        gather::gather(plan, &logs, folder)?;
     }
-    let logs = logs.map_or_else(|| map_logs(plan), Ok)?;
-    wait_for_the_roles(&logs);
-    gather::gather(plan, &logs, folder)
+    Ok(Vec::new())
 }

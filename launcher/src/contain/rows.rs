@@ -5,7 +5,7 @@ use super::matrix::{Cell, VICTIM};
 use crate::merge::Toll;
 use crate::record::Outcome;
 use crate::summary::Summary;
-use protocol::plan::{Isolation, Technique, When};
+use protocol::plan::{Isolation, Target, Technique, When};
 use serde::{Deserialize, Serialize};
 
 /// The version of `contain.json`.
@@ -28,6 +28,8 @@ pub enum Contained {
     Waited,
     /// The run ended, or the others lost orders.
     No,
+    /// Nothing happened that could be contained: the fault never struck, or its strategy never came to harm.
+    Nothing,
 }
 
 impl Contained {
@@ -37,6 +39,7 @@ impl Contained {
             Contained::Yes => "yes",
             Contained::Waited => "late",
             Contained::No => "NO",
+            Contained::Nothing => "nothing",
         }
     }
 }
@@ -63,7 +66,11 @@ impl Containments {
         let count = |contained| rows().filter(|row| row.contained == contained).count();
         let (all, yes, late) = (rows().count(), count(Contained::Yes), count(Contained::Waited));
         let late = if late > 0 { format!(", {late} late") } else { String::new() };
-        (all > 0).then(|| format!("{yes} of {all}{late}"))
+        let nothing = match count(Contained::Nothing) {
+            0 => String::new(),
+            nothing => format!(", {nothing} never struck"),
+        };
+        (all > 0).then(|| format!("{yes} of {all}{late}{nothing}"))
     }
 }
 
@@ -105,7 +112,11 @@ pub struct Row {
 /// What a cell's run shows.
 pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Row {
     let containment = summary.containment.clone().unwrap_or_default();
-    let incident = summary.incidents.iter().find(|incident| incident.strategy == VICTIM);
+    let victim = match cell.scenario.fault.target {
+        Target::Strategy(index) => index,
+        _ => VICTIM,
+    };
+    let incident = summary.incidents.iter().find(|incident| incident.strategy == victim);
     let (before, during) = (&containment.survivors_before, &containment.survivors_during);
     let struck_ns = match cell.scenario.fault.when {
         Some(When::At { ns }) => incident.map(|incident| incident.injected_ns.unwrap_or(ns)),
@@ -121,10 +132,12 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Row {
         isolation: cell.isolation,
         technique: cell.technique,
         fault: cell.scenario.name.clone(),
-        contained: match (survived, waited) {
-            (false, _) => Contained::No,
-            (true, true) => Contained::Waited,
-            (true, false) => Contained::Yes,
+        contained: match (survived, incident.is_some(), waited) {
+            (false, ..) => Contained::No,
+            // Each kind of fault ends in an incident once it has struck: what it does no strategy survives.
+            (true, false, _) => Contained::Nothing,
+            (true, true, true) => Contained::Waited,
+            (true, true, false) => Contained::Yes,
         },
         seen: seen(summary, incident.map(|incident| incident.cause.as_str())),
         toll: containment.orders,
@@ -157,6 +170,6 @@ fn seen(summary: &Summary, cause: Option<&str>) -> String {
             format!("invalid: {}", first.map_or("", |violation| &violation.first))
         }
         (Outcome::Complete, Some(cause)) => cause.to_owned(),
-        (Outcome::Complete, None) => "nobody died".into(),
+        (Outcome::Complete, None) => "nobody died: the fault never struck".into(),
     }
 }
