@@ -56,7 +56,7 @@ pub fn prepare(
         plan.weaker_sandbox = weaker_sandbox;
         warnings.extend(check_sandbox(weaker_sandbox)?);
     }
-    planner::check_room(&plan, machine).map_err(|error| anyhow!(error.0))?;
+    check_room(&plan, machine)?;
     plan.work = calibrate_work(resolved.work_ns, &plan)?;
     let floor_ns = measure_floor(&plan)?;
     let read_ns = clock::read_cost_ns(&source);
@@ -106,7 +106,13 @@ fn check_room_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
     let Input::Drawn { orders, .. } = resolved.input else { return Ok(()) };
     let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
     let (plan, _) = lay_out(resolved, machine, &counts, ClockSource::Monotonic, SystemTime::now())?;
-    planner::check_room(&plan, machine).map_err(|error| anyhow!(error.0))
+    check_room(&plan, machine)
+}
+
+/// Refuses what has no room on this machine.
+fn check_room(plan: &Plan, machine: &Machine) -> Result<()> {
+    planner::check_room(plan, machine).map_err(|error| anyhow!(error.0))?;
+    planner::allow_descriptors(plan)
 }
 
 fn make_plan(
@@ -118,7 +124,8 @@ fn make_plan(
 ) -> Result<(Plan, Vec<String>)> {
     let counts = Counts {
         per_strategy: schedule.orders_per_strategy(),
-        per_venue: schedule.orders_per_venue(),
+        per_strategy_and_venue: schedule.orders_per_strategy_and_venue(),
+        venues: schedule.venues(),
         max_delay_ns: schedule.max_delay_ns(),
     };
     lay_out(resolved, machine, &counts, source, began)

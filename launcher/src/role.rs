@@ -230,7 +230,8 @@ fn orchestrator<T: Link>(
     let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
     let orchestrator =
         Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.work.rounds));
-    Ok(orchestrator.expecting(&plan.orders).supervised(Supervision::new(control.clone(), repairs)))
+    let orchestrator = orchestrator.expecting(&plan.orders).expecting_at_venues(&plan.venue_orders);
+    Ok(orchestrator.supervised(Supervision::new(control.clone(), repairs)))
 }
 
 fn gateway<T: Link>(

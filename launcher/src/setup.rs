@@ -50,7 +50,9 @@ pub fn specs(plan: &Plan) -> Vec<SegmentSpec> {
 /// Bytes that a plan needs in `/dev/shm`, control segment included.
 pub fn bytes_needed(plan: &Plan) -> u64 {
     let pages = |words: usize| (words as u64 * 8).next_multiple_of(4096);
-    specs(plan).iter().map(|spec| pages(spec.words)).sum::<u64>() + pages(segments::CONTROL_WORDS)
+    let specs = specs(plan);
+    let control = segments::control_words(plan, &specs).unwrap_or(0);
+    specs.iter().map(|spec| pages(spec.words)).sum::<u64>() + pages(control)
 }
 
 impl Segments {
@@ -60,7 +62,7 @@ impl Segments {
     /// No room, no permission, a plan that does not fit; nothing is left behind.
     pub fn begin(plan: &Plan) -> Result<Self> {
         let remove = RemoveOnError(plan);
-        let control = segments::create_control(plan).context("cannot start the run")?;
+        let control = segments::create_control(plan, &specs(plan)).context("cannot start the run")?;
         std::mem::forget(remove);
         Ok(Self {
             plan: plan.clone(),
@@ -212,4 +214,35 @@ pub fn remove_all(plan: &Plan, left_behind: &[String]) {
         let _ = region::unlink(&name);
     }
     let _ = region::unlink(&plan.segment_name(CONTROL));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Machine;
+    use crate::planner::tests::planned;
+    use shm::memory::Region;
+    use shm::memory::sealed::Handle;
+
+    #[test]
+    fn the_plan_of_the_largest_run_is_written_and_read_back() {
+        let machine = Machine { cores_allowed: (0..400).collect(), ..Machine::default() };
+        for isolation in ["thread", "process", "sandbox"] {
+            let words = format!("strategies=256 venues=64 orders=100M isolation={isolation}");
+            let (_, mut plan, _) = planned(&words, &machine).unwrap();
+            assert_eq!(plan.threads.len(), 256 + 64 + 1, "dedicated: the most threads");
+            let specs = specs(&plan);
+            let words = segments::control_words(&plan, &specs).unwrap();
+            assert!(bytes_needed(&plan) > words as u64 * 8);
+            let names = specs.iter().map(|spec| spec.what.clone()).chain([CONTROL.to_owned()]);
+            plan.handles = names
+                .flat_map(|what| {
+                    [true, false].map(|writable| Handle { what: what.clone(), fd: 99_999, writable })
+                })
+                .collect();
+            let launching = Launching::new(Region::heap(words).words());
+            launching.write_plan(&plan).unwrap();
+            assert_eq!(launching.control().read_plan().unwrap(), plan);
+        }
+    }
 }

@@ -110,3 +110,32 @@ fn a_killed_launcher_leaves_nothing_and_its_logs_are_saved() {
         serde_json::from_slice(&report.stdout).unwrap_or_else(|_| panic!("{}", text(&report.stderr)));
     assert!(summary["orders"]["sent"].as_u64().unwrap() > 0);
 }
+
+/// Runs the launcher under a limit of open files.
+fn limited(limit: &str, strategies: &str) -> (Option<i32>, String, Vec<String>) {
+    let launcher = Launcher::new();
+    let script = format!(
+        "ulimit {limit}; exec \"$0\" run --out \"$1\" --isolation sandbox --strategies {strategies} --venues 1 --orders 200 \
+         --window 20ms --delay uniform:1ms..2ms --idle park"
+    );
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_launcher")]).arg(launcher.out.path());
+    let child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), text(&output.stderr), segments(pid))
+}
+
+#[test]
+fn a_low_limit_of_open_files_is_raised_or_the_run_refused_at_the_plan() {
+    if unsupported() {
+        return;
+    }
+    let (code, stderr, left) = limited("-Sn 100", "8");
+    assert_eq!((code, left.len()), (Some(0), 0), "{stderr}");
+    let (code, stderr, left) = limited("-n 100", "8");
+    assert_eq!((code, left.len()), (Some(1), 0), "{stderr}");
+    assert!(stderr.contains("files open") && stderr.contains("ulimit -Hn"), "{stderr}");
+    assert!(stderr.contains("--strategies") && !stderr.contains("os error"), "{stderr}");
+}

@@ -180,7 +180,7 @@ impl<R: Consumer> Orchestrator<R> {
     pub(crate) fn strike<C: Clock>(&mut self, strategy: usize, reason: Reject, cycle: &Cycle<C>) {
         let why = match reason {
             Reject::UnknownVenue => Misconduct::UnknownVenue,
-            Reject::TooManyOpen => Misconduct::Flood,
+            Reject::TooManyOpen | Reject::NotPlanned => Misconduct::Flood,
             _ => return,
         };
         self.lines[strategy].strikes += 1;

@@ -74,6 +74,8 @@ pub struct Orchestrator<R> {
     cycles_to_check: u32,
     damaged: bool,
     positions: Positions,
+    /// Orders that the plan still has, for each strategy and venue; empty where it has no such limit.
+    venue_budgets: Vec<u64>,
     limits: Limits,
     work: Work,
     /// An order that found its inbox full. Nothing more is taken from submit before it is gone: it keeps its place,
@@ -109,6 +111,7 @@ impl<R: Consumer> Orchestrator<R> {
             cycles_to_check: incidents::CYCLES_A_CHECK,
             damaged: false,
             positions,
+            venue_budgets: Vec::new(),
             limits,
             work,
             undispatched: None,
@@ -128,6 +131,13 @@ impl<R: Consumer> Orchestrator<R> {
             line.budget = *orders;
         }
         self
+    }
+
+    /// The same with a limit for each strategy and venue, laid out as [`protocol::plan::Plan::venue_orders`]: the stamp log of a
+    /// gateway with a thread of its own has room for no more. Empty: no such limit.
+    #[must_use]
+    pub fn expecting_at_venues(self, venue_orders: &[u64]) -> Self {
+        Self { venue_budgets: venue_orders.to_vec(), ..self }
     }
 
     /// The same, told of deaths by the launcher.
@@ -220,9 +230,16 @@ impl<R: Consumer> Orchestrator<R> {
             self.reject(strategy, &order, reason, cycle);
             return;
         }
+        let venue = usize::from(order.venue);
+        if let Some(left) = self.venue_budgets.get_mut(strategy * self.inboxes.len() + venue) {
+            if *left == 0 {
+                self.reject(strategy, &order, Reject::NotPlanned, cycle);
+                return;
+            }
+            *left -= 1;
+        }
         self.work.perform(&cycle.clock, received, cycle.time);
         self.positions.open(strategy);
-        let venue = usize::from(order.venue);
         cycle.stamp(Point::OrchDispatch, order.id);
         self.dispatched += 1;
         if !self.inboxes[venue].send(&message) {

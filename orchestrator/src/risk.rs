@@ -19,6 +19,8 @@ pub enum Reject {
     Killed = 5,
     /// The incarnation of the strategy that sent it is dead.
     Gone = 6,
+    /// The strategy has sent as many orders to that venue as the plan has.
+    NotPlanned = 7,
 }
 
 impl Reject {
@@ -31,6 +33,7 @@ impl Reject {
             4 => Some(Self::BadPrice),
             5 => Some(Self::Killed),
             6 => Some(Self::Gone),
+            7 => Some(Self::NotPlanned),
             _ => None,
         }
     }

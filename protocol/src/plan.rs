@@ -236,6 +236,11 @@ pub struct Plan {
     pub pacing: Pacing,
     /// The orders scheduled for each strategy.
     pub orders: Vec<u64>,
+    /// How many of those go to each venue: a strategy's venues side by side, strategy after strategy. One order more to a venue
+    /// is refused, since the stamp log of a gateway with a thread of its own has no room for it. Empty: an order may go to any
+    /// venue, and each gateway's log has room for all.
+    #[serde(default)]
+    pub venue_orders: Vec<u64>,
     /// The longest venue delay in the schedule, in nanoseconds.
     pub max_delay_ns: u64,
     /// The orchestrator's extra work.
@@ -332,6 +337,10 @@ impl Plan {
         }
         let check = |ok: bool, what| if ok { Ok(()) } else { Err(PlanError::Inconsistent(what)) };
         check(self.orders.len() == strategies, "one order count for each strategy")?;
+        check(
+            self.venue_orders.is_empty() || self.venue_orders.len() == strategies * venues,
+            "one order count for each strategy and venue, or none",
+        )?;
         check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
         check(self.max_open > 0 && self.max_held > 0, "open and held orders have room")?;
         check(self.threads.iter().all(|t| !t.roles.is_empty()), "no thread without a role")?;
@@ -383,6 +392,7 @@ pub(crate) mod tests {
             max_held: 64,
             pacing: Pacing::Scheduled,
             orders: vec![10],
+            venue_orders: Vec::new(),
             max_delay_ns: 0,
             work: WorkPlan::default(),
             handles: Vec::new(),
@@ -420,6 +430,7 @@ pub(crate) mod tests {
         assert!(broken(|p| p.threads[1].roles.truncate(1)).contains("each role"));
         assert!(broken(|p| p.processes.truncate(1)).contains("each thread"));
         assert!(broken(|p| p.orders.clear()).contains("order count"));
+        assert!(broken(|p| p.venue_orders = vec![10]).contains("each strategy and venue"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The segments of a run: which ones a plan needs, creating them all, and attaching the ones a process needs.
 
+use crate::codec::{self, CodecError};
 use crate::control::{self, Control, Launching};
 use crate::plan::{Handle, Plan, ProcessPlan, Role};
 use crate::stamps::RECORD_WORDS;
@@ -32,8 +33,8 @@ pub fn completion_link(plan: &Plan) -> LinkSpec {
     LinkSpec { name: "completion", producers: plan.venues.into(), capacity: plan.capacity }
 }
 
-/// The control segment's size in words: room for the plan of the largest run.
-pub const CONTROL_WORDS: usize = 1 << 13;
+/// Words of a page.
+const PAGE_WORDS: usize = 512;
 /// The control segment's name within the run.
 pub const CONTROL: &str = "control";
 
@@ -162,19 +163,35 @@ pub fn create_shared(plan: &Plan, spec: &SegmentSpec) -> Result<(Shared, Words),
     Ok((shared, words))
 }
 
-/// Creates the control segment and writes the plan into it, last of all: a run is found by it.
+/// The size in words of the control segment of a run with these segments: room for its plan, also when that lists both
+/// descriptors of each segment that is handed over.
 ///
 /// # Errors
-/// See [`Region::create_control`]; a plan that does not fit.
-pub fn create_control(plan: &Plan) -> Result<Launching, RegionError> {
+/// [`CodecError`] if the plan cannot be encoded.
+pub fn control_words(plan: &Plan, specs: &[SegmentSpec]) -> Result<usize, CodecError> {
+    let names = specs.iter().map(|spec| spec.what.as_str()).chain([CONTROL]);
+    // The longest that a descriptor's number can be.
+    let handle = |what: &str| Handle { what: what.into(), fd: i32::MAX, writable: true };
+    let handles = names.flat_map(|what| [handle(what), handle(what)]).collect();
+    let bytes = codec::encode(&Plan { handles, ..plan.clone() })?.len();
+    Ok((control::PLAN + 1 + bytes.div_ceil(8)).next_multiple_of(PAGE_WORDS))
+}
+
+/// Creates the control segment of a run with these segments and writes the plan into it: a run is found by it.
+///
+/// # Errors
+/// See [`Region::create_control`]; a plan that cannot be encoded.
+pub fn create_control(plan: &Plan, specs: &[SegmentSpec]) -> Result<Launching, RegionError> {
     let name = plan.segment_name(CONTROL);
-    let words = Region::create_control(&name, CONTROL_WORDS)?.words();
-    let control = Launching::new(words.clone());
-    control.write_plan(plan).map_err(|error| RegionError::Os {
-        name,
+    let unwritable = |error: CodecError| RegionError::Os {
+        name: name.clone(),
         what: "write the plan into it",
         source: std::io::Error::other(error.to_string()),
-    })?;
+    };
+    let words = control_words(plan, specs).map_err(unwritable)?;
+    let words = Region::create_control(&name, words)?.words();
+    let control = Launching::new(words.clone());
+    control.write_plan(plan).map_err(unwritable)?;
     let spec = SegmentSpec {
         what: CONTROL.into(),
         place: Place::Memory,
@@ -236,11 +253,14 @@ fn read_control(name: String, view: View) -> Result<(Control, Plan), RegionError
 }
 
 /// What the processes of a run need of a segment. The engine owns everything but what only the launcher writes. A strategy
-/// gets what it writes itself, and read-only what others write and it reads.
+/// gets what it writes itself, and read-only what others write and it reads. Any other process gets nothing.
 pub fn access(plan: &Plan, process: &ProcessPlan, what: &str) -> Option<Access> {
     let mut roles = process.threads.iter().flat_map(|thread| &plan.threads[*thread as usize].roles);
-    let (Some(Role::Strategy(index)), None) = (roles.next(), roles.next()) else {
+    if roles.clone().any(|role| *role == Role::Orchestrator) {
         return Some(Access::Write);
+    }
+    let (Some(Role::Strategy(index)), None) = (roles.next(), roles.next()) else {
+        return None;
     };
     let own = |prefix: &str, suffix: &str| what == format!("{prefix}-{index}{suffix}");
     let own_thread = process.threads.iter().any(|thread| {
@@ -346,8 +366,8 @@ pub fn bell(attached: &mut Attached<'_>, plan: &Plan, role: Role) -> Result<Bell
 #[cfg(test)]
 mod tests {
     use super::{Access, access};
-    use crate::plan::ProcessPlan;
     use crate::plan::tests::small_plan;
+    use crate::plan::{ProcessPlan, Role};
 
     #[test]
     fn a_strategy_writes_what_is_its_own() {
@@ -381,6 +401,19 @@ mod tests {
             assert_eq!(access(&plan, engine, what), Some(Access::Write), "{what}");
             let all = ProcessPlan { name: "all".into(), threads: vec![0, 1] };
             assert_eq!(access(&plan, &all, what), Some(Access::Write), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_neither_engine_nor_one_strategy_gets_nothing() {
+        let mut plan = small_plan();
+        plan.threads[1].roles.retain(|role| *role != Role::Orchestrator);
+        for threads in [vec![], vec![1], vec![0, 1], vec![0, 0]] {
+            let process = ProcessPlan { name: "unknown".into(), threads };
+            for what in ["submit-0", "submit-1", "return-0", "inbox-0", "thread-strategy-0", "control", "new"]
+            {
+                assert_eq!(access(&plan, &process, what), None, "{process:?} {what}");
+            }
         }
     }
 }

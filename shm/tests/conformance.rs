@@ -220,7 +220,7 @@ fn processes_lose_nothing() {
             println!("{technique}, {producers} producers");
             let each = 20_000 / u64::from(producers);
             let run = Run::new(technique, producers, 64);
-            let control = segments::create_control(run.plan()).unwrap();
+            let control = segments::create_control(run.plan(), &[]).unwrap();
             with_link!(technique, T => {
                 let plan = run.create::<T>();
                 let children: Vec<_> = (0..producers)

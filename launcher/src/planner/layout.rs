@@ -30,8 +30,10 @@ const MAX_HELD: u64 = 1 << 18;
 pub struct Counts {
     /// Orders of each strategy.
     pub per_strategy: Vec<u64>,
-    /// Orders for each venue.
-    pub per_venue: Vec<u64>,
+    /// Those of them for each venue: a strategy's venues side by side, strategy after strategy.
+    pub per_strategy_and_venue: Vec<u64>,
+    /// Venues.
+    pub venues: u16,
     /// The longest venue delay, in nanoseconds.
     pub max_delay_ns: u64,
 }
@@ -39,11 +41,26 @@ pub struct Counts {
 impl Counts {
     /// The counts of a schedule that deals its orders out evenly: an estimate before there is one.
     pub fn even(orders: u64, strategies: u16, venues: u16, max_delay_ns: u64) -> Counts {
-        let deal = |parts: u16| -> Vec<u64> {
+        let deal = |orders: u64, parts: u16, first: u64| -> Vec<u64> {
             let parts = u64::from(parts.max(1));
-            (0..parts).map(|part| orders / parts + u64::from(part < orders % parts)).collect()
+            let extra = |part: u64| u64::from((part + parts - first) % parts < orders % parts);
+            (0..parts).map(|part| orders / parts + extra(part)).collect()
         };
-        Counts { per_strategy: deal(strategies), per_venue: deal(venues), max_delay_ns }
+        let per_strategy = deal(orders, strategies, 0);
+        let mut dealt = 0;
+        let mut per_strategy_and_venue = Vec::new();
+        for &orders in &per_strategy {
+            per_strategy_and_venue.extend(deal(orders, venues, dealt % u64::from(venues.max(1))));
+            dealt += orders;
+        }
+        Counts { per_strategy, per_strategy_and_venue, venues, max_delay_ns }
+    }
+
+    /// Orders for each venue.
+    fn per_venue(&self) -> Vec<u64> {
+        let venues = usize::from(self.venues);
+        let of = |venue: usize| self.per_strategy_and_venue.iter().skip(venue).step_by(venues.max(1)).sum();
+        (0..venues).map(of).collect()
     }
 }
 
@@ -73,14 +90,15 @@ pub fn layout(
 ) -> Result<(Plan, Vec<String>), UsageError> {
     for (what, flag, held, wanted) in [
         ("strategies", "--strategies", counts.per_strategy.len(), usize::from(resolved.strategies)),
-        ("venues", "--venues", counts.per_venue.len(), usize::from(resolved.venues)),
+        ("venues", "--venues", usize::from(counts.venues), usize::from(resolved.venues)),
     ] {
         if held != wanted {
             return Err(UsageError(format!("the schedule is for {held} {what}: run it with {flag} {held}")));
         }
     }
-    let threads = threads(resolved, machine, counts);
-    let busiest = counts.per_venue.iter().copied().max().unwrap_or(0);
+    let per_venue = counts.per_venue();
+    let busiest = per_venue.iter().copied().max().unwrap_or(0);
+    let threads = threads(resolved, machine, counts, &per_venue);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
     let plan = Plan {
         run: identity.run,
@@ -99,6 +117,11 @@ pub fn layout(
         max_held: max_held(resolved, busiest),
         pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         orders: counts.per_strategy.clone(),
+        venue_orders: match resolved.threading {
+            Threading::Dedicated => counts.per_strategy_and_venue.clone(),
+            // One log has the records of all venues.
+            Threading::Shared => Vec::new(),
+        },
         handles: Vec::new(),
         weaker_sandbox: false,
         on_death: resolved.on_death,
@@ -126,13 +149,13 @@ fn max_held(resolved: &Resolved, busiest: u64) -> u32 {
     (held + more.min(MAX_HELD)) as u32
 }
 
-fn threads(resolved: &Resolved, machine: &Machine, counts: &Counts) -> Vec<ThreadPlan> {
+fn threads(resolved: &Resolved, machine: &Machine, counts: &Counts, per_venue: &[u64]) -> Vec<ThreadPlan> {
     let total: u64 = counts.per_strategy.iter().fold(0, |sum, orders| sum.saturating_add(*orders));
     let records = |role: &Role| {
         let (factor, orders) = match role {
             Role::Strategy(index) => (STRATEGY_RECORDS, counts.per_strategy[usize::from(*index)]),
             Role::Orchestrator => (ORCHESTRATOR_RECORDS, total),
-            Role::Gateway(index) => (GATEWAY_RECORDS, counts.per_venue[usize::from(*index)]),
+            Role::Gateway(index) => (GATEWAY_RECORDS, per_venue[usize::from(*index)]),
         };
         orders.saturating_mul(factor)
     };
@@ -249,7 +272,9 @@ mod tests {
         let (_, plan, _) = planned("strategies=2 venues=2 orders=10", &machine).unwrap();
         let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
         assert_eq!(records, [5 * 3 + 16, 5 * 3 + 16, 10 * 4 + 16, 5 * 4 + 16, 5 * 4 + 16]);
+        assert_eq!(plan.venue_orders, [3, 2, 2, 3], "no gateway gets more than its log holds");
         let (_, plan, _) = planned("venues=3 orders=10 threading=shared", &machine).unwrap();
+        assert!(plan.venue_orders.is_empty(), "one log for all venues");
         assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + 16);
         assert_eq!((plan.max_held, plan.max_open), (4, 65_536));
         assert_eq!(plan.pacing, Pacing::Scheduled);

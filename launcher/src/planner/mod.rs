@@ -4,6 +4,7 @@
 //! functions of their arguments: the machine comes in as a value, so plans for other machines can be tested here.
 
 mod cores;
+mod descriptors;
 mod faults;
 mod layout;
 mod resolve;
@@ -12,6 +13,7 @@ mod room;
 mod show;
 mod warnings;
 
+pub use descriptors::allow_descriptors;
 pub(crate) use faults::steps;
 pub use layout::{Counts, Identity, layout};
 pub use resolve::resolve;

@@ -343,6 +343,7 @@ fn plan(shape: Shape) -> Plan {
         max_held: 1024,
         pacing: shape.pacing,
         orders: vec![shape.orders; usize::from(shape.strategies)],
+        venue_orders: Vec::new(),
         handles: Vec::new(),
         weaker_sandbox: false,
         on_death: OnDeath::Stop,

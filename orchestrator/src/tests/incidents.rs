@@ -156,6 +156,27 @@ fn more_orders_than_the_plan_has_are_a_flood() {
 }
 
 #[test]
+fn more_orders_to_a_venue_than_the_plan_has_are_refused_and_then_a_flood() {
+    let (mut bench, _, repairs) = supervised(256);
+    // Strategy 0: one to each venue. Strategy 1: 300 to venue 1.
+    bench.orchestrator = bench.orchestrator.expecting_at_venues(&[1, 1, 0, 300]);
+    for n in 0..10 {
+        bench.send(&order(0, n, 0), 0);
+    }
+    (0..3).for_each(|n| bench.send(&order(1, n, 1), 1));
+    bench.cycles();
+    assert_eq!(bench.instructions(0).len(), 1, "the gateway's log has room for one");
+    assert_eq!(bench.instructions(1).len(), 3, "the other strategy loses nothing");
+    let reports = bench.reports(0);
+    let refused = reports.iter().filter(|report| report.reason == Reject::NotPlanned as u8).count();
+    assert_eq!((reports.len(), refused), (9, 9));
+    assert_eq!(repairs.of(0).quarantined, None, "so many may be a mistake");
+    (10..12 + u64::from(STRIKES)).for_each(|n| bench.send(&order(0, n, 0), 0));
+    (0..20).for_each(|_| bench.cycles());
+    assert_eq!(repairs.of(0).quarantined, Some((0, Misconduct::Flood)));
+}
+
+#[test]
 fn in_a_shared_ring_the_orders_of_the_dead_are_refused_whenever_they_come() {
     let (mut bench, launching, repairs) = supervised(8);
     bench.orchestrator.lines[0].open(2);

@@ -44,6 +44,7 @@ impl Run {
             max_held: 1,
             pacing: Pacing::Closed,
             orders: vec![0; producers.into()],
+            venue_orders: Vec::new(),
             max_delay_ns: 0,
             work: WorkPlan::default(),
             handles: Vec::new(),

@@ -4,9 +4,9 @@ use super::orders::message;
 use super::report::Problems;
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
-use protocol::control::Launching;
+use protocol::control::{Launching, PLAN};
 use protocol::plan::{Plan, Technique};
-use protocol::segments::{self, CONTROL_WORDS};
+use protocol::segments;
 use protocol::wire::Message;
 use shm::attached::Attached;
 use shm::bell::BELL;
@@ -62,7 +62,7 @@ pub fn run(technique: Technique) -> Run {
 impl<'a, T: Link> Bed<'a, T> {
     /// Creates the run's segments.
     pub fn new(run: &'a Run) -> Self {
-        segments::create_control(run.plan()).expect("room");
+        segments::create_control(run.plan(), &[]).expect("room");
         let plan = run.create::<T>();
         let mut attached = segments::attach(plan, None);
         let specs = T::segments(&run.link());
@@ -89,7 +89,7 @@ impl<'a, T: Link> Bed<'a, T> {
             kernel,
             room: KERNEL_LAP,
             slack: if run.plan().technique == Technique::Linked { BLOCK_SLOTS as u64 } else { 0 },
-            launching: Launching::new(Region::heap(CONTROL_WORDS).words()),
+            launching: Launching::new(Region::heap(PLAN + 1).words()),
             epoch: 0,
             link: core::marker::PhantomData,
         };

@@ -135,7 +135,7 @@ impl Round {
         T::Producer: 'static,
     {
         let plan = run.plan();
-        segments::create_control(plan).expect("room");
+        segments::create_control(plan, &[]).expect("room");
         let tally = Region::create(&plan.segment_name(TALLY), 16).expect("room").words();
         let mut own = Vec::new();
         for spec in segments::all::<T>(plan) {

@@ -67,11 +67,15 @@ impl Schedule {
         self.words.iter().map(|entries| entries.len() as u64).collect()
     }
 
-    /// The number of orders to each venue. Reads every entry.
-    pub fn orders_per_venue(&self) -> Vec<u64> {
-        let mut orders = vec![0; usize::from(self.venues)];
-        for words in self.words.iter().flatten() {
-            orders[usize::from(entry::venue_of(words))] += 1;
+    /// The number of orders of each strategy to each venue: a strategy's venues side by side, strategy after strategy, as
+    /// [`protocol::plan::Plan::venue_orders`] has them. Reads every entry.
+    pub fn orders_per_strategy_and_venue(&self) -> Vec<u64> {
+        let venues = usize::from(self.venues);
+        let mut orders = vec![0; self.words.len() * venues];
+        for (words, orders) in self.words.iter().zip(orders.chunks_mut(venues)) {
+            for words in words {
+                orders[usize::from(entry::venue_of(words))] += 1;
+            }
         }
         orders
     }
@@ -165,7 +169,7 @@ mod tests {
         assert_eq!(schedule.strategies(), 2);
         assert_eq!(schedule.total(), 2);
         assert_eq!(schedule.orders_per_strategy(), [2, 0]);
-        assert_eq!(schedule.orders_per_venue(), [1, 1]);
+        assert_eq!(schedule.orders_per_strategy_and_venue(), [1, 1, 0, 0]);
         assert_eq!(schedule.max_delay_ns(), 9);
         assert_eq!(schedule.offered_per_s(), Some(2e8));
         assert_eq!(schedule.entries(0).next(), Some(entry()));

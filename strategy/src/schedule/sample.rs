@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(schedule.offered_per_s(), Some(10_000.0));
         // 2500 and 3333 expected, standard deviations below 50.
         assert!(schedule.orders_per_strategy().iter().all(|n| (2200..2800).contains(n)));
-        assert!(schedule.orders_per_venue().iter().all(|n| (3000..3700).contains(n)));
+        assert!(schedule.orders_per_strategy_and_venue().iter().all(|n| (700..970).contains(n)));
         let all = all(&schedule);
         let count = |test: fn(&Entry) -> bool| all.iter().filter(|(_, entry)| test(entry)).count();
         assert!((4600..5400).contains(&count(|e| e.side == Side::Buy)));
@@ -172,7 +172,7 @@ mod tests {
             prop_assert_eq!(schedule.strategies(), strategies);
             prop_assert_eq!(schedule.venues(), venues);
             prop_assert_eq!(schedule.total(), orders);
-            prop_assert_eq!(schedule.orders_per_venue().iter().sum::<u64>(), orders);
+            prop_assert_eq!(schedule.orders_per_strategy_and_venue().iter().sum::<u64>(), orders);
             prop_assert!(schedule.max_delay_ns() <= delay.max_ns);
             for strategy in 0..strategies {
                 prop_assert!(schedule.entries(strategy).is_sorted_by_key(|entry| entry.fire_ns));
