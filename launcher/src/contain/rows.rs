@@ -123,9 +123,11 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Row {
         _ => None,
     };
     let survived = summary.outcome == Outcome::Complete && summary.valid;
-    // One who waited is known by its worst order: there are too few for a percentile.
+    // One who waited is known by its worst order: there are too few for a percentile. Whatever the machine did before, who
+    // waited for most of the deadline did not wait for the machine.
     let waited = during.max_ns.is_some_and(|during| {
-        during > HURT_NS && during > before.max_ns.unwrap_or(0).saturating_mul(HURT_TIMES)
+        let unlike_before = during > before.max_ns.unwrap_or(0).saturating_mul(HURT_TIMES);
+        during > HURT_NS && (unlike_before || during > summary.plan.liveness_ns / 2)
     });
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Row {
