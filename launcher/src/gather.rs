@@ -74,7 +74,9 @@ pub fn gather(plan: &Plan, threads: &[View], folder: &Path) -> Result<(), Unsave
     for (index, (thread, segment)) in plan.threads.iter().zip(threads).enumerate() {
         let path = folder.join(log_file(&thread.name));
         let header = thread_header(plan, index);
-        let Err(error) = File::create(&path).and_then(|file| save(&header, segment, file)) else { continue };
+        let Err(error) = File::create(&path).and_then(|mut file| write(&header, segment, &mut file)) else {
+            continue;
+        };
         let unsaved = unsaved.get_or_insert_with(|| Unsaved {
             segments: Vec::new(),
             lost: Vec::new(),
@@ -83,7 +85,9 @@ pub fn gather(plan: &Plan, threads: &[View], folder: &Path) -> Result<(), Unsave
         });
         let name = plan.segment_name(&thread_segment(&thread.name));
         let there = Path::new(SHM_DIR).join(&name);
-        if there.exists() || create_private(&there).and_then(|file| save(&header, segment, file)).is_ok() {
+        if there.exists()
+            || create_private(&there).and_then(|mut file| write(&header, segment, &mut file)).is_ok()
+        {
             unsaved.segments.push(name);
             // The segment has all of it.
             let _ = fs::remove_file(&path);
@@ -114,7 +118,8 @@ pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
         let log = Region::open_read_only(&name)?;
         if log.len() >= LOG_OFFSET {
             let path = folder.join(log_file(&thread.name));
-            let saved = File::create(&path).and_then(|file| save(&thread_header(plan, index), &log, file));
+            let saved =
+                File::create(&path).and_then(|mut file| write(&thread_header(plan, index), &log, &mut file));
             saved.with_context(|| format!("cannot save the log of {} as {}", thread.name, path.display()))?;
             rescued += 1;
         }
@@ -134,9 +139,13 @@ fn cut(path: &Path) {
     let _ = file.set_len(bytes - bytes % RECORD_BYTES as u64);
 }
 
-fn save(header: &[u64], segment: &View, mut file: File) -> io::Result<()> {
+/// Writes one thread's log: `header`, which goes before what the segment has there, then status block and records.
+///
+/// # Errors
+/// What `out` refused.
+pub fn write(header: &[u64], segment: &View, out: &mut impl Write) -> io::Result<()> {
     let words = LOG_OFFSET + count_records(segment) * RECORD_WORDS;
-    let mut bytes = Vec::with_capacity(CHUNK * 8);
+    let mut bytes = Vec::with_capacity(CHUNK.min(words) * 8);
     for start in (0..words).step_by(CHUNK) {
         bytes.clear();
         for index in start..words.min(start + CHUNK) {
@@ -144,7 +153,7 @@ fn save(header: &[u64], segment: &View, mut file: File) -> io::Result<()> {
             let word = header.get(index).copied().unwrap_or_else(|| segment.load(index, Ordering::Relaxed));
             bytes.extend_from_slice(&word.to_le_bytes());
         }
-        file.write_all(&bytes)?;
+        out.write_all(&bytes)?;
     }
     Ok(())
 }

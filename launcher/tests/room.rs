@@ -151,7 +151,10 @@ fn a_restart_without_descriptors_fails_the_run_and_keeps_it() {
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(stdout.contains("rc=1") && stderr.contains("Too many open files"), "{stdout}{stderr}");
     assert!(stdout.contains("summary.json") && stdout.contains("strategy-1.stamps"), "{stdout}{stderr}");
-    assert!(stdout.contains("\"ended\": \"failed\"") && stdout.contains("cannot start process strategy-1"), "{stdout}");
+    assert!(
+        stdout.contains("\"ended\": \"failed\"") && stdout.contains("cannot start process strategy-1"),
+        "{stdout}"
+    );
     assert!(!stdout.contains("bulkhead.2") && stdout.contains("left=0"), "{stdout}{stderr}");
 }
 
