@@ -9,8 +9,8 @@
 //! | is of a strategy whose log proves nothing | counted | counted | no check |
 //!
 //! t1 is stamped in shared memory before the push, so no death excuses an order that the engine saw and nobody sent. In a run
-//! that failed the stamps of processes that died otherwise than in an incident may be missing; what was lost with them makes
-//! the run invalid all the same: its figures are only of orders that came back.
+//! that failed or was interrupted orders may be lost, and the stamps of processes that died otherwise than in an incident
+//! may be missing.
 
 use super::deaths::Deaths;
 use super::join::{BY_GATEWAY, BY_ORCHESTRATOR, BY_STRATEGY};
@@ -175,12 +175,11 @@ fn check_lane(
         counted.orders.count(end);
         counted.span.take(row);
         toll.count(end);
-        if end == End::Lost {
+        if end == End::Lost && context.is_complete {
             // What it was about to push when it died.
             let is_unfinished = sequence + 1 == next_sent && row.points() & !BY_STRATEGY == 0;
             match is_dead {
-                // The engine had no time to settle what the dead one left.
-                true if is_unfinished || !context.is_complete => {}
+                true if is_unfinished => {}
                 true => broken(Kind::Lost, &|| {
                     let points = points_of(row.points());
                     format!("lost, and not in the last push of an incarnation that died; it has {points}")

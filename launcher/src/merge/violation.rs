@@ -36,7 +36,7 @@ pub enum Kind {
     RejectedDispatched,
     /// An order that was cancelled, or refused, because its strategy was dead, and whose strategy was not.
     NotDead,
-    /// An order that never came back, and that no incident explains.
+    /// An order that never came back, in a run that ended as if it had, and that no death explains.
     Lost,
     /// Records that found their log full.
     RecordsDropped,
