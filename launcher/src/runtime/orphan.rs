@@ -1,0 +1,52 @@
+//! A role whose launcher dies: it notices, sends nothing more, finishes its log, says so and ends.
+//!
+//! A thread of its own sleeps on the launcher's pidfd, which costs nothing while the launcher lives. The agents see the end of
+//! the run the next time that they have nothing to do. One that never has (it hangs) ends with the process, after a grace.
+
+use crate::runtime::progress;
+use protocol::control::Control;
+use protocol::plan::Plan;
+use shm::os::process;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// How long the agents have to end by themselves.
+pub const GRACE: Duration = Duration::from_secs(2);
+/// The thread's name.
+const NAME: &str = "watch";
+
+/// What is said of a launcher that died.
+pub fn message(plan: &Plan) -> String {
+    format!(
+        "the launcher (pid {}) died: no order is sent any more, the logs are complete up to here",
+        plan.launcher_pid
+    )
+}
+
+/// Watches for the launcher's death from now on.
+///
+/// # Errors
+/// The launcher is dead already, or the system refuses a thread.
+pub fn watch(plan: &Plan, control: &Control) -> io::Result<()> {
+    process::wake_with_parent(plan.launcher_pid)?;
+    let launcher = process::pidfd_open(plan.launcher_pid)?;
+    let (control, last_words) = (control.clone(), message(plan));
+    let (begun, has_begun) = mpsc::sync_channel(1);
+    let watching = move || {
+        let _ = begun.send(());
+        while let Ok(ready) = process::wait_readable(&[launcher.as_fd()], Duration::from_secs(3600)) {
+            if ready[0] {
+                control.abandon();
+                thread::sleep(GRACE);
+                progress::complain(&format!("error: {last_words}; ended in the middle of a duty cycle"));
+                std::process::exit(1);
+            }
+        }
+    };
+    thread::Builder::new().name(NAME.into()).stack_size(64 << 10).spawn(watching)?;
+    // A thread sets itself up with system calls that the sandbox refuses to all threads: not before this one has.
+    has_begun.recv().map_err(io::Error::other)
+}

@@ -1,0 +1,81 @@
+//! The warden: a process that does nothing but wait for the launcher's death, and then clears up after it.
+//!
+//! A launcher that is killed with SIGKILL cannot unlink its segments or save its logs. Its children notice and end
+//! ([`crate::runtime::orphan`]); the warden waits for that, saves the logs in the run's folder and removes the segments. If
+//! the warden is killed as well, the next start or `launcher clean` removes them. It has the control segment locked like the
+//! launcher, so that a start in this very moment does not remove the logs that it is about to save ([`crate::runtime::clean`]).
+
+use crate::runtime::gather::{self, Unsaved};
+use crate::runtime::{orphan, progress, setup};
+use anyhow::Result;
+use protocol::plan::Plan;
+use protocol::segments::{self, CONTROL};
+use protocol::status::{self, State};
+use shm::memory::View;
+use shm::memory::region::open_safely;
+use shm::os::{lock, process};
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The warden's name among the processes.
+pub const NAME: &str = "warden";
+
+/// Waits for the launcher of a run to end. A launcher that ends in order has stopped its warden before.
+///
+/// # Errors
+/// No such run.
+pub fn run(run: &str) -> Result<()> {
+    let (_control, plan) = setup::open_control(run)?;
+    process::set_thread_name("bulkhead-warden");
+    let _locked = hold(&plan);
+    let logs = if plan.handles.is_empty() { None } else { Some(map_logs(&plan)?) };
+    if let Ok(launcher) = process::pidfd_open(plan.launcher_pid) {
+        while process::is_running(plan.launcher_pid, plan.launcher_start) {
+            if process::wait_readable(&[launcher.as_fd()], Duration::from_secs(3600)).is_err() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+    // A record that is in a log stays there, also if its process does not end.
+    let left_behind = save_logs(&plan, logs).unwrap_or_else(|error| {
+        progress::complain(&format!("warden: {error:#}"));
+        error.downcast::<Unsaved>().map(|unsaved| unsaved.segments).unwrap_or_default()
+    });
+    setup::remove_all(&plan, &left_behind);
+    Ok(())
+}
+
+/// The control segment, locked for as long as the file is open. Without a lock the warden works all the same.
+fn hold(plan: &Plan) -> Option<File> {
+    let file = open_safely(&plan.segment_name(CONTROL), OpenOptions::new().read(true)).ok()?;
+    lock::hold(&file).ok().map(|()| file)
+}
+
+/// Logs that were handed over must be mapped while they are there; named ones may not be there yet.
+fn map_logs(plan: &Plan) -> Result<Vec<View>> {
+    let mut attached = segments::attach(plan, None);
+    let logs = plan.threads.iter().map(|thread| segments::log(&mut attached, &thread.name));
+    Ok(logs.collect::<Result<_, _>>()?)
+}
+
+/// Until every thread has finished its log, or its process must have ended.
+fn wait_for_the_roles(logs: &[View]) {
+    let deadline = Instant::now() + orphan::GRACE + orphan::GRACE;
+    let runs = |log: &View| matches!(status::read(log).state(), State::Ready | State::Running);
+    while logs.iter().any(runs) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The segments to leave behind: none.
+fn save_logs(plan: &Plan, logs: Option<Vec<View>>) -> Result<Vec<String>> {
+    let folder = Path::new(&plan.folder);
+    if folder.is_dir() {
+        let logs = logs.map_or_else(|| map_logs(plan), Ok)?;
+        wait_for_the_roles(&logs);
+        gather::gather(plan, &logs, folder)?;
+    }
+    Ok(Vec::new())
+}
