@@ -127,11 +127,14 @@ fn clean_throws_away_what_was_not_saved_and_a_start_does_not() {
     assert!(stdout.contains("left=0"), "{stdout}{stderr}");
 }
 
-/// A run whose strategy is killed and started again after a second, and whose launcher is left so many descriptors meanwhile.
-fn with_descriptors(limit: &str) -> Option<Output> {
+/// A run whose strategy is killed and started again after a second, and whose launcher can open only so many descriptors more
+/// from the start on; none: not even those that it has are within its limit.
+fn with_descriptors(more: Option<u32>) -> Option<Output> {
     let kill = "--on-death restart --fault kill:strategy-1@1s";
     let run = TWO_SECONDS.replace("--out", &format!("{kill} --out"));
-    let limit = format!("n=$(ls /proc/$PID/fd | sort -n | tail -n 1); prlimit --pid $PID --nofile={limit};");
+    let free = "free=0; n=0; while [ $free -lt MORE ]; do [ -e /proc/$PID/fd/$n ] || free=$((free + 1)); n=$((n + 1)); done;";
+    let free = more.map_or("n=4;".into(), |more| free.replace("MORE", &more.to_string()));
+    let limit = format!("{free} prlimit --pid $PID --nofile=$n;");
     in_namespace(&format!(
         "which prlimit >/dev/null || {{ echo SKIPPED; exit; }}; {SMALL_DISKS} {run} PID=$!; {BEGUN} {limit} wait $PID; \
          echo rc=$?; touch $OUT/filler; ls $OUT/*/; ls /dev/shm; {RESCUE}; cat $OUT/json"
@@ -147,7 +150,7 @@ fn with_descriptors(limit: &str) -> Option<Output> {
 
 #[test]
 fn a_restart_without_descriptors_fails_the_run_and_keeps_it() {
-    let Some(output) = with_descriptors("$((n + 2))") else { return };
+    let Some(output) = with_descriptors(Some(1)) else { return };
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(stdout.contains("rc=1") && stderr.contains("Too many open files"), "{stdout}{stderr}");
     assert!(stdout.contains("summary.json") && stdout.contains("strategy-1.stamps"), "{stdout}{stderr}");
@@ -160,7 +163,7 @@ fn a_restart_without_descriptors_fails_the_run_and_keeps_it() {
 
 #[test]
 fn a_launcher_without_any_descriptors_leaves_its_logs_to_be_rescued() {
-    let Some(output) = with_descriptors("4") else { return };
+    let Some(output) = with_descriptors(None) else { return };
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(stdout.contains("rc=1") && stderr.contains("launcher report"), "{stdout}{stderr}");
     assert!(stdout.contains(".thread-engine") && !stdout.contains(".control"), "{stdout}{stderr}");

@@ -19,7 +19,7 @@ pub enum Contained {
     Waited,
     /// The run ended, or the others lost orders.
     No,
-    /// Nothing happened that could be contained: the fault never struck, or its strategy never came to harm.
+    /// There was nothing to contain: the fault never struck.
     Nothing,
 }
 
