@@ -14,11 +14,13 @@
 //! pipe's lock, and a process dies before it or behind it. The kernel holds the queue's only state, nobody waits for the dead one,
 //! and there is nothing to repair. Its successor opens the pipe as it did.
 
-use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
+use super::step::{Step, whole};
+use super::{Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::os::fifo;
 use crate::ring::{MESSAGE_WORDS, Message};
+use core::ops::ControlFlow;
 use std::fs::File;
 use std::io::{Read, Write};
 use zerocopy::IntoBytes;
@@ -37,12 +39,16 @@ pub struct Receiver {
 
 impl super::Producer for Sender {
     #[inline]
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
         // Any error is Full: EAGAIN says so, and no other can come of a good pipe that we ourselves keep open.
-        match self.0.write(message.as_bytes()) {
+        whole(at, || match self.0.write(message.as_bytes()) {
             Ok(bytes) if bytes == size_of::<Message>() => Ok(()),
             _ => Err(Full),
-        }
+        })
     }
 }
 
@@ -67,6 +73,8 @@ impl super::Consumer for Receiver {
 }
 
 impl Link for Pipe {
+    const RECORD: Record = Record::new("pipe", Home::Kernel);
+
     type Producer = Sender;
     type Consumer = Receiver;
 
