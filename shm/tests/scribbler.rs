@@ -6,8 +6,8 @@
 //! returns, reads the scribbler's log, and sleeps on the bell that the scribbler can write. Then the scribbler is killed, and
 //! it is tried whether the hand-off goes on.
 //!
-//! Where each producer has its own memory or connection, nothing of the others' may be lost, doubled, or changed. Where they
-//! share a ring it may, and the table says how much; there only this is claimed: no panic, and every call returns.
+//! Where each producer has its own memory or connection, and in the pipe, where garbage stands beside the others' frames, nothing
+//! of the others' may be lost, doubled, or changed. Where they share a ring it may, and the table says how much; there only this is claimed: no panic, and every call returns.
 //!
 //! `cargo test --release -p shm --test scribbler -- --nocapture` prints the table. About 2 s a technique; `BULKHEAD_SLOW=1`:
 //! 60 s.
@@ -33,18 +33,6 @@ use shm::with_link;
 use std::time::{Duration, Instant};
 use table::Row;
 
-/// The techniques between processes.
-const TECHNIQUES: [Technique; 6] = [
-    Technique::SpscMux,
-    Technique::ArrayQueue,
-    Technique::Linked,
-    Technique::Channel,
-    Technique::Pipe,
-    Technique::UnixSeqpacket,
-];
-/// Those that keep the producers apart: what one does to its own harms nobody else.
-const APART: [Technique; 2] = [Technique::SpscMux, Technique::UnixSeqpacket];
-
 /// How the scribbler goes about it: how often it idles between two words. Fast, it breaks a shared ring at once; slowly, it
 /// lets the ring meet one lie at a time.
 const PACES: [(&str, u32); 2] = [("at once", 0), ("slowly", 500)];
@@ -69,19 +57,21 @@ fn what_a_scribbler_harms_is_what_it_shares() {
     // For who looks for something: `BULKHEAD_ONLY=linked`.
     let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
     let mut rows = Vec::new();
-    for technique in TECHNIQUES.into_iter().filter(|technique| technique.name().contains(&only)) {
+    let between_processes = Technique::all().into_iter().filter(|technique| technique.crosses_processes());
+    for technique in between_processes.filter(|technique| technique.name().contains(&only)) {
         for (pace, idle) in PACES {
             let mut row = Row::new(technique, pace);
             let (begun, time) = (Instant::now(), time_each() / PACES.len() as u32);
             while row.rounds == 0 || begun.elapsed() < time {
                 let run = common::Run::new(technique, 3, 64);
                 let round = with_link!(technique, T => Round::play::<T>(&run, idle, time / ROUNDS));
-                if APART.contains(&technique) {
+                // What one does to its own harms nobody else.
+                if technique.record().apart {
                     round.assert_apart();
                 }
                 row.add(&round);
             }
-            if technique == Technique::SpscMux {
+            if technique == Technique::default() {
                 assert_eq!(row.quarantined, row.rounds, "it was found out each time");
             }
             rows.push(row);
