@@ -96,6 +96,12 @@ names! {
         Scribble = "scribble",
         /// Sends orders as fast as it can, beyond its limits.
         Flood = "flood",
+        /// Claims to live, with a heartbeat of the far future, and spins for ever.
+        Forge = "forge",
+        /// Claims to be done, and spins for ever.
+        Feign = "feign",
+        /// From then on its orders do not arrive, and each push says that it went well.
+        Lose = "lose",
     }
 }
 
@@ -309,6 +315,12 @@ impl Plan {
     /// The thread that runs a role.
     pub fn thread_of(&self, role: Role) -> Option<usize> {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
+    }
+
+    /// The process that runs a role.
+    pub fn process_of(&self, role: Role) -> Option<usize> {
+        let thread = u32::try_from(self.thread_of(role)?).ok()?;
+        self.processes.iter().position(|process| process.threads.contains(&thread))
     }
 
     /// All orders of all strategies.

@@ -2,8 +2,8 @@
 
 use super::resolved::{Input, Resolved};
 use crate::config::{Arrivals, FaultSpec, UsageError};
-use crate::inject::{self, Draws};
-use crate::units::Nanos;
+use crate::faults::inject::{self, Draws};
+use analysis::units::Nanos;
 use protocol::plan::{Fault, FaultKind, Isolation, OnDeath, Plan, Target, Technique, When};
 use shm::ring::Step;
 
@@ -78,8 +78,8 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64) -> Result
                 there.join(", ")
             ));
         }
-        if fault.kind == FaultKind::Flood && step != Step::Entered {
-            return Err(format!("a flood begins between two pushes.\nUse @order:{order} or a time"));
+        if matches!(fault.kind, FaultKind::Flood | FaultKind::Lose) && step != Step::Entered {
+            return Err(format!("{} begins between two pushes.\nUse @order:{order} or a time", fault.kind));
         }
     }
     match fault.every {
@@ -129,7 +129,15 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
         notes.push("A fault after the window finds the run at its end, or not at all.".into());
     }
     let ends_the_process = |fault: &Fault| {
-        let lives = matches!(fault.kind, FaultKind::Hang | FaultKind::Scribble | FaultKind::Flood);
+        let lives = matches!(
+            fault.kind,
+            FaultKind::Hang
+                | FaultKind::Scribble
+                | FaultKind::Flood
+                | FaultKind::Forge
+                | FaultKind::Feign
+                | FaultKind::Lose
+        );
         !lives && !matches!(fault.target, Target::Launcher | Target::Engine)
     };
     let struck = plan.faults.iter().any(ends_the_process);

@@ -1,0 +1,58 @@
+//! The line that says how far a sweep is and how long it will take; nothing where there is no terminal.
+
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// One line on stderr.
+pub struct Bar {
+    bar: ProgressBar,
+    began: Instant,
+    measured: u32,
+}
+
+impl Bar {
+    /// A line for `total` runs, if `wanted` and stderr is a terminal.
+    pub fn new(wanted: bool, total: usize) -> Self {
+        let target =
+            if wanted { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {prefix} · {wide_msg}") {
+            bar.set_style(style);
+        }
+        if !bar.is_hidden() {
+            bar.enable_steady_tick(Duration::from_millis(250));
+        }
+        Self { bar, began: Instant::now(), measured: 0 }
+    }
+
+    /// A run begins, `left` of them still to be made, this one included.
+    pub fn begin(&self, name: &str, done: usize, left: usize) {
+        self.bar.set_position(done as u64);
+        let time = match self.measured {
+            0 => "time left unknown yet".into(),
+            measured => format!("{} left", HumanDuration(self.began.elapsed() / measured * left as u32)),
+        };
+        self.bar.set_prefix(time);
+        self.bar.set_message(name.to_owned());
+    }
+
+    /// A run ended.
+    pub fn end(&mut self) {
+        self.measured += 1;
+    }
+
+    /// A line that stays, above this one; on stdout where there is no terminal to redraw.
+    pub fn say(&self, line: &str) {
+        self.bar.suspend(|| {
+            // A line that cannot be printed is no reason to stop measuring.
+            let _ = writeln!(crate::output::stdout(), "{line}");
+        });
+    }
+
+    /// Removes the line.
+    pub fn clear(&self) {
+        self.bar.disable_steady_tick();
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,299 @@
+//! The segments of a run, created before anything starts and removed whatever happens.
+
+use anyhow::{Context, Result};
+use protocol::control::{self, Control, Launching};
+use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
+use protocol::segments::SCHEDULE_ENTRY_WORDS;
+use protocol::segments::{self, CONTROL, thread_segment};
+use protocol::status::STATUS_WORDS;
+use protocol::supervision::REPAIRS;
+use shm::attached::{Access, Attached};
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::sealed::Shared;
+use shm::memory::{Region, View, Words, region, region::SHM_DIR};
+use shm::ring::{Place, SegmentSpec};
+use shm::sync::Ordering;
+use shm::with_link;
+use std::fs::File;
+use std::sync::Arc;
+use strategy::schedule::Schedule;
+
+/// What begins the address of a control segment that is handed over.
+const HANDLE_PREFIX: &str = "fd:";
+
+/// A run's segments. Dropping it removes their names.
+pub struct Segments {
+    /// The plan, with the descriptors to inherit where segments are handed over.
+    pub plan: Plan,
+    /// The control segment.
+    pub control: Launching,
+    /// Each thread's status block and stamp log, in the order of the plan.
+    pub threads: Vec<View>,
+    /// Each strategy's schedule.
+    pub schedules: Vec<View>,
+    /// What the engine says about strategies that died; there once all segments are.
+    pub repairs: Option<Words>,
+    /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
+    pub engine_bell: Option<Words>,
+    /// Each strategy's own memory, to make anew when it is started again.
+    lines: Vec<Vec<(SegmentSpec, Words)>>,
+    /// Each strategy's thread: status block and stamp log.
+    owners: Vec<Option<(usize, Words)>>,
+    /// What is handed over; empty where segments have names.
+    shared: Vec<Shared>,
+    /// The segments themselves, where they are on the heap of this process.
+    heap: Option<Vec<(String, Arc<Region>)>>,
+}
+
+/// All segments but the control segment, for the plan's technique.
+pub fn specs(plan: &Plan) -> Vec<SegmentSpec> {
+    with_link!(plan.technique, T => segments::all::<T>(plan))
+}
+
+/// Bytes that a plan needs in `/dev/shm`, control segment included.
+pub fn bytes_needed(plan: &Plan) -> u64 {
+    let pages = |words: usize| (words as u64 * 8).next_multiple_of(4096);
+    let specs = specs(plan);
+    let control = segments::control_words(plan, &specs).unwrap_or(0);
+    specs.iter().map(|spec| pages(spec.words)).sum::<u64>() + pages(control)
+}
+
+impl Segments {
+    /// Creates the control segment only, with the plan in it: the run can be found, and cleaned up after, from here on.
+    ///
+    /// # Errors
+    /// No room, no permission, a plan that does not fit; nothing is left behind.
+    pub fn begin(plan: &Plan) -> Result<Self> {
+        let remove = RemoveOnError(plan);
+        let control = segments::create_control(plan, &specs(plan)).context("cannot start the run")?;
+        std::mem::forget(remove);
+        Ok(Self::around(plan, control, None))
+    }
+
+    /// Segments of which only the control segment is there.
+    fn around(plan: &Plan, control: Launching, heap: Option<Vec<(String, Arc<Region>)>>) -> Self {
+        Self {
+            plan: plan.clone(),
+            control,
+            threads: Vec::new(),
+            schedules: Vec::new(),
+            repairs: None,
+            engine_bell: None,
+            lines: vec![Vec::new(); usize::from(plan.strategies)],
+            owners: vec![None; usize::from(plan.strategies)],
+            shared: Vec::new(),
+            heap,
+        }
+    }
+
+    /// The segments of a run that takes place in this process alone: on the heap, without names. The plan is not in the control
+    /// segment; [`Segments::attached`] gives each process of the plan what it may have.
+    ///
+    /// # Panics
+    /// If the technique is not memory.
+    pub fn on_heap(plan: &Plan, schedule: &Schedule) -> Self {
+        let control = Launching::new(Region::heap(control::PLAN + 1).words());
+        let mut segments = Self::around(plan, control, None);
+        let mut heap = Vec::new();
+        for spec in specs(plan) {
+            let region = segments::on_heap(plan, &spec);
+            fill(&spec, &region.words(), schedule);
+            segments.keep(&spec, region.words());
+            heap.push((spec.what, region));
+        }
+        segments.heap = Some(heap);
+        segments
+    }
+
+    /// What a process of the plan has of the segments on the heap: with the rights that it would have of real ones.
+    pub fn attached<'a>(&'a self, process: &'a ProcessPlan) -> Attached<'a> {
+        let mut attached = segments::attach(&self.plan, Some(process));
+        for (what, region) in self.heap.iter().flatten() {
+            match segments::access(&self.plan, process, what) {
+                Some(Access::Write) => attached.adopt(what, Arc::clone(region)),
+                Some(Access::Read) => attached.adopt_view(what, Arc::clone(region)),
+                None => {}
+            }
+        }
+        attached
+    }
+
+    /// Creates the other segments and copies the schedule into its own.
+    ///
+    /// # Errors
+    /// As [`Segments::begin`].
+    pub fn create(&mut self, schedule: &Schedule) -> Result<()> {
+        let hand_over = self.plan.isolation == Isolation::Sandbox;
+        for spec in specs(&self.plan) {
+            let in_memory = matches!(spec.place, Place::Memory | Place::Reserve);
+            let words = if hand_over && in_memory {
+                let (shared, words) = segments::create_shared(&self.plan, &spec)?;
+                self.shared.push(shared);
+                Some(words)
+            } else {
+                segments::create(&self.plan, &spec)?
+            };
+            let Some(words) = words else { continue };
+            fill(&spec, &words, schedule);
+            self.keep(&spec, words);
+        }
+        if hand_over {
+            let path = format!("{SHM_DIR}/{}", self.plan.segment_name(CONTROL));
+            self.shared.push(Shared::read_only(CONTROL, &path).context("cannot open the control segment")?);
+            // Now that the descriptors have their numbers.
+            self.plan.handles = self.shared.iter().flat_map(Shared::handles).collect();
+            self.control.write_plan(&self.plan)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps hold of what the launcher reads while the run lasts, or makes anew.
+    fn keep(&mut self, spec: &SegmentSpec, words: Words) {
+        if let Some(strategy) = segments::line_of(&spec.what) {
+            self.lines[usize::from(strategy)].push((spec.clone(), words));
+        } else if let Some(name) = spec.what.strip_prefix(&thread_segment("")) {
+            let place = self.plan.threads.iter().position(|thread| thread.name == name);
+            if let Some(place) = place
+                && let [Role::Strategy(index)] = self.plan.threads[place].roles.as_slice()
+            {
+                self.owners[usize::from(*index)] = Some((place, words.clone()));
+            }
+            self.threads.push(words.into());
+        } else if spec.what.starts_with("schedule-") {
+            self.schedules.push(words.into());
+        } else if spec.what == REPAIRS {
+            self.repairs = Some(words);
+        } else if let Some(name) = spec.what.strip_prefix("bell-")
+            && let Some(thread) = self.plan.thread_of(Role::Orchestrator)
+            && self.plan.threads[thread].name == name
+        {
+            self.engine_bell = Some(words);
+        }
+    }
+
+    /// Makes a dead strategy's own memory anew, as it was before its first incarnation; its stamp log stays. Only after the
+    /// engine has said that it no longer reads it.
+    pub fn renew(&self, strategy: u16) {
+        for (spec, words) in &self.lines[usize::from(strategy)] {
+            segments::renew(&self.plan, spec, words);
+        }
+        if let Some((thread, words)) = &self.owners[usize::from(strategy)] {
+            let header = segments::thread_header(&self.plan, *thread);
+            let status = [0; STATUS_WORDS];
+            // Relaxed: published by the Release store of the next life.
+            for (word, value) in words.iter().zip(header.into_iter().chain(status)) {
+                word.store(value, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The descriptors that a process of the plan inherits.
+    pub fn handed_to(&self, process: &ProcessPlan) -> Vec<&File> {
+        let file = |shared: &Shared| {
+            let access = segments::access(&self.plan, process, &shared.what)?;
+            // Everybody only reads the control segment.
+            Some(if shared.what == CONTROL { Access::Read } else { access })
+        };
+        self.shared.iter().filter_map(|shared| file(shared).map(|access| shared.file(access))).collect()
+    }
+
+    /// The descriptors that the warden inherits: the logs, read-only, and the control segment.
+    pub fn handed_to_warden(&self) -> Vec<&File> {
+        let wanted =
+            |shared: &&Shared| shared.what == CONTROL || shared.what.starts_with(&thread_segment(""));
+        self.shared.iter().filter(wanted).map(|shared| shared.file(Access::Read)).collect()
+    }
+
+    /// How a child finds the control segment: by the run's id, or by an inherited descriptor, `fd:N`.
+    pub fn address(&self) -> String {
+        let control = self.plan.handles.iter().find(|handle| handle.what == CONTROL && !handle.writable);
+        control.map_or_else(|| self.plan.run.clone(), |handle| format!("{HANDLE_PREFIX}{}", handle.fd))
+    }
+}
+
+/// Opens the control segment that a child was told of: see [`Segments::address`].
+///
+/// # Errors
+/// No such run or descriptor.
+pub fn open_control(address: &str) -> Result<(Control, Plan)> {
+    let opened = match address.strip_prefix(HANDLE_PREFIX).map(str::parse) {
+        Some(fd) => segments::inherit_control(fd.context("not a descriptor")?),
+        None => segments::open_control(address),
+    };
+    opened.context("this command is started by the launcher")
+}
+
+/// Copies a strategy's schedule into its segment, if this is one.
+fn fill(spec: &SegmentSpec, words: &Words, schedule: &Schedule) {
+    if let Some(strategy) = spec.what.strip_prefix("schedule-").and_then(|index| index.parse().ok()) {
+        fill_schedule(words, schedule, strategy);
+    }
+}
+
+fn fill_schedule(words: &Words, schedule: &Schedule, strategy: u16) {
+    let entries = schedule.words(strategy).iter().flatten();
+    for (word, value) in words[HEADER_WORDS..].iter().zip(entries) {
+        // Relaxed: the children start afterwards.
+        word.store(*value, Ordering::Relaxed);
+    }
+    debug_assert_eq!(schedule.words(strategy).len() * SCHEDULE_ENTRY_WORDS + HEADER_WORDS, words.len());
+}
+
+/// Removes what a failing [`Segments::begin`] has created.
+struct RemoveOnError<'a>(&'a Plan);
+
+impl Drop for RemoveOnError<'_> {
+    fn drop(&mut self) {
+        let _ = region::unlink(&self.0.segment_name(CONTROL));
+    }
+}
+
+impl Drop for Segments {
+    fn drop(&mut self) {
+        if self.heap.is_none() {
+            remove_all(&self.plan.run);
+        }
+    }
+}
+
+/// Removes every segment of a run, the control segment last, so that the run can be found while anything of it is there.
+pub fn remove_all(run: &str) {
+    let prefix = format!("{}{run}.", Plan::PREFIX);
+    let control = format!("{prefix}{CONTROL}");
+    let names = region::list_segments().unwrap_or_default();
+    for name in names.iter().filter(|name| name.starts_with(&prefix) && **name != control) {
+        let _ = region::unlink(name);
+    }
+    let _ = region::unlink(&control);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Machine;
+    use crate::planner::tests::planned;
+    use shm::memory::Region;
+    use shm::memory::sealed::Handle;
+
+    #[test]
+    fn the_plan_of_the_largest_run_is_written_and_read_back() {
+        let machine = Machine { cores_allowed: (0..400).collect(), ..Machine::default() };
+        for isolation in ["thread", "process", "sandbox"] {
+            let words = format!("strategies=256 venues=64 orders=100M isolation={isolation}");
+            let (_, mut plan, _) = planned(&words, &machine).unwrap();
+            assert_eq!(plan.threads.len(), 256 + 64 + 1, "dedicated: the most threads");
+            let specs = specs(&plan);
+            let words = segments::control_words(&plan, &specs).unwrap();
+            assert!(bytes_needed(&plan) > words as u64 * 8);
+            let names = specs.iter().map(|spec| spec.what.clone()).chain([CONTROL.to_owned()]);
+            plan.handles = names
+                .flat_map(|what| {
+                    [true, false].map(|writable| Handle { what: what.clone(), fd: 99_999, writable })
+                })
+                .collect();
+            let launching = Launching::new(Region::heap(words).words());
+            launching.write_plan(&plan).unwrap();
+            assert_eq!(launching.control().read_plan().unwrap(), plan);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the launcher does to the run's processes on purpose: the faults that are signals ([`crate::faults::inject`]).
+
+use super::Supervisor;
+use crate::faults::inject::{Strike, Struck};
+use crate::runtime::spawn::Process;
+use protocol::plan::{FaultKind, Role};
+use protocol::status::State;
+use shm::clock::Clock;
+use shm::os::fault;
+use std::time::Duration;
+
+impl Supervisor<'_> {
+    /// Nanoseconds since the start.
+    fn now_ns(&self) -> u64 {
+        self.ns(self.plan.clock.now())
+    }
+
+    /// A tick as nanoseconds since the start.
+    pub(super) fn ns(&self, ticks: u64) -> u64 {
+        (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
+    }
+
+    /// The time until the next injected fault.
+    pub(super) fn until_strike(&self) -> Duration {
+        match self.injector.next_due_ns() {
+            Some(due) if self.start_ticks > 0 => Duration::from_nanos(due.saturating_sub(self.now_ns())),
+            _ => Duration::MAX,
+        }
+    }
+
+    /// Injects the faults that are due now.
+    pub(super) fn strike(&mut self) {
+        if self.start_ticks == 0 || self.injector.next_due_ns().is_none() {
+            return;
+        }
+        let now = self.now_ns();
+        let living: Vec<bool> = (0..self.plan.strategies).map(|strategy| self.is_living(strategy)).collect();
+        let mut strikes = Vec::new();
+        while let Some(strike) = self.injector.due(now, |strategy| living[usize::from(strategy)]) {
+            strikes.push(strike);
+        }
+        for Strike { kind, target, .. } in strikes {
+            let stops = kind == FaultKind::Stop;
+            let role = match target {
+                Struck::Launcher if stops => {
+                    fault::stop();
+                    continue;
+                }
+                Struck::Launcher => fault::kill(),
+                Struck::Engine => Role::Orchestrator,
+                Struck::Strategy(index) => Role::Strategy(index),
+            };
+            let Some(child) = self.process_of(role).filter(|child| child.status.is_none()) else { continue };
+            let injected = self.plan.clock.now();
+            if stops {
+                child.stop()
+            } else {
+                child.kill()
+            }
+            if let (Some(incidents), Struck::Strategy(index)) = (&mut self.incidents, target) {
+                incidents.injected(index, injected);
+            }
+        }
+    }
+
+    /// Whether a strategy is there to be struck.
+    fn is_living(&self, strategy: u16) -> bool {
+        let thread = self.plan.thread_of(Role::Strategy(strategy));
+        thread.is_some_and(|thread| self.status(thread).state() == State::Running)
+            && self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(strategy))
+    }
+
+    /// The process that runs a role.
+    fn process_of(&self, role: Role) -> Option<&Process> {
+        let thread = self.plan.thread_of(role)? as u32;
+        let place = self.plan.processes.iter().position(|process| process.threads.contains(&thread))?;
+        self.processes.all.get(place)
+    }
+}
