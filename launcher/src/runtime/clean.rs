@@ -192,7 +192,7 @@ mod tests {
         let control = format!("bulkhead.{run}.control");
         fifo::create(&control).unwrap();
         let socket = format!("bulkhead.{run}.socket");
-        drop(seqpacket::listen(&socket, 1).unwrap());
+        drop(seqpacket::listen(&socket).unwrap());
         let cleaned = clean(Scope::Everything).unwrap();
         assert!(is_there(&mydb) && is_there(&other) && is_there(&strange), "{cleaned:?}");
         assert!(!is_there(&control) && !is_there(&socket), "{cleaned:?}");
