@@ -163,7 +163,7 @@ fn a_sweep_is_being_measured_while_its_launcher_lives() {
 #[test]
 fn another_version_and_damage_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let read = || format!("{:#}", SweepRecord::read(folder.path()).unwrap_err());
+    let read = || format!("{:#}", super::read(folder.path()).unwrap_err());
     assert!(read().contains("not the folder of a sweep"));
     for (text, wanted) in [
         ("{\"schema\": \"bulkhead.sweep/9\"}", "use the launcher that wrote it"),
