@@ -231,7 +231,7 @@ mod link {
     use crate::attached::Attached;
     use crate::bell::BELL_WORDS;
     use crate::memory::RegionError;
-    use crate::ring::{Link, LinkSpec, Place, SegmentSpec, array_queue, intent};
+    use crate::ring::{Ends, Link, LinkSpec, Place, SegmentSpec, array_queue, intent};
 
     /// The technique.
     pub struct Channel;
@@ -253,6 +253,7 @@ mod link {
                 capacity: 1,
                 slot_words: 1,
                 index: 0,
+                ends: Ends::ALL_WRITE,
             };
             [array_queue::segment(spec), waker].into_iter().chain(intent::segments(spec)).collect()
         }

@@ -14,7 +14,7 @@
 //! pipe's lock, and a process dies before it or behind it. The kernel holds the queue's only state, nobody waits for the dead one,
 //! and there is nothing to repair. Its successor opens the pipe as it did.
 
-use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
+use super::{Ends, Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::os::fifo;
@@ -79,6 +79,7 @@ impl Link for Pipe {
             capacity: 0,
             slot_words: MESSAGE_WORDS as u64,
             index: 0,
+            ends: Ends::ALL_WRITE,
         }]
     }
 

@@ -19,6 +19,12 @@ macro_rules! techniques {
             pub const fn twin(self) -> Option<Technique> {
                 match self { $(Self::$variant => techniques!(@twin $($twin)?),)+ }
             }
+
+            /// The segments that a link of this technique needs; none for what lives on the heap.
+            pub fn segments(self, spec: &crate::ring::LinkSpec<'_>) -> Vec<crate::ring::SegmentSpec> {
+                use crate::ring::Link;
+                match self { $(Self::$variant => crate::ring::$module::$link::segments(spec),)+ }
+            }
         }
 
         /// `with_link!(technique, T => expression)`: the expression with `T` as that technique's

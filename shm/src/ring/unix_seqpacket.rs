@@ -22,7 +22,7 @@
 //! [`PeerFault`], and the connection is closed. No more connections are accepted than there are producers. An index is
 //! believed from who says it first; only handing over connected sockets instead of a name will make it certain.
 
-use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
+use super::{Ends, Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::os::seqpacket;
@@ -212,6 +212,7 @@ impl Link for UnixSeqpacket {
             capacity: 0,
             slot_words: MESSAGE_WORDS as u64,
             index: 0,
+            ends: Ends::ALL_WRITE,
         }]
     }
 

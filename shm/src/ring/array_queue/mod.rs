@@ -75,7 +75,7 @@ mod link {
     use super::{Consumer, KIND, Producer, ring_words};
     use crate::attached::Attached;
     use crate::memory::{HeaderError, RegionError, Words};
-    use crate::ring::{self, Link, LinkSpec, PeerFault, Place, SegmentSpec, intent};
+    use crate::ring::{self, Ends, Link, LinkSpec, PeerFault, Place, SegmentSpec, intent};
     use crate::ring::{MESSAGE_WORDS, Message};
 
     /// The technique.
@@ -144,6 +144,7 @@ mod link {
             capacity: spec.capacity.into(),
             slot_words: MESSAGE_WORDS as u64 + 1,
             index: 0,
+            ends: Ends::ALL_WRITE,
         }
     }
 

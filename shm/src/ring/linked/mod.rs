@@ -102,7 +102,7 @@ mod link {
     use super::{BLOCK_SLOTS, Consumer, KIND, Producer, arena_words, block_words, reserve};
     use crate::attached::Attached;
     use crate::memory::{HeaderError, RegionError, Words};
-    use crate::ring::{self, Allocation, Link, LinkSpec, PeerFault, Place, SegmentSpec, intent};
+    use crate::ring::{self, Allocation, Ends, Link, LinkSpec, PeerFault, Place, SegmentSpec, intent};
     use crate::ring::{MESSAGE_WORDS, Message};
 
     /// The technique.
@@ -179,6 +179,7 @@ mod link {
                 capacity: blocks as u64,
                 slot_words: block_words(BLOCK_SLOTS, MESSAGE_WORDS) as u64,
                 index: 0,
+                ends: Ends::ALL_WRITE,
             };
             [arena].into_iter().chain(intent::segments(spec)).collect()
         }
