@@ -34,9 +34,16 @@ pub fn gather(plan: &Plan, threads: &[View], folder: &Path) -> Result<()> {
 }
 
 fn save(header: &[u64], segment: &View, path: &Path) -> std::io::Result<()> {
-    let mut file = File::create(path)?;
+    write(header, segment, &mut File::create(path)?)
+}
+
+/// Writes one thread's log: `header`, which goes before what the segment has there, then status block and records.
+///
+/// # Errors
+/// What `out` refused.
+pub fn write(header: &[u64], segment: &View, out: &mut impl Write) -> std::io::Result<()> {
     let words = LOG_OFFSET + count_records(segment) * RECORD_WORDS;
-    let mut bytes = Vec::with_capacity(CHUNK * 8);
+    let mut bytes = Vec::with_capacity(CHUNK.min(words) * 8);
     for start in (0..words).step_by(CHUNK) {
         bytes.clear();
         for index in start..words.min(start + CHUNK) {
@@ -44,7 +51,7 @@ fn save(header: &[u64], segment: &View, path: &Path) -> std::io::Result<()> {
             let word = header.get(index).copied().unwrap_or_else(|| segment.load(index, Ordering::Relaxed));
             bytes.extend_from_slice(&word.to_le_bytes());
         }
-        file.write_all(&bytes)?;
+        out.write_all(&bytes)?;
     }
     Ok(())
 }

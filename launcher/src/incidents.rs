@@ -12,19 +12,40 @@
 use crate::liveness::Liveness;
 use crate::record::Incident;
 use crate::setup::Segments;
-use crate::spawn::{Process, Processes};
 use anyhow::{Context, Result};
 use protocol::plan::{OnDeath, Plan, Role};
 use protocol::status::{self, Field, State, Status};
-use protocol::supervision::Repairs;
+use protocol::supervision::{Death, Repairs};
 use protocol::wire::MAX_EPOCH;
 use shm::bell::Bell;
 use shm::clock::Clock;
-use shm::os::process;
 use std::time::Duration;
 
 /// How long an incarnation may take until its first duty cycle.
 const START: Duration = Duration::from_secs(30);
+
+/// The processes of a run, by their places in the plan, as far as incidents have to do with them. In a simulation they are
+/// none of the kernel's.
+pub trait Children {
+    /// Whether it ended in order; `None`: it runs.
+    fn ended(&self, process: usize) -> Option<bool>;
+    /// How it ended, in words.
+    fn how(&self, process: usize) -> String;
+    /// Its process id.
+    fn pid(&self, process: usize) -> u32;
+    /// Kills it, unless it has ended.
+    fn kill(&mut self, process: usize);
+    /// Proof that it has ended, if it has.
+    ///
+    /// # Errors
+    /// What the system refused.
+    fn death(&mut self, process: usize) -> std::io::Result<Option<Death>>;
+    /// Starts it again, after it has ended.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    fn restart(&mut self, segments: &Segments, process: usize) -> Result<()>;
+}
 
 /// Where one strategy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,14 +163,13 @@ impl<'a> Incidents<'a> {
     }
 
     /// At the end of the run: a strategy that said that it was done and had to be killed, or died then, is an incident too.
-    pub fn end(&mut self, processes: &Processes) {
-        let now = self.segments.plan.clock.now();
+    pub fn end(&mut self, children: &impl Children, clock: &impl Clock) {
+        let now = clock.now();
         for strategy in 0..self.fates.len() as u16 {
             let Fate { stage, process, .. } = self.fates[usize::from(strategy)];
-            let child = &processes.all[process];
-            let in_order = child.status.is_some_and(|status| status.success());
-            if stage == Stage::Living && !in_order {
-                self.begin(strategy, child.pid(), format!("did not end in order: {}", child.how()), now);
+            if stage == Stage::Living && children.ended(process) != Some(true) {
+                let how = format!("did not end in order: {}", children.how(process));
+                self.begin(strategy, children.pid(process), how, now);
                 self.fates[usize::from(strategy)].stage = Stage::Down;
             }
         }
@@ -182,38 +202,48 @@ impl<'a> Incidents<'a> {
     ///
     /// # Errors
     /// What the system refused: a process that cannot be asked about, or started again.
-    pub fn look(&mut self, processes: &mut Processes, liveness: &Liveness) -> Result<()> {
+    pub fn look(
+        &mut self,
+        children: &mut impl Children,
+        liveness: &Liveness,
+        clock: &impl Clock,
+    ) -> Result<()> {
         for strategy in 0..self.fates.len() as u16 {
             // Several steps at once where nothing has to be waited for.
-            while self.step(strategy, processes, liveness)? {}
+            while self.step(strategy, children, liveness, clock)? {}
         }
         Ok(())
     }
 
     /// One step of one strategy; whether it took one.
-    fn step(&mut self, strategy: u16, processes: &mut Processes, liveness: &Liveness) -> Result<bool> {
-        let plan = &self.segments.plan;
+    fn step(
+        &mut self,
+        strategy: u16,
+        children: &mut impl Children,
+        liveness: &Liveness,
+        clock: &impl Clock,
+    ) -> Result<bool> {
         let fate = &self.fates[usize::from(strategy)];
         let (epoch, stage, place) = (fate.epoch, fate.stage, fate.process);
-        let child = &processes.all[place];
         match stage {
             Stage::Living | Stage::Starting(_) => {
                 let status = self.status(fate);
-                let now = plan.clock.now();
+                let now = clock.now();
                 let quarantined =
                     self.repairs.of(strategy).quarantined.filter(|(quarantined, _)| *quarantined == epoch);
-                if let Some(how) = ended(child, &status) {
-                    let incident = self.begin(strategy, child.pid(), how, now);
+                if let Some(how) = ended(children, place, &status) {
+                    let incident = self.begin(strategy, children.pid(place), how, now);
                     self.list[incident].quarantined = quarantined.map(|(_, why)| why);
                     self.fates[usize::from(strategy)].stage = Stage::Killed(incident);
                 } else if let Some((_, why)) = quarantined {
                     let ticks = self.repairs.of(strategy).quarantined_ticks;
-                    let incident = self.begin(strategy, child.pid(), format!("quarantined: {why}"), ticks);
+                    let incident =
+                        self.begin(strategy, children.pid(place), format!("quarantined: {why}"), ticks);
                     self.list[incident].quarantined = Some(why);
-                    self.kill(strategy, incident, child);
+                    self.kill(strategy, incident, children);
                 } else if liveness.hangs(&status) || self.starts_late(stage, now) {
-                    let incident = self.begin(strategy, child.pid(), liveness.to_string(), now);
-                    self.kill(strategy, incident, child);
+                    let incident = self.begin(strategy, children.pid(place), liveness.to_string(), now);
+                    self.kill(strategy, incident, children);
                 } else if let Stage::Starting(incident) = stage
                     && status.state() >= State::Running
                 {
@@ -224,16 +254,16 @@ impl<'a> Incidents<'a> {
                 }
             }
             Stage::Killed(incident) => {
-                if child.status.is_none() {
+                if children.ended(place).is_none() {
                     return Ok(false);
                 }
-                let death = child.death().context("cannot watch a process")?;
+                let death = children.death(place).context("cannot watch a process")?;
                 let Some(death) = death else { return Ok(false) };
                 self.segments.control.fence(strategy, epoch, &death);
                 if let Some(bell) = &self.bell {
                     bell.ring();
                 }
-                self.list[incident].fenced_ns = self.ns(plan.clock.now());
+                self.list[incident].fenced_ns = self.ns(clock.now());
                 self.fates[usize::from(strategy)].stage = Stage::Fenced(incident);
             }
             Stage::Fenced(incident) => {
@@ -243,7 +273,7 @@ impl<'a> Incidents<'a> {
                 }
                 self.list[incident].repaired_ns = Some(self.ns(repair.repaired_ticks));
                 if self.may_restart(strategy, incident) {
-                    self.restart(strategy, incident, processes)?;
+                    self.restart(strategy, incident, children)?;
                 } else {
                     self.fates[usize::from(strategy)].stage = Stage::Down;
                 }
@@ -277,9 +307,10 @@ impl<'a> Incidents<'a> {
         self.list.len() - 1
     }
 
-    fn kill(&mut self, strategy: u16, incident: usize, child: &Process) {
-        process::kill_hard(child.pid());
-        self.fates[usize::from(strategy)].stage = Stage::Killed(incident);
+    fn kill(&mut self, strategy: u16, incident: usize, children: &mut impl Children) {
+        let fate = &mut self.fates[usize::from(strategy)];
+        children.kill(fate.process);
+        fate.stage = Stage::Killed(incident);
     }
 
     fn starts_late(&self, stage: Stage, now: u64) -> bool {
@@ -297,23 +328,22 @@ impl<'a> Incidents<'a> {
             && fate.epoch < MAX_EPOCH
     }
 
-    fn restart(&mut self, strategy: u16, incident: usize, processes: &mut Processes) -> Result<()> {
+    fn restart(&mut self, strategy: u16, incident: usize, children: &mut impl Children) -> Result<()> {
         let fate = &mut self.fates[usize::from(strategy)];
         fate.epoch += 1;
         fate.stage = Stage::Starting(incident);
         let (epoch, process) = (fate.epoch, fate.process);
         self.segments.renew(strategy);
         self.segments.control.revive(strategy, epoch);
-        processes.restart(self.segments, process)
+        children.restart(self.segments, process)
     }
 }
 
 /// How a strategy's process ended before it was done, in words; `None`: it runs, or ended as it should.
-fn ended(child: &Process, status: &Status) -> Option<String> {
-    let ended = child.status?;
-    let in_order = ended.success() && status.state() == State::Done;
+fn ended(children: &impl Children, process: usize, status: &Status) -> Option<String> {
+    let in_order = children.ended(process)? && status.state() == State::Done;
     let error = if status.state() == State::Failed { format!(": {}", status.error()) } else { String::new() };
-    (!in_order).then(|| child.how() + &error)
+    (!in_order).then(|| children.how(process) + &error)
 }
 
 /// Orders that an incarnation has sent, and those of them that it got an answer for. It says so itself, and one that

@@ -6,7 +6,6 @@
 use crate::units::Nanos;
 use protocol::plan::Plan;
 use protocol::status::{Field, State, Status};
-use shm::clock::Clock;
 
 /// The deadline, and how long the launcher has been awake.
 #[derive(Clone, Debug)]
@@ -18,9 +17,8 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// The plan's deadline, from now on.
-    pub fn new(plan: &Plan) -> Self {
-        let now = plan.clock.now();
+    /// The plan's deadline, from `now` on, in ticks.
+    pub fn new(plan: &Plan, now: u64) -> Self {
         let limit_ticks = (plan.liveness_ns as f64 / plan.ns_per_tick) as u64;
         Self { limit_ns: plan.liveness_ns, limit_ticks, now, awake_since: now }
     }

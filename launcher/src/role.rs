@@ -3,7 +3,7 @@
 //! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
 
 use crate::orphan;
-use crate::sabotage::{Doomed, Sabotage, Sabotaged};
+use crate::sabotage::{self, Act, Doomed, Sabotage, Sabotaged};
 use crate::setup;
 use anyhow::{Context, Result, anyhow, bail};
 use gateway::{Gateway, Venue};
@@ -69,19 +69,44 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
 }
 
 /// A thread's agent, ready to run. One value for each shape of thread that a plan can have.
-enum Composed<T: Link> {
+pub enum Composed<T: Link> {
+    /// One strategy.
     Strategy(Box<StrategyAgent<Player, T::Producer>>),
     /// One that the plan has a fault for.
     Sabotaged(Box<SabotagedPlayer<T::Producer>>),
+    /// The orchestrator alone.
     Orchestrator(Box<Orchestrator<T::Consumer>>),
+    /// One gateway.
     Gateway(Box<Gateway<T::Producer>>),
+    /// The orchestrator and the gateways.
     Engine(Box<Engine<T>>),
 }
 
-type SabotagedPlayer<P> = Sabotaged<StrategyAgent<Player, Doomed<P>>, P>;
+/// A player that strikes itself.
+pub type SabotagedPlayer<P> = Sabotaged<StrategyAgent<Player, Doomed<P>>, P>;
+
+impl<T: Link> Composed<T> {
+    /// The agent behind one dynamic call a turn: for who steps agents one by one instead of giving each a thread.
+    pub fn boxed<C: Clock>(self) -> Box<dyn Agent<C>> {
+        match self {
+            Composed::Strategy(agent) => agent,
+            Composed::Sabotaged(agent) => agent,
+            Composed::Orchestrator(agent) => agent,
+            Composed::Gateway(agent) => agent,
+            Composed::Engine(agent) => agent,
+        }
+    }
+
+    /// Tells an agent that strikes itself what its process can write: once all of it is attached.
+    pub fn arm(&mut self, attached: &Attached<'_>) {
+        if let Composed::Sabotaged(agent) = self {
+            agent.arm(attached.writable());
+        }
+    }
+}
 
 /// Orchestrator and gateways on one thread.
-type Engine<T> = (Orchestrator<<T as Link>::Consumer>, Vec<Gateway<<T as Link>::Producer>>);
+pub type Engine<T> = (Orchestrator<<T as Link>::Consumer>, Vec<Gateway<<T as Link>::Producer>>);
 
 fn run_process<T: Link>(
     plan: &Plan,
@@ -99,15 +124,13 @@ fn run_process<T: Link>(
         };
         threads.push((
             thread,
-            compose::<T>(plan, thread, control, attached)?,
+            compose::<T>(plan, thread, control, attached, sabotage::act)?,
             segments::thread(attached, &thread.name)?,
             bell,
         ));
     }
     for (_, agent, ..) in &mut threads {
-        if let Composed::Sabotaged(agent) = agent {
-            agent.arm(attached.writable());
-        }
+        agent.arm(attached);
     }
     let strategies_only = threads.iter().all(|(thread, ..)| is_strategy(thread));
     if strategies_only {
@@ -141,12 +164,16 @@ fn is_strategy(thread: &ThreadPlan) -> bool {
     thread.roles.iter().all(|role| matches!(role, Role::Strategy(_)))
 }
 
-/// Builds the agent of a thread from its roles.
-fn compose<T: Link>(
+/// Builds the agent of a thread from its roles; `act` is how faults are carried out.
+///
+/// # Errors
+/// A segment that is missing or not what it should be; roles that cannot share a thread.
+pub fn compose<T: Link>(
     plan: &Plan,
     thread: &ThreadPlan,
     control: &Control,
     attached: &mut Attached<'_>,
+    act: Act,
 ) -> Result<Composed<T>> {
     match thread.roles.as_slice() {
         [Role::Strategy(index)] => {
@@ -155,7 +182,7 @@ fn compose<T: Link>(
             let Some(sabotage) = Sabotage::of(plan, *index, epoch) else {
                 return Ok(Composed::Strategy(Box::new(strategy(plan, *index, epoch, submit, attached)?)));
             };
-            let submit = sabotage.doom(submit);
+            let submit = sabotage.doom(submit, act);
             let agent = strategy(plan, *index, epoch, submit.clone(), attached)?;
             Ok(Composed::Sabotaged(Box::new(sabotage.sabotage(agent, submit))))
         }
@@ -187,7 +214,11 @@ fn bell_of(plan: &Plan, from: &ThreadPlan, role: Role, attached: &mut Attached<'
     }
 }
 
-fn strategy<P: Producer>(
+/// Builds a strategy that submits through that producer.
+///
+/// # Errors
+/// As [`compose`].
+pub fn strategy<P: Producer>(
     plan: &Plan,
     index: u16,
     epoch: u16,

@@ -1,20 +1,21 @@
 //! The segments of a run, created before anything starts and removed whatever happens.
 
 use anyhow::{Context, Result};
-use protocol::control::{Control, Launching};
+use protocol::control::{self, Control, Launching};
 use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL, thread_segment};
 use protocol::status::STATUS_WORDS;
 use protocol::supervision::REPAIRS;
-use shm::attached::Access;
+use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::sealed::Shared;
-use shm::memory::{View, Words, region, region::SHM_DIR};
+use shm::memory::{Region, View, Words, region, region::SHM_DIR};
 use shm::ring::{Place, SegmentSpec};
 use shm::sync::Ordering;
 use shm::with_link;
 use std::fs::File;
+use std::sync::Arc;
 use strategy::schedule::Schedule;
 
 /// What begins the address of a control segment that is handed over.
@@ -38,6 +39,8 @@ pub struct Segments {
     owners: Vec<Option<(usize, Words)>>,
     /// What is handed over; empty where segments have names.
     shared: Vec<Shared>,
+    /// The segments themselves, where they are on the heap of this process.
+    heap: Option<Vec<(String, Arc<Region>)>>,
 }
 
 /// All segments but the control segment, for the plan's technique.
@@ -62,7 +65,12 @@ impl Segments {
         let remove = RemoveOnError(plan);
         let control = segments::create_control(plan, &specs(plan)).context("cannot start the run")?;
         std::mem::forget(remove);
-        Ok(Self {
+        Ok(Self::around(plan, control, None))
+    }
+
+    /// Segments of which only the control segment is there.
+    fn around(plan: &Plan, control: Launching, heap: Option<Vec<(String, Arc<Region>)>>) -> Self {
+        Self {
             plan: plan.clone(),
             control,
             threads: Vec::new(),
@@ -71,7 +79,40 @@ impl Segments {
             lines: vec![Vec::new(); usize::from(plan.strategies)],
             owners: vec![None; usize::from(plan.strategies)],
             shared: Vec::new(),
-        })
+            heap,
+        }
+    }
+
+    /// The segments of a run that takes place in this process alone: on the heap, without names. The plan is not in the control
+    /// segment; [`Segments::attached`] gives each process of the plan what it may have.
+    ///
+    /// # Panics
+    /// If the technique is not memory.
+    pub fn on_heap(plan: &Plan, schedule: &Schedule) -> Self {
+        let control = Launching::new(Region::heap(control::PLAN + 1).words());
+        let mut segments = Self::around(plan, control, None);
+        let mut heap = Vec::new();
+        for spec in specs(plan) {
+            let region = segments::on_heap(plan, &spec);
+            fill(&spec, &region.words(), schedule);
+            segments.keep(&spec, region.words());
+            heap.push((spec.what, region));
+        }
+        segments.heap = Some(heap);
+        segments
+    }
+
+    /// What a process of the plan has of the segments on the heap: with the rights that it would have of real ones.
+    pub fn attached<'a>(&'a self, process: &'a ProcessPlan) -> Attached<'a> {
+        let mut attached = segments::attach(&self.plan, Some(process));
+        for (what, region) in self.heap.iter().flatten() {
+            match segments::access(&self.plan, process, what) {
+                Some(Access::Write) => attached.adopt(what, Arc::clone(region)),
+                Some(Access::Read) => attached.adopt_view(what, Arc::clone(region)),
+                None => {}
+            }
+        }
+        attached
     }
 
     /// Creates the other segments and copies the schedule into its own.
@@ -90,9 +131,7 @@ impl Segments {
                 segments::create(&self.plan, &spec)?
             };
             let Some(words) = words else { continue };
-            if let Some(strategy) = spec.what.strip_prefix("schedule-").and_then(|index| index.parse().ok()) {
-                fill_schedule(&words, schedule, strategy);
-            }
+            fill(&spec, &words, schedule);
             self.keep(&spec, words);
         }
         if hand_over {
@@ -179,6 +218,13 @@ pub fn open_control(address: &str) -> Result<(Control, Plan)> {
     opened.context("this command is started by the launcher")
 }
 
+/// Copies a strategy's schedule into its segment, if this is one.
+fn fill(spec: &SegmentSpec, words: &Words, schedule: &Schedule) {
+    if let Some(strategy) = spec.what.strip_prefix("schedule-").and_then(|index| index.parse().ok()) {
+        fill_schedule(words, schedule, strategy);
+    }
+}
+
 fn fill_schedule(words: &Words, schedule: &Schedule, strategy: u16) {
     let entries = schedule.words(strategy).iter().flatten();
     for (word, value) in words[HEADER_WORDS..].iter().zip(entries) {
@@ -199,7 +245,9 @@ impl Drop for RemoveOnError<'_> {
 
 impl Drop for Segments {
     fn drop(&mut self) {
-        remove_all(&self.plan.run);
+        if self.heap.is_none() {
+            remove_all(&self.plan.run);
+        }
     }
 }
 

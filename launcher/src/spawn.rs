@@ -1,12 +1,13 @@
 //! The processes of a run: started by executing this very executable, watched through pidfds, and never left behind.
 
+use crate::incidents::Children;
 use crate::record::Exit;
 use crate::setup::Segments;
 use crate::warden;
 use anyhow::{Context, Result};
 use protocol::supervision::Death;
 use shm::memory::sealed;
-use shm::os::process;
+use shm::os::process::{self, kill_hard};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -129,22 +130,6 @@ impl Processes {
         Ok(())
     }
 
-    /// Starts one of them again, after it has ended.
-    ///
-    /// # Errors
-    /// It cannot be started.
-    ///
-    /// # Panics
-    /// If it still runs.
-    pub fn restart(&mut self, segments: &Segments, index: usize) -> Result<()> {
-        assert!(self.all[index].status.is_some(), "a process has one incarnation at a time");
-        let folder = Path::new(&segments.plan.folder);
-        let plan = &segments.plan.processes[index];
-        let inherited = segments.handed_to(plan);
-        self.all[index] = Process::start(&plan.name, &segments.address(), folder, &inherited)?;
-        Ok(())
-    }
-
     /// Sleeps until a process that still runs ends, `other` becomes readable, or the time is over; then takes note of
     /// who has ended.
     ///
@@ -189,6 +174,37 @@ impl Processes {
             how: process.how(),
         };
         self.all.iter().map(exit).collect()
+    }
+}
+
+impl Children for Processes {
+    fn ended(&self, process: usize) -> Option<bool> {
+        self.all[process].status.map(|status| status.success())
+    }
+
+    fn how(&self, process: usize) -> String {
+        self.all[process].how()
+    }
+
+    fn pid(&self, process: usize) -> u32 {
+        self.all[process].pid()
+    }
+
+    fn kill(&mut self, process: usize) {
+        kill_hard(self.all[process].pid());
+    }
+
+    fn death(&mut self, process: usize) -> io::Result<Option<Death>> {
+        self.all[process].death()
+    }
+
+    fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
+        assert!(self.all[process].status.is_some(), "a process has one incarnation at a time");
+        let folder = Path::new(&segments.plan.folder);
+        let plan = &segments.plan.processes[process];
+        let inherited = segments.handed_to(plan);
+        self.all[process] = Process::start(&plan.name, &segments.address(), folder, &inherited)?;
+        Ok(())
     }
 }
 

@@ -100,7 +100,7 @@ pub fn supervise(
         threads,
         repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
         incidents: None,
-        liveness: Liveness::new(plan),
+        liveness: Liveness::new(plan, plan.clock.now()),
         injector,
         processes,
         signals,
@@ -132,7 +132,7 @@ pub fn supervise(
     control.set_state(RunState::Stop);
     supervisor.processes.end(GRACE);
     if let Some(incidents) = &mut supervisor.incidents {
-        incidents.end(&supervisor.processes);
+        incidents.end(&supervisor.processes, &plan.clock);
     }
     let outcome = supervisor.ended_in_order(outcome);
     let (sum, count) = supervisor.samples;
@@ -164,7 +164,7 @@ impl Supervisor<'_> {
         self.liveness.awake(self.plan.clock.now());
         self.strike();
         if let Some(incidents) = &mut self.incidents {
-            incidents.look(&mut self.processes, &self.liveness)?;
+            incidents.look(&mut self.processes, &self.liveness, &self.plan.clock)?;
         }
         for (index, process) in self.plan.processes.iter().enumerate() {
             if self.incidents.as_ref().is_some_and(|incidents| incidents.owns(index)) {

@@ -93,10 +93,90 @@ impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
     }
 }
 
-/// Runs an agent on the calling thread, from the open barrier until it has finished or the run is stopped.
+/// What one turn of an agent's loop came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// There was work; the next turn follows at once.
+    Busy,
+    /// There was none; the agent wants its next turn within so many nanoseconds (0: at once, `u64::MAX`: when a message comes).
+    Idle(u64),
+    /// The agent has finished, or the run is stopped.
+    Over,
+}
+
+/// An agent's loop, one turn at a time: what [`run`] repeats on a thread of its own, and a simulation in an order of its choice.
 ///
-/// Each cycle reads the clock once (unordered), which gives heartbeat, longest gap and utilisation. A busy cycle
-/// reads it once more.
+/// Each turn reads the clock once (unordered), which gives heartbeat, longest gap and utilisation. A busy one reads it once
+/// more.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Turns {
+    cycles: u64,
+    busy_cycles: u64,
+    busy_ticks: u64,
+    longest_gap: u64,
+}
+
+impl Turns {
+    /// Says that the agent runs.
+    pub fn begin<C: Clock>(cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
+        cycle.now = cycle.clock.peek();
+        status.set(Field::StartedTicks, cycle.now);
+        status.set_state(State::Running);
+        Self::default()
+    }
+
+    /// One duty cycle.
+    #[inline(always)]
+    pub fn turn<C: Clock>(
+        &mut self,
+        agent: &mut (impl Agent<C> + ?Sized),
+        cycle: &mut Cycle<C>,
+        status: &StatusWriter,
+        control: &Control,
+    ) -> Turn {
+        let now = cycle.clock.peek();
+        // Saturating: the counters of two cores may differ by a tick if the thread was moved.
+        let gap = now.saturating_sub(cycle.now);
+        if gap > self.longest_gap {
+            self.longest_gap = gap;
+            status.set(Field::LongestGapTicks, gap);
+        }
+        cycle.now = now;
+        status.set(Field::HeartbeatTicks, now);
+        let work = agent.duty_cycle(cycle);
+        self.cycles += 1;
+        if work > 0 {
+            self.busy_cycles += 1;
+            self.busy_ticks += cycle.clock.peek().saturating_sub(now);
+            agent.publish(status);
+            status.set(Field::BusyTicks, self.busy_ticks);
+            return Turn::Busy;
+        }
+        let state = control.state();
+        cycle.draining = state == RunState::Drain;
+        if state == RunState::Stop || agent.finished(cycle.draining) {
+            return Turn::Over;
+        }
+        let ticks_left = agent.next_deadline().saturating_sub(now);
+        Turn::Idle(if ticks_left == 0 { 0 } else { cycle.time.ns(ticks_left) })
+    }
+
+    /// Stores the final counters; [`State::Done`] is for the caller to say, behind what it has to add.
+    pub fn end<C: Clock>(self, agent: &(impl Agent<C> + ?Sized), cycle: &Cycle<C>, status: &StatusWriter) {
+        agent.publish(status);
+        for (field, value) in [
+            (Field::EndedTicks, cycle.clock.peek()),
+            (Field::Cycles, self.cycles),
+            (Field::BusyCycles, self.busy_cycles),
+            (Field::BusyTicks, self.busy_ticks),
+            (Field::RecordsDropped, cycle.log.dropped()),
+        ] {
+            status.set(field, value);
+        }
+    }
+}
+
+/// Runs an agent on the calling thread, from the open barrier until it has finished or the run is stopped.
 pub fn run<C: Clock>(
     agent: &mut impl Agent<C>,
     idle: &mut impl Idle,
@@ -107,51 +187,21 @@ pub fn run<C: Clock>(
     let usage_before = Usage::of_this_thread();
     #[cfg(feature = "count-alloc")]
     let allocations_before = shm::alloc::allocations();
-    let (mut cycles, mut busy_cycles, mut busy_ticks, mut longest_gap) = (0u64, 0u64, 0u64, 0u64);
-    cycle.now = cycle.clock.peek();
-    status.set(Field::StartedTicks, cycle.now);
-    status.set_state(State::Running);
-
+    let mut turns = Turns::begin(cycle, status);
     loop {
-        let now = cycle.clock.peek();
-        // Saturating: the counters of two cores may differ by a tick if the thread was moved.
-        let gap = now.saturating_sub(cycle.now);
-        if gap > longest_gap {
-            longest_gap = gap;
-            status.set(Field::LongestGapTicks, gap);
+        match turns.turn(agent, cycle, status, control) {
+            Turn::Busy => idle.reset(),
+            Turn::Idle(ns) => idle.idle(ns),
+            Turn::Over => break,
         }
-        cycle.now = now;
-        status.set(Field::HeartbeatTicks, now);
-        let work = agent.duty_cycle(cycle);
-        cycles += 1;
-        if work > 0 {
-            busy_cycles += 1;
-            busy_ticks += cycle.clock.peek().saturating_sub(now);
-            agent.publish(status);
-            status.set(Field::BusyTicks, busy_ticks);
-            idle.reset();
-            continue;
-        }
-        let state = control.state();
-        cycle.draining = state == RunState::Drain;
-        if state == RunState::Stop || agent.finished(cycle.draining) {
-            break;
-        }
-        let ticks_left = agent.next_deadline().saturating_sub(now);
-        idle.idle(if ticks_left == 0 { 0 } else { cycle.time.ns(ticks_left) });
     }
 
     // Before anything below allocates or faults.
     #[cfg(feature = "count-alloc")]
     status.set(Field::AllocationsPlusOne, shm::alloc::allocations() - allocations_before + 1);
     let usage = Usage::of_this_thread().since(usage_before);
-    agent.publish(status);
+    turns.end(agent, cycle, status);
     for (field, value) in [
-        (Field::EndedTicks, cycle.clock.peek()),
-        (Field::Cycles, cycles),
-        (Field::BusyCycles, busy_cycles),
-        (Field::BusyTicks, busy_ticks),
-        (Field::RecordsDropped, cycle.log.dropped()),
         (Field::VoluntarySwitches, usage.voluntary_switches),
         (Field::InvoluntarySwitches, usage.involuntary_switches),
         (Field::MinorFaults, usage.minor_faults),

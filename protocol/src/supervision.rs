@@ -19,9 +19,11 @@
 //! A strategy that does with its memory what no honest one does is *quarantined*: the engine takes no more from it and
 //! says why; the launcher kills it, and from there on it is a death like any other. It is not started again.
 
+use crate::agent::Agent;
 use crate::control::{Control, GENERATION, LIVES, Launching};
 use crate::wire::MAX_STRATEGIES;
 use core::time::Duration;
+use shm::clock::Virtual;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Kind, View, Words};
 use shm::names;
@@ -44,7 +46,8 @@ const WORDS_EACH: usize = 16;
 pub const KIND: Kind = Kind::new(10, "repairs", &[("strategies", STRATEGIES), ("words-each", WORDS_EACH)])
     .of_slots(HEADER_WORDS, 1);
 
-/// Proof that a process has ended: what a fence needs. There is no other way to get one than to ask the kernel.
+/// Proof that a process has ended: what a fence needs. For a real process there is no other way to get one than to ask the
+/// kernel; a simulated one is an agent on a virtual clock, and dead when it is dropped.
 ///
 /// ```compile_fail,E0423
 /// let dead_because_i_say_so = protocol::supervision::Death(());
@@ -59,6 +62,12 @@ impl Death {
     /// What the system refused.
     pub fn confirm(pidfd: BorrowedFd<'_>) -> io::Result<Option<Death>> {
         Ok(process::wait_readable(&[pidfd], Duration::ZERO)?[0].then_some(Death(())))
+    }
+
+    /// The death of a simulated strategy: whoever gives the agent away cannot run it any more.
+    pub fn of_simulated(agent: Box<dyn Agent<Virtual>>) -> Death {
+        drop(agent);
+        Death(())
     }
 }
 

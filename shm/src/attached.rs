@@ -39,6 +39,8 @@ pub trait Source {
 pub struct Attached<'a> {
     source: Box<dyn Source + 'a>,
     regions: HashMap<String, Arc<Region>>,
+    /// Memory that was handed over for reading only.
+    lent: HashMap<String, Arc<Region>>,
     /// What the techniques on the heap share between the threads of this process, by name.
     on_heap: HashMap<String, Arc<dyn Any + Send + Sync>>,
 }
@@ -46,7 +48,12 @@ pub struct Attached<'a> {
 impl<'a> Attached<'a> {
     /// Nothing attached yet.
     pub fn new(source: impl Source + 'a) -> Self {
-        Self { source: Box::new(source), regions: HashMap::new(), on_heap: HashMap::new() }
+        Self {
+            source: Box::new(source),
+            regions: HashMap::new(),
+            lent: HashMap::new(),
+            on_heap: HashMap::new(),
+        }
     }
 
     /// Maps a segment of the run for reading and writing, or gives the mapping that is there; checks that it belongs to this run.
@@ -84,6 +91,11 @@ impl<'a> Attached<'a> {
         self.regions.insert(what.to_owned(), region);
     }
 
+    /// As [`Attached::adopt`], for reading only: [`Attached::view`] gives it, [`Attached::region`] does not.
+    pub fn adopt_view(&mut self, what: &str, region: Arc<Region>) {
+        self.lent.insert(what.to_owned(), region);
+    }
+
     /// What the threads of this process share under that name on the heap; made by the first who asks.
     ///
     /// # Panics
@@ -106,6 +118,11 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn view(&mut self, what: &str, kind: Kind) -> Result<View, RegionError> {
+        if let Some(region) = self.lent.get(what) {
+            let view = region.words().into();
+            self.check(self.name(what), kind, &view)?;
+            return Ok(view);
+        }
         if self.source.right(what) == Some(Access::Write) || self.regions.contains_key(what) {
             return Ok(self.region(what, kind)?.words().into());
         }

@@ -5,6 +5,7 @@ use crate::logfile::{LogError, LogReader};
 use crate::record::{RUN_SCHEMA, RunRecord};
 use protocol::plan::{Plan, PlanError};
 use serde::Deserialize;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -104,10 +105,74 @@ pub fn log_path(folder: &Path, thread: &str) -> PathBuf {
     folder.join(file_name(thread))
 }
 
+/// Where the logs of a run are: in its folder, or in memory.
+pub trait Logs {
+    /// What a log is read from.
+    type Source: io::Read;
+
+    /// The bytes of a thread's log; by the thread's place in the plan.
+    ///
+    /// # Errors
+    /// It is not there.
+    fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError>;
+
+    /// Opens a thread's log and checks that it is one, of that run.
+    ///
+    /// # Errors
+    /// It is not there, or has another header.
+    fn open(&self, plan: &Plan, thread: usize) -> Result<LogReader<Self::Source>, LogError>;
+}
+
+/// The logs that were saved in a run's folder.
+impl Logs for Path {
+    type Source = File;
+
+    fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError> {
+        let path = log_path(self, thread_name(plan, thread));
+        match std::fs::metadata(&path) {
+            Ok(facts) => Ok(facts.len()),
+            Err(source) => Err(LogError::Io { file: path.display().to_string(), source }),
+        }
+    }
+
+    fn open(&self, plan: &Plan, thread: usize) -> Result<LogReader, LogError> {
+        LogReader::open(&log_path(self, thread_name(plan, thread)), Some(&plan.run))
+    }
+}
+
+/// The logs of a run that was never saved, in the order of the plan's threads.
+impl Logs for [Vec<u8>] {
+    type Source = io::Cursor<Vec<u8>>;
+
+    fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError> {
+        match self.get(thread) {
+            Some(bytes) => Ok(bytes.len() as u64),
+            None => Err(missing(plan, thread)),
+        }
+    }
+
+    fn open(&self, plan: &Plan, thread: usize) -> Result<LogReader<Self::Source>, LogError> {
+        let bytes = self.get(thread).ok_or_else(|| missing(plan, thread))?;
+        let name = file_name(thread_name(plan, thread));
+        LogReader::new(io::Cursor::new(bytes.clone()), name, Some(&plan.run))
+    }
+}
+
+fn missing(plan: &Plan, thread: usize) -> LogError {
+    LogError::Io { file: file_name(thread_name(plan, thread)), source: io::ErrorKind::NotFound.into() }
+}
+
+fn thread_name(plan: &Plan, thread: usize) -> &str {
+    plan.threads.get(thread).map_or("", |thread| thread.name.as_str())
+}
+
 /// Opens the log of one thread of the plan and checks that it is that thread's, of that run.
-pub(crate) fn open(folder: &Path, plan: &Plan, thread: usize) -> Result<LogReader, LogError> {
-    let name = plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
-    let log = LogReader::open(&log_path(folder, name), Some(&plan.run))?;
+pub(crate) fn open<L: Logs + ?Sized>(
+    logs: &L,
+    plan: &Plan,
+    thread: usize,
+) -> Result<LogReader<L::Source>, LogError> {
+    let log = logs.open(plan, thread)?;
     let (found, expected) = (log.header().index, thread as u64);
     if found == expected {
         Ok(log)

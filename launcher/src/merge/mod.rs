@@ -13,7 +13,7 @@ mod orders;
 mod table;
 mod violation;
 
-pub use folder::{FolderError, RUN_FILE, log_path, read_record};
+pub use folder::{FolderError, Logs, RUN_FILE, log_path, read_record};
 pub use orders::{End, Orders, Span, Toll};
 pub use table::{Row, bit};
 pub use violation::{Kind, Violation, name_of};
@@ -27,7 +27,6 @@ use protocol::plan::{Plan, PlanError, Role};
 use protocol::stamps::RECORD_BYTES;
 use protocol::status::{Field, STATUS_WORDS, Status};
 use protocol::wire::OrderId;
-use std::path::Path;
 use table::Bounds;
 use thiserror::Error;
 use violation::Violations;
@@ -101,21 +100,21 @@ pub fn file_name(thread: &str) -> String {
     format!("{thread}.{EXTENSION}")
 }
 
-/// Joins all logs of a run's folder. `progress` hears, about every 65,000 stamps, how many are done of how many.
+/// Joins all logs of a run; they are in a folder (a [`Path`](std::path::Path)) or in memory. `progress` hears, about every 65,000 stamps, how many are done of how many.
 ///
 /// A log that is cut inside a record is an error, except in a run that failed: there it gives what it has. So does the log
 /// of a strategy that was quarantined, whatever is wrong with it.
 ///
 /// # Errors
 /// [`MergeError`]: a log cannot be believed, the plan is impossible, or there is not enough memory.
-pub fn merge(
-    folder: &Path,
+pub fn merge<L: Logs + ?Sized>(
+    logs: &L,
     record: &RunRecord,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Merged, MergeError> {
     let plan = &record.plan;
     plan.validate()?;
-    let (sizes, total) = sizes(folder, plan)?;
+    let (sizes, total) = sizes(logs, plan)?;
     let deaths = Deaths::new(record);
     let bounds = bounds(plan, &sizes, &deaths);
 
@@ -126,7 +125,7 @@ pub fn merge(
     let mut done = 0;
     for thread in reading_order(plan) {
         let is_untrusted = deaths.is_untrusted_log(&plan.threads[thread]);
-        let (log, damage) = read(folder, record, thread, is_untrusted, &mut join, |records| {
+        let (log, damage) = read(logs, record, thread, is_untrusted, &mut join, |records| {
             done += records;
             progress(done, total);
         })?;
@@ -154,8 +153,8 @@ pub fn merge(
 
 /// Takes the records of one log; beside what is known about it, what is wrong with it where that is no error. `progress`
 /// hears how many more were taken.
-fn read(
-    folder: &Path,
+fn read<L: Logs + ?Sized>(
+    logs: &L,
     record: &RunRecord,
     thread: usize,
     is_untrusted: bool,
@@ -170,7 +169,7 @@ fn read(
     };
     let mut damage = None;
     join.begin(thread);
-    let mut log = match folder::open(folder, &record.plan, thread) {
+    let mut log = match folder::open(logs, &record.plan, thread) {
         Ok(log) => log,
         Err(error) if is_tolerable(&error) => {
             let log = ThreadLog { name, records: 0, status: nothing(), is_untrusted };
@@ -211,15 +210,10 @@ fn untrusted(name: &str, ignored: u64) -> String {
 }
 
 /// How many records each log can hold by its size, and all of them.
-fn sizes(folder: &Path, plan: &Plan) -> Result<(Vec<u64>, u64), LogError> {
-    let size = |thread: &protocol::plan::ThreadPlan| {
-        let path = log_path(folder, &thread.name);
-        match std::fs::metadata(&path) {
-            Ok(facts) => Ok(facts.len().saturating_sub(RECORDS_AT) / RECORD_BYTES as u64),
-            Err(source) => Err(LogError::Io { file: path.display().to_string(), source }),
-        }
-    };
-    let sizes = plan.threads.iter().map(size).collect::<Result<Vec<_>, _>>()?;
+fn sizes<L: Logs + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), LogError> {
+    let records = |bytes: u64| bytes.saturating_sub(RECORDS_AT) / RECORD_BYTES as u64;
+    let size = |thread| logs.bytes(plan, thread).map(records);
+    let sizes = (0..plan.threads.len()).map(size).collect::<Result<Vec<_>, _>>()?;
     let total = sizes.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
     Ok((sizes, total))
 }

@@ -16,17 +16,17 @@ const LEAK: usize = 1 << 20;
 const HEAD_WORDS: u64 = 64;
 
 /// What the acts need.
-pub(super) struct Means {
+pub struct Means {
     /// Whose acts they are.
     strategy: u16,
     /// The memory of this process is not limited yet.
     is_unlimited: bool,
     /// Everything that this process can write of the run's memory.
-    pub(super) writable: Vec<Words>,
+    pub(crate) writable: Vec<Words>,
     /// Takes memory in each duty cycle from now on.
     leaks: bool,
     /// Sends as fast as it can from now on.
-    pub(super) floods: bool,
+    pub(crate) floods: bool,
 }
 
 impl Means {
@@ -50,7 +50,7 @@ impl Means {
 }
 
 /// Does it. Returns only where the strategy goes on: after a stop, with a leak, with a flood.
-pub(super) fn act(kind: FaultKind, means: &mut Means) {
+pub(crate) fn act(kind: FaultKind, means: &mut Means) {
     match kind {
         FaultKind::Kill => fault::kill(),
         FaultKind::Stop => fault::stop(),

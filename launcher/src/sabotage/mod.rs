@@ -13,7 +13,8 @@
 mod acts;
 
 use crate::inject;
-use acts::{Means, act};
+pub use acts::Means;
+pub(crate) use acts::act;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
 use protocol::plan::{FaultKind, Isolation, Plan, Target, When};
@@ -28,6 +29,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 const FLOOD_BATCH: usize = 1024;
 /// How long their venue keeps them: so that they are open all at once, and the limit of open orders is passed.
 const FLOOD_DELAY_NS: u64 = 10_000_000_000;
+
+/// How a strategy does a fault to itself: [`act`] in a process. Returns only where the strategy goes on.
+pub type Act = fn(FaultKind, &mut Means);
 
 /// The faults of one strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,10 +67,18 @@ impl Sabotage {
     }
 
     /// The technique's producer, with what strikes within its pushes.
-    pub fn doom<P: Producer>(&self, producer: P) -> Doomed<P> {
+    pub fn doom<P: Producer>(&self, producer: P, act: Act) -> Doomed<P> {
         let means = Means::new(self.strategy, self.is_thread);
         let (strategy, venues, pushes) = (self.strategy, self.venues, self.pushes.clone());
-        Doomed(Arc::new(Mutex::new(Fate { strategy, venues, producer, pushes, next_sequence: 0, means })))
+        Doomed(Arc::new(Mutex::new(Fate {
+            strategy,
+            venues,
+            producer,
+            pushes,
+            next_sequence: 0,
+            means,
+            act,
+        })))
     }
 
     /// The strategy's agent, whose session has (a clone of) that producer, with what strikes at a time.
@@ -85,6 +97,7 @@ struct Fate<P> {
     /// The sequence of the first order that was not pushed yet.
     next_sequence: u64,
     means: Means,
+    act: Act,
 }
 
 /// A producer that strikes at a step of a push.
@@ -105,7 +118,7 @@ impl<P> Doomed<P> {
 impl<P: Producer> Producer for Doomed<P> {
     fn try_push(&mut self, message: &Message) -> Result<(), Full> {
         let mut fate = self.fate();
-        let Fate { producer, pushes, next_sequence, means, .. } = &mut *fate;
+        let Fate { producer, pushes, next_sequence, means, act, .. } = &mut *fate;
         let order = Order::from_message(*message).map_or(u64::MAX, |order| order.id.sequence());
         if means.floods || pushes.contains(&(order, Step::Entered, FaultKind::Flood)) {
             // The flood takes over from here: this order waits for it, for ever.
@@ -170,7 +183,7 @@ impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for Sabotaged<A, P> {
         let mut fate = self.producer.fate();
         while self.at.last().is_some_and(|(ns, _)| cycle.time.at(*ns) <= cycle.now) {
             if let Some((_, kind)) = self.at.pop() {
-                act(kind, &mut fate.means);
+                (fate.act)(kind, &mut fate.means);
             }
         }
         fate.means.leak();
@@ -228,7 +241,7 @@ mod tests {
 
     fn doomed(faults: &str, room: usize) -> (Sabotage, Doomed<Taker>) {
         let sabotage = Sabotage::of(&plan(faults), 1, 0).unwrap();
-        let doomed = sabotage.doom(Taker { taken: Vec::new(), room });
+        let doomed = sabotage.doom(Taker { taken: Vec::new(), room }, act);
         (sabotage, doomed)
     }
 

@@ -11,6 +11,8 @@ pub mod channel;
 pub mod crossbeam_array_queue;
 #[cfg(not(loom))]
 pub mod crossbeam_channel;
+#[cfg(not(loom))]
+pub mod element;
 pub mod intent;
 pub mod linked;
 mod message;
