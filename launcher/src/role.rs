@@ -17,6 +17,8 @@ use protocol::segments::{self, completion_link, submit_link};
 use protocol::stamps::{Point, StampLog, count_point};
 use protocol::status::{Field, State, StatusWriter};
 use protocol::supervision::{self, REPAIRS, RepairsWriter};
+use protocol::topology;
+use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
 use shm::bell::Bell;
 use shm::clock::{Clock, Monotonic, Timebase, Tsc};
@@ -229,7 +231,7 @@ pub fn strategy<P: Producer>(
     let thread = &plan.threads[plan.thread_of(role).context("every strategy has a thread")?];
     let (schedule, entries) = segments::schedule(attached, index)?;
     let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
-    let returns = attached.receiver(&format!("return-{index}"))?;
+    let returns = attached.receiver(&return_path(index))?;
     let session = Session::new(index, plan.max_open.into(), submit, bell, returns).in_epoch(epoch);
     let mut player = Player::new(schedule, entries, plan.pacing);
     if epoch > 0 {
@@ -248,12 +250,12 @@ fn orchestrator<T: Link>(
     let completion = attached.consumer::<T>(&completion_link(plan))?;
     let mut inboxes = Vec::new();
     for venue in 0..plan.venues {
-        let ring = attached.sender(&format!("inbox-{venue}"))?;
+        let ring = attached.sender(&inbox(venue))?;
         inboxes.push(Inbox { ring, bell: bell_of(plan, thread, Role::Gateway(venue), attached)? });
     }
     let mut returns = Vec::new();
     for index in 0..plan.strategies {
-        let ring = attached.sender(&format!("return-{index}"))?;
+        let ring = attached.sender(&return_path(index))?;
         let bell = bell_of(plan, thread, Role::Strategy(index), attached)?;
         returns.push(ReturnPath::new(ring, bell, plan.max_open as usize));
     }
@@ -271,7 +273,7 @@ fn gateway<T: Link>(
     index: u16,
     attached: &mut Attached<'_>,
 ) -> Result<Gateway<T::Producer>> {
-    let inbox = attached.receiver(&format!("inbox-{index}"))?;
+    let inbox = attached.receiver(&inbox(index))?;
     let completion = attached.producer::<T>(&completion_link(plan), index.into())?;
     let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
     Ok(Gateway::new(inbox, completion, bell, Venue, plan.max_held as usize))
@@ -332,7 +334,8 @@ impl Runner<'_> {
         let log = StampLog::new(&self.segment);
         if self.sandboxed {
             // The last thing before the barrier: nothing of the strategy's own has run yet.
-            let through_kernel = setup::specs(self.plan).iter().any(|spec| spec.place.is_kernel());
+            let through_kernel =
+                topology::segments(self.plan).iter().any(|segment| segment.spec.place.is_kernel());
             sandbox::restrict_syscalls(through_kernel)?;
         }
         status.set_state(State::Ready);

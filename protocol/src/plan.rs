@@ -417,7 +417,11 @@ pub(crate) mod tests {
         assert!(broken(|p| p.venues = 65).contains("65 venues"));
         assert!(broken(|p| p.capacity = 100).contains("power of two"));
         assert!(broken(|p| p.run = "../etc".into()).contains("run id"));
-        assert!(broken(|p| p.threads[1].roles.truncate(1)).contains("each role"));
+        assert!(broken(|p| p.threads[1].roles.truncate(1)).contains("link completion: one of its ends"));
+        assert!(broken(|p| p.threads[1].roles.push(Role::Strategy(0))).contains("each role"));
+        assert!(broken(|p| p.links.truncate(1)).contains("links of a trading run"));
+        assert!(broken(|p| p.links.push(p.links[0].clone())).contains("two of that name"));
+        assert!(broken(|p| p.processes[1].name = "strategy-0".into()).contains("process names"));
         assert!(broken(|p| p.processes.truncate(1)).contains("each thread"));
         assert!(broken(|p| p.orders.clear()).contains("order count"));
         assert!(broken(|p| p.venue_orders = vec![10]).contains("each strategy and venue"));

@@ -8,7 +8,7 @@ use crate::host::lists;
 use crate::units::{self, Count, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::fmt;
-use protocol::plan::{FaultKind, Idle, Isolation, OnDeath, Technique, Threading};
+use protocol::plan::{FaultKind, Idle, Isolation, OnDeath, Placement, Technique, Threading};
 use std::path::PathBuf;
 
 /// A setting's value as text.
@@ -54,7 +54,7 @@ macro_rules! named {
     )+ };
 }
 
-named!(Technique, Isolation, Threading, Idle, Arrivals, OnDeath, FaultKind, Preset);
+named!(Technique, Isolation, Threading, Placement, Idle, Arrivals, OnDeath, FaultKind, Preset);
 
 impl<T: Named> Value for T {
     fn parse(text: &str) -> Result<Self, String> {

@@ -171,6 +171,7 @@ mod tests {
     use crate::host::{Machine, fake};
     use protocol::plan::ProcessPlan;
     use protocol::segments::{self, submit_link};
+    use protocol::topology;
     use shm::ring::Producer;
     use shm::with_link;
 
@@ -283,7 +284,8 @@ mod tests {
     fn steps_of<T: shm::ring::Link>(plan: &Plan) -> Vec<Step> {
         let me: &ProcessPlan = &plan.processes[0];
         let mut attached = segments::attach(plan, Some(me));
-        for spec in segments::all::<T>(plan).into_iter().filter(|spec| spec.words > 0) {
+        let all = topology::segments(plan).into_iter().map(|segment| segment.spec);
+        for spec in all.filter(|spec| spec.words > 0) {
             attached.adopt(&spec.what, segments::on_heap(plan, &spec));
         }
         let _consumer = attached.consumer::<T>(&submit_link(plan)).unwrap();

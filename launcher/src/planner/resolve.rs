@@ -5,7 +5,7 @@ use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved};
 use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError};
 use crate::host::{Machine, lists};
 use crate::units::{Count, Nanos};
-use protocol::plan::{Isolation, OnDeath, Plan, Technique, Threading};
+use protocol::plan::{Isolation, OnDeath, Placement, Plan, Technique, Threading};
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -66,6 +66,13 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
              Use --technique {twin}, its twin over shared memory, or --isolation thread"
         ));
     }
+    let placement = settings.process.unwrap_or(Placement::Engine);
+    if placement != Placement::Engine && isolation == Isolation::Thread {
+        return usage(format!(
+            "--process {placement} with --isolation thread: there all roles are threads of one process.\n\
+             Use --isolation process or sandbox, or leave --process out"
+        ));
+    }
     let on_death = settings.on_death.unwrap_or(OnDeath::Stop);
     let liveness_ns = settings.liveness.map_or(DEFAULT_LIVENESS_NS, |liveness| liveness.0);
     if !LIVENESS_NS.contains(&liveness_ns) {
@@ -82,6 +89,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         technique,
         isolation,
         threading: threading(&settings, roles, strategies, venues, (whole, cores.len()))?,
+        placement,
         idle: settings.idle.unwrap_or_default(),
         cores,
         cores_named,

@@ -23,7 +23,7 @@ macro_rules! techniques {
             /// The segments that a link of this technique needs; none for what lives on the heap.
             pub fn segments(self, spec: &crate::ring::LinkSpec<'_>) -> Vec<crate::ring::SegmentSpec> {
                 use crate::ring::Link;
-                match self { $(Self::$variant => crate::ring::$module::$link::segments(spec),)+ }
+                match self { $(Self::$variant => <crate::ring::$module::$link as Link>::segments(spec),)+ }
             }
         }
 
