@@ -11,6 +11,7 @@ pub mod control;
 pub mod link;
 #[cfg(not(loom))]
 pub mod plan;
+pub mod reject;
 #[cfg(not(loom))]
 pub mod role;
 #[cfg(not(loom))]
