@@ -43,9 +43,8 @@ impl Axis {
 
     /// Its flag without the dashes.
     pub const fn name(self) -> &'static str {
-        [
-            "technique", "isolation", "process", "idle", "capacity", "work", "strategies", "venues", "rate",
-        ][self as usize]
+        ["technique", "isolation", "process", "idle", "capacity", "work", "strategies", "venues", "rate"]
+            [self as usize]
     }
 
     /// The axis of that name.

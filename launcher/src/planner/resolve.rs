@@ -313,6 +313,15 @@ mod tests {
     }
 
     #[test]
+    fn gateways_have_processes_of_their_own_only_where_strategies_have() {
+        let machine = fake::two_core_vm().machine();
+        assert_eq!(resolved("process=gateways", &machine).placement, Placement::Gateways);
+        assert_eq!(resolved("", &machine).placement, Placement::Engine);
+        let message = refused("process=gateways isolation=thread", &machine);
+        assert!(message.contains("--process gateways with --isolation thread"), "{message}");
+    }
+
+    #[test]
     fn a_recorded_flow_says_how_many_and_when() {
         let machine = fake::two_core_vm().machine();
         let recorded = resolved("schedule=flow.csv speed=10", &machine);

@@ -110,6 +110,11 @@ impl<P> Clone for Doomed<P> {
 }
 
 impl<P> Doomed<P> {
+    /// What the process can write, for scribbling over it.
+    pub fn arm(&self, writable: Vec<Words>) {
+        self.fate().means.writable = writable;
+    }
+
     fn fate(&self) -> MutexGuard<'_, Fate<P>> {
         self.0.lock().expect("a thread that panics ends its process")
     }
@@ -169,13 +174,6 @@ pub struct Sabotaged<A, P> {
     producer: Doomed<P>,
     /// What strikes when, in nanoseconds after the start, the last first.
     at: Vec<(u64, FaultKind)>,
-}
-
-impl<A, P> Sabotaged<A, P> {
-    /// What the process can write, for scribbling over it.
-    pub fn arm(&mut self, writable: Vec<Words>) {
-        self.producer.fate().means.writable = writable;
-    }
 }
 
 impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for Sabotaged<A, P> {
