@@ -111,6 +111,12 @@ names! {
         Scribble = "scribble",
         /// Sends orders as fast as it can, beyond its limits.
         Flood = "flood",
+        /// Claims to live, with a heartbeat of the far future, and spins for ever.
+        Forge = "forge",
+        /// Claims to be done, and spins for ever.
+        Feign = "feign",
+        /// From then on its orders do not arrive, and each push says that it went well.
+        Lose = "lose",
     }
 }
 
@@ -324,6 +330,12 @@ impl Plan {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
+    /// The process that runs a role.
+    pub fn process_of(&self, role: Role) -> Option<usize> {
+        let thread = u32::try_from(self.thread_of(role)?).ok()?;
+        self.processes.iter().position(|process| process.threads.contains(&thread))
+    }
+
     /// All orders of all strategies.
     pub fn total_orders(&self) -> u64 {
         self.orders.iter().sum()
@@ -332,11 +344,6 @@ impl Plan {
     /// The link of that name.
     pub fn link(&self, name: &str) -> Option<&LinkPlan> {
         self.links.iter().find(|link| link.name == name)
-    }
-
-    /// The process that runs a thread.
-    pub fn process_of(&self, thread: usize) -> Option<usize> {
-        self.processes.iter().position(|process| process.threads.contains(&(thread as u32)))
     }
 
     /// The roles of a process.

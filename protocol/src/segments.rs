@@ -7,7 +7,7 @@ use crate::status;
 pub use crate::topology::CONTROL;
 use crate::topology::{self, Segment};
 use crate::trading::{COMPLETION, SUBMIT};
-use shm::attached::{Access, Attached, Source};
+use shm::attached::{Access, Attached, Peers, SameProcess, Source};
 use shm::bell::{self, Bell};
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
@@ -204,10 +204,35 @@ enum Who {
     Other(HashMap<String, Access>),
 }
 
+impl Who {
+    fn of(plan: &Plan, process: Option<&ProcessPlan>) -> Self {
+        process.map_or(Self::Launcher, |process| Self::Other(topology::rights(plan, process).collect()))
+    }
+}
+
 /// The segments of a plan, as one process sees them.
 struct Segments<'a> {
     plan: &'a Plan,
     who: Who,
+    /// Who knows the processes' ids.
+    control: Option<Control>,
+}
+
+/// The ends of a link, as places among the plan's processes, and who knows their ids.
+struct Ends {
+    control: Control,
+    producers: Vec<usize>,
+    consumer: usize,
+}
+
+impl Peers for Ends {
+    fn producer(&self, index: usize) -> Option<u32> {
+        self.control.pid(*self.producers.get(index)?)
+    }
+
+    fn consumer(&self) -> Option<u32> {
+        self.control.pid(self.consumer)
+    }
 }
 
 impl Source for Segments<'_> {
@@ -229,18 +254,34 @@ impl Source for Segments<'_> {
     fn handles(&self) -> &[Handle] {
         &self.plan.handles
     }
+
+    fn peers(&self, link: &str) -> Box<dyn Peers> {
+        let Some(control) = self.control.clone() else { return Box::new(SameProcess) };
+        // A role that has no process is nobody's.
+        let of = |role| self.plan.process_of(role).unwrap_or(usize::MAX);
+        let link = self.plan.link(link);
+        let ends =
+            |roles: Option<&Vec<Role>>| roles.into_iter().flatten().copied().map(of).collect::<Vec<_>>();
+        let producers = ends(link.map(|link| &link.writers));
+        let consumer = ends(link.map(|link| &link.readers)).first().copied().unwrap_or(usize::MAX);
+        Box::new(Ends { control, producers, consumer })
+    }
 }
 
 /// Nothing attached yet; by `process`, one of the plan's, with the rights of its roles, or by the launcher, which has all.
 pub fn attach<'a>(plan: &'a Plan, process: Option<&ProcessPlan>) -> Attached<'a> {
-    let who = process.map_or(Who::Launcher, |process| Who::Other(topology::rights(plan, process).collect()));
-    Attached::new(Segments { plan, who })
+    Attached::new(Segments { plan, who: Who::of(plan, process), control: None })
+}
+
+/// As [`attach`], with the other ends of links in other processes, whose ids the control segment has.
+pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &Control) -> Attached<'a> {
+    Attached::new(Segments { plan, who: Who::of(plan, process), control: Some(control.clone()) })
 }
 
 /// Nothing attached yet; by the warden, which reads the threads' logs.
 pub fn attach_as_warden(plan: &Plan) -> Attached<'_> {
     let logs = plan.threads.iter().map(|thread| (thread_segment(&thread.name), Access::Read));
-    Attached::new(Segments { plan, who: Who::Other(logs.collect()) })
+    Attached::new(Segments { plan, who: Who::Other(logs.collect()), control: None })
 }
 
 /// A strategy's schedule, which it only reads, and its number of entries.

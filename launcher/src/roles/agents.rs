@@ -14,6 +14,7 @@ use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
 use shm::clock::{Monotonic, Tsc, Virtual};
+use shm::memory::Words;
 use shm::ring::Link;
 
 /// An agent on whatever clock.
@@ -63,9 +64,10 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// Tells agents that strike themselves what their process can write: once all of it is attached.
-    pub fn arm(&mut self, attached: &Attached<'_>) {
-        self.when_attached.drain(..).for_each(|arm| arm(attached.writable()));
+    /// Tells agents that strike themselves what their process can write, once all of it is attached, and where their thread's
+    /// status is.
+    pub fn arm(&mut self, attached: &Attached<'_>, thread: &Words) {
+        self.when_attached.drain(..).for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));
     }
 
     /// Runs it on the calling thread, until the run ends.

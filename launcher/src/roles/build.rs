@@ -12,6 +12,7 @@ use protocol::plan::{Idle, Plan, Role, ThreadPlan};
 use protocol::role::RoleKind;
 use protocol::segments::{self, completion_link, submit_link};
 use protocol::stamps::{Point, count_point};
+use protocol::status::StatusWriter;
 use protocol::supervision::{self, REPAIRS, RepairsWriter};
 use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
@@ -20,8 +21,9 @@ use shm::memory::Words;
 use shm::ring::{Link, Producer};
 use strategy::{Player, Session, StrategyAgent};
 
-/// What is done once all memory of a process is attached: it is given everything that the process can write.
-pub(super) type WhenAttached = Box<dyn FnOnce(Vec<Words>) + Send>;
+/// What is done once all memory of a process is attached: it is given everything that the process can write, and the status of
+/// its thread.
+pub(super) type WhenAttached = Box<dyn FnOnce(Vec<Words>, StatusWriter) + Send>;
 
 /// What roles are built from.
 pub(super) struct Parts<'a, 's> {
@@ -58,7 +60,7 @@ fn strategy_or_faulty<T: Link>(parts: &mut Parts<'_, '_>, index: u16) -> Result<
     let submit = sabotage.doom(submit, act);
     let agent = strategy(plan, index, epoch, submit.clone(), parts.attached)?;
     let to_arm = submit.clone();
-    parts.when_attached.push(Box::new(move |writable| to_arm.arm(writable)));
+    parts.when_attached.push(Box::new(move |writable, status| to_arm.arm(writable, status)));
     Ok(Box::new(sabotage.sabotage(agent, submit)))
 }
 

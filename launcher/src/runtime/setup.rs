@@ -28,6 +28,8 @@ pub struct Segments {
     pub control: Launching,
     /// Each thread's status block and stamp log, in the order of the plan.
     pub threads: Vec<View>,
+    /// Each strategy's schedule.
+    pub schedules: Vec<View>,
     /// What the engine says about strategies that died; there once all segments are.
     pub repairs: Option<Words>,
     /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
@@ -69,6 +71,7 @@ impl Segments {
             plan: plan.clone(),
             control,
             threads: Vec::new(),
+            schedules: Vec::new(),
             repairs: None,
             engine_bell: None,
             lines: vec![Vec::new(); usize::from(plan.strategies)],
@@ -154,6 +157,7 @@ impl Segments {
                 }
                 self.threads.push(words.into());
             }
+            Purpose::Schedule(_) => self.schedules.push(words.into()),
             Purpose::Repairs => self.repairs = Some(words),
             Purpose::Bell(thread) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
                 self.engine_bell = Some(words);

@@ -81,8 +81,8 @@ pub struct Victim {
 
 impl Victim {
     #[expect(clippy::zombie_processes, reason = "waited for by its id")]
-    /// Starts one over the run's segments and waits until it is ready. Its first message has that number.
-    pub fn start(plan: &Plan, role: Role, orders: &Words, number: u64) -> Self {
+    /// Starts one over the run's segments, says its id, and waits until it is ready. Its first message has that number.
+    pub fn start(plan: &Plan, role: Role, orders: &Words, number: u64, started: impl FnOnce(u32)) -> Self {
         orders.iter().for_each(|word| word.store(0, Relaxed));
         orders[NUMBER].store(number, Relaxed);
         let (name, index) = role.words();
@@ -92,6 +92,7 @@ impl Victim {
             .stdout(Stdio::null())
             .spawn()
             .expect("the victim starts");
+        started(child.id());
         let pid = Pid::from_raw(child.id() as i32);
         let pidfd = process::pidfd_open(child.id()).expect("it is there");
         let mut victim = Self { pid, pidfd, orders: orders.clone(), entry: 0, back: (0, 0), alive: true };
@@ -204,7 +205,7 @@ impl Victim {
     }
 
     fn end(&mut self) {
-        process::kill_hard(self.pid.as_raw() as u32);
+        process::kill(self.pidfd.as_fd()).expect("not waited for yet");
         let end = waitpid(self.pid, None).expect("it is our child");
         assert!(matches!(end, WaitStatus::Signaled(_, Signal::SIGKILL, _)), "{end:?}");
         self.alive = false;
@@ -214,7 +215,7 @@ impl Victim {
 impl Drop for Victim {
     fn drop(&mut self) {
         if self.alive {
-            process::kill_hard(self.pid.as_raw() as u32);
+            let _ = process::kill(self.pidfd.as_fd());
             let _ = waitpid(self.pid, None);
         }
     }
@@ -231,7 +232,8 @@ pub fn refusal() -> Option<String> {
         return Some(format!("a child that asks to be traced ends so: {stopped:?}"));
     }
     let refused = ptrace::getregs(pid).and_then(|_| ptrace::step(pid, None)).err();
-    process::kill_hard(child.id());
+    let pidfd = process::pidfd_open(child.id()).expect("it was not waited for");
+    let _ = process::kill(pidfd.as_fd());
     // First the step that was allowed, then the end.
     while !matches!(waitpid(pid, None), Ok(WaitStatus::Signaled(..)) | Err(_)) {}
     refused.map(|errno| format!("a traced child cannot be stepped: {errno}"))
