@@ -238,12 +238,12 @@ mod tests {
         let (read, write) = (Some(Access::Read), Some(Access::Write));
         for (technique, wanted) in [
             (
-                Technique::SpscMux,
+                Technique::default(),
                 &[("submit-0", write), ("submit-0.head", read), ("submit-1", None), ("submit-1.head", None)]
                     [..],
             ),
             (
-                Technique::Channel,
+                Technique::of::<shm::ring::channel::Channel>(),
                 &[
                     ("submit", write),
                     ("submit-waker", write),
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn the_engine_reads_what_strategies_write() {
-        let held = rights_of(&plan(Technique::SpscMux, Placement::Engine), "engine");
+        let held = rights_of(&plan(Technique::default(), Placement::Engine), "engine");
         for (what, right) in [
             ("submit-1", Some(Access::Read)),
             ("submit-1.head", Some(Access::Write)),
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_gateway_of_its_own_process_sees_its_inbox_and_its_completions() {
-        let plan = plan(Technique::SpscMux, Placement::EachGateway);
+        let plan = plan(Technique::default(), Placement::EachGateway);
         let held = rights_of(&plan, "gateway-1");
         let mut names: Vec<(&str, Access)> =
             held.iter().map(|(what, right)| (what.as_str(), *right)).collect();
@@ -322,15 +322,15 @@ mod tests {
 
     #[test]
     fn a_process_without_roles_gets_the_plan_and_nothing_else() {
-        let plan = plan(Technique::ArrayQueue, Placement::Engine);
+        let plan = plan(Technique::of::<shm::ring::array_queue::ArrayQueue>(), Placement::Engine);
         let nobody = ProcessPlan { name: "nobody".into(), threads: vec![] };
         assert_eq!(rights(&plan, &nobody).collect::<Vec<_>>(), [(CONTROL.to_owned(), Access::Read)]);
     }
 
     #[test]
     fn a_strategys_own_memory_is_renewed_with_it_and_nothing_else_is() {
-        for technique in Technique::ALL {
-            let plan = plan(*technique, Placement::Engine);
+        for technique in Technique::all() {
+            let plan = plan(technique, Placement::Engine);
             for segment in segments(&plan) {
                 let of = |index: u16| {
                     let own = [format!("submit-{index}"), format!("return-{index}")];
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn an_owner_is_the_one_who_writes() {
-        let plan = Plan { threading: Threading::Dedicated, ..plan(Technique::SpscMux, Placement::Engine) }
+        let plan = Plan { threading: Threading::Dedicated, ..plan(Technique::default(), Placement::Engine) }
             .arranged();
         let owner = |what: &str| segments(&plan).into_iter().find(|s| s.spec.what == what).unwrap().owner();
         assert_eq!(owner("submit-1"), Some(Role::Strategy(1)));

@@ -33,7 +33,7 @@ impl Plan {
             folder: "/nowhere".into(),
             launcher_pid: 1,
             launcher_start: 1,
-            technique: Technique::SpscMux,
+            technique: Technique::default(),
             isolation: Isolation::Process,
             threading: Threading::Shared,
             placement: Placement::Engine,

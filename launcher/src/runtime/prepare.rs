@@ -1,16 +1,15 @@
-//! What precedes a run: settings → schedule → plan, checked against the machine, with clock, work and floor measured.
+//! What precedes a run: settings → schedule → plan, checked against the machine, with clock and floor measured.
 
 use crate::config::UsageError;
 use crate::host::{Machine, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use analysis::record;
 use anyhow::{Context, Result, anyhow, bail};
-use orchestrator::work::Work;
 use protocol::plan::{ClockSource, Isolation, Plan, Role, WorkPlan};
 use protocol::stamps::RECORD_BYTES;
 use shm::clock::{self, ClockPair};
 use shm::floor;
-use shm::os::{pin, process, sandbox};
+use shm::os::{process, sandbox};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use strategy::schedule::{Replay, Schedule, Spec, replay, sample};
@@ -58,7 +57,6 @@ pub fn prepare(
         warnings.extend(check_sandbox(weaker_sandbox)?);
     }
     check_room(&plan, machine)?;
-    plan.work = calibrate_work(resolved.work_ns, &plan)?;
     let floor_ns = measure_floor(&plan)?;
     let read_ns = clock::read_cost_ns(&source);
     std::thread::sleep(CALIBRATION);
@@ -153,7 +151,7 @@ fn lay_out(
         Identity { run, pid, start },
         source,
         1.0,
-        WorkPlan::default(),
+        WorkPlan { requested_ns: resolved.work_ns },
     )?)
 }
 
@@ -207,19 +205,4 @@ pub fn check_disk(plan: &Plan, folder: &Path) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// Calibrates the work on the core that will do it.
-fn calibrate_work(wanted_ns: u64, plan: &Plan) -> Result<WorkPlan> {
-    let core = plan.thread_of(Role::Orchestrator).and_then(|thread| plan.threads[thread].core);
-    let calibrate = move || {
-        if let Some(core) = core {
-            pin::pin_to(core)?;
-        }
-        Ok::<_, pin::PinError>(Work::calibrate(wanted_ns))
-    };
-    // A thread of its own: the launcher itself stays unpinned.
-    let calibrated = std::thread::spawn(calibrate).join().map_err(|_| anyhow!("the calibration panicked"))?;
-    let (rounds, calibrated_ns) = calibrated?;
-    Ok(WorkPlan { requested_ns: wanted_ns, rounds, calibrated_ns })
 }

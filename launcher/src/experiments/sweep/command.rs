@@ -162,6 +162,18 @@ pub fn new_record(
     })
 }
 
+/// Reads the record of a sweep, and sees to it that every setting in it can be had.
+///
+/// # Errors
+/// There is none, it is of another version, or it is damaged.
+pub fn read(folder: &Path) -> Result<SweepRecord> {
+    let record = SweepRecord::read(folder)?;
+    for texts in std::iter::once(&record.base).chain(record.points.iter().map(|point| &point.settings)) {
+        Settings::from_texts(texts).with_context(|| format!("{}: damaged", folder.display()))?;
+    }
+    Ok(record)
+}
+
 /// Makes the folder of a new sweep, `<out>/<time>-<kind>`, and saves the record in it.
 ///
 /// # Errors
@@ -200,7 +212,7 @@ fn resumed(flags: &SweepFlags, folder: &Path, machine: &Machine) -> Result<Sweep
         ))
         .into());
     }
-    let mut record = SweepRecord::read(folder)?;
+    let mut record = read(folder)?;
     if record.is_being_measured() {
         bail!("{}: launcher {} is measuring it", folder.display(), record.launcher.0);
     }
