@@ -110,6 +110,12 @@ impl<P> Clone for Doomed<P> {
 }
 
 impl<P> Doomed<P> {
+    /// What the process can write, for scribbling over it, and the status of its own thread, for lies.
+    pub fn arm(&self, writable: Vec<Words>, status: StatusWriter) {
+        let mut fate = self.fate();
+        (fate.means.writable, fate.means.status) = (writable, Some(status));
+    }
+
     fn fate(&self) -> MutexGuard<'_, Fate<P>> {
         self.0.lock().expect("a thread that panics ends its process")
     }
@@ -177,14 +183,6 @@ pub struct Sabotaged<A, P> {
     producer: Doomed<P>,
     /// What strikes when, in nanoseconds after the start, the last first.
     at: Vec<(u64, FaultKind)>,
-}
-
-impl<A, P> Sabotaged<A, P> {
-    /// What the process can write, for scribbling over it, and the status of its own thread, for lies.
-    pub fn arm(&mut self, writable: Vec<Words>, status: StatusWriter) {
-        let mut fate = self.producer.fate();
-        (fate.means.writable, fate.means.status) = (writable, Some(status));
-    }
 }
 
 impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for Sabotaged<A, P> {
