@@ -61,7 +61,7 @@ impl Counts {
 /// Which run it is and whose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The run's id, `[0-9a-z-]`, at most 32 characters.
+    /// The run's id, `[0-9a-z-]`, at most 64 characters.
     pub run: String,
     /// The launcher's process id.
     pub pid: u32,
