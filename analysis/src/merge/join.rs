@@ -177,15 +177,17 @@ impl<'a> Join<'a> {
                 return Ok(());
             }
         };
-        let is_excused = lane.is_excused;
+        let (is_excused, is_hostile) = (lane.is_excused, lane.is_hostile);
         let row = &mut lane.rows[id.sequence() as usize];
         let is_own = source.author.is_some();
         let own = &mut source.own;
         let mut broken = |witness: Option<u16>, kind, what: &dyn Fn() -> String| {
             let example = || format!("{}: {}", name_of(id), what());
             match is_own {
-                _ if is_excused => {}
+                _ if is_hostile => {}
                 true => own.add(kind, example),
+                // What the engine itself shows needs no strategy's word.
+                false if is_excused && witness.is_some() => {}
                 false => findings.add(witness, kind, example),
             }
         };

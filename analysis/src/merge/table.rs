@@ -145,6 +145,8 @@ pub(super) struct Lane {
     pub epoch: u16,
     /// Its strategy's log proves nothing: nothing that it shows is a violation.
     pub is_excused: bool,
+    /// It misbehaved by the record, so that what the engine has of it may be anything as well.
+    pub is_hostile: bool,
     pub rows: Vec<Row>,
     /// One past the last sequence sent, received, … : what the next one must not be below.
     pub next_sent: u64,
@@ -154,9 +156,10 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    fn new(strategy: u16, epoch: u16, is_excused: bool) -> Self {
+    fn new(strategy: u16, epoch: u16, bounds: &Bounds) -> Self {
+        let (is_excused, is_hostile) = (bounds.is_excused, bounds.is_hostile);
         let rows = Vec::new();
-        Self { strategy, epoch, is_excused, rows, next_sent: 0, next_received: 0, last_return: 0 }
+        Self { strategy, epoch, is_excused, is_hostile, rows, next_sent: 0, next_received: 0, last_return: 0 }
     }
 
     /// The id of the order in a row.
@@ -189,6 +192,8 @@ pub(super) struct Bounds {
     pub last_epoch: u16,
     /// Whether its lanes are excused.
     pub is_excused: bool,
+    /// And also what the engine has of them.
+    pub is_hostile: bool,
 }
 
 impl Bounds {
@@ -199,7 +204,7 @@ impl Bounds {
         // A lane that doubles is at most twice as long as it must be.
         let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
         let later_rows = rows.saturating_add(u64::from(last_epoch) * LATER_CHUNK);
-        Self { rows: planned.min(rows), later_rows, last_epoch, is_excused }
+        Self { rows: planned.min(rows), later_rows, last_epoch, is_excused, is_hostile: is_excused }
     }
 }
 
@@ -221,7 +226,7 @@ pub(super) struct Table {
 impl Table {
     /// A table for strategies with these bounds.
     pub fn new(bounds: Vec<Bounds>) -> Self {
-        let lane = |(strategy, bounds): (usize, &Bounds)| Lane::new(strategy as u16, 0, bounds.is_excused);
+        let lane = |(strategy, bounds): (usize, &Bounds)| Lane::new(strategy as u16, 0, bounds);
         let lanes = bounds.iter().enumerate().map(lane).collect();
         let later = bounds.into_iter().map(|bounds| Later { bounds, places: Vec::new() }).collect();
         Self { lanes, later }
@@ -262,7 +267,7 @@ impl Table {
         }
         // No more lanes than strategies and epochs: 20 bits.
         places[index] = self.lanes.len() as u32;
-        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds.is_excused));
+        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds));
         Ok(self.lanes.len() - 1)
     }
 
