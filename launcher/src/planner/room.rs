@@ -2,8 +2,8 @@
 
 use crate::config::UsageError;
 use crate::host::Machine;
-use crate::runtime::setup;
 use protocol::plan::Plan;
+use protocol::segments::bytes_needed;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -12,7 +12,7 @@ const MIB: u64 = 1024 * 1024;
 /// # Errors
 /// How much is needed, how much there is, and how to get it. A machine that tells no size is believed to have it.
 pub fn check_room(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
-    let needed = setup::bytes_needed(plan);
+    let needed = bytes_needed(plan);
     let (free, total) = (machine.shm_free_bytes, machine.shm_total_bytes);
     if total == 0 || needed <= free {
         return Ok(());

@@ -5,11 +5,11 @@ use super::resolved::{Input, Resolved};
 use crate::config::delay::format_delay;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
-use crate::runtime::setup::bytes_needed;
 use analysis::lists;
 use analysis::units::{Nanos, human_bytes, human_count};
 use comfy_table::{ContentArrangement, Table};
 use protocol::plan::{Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading};
+use protocol::segments::bytes_needed;
 
 /// More threads than this are shown folded.
 const UNFOLDED: usize = 16;
