@@ -4,6 +4,7 @@
 use super::runner::Runner;
 use anyhow::Result;
 use protocol::agent::{Agent, Cycle};
+use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
 use shm::clock::{Monotonic, Tsc, Virtual};
 
@@ -36,6 +37,10 @@ macro_rules! boxed_role {
 
             fn finished(&self, draining: bool) -> bool {
                 Agent::<$clock>::finished(&**self, draining)
+            }
+
+            fn seal(&self, log: &mut StampLog) {
+                Agent::<$clock>::seal(&**self, log);
             }
 
             fn publish(&self, status: &StatusWriter) {
