@@ -199,7 +199,7 @@ pub struct WorkPlan {
 /// Everything about a run. See the module's documentation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The run's id: names its segments and its folder, `[0-9a-z-]`, at most 32 characters.
+    /// The run's id: names its segments and its folder, `[0-9a-z-]`, at most 64 characters.
     pub run: String,
     /// The run's folder, absolute: where the logs are saved, also if the launcher dies.
     pub folder: String,
@@ -294,7 +294,7 @@ pub enum PlanError {
     #[error("capacity {0}: rings take a power of two from 2 to {max}", max = Plan::MAX_CAPACITY)]
     Capacity(u64),
     /// A run id that cannot name files.
-    #[error("run id {0:?}: 1 to 32 characters of a-z, 0-9 and -")]
+    #[error("run id {0:?}: 1 to 64 characters of a-z, 0-9 and -")]
     RunId(String),
     /// A link that no run can have.
     #[error("link {link}: {why}")]
@@ -310,6 +310,9 @@ pub enum PlanError {
 }
 
 impl Plan {
+    /// The longest run id, in bytes.
+    pub const MAX_RUN_ID: usize = 64;
+
     /// The largest capacity of a ring.
     pub const MAX_CAPACITY: u32 = 1 << 20;
 
@@ -355,7 +358,7 @@ impl Plan {
     /// The first thing that does not fit.
     pub fn validate(&self) -> Result<(), PlanError> {
         let run_id_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        if self.run.is_empty() || self.run.len() > 32 || !self.run.bytes().all(run_id_ok) {
+        if self.run.is_empty() || self.run.len() > Self::MAX_RUN_ID || !self.run.bytes().all(run_id_ok) {
             return Err(PlanError::RunId(self.run.clone()));
         }
         check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;

@@ -11,6 +11,7 @@ use anyhow::Result;
 use protocol::agent::{Agent, Cycle};
 use protocol::control::Control;
 use protocol::plan::{Plan, Role, ThreadPlan};
+use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
 use shm::clock::{Monotonic, Tsc, Virtual};
@@ -46,6 +47,10 @@ macro_rules! boxed_role {
 
             fn finished(&self, draining: bool) -> bool {
                 Agent::<$clock>::finished(&**self, draining)
+            }
+
+            fn seal(&self, log: &mut StampLog) {
+                Agent::<$clock>::seal(&**self, log);
             }
 
             fn publish(&self, status: &StatusWriter) {
