@@ -110,14 +110,6 @@ pub fn control_words(plan: &Plan, segments: &[Segment]) -> Result<usize, CodecEr
     Ok((control::PLAN + 1 + bytes.div_ceil(8)).next_multiple_of(PAGE_WORDS))
 }
 
-/// Bytes that a plan's segments take in `/dev/shm`, in whole pages, control segment included.
-pub fn bytes_needed(plan: &Plan) -> u64 {
-    let pages = |words: usize| (words as u64 * 8).next_multiple_of(4096);
-    let segments = topology::segments(plan);
-    let control = control_words(plan, &segments).unwrap_or(0);
-    segments.iter().map(|segment| pages(segment.spec.words)).sum::<u64>() + pages(control)
-}
-
 /// Creates the control segment of a run with these segments and writes the plan into it: a run is found by it.
 ///
 /// # Errors

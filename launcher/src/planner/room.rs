@@ -3,9 +3,17 @@
 use crate::config::UsageError;
 use crate::host::Machine;
 use protocol::plan::Plan;
-use protocol::segments::bytes_needed;
+use protocol::{segments, topology};
 
 const MIB: u64 = 1024 * 1024;
+
+/// Bytes that a plan needs in `/dev/shm`, control segment included.
+pub fn bytes_needed(plan: &Plan) -> u64 {
+    let pages = |words: usize| (words as u64 * 8).next_multiple_of(4096);
+    let segments = topology::segments(plan);
+    let control = segments::control_words(plan, &segments).unwrap_or(0);
+    segments.iter().map(|segment| pages(segment.spec.words)).sum::<u64>() + pages(control)
+}
 
 /// Checks that there is so much room.
 ///

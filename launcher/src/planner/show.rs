@@ -2,6 +2,7 @@
 
 use super::faults;
 use super::resolved::{Input, Resolved};
+use super::room::bytes_needed;
 use crate::config::delay::format_delay;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
@@ -9,7 +10,6 @@ use analysis::lists;
 use analysis::units::{Nanos, human_bytes, human_count};
 use comfy_table::{ContentArrangement, Table};
 use protocol::plan::{Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading};
-use protocol::segments::bytes_needed;
 
 /// More threads than this are shown folded.
 const UNFOLDED: usize = 16;

@@ -272,7 +272,7 @@ mod tests {
             assert_eq!(plan.threads.len(), 256 + 64 + 1, "dedicated: the most threads");
             let all = topology::segments(&plan);
             let words = segments::control_words(&plan, &all).unwrap();
-            assert!(segments::bytes_needed(&plan) > words as u64 * 8);
+            assert!(crate::planner::bytes_needed(&plan) > words as u64 * 8);
             let names = all.iter().map(|segment| segment.spec.what.clone()).chain([CONTROL.to_owned()]);
             plan.handles = names
                 .flat_map(|what| {
