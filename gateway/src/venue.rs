@@ -27,6 +27,8 @@ impl Venue {
                 Operation::New => order.quantity,
                 Operation::Cancel => 0,
             },
+            number: 0,
+            is_last: true,
         }
     }
 }

@@ -144,7 +144,7 @@ proptest! {
 
         let mut orders: HashMap<u64, [Option<u64>; 12]> = HashMap::new();
         for actor in &actors {
-            for Record { point, id, value } in records(&actor.log) {
+            for Record { point, id, value, .. } in records(&actor.log) {
                 let stamp = &mut orders.entry(id.word()).or_default()[point as usize];
                 prop_assert_eq!(*stamp, None, "{} of {} twice", point.name(), id);
                 *stamp = Some(value);

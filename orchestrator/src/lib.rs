@@ -23,7 +23,7 @@ use protocol::checksum::{Checksum, digest};
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::status::{Field, StatusWriter};
 use protocol::supervision::Misconduct;
-use protocol::wire::{Message, Order, OrderId, Report, Side, Status};
+use protocol::wire::{Message, Order, Report, Side, Status};
 use returns::Pushed;
 use risk::{Limits, Reject};
 use shm::bell::Bell;
@@ -176,13 +176,13 @@ impl<R: Consumer> Orchestrator<R> {
                 self.faults += 1;
                 continue;
             };
-            cycle.stamp(Point::OrchRecvCompletion, report.id);
+            cycle.stamp_with(Point::OrchRecvCompletion, report.id, report.number);
             let strategy = usize::from(report.id.strategy());
             let is_current = self.lines[strategy].is_current(report.id);
             self.positions.settle(strategy, &report, is_current);
-            self.settled += 1;
+            self.settled += u64::from(report.is_last);
             if is_current {
-                self.give_back(strategy, report.id, &message, digest, cycle);
+                self.give_back(strategy, &report, &message, digest, cycle);
             } else {
                 self.orphan(strategy);
             }
@@ -194,12 +194,12 @@ impl<R: Consumer> Orchestrator<R> {
     fn give_back<C: Clock>(
         &mut self,
         strategy: usize,
-        id: OrderId,
+        report: &Report,
         message: &Message,
         digest: u64,
         cycle: &mut Cycle<C>,
     ) {
-        cycle.stamp(Point::OrchReturn, id);
+        cycle.stamp_with(Point::OrchReturn, report.id, report.number);
         self.returns[strategy].sum.add(digest);
         match self.returns[strategy].push(message) {
             Pushed::Returned => {}
@@ -294,9 +294,11 @@ impl<R: Consumer> Orchestrator<R> {
             side: order.side,
             price: order.price,
             filled: 0,
+            number: 0,
+            is_last: true,
         };
         let message = report.to_message();
-        self.give_back(order.id.strategy().into(), order.id, &message, digest(&message), cycle);
+        self.give_back(order.id.strategy().into(), &report, &message, digest(&message), cycle);
         self.strike(from, reason, cycle);
     }
 

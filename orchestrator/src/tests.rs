@@ -71,6 +71,8 @@ fn report(order: &Order) -> Report {
         side: order.side,
         price: order.price,
         filled: order.quantity,
+        number: 0,
+        is_last: true,
     }
 }
 

@@ -5,6 +5,7 @@
 //! that promises 2^60 orders and stamped ten costs ten rows. A strategy that is started again and again has a lane for
 //! each epoch, found by index as well; those after the first begin small and double.
 
+use super::hand_offs::{Return, Submit};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
@@ -148,18 +149,24 @@ pub(super) struct Lane {
     /// It misbehaved by the record, so that what the engine has of it may be anything as well.
     pub is_hostile: bool,
     pub rows: Vec<Row>,
-    /// One past the last sequence sent, received, … : what the next one must not be below.
-    pub next_sent: u64,
-    pub next_received: u64,
-    /// The latest t8 of an order returned (or t7 of an order received), whichever log is read second.
-    pub last_return: u64,
+    /// How far the hand-offs of this incarnation have come.
+    pub submit: Submit,
+    pub returns: Return,
 }
 
 impl Lane {
     fn new(strategy: u16, epoch: u16, bounds: &Bounds) -> Self {
         let (is_excused, is_hostile) = (bounds.is_excused, bounds.is_hostile);
         let rows = Vec::new();
-        Self { strategy, epoch, is_excused, is_hostile, rows, next_sent: 0, next_received: 0, last_return: 0 }
+        Self {
+            strategy,
+            epoch,
+            is_excused,
+            is_hostile,
+            rows,
+            submit: Submit::default(),
+            returns: Return::default(),
+        }
     }
 
     /// The id of the order in a row.
@@ -329,6 +336,11 @@ impl Table {
     /// The last epoch of a strategy of which any stamp was found.
     pub fn newest_epoch(&self, strategy: u16) -> u16 {
         self.later.get(usize::from(strategy)).map_or(0, |later| later.places.len() as u16)
+    }
+
+    /// The row of an order, if there is one.
+    pub fn row(&self, id: OrderId) -> Option<&Row> {
+        self.lane_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
     }
 
     /// Every row that could hold an order, with the order's id.
