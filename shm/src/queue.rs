@@ -37,11 +37,11 @@
 
 use crate::attached::{Access, Attached, Source};
 use crate::memory::header::{HEADER_WORDS, run_hash};
-use crate::memory::region::{SHM_DIR, unlink};
 use crate::memory::sealed::Handle;
 use crate::memory::{Header, Kind, Region, RegionError};
+use crate::memory::{SHM_DIR, unlink};
 use crate::os::{fifo, process};
-use crate::ring::{Home, Link, LinkSpec, Place, SegmentSpec, Technique};
+use crate::ring::{Ends, Home, Link, LinkSpec, Place, SegmentSpec, Technique};
 use crate::sync::Ordering;
 use core::marker::PhantomData;
 use thiserror::Error;
@@ -105,7 +105,7 @@ pub fn pair<T: Link>(capacity: u32) -> Result<(T::Producer, T::Consumer), QueueE
 /// A queue of one technique, from which its ends are attached: one consumer, and one of each producer, at a time.
 pub struct Queue<T: Link> {
     attached: Attached<'static>,
-    spec: LinkSpec,
+    spec: LinkSpec<'static>,
     /// What to remove when this is dropped.
     names: Vec<String>,
     technique: PhantomData<T>,
@@ -214,6 +214,7 @@ impl<T: Link> Queue<T> {
             capacity: capacity.into(),
             slot_words: 0,
             index: 0,
+            ends: Ends::NONE,
         };
         let full = queue.attached.name(ABOUT);
         let words = Region::create(&full, about.words)?.words();
@@ -326,11 +327,11 @@ pub fn remove(name: &str) -> std::io::Result<usize> {
 #[cfg(not(miri))]
 mod tests {
     use super::*;
+    use crate::ring::Consumer;
     use crate::ring::array_queue::ArrayQueue;
     use crate::ring::pipe::Pipe;
     use crate::ring::spsc_mux::SpscMux;
     use crate::ring::std_mpsc::StdMpsc;
-    use crate::ring::{Consumer, Producer};
 
     fn name(what: &str) -> String {
         format!("bulkhead-unit-{}-{what}", std::process::id())

@@ -25,6 +25,7 @@ pub fn run(hash: usize, ns: f64) -> Outline {
         venues: 4,
         capacity: 8192,
         work_ns: 0,
+        work_done_ns: None,
         machine: MachineKey {
             hostname: "a".into(),
             cpu_model: "a processor".into(),
