@@ -3,7 +3,7 @@
 use super::*;
 use protocol::stamps::{Record, StampLog, count_records};
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{MESSAGE_WORDS, Operation};
+use protocol::wire::{MESSAGE_WORDS, Operation, OrderId};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::Region;
 use shm::ring::spsc_mux::Mux;
