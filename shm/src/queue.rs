@@ -124,8 +124,7 @@ impl Source for Names {
     }
 
     fn right(&self, _: &str) -> Option<Access> {
-        // What an end only looks at is mapped read-only.
-        Some(Access::Read)
+        Some(Access::Write)
     }
 
     fn handles(&self) -> &[Handle] {
