@@ -3,7 +3,7 @@
 //! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
 
 use crate::faults::sabotage::{self, Act, Doomed, Sabotage, Sabotaged};
-use crate::runtime::orphan;
+use crate::runtime::orphan::{self, Watch};
 use crate::runtime::setup;
 use anyhow::{Context, Result, anyhow, bail};
 use gateway::{Gateway, Venue};
@@ -22,7 +22,8 @@ use shm::bell::Bell;
 use shm::clock::{Clock, Monotonic, Timebase, Tsc};
 use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
 use shm::memory::Words;
-use shm::os::{memory, pin, process, sandbox};
+use shm::os::sandbox::{self, Profile};
+use shm::os::{memory, pin, process};
 use shm::ring::{Link, Producer};
 use shm::with_link;
 use strategy::{Player, Session, StrategyAgent};
@@ -35,12 +36,12 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
     let me = plan.processes.iter().find(|process| process.name == name);
     let me = me.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
-    orphan::watch(&plan, &control).context("cannot watch the launcher")?;
+    let watch = Watch::new(&plan).context("cannot watch the launcher")?;
     process::set_thread_name(name);
     exit_on_panic();
     // The technique table: from a name to monomorphised loops.
     let mut attached = segments::attach_with(&plan, Some(me), &control);
-    let result = with_link!(plan.technique, T => run_process::<T>(&plan, me, &control, &mut attached));
+    let result = with_link!(plan.technique, T => run_process::<T>(&plan, me, &control, watch, &mut attached));
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
     } else if control.is_abandoned() {
@@ -113,6 +114,7 @@ fn run_process<T: Link>(
     plan: &Plan,
     me: &ProcessPlan,
     control: &Control,
+    watch: Watch,
     attached: &mut Attached<'_>,
 ) -> Result<()> {
     let mut threads = Vec::new();
@@ -137,16 +139,17 @@ fn run_process<T: Link>(
     if strategies_only {
         memory::limit(memory::STRATEGY_ROOM).context("cannot limit this process's memory")?;
     }
-    let sandboxed = plan.isolation == Isolation::Sandbox && strategies_only;
-    if sandboxed {
-        sandbox::restrict_thread(plan.weaker_sandbox)?;
+    let sandbox = (plan.isolation == Isolation::Sandbox && strategies_only).then_some(&sandbox::STRATEGY);
+    if let Some(profile) = sandbox {
+        profile.confine(plan.weaker_sandbox)?;
     }
+    watch.start(plan, control).context("cannot watch the launcher")?;
     std::thread::scope(|scope| {
         let running: Vec<_> = threads
             .into_iter()
             .map(|(thread, agent, segment, bell)| {
                 scope.spawn(move || {
-                    let runner = Runner { plan, thread, segment, bell, control, sandboxed };
+                    let runner = Runner { plan, thread, segment, bell, control, sandbox };
                     match agent {
                         Composed::Strategy(mut agent) => runner.run(&mut *agent),
                         Composed::Sabotaged(mut agent) => runner.run(&mut *agent),
@@ -285,8 +288,8 @@ struct Runner<'a> {
     segment: Words,
     bell: Option<Bell>,
     control: &'a Control,
-    /// The thread is a strategy's and gives up what it does not need to trade.
-    sandboxed: bool,
+    /// What the thread's process may do from the barrier on; `None`: everything.
+    sandbox: Option<&'static Profile>,
 }
 
 impl Runner<'_> {
@@ -331,10 +334,10 @@ impl Runner<'_> {
         status.set(Field::Pid, std::process::id().into());
         status.set(Field::Tid, process::thread_id().into());
         let log = StampLog::new(&self.segment);
-        if self.sandboxed {
+        if let Some(profile) = self.sandbox {
             // The last thing before the barrier: nothing of the strategy's own has run yet.
             let through_kernel = setup::specs(self.plan).iter().any(|spec| spec.place.is_kernel());
-            sandbox::restrict_syscalls(through_kernel)?;
+            profile.restrict_calls(through_kernel)?;
         }
         status.set_state(State::Ready);
         let state = self.control.wait_for_go();
