@@ -25,6 +25,8 @@ fn a_killed_strategy_ends_the_run_and_is_named() {
     let summary = summary(&launcher);
     assert_eq!(summary["outcome"]["ended"], "failed");
     assert!(summary["orders"]["sent"].as_u64().unwrap() > 0, "the logs were gathered");
+    let lost = summary["orders"]["lost"].as_u64().unwrap();
+    assert_eq!(summary["valid"], lost == 0, "no incident explains what was lost: {}", summary["reasons"]);
     assert_eq!(summary["fit_for_latency"], false);
 }
 

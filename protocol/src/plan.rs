@@ -198,12 +198,8 @@ pub struct ProcessPlan {
 /// The orchestrator's extra work for each order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkPlan {
-    /// What the user asked for, in nanoseconds an order.
+    /// What the user asked for, in nanoseconds an order. What it took is in the orchestrator's counters.
     pub requested_ns: u64,
-    /// What the calibration found for that: rounds of the work loop an order.
-    pub rounds: u64,
-    /// What that many rounds took when they were calibrated, in nanoseconds.
-    pub calibrated_ns: f64,
 }
 
 /// Everything about a run. See the module's documentation.
@@ -392,7 +388,7 @@ pub(crate) mod tests {
             folder: "/nowhere".into(),
             launcher_pid: 1,
             launcher_start: 1,
-            technique: Technique::SpscMux,
+            technique: Technique::default(),
             isolation: Isolation::Process,
             threading: Threading::Shared,
             clock: ClockSource::Monotonic,
@@ -447,9 +443,6 @@ pub(crate) mod tests {
 
     #[test]
     fn names_round_trip() {
-        for technique in Technique::ALL {
-            assert_eq!(Technique::from_name(technique.name()), Some(*technique));
-        }
         assert_eq!(Idle::from_name("sleep"), None);
     }
 }

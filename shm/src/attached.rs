@@ -237,9 +237,24 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn receiver(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
-        let tail = self.view(what, spsc::KIND)?;
-        let head = self.region(&spsc_mux::head_name(what), spsc::HEAD_KIND)?.words();
+        let (tail, head) = self.parts(what)?;
         spsc::Consumer::attach_parts(&tail, &head)
             .map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// A receiving end in the place of one that has died: see [`spsc::Consumer::resume_parts`].
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn successor(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
+        let (tail, head) = self.parts(what)?;
+        spsc::Consumer::resume_parts(&tail, &head)
+            .map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// The producer's and the consumer's part of a 1→1 link, for the consumer.
+    fn parts(&mut self, what: &str) -> Result<(View, Words), RegionError> {
+        let tail = self.view(what, spsc::KIND)?;
+        Ok((tail, self.region(&spsc_mux::head_name(what), spsc::HEAD_KIND)?.words()))
     }
 }

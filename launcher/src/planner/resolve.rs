@@ -6,7 +6,7 @@ use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError
 use crate::host::Machine;
 use analysis::lists;
 use analysis::units::{Count, Nanos};
-use protocol::plan::{Isolation, OnDeath, Plan, Technique, Threading};
+use protocol::plan::{Isolation, OnDeath, Plan, Threading};
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     if work_ns > MAX_WORK_NS {
         return usage(format!("--work {}: at most 1s an order", Nanos(work_ns)));
     }
-    let technique = settings.technique.unwrap_or(Technique::SpscMux);
+    let technique = settings.technique.unwrap_or_default();
     let isolation = settings.isolation.unwrap_or(Isolation::Process);
     if let (Some(twin), true) = (technique.twin(), isolation != Isolation::Thread) {
         return usage(format!(
@@ -212,6 +212,7 @@ mod tests {
     use super::*;
     use crate::host::fake;
     use proptest::prelude::*;
+    use protocol::plan::Technique;
 
     fn resolved(words: &str, machine: &Machine) -> Resolved {
         resolve(&settings(words), machine).unwrap()
@@ -289,11 +290,11 @@ mod tests {
     #[test]
     fn what_lives_on_the_heap_is_refused_across_processes_and_its_twin_named() {
         let machine = fake::two_core_vm().machine();
-        for technique in Technique::ALL {
+        for technique in Technique::all() {
             let words = |isolation| format!("technique={technique} isolation={isolation}");
-            assert_eq!(resolved(&words("thread"), &machine).technique, *technique);
+            assert_eq!(resolved(&words("thread"), &machine).technique, technique);
             match technique.twin() {
-                None => assert_eq!(resolved(&words("process"), &machine).technique, *technique),
+                None => assert_eq!(resolved(&words("process"), &machine).technique, technique),
                 Some(twin) => {
                     assert_eq!(twin.twin(), None, "a twin crosses processes");
                     let message = refused(&words("process"), &machine);

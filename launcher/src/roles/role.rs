@@ -264,7 +264,7 @@ fn orchestrator<T: Link>(
     let limits = Limits::open_orders(plan.max_open.into());
     let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
     let orchestrator =
-        Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.work.rounds));
+        Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.work.requested_ns));
     let orchestrator = orchestrator.expecting(&plan.orders).expecting_at_venues(&plan.venue_orders);
     Ok(orchestrator.supervised(Supervision::new(control.clone(), repairs)))
 }

@@ -41,6 +41,8 @@ pub struct Segments {
     owners: Vec<Option<(usize, Words)>>,
     /// What is handed over; empty where segments have names.
     shared: Vec<Shared>,
+    /// Segments whose names stay: logs that could not be saved.
+    pub left_behind: Vec<String>,
     /// The segments themselves, where they are on the heap of this process.
     heap: Option<Vec<(String, Arc<Region>)>>,
 }
@@ -82,6 +84,7 @@ impl Segments {
             lines: vec![Vec::new(); usize::from(plan.strategies)],
             owners: vec![None; usize::from(plan.strategies)],
             shared: Vec::new(),
+            left_behind: Vec::new(),
             heap,
         }
     }
@@ -251,20 +254,19 @@ impl Drop for RemoveOnError<'_> {
 impl Drop for Segments {
     fn drop(&mut self) {
         if self.heap.is_none() {
-            remove_all(&self.plan.run);
+            remove_all(&self.plan, &self.left_behind);
         }
     }
 }
 
-/// Removes every segment of a run, the control segment last, so that the run can be found while anything of it is there.
-pub fn remove_all(run: &str) {
-    let prefix = format!("{}{run}.", Plan::PREFIX);
-    let control = format!("{prefix}{CONTROL}");
-    let names = region::list_segments().unwrap_or_default();
-    for name in names.iter().filter(|name| name.starts_with(&prefix) && **name != control) {
-        let _ = region::unlink(name);
+/// Removes every segment of a run but those to be left behind. The control segment goes last, so that the run can be found
+/// while anything of it is there. Needs no descriptor: it works when there are none left.
+pub fn remove_all(plan: &Plan, left_behind: &[String]) {
+    let names = specs(plan).into_iter().map(|spec| plan.segment_name(&spec.what));
+    for name in names.filter(|name| !left_behind.contains(name)) {
+        let _ = region::unlink(&name);
     }
-    let _ = region::unlink(&control);
+    let _ = region::unlink(&plan.segment_name(CONTROL));
 }
 
 #[cfg(test)]

@@ -337,7 +337,7 @@ fn plan(shape: Shape) -> Plan {
         run: "test-1".into(),
         launcher_pid: 1,
         launcher_start: 1,
-        technique: Technique::SpscMux,
+        technique: Technique::default(),
         isolation: Isolation::Process,
         threading: shape.threading,
         clock: ClockSource::Monotonic,

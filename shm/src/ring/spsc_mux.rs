@@ -8,7 +8,7 @@
 //! ([`Consumer::bury`](super::Consumer::bury), [`Consumer::revive`](super::Consumer::revive)). The others' rings are not touched.
 
 use super::spsc;
-use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec, Step};
+use super::{Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec, Step};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::{MESSAGE_WORDS, Message};
@@ -98,11 +98,6 @@ impl super::Consumer for Mux {
 
 impl super::Producer for SpscMuxProducer {
     #[inline(always)]
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
-        self.0.try_push(message)
-    }
-
-    #[inline(always)]
     fn try_push_with(
         &mut self,
         message: &Message,
@@ -147,7 +142,12 @@ pub fn ring_segments(what: String, capacity: u32, index: u64) -> [SegmentSpec; 2
     [tail, head]
 }
 
+/// The ring is the producer's alone: there is nothing to announce or to claim.
+const STEPS: &[Step] = &[Step::Entered, Step::HalfWritten, Step::Written, Step::Published];
+
 impl Link for SpscMux {
+    const RECORD: Record = Record::new("spsc-mux", Home::Memory).steps(STEPS).apart().resumable();
+
     type Producer = SpscMuxProducer;
     type Consumer = Mux;
 
@@ -165,6 +165,11 @@ impl Link for SpscMux {
 
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
         let rings = (0..spec.producers).map(|index| attached.receiver(&ring_name(spec, index)));
+        Ok(Mux::new(rings.collect::<Result<_, _>>()?))
+    }
+
+    fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
+        let rings = (0..spec.producers).map(|index| attached.successor(&ring_name(spec, index)));
         Ok(Mux::new(rings.collect::<Result<_, _>>()?))
     }
 }

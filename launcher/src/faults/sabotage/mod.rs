@@ -116,7 +116,11 @@ impl<P> Doomed<P> {
 }
 
 impl<P: Producer> Producer for Doomed<P> {
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
         let mut fate = self.fate();
         let Fate { producer, pushes, next_sequence, means, act, .. } = &mut *fate;
         let order = Order::from_message(*message).map_or(u64::MAX, |order| order.id.sequence());
@@ -130,14 +134,14 @@ impl<P: Producer> Producer for Doomed<P> {
             return Ok(());
         }
         producer.try_push_with(message, &mut |step| {
-            pushes.retain(|(doomed, at, kind)| {
-                let strikes = (*doomed, *at) == (order, step);
+            pushes.retain(|(doomed, place, kind)| {
+                let strikes = (*doomed, *place) == (order, step);
                 if strikes {
                     act(*kind, means);
                 }
                 !strikes
             });
-            ControlFlow::Continue(())
+            at(step)
         })?;
         *next_sequence = order.wrapping_add(1);
         Ok(())
@@ -230,12 +234,18 @@ mod tests {
     }
 
     impl Producer for Taker {
-        fn try_push(&mut self, message: &Message) -> Result<(), Full> {
-            if self.taken.len() == self.room {
-                return Err(Full);
-            }
-            self.taken.push(Order::from_message(*message).unwrap().id);
-            Ok(())
+        fn try_push_with(
+            &mut self,
+            message: &Message,
+            at: &mut impl FnMut(Step) -> ControlFlow<()>,
+        ) -> Result<(), Full> {
+            shm::ring::step::whole(at, || {
+                if self.taken.len() == self.room {
+                    return Err(Full);
+                }
+                self.taken.push(Order::from_message(*message).unwrap().id);
+                Ok(())
+            })
         }
     }
 
