@@ -52,7 +52,7 @@ fn no_experiment_hands_on_what_the_shell_had_open() {
     }
     let launcher = Launcher::new();
     let out = launcher.out.path().to_str().unwrap();
-    for experiment in ["run", "sweep"] {
+    for (experiment, capacity) in [("run", "1024"), ("sweep", "1024,2048")] {
         let mut command = std::process::Command::new("sh");
         command.args([
             "-c",
@@ -60,7 +60,7 @@ fn no_experiment_hands_on_what_the_shell_had_open() {
             env!("CARGO_BIN_EXE_launcher"),
             experiment,
         ]);
-        command.args(["--out", out]).args(SANDBOX).args(LONG);
+        command.args(["--out", out]).args(SANDBOX).args(LONG).args(["--capacity", capacity]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let strategy =
             || family(child.id()).into_iter().find(|(_, cmdline)| cmdline.contains("role strategy-0 "));

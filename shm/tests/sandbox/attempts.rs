@@ -3,8 +3,17 @@
 /// How many attempts there are.
 pub const COUNT: usize = 29;
 
-/// Tries everything, and prints what the kernel said. `file` is open for writing.
-pub fn attempts(file: i32) {
+/// A page of memory that others could have mapped as well.
+pub fn shared_page() -> *mut libc::c_void {
+    let (any, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping at a place of the kernel's choice.
+    let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, any, flags, -1, 0) };
+    assert_ne!(page, libc::MAP_FAILED);
+    page
+}
+
+/// Tries everything, and prints what the kernel said. `file` is open for writing, `page` is a [`shared_page`].
+pub fn attempts(file: i32, page: *mut libc::c_void) {
     // SAFETY: getppid has no arguments and cannot fail.
     let parent = unsafe { libc::getppid() };
     let path = c"/etc/passwd".as_ptr();
@@ -76,12 +85,9 @@ pub fn attempts(file: i32) {
         let (private, any) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
         let executable = libc::PROT_READ | libc::PROT_EXEC;
         report("map-executable", mapped(libc::mmap(nowhere, 4096, executable, private, -1, 0)));
-        let page = libc::mmap(nowhere, 4096, any, private, -1, 0);
+        report("take-pages", libc::madvise(page, 4096, libc::MADV_REMOVE).into());
         report("make-executable", libc::mprotect(page, 4096, executable).into());
-        let pages = libc::mmap(nowhere, 4096, any, shared | libc::MAP_ANONYMOUS, -1, 0);
-        report("map-shared", mapped(pages));
-        let pages = if pages == libc::MAP_FAILED { page } else { pages };
-        report("take-pages", libc::madvise(pages, 4096, libc::MADV_REMOVE).into());
+        report("map-shared", mapped(libc::mmap(nowhere, 4096, any, shared | libc::MAP_ANONYMOUS, -1, 0)));
         report(
             "much-memory",
             mapped(libc::mmap(nowhere, 1 << 30, any, private | libc::MAP_NORESERVE, -1, 0)),

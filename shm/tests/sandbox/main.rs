@@ -7,7 +7,7 @@
 mod attempts;
 mod descriptors;
 
-use attempts::attempts;
+use attempts::{attempts, shared_page};
 use shm::os::memory;
 use shm::os::sandbox::{Layer, Profile, STDERR_BYTES, STRATEGY, SandboxError, missing};
 use std::collections::BTreeSet;
@@ -70,14 +70,14 @@ fn alone(then: impl FnOnce()) {
 #[ignore = "the others start it, as a process of its own"]
 fn inside() {
     let Some(profile) = told() else { return };
-    let file = tempfile::tempfile().unwrap();
+    let (file, page) = (tempfile::tempfile().unwrap(), shared_page());
     alone(|| {
         if profile.layers.contains(&Layer::Limits) {
             memory::limit(64 << 20).unwrap();
         }
         profile.confine(false).unwrap();
         profile.restrict_calls(false).unwrap();
-        attempts(file.as_raw_fd());
+        attempts(file.as_raw_fd(), page);
         // Still possible: memory of one's own, the time, sleeping, another word on stderr.
         let grown = vec![1u8; 4 << 20];
         std::thread::sleep(std::time::Duration::from_millis(1));
