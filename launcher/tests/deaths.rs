@@ -43,6 +43,18 @@ fn a_killed_engine_ends_the_run_and_is_named() {
 }
 
 #[test]
+fn a_killed_process_of_gateways_ends_the_run_and_is_named() {
+    let launcher = Launcher::new();
+    let running = launcher.start(&[LONG, &["--process", "gateways"]].concat());
+    let pid = running.pid();
+    signal(running.process("gateways"), "KILL");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("gateways (pid") && stderr.contains("SIGKILL"), "{stderr}");
+    assert_nothing_left(pid);
+}
+
+#[test]
 fn a_stopped_strategy_is_a_hang() {
     let launcher = Launcher::new();
     let running = launcher.start(LONG);

@@ -1,3 +1,10 @@
 //! The roles of a run: what each process does.
 
+mod agents;
+mod build;
+mod compose;
 pub mod role;
+mod runner;
+
+pub use build::strategy;
+pub use compose::{Composed, compose};

@@ -55,7 +55,7 @@ fn hold(plan: &Plan) -> Option<File> {
 
 /// Logs that were handed over must be mapped while they are there; named ones may not be there yet.
 fn map_logs(plan: &Plan) -> Result<Vec<View>> {
-    let mut attached = segments::attach(plan, None);
+    let mut attached = segments::attach_as_warden(plan);
     let logs = plan.threads.iter().map(|thread| segments::log(&mut attached, &thread.name));
     Ok(logs.collect::<Result<_, _>>()?)
 }

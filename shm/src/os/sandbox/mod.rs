@@ -70,6 +70,9 @@ pub const STRATEGY: Profile = Profile {
     limits: limits::NO_MORE,
 };
 
+/// A gateway in a process of its own: as a strategy.
+pub const GATEWAY: Profile = Profile { name: "gateway", ..STRATEGY };
+
 /// A layer that could not be put up.
 #[derive(Debug, Error)]
 pub enum SandboxError {
