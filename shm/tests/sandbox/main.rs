@@ -183,6 +183,39 @@ fn a_process_with_a_second_thread_is_not_confined_in_part() {
     std::fs::File::open("/proc/self/status").expect("and nothing was put up");
 }
 
+/// Sends through a pipe and a socket that are open.
+#[test]
+#[ignore = "the others start it, as a process of its own"]
+fn sending() {
+    let Some(profile) = told() else { return };
+    let (mut socket, _other_end) = std::os::unix::net::UnixStream::pair().unwrap();
+    let (_reader, mut pipe) = std::io::pipe().unwrap();
+    alone(|| {
+        profile.confine(false).unwrap();
+        profile.restrict_calls(true).unwrap();
+        eprintln!("pipe {:?}", std::io::Write::write(&mut pipe, &[0; 64]).ok());
+        eprintln!("socket {:?}", std::io::Write::write(&mut socket, &[0; 56]).ok());
+        // SAFETY: a message header is integers and pointers, all of which may be zero: no data, no address, no descriptors.
+        let nothing: libc::msghdr = unsafe { std::mem::zeroed() };
+        // SAFETY: a live local, and what it points to is nothing.
+        let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const nothing, 0) };
+        eprintln!("sendmsg {sent}");
+    });
+}
+
+#[test]
+fn what_goes_through_the_kernel_is_messages_and_no_descriptors() {
+    if !missing().is_empty() {
+        eprintln!("SKIPPED: {}", missing().join("; "));
+        return;
+    }
+    for (layers, sendmsg) in [("all", -1), ("calls", -1), ("none", 0)] {
+        let said = child("sending", layers);
+        let expected = format!("pipe Some(64)\nsocket Some(56)\nsendmsg {sendmsg}\n");
+        assert!(said.contains(&expected), "{layers}: {said}");
+    }
+}
+
 /// Says more than its file may hold.
 #[test]
 #[ignore = "the others start it, as a process of its own"]

@@ -86,11 +86,18 @@ pub(super) const TRADING: &[Call] = &[
     call(libc::SYS_exit_group, "end"),
 ];
 
-/// To send messages through a pipe or a socket that is open.
-pub(super) const SENDING: &[Call] = &[call(
-    libc::SYS_write,
-    "send, on what is open: stderr, the launcher's pidfd, which takes nothing, and the link",
-)];
+/// To send messages through a pipe or a socket that is open. No descriptors: those go with `sendmsg`.
+pub(super) const SENDING: &[Call] = &[
+    call(
+        libc::SYS_write,
+        "send through what is open: the link; stderr; the launcher's pidfd, which takes nothing",
+    ),
+    Call {
+        number: libc::SYS_sendto,
+        when: &[&[Arg::Is(3, libc::MSG_NOSIGNAL), Arg::Is(5, 0)]],
+        why: "send through a socket, to the one that it is connected to: what the standard library's `write` does",
+    },
+];
 
 /// Refuses all other calls to all threads of the process.
 pub(super) fn restrict<'a>(allowed: impl Iterator<Item = &'a Call>) -> Result<(), SandboxError> {
