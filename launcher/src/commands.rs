@@ -11,7 +11,9 @@ use crate::record::Outcome;
 use crate::run::{self, Finished, Interrupted, Presentation};
 use crate::signals::Signals;
 use crate::summary::Summary;
-use crate::{bill, clean, compare, contain, doctor, html, inspect, merge, report, role, sweep, warden};
+use crate::{
+    bill, clean, compare, contain, doctor, html, inspect, merge, report, role, simulate, sweep, warden,
+};
 use anyhow::{Context, Result};
 use shm::os::process;
 use std::io::{IsTerminal, Write, stdout};
@@ -30,6 +32,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Compare(flags) => compare::command(&flags),
         Command::Bill(flags) => bill::command(&flags),
         Command::Contain(flags) => contain::command(&flags),
+        Command::Simulate(flags) => simulate::command(&flags),
         Command::Inspect(flags) => inspect(&flags),
         Command::Report(flags) => report(&flags),
         Command::Doctor(flags) => doctor(flags),

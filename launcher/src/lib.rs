@@ -33,6 +33,7 @@ pub mod run;
 pub mod sabotage;
 pub mod setup;
 pub mod signals;
+pub mod simulate;
 pub mod spawn;
 pub mod stats;
 pub mod summary;

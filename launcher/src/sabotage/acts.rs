@@ -88,7 +88,7 @@ fn scribble(means: &Means) -> ! {
 }
 
 /// Writes one word somewhere: what cursors, sequences and lengths are most sensitive to, or anything.
-fn scribble_once(writable: &[Words], draws: &mut Draws) {
+pub(crate) fn scribble_once(writable: &[Words], draws: &mut Draws) {
     let Some(words) = writable.get(draws.below(writable.len() as u64) as usize) else { return };
     let len = words.len() as u64;
     let within = if draws.below(2) == 0 { len.min(HEAD_WORDS) } else { len };
