@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 map() {
-    for crate in shm protocol strategy gateway orchestrator launcher; do
+    for crate in shm protocol analysis strategy gateway orchestrator launcher; do
         printf '%s/src/\n' "$crate"
         git ls-files "$crate/src" | grep '\.rs$' | grep -v '/tests\.rs$' | sort | while read -r file; do
             sed -n 's|^//! ||p; /^$/q' "$file" | tr '\n' ' ' | awk -v name="${file#"$crate"/src/}" '{

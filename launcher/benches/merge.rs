@@ -6,8 +6,8 @@
 #[path = "../tests/runs/fixture.rs"]
 mod fixture;
 
+use analysis::summary::figures::Figures;
 use fixture::{Fixture, Shape};
-use launcher::summary::figures::Figures;
 use protocol::plan::Threading;
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ fn main() {
         drop(fixture);
         for _ in 0..3 {
             let start = Instant::now();
-            let merged = launcher::merge::merge(folder.path(), &record, |_, _| {}).expect("an honest run");
+            let merged = analysis::merge::merge(folder.path(), &record, |_, _| {}).expect("an honest run");
             let joined = start.elapsed().as_secs_f64();
             let figures = Figures::measure(&merged, record.clock.ns_per_tick);
             let all = start.elapsed().as_secs_f64();

@@ -2,13 +2,13 @@
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`] from anything later does the same.
 
-use crate::bill::BillFlags;
-use crate::compare::CompareFlags;
 use crate::config::{Settings, UsageError};
-use crate::contain::ContainFlags;
+use crate::experiments::bill::BillFlags;
+use crate::experiments::compare::CompareFlags;
+use crate::experiments::contain::ContainFlags;
+use crate::experiments::sweep::SweepFlags;
 use crate::simulate::SimulateFlags;
-use crate::sweep::SweepFlags;
-use crate::units::Nanos;
+use analysis::units::Nanos;
 use clap::{Args, Parser, Subcommand};
 use protocol::wire::OrderId;
 use std::path::PathBuf;
@@ -231,7 +231,7 @@ pub struct RoleFlags {
 mod tests {
     use super::*;
     use crate::config::{Arrivals, Choice};
-    use crate::units::{Count, Nanos};
+    use analysis::units::{Count, Nanos};
     use clap::CommandFactory;
     use clap::error::ErrorKind;
     use protocol::plan::{Idle, Isolation, Threading};

@@ -1,43 +1,8 @@
 //! The checks that every order must pass before it reaches a venue.
 
 use crate::Position;
+pub use protocol::reject::Reject;
 use protocol::wire::{Operation, Order};
-
-/// Why an order was refused; the code travels in the report and in the stamp log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Reject {
-    /// There is no such venue.
-    UnknownVenue = 1,
-    /// The strategy has as many orders open as it may.
-    TooManyOpen = 2,
-    /// The order's quantity is over the limit.
-    TooLarge = 3,
-    /// The price is negative.
-    BadPrice = 4,
-    /// The kill switch is on for everybody.
-    Killed = 5,
-    /// The incarnation of the strategy that sent it is dead.
-    Gone = 6,
-    /// The strategy has sent as many orders to that venue as the plan has.
-    NotPlanned = 7,
-}
-
-impl Reject {
-    /// The reason with this code.
-    pub const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            1 => Some(Self::UnknownVenue),
-            2 => Some(Self::TooManyOpen),
-            3 => Some(Self::TooLarge),
-            4 => Some(Self::BadPrice),
-            5 => Some(Self::Killed),
-            6 => Some(Self::Gone),
-            7 => Some(Self::NotPlanned),
-            _ => None,
-        }
-    }
-}
 
 /// The limits of every strategy.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +51,7 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    pub use protocol::reject::Reject;
     use protocol::wire::{OrderId, Side};
 
     #[test]

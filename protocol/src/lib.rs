@@ -9,6 +9,7 @@ pub mod codec;
 pub mod control;
 #[cfg(not(loom))]
 pub mod plan;
+pub mod reject;
 #[cfg(not(loom))]
 pub mod segments;
 pub mod stamps;

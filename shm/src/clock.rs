@@ -158,6 +158,48 @@ pub fn read_cost_ns(clock: &impl Clock) -> f64 {
     costs[25]
 }
 
+/// Readings that [`step_ticks`] takes.
+const STEP_READS: u32 = 20_000;
+/// A difference of two readings that occurs less often than this among them is an interruption.
+const STEP_COMMON: u32 = STEP_READS / 200;
+
+/// The step in which a clock counts, in its ticks: many counters move by several ticks at once, and no interval is
+/// known finer than that. Where reading takes as long as a step or longer, this is found from the differences between
+/// the intervals that occur, so it is at most 1 or 2 ticks too large for a clock that counts every tick.
+pub fn step_ticks(clock: &impl Clock) -> f64 {
+    let mut counts = std::collections::BTreeMap::<u64, u32>::new();
+    let mut last = clock.now();
+    for read in 0..STEP_READS {
+        // Pauses of many lengths: a clock that counts every tick then shows many intervals.
+        (0..read % 16).for_each(|pause| {
+            core::hint::black_box(pause);
+        });
+        let now = clock.now();
+        *counts.entry(now.saturating_sub(last)).or_default() += 1;
+        last = now;
+    }
+    // It stood still between two readings: then it moves by a step at a time.
+    if counts.get(&0).is_some_and(|still| *still >= STEP_COMMON) {
+        return counts.keys().find(|ticks| **ticks > 0).map_or(0.0, |ticks| *ticks as f64);
+    }
+    let common: Vec<(u64, u32)> = counts.into_iter().filter(|(_, count)| *count >= STEP_COMMON).collect();
+    // A step that is no whole number of ticks shows as two neighbouring numbers.
+    let intervals: Vec<f64> = common
+        .chunk_by(|a, b| b.0 - a.0 <= 1)
+        .map(|near| {
+            let count: u32 = near.iter().map(|(_, count)| count).sum();
+            near.iter().map(|(ticks, count)| *ticks as f64 * f64::from(*count)).sum::<f64>()
+                / f64::from(count)
+        })
+        .collect();
+    let counts_every_tick = common.chunk_by(|a, b| b.0 - a.0 <= 1).any(|near| near.len() > 3);
+    if counts_every_tick {
+        return 1.0;
+    }
+    let gaps = intervals.windows(2).map(|pair| pair[1] - pair[0]);
+    gaps.min_by(f64::total_cmp).or(intervals.first().copied()).unwrap_or(0.0)
+}
+
 /// Turns the schedule's nanoseconds into ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timebase {
@@ -200,6 +242,48 @@ mod tests {
         check(&Monotonic);
         #[cfg(not(miri))]
         check(&Tsc);
+    }
+
+    /// A clock whose counter moves by `step` at a time and takes `read` and some to be read.
+    #[derive(Clone)]
+    struct Stepped {
+        time: Virtual,
+        step: f64,
+        read: u64,
+    }
+
+    impl Clock for Stepped {
+        fn now(&self) -> u64 {
+            let time = self.time.now();
+            // Spread as the low bits of a product are.
+            self.time.set(time + self.read + (time.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60));
+            ((time as f64 / self.step).floor() * self.step) as u64
+        }
+        fn peek(&self) -> u64 {
+            self.now()
+        }
+    }
+
+    #[test]
+    fn the_step_of_a_counter_is_found() {
+        let found = |step: f64, read: u64| {
+            let clock = Stepped { time: Virtual::default(), step, read };
+            clock.time.set(1_000_000_007);
+            step_ticks(&clock)
+        };
+        assert_eq!(found(26.0, 35), 26.0, "reading takes longer than a step");
+        assert_eq!(found(26.0, 3), 26.0, "and less long");
+        assert!((found(26.4, 35) - 26.4).abs() < 1.0, "{}", found(26.4, 35));
+        assert_eq!(found(1000.0, 20), 1000.0, "much less long");
+        assert!(found(1.0, 35) <= 2.0, "{}: it counts every tick", found(1.0, 35));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri's clock is not for measuring")]
+    fn the_clocks_here_have_a_step() {
+        for ticks in [step_ticks(&Tsc), step_ticks(&Monotonic)] {
+            assert!(ticks > 0.0);
+        }
     }
 
     #[test]

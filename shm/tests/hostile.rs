@@ -8,15 +8,17 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::os::{fifo, seqpacket};
 use shm::ring::Technique;
-use shm::ring::pipe::Pipe;
+use shm::ring::pipe::{self, Pipe};
 use shm::ring::unix_seqpacket::UnixSeqpacket;
 use shm::ring::{
     Consumer, Link, LinkSpec, PeerFault, Place, Producer, SegmentSpec, array_queue, intent, linked, spsc,
 };
 use shm::sync::Ordering;
 use shm::with_link;
-use std::io::Write;
+use std::io::{Read, Write};
+
 use std::time::Duration;
+use zerocopy::IntoBytes;
 
 mod common;
 use common::Run;
@@ -220,6 +222,96 @@ fn a_short_write_into_the_pipe_is_counted_and_the_framing_found_again() {
     assert_eq!(consumer.take_fault(), Some((None, PeerFault::Framing { bytes: 3 })));
     producers[0].try_push(&message(5)).unwrap();
     assert_eq!(consumer.try_pop(), Some((None, message(5))));
+}
+
+/// Two honest producers and one that writes garbage of odd lengths, pieces of frames and frames with a wrong byte.
+#[test]
+fn bytes_of_odd_lengths_in_the_pipe_cost_the_others_nothing() {
+    const EACH: u64 = 20_000;
+    let run = Run::new(Technique::Pipe, 3, 4);
+    run.create::<Pipe>();
+    let (mut consumer, producers) = run.attach::<Pipe>(&mut segments::attach(run.plan(), None));
+    let mut hostile = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
+    let done = Region::heap(1).words();
+    let (mut next, mut wrong, mut stray) = ([0; 2], 0, 0);
+    let mut drain = || {
+        while let Some((_, message)) = consumer.try_pop() {
+            let (who, n) = ((message[0] >> 48) as usize, message[0] & 0xFFFF_FFFF);
+            if who < 2 && message == numbered(who, n) && n == next[who] {
+                next[who] += 1;
+            } else {
+                wrong += 1;
+            }
+        }
+        stray += strays(&mut consumer);
+    };
+    let written = std::thread::scope(|scope| {
+        let honest = producers.into_iter().take(2).enumerate().map(|(who, mut producer)| {
+            scope.spawn(move || {
+                (0..EACH).for_each(|n| {
+                    while producer.try_push(&numbered(who, n)).is_err() {
+                        std::thread::yield_now();
+                    }
+                });
+            })
+        });
+        let honest: Vec<_> = honest.collect();
+        let hostile = scope.spawn(|| {
+            let mut written = 0;
+            for round in 0_usize.. {
+                if round > 100 && done[0].load(Ordering::Relaxed) == 1 {
+                    break;
+                }
+                let mut frame = pipe::frame(&numbered(0, u64::MAX));
+                let bytes = frame.as_mut_bytes();
+                let garbage: &[u8] = match round % 4 {
+                    0 => &vec![round as u8; round % 97 + 1],
+                    // The beginning of a frame, down to a part of its mark.
+                    1 => &bytes[..round % 63 + 1],
+                    2 => &bytes[round % 63 + 1..],
+                    _ => {
+                        bytes[round % 64] ^= 1;
+                        bytes
+                    }
+                };
+                written += hostile.write(garbage).unwrap_or(0);
+                std::thread::yield_now();
+            }
+            written
+        });
+        while !honest.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            drain();
+        }
+        done[0].store(1, Ordering::Relaxed);
+        hostile.join().unwrap()
+    });
+    // A poll passes over so much and no more: it may bring nothing, and there is more.
+    (0..1_000).for_each(|_| drain());
+    assert_eq!((next, wrong), ([EACH; 2], 0), "the honest messages arrive, whole, in order and nothing else");
+    assert_eq!(stray, written, "and every byte of the others is counted");
+    assert!(written > 0);
+}
+
+fn numbered(who: usize, n: u64) -> Message {
+    core::array::from_fn(|place| ((who as u64) << 48 | n).wrapping_mul(1 + place as u64))
+}
+
+/// The bytes outside frames since this was asked last.
+fn strays(consumer: &mut impl Consumer) -> usize {
+    match consumer.take_fault() {
+        Some((None, PeerFault::Framing { bytes })) => bytes,
+        None => 0,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nothing_can_be_read_through_the_writing_end_of_a_pipe() {
+    let run = Run::new(Technique::Pipe, 1, 4);
+    run.create::<Pipe>();
+    let mut writer = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
+    let error = writer.read(&mut [0]).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EBADF));
 }
 
 #[test]

@@ -6,8 +6,8 @@
 //! returns, reads the scribbler's log, and sleeps on the bell that the scribbler can write. Then the scribbler is killed, and
 //! it is tried whether the hand-off goes on.
 //!
-//! Where each producer has its own memory or connection, nothing of the others' may be lost, doubled, or changed. Where they
-//! share a ring it may, and the table says how much; there only this is claimed: no panic, and every call returns.
+//! Where each producer has its own memory or connection, and in the pipe, where garbage stands beside the others' frames, nothing
+//! of the others' may be lost, doubled, or changed. Where they share a ring it may, and the table says how much; there only this is claimed: no panic, and every call returns.
 //!
 //! `cargo test --release -p shm --test scribbler -- --nocapture` prints the table. About 2 s a technique; `BULKHEAD_SLOW=1`:
 //! 60 s.
@@ -42,8 +42,8 @@ const TECHNIQUES: [Technique; 6] = [
     Technique::Pipe,
     Technique::UnixSeqpacket,
 ];
-/// Those that keep the producers apart: what one does to its own harms nobody else.
-const APART: [Technique; 2] = [Technique::SpscMux, Technique::UnixSeqpacket];
+/// Those where what one writes harms nobody else: each has its own memory or connection, or the others' frames are found again.
+const APART: [Technique; 3] = [Technique::SpscMux, Technique::Pipe, Technique::UnixSeqpacket];
 
 /// How the scribbler goes about it: how often it idles between two words. Fast, it breaks a shared ring at once; slowly, it
 /// lets the ring meet one lie at a time.

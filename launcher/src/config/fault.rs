@@ -15,7 +15,7 @@
 //! checks: a text can be a fault that this run cannot have.
 
 use super::value::Value;
-use crate::units::{Count, Nanos};
+use analysis::units::{Count, Nanos};
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use core::fmt;
 use core::str::FromStr;

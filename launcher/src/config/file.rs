@@ -199,7 +199,7 @@ impl<'de> DeserializeSeed<'de> for OneValue<'_> {
 mod tests {
     use super::super::tests::any_settings;
     use super::*;
-    use crate::units::{Count, Nanos};
+    use analysis::units::{Count, Nanos};
     use proptest::prelude::*;
 
     fn wrong(text: &str) -> String {

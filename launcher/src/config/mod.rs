@@ -3,6 +3,7 @@
 //! Every field is optional. They are merged command line over config file over preset ([`Settings::over`]); what
 //! is still open then, the planner decides by what the machine can carry ([`crate::planner::resolve`]).
 
+pub mod delay;
 pub mod fault;
 mod file;
 pub mod value;
@@ -11,7 +12,7 @@ pub use fault::{FaultSpec, Faults};
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use value::{Choice, CoreList, Factor, Preset};
 
-use crate::units::{Count, Nanos};
+use analysis::units::{Count, Nanos};
 use clap::Args;
 use clap::builder::TypedValueParser;
 use protocol::plan::{Idle, Isolation, OnDeath, Technique, Threading};
@@ -130,6 +131,27 @@ macro_rules! fields {
                     texts.push((stringify!($field), value.text()));
                 })+
                 texts
+            }
+
+            /// What is set, as a saved record holds it.
+            pub fn to_texts(&self) -> analysis::experiment::Texts {
+                self.texts().into_iter().map(|(key, text)| (key.to_owned(), text)).collect()
+            }
+
+            /// What a saved record holds.
+            ///
+            /// # Errors
+            /// A key that is no setting, or a text that its setting does not take.
+            pub fn from_texts(texts: &analysis::experiment::Texts) -> Result<Self, UsageError> {
+                let mut settings = Settings::default();
+                for (key, text) in texts {
+                    match settings.set(key, text) {
+                        Some(Ok(())) => {}
+                        Some(Err(message)) => return Err(UsageError(format!("{key}: {message}"))),
+                        None => return Err(UsageError(format!("there is no setting {key:?}"))),
+                    }
+                }
+                Ok(settings)
             }
 
             /// Takes what is set here and the rest from `below`.

@@ -3,9 +3,9 @@
 //! Command line and config file share these parsers, so a value is right or wrong in both alike and its message
 //! is the same.
 
-use super::{Arrivals, DelayRange};
-use crate::host::lists;
-use crate::units::{self, Count, Nanos};
+use super::{Arrivals, DelayRange, delay};
+use analysis::lists;
+use analysis::units::{Count, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::fmt;
 use protocol::plan::{FaultKind, Idle, Isolation, OnDeath, Technique, Threading};
@@ -179,10 +179,10 @@ from_str_values!(Nanos, Count, CoreList, Factor);
 
 impl Value for DelayRange {
     fn parse(text: &str) -> Result<Self, String> {
-        units::parse_delay(text).map_err(|error| error.to_string())
+        delay::parse_delay(text).map_err(|error| error.to_string())
     }
     fn text(&self) -> String {
-        units::format_delay(self)
+        delay::format_delay(self)
     }
 }
 

@@ -39,7 +39,7 @@ impl Tree {
     }
 
     pub(crate) fn machine(&self) -> Machine {
-        Machine::read_at(self.dir.path(), self.shm)
+        crate::host::machine_at(self.dir.path(), self.shm)
     }
 
     /// What every machine has.

@@ -3,7 +3,8 @@
 //! Every file may be missing, empty or odd (containers hide some, other architectures lack some): then its fact
 //! stays empty. Functions take the root of the tree, so that tests read recorded ones.
 
-use super::{Machine, lists};
+use super::Machine;
+use analysis::lists;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -28,42 +29,40 @@ impl Room {
     }
 }
 
-impl Machine {
-    /// The machine that this process runs on.
-    pub fn read() -> Machine {
-        let root = Path::new("/");
-        Machine::read_at(root, Room::of(&root.join("dev/shm")))
-    }
+/// The machine that this process runs on.
+pub fn machine() -> Machine {
+    let root = Path::new("/");
+    machine_at(root, Room::of(&root.join("dev/shm")))
+}
 
-    /// The machine described by the `proc` and `sys` under `root`.
-    pub fn read_at(root: &Path, shm: Room) -> Machine {
-        let cpuinfo = text(root, "proc/cpuinfo");
-        let clocksource = text(root, "sys/devices/system/clocksource/clocksource0/current_clocksource");
-        let allowed = allowed(root, &cpuinfo);
-        Machine {
-            hostname: text(root, "proc/sys/kernel/hostname"),
-            cpu_model: field(&cpuinfo, "model name").or_else(|| field(&cpuinfo, "Model")).unwrap_or_default(),
-            hypervisor: hypervisor(root, &cpuinfo),
-            cores_online: u32::try_from(online(root, &cpuinfo).len()).unwrap_or(u32::MAX),
-            smt_siblings: groups(&allowed, 2, |core| {
-                let topology = format!("sys/devices/system/cpu/cpu{core}/topology");
-                list(root, &format!("{topology}/core_cpus_list"))
-                    .or_else(|| list(root, &format!("{topology}/thread_siblings_list")))
-            }),
-            llc_groups: groups(&allowed, 1, |core| last_level_cache(root, core)),
-            numa_nodes: numa_nodes(root, &allowed),
-            isolated: list(root, "sys/devices/system/cpu/isolated").unwrap_or_default(),
-            nohz_full: list(root, "sys/devices/system/cpu/nohz_full").unwrap_or_default(),
-            governor: governor(root, &allowed),
-            tsc_invariant: clocksource == "tsc"
-                && ["constant_tsc", "nonstop_tsc"].iter().all(|flag| has_flag(&cpuinfo, flag)),
-            clocksource,
-            kernel: text(root, "proc/sys/kernel/osrelease"),
-            memory_bytes: memory(root),
-            shm_free_bytes: shm.free_bytes,
-            shm_total_bytes: shm.total_bytes,
-            cores_allowed: allowed,
-        }
+/// The machine described by the `proc` and `sys` under `root`.
+pub fn machine_at(root: &Path, shm: Room) -> Machine {
+    let cpuinfo = text(root, "proc/cpuinfo");
+    let clocksource = text(root, "sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let allowed = allowed(root, &cpuinfo);
+    Machine {
+        hostname: text(root, "proc/sys/kernel/hostname"),
+        cpu_model: field(&cpuinfo, "model name").or_else(|| field(&cpuinfo, "Model")).unwrap_or_default(),
+        hypervisor: hypervisor(root, &cpuinfo),
+        cores_online: u32::try_from(online(root, &cpuinfo).len()).unwrap_or(u32::MAX),
+        smt_siblings: groups(&allowed, 2, |core| {
+            let topology = format!("sys/devices/system/cpu/cpu{core}/topology");
+            list(root, &format!("{topology}/core_cpus_list"))
+                .or_else(|| list(root, &format!("{topology}/thread_siblings_list")))
+        }),
+        llc_groups: groups(&allowed, 1, |core| last_level_cache(root, core)),
+        numa_nodes: numa_nodes(root, &allowed),
+        isolated: list(root, "sys/devices/system/cpu/isolated").unwrap_or_default(),
+        nohz_full: list(root, "sys/devices/system/cpu/nohz_full").unwrap_or_default(),
+        governor: governor(root, &allowed),
+        tsc_invariant: clocksource == "tsc"
+            && ["constant_tsc", "nonstop_tsc"].iter().all(|flag| has_flag(&cpuinfo, flag)),
+        clocksource,
+        kernel: text(root, "proc/sys/kernel/osrelease"),
+        memory_bytes: memory(root),
+        shm_free_bytes: shm.free_bytes,
+        shm_total_bytes: shm.total_bytes,
+        cores_allowed: allowed,
     }
 }
 
@@ -228,7 +227,7 @@ mod tests {
     #[test]
     fn what_is_missing_stays_empty() {
         let empty = tempfile::tempdir().unwrap();
-        assert_eq!(Machine::read_at(empty.path(), Room::default()), Machine::default());
+        assert_eq!(machine_at(empty.path(), Room::default()), Machine::default());
         assert_eq!(Room::of(&empty.path().join("none")), Room::default());
     }
 
@@ -241,7 +240,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_read() {
-        assert!(!Machine::read().cores_allowed.is_empty());
+        assert!(!machine().cores_allowed.is_empty());
     }
 
     proptest! {

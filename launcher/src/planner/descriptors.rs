@@ -1,6 +1,6 @@
 //! How many files a run has open at once, and what to do if that is more than is allowed.
 
-use crate::setup;
+use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
 use protocol::plan::{Isolation, Plan};
 use shm::os::descriptors;

@@ -2,8 +2,8 @@
 
 use super::resolved::{Input, Resolved};
 use crate::config::{Arrivals, FaultSpec, UsageError};
-use crate::inject::{self, Draws};
-use crate::units::Nanos;
+use crate::faults::inject::{self, Draws};
+use analysis::units::Nanos;
 use protocol::plan::{Fault, FaultKind, Isolation, OnDeath, Plan, Target, Technique, When};
 use shm::ring::Step;
 

@@ -3,8 +3,9 @@
 use super::faults;
 use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved};
 use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError};
-use crate::host::{Machine, lists};
-use crate::units::{Count, Nanos};
+use crate::host::Machine;
+use analysis::lists;
+use analysis::units::{Count, Nanos};
 use protocol::plan::{Isolation, OnDeath, Plan, Technique, Threading};
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::ops::RangeInclusive;

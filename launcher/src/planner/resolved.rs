@@ -1,7 +1,7 @@
 //! Settings with nothing left open: what [`super::resolve`] makes.
 
 use crate::config::{Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Settings};
-use crate::units::{Count, Nanos};
+use analysis::units::{Count, Nanos};
 use protocol::plan::{Idle, Isolation, OnDeath, Technique, Threading};
 use std::path::PathBuf;
 

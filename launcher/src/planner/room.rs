@@ -2,7 +2,7 @@
 
 use crate::config::UsageError;
 use crate::host::Machine;
-use crate::setup;
+use crate::runtime::setup;
 use protocol::plan::Plan;
 
 const MIB: u64 = 1024 * 1024;

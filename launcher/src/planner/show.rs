@@ -2,10 +2,12 @@
 
 use super::faults;
 use super::resolved::{Input, Resolved};
+use crate::config::delay::format_delay;
 use crate::config::{Arrivals, FaultSpec};
-use crate::host::{Machine, lists};
-use crate::setup::bytes_needed;
-use crate::units::{Nanos, format_delay, human_bytes, human_count};
+use crate::host::Machine;
+use crate::runtime::setup::bytes_needed;
+use analysis::lists;
+use analysis::units::{Nanos, human_bytes, human_count};
 use comfy_table::{ContentArrangement, Table};
 use protocol::plan::{Isolation, OnDeath, Plan, Role, ThreadPlan, Threading};
 

@@ -1,6 +1,7 @@
 //! Why a plan's latencies are not to be quoted, in plain words and with what to do about it.
 
-use crate::host::{Machine, lists};
+use crate::host::Machine;
+use analysis::lists;
 use protocol::plan::{ClockSource, Plan, Role, ThreadPlan};
 use std::collections::BTreeMap;
 

@@ -5,12 +5,12 @@
 
 use super::hostile::Hostile;
 use super::scenario::{Kind, Scenario};
-use crate::incidents::Children;
-use crate::inject::Draws;
-use crate::record::Exit;
-use crate::role;
-use crate::sabotage::{self, Means};
-use crate::setup::Segments;
+use crate::faults::inject::Draws;
+use crate::faults::sabotage::{self, Means};
+use crate::roles::role;
+use crate::runtime::incidents::Children;
+use crate::runtime::setup::Segments;
+use analysis::record::Exit;
 use anyhow::{Context, Result};
 use protocol::agent::{Agent, Cycle, Turn, Turns};
 use protocol::control::Control;

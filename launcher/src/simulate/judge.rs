@@ -12,8 +12,8 @@
 use super::Simulated;
 use super::hostile::Attack;
 use super::scenario::Kind;
-use crate::merge::{End, Merged};
-use crate::record::Outcome;
+use analysis::merge::{End, Merged};
+use analysis::record::Outcome;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role, Technique};
 use protocol::status::Field;
 use protocol::supervision::Misconduct;

@@ -4,11 +4,11 @@
 use super::family::Family;
 use super::scenario::{Kind, LIVENESS_NS, Scenario};
 use super::{LAUNCHER_PID, START_TICKS};
-use crate::incidents::{Children, Incidents};
-use crate::inject::{Injector, Strike, Struck};
-use crate::liveness::Liveness;
-use crate::record::{Incident, Outcome};
-use crate::setup::Segments;
+use crate::faults::inject::{Injector, Strike, Struck};
+use crate::runtime::incidents::{Children, Incidents};
+use crate::runtime::liveness::Liveness;
+use crate::runtime::setup::Segments;
+use analysis::record::{Incident, Outcome};
 use protocol::control::RunState;
 use protocol::plan::{Plan, Role};
 use protocol::status::{self, Field, State, Status};

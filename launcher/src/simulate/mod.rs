@@ -27,11 +27,11 @@ pub mod scenario;
 pub use command::{SimulateFlags, command};
 pub use hostile::Attack;
 
-use crate::gather;
-use crate::inject::Draws;
-use crate::merge::{self, Merged};
-use crate::record::{self, Incident, Outcome, RUN_SCHEMA, RunRecord};
-use crate::setup::Segments;
+use crate::faults::inject::Draws;
+use crate::runtime::gather;
+use crate::runtime::setup::Segments;
+use analysis::merge::{self, Merged};
+use analysis::record::{self, Incident, Outcome, RUN_SCHEMA, RunRecord};
 use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
 use family::Family;
@@ -245,7 +245,7 @@ fn record(
         schema: RUN_SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started: "1970-01-01T00:00:00Z".into(),
-        machine: crate::host::Machine::default(),
+        machine: analysis::machine::Machine::default(),
         input: record::Input {
             arrivals: "simulated".into(),
             seed: scenario.seed,

@@ -2,9 +2,9 @@
 
 use super::hostile::Attack;
 use crate::config::{Arrivals, Choice, DelayRange};
-use crate::host::Machine;
-use crate::inject::Draws;
+use crate::faults::inject::Draws;
 use crate::planner::{self, Counts, Identity, Input, Resolved};
+use analysis::machine::Machine;
 use anyhow::Result;
 use protocol::plan::{
     Fault, FaultKind, Idle, Isolation, OnDeath, Plan, Target, Technique, Threading, When, WorkPlan,

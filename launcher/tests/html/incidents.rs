@@ -5,7 +5,7 @@ use crate::fixture::{Fixture, START, Shape};
 use crate::killing::Death;
 use crate::made_up::{evaluated, page};
 use crate::run_page::{check_alone, check_figures};
-use launcher::summary::{IncidentSummary, Summary, worst};
+use analysis::summary::{IncidentSummary, Summary, worst};
 use protocol::stamps::Point;
 use protocol::supervision::Misconduct;
 use tempfile::TempDir;

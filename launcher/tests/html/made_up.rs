@@ -1,9 +1,9 @@
 //! Folders of made-up runs with a tail, evaluated.
 
 use crate::fixture::{Fixture, RT_VENUE, Shape, scatter};
-use launcher::progress::Progress;
-use launcher::run::evaluate;
-use launcher::summary::Summary;
+use analysis::summary::Summary;
+use launcher::runtime::progress::Progress;
+use launcher::runtime::run::evaluate;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 use tempfile::TempDir;

@@ -3,8 +3,8 @@
 use crate::dom::{Element, elements, having, text};
 use crate::fixture::{Fixture, Shape};
 use crate::made_up::{evaluated, page, tailed};
-use launcher::summary::{Distribution, Measure, Summary};
-use launcher::timeline::Timeline;
+use analysis::summary::{Distribution, Measure, Summary};
+use analysis::timeline::Timeline;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -226,14 +226,19 @@ fn four_million_orders_are_drawn_in_time() {
     let (record, folder) = (fixture.record.clone(), fixture.write());
     drop(fixture);
     let start = Instant::now();
-    launcher::run::evaluate(folder.path(), &record, &launcher::progress::Progress::new(false)).unwrap();
+    launcher::runtime::run::evaluate(
+        folder.path(),
+        &record,
+        &launcher::runtime::progress::Progress::new(false),
+    )
+    .unwrap();
     let evaluated = start.elapsed();
     let start = Instant::now();
-    let html = launcher::html::render(folder.path()).unwrap();
+    let html = analysis::html::render(folder.path()).unwrap();
     let rendered = start.elapsed();
     let timeline = std::fs::metadata(folder.path().join("timeline.json")).unwrap().len();
-    let merged = launcher::merge::merge(folder.path(), &record, |_, _| {}).unwrap();
-    let figures = launcher::summary::Figures::measure(&merged, record.clock.ns_per_tick);
+    let merged = analysis::merge::merge(folder.path(), &record, |_, _| {}).unwrap();
+    let figures = analysis::summary::Figures::measure(&merged, record.clock.ns_per_tick);
     let start = Instant::now();
     std::hint::black_box(Timeline::measure(&record, &merged, &figures));
     println!("of that, the time line {:.0?}", start.elapsed());

@@ -4,8 +4,8 @@ use crate::browser::{check_quiet, open};
 use crate::dom::{having, text};
 use crate::fixture::scatter;
 use crate::run_page::check_alone;
+use analysis::summary::Distribution;
 use launcher::host::Machine;
-use launcher::summary::Distribution;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -91,7 +91,7 @@ fn write(sweep: &Value) -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("sweep.json"), sweep.to_string()).unwrap();
     let file = folder.path().join("report.html");
-    launcher::html::write(folder.path(), &file).unwrap();
+    analysis::html::write(folder.path(), &file).unwrap();
     let html = std::fs::read_to_string(file).unwrap();
     check_alone(&html);
     // For looking at them: BULKHEAD_PAGES=FOLDER cargo test -p launcher --test html sweeps
@@ -209,7 +209,7 @@ fn a_bill_shows_the_differences_and_their_verdicts() {
     let (folder, _) = write(&sweep);
     let file = folder.path().join("report.html");
     std::fs::write(folder.path().join("bill.json"), bill.to_string()).unwrap();
-    launcher::html::write(folder.path(), &file).unwrap();
+    analysis::html::write(folder.path(), &file).unwrap();
     let html = std::fs::read_to_string(&file).unwrap();
     check_alone(&html);
     if let Some(pages) = std::env::var_os("BULKHEAD_PAGES") {
@@ -244,7 +244,7 @@ fn a_bill_shows_the_differences_and_their_verdicts() {
         assert_eq!(having(&seen.dom, "data-row").len(), having(&html, "data-row").len());
     }
     std::fs::write(folder.path().join("bill.json"), "{\"schema\":\"bulkhead.bill/9\"}").unwrap();
-    assert!(launcher::html::render(folder.path()).unwrap_err().to_string().contains("bill.json"));
+    assert!(analysis::html::render(folder.path()).unwrap_err().to_string().contains("bill.json"));
 }
 
 #[test]
@@ -297,6 +297,6 @@ fn another_version_is_refused() {
     sweep["schema"] = json!("bulkhead.sweep/9");
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("sweep.json"), sweep.to_string()).unwrap();
-    let error = launcher::html::render(folder.path()).unwrap_err().to_string();
+    let error = analysis::html::render(folder.path()).unwrap_err().to_string();
     assert!(error.contains("bulkhead.sweep/9") && error.contains("sweep.json"), "{error}");
 }

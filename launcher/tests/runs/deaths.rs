@@ -4,8 +4,8 @@
 use crate::fixture::{Fixture, START, Shape};
 use crate::killing::{Death, GONE};
 use crate::merging::run;
-use launcher::merge::{Kind, Orders, Toll};
-use launcher::record::{Incident, Outcome};
+use analysis::merge::{Kind, Orders, Toll};
+use analysis::record::{Incident, Outcome};
 use proptest::prelude::*;
 use protocol::plan::Threading;
 use protocol::stamps::{Point, Record};

@@ -1,11 +1,11 @@
 //! The figures of made-up runs are known in advance; the histograms read back.
 
 use crate::fixture::{Fixture, NS_PER_TICK, RT_VENUE, STAGES, Shape};
+use analysis::merge::merge;
+use analysis::summary::{Distribution, Figures, Measure, Summary, summarise};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use launcher::merge::merge;
-use launcher::summary::{Distribution, Figures, Measure, Summary, summarise};
 use protocol::plan::Pacing;
 
 /// Writes, merges, measures and sums up.
@@ -133,7 +133,7 @@ fn the_histogram_log_reads_back() {
     let merged = merge(folder.path(), &fixture.record, |_, _| {}).unwrap();
     let figures = Figures::measure(&merged, NS_PER_TICK);
     let mut bytes = Vec::new();
-    launcher::hlog::write(&fixture.record, &merged, &figures, &mut bytes).unwrap();
+    analysis::hlog::write(&fixture.record, &merged, &figures, &mut bytes).unwrap();
 
     let mut tags = Vec::new();
     for entry in IntervalLogIterator::new(&bytes) {

@@ -4,8 +4,8 @@
 //! are known in advance. Logs hold their records in the order of the times, like real ones.
 #![allow(dead_code)] // the bench uses less of it than the tests
 
+use analysis::record::{Clock, Exit, Floor, Input, Outcome, RUN_SCHEMA, RunRecord};
 use launcher::host::Machine;
-use launcher::record::{Clock, Exit, Floor, Input, Outcome, RUN_SCHEMA, RunRecord};
 use protocol::plan::{
     ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading,
     WorkPlan,
@@ -284,7 +284,13 @@ fn record(shape: Shape) -> RunRecord {
                 .then_some(1e9 / (shape.period as f64 * NS_PER_TICK)),
             ..Input::default()
         },
-        clock: Clock { ns_per_tick: NS_PER_TICK, read_ns: 12.5, drift_ppm: 0.4, start_ticks: START },
+        clock: Clock {
+            ns_per_tick: NS_PER_TICK,
+            read_ns: 12.5,
+            step_ns: 10.0,
+            drift_ppm: 0.4,
+            start_ticks: START,
+        },
         floor: Floor { cores: Some((0, 1)), before_ns: Some(104.0), after_ns: Some(106.0) },
         outcome: Outcome::Complete,
         exits: exits.collect(),

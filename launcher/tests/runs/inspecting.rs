@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, Shape};
 use crate::killing::Death;
-use launcher::inspect::{Format, InspectError, Options, inspect};
+use analysis::inspect::{Format, InspectError, Options, inspect};
 use proptest::prelude::*;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;

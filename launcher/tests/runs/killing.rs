@@ -1,7 +1,7 @@
 //! Kills strategies in a made-up run: its logs become what supervisor, engine and gateways would have left.
 
 use crate::fixture::{Fixture, NS_PER_TICK, START, sort_by_event};
-use launcher::record::Incident;
+use analysis::record::Incident;
 use protocol::plan::OnDeath;
 use protocol::stamps::{Point, Record};
 use protocol::status::{Field, State};

@@ -1,7 +1,7 @@
 //! Saved logs, whole and damaged.
 
 use crate::fixture::{Fixture, Shape};
-use launcher::logfile::{LogError, LogReader};
+use analysis::logfile::{LogError, LogReader};
 use proptest::prelude::*;
 use protocol::stamps::Record;
 use shm::memory::header::HeaderError;

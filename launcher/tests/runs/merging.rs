@@ -1,8 +1,8 @@
 //! The merge: exact counts of honest runs, and every kind of violation found and named.
 
 use crate::fixture::{Fixture, START, Shape};
-use launcher::merge::{Kind, MergeError, Merged, Orders, merge, read_record};
-use launcher::record::Outcome;
+use analysis::merge::{Kind, MergeError, Merged, Orders, merge, read_record};
+use analysis::record::Outcome;
 use proptest::prelude::*;
 use protocol::plan::{Pacing, Threading};
 use protocol::stamps::{Point, Record};

@@ -4,7 +4,7 @@ use crate::deaths::{T1_OF_20, all_accounted, killed};
 use crate::fixture::Fixture;
 use crate::killing::Death;
 use crate::merging::run;
-use launcher::merge::{Kind, Merged, merge};
+use analysis::merge::{Kind, Merged, merge};
 use proptest::prelude::*;
 use protocol::plan::{Fault, FaultKind, Target, When};
 use protocol::stamps::{Point, Record};

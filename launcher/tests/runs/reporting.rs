@@ -4,8 +4,8 @@ use crate::deaths::mortal;
 use crate::figures::summary;
 use crate::fixture::{Fixture, Shape};
 use crate::killing::Death;
-use launcher::report::{WIDTH, csv, markdown, terminal};
-use launcher::summary::Summary;
+use analysis::report::{WIDTH, csv, markdown, terminal};
+use analysis::summary::Summary;
 use protocol::status::Field;
 use protocol::supervision::Misconduct;
 

@@ -2,7 +2,7 @@
 
 use crate::figures::summary;
 use crate::fixture::{Fixture, Shape};
-use launcher::record::Outcome;
+use analysis::record::Outcome;
 use protocol::stamps::Point;
 use protocol::status::Field;
 use std::sync::LazyLock;

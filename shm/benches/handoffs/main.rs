@@ -5,13 +5,15 @@
 //! machine it changes fivefold within minutes. Everything that is printed is a median with its quartiles.
 //!
 //! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B]
-//! [--capacity SLOTS] [--samples N]`; sections are `roundtrip`,
-//! `stream`, `scan`, `stamp`, `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) only shows that
-//! everything runs.
+//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `crates`, `scan`, `one-thread`, `stamp`,
+//! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through the same
+//! code: enough to show that everything runs, too few to quote.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
+mod crates;
 mod machine;
+mod one_thread;
 mod peer;
 mod protection;
 mod report;
@@ -21,6 +23,7 @@ mod stamp;
 mod stream;
 
 use report::Report;
+use shm::ring::Technique;
 
 /// What the command line asks for.
 pub struct Options {
@@ -35,6 +38,8 @@ pub struct Options {
     pub capacity: usize,
     /// Samples of each figure; `None`: enough to quote.
     pub samples: Option<usize>,
+    /// The only technique to measure, where a section goes over all of them.
+    pub technique: Option<Technique>,
 }
 
 impl Options {
@@ -50,6 +55,7 @@ impl Options {
             cores: (*first, *last),
             capacity: 1024,
             samples: None,
+            technique: None,
         };
         let mut args = args;
         while let Some(arg) = args.next() {
@@ -77,6 +83,11 @@ impl Options {
                     let text = value()?;
                     let samples = text.parse().ok().filter(|n| *n >= 1);
                     options.samples = Some(samples.ok_or(format!("--samples {text}: expected a number"))?);
+                }
+                "--technique" => {
+                    let text = value()?;
+                    let technique = Technique::from_name(&text);
+                    options.technique = Some(technique.ok_or(format!("--technique {text}: there is none"))?);
                 }
                 flag if flag.starts_with('-') => return Err(format!("unknown flag {flag}")),
                 section => options.sections.push(section.to_owned()),
@@ -112,6 +123,12 @@ fn main() {
     if options.wants("protection-threads") {
         protection::run_threads(&options, &mut report);
     }
+    if options.wants("crates") {
+        // A thread of its own is pinned: those that are started later from here may go where they are told.
+        std::thread::scope(|scope| {
+            scope.spawn(|| crates::run(&options, &mut report));
+        });
+    }
     if options.wants("roundtrip") || options.wants("stream") {
         match peer::Peers::start(&options) {
             Ok(mut peers) => {
@@ -130,6 +147,9 @@ fn main() {
     }
     if options.wants("scan") {
         scan::run(&options, &mut report);
+    }
+    if options.wants("one-thread") {
+        one_thread::run(&options, &mut report);
     }
     if options.wants("stamp") {
         stamp::run(&options, &mut report);

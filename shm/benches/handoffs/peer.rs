@@ -10,6 +10,7 @@ use shm::floor::{self, wait};
 use shm::memory::region::{list_segments, unlink};
 use shm::memory::{Region, Words};
 use shm::os::{futex, pin, process};
+use shm::ring::element::Line;
 use shm::ring::spsc::{self, Consumer, Producer};
 use shm::sync::Ordering;
 use std::process::{Child, Command};
@@ -167,9 +168,9 @@ impl Peer {
 pub struct Rtrb {
     gate: Gate,
     /// To the peer.
-    pub producer: rtrb::Producer<stream::Line>,
+    pub producer: rtrb::Producer<Line>,
     /// From the peer.
-    pub consumer: rtrb::Consumer<stream::Line>,
+    pub consumer: rtrb::Consumer<Line>,
 }
 
 impl Rtrb {

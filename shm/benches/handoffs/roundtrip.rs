@@ -1,14 +1,15 @@
-//! The round trip of a 64-byte message between two cores, in floors.
+//! The round trip of a 56-byte message between two cores, in floors.
 //!
 //! Floor, ring, floor, ring, floor …: each sample of the ring is divided by the mean of the two floors around it. If
 //! those differ by more than a tenth, the machine changed in between and the sample is dropped and counted.
 
+use crate::Options;
 use crate::peer::{Job, Peer, Peers};
 use crate::report::{Goal, Report, Row};
-use crate::{Options, stream};
 use protocol::wire::Message;
 use shm::clock::{Clock, Monotonic};
 use shm::floor::{self, FloorSample, wait};
+use shm::ring::element::Line;
 use shm::ring::spsc::{Consumer, Producer};
 use shm::sync::{AtomicU64, Ordering};
 
@@ -21,11 +22,7 @@ pub fn echo<const PAUSE: bool>(consumer: &mut Consumer, producer: &mut Producer,
 }
 
 /// The same with rtrb.
-pub fn echo_rtrb(
-    consumer: &mut rtrb::Consumer<stream::Line>,
-    producer: &mut rtrb::Producer<stream::Line>,
-    count: u64,
-) {
+pub fn echo_rtrb(consumer: &mut rtrb::Consumer<Line>, producer: &mut rtrb::Producer<Line>, count: u64) {
     for _ in 0..count {
         let message = receive_rtrb(consumer);
         wait::<true>(|| producer.push(message).is_ok());
@@ -43,7 +40,7 @@ fn receive<const PAUSE: bool>(consumer: &mut Consumer) -> Message {
 }
 
 #[inline(always)]
-fn receive_rtrb(consumer: &mut rtrb::Consumer<stream::Line>) -> stream::Line {
+fn receive_rtrb(consumer: &mut rtrb::Consumer<Line>) -> Line {
     let mut received = None;
     wait::<true>(|| {
         received = consumer.pop().ok();
@@ -175,8 +172,8 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut Report) {
         before = after;
         let ns = other.job(Job::Echo, rounds, |rtrb| {
             trips(rounds, |message| {
-                wait::<true>(|| rtrb.producer.push(message).is_ok());
-                receive_rtrb(&mut rtrb.consumer)
+                wait::<true>(|| rtrb.producer.push(Line(message)).is_ok());
+                receive_rtrb(&mut rtrb.consumer).0
             })
         });
         after = floor::<true>(within, rounds);
@@ -196,5 +193,5 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut Report) {
     rows.extend(bare.rows("our ring, processes, bare", Goal::None));
     rows.extend(thread.rows("our ring, threads", Goal::AtMost(1.05)));
     rows.extend(rtrb.rows("rtrb, threads", Goal::None));
-    report.add("Round trip of a 64-byte message (dropped: the floor changed by more than a tenth)", rows);
+    report.add("Round trip of a 56-byte message (dropped: the floor changed by more than a tenth)", rows);
 }

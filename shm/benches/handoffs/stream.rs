@@ -1,19 +1,17 @@
-//! A one-way stream of 64-byte messages, as fast as both ends can: ours beside the crate rtrb.
+//! A one-way stream of 56-byte messages, as fast as both ends can: ours beside the crate rtrb.
 //!
-//! A message is a line of 64 bytes: rtrb's is eight words of the user's, ours is seven and the sequence. Each producer
-//! makes the message from its number; each consumer checks all words, so that both read and write every byte and
-//! neither side's work can be optimised away. Contestants alternate; a ratio is
-//! that of two neighbouring samples.
+//! A message is seven words of the user's in a line of its own: ours has its sequence beside them, rtrb's is aligned to the
+//! line. Each producer makes the message from its number; each consumer checks all words, so that both read and write
+//! every byte and neither side's work can be optimised away. Contestants alternate; a ratio is that of two neighbouring
+//! samples.
 
 use crate::Options;
 use crate::peer::{Job, Peer, Peers, Rtrb};
 use crate::report::{Goal, Report, Row};
 use shm::clock::{Clock, Monotonic};
 use shm::floor::wait;
+use shm::ring::element::Line;
 use shm::ring::spsc::Producer;
-
-/// What rtrb carries: a whole line of the user's.
-pub type Line = [u64; 8];
 
 /// Messages in a chunk of rtrb's.
 const BATCH: u64 = 64;
@@ -42,7 +40,7 @@ pub fn push(producer: &mut Producer, count: u64) {
 /// rtrb's producer, one by one.
 pub fn push_rtrb(producer: &mut rtrb::Producer<Line>, count: u64) {
     for n in 0..count {
-        let message = message(n);
+        let message = Line(message(n));
         wait::<true>(|| producer.push(message).is_ok());
     }
 }
@@ -53,7 +51,7 @@ pub fn push_rtrb_chunks(producer: &mut rtrb::Producer<Line>, count: u64) {
         let n = BATCH.min(count - first);
         wait::<true>(|| match producer.write_chunk_uninit(n as usize) {
             Ok(chunk) => {
-                chunk.fill_from_iter((first..first + n).map(message));
+                chunk.fill_from_iter((first..first + n).map(|n| Line(message(n))));
                 true
             }
             Err(_) => false,
@@ -115,7 +113,7 @@ fn rtrb(rtrb: &mut Rtrb, count: u64) -> f64 {
         receive(
             count,
             #[inline(always)]
-            || rtrb.consumer.pop().ok(),
+            || rtrb.consumer.pop().ok().map(|line| line.0),
         )
     })
 }
@@ -132,7 +130,7 @@ fn rtrb_chunks(rtrb: &mut Rtrb, count: u64) -> f64 {
                 available > 0
             });
             for message in rtrb.consumer.read_chunk(available).expect("they were there") {
-                check(n, &message);
+                check(n, &message.0);
                 n += 1;
             }
             rate.get_or_insert_with(|| (Rate::start(), n));
@@ -172,5 +170,5 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut Report) {
         }
     }
     report
-        .add("Stream of 64-byte messages (rtrb: its push and pop; its chunks are a row of their own)", rows);
+        .add("Stream of 56-byte messages (rtrb: its push and pop; its chunks are a row of their own)", rows);
 }

@@ -3,9 +3,11 @@
 //! Each body takes any bytes, gives them to code of this crate that reads what others write, and panics if what must hold
 //! does not.
 
+mod frames;
 mod readers;
 mod rings;
 
+pub use frames::frames;
 pub use readers::{control, header, log, status, wire};
 pub use rings::ring;
 
@@ -16,11 +18,12 @@ pub type Body = fn(&[u8]);
 
 /// All bodies, with the names of their targets.
 #[allow(dead_code, reason = "a fuzz target takes one")]
-pub const ALL: [(&str, Body); 9] = [
+pub const ALL: [(&str, Body); 10] = [
     ("ring_spsc_mux", ring::<spsc_mux::SpscMux>),
     ("ring_array_queue", ring::<array_queue::ArrayQueue>),
     ("ring_linked", ring::<linked::Linked>),
     ("ring_channel", ring::<channel::Channel>),
+    ("frames", frames),
     ("header", header),
     ("wire", wire),
     ("log", log),

@@ -34,18 +34,22 @@ pub fn open_reader(name: &str) -> Result<File, RegionError> {
     open(name, OpenOptions::new().read(true))
 }
 
-/// Opens the writing end, non-blocking. Does not wait for a reader either: Linux opens a FIFO for both directions at
-/// once whoever is there, so that it does not matter which process comes first.
+/// Opens the writing end, non-blocking: nothing can be read through it. Does not wait for a reader; as long as there is none,
+/// writing fails.
 ///
 /// # Errors
 /// As [`open_reader`].
 pub fn open_writer(name: &str) -> Result<File, RegionError> {
-    open(name, OpenOptions::new().read(true).write(true))
+    // Linux opens a FIFO for writing alone only where somebody reads it; for both directions at once whoever is there. So it does
+    // not matter which process comes first.
+    let _reader = open(name, OpenOptions::new().read(true).write(true))?;
+    open(name, OpenOptions::new().write(true))
 }
 
 fn open(name: &str, options: &mut OpenOptions) -> Result<File, RegionError> {
     let path = format!("{SHM_DIR}/{name}");
-    let file = options.custom_flags(libc::O_NONBLOCK).open(path).map_err(os(name, "open it"))?;
+    let file =
+        options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path).map_err(os(name, "open it"))?;
     let is_fifo = file.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
     if !is_fifo {
         return Err(os(name, "use it as a FIFO")(io::ErrorKind::InvalidInput.into()));

@@ -2,30 +2,32 @@
 //!
 //! The reference that `array-queue` is measured against. Its buffer is a `Box`, so it cannot live in shared memory.
 
+use super::element::{Element, Line};
 use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::Message;
+use core::marker::PhantomData;
 use crossbeam_queue::ArrayQueue;
 use std::sync::Arc;
 
-/// The technique.
-pub struct CrossbeamArrayQueue;
+/// The technique. `E`: in which form it carries the messages.
+pub struct CrossbeamArrayQueue<E = Line>(PhantomData<E>);
 
 /// Either end.
-pub struct End(Arc<ArrayQueue<Message>>);
+pub struct End<E>(Arc<ArrayQueue<E>>);
 
-impl super::Producer for End {
+impl<E: Element> super::Producer for End<E> {
     #[inline(always)]
     fn try_push(&mut self, message: &Message) -> Result<(), Full> {
-        self.0.push(*message).map_err(|_| Full)
+        self.0.push(E::of(message)).map_err(|_| Full)
     }
 }
 
-impl super::Consumer for End {
+impl<E: Element> super::Consumer for End<E> {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        self.0.pop().map(|message| (None, message))
+        self.0.pop().map(|message| (None, message.message()))
     }
 
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
@@ -33,23 +35,23 @@ impl super::Consumer for End {
     }
 }
 
-fn end(spec: &LinkSpec, attached: &mut Attached<'_>) -> End {
+fn end<E: Element>(spec: &LinkSpec, attached: &mut Attached<'_>) -> End<E> {
     End(attached.shared(spec.name, || ArrayQueue::new(spec.capacity as usize)))
 }
 
-impl Link for CrossbeamArrayQueue {
-    type Producer = End;
-    type Consumer = End;
+impl<E: Element> Link for CrossbeamArrayQueue<E> {
+    type Producer = End<E>;
+    type Consumer = End<E>;
 
     fn segments(_: &LinkSpec) -> Vec<SegmentSpec> {
         Vec::new()
     }
 
-    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<End, RegionError> {
+    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<End<E>, RegionError> {
         Ok(end(spec, attached))
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<End, RegionError> {
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<End<E>, RegionError> {
         Ok(end(spec, attached))
     }
 }

@@ -2,33 +2,35 @@
 //!
 //! The reference that `channel` is measured against; polled with `try_recv`, as the agents of a run poll.
 
+use super::element::{Element, Line};
 use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::Message;
 use ::crossbeam_channel::{Receiver, Sender, bounded};
+use core::marker::PhantomData;
 
-/// The technique.
-pub struct CrossbeamChannel;
+/// The technique. `E`: in which form it carries the messages.
+pub struct CrossbeamChannel<E = Line>(PhantomData<E>);
 
 /// The sending end.
-pub struct Tx(Sender<Message>);
+pub struct Tx<E>(Sender<E>);
 
 /// The receiving end.
-pub struct Rx(Receiver<Message>);
+pub struct Rx<E>(Receiver<E>);
 
-impl super::Producer for Tx {
+impl<E: Element> super::Producer for Tx<E> {
     #[inline(always)]
     fn try_push(&mut self, message: &Message) -> Result<(), Full> {
         // Disconnected counts as full: the receiver is gone, the run is ending.
-        self.0.try_send(*message).map_err(|_| Full)
+        self.0.try_send(E::of(message)).map_err(|_| Full)
     }
 }
 
-impl super::Consumer for Rx {
+impl<E: Element> super::Consumer for Rx<E> {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        self.0.try_recv().ok().map(|message| (None, message))
+        self.0.try_recv().ok().map(|message| (None, message.message()))
     }
 
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
@@ -36,21 +38,21 @@ impl super::Consumer for Rx {
     }
 }
 
-impl Link for CrossbeamChannel {
-    type Producer = Tx;
-    type Consumer = Rx;
+impl<E: Element> Link for CrossbeamChannel<E> {
+    type Producer = Tx<E>;
+    type Consumer = Rx<E>;
 
     fn segments(_: &LinkSpec) -> Vec<SegmentSpec> {
         Vec::new()
     }
 
-    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Tx, RegionError> {
-        let ends = attached.shared(spec.name, || bounded::<Message>(spec.capacity as usize));
+    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Tx<E>, RegionError> {
+        let ends = attached.shared(spec.name, || bounded::<E>(spec.capacity as usize));
         Ok(Tx(ends.0.clone()))
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Rx, RegionError> {
-        let ends = attached.shared(spec.name, || bounded::<Message>(spec.capacity as usize));
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Rx<E>, RegionError> {
+        let ends = attached.shared(spec.name, || bounded::<E>(spec.capacity as usize));
         Ok(Rx(ends.1.clone()))
     }
 }

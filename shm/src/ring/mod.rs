@@ -11,6 +11,8 @@ pub mod channel;
 pub mod crossbeam_array_queue;
 #[cfg(not(loom))]
 pub mod crossbeam_channel;
+#[cfg(not(loom))]
+pub mod element;
 pub mod intent;
 pub mod linked;
 mod message;
@@ -74,10 +76,10 @@ pub enum PeerFault {
         /// The number of the next message to take.
         position: u64,
     },
-    /// The kernel delivered something that is not one message.
-    #[error("{bytes} bytes where a message of 64 was due")]
+    /// The kernel delivered something that is no message.
+    #[error("{bytes} bytes that are no message")]
     Framing {
-        /// How much was delivered.
+        /// How many bytes, since the last such fault was taken.
         bytes: usize,
     },
     /// A connection claims to be of a producer that there is not, or that has another.

@@ -3,42 +3,44 @@
 //! The reference that `linked` is measured against; polled with `try_recv`, as the agents of a run poll. Unbounded, as the
 //! seed benchmark has it: a push is never refused, and every 31st message costs an allocation.
 
+use super::element::Element;
 use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::Message;
+use core::marker::PhantomData;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-/// The technique.
-pub struct StdMpsc;
+/// The technique. `E`: in which form it carries the messages.
+pub struct StdMpsc<E = Message>(PhantomData<E>);
 
 /// The sending end.
-pub struct Tx(Sender<Message>);
+pub struct Tx<E>(Sender<E>);
 
 /// The receiving end.
-pub struct Rx(Receiver<Message>);
+pub struct Rx<E>(Receiver<E>);
 
 /// Both ends until they are attached; the receiving one can be taken once.
-type Ends = Mutex<(Sender<Message>, Option<Receiver<Message>>)>;
+type Ends<E> = Mutex<(Sender<E>, Option<Receiver<E>>)>;
 
-fn make() -> Ends {
+fn make<E>() -> Ends<E> {
     let (sender, receiver) = channel();
     Mutex::new((sender, Some(receiver)))
 }
 
-impl super::Producer for Tx {
+impl<E: Element> super::Producer for Tx<E> {
     #[inline(always)]
     fn try_push(&mut self, message: &Message) -> Result<(), Full> {
         // The only error is that the receiver is gone: the run is ending.
-        self.0.send(*message).map_err(|_| Full)
+        self.0.send(E::of(message)).map_err(|_| Full)
     }
 }
 
-impl super::Consumer for Rx {
+impl<E: Element> super::Consumer for Rx<E> {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        self.0.try_recv().ok().map(|message| (None, message))
+        self.0.try_recv().ok().map(|message| (None, message.message()))
     }
 
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
@@ -46,22 +48,22 @@ impl super::Consumer for Rx {
     }
 }
 
-impl Link for StdMpsc {
-    type Producer = Tx;
-    type Consumer = Rx;
+impl<E: Element> Link for StdMpsc<E> {
+    type Producer = Tx<E>;
+    type Consumer = Rx<E>;
 
     fn segments(_: &LinkSpec) -> Vec<SegmentSpec> {
         Vec::new()
     }
 
-    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Tx, RegionError> {
-        let ends = attached.shared(spec.name, make);
+    fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Tx<E>, RegionError> {
+        let ends = attached.shared(spec.name, make::<E>);
         let sender = ends.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
         Ok(Tx(sender))
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Rx, RegionError> {
-        let ends = attached.shared(spec.name, make);
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Rx<E>, RegionError> {
+        let ends = attached.shared(spec.name, make::<E>);
         let receiver = ends.lock().unwrap_or_else(PoisonError::into_inner).1.take();
         receiver.map(Rx).ok_or_else(|| RegionError::Os {
             name: spec.name.into(),

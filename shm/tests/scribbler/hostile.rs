@@ -6,12 +6,13 @@ use protocol::segments::{self, open_control, submit_link};
 use shm::attached::Access;
 use shm::memory::{Region, Words};
 use shm::os::{fifo, process, seqpacket};
-use shm::ring::{Place, Producer, SegmentSpec};
+use shm::ring::{Place, Producer, SegmentSpec, pipe};
 use shm::sync::Ordering::Relaxed;
 use shm::with_link;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use zerocopy::IntoBytes;
 
 /// The environment variable with its orders: `RUN IDLE`.
 pub const ORDERS: &str = "BULKHEAD_SCRIBBLE";
@@ -142,7 +143,13 @@ impl Kernel {
     /// Bytes of any number, or of just the right one.
     fn send_garbage(&mut self, draws: &mut Draws) {
         let len = [56, 8, 1 + draws.below(72), draws.below(5000)][draws.below(4)];
-        let bytes: Vec<u8> = (0..len).map(|_| draws.any() as u8).collect();
+        let mut bytes: Vec<u8> = (0..len).map(|_| draws.any() as u8).collect();
+        if draws.below(2) == 0 {
+            // A piece of what would be a message of its own.
+            let frame = pipe::frame(&message(0, draws.any()));
+            bytes = frame.as_bytes()[draws.below(64)..].to_vec();
+            bytes.truncate(1 + draws.below(64));
+        }
         match self {
             Self::None => {}
             // Full is as good.

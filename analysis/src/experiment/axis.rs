@@ -1,0 +1,61 @@
+//! What experiments vary.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Something that a sweep varies. All but the rate are settings of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Axis {
+    /// What carries the contended hand-offs.
+    Technique,
+    /// What stands between strategies and engine.
+    Isolation,
+    /// What a thread does when there is nothing to do.
+    Idle,
+    /// Slots of every ring.
+    Capacity,
+    /// The orchestrator's extra work.
+    Work,
+    /// Strategies.
+    Strategies,
+    /// Venues.
+    Venues,
+    /// Orders a second of all strategies together; becomes the number of orders in the window.
+    Rate,
+}
+
+impl Axis {
+    /// Every axis: first what is compared, then the conditions under which it is.
+    pub const ALL: [Axis; 8] = [
+        Axis::Technique,
+        Axis::Isolation,
+        Axis::Idle,
+        Axis::Capacity,
+        Axis::Work,
+        Axis::Strategies,
+        Axis::Venues,
+        Axis::Rate,
+    ];
+
+    /// Its flag without the dashes.
+    pub const fn name(self) -> &'static str {
+        ["technique", "isolation", "idle", "capacity", "work", "strategies", "venues", "rate"][self as usize]
+    }
+
+    /// The axis of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|axis| axis.name() == name)
+    }
+
+    /// Whether its values are alternated against each other, rather than being a condition that both sides share.
+    pub const fn is_compared(self) -> bool {
+        matches!(self, Axis::Technique | Axis::Isolation | Axis::Idle | Axis::Capacity)
+    }
+}
+
+impl fmt::Display for Axis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

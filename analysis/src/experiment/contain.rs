@@ -1,0 +1,119 @@
+//! `contain.json`: what each fault did to each technique at each level.
+
+use crate::merge::Toll;
+use protocol::plan::{Isolation, Technique};
+use serde::{Deserialize, Serialize};
+
+/// The version of `contain.json`.
+pub const CONTAIN_SCHEMA: &str = "bulkhead.contain/1";
+/// Its name.
+pub const CONTAIN_FILE: &str = "contain.json";
+
+/// Whether the fault stayed where it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contained {
+    /// All others' orders came back, and none of them waited for it.
+    Yes,
+    /// All others' orders came back, but some waited for the deadline.
+    Waited,
+    /// The run ended, or the others lost orders.
+    No,
+}
+
+impl Contained {
+    /// What the table says.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Contained::Yes => "yes",
+            Contained::Waited => "late",
+            Contained::No => "NO",
+        }
+    }
+}
+
+/// All rows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Containments {
+    /// [`CONTAIN_SCHEMA`].
+    pub schema: String,
+    /// The machine, in words.
+    pub machine: String,
+    /// By level, technique and fault.
+    pub rows: Vec<Containment>,
+    /// What the protection costs a push and a pop.
+    pub cost: Option<Cost>,
+    /// What to know about them. One line each.
+    pub notes: Vec<String>,
+}
+
+impl Containments {
+    /// What one level contains with one technique, as the bill says it: `11 of 12, 1 late`. `None`: it was not tried.
+    pub fn of(&self, isolation: Isolation, technique: Technique) -> Option<String> {
+        let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
+        let count = |contained| rows().filter(|row| row.contained == contained).count();
+        let (all, yes, late) = (rows().count(), count(Contained::Yes), count(Contained::Waited));
+        let late = if late > 0 { format!(", {late} late") } else { String::new() };
+        (all > 0).then(|| format!("{yes} of {all}{late}"))
+    }
+}
+
+/// What one fault did to one technique at one level. Times are nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Containment {
+    /// The level.
+    pub isolation: Isolation,
+    /// The technique.
+    pub technique: Technique,
+    /// The fault: `kill`, `hang in a push, half-written`.
+    pub fault: String,
+    /// Whether it stayed where it began.
+    pub contained: Contained,
+    /// What the engine or the launcher saw: `signal 9 (SIGKILL)`, `quarantined: bad-cursor`, or why the run ended.
+    pub seen: String,
+    /// Orders of the struck strategy that it got no report of.
+    pub toll: Toll,
+    /// Orders of the others that never came back.
+    pub lost_of_others: u64,
+    /// From the fault, where its time is known, until it was noticed.
+    pub detect_ns: Option<u64>,
+    /// From there until the engine had repaired what the dead one left.
+    pub repair_ns: Option<u64>,
+    /// From there until the next incarnation traded.
+    pub restart_ns: Option<u64>,
+    /// The others' rt_venue before: p99.9 (null: too few orders) and the greatest.
+    pub before_p999_ns: Option<u64>,
+    /// See `before_p999_ns`.
+    pub before_max_ns: Option<u64>,
+    /// The same for the orders that the incident touched.
+    pub during_p999_ns: Option<u64>,
+    /// See `during_p999_ns`.
+    pub during_max_ns: Option<u64>,
+    /// The run's folder.
+    pub folder: String,
+}
+
+/// A push and a pop of `array-queue` (and `channel`, which is the same ring), in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Without the protection, median.
+    pub bare_ns: f64,
+    /// With it, median.
+    pub protected_ns: f64,
+    /// The median of the ratios of neighbouring samples.
+    pub ratio: f64,
+}
+
+impl Cost {
+    /// As a note below the table.
+    pub fn words(&self) -> String {
+        format!(
+            "the protection costs array-queue and channel {:+.1} ns a push and pop on this machine ({:.1} → {:.1} ns, ratio {:.3}), \
+             spsc-mux nothing: it has none and needs none",
+            self.protected_ns - self.bare_ns,
+            self.bare_ns,
+            self.protected_ns,
+            self.ratio
+        )
+    }
+}

@@ -1,0 +1,216 @@
+//! `sweep.json`: what a sweep is, and what it has measured so far. With it a killed sweep goes on where it was.
+
+use super::axis::Axis;
+use super::search::SearchRecord;
+use crate::machine::Machine;
+use crate::stats::Outline;
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use shm::os::process;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// The version of `sweep.json`.
+pub const SWEEP_SCHEMA: &str = "bulkhead.sweep/1";
+/// Its name in the sweep's folder.
+pub const SWEEP_FILE: &str = "sweep.json";
+
+/// Settings by name, each as the text that the command line takes.
+pub type Texts = BTreeMap<String, String>;
+
+/// How far a sweep is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// A launcher measures, or was killed while it did.
+    Running,
+    /// Ctrl-C, or a run that could not be begun.
+    Interrupted,
+    /// All runs are done.
+    Complete,
+}
+
+impl State {
+    /// Its name, as in `sweep.json`.
+    pub const fn name(self) -> &'static str {
+        ["running", "interrupted", "complete"][self as usize]
+    }
+}
+
+/// A sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepRecord {
+    /// [`SWEEP_SCHEMA`].
+    pub schema: String,
+    /// bulkhead's version.
+    pub version: String,
+    /// When it began, UTC.
+    pub started: String,
+    /// `sweep`, `bill`, `compare` or `max-rate`.
+    pub kind: String,
+    /// The preset, if one was asked for.
+    pub preset: Option<String>,
+    /// How far it is.
+    pub state: State,
+    /// The launcher that measures or did: process id and start time (`/proc/PID/stat`, field 22).
+    pub launcher: (u32, u64),
+    /// Where it is measured.
+    pub machine: Machine,
+    /// Settings of all points: texts as on the command line.
+    pub base: Texts,
+    /// What varies.
+    pub axes: Vec<AxisRecord>,
+    /// Runs of each point.
+    pub repeats: u32,
+    /// The seed of the first repeat; the others count up from it.
+    pub seed: u64,
+    /// Whether stamp logs are kept.
+    pub keep_logs: bool,
+    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    #[serde(default)]
+    pub weaker_sandbox: bool,
+    /// How long processes may take to get ready, in nanoseconds.
+    pub start_timeout_ns: u64,
+    /// What was left out or settled on the way. One line each.
+    pub notes: Vec<String>,
+    /// Every combination that is measured.
+    pub points: Vec<Point>,
+    /// The search for the highest rate, if this is one.
+    #[serde(default)]
+    pub search: Option<SearchRecord>,
+}
+
+/// An axis and its values in the order of the tables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AxisRecord {
+    /// Which.
+    pub axis: Axis,
+    /// Its values.
+    pub values: Vec<String>,
+}
+
+/// One combination.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Unique in the sweep, for people: `isolation=thread work=500ns`.
+    pub name: String,
+    /// The value on each axis.
+    pub values: BTreeMap<Axis, String>,
+    /// Everything that it runs with but seed and folder.
+    pub settings: Texts,
+    /// What has been measured, by repeat.
+    pub runs: Vec<RunEntry>,
+}
+
+/// One run of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEntry {
+    /// Which repeat, from 0.
+    pub repeat: u32,
+    /// Its schedule's seed.
+    pub seed: u64,
+    /// Its folder within the sweep's.
+    pub folder: String,
+    /// Its figures.
+    pub outline: Outline,
+}
+
+impl Point {
+    /// The outlines of its runs.
+    pub fn outlines(&self) -> Vec<Outline> {
+        self.runs.iter().map(|run| run.outline.clone()).collect()
+    }
+
+    /// Whether that repeat has been measured to the end.
+    pub fn has(&self, repeat: u32) -> bool {
+        self.runs.iter().any(|run| run.repeat == repeat && run.outline.complete)
+    }
+}
+
+impl SweepRecord {
+    /// The seed of a repeat.
+    pub const fn seed_of(&self, repeat: u32) -> u64 {
+        self.seed.wrapping_add(repeat as u64)
+    }
+
+    /// The value of an axis that is varied.
+    pub fn axis(&self, axis: Axis) -> Option<&AxisRecord> {
+        self.axes.iter().find(|record| record.axis == axis)
+    }
+
+    /// Every run measured.
+    pub fn runs(&self) -> impl Iterator<Item = &RunEntry> {
+        self.points.iter().flat_map(|point| &point.runs)
+    }
+
+    /// The folders, within the sweep's, of everything measured.
+    pub fn folders(&self) -> Vec<&str> {
+        let searched = self.search.iter().flat_map(SearchRecord::folders);
+        self.runs().map(|run| run.folder.as_str()).chain(searched).collect()
+    }
+
+    /// Writes it into the sweep's folder: whole or not at all.
+    ///
+    /// # Errors
+    /// A full disk, a folder that cannot be written. What was saved before is kept.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        let (path, draft) = (folder.join(SWEEP_FILE), folder.join(".sweep.json.new"));
+        let mut json = serde_json::to_vec_pretty(self)?;
+        json.push(b'\n');
+        let write = || {
+            let mut file = fs::File::create(&draft)?;
+            file.write_all(&json)?;
+            // Before the rename, so that a crash of the machine leaves the old one or the new one, never half.
+            file.sync_data()?;
+            fs::rename(&draft, &path)
+        };
+        let saved = write();
+        if saved.is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+        saved.with_context(|| format!("cannot save {}", path.display()))
+    }
+
+    /// Reads it from a sweep's folder.
+    ///
+    /// # Errors
+    /// There is none, it is of another version, or it is damaged.
+    pub fn read(folder: &Path) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Schema {
+            schema: String,
+        }
+        let path = folder.join(SWEEP_FILE);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                bail!("{}: no {SWEEP_FILE} in it: not the folder of a sweep", folder.display())
+            }
+            Err(error) => return Err(error).with_context(|| path.display().to_string()),
+        };
+        let name = || path.display().to_string();
+        let Schema { schema } = serde_json::from_str(&text).with_context(name)?;
+        if schema != SWEEP_SCHEMA {
+            bail!(
+                "{}: schema {schema:?}, this build reads {SWEEP_SCHEMA:?}: use the launcher that wrote it",
+                name()
+            );
+        }
+        serde_json::from_str(&text).with_context(name)
+    }
+
+    /// Whether the launcher that measures it is still alive.
+    pub fn is_being_measured(&self) -> bool {
+        let (pid, start) = self.launcher;
+        self.state == State::Running && process::start_time(pid) == Some(start)
+    }
+
+    /// Makes this process the launcher that measures it.
+    pub fn take_over(&mut self) {
+        let pid = std::process::id();
+        self.launcher = (pid, process::start_time(pid).unwrap_or(0));
+        self.state = State::Running;
+    }
+}

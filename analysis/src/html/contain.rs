@@ -1,0 +1,57 @@
+//! The page of a containment table: what stayed where it began, level by level, and what it took.
+
+use super::page::{page, section};
+use crate::experiment::{Contained, Containments};
+use crate::report::{self, grid::Grid};
+use maud::{Markup, html};
+use protocol::plan::Isolation;
+
+/// The page.
+pub fn contain_page(all: &Containments) -> String {
+    let count = |isolation: Isolation, contained: Option<Contained>| {
+        let rows = all.rows.iter().filter(|row| row.isolation == isolation);
+        rows.filter(|row| contained.is_none_or(|wanted| row.contained == wanted)).count()
+    };
+    let (matrices, wide) = report::contain::grids(all);
+    let content = html! {
+        (section("contain", "Did the fault stay with its strategy?", &html! {
+            p {
+                "yes: all others' orders came back and none of them waited for it. late: they all came back, but some waited "
+                "for the deadline. NO: the run ended, or others lost orders."
+            }
+            ul { @for isolation in Isolation::ALL {
+                @let tried = count(*isolation, None);
+                @if tried > 0 {
+                    li { b { (isolation) } ": " (count(*isolation, Some(Contained::Yes))) " of " (tried) " contained, "
+                        (count(*isolation, Some(Contained::Waited))) " late" }
+                }
+            } }
+            @for grid in &matrices { (table(grid)) }
+        }))
+        (section("what", "What was seen, lost, and how long it took", &table(&wide)))
+        @if !all.notes.is_empty() { ul class="note" { @for note in &all.notes { li { (note) } } } }
+    };
+    let subject = format!("{} faults tried, on {}", all.rows.len(), all.machine);
+    page("What isolation buys", &subject, &format!("bulkhead {}", env!("CARGO_PKG_VERSION")), &content)
+}
+
+/// A table as it is printed, with the three answers in colours.
+fn table(grid: &Grid) -> Markup {
+    let class = |cell: &str| match cell {
+        "yes" => "good",
+        "late" => "warn",
+        "NO" => "bad",
+        _ => "",
+    };
+    html! {
+        table {
+            caption { (grid.title) }
+            thead { tr { @for head in &grid.head { th { (head) } } } }
+            tbody { @for row in &grid.rows { tr {
+                @for (number, cell) in row.cells.iter().enumerate() {
+                    @if number < grid.keys { th scope="row" { (cell) } } @else { td class=(class(cell)) { (cell) } }
+                }
+            } } }
+        }
+    }
+}

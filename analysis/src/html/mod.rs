@@ -1,0 +1,102 @@
+//! `report.html`: one self-contained file of charts for a design review, drawn from saved results.
+//!
+//! ```text
+//! folder ─ load ─▶ results ─ *_page ─▶ sections ─ page ─▶ one file
+//!                             │
+//!                             ├ facts            verdict, figures, machine, plan, threads
+//!                             ├ percentile_plot  from histograms.hlog (curve)
+//!                             ├ stage_bars       from summary.json
+//!                             ├ incidents        from summary.json: who died, marked on the
+//!                             └ timeline_plot    from timeline.json
+//! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
+//!                                       ├ search       (xy_plot)
+//! bill.json ─────────────────────────▶  └ bill         (interval_plot)
+//! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
+//! ```
+//!
+//! No script, no font, no picture from elsewhere; the page's own policy forbids requests. Elements that draw a figure
+//! carry it in a `data-…` attribute, in nanoseconds as in `summary.json`, so that a program can check the picture.
+
+mod axis;
+mod bill;
+mod contain;
+mod curve;
+mod facts;
+mod incidents;
+mod interval_plot;
+mod labels;
+mod load;
+mod page;
+mod percentile_plot;
+mod run_page;
+mod scale;
+mod search;
+mod stage_bars;
+mod svg;
+mod sweep_charts;
+mod sweep_data;
+mod sweep_page;
+mod timeline_plot;
+mod xy_plot;
+
+pub use load::LoadError;
+
+use crate::experiment::SWEEP_FILE;
+use crate::experiment::{CONTAIN_FILE, Containments};
+use crate::hlog::HLOG_FILE;
+use crate::merge::RUN_FILE;
+use crate::summary::{SUMMARY_FILE, Summary};
+use crate::timeline::{TIMELINE_FILE, Timeline};
+use anyhow::{Context, Result};
+use run_page::SavedRun;
+use std::path::Path;
+
+/// Its name in the folder.
+pub const HTML_FILE: &str = "report.html";
+
+/// Writes the page of what the folder holds to a file.
+///
+/// # Errors
+/// The results cannot be read, the file cannot be written.
+pub fn write(folder: &Path, file: &Path) -> Result<()> {
+    std::fs::write(file, render(folder)?).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// The page of what the folder holds: a sweep (a bill is one), or a run.
+///
+/// # Errors
+/// [`LoadError`]: there is nothing in it that this build can read.
+pub fn render(folder: &Path) -> Result<String, LoadError> {
+    let has = |file: &str| folder.join(file).exists();
+    if has(CONTAIN_FILE) {
+        return Ok(contain::contain_page(&load::contain(folder)?));
+    }
+    if has(SWEEP_FILE) {
+        return Ok(sweep_page::sweep_page(&load::sweep(folder)?, load::bill(folder)?.as_ref()));
+    }
+    if !has(SUMMARY_FILE) {
+        return Err(LoadError::Nothing { folder: folder.display().to_string() });
+    }
+    Ok(run_page::run_page(&load::run(folder)?))
+}
+
+/// The containment table in a folder.
+///
+/// # Errors
+/// [`LoadError`]: it cannot be read.
+pub fn containments(folder: &Path) -> Result<Containments, LoadError> {
+    load::contain(folder)
+}
+
+/// The page of a run whose results are at hand: the same as [`render`] makes of them once they are saved.
+pub fn of_run(summary: &Summary, histograms: &[u8], timeline: &Timeline) -> String {
+    let (summary, timeline) = (summary.clone(), Ok(timeline.clone()));
+    run_page::run_page(&SavedRun { summary, curves: curve::read(histograms), timeline })
+}
+
+/// Whether the folder is that of a run whose results are not all saved: an older version's, or one whose launcher was
+/// killed.
+pub fn needs_merge(folder: &Path) -> bool {
+    let missing = |file: &str| !folder.join(file).exists();
+    !missing(RUN_FILE) && [SUMMARY_FILE, TIMELINE_FILE, HLOG_FILE].into_iter().any(missing)
+}

@@ -1,0 +1,18 @@
+//! From the logs of a run to what they say: merge, figures, verdicts, statistics, reports. Starts no process and sends no
+//! signal.
+#![forbid(unsafe_code)]
+
+pub mod experiment;
+pub mod hlog;
+pub mod html;
+pub mod inspect;
+pub mod lists;
+pub mod logfile;
+pub mod machine;
+pub mod merge;
+pub mod record;
+pub mod report;
+pub mod stats;
+pub mod summary;
+pub mod timeline;
+pub mod units;

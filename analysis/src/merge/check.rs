@@ -1,0 +1,277 @@
+//! Looks at every order once after the join: is it whole, in time, and accounted for?
+//!
+//! What an order owes depends on whose it is:
+//!
+//! | its incarnation | lost | cancelled, orphaned | otherwise |
+//! |---|---|---|---|
+//! | lived to the end | none | none | every check |
+//! | died (it is in the record's incidents) | the last one, if the engine never saw it | as many as there are | every check |
+//! | is of a strategy whose log proves nothing | counted | counted | no check |
+//!
+//! t1 is stamped in shared memory before the push, so no death excuses an order that the engine saw and nobody sent. In a run
+//! that failed or was interrupted orders may be lost, and the stamps of processes that died otherwise than in an incident
+//! may be missing.
+
+use super::deaths::Deaths;
+use super::join::{BY_GATEWAY, BY_ORCHESTRATOR, BY_STRATEGY};
+use super::orders::{End, Orders, Span, Toll};
+use super::table::{Lane, Row, Table, bit};
+use super::violation::{Kind, Violations, name_of};
+use crate::record::{Outcome, RunRecord};
+use protocol::plan::{Pacing, Role};
+use protocol::reject::Reject;
+use protocol::stamps::Point;
+use protocol::wire::OrderId;
+
+/// What an order has that its venue has done with, and the engine has seen it.
+const UP_TO_ENGINE: u64 = 0x3F | bit(Point::Release);
+
+/// What the checks need to know about the run.
+pub(super) struct Context<'a> {
+    deaths: &'a Deaths,
+    /// Points that every order needs which has gone its way.
+    also: u64,
+    /// Whether every order must have gone its way: the run ended in order.
+    is_complete: bool,
+    /// Points that may be missing, because the threads that stamp them are in processes that died.
+    engine_gone: u64,
+    /// The same for each strategy that died outside of any incident.
+    strategy_gone: Vec<bool>,
+}
+
+impl<'a> Context<'a> {
+    /// What the record says about pacing, outcome and the dead.
+    pub fn new(record: &RunRecord, deaths: &'a Deaths) -> Self {
+        let plan = &record.plan;
+        let mut gone: Vec<&str> = record
+            .exits
+            .iter()
+            .filter(|exit| exit.how != "exit 0")
+            .map(|exit| exit.process.as_str())
+            .collect();
+        if let Outcome::Failed { process, .. } = &record.outcome {
+            gone.push(process);
+        }
+        let mut strategy_gone = vec![false; usize::from(plan.strategies)];
+        let mut engine_gone = 0;
+        let dead = plan.processes.iter().filter(|process| gone.contains(&process.name.as_str()));
+        for role in dead
+            .flat_map(|process| &process.threads)
+            .filter_map(|thread| plan.threads.get(*thread as usize))
+            .flat_map(|thread| &thread.roles)
+        {
+            match role {
+                Role::Strategy(index) => {
+                    if let Some(gone) = strategy_gone.get_mut(usize::from(*index)) {
+                        *gone = true;
+                    }
+                }
+                Role::Orchestrator => engine_gone |= BY_ORCHESTRATOR,
+                Role::Gateway(_) => engine_gone |= BY_GATEWAY,
+            }
+        }
+        Self {
+            deaths,
+            also: if plan.pacing == Pacing::Scheduled { bit(Point::Due) } else { 0 },
+            is_complete: record.outcome == Outcome::Complete,
+            engine_gone,
+            strategy_gone,
+        }
+    }
+}
+
+/// What the checks have counted.
+pub(super) struct Counted {
+    pub orders: Orders,
+    pub span: Span,
+    /// For each incident of the record.
+    pub tolls: Vec<Toll>,
+    /// Orders lost by incarnations that lived.
+    pub lost_of_survivors: u64,
+}
+
+/// Checks and counts every order of the table, and marks those that count in the figures.
+pub(super) fn check(
+    table: &mut Table,
+    context: &Context,
+    incidents: usize,
+    violations: &mut Violations,
+) -> Counted {
+    let mut counted = Counted {
+        orders: Orders::default(),
+        span: Span::empty(),
+        tolls: vec![Toll::default(); incidents],
+        lost_of_survivors: 0,
+    };
+    for lane in &mut table.lanes {
+        let lost_before = counted.orders.lost;
+        let incident = context.deaths.incident(lane.strategy, lane.epoch);
+        let mut toll = Toll::default();
+        if lane.is_excused {
+            count_excused(lane, &mut counted.orders, &mut toll);
+        } else {
+            check_lane(lane, context, incident.is_some(), &mut counted, &mut toll, violations);
+            if incident.is_none() {
+                counted.lost_of_survivors += counted.orders.lost - lost_before;
+            }
+        }
+        if let Some(place) = incident.and_then(|incident| counted.tolls.get_mut(incident)) {
+            *place = toll;
+        }
+    }
+    counted
+}
+
+/// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped.
+fn count_excused(lane: &Lane, orders: &mut Orders, toll: &mut Toll) {
+    for row in lane.rows.iter().filter(|row| row.points() & !BY_STRATEGY != 0) {
+        let end = match End::from_points(row.points(), true) {
+            End::Returned | End::Rejected if !row.has(Point::OrchReturn) => End::Orphaned,
+            end => end,
+        };
+        orders.count(end);
+        toll.count(end);
+    }
+}
+
+fn check_lane(
+    lane: &mut Lane,
+    context: &Context,
+    is_dead: bool,
+    counted: &mut Counted,
+    toll: &mut Toll,
+    violations: &mut Violations,
+) {
+    let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.next_sent);
+    let gone = context.strategy_gone.get(usize::from(strategy)).copied().unwrap_or(false);
+    // An incarnation that died in an incident has written down all that it did.
+    let is_gone = gone && !is_dead;
+    let excused = context.engine_gone | if is_gone { BY_STRATEGY } else { 0 };
+    for (sequence, row) in lane.rows.iter_mut().enumerate() {
+        let (id, sequence) = (OrderId::new(strategy, epoch, sequence as u64), sequence as u64);
+        let mut broken = |kind, what: &dyn Fn() -> String| {
+            violations.add(kind, || format!("{}: {}", name_of(id), what()));
+        };
+        counted.orders.duplicated += u64::from(row.is_duplicated());
+        if !row.has(Point::StrategySend) {
+            let seen_by_engine = row.points() & !BY_STRATEGY != 0;
+            match (seen_by_engine || row.has(Point::StrategyRecv), is_gone) {
+                (true, true) => {}
+                (true, false) => {
+                    broken(Kind::NeverSent, &|| {
+                        format!("{}, but its strategy never sent it", points_of(row.points()))
+                    });
+                    continue;
+                }
+                (false, _) => {
+                    if sequence < next_sent {
+                        broken(Kind::Gap, &|| "never sent, though later ones were".into());
+                    }
+                    continue;
+                }
+            }
+        }
+        let end = End::from_points(row.points(), is_dead);
+        counted.orders.count(end);
+        counted.span.take(row);
+        toll.count(end);
+        if end == End::Lost && context.is_complete {
+            // What it was about to push when it died.
+            let is_unfinished = sequence + 1 == next_sent && row.points() & !BY_STRATEGY == 0;
+            match is_dead {
+                true if is_unfinished => {}
+                true => broken(Kind::Lost, &|| {
+                    let points = points_of(row.points());
+                    format!("lost, and not in the last push of an incarnation that died; it has {points}")
+                }),
+                false => broken(Kind::Lost, &|| {
+                    format!("sent and never returned; it has {}", points_of(row.points()))
+                }),
+            }
+        }
+        let is_buried = row.has(Point::Cancelled) || row.reason() == Some(Reject::Gone as u8);
+        let was_given = row.has(Point::OrchReturn) || row.has(Point::StrategyRecv);
+        if is_buried && context.deaths.are_known() && (!is_dead || was_given) {
+            broken(Kind::NotDead, &|| {
+                let whose =
+                    if is_dead { "yet a report was given to its strategy" } else { "yet its strategy lived" };
+                format!("ended as an order of the dead, {whose}; it has {}", points_of(row.points()))
+            });
+        }
+        let never = UP_TO_ENGINE & !required(row) | bit(Point::Cancelled);
+        if row.has(Point::Rejected) && row.points() & never != 0 {
+            broken(Kind::RejectedDispatched, &|| format!("rejected, yet it has {}", points_of(row.points())));
+        }
+        let missing = needed(row, end, context) & !row.points();
+        if missing & !excused != 0 {
+            broken(Kind::MissingPoint, &|| format!("has no {}", points_of(missing & !excused)));
+        }
+        match out_of_time(row) {
+            Some((point, after)) => {
+                broken(Kind::TimeOrder, &|| format!("{} before {}", point.name(), after.name()));
+            }
+            None if end == End::Returned && missing == 0 => row.set_measured(),
+            None => {}
+        }
+    }
+}
+
+/// The points that an order must have which ended so.
+#[inline]
+fn needed(row: &Row, end: End, context: &Context) -> u64 {
+    match end {
+        End::Returned | End::Rejected => required(row) | context.also,
+        End::Orphaned => required(row) & UP_TO_ENGINE | context.also,
+        End::Cancelled if context.is_complete => UP_TO_ENGINE | context.also,
+        End::Cancelled | End::Lost => required(row) & below_last(row),
+    }
+}
+
+/// The points that an order that came back must have, beside what the pacing adds.
+const fn required(row: &Row) -> u64 {
+    if row.has(Point::Rejected) {
+        bit(Point::StrategySend)
+            | bit(Point::OrchRecvSubmit)
+            | bit(Point::OrchReturn)
+            | bit(Point::StrategyRecv)
+    } else {
+        0xFF | bit(Point::Release)
+    }
+}
+
+/// The stamps t1 to t8 below the last one that the order has: what a lost order must have passed.
+const fn below_last(row: &Row) -> u64 {
+    let stamps = row.points() & 0xFF;
+    if stamps == 0 { 0 } else { (1 << (63 - stamps.leading_zeros())) - 1 }
+}
+
+/// The first stamp that lies before one that it must not lie before.
+#[inline]
+fn out_of_time(row: &Row) -> Option<(Point, Point)> {
+    let mut last: Option<(Point, u64)> = None;
+    for point in &Point::ALL[..8] {
+        let Some(ticks) = row.at(*point) else { continue };
+        if let Some((before, earlier)) = last
+            && ticks < earlier
+        {
+            return Some((*point, before));
+        }
+        last = Some((*point, ticks));
+    }
+    let before = |point, after| {
+        let (ticks, earlier) = (row.at(point)?, row.at(after)?);
+        (ticks < earlier).then_some((point, after))
+    };
+    // A cancel does not wait for the venue's delay.
+    let is_early =
+        || if row.has(Point::Cancelled) { None } else { before(Point::GatewayDone, Point::Release) };
+    before(Point::StrategySend, Point::Due)
+        .or_else(|| before(Point::Release, Point::GatewayRecv))
+        .or_else(is_early)
+}
+
+/// Points by name: `t1 t2 rejected`.
+fn points_of(points: u64) -> String {
+    let names = Point::ALL.iter().filter(|point| points & bit(**point) != 0).map(|point| point.name());
+    names.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,151 @@
+//! `run.json`: what the launcher knows about a run beside the stamp logs. With the logs it is all that the merge
+//! needs, so a run can be merged and reported again at any time.
+
+use crate::machine::Machine;
+use protocol::plan::Plan;
+use protocol::supervision::Misconduct;
+use serde::{Deserialize, Serialize};
+
+/// The version of `run.json`.
+pub const RUN_SCHEMA: &str = "bulkhead.run/1";
+
+/// Everything but the logs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// [`RUN_SCHEMA`].
+    pub schema: String,
+    /// bulkhead's version.
+    pub version: String,
+    /// When the run began, UTC, `2026-11-20T06:15:02Z`.
+    pub started: String,
+    /// The plan that every process derived itself from.
+    pub plan: Plan,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What it was fed with.
+    pub input: Input,
+    /// How ticks become nanoseconds.
+    pub clock: Clock,
+    /// The core-to-core floor between the cores that the run used.
+    pub floor: Floor,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How each process ended, in the order of the plan.
+    pub exits: Vec<Exit>,
+    /// From the first spawn to the barrier's release, in nanoseconds.
+    pub startup_ns: u64,
+    /// Mean of the launcher's own samples of open orders while the strategies fired (its counters are read from
+    /// outside, several times a second); `None` if the run was too short for a sample.
+    pub in_flight_sampled: Option<f64>,
+    /// What the plan means for the figures, in words; each is a reason not to quote the latencies.
+    pub warnings: Vec<String>,
+    /// Proportional set size of all processes together, in bytes, sampled once when half of the orders were sent;
+    /// `None` if the run was too short for it or the kernel does not tell.
+    #[serde(default)]
+    pub pss_bytes: Option<u64>,
+    /// The strategies that died and the run went on, in the order of their detection.
+    #[serde(default)]
+    pub incidents: Vec<Incident>,
+}
+
+/// What happened to one incarnation of a strategy, and how it was contained. Times are nanoseconds since the start of
+/// the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Incident {
+    /// The strategy.
+    pub strategy: u16,
+    /// The incarnation that died.
+    pub epoch: u16,
+    /// The process that died.
+    pub pid: u32,
+    /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined: bad-cursor`, …
+    pub cause: String,
+    /// The engine took no more from it before it died, and why.
+    pub quarantined: Option<Misconduct>,
+    /// When the launcher injected the fault, if it did.
+    pub injected_ns: Option<u64>,
+    /// When the launcher noticed: the process had ended, was past its liveness deadline, or was quarantined.
+    pub detected_ns: u64,
+    /// When the death was certain and the fence was up.
+    pub fenced_ns: u64,
+    /// When the engine had repaired what it left; `None`: the run ended before.
+    pub repaired_ns: Option<u64>,
+    /// When the next incarnation was in its duty cycles; `None` if there is none.
+    pub restarted_ns: Option<u64>,
+}
+
+/// The schedule's facts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    /// `uniform`, `poisson`, `pareto`, `stress` or `file`.
+    pub arrivals: String,
+    /// The file that was replayed, if one was.
+    pub file: Option<String>,
+    /// The seed of everything that was sampled.
+    pub seed: u64,
+    /// The time from the first due order to the end of the window, in nanoseconds; 0 under closed pacing.
+    pub window_ns: u64,
+    /// The venue delay as it was asked for, for example `uniform:5ms..500ms`.
+    pub delay: String,
+    /// Hash over the whole schedule, 16 hex digits: two runs with the same one played the same orders.
+    pub hash: String,
+    /// Orders a second in the schedule; `None` under closed pacing.
+    pub offered_per_s: Option<f64>,
+}
+
+/// The clock's facts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Clock {
+    /// Nanoseconds a tick, calibrated against CLOCK_MONOTONIC over the whole run.
+    pub ns_per_tick: f64,
+    /// What one read costs, in nanoseconds (median, before the run).
+    pub read_ns: f64,
+    /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer than this.
+    #[serde(default)]
+    pub step_ns: f64,
+    /// By how much the calibration before the run differs from the one over the run, in parts per million.
+    pub drift_ppm: f64,
+    /// The tick at which the barrier opened: time zero of the schedule.
+    pub start_ticks: u64,
+}
+
+/// One cache line bounced between two cores, before and after the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Floor {
+    /// The two cores; `None` where the run had only one.
+    pub cores: Option<(u32, u32)>,
+    /// Median round trip before the run, in nanoseconds.
+    pub before_ns: Option<f64>,
+    /// Median round trip after the run, in nanoseconds.
+    pub after_ns: Option<f64>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "ended")]
+pub enum Outcome {
+    /// Every strategy sent all its orders and got all its reports.
+    Complete,
+    /// Ctrl-C or SIGTERM: no order was sent after it.
+    Interrupted,
+    /// A process died, hung at the start or reported an error.
+    Failed {
+        /// The process's name in the plan.
+        process: String,
+        /// Its pid.
+        pid: u32,
+        /// Signal, exit code or the error that it reported.
+        what: String,
+    },
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Exit {
+    /// Its name in the plan.
+    pub process: String,
+    /// Its pid.
+    pub pid: u32,
+    /// `exit 0`, `signal 9 (SIGKILL)`, …
+    pub how: String,
+}

@@ -1,0 +1,136 @@
+//! The containment table: one for each level on the terminal, one wide one in documents.
+
+use crate::experiment::{Containment as Row, Containments};
+use crate::report::grid::{Grid, Row as GridRow};
+use crate::report::units::{duration_or_dash, short};
+use protocol::plan::{Isolation, Technique};
+
+/// For the terminal: by level, what was contained, faults down and techniques across; then what it took.
+pub fn narrow(all: &Containments) -> Vec<Grid> {
+    let mut grids = Vec::new();
+    for &isolation in Isolation::ALL {
+        let rows: Vec<&Row> = all.rows.iter().filter(|row| row.isolation == isolation).collect();
+        if !rows.is_empty() {
+            grids.push(matrix(isolation, &rows));
+        }
+    }
+    grids.push(times(all));
+    grids
+}
+
+fn matrix(isolation: Isolation, rows: &[&Row]) -> Grid {
+    let mut techniques: Vec<Technique> = Vec::new();
+    let mut faults: Vec<&str> = Vec::new();
+    for row in rows {
+        if !techniques.contains(&row.technique) {
+            techniques.push(row.technique);
+        }
+        if !faults.contains(&row.fault.as_str()) {
+            faults.push(&row.fault);
+        }
+    }
+    let cell = |fault: &str, technique: Technique| {
+        let found = rows.iter().find(|row| row.fault == fault && row.technique == technique);
+        found.map_or_else(|| "–".to_owned(), |row| row.contained.word().to_owned())
+    };
+    let line = |fault: &&str| {
+        let cells = techniques.iter().map(|technique| cell(fault, *technique));
+        GridRow::plain(std::iter::once((*fault).to_owned()).chain(cells).collect())
+    };
+    Grid {
+        name: format!("contain_{isolation}"),
+        title: format!("isolation {isolation}: did the fault stay with its strategy?"),
+        head: std::iter::once("fault".to_owned()).chain(techniques.iter().map(ToString::to_string)).collect(),
+        keys: 1,
+        rows: faults.iter().map(line).collect(),
+        notes: Vec::new(),
+    }
+}
+
+/// How long it took, where something was contained.
+fn times(all: &Containments) -> Grid {
+    let rows = all.rows.iter().filter(|row| row.repair_ns.is_some()).map(|row| {
+        GridRow::plain(vec![
+            row.isolation.to_string(),
+            row.technique.to_string(),
+            row.fault.clone(),
+            duration_or_dash(row.detect_ns),
+            duration_or_dash(row.repair_ns),
+            duration_or_dash(row.before_max_ns),
+            duration_or_dash(row.during_max_ns),
+        ])
+    });
+    Grid {
+        name: "contain_times".into(),
+        title:
+            "what it took: fault to detection, detection to repair, the others' worst order before and during"
+                .into(),
+        head: ["isolation", "technique", "fault", "detect", "repair", "before", "during"]
+            .map(String::from)
+            .into(),
+        keys: 3,
+        rows: rows.collect(),
+        notes: Vec::new(),
+    }
+}
+
+/// What a page shows: the matrices, and everything.
+pub fn grids(all: &Containments) -> (Vec<Grid>, Grid) {
+    let mut narrow = narrow(all);
+    narrow.pop();
+    (narrow, wide(all))
+}
+
+/// One table with everything, for documents and programs.
+pub fn wide(all: &Containments) -> Grid {
+    let head = [
+        "isolation",
+        "technique",
+        "fault",
+        "contained",
+        "seen",
+        "lost",
+        "cancelled",
+        "orphaned",
+        "others lost",
+        "detect",
+        "repair",
+        "restart",
+        "others p99.9 before",
+        "during",
+        "others max before",
+        "during ",
+    ];
+    let line = |row: &Row| {
+        let mut cells = vec![
+            row.isolation.to_string(),
+            row.technique.to_string(),
+            row.fault.clone(),
+            row.contained.word().to_owned(),
+            row.seen.clone(),
+        ];
+        cells.extend([row.toll.lost, row.toll.cancelled, row.toll.orphaned, row.lost_of_others].map(short));
+        cells.extend(
+            [
+                row.detect_ns,
+                row.repair_ns,
+                row.restart_ns,
+                row.before_p999_ns,
+                row.during_p999_ns,
+                row.before_max_ns,
+                row.during_max_ns,
+            ]
+            .map(duration_or_dash),
+        );
+        GridRow::plain(cells)
+    };
+    Grid {
+        name: "contain".into(),
+        title: "Containment (contained: yes, late: the others waited for the deadline, NO: the run ended or others lost orders)"
+            .into(),
+        head: head.map(String::from).into(),
+        keys: 3,
+        rows: all.rows.iter().map(line).collect(),
+        notes: Vec::new(),
+    }
+}

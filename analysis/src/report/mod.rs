@@ -1,0 +1,12 @@
+//! A summary for people: on the terminal, as CSV and as Markdown.
+
+pub mod contain;
+pub mod export;
+pub mod grid;
+pub mod incidents;
+pub mod tables;
+mod text;
+pub mod units;
+
+pub use export::{csv, markdown};
+pub use text::{WIDTH, terminal};

@@ -1,0 +1,243 @@
+//! The report on the terminal: the verdict first, then what was run, then the figures.
+
+use super::incidents::{distribution_lines, incident_lines, totals};
+use super::tables::{stage_lines, thread_lines};
+use super::units::{count, duration, percent, plain};
+use crate::summary::{ClockSummary, Measure, Summary};
+use protocol::plan::Pacing;
+use std::fmt::Write;
+
+/// No line of a report is wider than this.
+pub const WIDTH: usize = 80;
+
+/// How a line looks.
+#[derive(Clone, Copy)]
+enum Look {
+    Good,
+    Bad,
+    Strong,
+    Dim,
+}
+
+impl Look {
+    /// The code of "select graphic rendition" (ECMA-48).
+    const fn code(self) -> &'static str {
+        match self {
+            Look::Good => "1;32",
+            Look::Bad => "1;31",
+            Look::Strong => "1",
+            Look::Dim => "2",
+        }
+    }
+}
+
+/// The report, at most [`WIDTH`] columns wide; with escape codes only if `colour`.
+pub fn terminal(summary: &Summary, colour: bool) -> String {
+    let mut page = Page { text: String::new(), colour };
+    verdict(&mut page, summary);
+    page.blank();
+    run(&mut page, summary);
+    page.blank();
+    tallies(&mut page, summary);
+    page.blank();
+    let strong = [Measure::RoundTrip, Measure::RtVenue].map(Measure::name);
+    for (number, line) in stage_lines(summary).iter().enumerate() {
+        let name = line.split_whitespace().next().unwrap_or("");
+        let look = (number == 0 || strong.contains(&name)).then_some(Look::Strong);
+        page.line(line, look);
+    }
+    incidents(&mut page, summary);
+    page.blank();
+    for (number, line) in thread_lines(summary).iter().enumerate() {
+        page.line(line, (number == 0).then_some(Look::Strong));
+    }
+    if !summary.notes.is_empty() {
+        page.blank();
+        for note in &summary.notes {
+            page.item("note: ", note, Some(Look::Dim));
+        }
+    }
+    page.text
+}
+
+fn verdict(page: &mut Page, summary: &Summary) {
+    let (mark, text) = match (summary.valid, summary.fit_for_latency) {
+        (false, _) => ("✘", "INVALID RUN, NOT FIT FOR LATENCY CLAIMS"),
+        (true, false) => ("✘", "NOT FIT FOR LATENCY CLAIMS"),
+        (true, true) => ("✔", "FIT FOR LATENCY CLAIMS"),
+    };
+    let look = if summary.fit_for_latency { Look::Good } else { Look::Bad };
+    match summary.reasons.as_slice() {
+        [] => page.line(&format!("{mark} {text}"), Some(look)),
+        [reason] => page.item(&format!("{mark} {text}: "), reason, Some(look)),
+        reasons => {
+            page.line(&format!("{mark} {text}, for {} reasons:", reasons.len()), Some(look));
+            for reason in reasons {
+                page.item("  · ", reason, None);
+            }
+        }
+    }
+    if !summary.valid {
+        page.blank();
+        page.line("violations", Some(Look::Strong));
+        for violation in &summary.violations {
+            page.item("  · ", &format!("{} × {}", count(violation.count), violation.first), None);
+        }
+    }
+}
+
+fn run(page: &mut Page, summary: &Summary) {
+    let plan = &summary.plan;
+    let parts = [
+        summary.technique.name().into(),
+        format!("isolation {}", summary.isolation),
+        format!("threading {}", summary.threading),
+        format!("idle {}", summary.idle),
+        many(plan.strategies, "strategy", "strategies"),
+        many(plan.venues, "venue", "venues"),
+        match summary.pacing {
+            Pacing::Closed => "closed loop".into(),
+            Pacing::Scheduled => format!("{} arrivals", summary.input.arrivals),
+        },
+    ];
+    page.fields("run", &[vec![summary.run.clone()], parts.to_vec()].concat());
+    let floor = match (summary.floor.before_ns, summary.floor.after_ns) {
+        (Some(before), Some(after)) => format!("core to core {before:.0} ns, after {after:.0} ns"),
+        (Some(only), None) | (None, Some(only)) => format!("core to core {only:.0} ns"),
+        (None, None) => "core to core not measured".into(),
+    };
+    let ClockSummary { source, read_ns, step_ns, .. } = summary.clock;
+    let clock = format!("{source} clock, {read_ns:.1} ns a read, steps of {step_ns:.1} ns");
+    page.fields("on", &[summary.machine.hostname.clone(), summary.machine.cpu_model.clone(), clock, floor]);
+}
+
+fn tallies(page: &mut Page, summary: &Summary) {
+    let orders = &summary.orders;
+    let named = |name: &str, number: u64| format!("{name} {}", count(number));
+    let if_any = |name: &str, number: u64| if number > 0 { named(name, number) } else { String::new() };
+    page.fields(
+        "orders",
+        &[
+            named("scheduled", orders.scheduled),
+            named("sent", orders.sent),
+            named("returned", orders.returned),
+            named("rejected", orders.rejected),
+            if_any("cancelled", orders.cancelled),
+            if_any("orphaned", orders.orphaned),
+            named("lost", orders.lost),
+            named("full", orders.full),
+        ],
+    );
+    let rate = |name: &str, rate: Option<f64>| rate.map(|rate| format!("{name} {}/s", plain(rate)));
+    let rates = &summary.rate;
+    let rates = [
+        rate("offered", rates.offered_per_s),
+        rate("sent", rates.achieved_per_s),
+        rate("completed", rates.completed_per_s),
+    ];
+    page.fields("rate", &rates.into_iter().flatten().collect::<Vec<_>>());
+    let flight = &summary.in_flight;
+    let known = |name: &str, number: Option<f64>| number.map(|number| format!("{name} {}", plain(number)));
+    let flight = [
+        known("measured", flight.measured),
+        known("by Little's law", flight.littles_law),
+        flight.max.map(|max| format!("at most {}", count(max))),
+    ];
+    page.fields("in flight", &flight.into_iter().flatten().collect::<Vec<_>>());
+    let mut engine = vec![
+        format!("orchestrator busy {}", percent(summary.orchestrator_utilisation)),
+        format!("start-up {}", duration(summary.startup_ns)),
+    ];
+    if summary.work.requested_ns > 0 {
+        let (asked, got) = (summary.work.requested_ns, summary.work.achieved_ns);
+        engine.push(format!("work {} asked, {got:.0} ns done", duration(asked)));
+    }
+    page.fields("engine", &engine);
+}
+
+/// The strategies that died, if any did.
+fn incidents(page: &mut Page, summary: &Summary) {
+    let Some(containment) = &summary.containment else { return };
+    page.blank();
+    page.fields("incidents", &totals(containment));
+    page.blank();
+    for (number, line) in incident_lines(summary).iter().enumerate() {
+        page.line(line, (number == 0).then_some(Look::Strong));
+    }
+    page.blank();
+    for (number, line) in distribution_lines(containment).iter().enumerate() {
+        page.line(line, (number == 0).then_some(Look::Strong));
+    }
+}
+
+fn many(number: u16, one: &str, more: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { more })
+}
+
+/// The text so far.
+struct Page {
+    text: String,
+    colour: bool,
+}
+
+impl Page {
+    fn blank(&mut self) {
+        self.text.push('\n');
+    }
+
+    fn line(&mut self, line: &str, look: Option<Look>) {
+        let line = line.trim_end();
+        // Writing to a string cannot fail.
+        let _ = match look.filter(|_| self.colour) {
+            Some(look) => writeln!(self.text, "\x1b[{}m{line}\x1b[0m", look.code()),
+            None => writeln!(self.text, "{line}"),
+        };
+    }
+
+    /// A paragraph that begins with `head` and continues below what follows it, or four columns in.
+    fn item(&mut self, head: &str, body: &str, look: Option<Look>) {
+        let width = head.chars().count();
+        let indent = if width > 12 { 4 } else { width };
+        for (number, line) in wrap(body.split(' '), " ", width, indent).iter().enumerate() {
+            let front = if number == 0 { head.to_owned() } else { " ".repeat(indent) };
+            self.line(&format!("{front}{line}"), look);
+        }
+    }
+
+    /// A name and what belongs to it, set apart by dots.
+    fn fields(&mut self, name: &str, fields: &[String]) {
+        const NAME_WIDTH: usize = 11;
+        let fields = fields.iter().filter(|field| !field.is_empty()).map(String::as_str);
+        for (number, line) in wrap(fields, " · ", NAME_WIDTH, NAME_WIDTH).iter().enumerate() {
+            let front = if number == 0 { name } else { "" };
+            self.line(&format!("{front:NAME_WIDTH$}{line}"), None);
+        }
+    }
+}
+
+/// Parts joined to lines that end before [`WIDTH`]: the first begins at column `first`, the others at `indent`.
+/// A part that is wider than a line is cut into pieces.
+fn wrap<'a>(parts: impl Iterator<Item = &'a str>, joint: &str, first: usize, indent: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let (mut room, mut used) = (WIDTH.saturating_sub(first), 0);
+    let next_room = WIDTH.saturating_sub(indent).max(1);
+    for part in parts {
+        let pieces: Vec<char> = part.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        for piece in pieces.chunks(next_room) {
+            let joined = if used == 0 { 0 } else { joint.chars().count() };
+            if used + joined + piece.len() > room {
+                lines.push(String::new());
+                (room, used) = (next_room, 0);
+            }
+            if let Some(line) = lines.last_mut() {
+                if used > 0 {
+                    line.push_str(joint);
+                    used += joined;
+                }
+                line.extend(piece);
+                used += piece.len();
+            }
+        }
+    }
+    lines
+}

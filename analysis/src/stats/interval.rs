@@ -1,0 +1,312 @@
+//! The ratio and the difference of two settings that were measured in pairs, each with a 95 % interval.
+//!
+//! A repeat runs both settings one right after the other on the same schedule, so that what disturbs one disturbs
+//! the other. A virtual machine may move its cores between the two, and then every hand-off takes twice as long: so runs
+//! are compared with runs of the same [placement](super::placement) only.
+//!
+//! # The method
+//!
+//! A stratified rank sum: [`super::shift`] says how it is computed. Its null distribution:
+//!
+//! - From [`FLIPS_FROM`] pairs on: **A and B change places within pairs**, at random.
+//! - Below: **any order of a placement's runs**, by the normal approximation. (Five pairs have 32 ways to change places:
+//!   the rarest two together are above 5 %.)
+//!
+//! Chosen by simulation: the test `candidates` prints the table. It draws 1,000 comparisons each and counts how often a
+//! method excludes the ratio of 1. First the worst of all kinds of noise if both settings are equal (should be 5 %),
+//! then how often a true difference of 50 ns is seen, with rt_venue at 245 ns near and 645 ns far and the machine moving
+//! its cores in one run of two, by the noise of p50:
+//!
+//! STUDY
+//!
+//! The paired bootstrap of the ratio of medians, which was here before, took the placements together. It saw 50 ns in one
+//! comparison of ten, however many pairs there were.
+
+use super::sample::median;
+use super::shift::{Sample, flips, ranks};
+use serde::{Deserialize, Serialize};
+
+/// Fewer pairs than this say nothing that can be relied on.
+pub const FEWEST_PAIRS: usize = 5;
+/// From so many pairs on changing places within pairs is test enough.
+pub const FLIPS_FROM: usize = 8;
+/// Percentiles come out of histograms with three significant figures: a ratio is known no better than this.
+pub const RESOLUTION: f64 = 0.001;
+
+/// An estimate with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// The interval's lower end.
+    pub low: f64,
+    /// The interval's upper end.
+    pub high: f64,
+}
+
+impl Estimate {
+    fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        Self { value: f(self.value), low: f(self.low), high: f(self.high) }
+    }
+
+    /// The same, reaching at least so far to both sides.
+    fn no_finer_than(self, reach: f64) -> Self {
+        Self { low: self.low.min(self.value - reach), high: self.high.max(self.value + reach), ..self }
+    }
+}
+
+/// How an interval was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Rank sums within placements; A and B change places within pairs.
+    PairFlips,
+    /// Rank sums within placements; any order of a placement's runs.
+    Ranks,
+}
+
+impl Method {
+    /// The method in words, for below a table.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Method::PairFlips => {
+                "median of B/A within a placement, rank sums, A and B changing places within pairs"
+            }
+            Method::Ranks => "median of B/A within a placement, rank sums",
+        }
+    }
+}
+
+/// B against A over pairs of repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Pairs.
+    pub pairs: usize,
+    /// How the intervals were made.
+    pub method: Method,
+    /// B / A: 1.05 is 5 % slower.
+    pub ratio: Estimate,
+    /// B − A, in the unit of the figures.
+    pub difference: Estimate,
+}
+
+impl Difference {
+    /// Whether the ratio's interval, widened by [`RESOLUTION`], excludes 1: -1 B is less, 1 B is more, 0 neither.
+    pub fn direction(&self) -> i32 {
+        if self.ratio.high * (1.0 + RESOLUTION) < 1.0 {
+            -1
+        } else if self.ratio.low * (1.0 - RESOLUTION) > 1.0 {
+            1
+        } else {
+            0
+        }
+    }
+}
+
+/// Compares B with A, of which the entries with one index are a pair. `step`: how finely the figures are known, in their
+/// unit; what lies a step apart may be equal, so no interval reaches less far than that.
+///
+/// `None`: fewer than [`FEWEST_PAIRS`] pairs, a figure that is not above 0, or too few runs of both sides in one placement.
+pub fn difference(a: &[Sample], b: &[Sample], step: f64) -> Option<Difference> {
+    let pairs = a.len();
+    let positive = a.iter().chain(b).all(|run| run.value.is_finite() && run.value > 0.0);
+    if pairs != b.len() || pairs < FEWEST_PAIRS || !positive {
+        return None;
+    }
+    let method = if pairs >= FLIPS_FROM { Method::PairFlips } else { Method::Ranks };
+    let shift = match method {
+        Method::PairFlips => flips,
+        Method::Ranks => ranks,
+    };
+    let logs = |runs: &[Sample]| -> Vec<Sample> {
+        runs.iter().map(|run| Sample { value: run.value.ln(), ..*run }).collect()
+    };
+    let usual = median(&a.iter().map(|run| run.value).collect::<Vec<_>>())?;
+    Some(Difference {
+        pairs,
+        method,
+        ratio: shift(&logs(a), &logs(b))?.map(f64::exp).no_finer_than(step / usual),
+        difference: shift(a, b)?.no_finer_than(step),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::candidates::{Moves, Noise, moving_pairs};
+    use super::super::draws::Draws;
+    use super::super::recorded;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn one_placement(values: &[f64]) -> Vec<Sample> {
+        values.iter().map(|value| Sample { value: *value, placement: 0 }).collect()
+    }
+
+    fn difference(a: &[f64], b: &[f64]) -> Option<Difference> {
+        super::difference(&one_placement(a), &one_placement(b), 0.0)
+    }
+
+    /// How many of `rounds` comparisons see a difference.
+    fn seen(noise: Noise, pairs: usize, ratio: f64, rounds: usize, seed: u64) -> usize {
+        let mut draws = Draws::new(seed);
+        let differs = |_: &usize| {
+            let (a, b) = noise.pairs(pairs, ratio, &mut draws);
+            difference(&a, &b).unwrap().direction() != 0
+        };
+        (0..rounds).filter(differs).count()
+    }
+
+    #[test]
+    fn the_same_setting_against_itself_is_no_difference_at_the_nominal_rate() {
+        for pairs in [5, 7, 8, 12] {
+            for noise in Noise::ALL {
+                let wrong = seen(noise, pairs, 1.0, 500, pairs as u64);
+                // 5 % of 500 are 25; by chance alone 40 come once in a few hundred simulations.
+                assert!(wrong <= 40, "{noise:?}, {pairs} pairs: {wrong} of 500 are called a difference");
+            }
+        }
+    }
+
+    #[test]
+    fn twenty_comparisons_with_itself_see_one_difference_or_two_at_most() {
+        for noise in Noise::ALL {
+            let wrong = seen(noise, 10, 1.0, 20, 20);
+            assert!(wrong <= 3, "{noise:?}: {wrong} of 20");
+        }
+    }
+
+    /// Runs that were recorded, dealt out to two sides at random as alternation deals them.
+    fn seen_in_recorded(figures: &[u32], pairs: usize, rounds: usize, draws: &mut Draws) -> usize {
+        let differs = |_: &usize| {
+            let mut left: Vec<f64> = figures.iter().map(|ns| f64::from(*ns)).collect();
+            let mut deal = || left.swap_remove(draws.below(left.len()));
+            let a: Vec<f64> = (0..pairs).map(|_| deal()).collect();
+            let b: Vec<f64> = (0..pairs).map(|_| deal()).collect();
+            difference(&a, &b).unwrap().direction() != 0
+        };
+        (0..rounds).filter(differs).count()
+    }
+
+    #[test]
+    fn recorded_repeats_against_themselves_are_no_difference_at_the_nominal_rate() {
+        let mut draws = Draws::new(4);
+        for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
+            for pairs in [5, 8, 10, 20] {
+                let wrong = seen_in_recorded(&figures, pairs, 500, &mut draws);
+                assert!(wrong <= 40, "{pairs} pairs: {wrong} of 500 are called a difference");
+                let wrong = seen_in_recorded(&figures, pairs, 20, &mut draws);
+                assert!(wrong <= 4, "{pairs} pairs: {wrong} of 20");
+            }
+        }
+    }
+
+    #[test]
+    fn recorded_neighbours_are_no_difference() {
+        // As `compare` alternates: runs 0 and 1, 2 and 3, and so on; the first of a pair is A and B in turn.
+        for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
+            let side = |side: usize| -> Vec<f64> {
+                (0..20).map(|pair| f64::from(figures[2 * pair + (pair + side) % 2])).collect()
+            };
+            assert_eq!(difference(&side(0), &side(1)).unwrap().direction(), 0);
+        }
+    }
+
+    /// How many of `rounds` comparisons on a machine that moves its cores see a difference of that many nanoseconds.
+    fn seen_in_moving(moves: Moves, pairs: usize, by_ns: f64, rounds: usize) -> usize {
+        let mut draws = Draws::new(18);
+        let differs = |_: &usize| {
+            let (a, b) = moving_pairs((Noise::Quiet, moves, 0.02), pairs, by_ns, &mut draws);
+            super::difference(&a, &b, 10.0).is_some_and(|found| found.direction() != 0)
+        };
+        (0..rounds).filter(differs).count()
+    }
+
+    #[test]
+    fn fifty_nanoseconds_are_seen_in_twelve_pairs_also_where_the_cores_are_moved() {
+        for moves in Moves::ALL {
+            let found = seen_in_moving(moves, 12, 50.0, 200);
+            assert!(found >= 180, "{moves:?}: 50 ns are seen in {found} of 200");
+            let wrong = seen_in_moving(moves, 12, 0.0, 200);
+            assert!(wrong <= 10, "{moves:?}: {wrong} of 200 equal settings are called different");
+        }
+    }
+
+    /// Recorded runs of one setting with their placements, dealt out to two sides; B takes that many nanoseconds more.
+    fn seen_in_placed(figures: &[(u32, u32)], pairs: usize, by_ns: f64, rounds: usize) -> usize {
+        let mut draws = Draws::new(19);
+        let differs = |_: &usize| {
+            let mut left: Vec<Sample> = figures
+                .iter()
+                .map(|(floor, p50)| Sample { value: f64::from(*p50), placement: usize::from(*floor > 100) })
+                .collect();
+            let mut deal = || left.swap_remove(draws.below(left.len()));
+            let a: Vec<Sample> = (0..pairs).map(|_| deal()).collect();
+            let later = |run: Sample| Sample { value: run.value + by_ns, ..run };
+            let b: Vec<Sample> = (0..pairs).map(|_| later(deal())).collect();
+            super::difference(&a, &b, 10.0).is_some_and(|found| found.direction() != 0)
+        };
+        (0..rounds).filter(differs).count()
+    }
+
+    #[test]
+    fn fifty_nanoseconds_are_seen_in_recorded_runs_of_two_placements() {
+        let found = seen_in_placed(&recorded::FLOOR_AND_P50_NS, 12, 50.0, 200);
+        assert!(found >= 180, "50 ns are seen in {found} of 200");
+        let wrong = seen_in_placed(&recorded::FLOOR_AND_P50_NS, 12, 0.0, 200);
+        assert!(wrong <= 10, "{wrong} of 200 are called a difference");
+    }
+
+    #[test]
+    fn an_interval_is_never_narrower_than_the_steps_of_the_clock() {
+        let steady = |ns| one_placement(&[ns; 12]);
+        let ten = super::difference(&steady(250.0), &steady(260.0), 10.0).unwrap();
+        assert_eq!((ten.difference.low, ten.difference.high, ten.direction()), (0.0, 20.0, 0));
+        let fifty = super::difference(&steady(250.0), &steady(300.0), 10.0).unwrap();
+        assert_eq!((fifty.difference.low, fifty.difference.high, fifty.direction()), (40.0, 60.0, 1));
+        assert!(fifty.ratio.high - fifty.ratio.low > 0.079, "{fifty:?}");
+    }
+
+    #[test]
+    fn a_real_difference_is_seen() {
+        for pairs in [5, 10, 20] {
+            let found = seen(Noise::Quiet, pairs, 1.1, 200, 1);
+            assert!(found >= 190, "{pairs} pairs: 10 % is seen in {found} of 200");
+        }
+        assert!(seen(Noise::Disturbed, 20, 1.2, 200, 2) >= 180);
+    }
+
+    #[test]
+    fn too_little_is_no_comparison() {
+        let five = [1.0, 2.0, 3.0, 4.0, 5.0];
+        assert_eq!(difference(&five[..4], &five[..4]), None);
+        assert_eq!(difference(&five, &five[..4]), None);
+        assert_eq!(difference(&five, &[0.0, 1.0, 1.0, 1.0, 1.0]), None);
+        assert_eq!(difference(&five, &[f64::NAN, 1.0, 1.0, 1.0, 1.0]), None);
+    }
+
+    #[test]
+    fn what_the_histogram_cannot_tell_apart_is_no_difference() {
+        let a = [10_000.0; 9];
+        assert_eq!(difference(&a, &[10_005.0; 9]).unwrap().direction(), 0);
+        assert_eq!(difference(&a, &[10_100.0; 9]).unwrap().direction(), 1);
+        assert_eq!(difference(&a[..5], &[9_900.0; 5]).unwrap().direction(), -1);
+    }
+
+    proptest! {
+        #[test]
+        fn an_interval_holds_its_estimate_and_turns_round_with_its_sides(
+            pairs in prop::collection::vec((1.0f64..1e9, 1.0f64..1e9), FEWEST_PAIRS..20),
+        ) {
+            let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let there = difference(&a, &b).unwrap();
+            for Estimate { value, low, high } in [there.ratio, there.difference] {
+                let slack = 1e-9 * (1.0 + value.abs());
+                prop_assert!(low <= value + slack && value <= high + slack, "{} in {}..{}", value, low, high);
+            }
+            let back = difference(&b, &a).unwrap();
+            prop_assert!((there.ratio.value * back.ratio.value - 1.0).abs() < 1e-9);
+            prop_assert_eq!(there.direction(), -back.direction());
+            prop_assert_eq!(there, difference(&a, &b).unwrap(), "the same again");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Made-up outlines for tests.
+
+use super::{MachineKey, Outline};
+use crate::summary::Distribution;
+use protocol::plan::{Idle, Isolation, Technique, Threading};
+
+/// A made-up run of a schedule whose rt_venue has this median, and twice that as p99.
+pub fn run(hash: usize, ns: f64) -> Outline {
+    let figures = Distribution {
+        count: 100_000,
+        p50_ns: Some(ns as u64),
+        p99_ns: Some(2 * ns as u64),
+        ..Distribution::default()
+    };
+    let stage = Distribution { mean_ns: Some(ns), ..figures };
+    let measures =
+        [("rt_venue", figures), ("rt_venue_from_due", figures), ("submit", stage), ("completion", stage)];
+    Outline {
+        run: format!("run-{hash}-{ns}"),
+        technique: Technique::ALL[0],
+        isolation: Isolation::Thread,
+        threading: Threading::Shared,
+        idle: Idle::Spin,
+        strategies: 1,
+        venues: 4,
+        capacity: 8192,
+        work_ns: 0,
+        machine: MachineKey {
+            hostname: "a".into(),
+            cpu_model: "a processor".into(),
+            cores_allowed: vec![0, 1],
+        },
+        schedule_hash: format!("{hash:016x}"),
+        oversubscribed: false,
+        complete: true,
+        valid: true,
+        fit_for_latency: true,
+        reasons: Vec::new(),
+        offered_per_s: Some(20_000.0),
+        achieved_per_s: Some(19_990.0),
+        utilisation: Some(0.1),
+        returned: 100_000,
+        cpu_ns: 1,
+        startup_ns: 1,
+        pss_bytes: None,
+        page_faults: 0,
+        context_switches: 0,
+        floor_ns: Some(100.0),
+        floor_after_ns: Some(100.0),
+        clock_step_ns: 0.0,
+        measures: measures.map(|(name, figures)| (name.to_owned(), figures)).into(),
+    }
+}

@@ -1,0 +1,26 @@
+//! What repeats say: medians and spread, ratios with intervals, verdicts in words, and the M/D/1 yardstick.
+//!
+//! A run is one sample. However many orders it holds, they share one start, one placement in memory and one mood of the
+//! machine; so everything here counts runs, never orders.
+
+#[cfg(test)]
+pub(crate) mod candidates;
+mod draws;
+mod interval;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod made_up;
+pub mod md1;
+mod outline;
+pub mod placement;
+#[cfg(test)]
+mod recorded;
+mod sample;
+mod shift;
+mod verdict;
+
+pub use draws::Draws;
+pub use interval::{Difference, Estimate, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, difference};
+pub use outline::{MachineKey, Outline, Percentile, values};
+pub use sample::{median, spread};
+pub use shift::Sample;
+pub use verdict::{Line, Pairing, Placed, Verdict, judge, pair};

@@ -1,0 +1,202 @@
+//! What comparisons need of a run: the summary without what only a single run's report shows.
+
+use crate::machine::Machine;
+use crate::record::Outcome;
+use crate::summary::{Distribution, Measure, Summary};
+use protocol::plan::{Idle, Isolation, Technique, Threading};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A run, outlined. Sums are over the run's threads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outline {
+    /// The run's id.
+    pub run: String,
+    /// What carried submit and completion.
+    pub technique: Technique,
+    /// What stood between strategies and engine.
+    pub isolation: Isolation,
+    /// How the engine's agents shared threads.
+    pub threading: Threading,
+    /// What the orchestrator's thread did when there was nothing to do.
+    pub idle: Idle,
+    /// Strategies.
+    pub strategies: u16,
+    /// Venues.
+    pub venues: u16,
+    /// Slots of every ring.
+    pub capacity: u32,
+    /// Extra work asked for, in nanoseconds an order.
+    pub work_ns: u64,
+    /// The machine, as far as it makes figures comparable.
+    pub machine: MachineKey,
+    /// The schedule's hash.
+    pub schedule_hash: String,
+    /// Whether threads shared a core.
+    pub oversubscribed: bool,
+    /// Whether every order was sent and came back.
+    pub complete: bool,
+    /// Whether every check held.
+    pub valid: bool,
+    /// Whether the latencies may be quoted.
+    pub fit_for_latency: bool,
+    /// If not, why.
+    pub reasons: Vec<String>,
+    /// Orders a second in the schedule.
+    pub offered_per_s: Option<f64>,
+    /// Orders a second sent.
+    pub achieved_per_s: Option<f64>,
+    /// The orchestrator's share of busy time.
+    pub utilisation: Option<f64>,
+    /// Orders that came back.
+    pub returned: u64,
+    /// CPU time, in nanoseconds.
+    pub cpu_ns: u64,
+    /// From the first spawn to the start, in nanoseconds.
+    pub startup_ns: u64,
+    /// Proportional memory of the run's processes in its middle, in bytes.
+    pub pss_bytes: Option<u64>,
+    /// Page faults, minor and major.
+    pub page_faults: u64,
+    /// Context switches, voluntary and not.
+    pub context_switches: u64,
+    /// Core-to-core round trip before the run, in nanoseconds.
+    pub floor_ns: Option<f64>,
+    /// The same after the run; `None` also where an older launcher did not save it here.
+    #[serde(default)]
+    pub floor_after_ns: Option<f64>,
+    /// The step in which the run's clock counts, in nanoseconds; 0: not measured.
+    #[serde(default)]
+    pub clock_step_ns: f64,
+    /// Every measure by its name.
+    pub measures: BTreeMap<String, Distribution>,
+}
+
+/// Two runs of the same of these were on the same machine, with the same cores.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineKey {
+    /// The host's name.
+    pub hostname: String,
+    /// The processor's model name.
+    pub cpu_model: String,
+    /// The cores that the launcher might use.
+    pub cores_allowed: Vec<u32>,
+}
+
+impl MachineKey {
+    fn of(machine: &Machine) -> Self {
+        Self {
+            hostname: machine.hostname.clone(),
+            cpu_model: machine.cpu_model.clone(),
+            cores_allowed: machine.cores_allowed.clone(),
+        }
+    }
+}
+
+impl Outline {
+    /// Outlines a summary.
+    pub fn of(summary: &Summary) -> Self {
+        let plan = &summary.plan;
+        let cores: BTreeSet<_> = plan.threads.iter().filter_map(|thread| thread.core).collect();
+        let sum = |of: fn(&crate::summary::ThreadSummary) -> u64| {
+            summary.processes.iter().map(of).fold(0, u64::saturating_add)
+        };
+        Self {
+            run: summary.run.clone(),
+            technique: summary.technique,
+            isolation: summary.isolation,
+            threading: summary.threading,
+            idle: summary.idle,
+            strategies: plan.strategies,
+            venues: plan.venues,
+            capacity: plan.capacity,
+            work_ns: plan.work.requested_ns,
+            machine: MachineKey::of(&summary.machine),
+            schedule_hash: summary.input.hash.clone(),
+            oversubscribed: cores.len() < plan.threads.len(),
+            complete: summary.outcome == Outcome::Complete,
+            valid: summary.valid,
+            fit_for_latency: summary.fit_for_latency,
+            reasons: summary.reasons.clone(),
+            offered_per_s: summary.rate.offered_per_s,
+            achieved_per_s: summary.rate.achieved_per_s,
+            utilisation: summary.orchestrator_utilisation,
+            returned: summary.orders.returned,
+            cpu_ns: sum(|thread| thread.cpu_ns),
+            startup_ns: summary.startup_ns,
+            pss_bytes: summary.pss_bytes,
+            page_faults: sum(|thread| thread.minor_faults.saturating_add(thread.major_faults)),
+            context_switches: sum(|thread| {
+                thread.voluntary_switches.saturating_add(thread.involuntary_switches)
+            }),
+            floor_ns: summary.floor.before_ns,
+            floor_after_ns: summary.floor.after_ns,
+            clock_step_ns: summary.clock.step_ns,
+            measures: Measure::ALL
+                .iter()
+                .map(|measure| (measure.name().to_owned(), *summary.distribution(*measure)))
+                .collect(),
+        }
+    }
+
+    /// A measure's distribution; empty if this version knows none of that name.
+    pub fn measure(&self, measure: Measure) -> Distribution {
+        self.measures.get(measure.name()).copied().unwrap_or_default()
+    }
+
+    /// Whether the run counts in a comparison at all.
+    pub const fn is_sound(&self) -> bool {
+        self.complete && self.valid
+    }
+
+    /// CPU seconds for a million orders; `None` if none came back.
+    pub fn cpu_s_per_million(&self) -> Option<f64> {
+        (self.returned > 0).then(|| self.cpu_ns as f64 / 1e9 / (self.returned as f64 / 1e6))
+    }
+
+    /// Whether the senders kept up with the schedule; true where there is no schedule to keep.
+    pub fn kept_up(&self) -> bool {
+        match (self.offered_per_s, self.achieved_per_s) {
+            (Some(offered), Some(achieved)) => achieved >= offered * 0.99,
+            _ => true,
+        }
+    }
+}
+
+/// A percentile that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Percentile {
+    /// The median.
+    #[serde(rename = "p50")]
+    P50,
+    /// One in a hundred is slower.
+    #[serde(rename = "p99")]
+    P99,
+    /// One in a thousand is slower.
+    #[serde(rename = "p99.9")]
+    P999,
+}
+
+impl Percentile {
+    /// All that are compared.
+    pub const ALL: [Percentile; 3] = [Percentile::P50, Percentile::P99, Percentile::P999];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        ["p50", "p99", "p99.9"][self as usize]
+    }
+
+    /// Its value, where there are samples enough.
+    pub const fn of(self, figures: &Distribution) -> Option<u64> {
+        match self {
+            Percentile::P50 => figures.p50_ns,
+            Percentile::P99 => figures.p99_ns,
+            Percentile::P999 => figures.p999_ns,
+        }
+    }
+}
+
+/// A figure of several runs: one value each. `None` if a run lacks it.
+pub fn values(runs: &[&Outline], measure: Measure, percentile: Percentile) -> Option<Vec<f64>> {
+    runs.iter().map(|run| percentile.of(&run.measure(measure)).map(|ns| ns as f64)).collect()
+}

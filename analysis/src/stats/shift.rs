@@ -1,0 +1,238 @@
+//! By how much one side's figures are shifted against the other's, where both are compared within a placement only.
+//!
+//! One statistic, two ways to judge it. The statistic is Wilcoxon's rank sum within each placement, weighted as
+//! P. van Elteren (1960) weights strata: every difference *B − A* of two runs of one placement counts 1 / (runs there + 1).
+//! The estimate is the weighted median of these differences (Hodges and Lehmann); the interval holds every shift that a
+//! test at 5 % does not refuse. What the test takes for equally likely if nothing differs:
+//!
+//! - [`flips`]: that A and B change places within a pair. It needs no assumption about the noise, not even that two pairs
+//!   are alike, and is exact. With fewer than six pairs it can refuse nothing.
+//! - [`ranks`]: any order of a placement's runs, by the normal approximation with correction for continuity.
+
+use super::draws::Draws;
+use super::interval::Estimate;
+
+/// One run's figure and the placement in which it was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// The figure.
+    pub value: f64,
+    /// The placement.
+    pub placement: usize,
+}
+
+/// Up to so many pairs all flips are tried; of more, [`FLIPS`] drawn ones.
+const ALL_FLIPS: usize = 10;
+/// Flips that are drawn.
+const FLIPS: usize = 999;
+/// The seed of the drawing: the same repeats always give the same interval.
+const SEED: u64 = 3;
+/// What a test may get wrong.
+const LEVEL: f64 = 0.05;
+/// The normal distribution's quantile for [`LEVEL`], at both ends together.
+const Z: f64 = 1.959_964;
+
+/// Every difference of two runs of one placement, ascending, with its weight.
+fn differences(a: &[Sample], b: &[Sample]) -> Vec<(f64, f64)> {
+    let runs = |placement| a.iter().chain(b).filter(|run| run.placement == placement).count();
+    let mut found: Vec<(f64, f64)> = a
+        .iter()
+        .flat_map(|a| b.iter().filter(|b| b.placement == a.placement).map(move |b| (a, b)))
+        .map(|(a, b)| (b.value - a.value, 1.0 / (runs(a.placement) + 1) as f64))
+        .collect();
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    found
+}
+
+/// The value at which the weights that lie below reach `wanted`.
+fn quantile(differences: &[(f64, f64)], wanted: f64) -> f64 {
+    let mut sum = 0.0;
+    for (place, (value, weight)) in differences.iter().enumerate() {
+        sum += weight;
+        if (sum - wanted).abs() < 1e-9 {
+            // Exactly between two: the middle, so that the sides may be exchanged.
+            return differences.get(place + 1).map_or(*value, |next| f64::midpoint(*value, next.0));
+        }
+        if sum > wanted {
+            return *value;
+        }
+    }
+    differences.last().map_or(0.0, |last| last.0)
+}
+
+fn middle(differences: &[(f64, f64)]) -> f64 {
+    quantile(differences, differences.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0)
+}
+
+/// The shift with its interval, where any order of a placement's runs is equally likely. `None`: too few runs of both
+/// sides in one placement to limit it.
+pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
+    let differences = differences(a, b);
+    let total: f64 = differences.iter().map(|(_, weight)| weight).sum();
+    // The variance of a rank sum is m·n·(m + n + 1) / 12; every pair of runs has its share, (m + n + 1) / 12.
+    let variance: f64 = differences.iter().map(|(_, weight)| weight / 12.0).sum();
+    let continuity = differences.iter().map(|(_, weight)| weight / 2.0).fold(f64::INFINITY, f64::min);
+    let cut = total / 2.0 - Z * variance.sqrt() - continuity;
+    (cut > 0.0).then(|| Estimate {
+        value: middle(&differences),
+        low: quantile(&differences, cut),
+        high: quantile(&differences, total - cut),
+    })
+}
+
+/// The shift with its interval, where A and B may change places within each pair. `None`: too few runs of both sides
+/// in one placement to limit it.
+pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
+    // Where even the ranks limit nothing, A and B were hardly ever in one placement: then what the flips would refuse is
+    // that the placements came by chance.
+    ranks(a, b)?;
+    let mut steps: Vec<f64> = differences(a, b).into_iter().map(|(value, _)| value).collect();
+    let value = middle(&differences(a, b));
+    let (first, last) = (*steps.first()?, *steps.last()?);
+    let same = 1e-12 * (1.0 + first.abs().max(last.abs()));
+    steps.dedup_by(|a, b| (*a - *b).abs() <= same);
+    // Between two neighbouring differences the statistic does not change: one shift of each gap is tried.
+    let gap = |gap: usize| match gap {
+        0 => steps[0] - 1.0,
+        gap if gap == steps.len() => steps[gap - 1] + 1.0,
+        gap => f64::midpoint(steps[gap - 1], steps[gap]),
+    };
+    let refused = |shift: f64| is_refused(a, b, shift);
+    if !refused(gap(0)) || !refused(gap(steps.len())) {
+        return None;
+    }
+    let centre = steps.partition_point(|step| *step < value - same);
+    // The last gap below the estimate and the first above it that are refused.
+    let (mut below, mut inside) = (0, centre);
+    while below + 1 < inside {
+        let half = usize::midpoint(below, inside);
+        if refused(gap(half)) { below = half } else { inside = half }
+    }
+    let (mut inside, mut above) = ((centre + 1).min(steps.len()), steps.len());
+    if refused(gap(inside)) {
+        above = inside;
+    }
+    while inside + 1 < above {
+        let half = usize::midpoint(inside, above);
+        if refused(gap(half)) { above = half } else { inside = half }
+    }
+    Some(Estimate { value, low: steps[below].min(value), high: steps[above - 1].max(value) })
+}
+
+/// Whether the exact test says that B is not A shifted by that much.
+fn is_refused(a: &[Sample], b: &[Sample], shift: f64) -> bool {
+    let scores = scores(a, b, shift);
+    let found: f64 = scores.iter().sum::<f64>().abs() - 1e-9;
+    let pairs = scores.len();
+    let flipped = |signs: u64, start: usize| -> f64 {
+        let signed = |(bit, score): (usize, &f64)| if signs >> bit & 1 == 0 { *score } else { -score };
+        scores[start..].iter().take(64).enumerate().map(signed).sum()
+    };
+    let (as_far, all) = if pairs <= ALL_FLIPS {
+        let all = 1u64 << pairs;
+        ((0..all).filter(|signs| flipped(*signs, 0).abs() >= found).count(), all as usize)
+    } else {
+        let mut draws = Draws::new(SEED);
+        let mut sum = || (0..pairs).step_by(64).map(|start| flipped(draws.word(), start)).sum::<f64>();
+        // What was found is one of the possible ones.
+        (1 + (0..FLIPS).filter(|_| sum().abs() >= found).count(), FLIPS + 1)
+    };
+    as_far as f64 <= LEVEL * all as f64
+}
+
+/// For each pair: B's rank less A's among the runs of their placements, as shares, with B shifted back.
+fn scores(a: &[Sample], b: &[Sample], shift: f64) -> Vec<f64> {
+    let values: Vec<Sample> =
+        a.iter().copied().chain(b.iter().map(|run| Sample { value: run.value - shift, ..*run })).collect();
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|x, y| {
+        let (x, y) = (&values[*x], &values[*y]);
+        x.placement.cmp(&y.placement).then(x.value.total_cmp(&y.value))
+    });
+    let mut ranks = vec![0.0; values.len()];
+    for placement in order.chunk_by(|x, y| values[*x].placement == values[*y].placement) {
+        let runs = placement.len() as f64;
+        let mut below = 0;
+        for equal in placement.chunk_by(|x, y| values[*x].value == values[*y].value) {
+            let rank = below as f64 + (equal.len() as f64 - 1.0) / 2.0;
+            equal.iter().for_each(|run| ranks[*run] = (rank - (runs - 1.0) / 2.0) / (runs + 1.0));
+            below += equal.len();
+        }
+    }
+    (0..a.len()).map(|pair| ranks[a.len() + pair] - ranks[pair]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn samples(values: &[(f64, usize)]) -> Vec<Sample> {
+        values.iter().map(|(value, placement)| Sample { value: *value, placement: *placement }).collect()
+    }
+
+    #[test]
+    fn runs_of_unlike_placement_are_never_compared() {
+        // Near 250, far 650, and B takes 50 more in both; A was far more often.
+        let a = samples(&[
+            (650.0, 1),
+            (250.0, 0),
+            (651.0, 1),
+            (649.0, 1),
+            (251.0, 0),
+            (650.0, 1),
+            (250.0, 0),
+            (652.0, 1),
+        ]);
+        let b = samples(&[
+            (300.0, 0),
+            (301.0, 0),
+            (700.0, 1),
+            (300.0, 0),
+            (699.0, 1),
+            (300.0, 0),
+            (701.0, 1),
+            (302.0, 0),
+        ]);
+        for found in [ranks(&a, &b).unwrap(), flips(&a, &b).unwrap()] {
+            assert!(
+                (49.0..=51.0).contains(&found.value) && found.low > 45.0 && found.high < 55.0,
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn sides_that_never_shared_a_placement_have_no_difference() {
+        let (a, b) = (samples(&[(250.0, 0); 9]), samples(&[(650.0, 1); 9]));
+        assert_eq!((ranks(&a, &b), flips(&a, &b)), (None, None));
+        // One run of B beside them limits nothing either.
+        let mut b = b;
+        b[0] = Sample { value: 300.0, placement: 0 };
+        assert_eq!((ranks(&a, &b), flips(&a, &b)), (None, None));
+    }
+
+    #[test]
+    fn without_noise_the_interval_is_the_difference() {
+        let (a, b) = (samples(&[(250.0, 0); 12]), samples(&[(260.0, 0); 12]));
+        let ten = Estimate { value: 10.0, low: 10.0, high: 10.0 };
+        assert_eq!((ranks(&a, &b), flips(&a, &b)), (Some(ten), Some(ten)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_interval_holds_what_the_test_does_not_refuse(
+            pairs in prop::collection::vec((0i32..40, 0i32..40, 0usize..2), 8..11),
+        ) {
+            let side = |of: fn(&(i32, i32, usize)) -> i32| -> Vec<Sample> {
+                pairs.iter().map(|pair| Sample { value: f64::from(of(pair)), placement: pair.2 }).collect()
+            };
+            let (a, b) = (side(|pair| pair.0), side(|pair| pair.1));
+            if let Some(found) = flips(&a, &b) {
+                prop_assert!(found.low <= found.value && found.value <= found.high);
+                prop_assert!(is_refused(&a, &b, found.low - 0.25), "{:?}", found);
+                prop_assert!(is_refused(&a, &b, found.high + 0.25), "{:?}", found);
+            }
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! `summary.json`: what a run says about itself, for people and programs, and whether it may be quoted.
+
+mod containment;
+pub mod figures;
+mod threads;
+mod touched;
+mod verdict;
+
+pub use containment::{Containment, IncidentSummary, Survivors, worst};
+pub use figures::{Distribution, Figures, Measure};
+pub use threads::ThreadSummary;
+
+use crate::machine::Machine;
+use crate::merge::{Merged, Orders, Violation};
+use crate::record::{Floor, Input, Outcome, RunRecord};
+use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Technique, Threading};
+use protocol::status::Field;
+use serde::{Deserialize, Serialize};
+
+/// The version of `summary.json`.
+pub const SUMMARY_SCHEMA: &str = "bulkhead.summary/1";
+/// Its name in the run's folder.
+pub const SUMMARY_FILE: &str = "summary.json";
+
+/// A run in figures. Field names are the keys of `summary.json`; what has no value is null there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`SUMMARY_SCHEMA`].
+    pub schema: String,
+    /// The run's id.
+    pub run: String,
+    /// bulkhead's version.
+    pub version: String,
+    /// When the run began, UTC.
+    pub started: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Whether every order is accounted for and every check held.
+    pub valid: bool,
+    /// Whether the latencies may be quoted; if not, `reasons` says why.
+    pub fit_for_latency: bool,
+    /// Why the latencies should not be quoted: what is wrong, and what to do next. One line each.
+    pub reasons: Vec<String>,
+    /// What could not be checked or was left out. One line each.
+    pub notes: Vec<String>,
+    /// What carried submit and completion.
+    pub technique: Technique,
+    /// What stood between strategies and engine.
+    pub isolation: Isolation,
+    /// How the engine's agents shared threads.
+    pub threading: Threading,
+    /// What the orchestrator's thread did when there was nothing to do; every thread's is in `plan`.
+    pub idle: Idle,
+    /// How the strategies paced their orders.
+    pub pacing: Pacing,
+    /// Where orders went.
+    pub orders: Orders,
+    /// Orders a second.
+    pub rate: Rate,
+    /// The seven stages of the round trip.
+    pub stages: Stages,
+    /// t8 − t1.
+    pub round_trip: Distribution,
+    /// Round trip less venue service: what the engine adds.
+    pub rt_venue: Distribution,
+    /// t8 − due less venue service; empty under closed pacing.
+    pub rt_venue_from_due: Distribution,
+    /// t1 − due; empty under closed pacing.
+    pub slip: Distribution,
+    /// t5 − release.
+    pub gateway_lateness: Distribution,
+    /// Every thread of the run, in the order of the plan.
+    pub processes: Vec<ThreadSummary>,
+    /// The share of its time that the orchestrator's thread was in duty cycles that found work, 0 to 1.
+    pub orchestrator_utilisation: Option<f64>,
+    /// Orders open at a time.
+    pub in_flight: InFlight,
+    /// The strategies that died while the run went on, in the order of their detection.
+    #[serde(default)]
+    pub incidents: Vec<IncidentSummary>,
+    /// What that did to the others; null where nobody died.
+    #[serde(default)]
+    pub containment: Option<Containment>,
+    /// The orchestrator's extra work.
+    pub work: Work,
+    /// How time was measured.
+    pub clock: ClockSummary,
+    /// A cache line bounced between two of the run's cores, before and after.
+    pub floor: Floor,
+    /// From the first spawn to the start, in nanoseconds.
+    pub startup_ns: u64,
+    /// Proportional memory (PSS) of the run's processes together, in bytes, when half of the orders were sent; null
+    /// where it was not sampled.
+    #[serde(default)]
+    pub pss_bytes: Option<u64>,
+    /// What the strategies played.
+    pub input: Input,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What every process derived itself from.
+    pub plan: Plan,
+    /// What must not have happened, by kind.
+    pub violations: Vec<Violation>,
+}
+
+/// Orders a second; null where fewer than two orders span no time. Orders of a strategy that was quarantined are not among
+/// them; those of one that died are, as far as they were sent and came back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// In the schedule; null under closed pacing.
+    pub offered_per_s: Option<f64>,
+    /// Orders sent between the first and the last t1.
+    pub achieved_per_s: Option<f64>,
+    /// Reports received between the first and the last t8.
+    pub completed_per_s: Option<f64>,
+}
+
+/// The seven stages of the round trip; they sum to it, order by order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stages {
+    /// t2 − t1.
+    pub submit: Distribution,
+    /// t3 − t2.
+    pub orch_pre_dispatch: Distribution,
+    /// t4 − t3.
+    pub dispatch: Distribution,
+    /// t5 − t4.
+    pub venue_service: Distribution,
+    /// t6 − t5.
+    pub completion: Distribution,
+    /// t7 − t6.
+    pub orch_post_process: Distribution,
+    /// t8 − t7.
+    pub r#return: Distribution,
+}
+
+/// Orders open at a time, measured in three ways that must agree.
+///
+/// A strategy that dies takes its count with it, and its next incarnation begins at 0: in a run with incidents all that
+/// comes from the strategies' own counts is null. Little's law is over the orders that came back, which stamps tell in
+/// any run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InFlight {
+    /// The strategies' own count, integrated over time, over the time from the first t1 to the last t8.
+    pub measured: Option<f64>,
+    /// The mean of the launcher's samples from outside.
+    pub sampled: Option<f64>,
+    /// Little's law: completions a second times the mean round trip, over the same time.
+    pub littles_law: Option<f64>,
+    /// The sum of each strategy's most: no more than this were ever open at once.
+    pub max: Option<u64>,
+}
+
+/// The orchestrator's extra work for each order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// What the user asked for, in nanoseconds an order.
+    pub requested_ns: u64,
+    /// What it took in the run, in nanoseconds an order.
+    pub achieved_ns: f64,
+}
+
+/// How time was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClockSummary {
+    /// Where ticks come from.
+    pub source: ClockSource,
+    /// What one read costs, in nanoseconds.
+    pub read_ns: f64,
+    /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer than this.
+    #[serde(default)]
+    pub step_ns: f64,
+    /// Nanoseconds a tick, over the whole run.
+    pub ns_per_tick: f64,
+    /// By how much the calibration before the run differs, in parts per million.
+    pub drift_ppm: f64,
+}
+
+/// Nanoseconds a tick of a run: the calibration over the whole run, or where a damaged record has none that makes
+/// sense, the one before it, which a valid plan always has.
+pub fn ns_per_tick(record: &RunRecord) -> f64 {
+    let whole = record.clock.ns_per_tick;
+    if whole.is_finite() && whole > 0.0 { whole } else { record.plan.ns_per_tick }
+}
+
+/// Puts a merged run into figures and judges it.
+pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summary {
+    let (plan, ns_per_tick) = (&record.plan, ns_per_tick(record));
+    let of = |measure| figures.distribution(measure);
+    let orchestrator = plan.thread_of(Role::Orchestrator);
+    let processes = threads::summarise(plan, merged, ns_per_tick);
+    let engine = orchestrator.and_then(|thread| processes.get(thread));
+    let status = orchestrator.and_then(|thread| merged.threads.get(thread)).map(|log| &log.status);
+    let (incidents, containment) = containment::summarise(record, merged, ns_per_tick);
+    let mut summary = Summary {
+        schema: SUMMARY_SCHEMA.into(),
+        run: plan.run.clone(),
+        version: record.version.clone(),
+        started: record.started.clone(),
+        outcome: record.outcome.clone(),
+        valid: merged.violations.is_empty(),
+        fit_for_latency: false,
+        reasons: Vec::new(),
+        notes: merged.notes.clone(),
+        technique: plan.technique,
+        isolation: plan.isolation,
+        threading: plan.threading,
+        idle: orchestrator
+            .and_then(|thread| plan.threads.get(thread))
+            .map_or(Idle::Spin, |thread| thread.idle),
+        pacing: plan.pacing,
+        orders: merged.orders,
+        rate: rate(record, merged, ns_per_tick),
+        stages: Stages {
+            submit: of(Measure::Submit),
+            orch_pre_dispatch: of(Measure::OrchPreDispatch),
+            dispatch: of(Measure::Dispatch),
+            venue_service: of(Measure::VenueService),
+            completion: of(Measure::Completion),
+            orch_post_process: of(Measure::OrchPostProcess),
+            r#return: of(Measure::Return),
+        },
+        round_trip: of(Measure::RoundTrip),
+        rt_venue: of(Measure::RtVenue),
+        rt_venue_from_due: of(Measure::RtVenueFromDue),
+        slip: of(Measure::Slip),
+        gateway_lateness: of(Measure::GatewayLateness),
+        orchestrator_utilisation: engine.and_then(|thread| thread.utilisation),
+        in_flight: in_flight(record, merged),
+        incidents,
+        containment,
+        work: Work {
+            requested_ns: plan.work.requested_ns,
+            achieved_ns: status.map_or(0.0, |status| status.get(Field::WorkPicos) as f64 / 1000.0),
+        },
+        clock: ClockSummary {
+            source: plan.clock,
+            read_ns: record.clock.read_ns,
+            step_ns: record.clock.step_ns,
+            ns_per_tick,
+            drift_ppm: record.clock.drift_ppm,
+        },
+        floor: record.floor,
+        startup_ns: record.startup_ns,
+        pss_bytes: record.pss_bytes,
+        input: record.input.clone(),
+        machine: record.machine.clone(),
+        plan: plan.clone(),
+        violations: merged.violations.clone(),
+        processes,
+    };
+    summary.reasons = verdict::reasons(&summary, &record.warnings);
+    summary.fit_for_latency = summary.reasons.is_empty();
+    summary
+}
+
+impl Summary {
+    /// The distribution of a measure.
+    pub const fn distribution(&self, measure: Measure) -> &Distribution {
+        match measure {
+            Measure::Submit => &self.stages.submit,
+            Measure::OrchPreDispatch => &self.stages.orch_pre_dispatch,
+            Measure::Dispatch => &self.stages.dispatch,
+            Measure::VenueService => &self.stages.venue_service,
+            Measure::Completion => &self.stages.completion,
+            Measure::OrchPostProcess => &self.stages.orch_post_process,
+            Measure::Return => &self.stages.r#return,
+            Measure::RoundTrip => &self.round_trip,
+            Measure::RtVenue => &self.rt_venue,
+            Measure::RtVenueFromDue => &self.rt_venue_from_due,
+            Measure::Slip => &self.slip,
+            Measure::GatewayLateness => &self.gateway_lateness,
+        }
+    }
+}
+
+/// Rates over the time between the first and the last of each: n events span n − 1 intervals.
+fn rate(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Rate {
+    let per_s = |events: u64, first: u64, last: u64| {
+        let seconds = last.checked_sub(first).filter(|ticks| *ticks > 0)? as f64 * ns_per_tick / 1e9;
+        Some(events.checked_sub(1).filter(|intervals| *intervals > 0)? as f64 / seconds)
+    };
+    let span = &merged.span;
+    Rate {
+        offered_per_s: record.input.offered_per_s,
+        achieved_per_s: per_s(span.sent, span.first_sent, span.last_sent),
+        completed_per_s: per_s(span.received, span.first_received, span.last_received),
+    }
+}
+
+/// All over the same time, first t1 to last t8, so that the three can be compared; ticks cancel out.
+fn in_flight(record: &RunRecord, merged: &Merged) -> InFlight {
+    let span = &merged.span;
+    let ticks = span.last_received.checked_sub(span.first_sent).filter(|ticks| *ticks > 0);
+    let is_strategy = |index: &usize| {
+        record
+            .plan
+            .threads
+            .get(*index)
+            .is_some_and(|t| t.roles.iter().any(|r| matches!(r, Role::Strategy(_))))
+    };
+    let strategies = merged.threads.iter().enumerate().filter(|(index, _)| is_strategy(index));
+    let statuses: Vec<_> = strategies.map(|(_, log)| &log.status).collect();
+    let open: u128 = statuses.iter().map(|status| u128::from(status.get(Field::InFlightOrderTicks))).sum();
+    let max = statuses.iter().fold(0, |sum: u64, status| sum.saturating_add(status.get(Field::InFlightMax)));
+    let nobody_died = record.incidents.is_empty();
+    InFlight {
+        measured: ticks.filter(|_| nobody_died).map(|ticks| open as f64 / ticks as f64),
+        sampled: record.in_flight_sampled.filter(|_| nobody_died),
+        // λ·W with λ = completions / span and W = open ticks / completions: the completions cancel out too.
+        littles_law: ticks.map(|ticks| span.open_ticks as f64 / ticks as f64),
+        max: nobody_died.then_some(max),
+    }
+}

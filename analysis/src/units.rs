@@ -1,0 +1,296 @@
+//! Times, counts and delays as users write and read them.
+//!
+//! | what | accepted | written back |
+//! |---|---|---|
+//! | time | `500ns`, `5us` or `5µs`, `5ms`, `1.5s`, `2m` | the largest unit that is exact: `1500ms` |
+//! | count | `400000`, `4_000_000`, `400k`, `1.5M` | all digits |
+//!
+//! Parsing is exact integer arithmetic: what does not fit 64 bits, or would be a fraction of a nanosecond, is an
+//! error and never rounded. For tables there are [`human_ns`] and [`human_count`], which do round.
+
+use core::fmt;
+use core::str::FromStr;
+use thiserror::Error;
+
+/// The units of time with their length in nanoseconds, longest first.
+const UNITS: [(&str, u64); 5] =
+    [("m", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+
+/// A text that is no time, count or delay. The message says what would be one.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum UnitError {
+    /// A time without a unit.
+    #[error("{0:?} has no unit: write ns, us, ms, s or m behind it, for example {0}ms")]
+    NoUnit(String),
+    /// Not a time at all.
+    #[error("{0:?} is not a time: expected a number and ns, us, ms, s or m, for example 5ms or 1.5s")]
+    Time(String),
+    /// Not a count at all.
+    #[error("{0:?} is not a count: expected a whole number, for example 400000, 400k or 4M")]
+    Count(String),
+    /// More than 64 bits hold, or finer than what can be counted.
+    #[error("{0:?} is too large or too fine: times are whole nanoseconds, and 64 bits must hold the number")]
+    Range(String),
+    /// Not a delay at all.
+    #[error("{0:?} is not a delay: expected fixed:5ms or uniform:5ms..500ms")]
+    Delay(String),
+    /// A range whose end comes first.
+    #[error("{0:?} ends before it begins: put the shorter delay first")]
+    Backwards(String),
+}
+
+/// A time in nanoseconds, read and written with its unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Nanos(pub u64);
+
+impl FromStr for Nanos {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (number, unit) = split(text);
+        let unit = if unit == "µs" || unit == "μs" { "us" } else { unit };
+        let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+            return Err(match unit {
+                "" if decimal(number).is_some() => UnitError::NoUnit(number.into()),
+                _ => UnitError::Time(clip(text)),
+            });
+        };
+        let parts = decimal(number).ok_or_else(|| UnitError::Time(clip(text)))?;
+        scaled(parts, *scale).map(Nanos).ok_or_else(|| UnitError::Range(clip(text)))
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let exact = |(_, scale): &&(&str, u64)| self.0 != 0 && self.0.is_multiple_of(*scale);
+        let (unit, scale) = UNITS.iter().find(exact).unwrap_or(&("ns", 1));
+        f.pad(&format!("{}{unit}", self.0 / scale))
+    }
+}
+
+/// A number of things, read with `_`, `k` (thousand) and `M` (million), written in digits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Count(pub u64);
+
+impl FromStr for Count {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (number, unit) = split(text);
+        let bad = || UnitError::Count(clip(text));
+        let scale = match unit {
+            "" if !number.contains('.') => 1,
+            "k" => 1_000,
+            "M" => 1_000_000,
+            _ => return Err(bad()),
+        };
+        scaled(decimal(number).ok_or_else(bad)?, scale).map(Count).ok_or_else(|| UnitError::Range(clip(text)))
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A time for people: three digits or so and the unit that suits it, `104 ns`, `4.2 µs`, `12 s`.
+pub fn human_ns(ns: u64) -> String {
+    human_ns_f64(ns as f64)
+}
+
+/// [`human_ns`] for figures that are not whole, for example a mean. Not a number is `-`.
+pub fn human_ns_f64(ns: f64) -> String {
+    if !ns.is_finite() {
+        return "-".into();
+    }
+    let mut value = ns;
+    let mut unit = "ns";
+    for next in ["µs", "ms", "s"] {
+        // Compared as it will be printed, so that 999.6 ns does not become "1000 ns".
+        if value.abs().round() < 1000.0 {
+            break;
+        }
+        value /= 1000.0;
+        unit = next;
+    }
+    let one_decimal = format!("{value:.1}");
+    if value.abs() >= 99.95 || one_decimal.ends_with(".0") {
+        format!("{value:.0} {unit}")
+    } else {
+        format!("{one_decimal} {unit}")
+    }
+}
+
+/// A count for people, in groups of three: `4,000,000`.
+pub fn human_count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes for people, in MiB or GiB: `0.3 MiB`, `745 MiB`, `23.5 GiB`.
+pub fn human_bytes(bytes: u64) -> String {
+    let mib = bytes as f64 / (1024.0 * 1024.0);
+    match mib {
+        ..9.95 => format!("{mib:.1} MiB"),
+        ..9999.5 => format!("{mib:.0} MiB"),
+        _ => format!("{:.1} GiB", mib / 1024.0),
+    }
+}
+
+/// The number in front and the unit behind it.
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end =
+        text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_' && c != '-').unwrap_or(text.len());
+    (&text[..end], text[end..].trim_start())
+}
+
+/// Digits before and after the point. `None` if that is not what the text is.
+fn decimal(text: &str) -> Option<(u128, &str)> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let ends_well = !whole.starts_with('_') && !whole.ends_with('_') && !whole.is_empty();
+    let digits = whole.replace('_', "");
+    let plain = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    if !ends_well || !plain(&digits) || !plain(fraction) {
+        return None;
+    }
+    // Too many digits for 128 bits: any number that 64 bits cannot hold will do, the caller reports it.
+    Some((digits.parse().unwrap_or(u128::MAX), fraction.trim_end_matches('0')))
+}
+
+/// The number times its unit, if that is whole and fits.
+fn scaled((whole, fraction): (u128, &str), scale: u64) -> Option<u64> {
+    let scale = u128::from(scale);
+    let mut sum = whole.checked_mul(scale)?;
+    if !fraction.is_empty() {
+        let denominator = 10u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+        let numerator = fraction.parse::<u128>().ok()?.checked_mul(scale)?;
+        if !numerator.is_multiple_of(denominator) {
+            return None;
+        }
+        sum = sum.checked_add(numerator / denominator)?;
+    }
+    u64::try_from(sum).ok()
+}
+
+/// What of a wrong text is quoted in a message: the first 40 characters.
+/// A text for a message: not longer than a line has room for.
+pub fn clip(text: &str) -> String {
+    text.trim().chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ns(text: &str) -> Result<u64, String> {
+        text.parse::<Nanos>().map(|n| n.0).map_err(|e| e.to_string())
+    }
+
+    fn count(text: &str) -> Result<u64, String> {
+        text.parse::<Count>().map(|n| n.0).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn times_are_read_with_their_unit() {
+        for (text, wanted) in [
+            ("500ns", 500),
+            ("5us", 5_000),
+            ("5µs", 5_000),
+            ("5 ms", 5_000_000),
+            ("1.5s", 1_500_000_000),
+            ("2m", 120_000_000_000),
+            ("0ns", 0),
+            ("0.25us", 250),
+        ] {
+            assert_eq!(ns(text), Ok(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_wrong_says_how_to_write_it() {
+        assert_eq!(
+            ns("5").unwrap_err(),
+            "\"5\" has no unit: write ns, us, ms, s or m behind it, for example 5ms"
+        );
+        for text in ["", "ms", "-5ms", "5 parsecs", "5mss", "1..2s", ".5s", "5.s", "1e3ms", "_5ms"] {
+            assert!(ns(text).unwrap_err().contains("is not a time"), "{text}");
+        }
+        for text in ["0.5ns", "99999999999999999999s", "18446744073709551616ns", "1.0000000001s"] {
+            assert!(ns(text).unwrap_err().contains("too large or too fine"), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_are_read_with_k_and_m() {
+        for (text, wanted) in
+            [("400000", 400_000), ("400k", 400_000), ("4M", 4_000_000), ("4_000_000", 4_000_000)]
+        {
+            assert_eq!(count(text), Ok(wanted), "{text}");
+        }
+        assert_eq!(count("1.5M"), Ok(1_500_000));
+        for text in ["", "1.5", "-1", "4G", "k", "4 millions", "0x10"] {
+            assert!(count(text).unwrap_err().contains("is not a count"), "{text}");
+        }
+        assert!(count("18446744073709551616").unwrap_err().contains("too large"));
+        assert!(count("0.0001k").unwrap_err().contains("too fine"));
+    }
+
+    #[test]
+    fn tables_show_few_digits() {
+        let shown: Vec<String> = [0, 104, 999, 1_000, 4_200, 42_349, 423_999, 999_999, 12_000_000_000]
+            .into_iter()
+            .map(human_ns)
+            .collect();
+        let wanted = ["0 ns", "104 ns", "999 ns", "1 µs", "4.2 µs", "42.3 µs", "424 µs", "1 ms", "12 s"];
+        assert_eq!(shown, wanted);
+        assert_eq!(human_ns_f64(f64::NAN), "-");
+        assert_eq!(human_ns_f64(999.6), "1 µs");
+        assert_eq!([0, 999, 1_000, 4_000_000].map(human_count), ["0", "999", "1,000", "4,000,000"]);
+        assert_eq!([1 << 20, 64 << 20, 24 << 30].map(human_bytes), ["1.0 MiB", "64 MiB", "24.0 GiB"]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(n: u64) {
+            prop_assert_eq!(Nanos(n).to_string().parse::<Nanos>(), Ok(Nanos(n)));
+            prop_assert_eq!(Count(n).to_string().parse::<Count>(), Ok(Count(n)));
+        }
+
+        #[test]
+        fn round_numbers_are_read_back(n in 0u64..1_000_000, zeros in 0u32..12) {
+            let n = n * 10u64.pow(zeros);
+            prop_assert_eq!(Nanos(n).to_string().parse::<Nanos>(), Ok(Nanos(n)));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*", number in "[-0-9._]{0,45}(ns|us|µs|ms|s|m|k|M)?") {
+            for text in [&text, &number] {
+                let _ = (text.parse::<Nanos>(), text.parse::<Count>());
+            }
+        }
+
+        #[test]
+        fn a_count_for_people_keeps_its_digits(n: u64) {
+            prop_assert_eq!(human_count(n).replace(',', ""), n.to_string());
+        }
+
+        #[test]
+        fn a_time_for_people_is_near(n in 0.0f64..1e12) {
+            let text = human_ns_f64(n);
+            let (value, unit) = text.split_once(' ').unwrap();
+            let scale = match unit { "ns" => 1.0, "µs" => 1e3, "ms" => 1e6, _ => 1e9 };
+            let value = value.parse::<f64>().unwrap() * scale;
+            prop_assert!((value - n).abs() <= (n * 0.05).max(0.06), "{} for {}", text, n);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What each subcommand does, and what the process says and returns in the end: 0 done, 1 failed or not valid, 2 usage,
+//! 130 interrupted.
+
+use crate::cli::{Cli, Command, DoctorFlags, InspectFlags, ReportFlags, RunFlags};
+use crate::config::UsageError;
+use crate::experiments::bill;
+use crate::experiments::compare;
+use crate::experiments::contain;
+use crate::experiments::sweep;
+use crate::host::System;
+use crate::host::doctor;
+use crate::planner::{self, Resolved};
+use crate::roles::role;
+use crate::runtime::clean;
+use crate::runtime::progress::Progress;
+use crate::runtime::run::{self, Finished, Interrupted, Presentation};
+use crate::runtime::signals::Signals;
+use crate::runtime::warden;
+use crate::simulate;
+use analysis::html;
+use analysis::inspect;
+use analysis::inspect::Format;
+use analysis::merge;
+use analysis::record::Outcome;
+use analysis::report;
+use analysis::summary::Summary;
+use anyhow::{Context, Result};
+use shm::os::process;
+use std::io::{IsTerminal, Write, stdout};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Exit code of an interrupted run, as shells have it: 128 + SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// Does what the command line says.
+pub fn main(cli: Cli) -> ExitCode {
+    let result = match cli.command {
+        Command::Run(flags) => run(&flags),
+        Command::Sweep(flags) => sweep::command(&flags),
+        Command::Compare(flags) => compare::command(&flags),
+        Command::Bill(flags) => bill::command(&flags),
+        Command::Contain(flags) => contain::command(&flags),
+        Command::Simulate(flags) => simulate::command(&flags),
+        Command::Inspect(flags) => inspect(&flags),
+        Command::Report(flags) => report(&flags),
+        Command::Doctor(flags) => doctor(flags),
+        Command::Clean => clean(),
+        Command::Role(flags) if flags.name == warden::NAME => {
+            warden::run(&flags.run).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Role(flags) => role::run(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS),
+    };
+    result.unwrap_or_else(|error| {
+        if is_broken_pipe(&error) {
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("error: {error:#}");
+        if error.is::<UsageError>() {
+            ExitCode::from(2)
+        } else if error.is::<Interrupted>() {
+            ExitCode::from(INTERRUPTED)
+        } else {
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// Whoever reads our output has seen enough: `launcher inspect … | head`.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let is_pipe = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(is_pipe))
+}
+
+fn run(flags: &RunFlags) -> Result<ExitCode> {
+    process::keep_descriptors();
+    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    clean::clean().context("cannot look into /dev/shm")?;
+    let machine = crate::host::machine();
+    let resolved = planner::resolve(&flags.settings()?, &machine)?;
+    let how = Presentation {
+        quiet: flags.json,
+        weaker_sandbox: flags.allow_weaker_sandbox,
+        start_timeout: Duration::from_nanos(flags.start_timeout.0),
+        signals: &signals,
+    };
+    let mut code = ExitCode::SUCCESS;
+    for repeat in 0..resolved.repeats {
+        // A fresh schedule for each repeat, the same ones for the same --seed.
+        let resolved = Resolved { seed: resolved.seed.wrapping_add(repeat.into()), ..resolved.clone() };
+        let finished = run::run(&resolved, &machine, &how)?;
+        show(&finished.summary, flags.json)?;
+        if !flags.json {
+            writeln!(stdout(), "\nSaved in {}", finished.folder.display())?;
+        }
+        code = exit_code(&finished);
+        if let Outcome::Failed { process, pid, what } = &finished.outcome {
+            eprintln!("error: {process} (pid {pid}): {what}");
+        }
+        if finished.outcome != Outcome::Complete {
+            break;
+        }
+    }
+    Ok(code)
+}
+
+fn exit_code(finished: &Finished) -> ExitCode {
+    match finished.outcome {
+        Outcome::Complete if finished.summary.valid => ExitCode::SUCCESS,
+        Outcome::Interrupted if finished.summary.valid => ExitCode::from(INTERRUPTED),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Prints a summary: for people, or as JSON for machines.
+fn show(summary: &Summary, json: bool) -> Result<()> {
+    let mut out = stdout().lock();
+    if json {
+        serde_json::to_writer_pretty(&mut out, summary)?;
+        writeln!(out)?;
+    } else {
+        let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        write!(out, "{}", report::terminal(summary, colour))?;
+    }
+    Ok(())
+}
+
+fn report(flags: &ReportFlags) -> Result<ExitCode> {
+    if let Some(file) = &flags.html {
+        return report_html(&flags.run, file.as_deref());
+    }
+    let record = merge::read_record(&flags.run)?;
+    let progress = Progress::new(!flags.json);
+    let summary = run::evaluate(&flags.run, &record, &progress)?;
+    progress.clear();
+    show(&summary, flags.json)?;
+    Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// From saved results; a run of which some are missing is merged first.
+fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
+    if html::needs_merge(folder) {
+        let progress = Progress::new(true);
+        run::evaluate(folder, &merge::read_record(folder)?, &progress)?;
+        progress.clear();
+    }
+    let file = file.map_or_else(|| folder.join(html::HTML_FILE), Path::to_owned);
+    html::write(folder, &file)?;
+    println!("Written to {}", file.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
+    let format = match (flags.json, flags.csv) {
+        (true, _) => Format::Json,
+        (_, true) => Format::Csv,
+        _ => Format::Text,
+    };
+    let options = inspect::Options { head: flags.head, tail: flags.tail, order: flags.order, format };
+    inspect::inspect(&flags.path, &options, &mut stdout().lock())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
+    let checks = doctor::check(&crate::host::machine(), &System::read());
+    writeln!(stdout(), "{}", if flags.json { doctor::json(&checks) } else { doctor::table(&checks) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn clean() -> Result<ExitCode> {
+    let cleaned = clean::clean().context("cannot look into /dev/shm")?;
+    writeln!(stdout(), "{} segments removed, {} of living runs kept", cleaned.removed.len(), cleaned.kept)?;
+    for failed in &cleaned.failed {
+        eprintln!("error: {failed}");
+    }
+    Ok(if cleaned.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,191 @@
+//! The rows of the bill.
+
+use crate::config::{Settings, UsageError};
+use crate::experiments::sweep::{Axis, Point, SweepRecord};
+use analysis::stats::{Line, Outline, Percentile, judge, median, pair, values};
+use analysis::summary::Measure;
+use protocol::plan::{Isolation, Technique};
+use serde::{Deserialize, Serialize};
+
+/// The version of `bill.json`.
+pub const BILL_SCHEMA: &str = "bulkhead.bill/1";
+
+/// Techniques in shared memory and the crates on the heap whose algorithm they are: the port's reference is its crate.
+const CRATES: [(&str, &str); 3] =
+    [("array-queue", "crossbeam-array-queue"), ("linked", "std-mpsc"), ("channel", "crossbeam-channel")];
+
+/// The bill.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bill {
+    /// [`BILL_SCHEMA`].
+    pub schema: String,
+    /// By isolation level, then by technique.
+    pub rows: Vec<Row>,
+    /// What to know about it. One line each.
+    pub notes: Vec<String>,
+}
+
+/// One isolation level with one technique; figures are medians over the repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The level.
+    pub isolation: Isolation,
+    /// The technique.
+    pub technique: Technique,
+    /// Sound runs.
+    pub runs: usize,
+    /// rt_venue, median.
+    pub p50_ns: Option<f64>,
+    /// rt_venue, p99.
+    pub p99_ns: Option<f64>,
+    /// rt_venue, p99.9.
+    pub p999_ns: Option<f64>,
+    /// What it is compared with; null: this is a reference itself.
+    pub reference: Option<Reference>,
+    /// rt_venue against the reference at p50, p99 and p99.9; empty for a reference.
+    pub differences: Vec<Line>,
+    /// What weakens the comparison.
+    pub caveats: Vec<String>,
+    /// CPU seconds for a million orders, all threads together: spinning is not free.
+    pub cpu_s_per_million: Option<f64>,
+    /// From the first spawn to the start, in nanoseconds.
+    pub startup_ns: Option<f64>,
+    /// Proportional memory of all processes in the middle of the run, in bytes.
+    pub pss_bytes: Option<f64>,
+    /// Page faults of all threads.
+    pub page_faults: Option<f64>,
+    /// Context switches of all threads.
+    pub context_switches: Option<f64>,
+    /// What the level contains when a strategy goes wrong; null until containment is measured.
+    #[serde(default)]
+    pub contains: Option<String>,
+}
+
+/// The row that another is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reference {
+    /// Its level.
+    pub isolation: Isolation,
+    /// Its technique.
+    pub technique: Technique,
+}
+
+/// Makes the bill of a sweep over technique, isolation or both.
+///
+/// # Errors
+/// A sweep over something else.
+pub(super) fn rows(record: &SweepRecord) -> Result<Vec<Row>, UsageError> {
+    let other = record.axes.iter().find(|axis| !matches!(axis.axis, Axis::Technique | Axis::Isolation));
+    if let Some(other) = other {
+        return Err(UsageError(format!(
+            "a sweep over {} is no bill: a bill is of techniques and isolation levels at one load",
+            other.axis
+        )));
+    }
+    if record.search.is_some() || record.kind == "compare" {
+        return Err(UsageError(format!("a {} is no bill: measure one with launcher bill", record.kind)));
+    }
+    // The planner made every setting concrete, so each point says both.
+    let place = |point: &Point| {
+        let settings = Settings::from_texts(&point.settings).ok()?;
+        Some((settings.isolation?, settings.technique?))
+    };
+    let mut measured: Vec<(Isolation, Technique, Vec<Outline>)> = record
+        .points
+        .iter()
+        .filter_map(|point| {
+            place(point).map(|(isolation, technique)| (isolation, technique, point.outlines()))
+        })
+        .collect();
+    let rank = |isolation: &Isolation, technique: &Technique| {
+        let level = Isolation::ALL.iter().position(|other| other == isolation);
+        (level, Technique::ALL.iter().position(|other| other == technique))
+    };
+    measured.sort_by_key(|(isolation, technique, _)| rank(isolation, technique));
+    Ok(measured
+        .iter()
+        .map(|(isolation, technique, runs)| row(*isolation, *technique, runs, &measured))
+        .collect())
+}
+
+fn row(
+    isolation: Isolation,
+    technique: Technique,
+    runs: &[Outline],
+    all: &[(Isolation, Technique, Vec<Outline>)],
+) -> Row {
+    let sound: Vec<&Outline> = runs.iter().filter(|run| run.is_sound()).collect();
+    let middle = |of: &dyn Fn(&Outline) -> Option<f64>| {
+        median(&sound.iter().map(|run| of(run)).collect::<Option<Vec<_>>>()?)
+    };
+    let at = |percentile| values(&sound, Measure::RtVenue, percentile).and_then(|values| median(&values));
+    let reference = reference(isolation, technique, |wanted| {
+        all.iter()
+            .any(|(isolation, technique, _)| (*isolation, *technique) == (wanted.isolation, wanted.technique))
+    });
+    let against = reference.and_then(|wanted| {
+        all.iter().find(|(isolation, technique, _)| {
+            (*isolation, *technique) == (wanted.isolation, wanted.technique)
+        })
+    });
+    let pairing = against.map(|(_, _, others)| pair(others, runs));
+    Row {
+        isolation,
+        technique,
+        runs: sound.len(),
+        p50_ns: at(Percentile::P50),
+        p99_ns: at(Percentile::P99),
+        p999_ns: at(Percentile::P999),
+        reference,
+        differences: pairing.as_ref().map_or_else(Vec::new, |pairing| {
+            Percentile::ALL.map(|percentile| judge(pairing, Measure::RtVenue, percentile)).to_vec()
+        }),
+        caveats: pairing.map_or_else(Vec::new, |pairing| pairing.caveats),
+        cpu_s_per_million: middle(&Outline::cpu_s_per_million),
+        startup_ns: middle(&|run| Some(run.startup_ns as f64)),
+        // A short run may end before its memory is sampled.
+        pss_bytes: median(&sound.iter().filter_map(|run| Some(run.pss_bytes? as f64)).collect::<Vec<_>>()),
+        page_faults: middle(&|run| Some(run.page_faults as f64)),
+        context_switches: middle(&|run| Some(run.context_switches as f64)),
+        contains: None,
+    }
+}
+
+/// The crate on the heap for its port; else the same technique under threads; none for what is a reference itself.
+fn reference(
+    isolation: Isolation,
+    technique: Technique,
+    is_measured: impl Fn(&Reference) -> bool,
+) -> Option<Reference> {
+    let port = CRATES.iter().find(|(port, _)| *port == technique.name());
+    let twin = port.and_then(|(_, heap)| Technique::from_name(heap));
+    let candidates = [twin, Some(technique)].into_iter().flatten();
+    let mut references = candidates.map(|technique| Reference { isolation: Isolation::Thread, technique });
+    references.find(is_measured).filter(|found| (found.isolation, found.technique) != (isolation, technique))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_is_the_crate_or_the_technique_under_threads() {
+        let own = Technique::ALL[0];
+        let all = |_: &Reference| true;
+        let found = reference(Isolation::Process, own, all);
+        assert_eq!(found.map(|found| found.isolation), Some(Isolation::Thread));
+        assert_eq!(reference(Isolation::Process, own, |_| false), None, "threads were not measured");
+        for (port, heap) in CRATES {
+            let (Some(port), Some(heap)) = (Technique::from_name(port), Technique::from_name(heap)) else {
+                continue;
+            };
+            assert_eq!(reference(Isolation::Thread, port, all).map(|found| found.technique), Some(heap));
+            assert_eq!(reference(Isolation::Thread, heap, all), None);
+            let only_port = |wanted: &Reference| wanted.technique == port;
+            assert_eq!(
+                reference(Isolation::Process, port, only_port).map(|found| found.technique),
+                Some(port)
+            );
+        }
+    }
+}

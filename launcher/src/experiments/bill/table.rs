@@ -1,0 +1,112 @@
+//! The bill as tables: latencies, their differences to the reference, and the other costs. In Markdown and CSV it is
+//! one wide table.
+
+use super::rows::{Bill, Row};
+use crate::experiments::compare::ratio;
+use analysis::report::grid::{Grid, Row as GridRow};
+use analysis::report::units::{duration_or_dash, plain, short};
+use analysis::stats::{Line, Percentile, Verdict};
+use analysis::units::human_bytes;
+
+const KEYS: [&str; 2] = ["isolation", "technique"];
+
+/// The tables for the terminal.
+pub(super) fn narrow(bill: &Bill) -> Vec<Grid> {
+    let latencies = ["p50", "p99", "p99.9", "against"];
+    let costs = cost_heads(bill);
+    let percentiles = Percentile::ALL.map(|percentile| format!("{} vs reference", percentile.name()));
+    let grid = |name: &str, title: &str, heads: Vec<String>, cells: &dyn Fn(&Row) -> Vec<String>| Grid {
+        name: name.into(),
+        title: title.into(),
+        head: KEYS.iter().map(|key| (*key).to_owned()).chain(heads).collect(),
+        keys: KEYS.len(),
+        rows: bill.rows.iter().map(|row| GridRow::plain([keys(row).to_vec(), cells(row)].concat())).collect(),
+        notes: Vec::new(),
+    };
+    let mut difference = grid(
+        "bill_difference",
+        "rt_venue against the reference: ratio [95 % interval]",
+        percentiles.to_vec(),
+        &|row| Percentile::ALL.map(|percentile| difference(row, percentile)).to_vec(),
+    );
+    difference.notes.push("▲ slower, ▼ faster, no mark: no difference seen, ✗ not comparable".into());
+    vec![
+        grid("bill_latency", "rt_venue: what the engine adds to an order", owned(&latencies), &latency),
+        difference,
+        grid("bill_cost", "what else it costs", owned(&costs), &|row| cost(row, bill)),
+    ]
+}
+
+/// One table with everything, for documents and programs.
+pub(super) fn wide(bill: &Bill) -> Grid {
+    let mut head = owned(&["isolation", "technique", "p50", "p99", "p99.9", "reference"]);
+    head.extend(Percentile::ALL.map(|percentile| format!("{} ratio", percentile.name())));
+    head.extend(owned(&cost_heads(bill)));
+    let row = |row: &Row| {
+        let differences = Percentile::ALL.map(|percentile| difference(row, percentile));
+        GridRow::plain([keys(row).to_vec(), latency(row), differences.to_vec(), cost(row, bill)].concat())
+    };
+    Grid {
+        name: "bill".into(),
+        title: "The bill (rt_venue; ratio to the reference with its 95 % interval: ▲ slower, ▼ faster, ✗ not comparable)"
+            .into(),
+        head,
+        keys: KEYS.len(),
+        rows: bill.rows.iter().map(row).collect(),
+        notes: Vec::new(),
+    }
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+fn keys(row: &Row) -> [String; 2] {
+    [row.isolation.to_string(), row.technique.to_string()]
+}
+
+fn latency(row: &Row) -> Vec<String> {
+    let figure = |ns: Option<f64>| duration_or_dash(ns.map(|ns| ns as u64));
+    let reference =
+        row.reference.map_or_else(|| "–".into(), |found| format!("{}/{}", found.isolation, found.technique));
+    vec![figure(row.p50_ns), figure(row.p99_ns), figure(row.p999_ns), reference]
+}
+
+fn difference(row: &Row, percentile: Percentile) -> String {
+    let Some(line) = row.differences.iter().find(|line| line.percentile == percentile) else {
+        return "–".into();
+    };
+    let Line { difference, verdict, .. } = line;
+    let mark = match verdict {
+        Verdict::Slower => "▲ ",
+        Verdict::Faster => "▼ ",
+        Verdict::NoDifferenceSeen => "",
+        Verdict::NotComparable => "✗ ",
+    };
+    difference.as_ref().map_or_else(|| "✗".into(), |found| format!("{mark}{}", ratio(found)))
+}
+
+/// The containment column appears once there is something in it.
+fn cost_heads(bill: &Bill) -> Vec<&'static str> {
+    let mut heads = vec!["CPU s/M", "start", "PSS", "faults", "switches"];
+    if bill.rows.iter().any(|row| row.contains.is_some()) {
+        heads.push("contains");
+    }
+    heads
+}
+
+fn cost(row: &Row, bill: &Bill) -> Vec<String> {
+    let dash = || "–".to_owned();
+    let count = |value: Option<f64>| value.map_or_else(dash, |value| short(value.round() as u64));
+    let mut cells = vec![
+        row.cpu_s_per_million.map_or_else(dash, plain),
+        duration_or_dash(row.startup_ns.map(|ns| ns as u64)),
+        row.pss_bytes.map_or_else(dash, |bytes| human_bytes(bytes as u64)),
+        count(row.page_faults),
+        count(row.context_switches),
+    ];
+    if cost_heads(bill).len() > cells.len() {
+        cells.push(row.contains.clone().unwrap_or_else(dash));
+    }
+    cells
+}

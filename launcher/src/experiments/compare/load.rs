@@ -1,0 +1,116 @@
+//! What a path holds: one run, a sweep, or a folder with runs in it.
+
+use crate::config::UsageError;
+use crate::experiments::sweep::{Axis, SWEEP_FILE, SweepRecord};
+use analysis::stats::Outline;
+use analysis::summary::{SUMMARY_FILE, SUMMARY_SCHEMA, Summary};
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use std::fs;
+use std::path::Path;
+
+/// The runs of one setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// What tells it from the other cells of its folder.
+    pub name: String,
+    /// Its setting, as key and text, in a fixed order.
+    pub key: Vec<(String, String)>,
+    /// Its runs, in the order in which they were made.
+    pub runs: Vec<Outline>,
+}
+
+/// Reads all cells of a path.
+///
+/// # Errors
+/// There is nothing that was measured, or it is of another version or damaged.
+pub fn load(path: &Path) -> Result<Vec<Cell>> {
+    if path.join(SWEEP_FILE).exists() {
+        let record = SweepRecord::read(path)?;
+        if record.search.is_some() {
+            return Err(UsageError(format!(
+                "{}: a search for the highest rate has no repeats to compare",
+                path.display()
+            ))
+            .into());
+        }
+        let cells: Vec<Cell> = record
+            .points
+            .iter()
+            .filter(|point| !point.runs.is_empty())
+            .map(|point| {
+                let runs = point.outlines();
+                let mut key = key(&runs[0]);
+                key.extend(point.values.get(&Axis::Rate).map(|rate| ("rate".to_owned(), rate.clone())));
+                Cell { name: point.name.clone(), key, runs }
+            })
+            .collect();
+        return if cells.is_empty() {
+            bail!("{}: nothing was measured yet", path.display())
+        } else {
+            Ok(cells)
+        };
+    }
+    if path.join(SUMMARY_FILE).exists() {
+        let run = Outline::of(&summary(path)?);
+        return Ok(vec![Cell { name: run.run.clone(), key: key(&run), runs: vec![run] }]);
+    }
+    let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
+    let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    folders.sort();
+    let mut cells: Vec<Cell> = Vec::new();
+    for folder in folders.iter().filter(|folder| folder.join(SUMMARY_FILE).exists()) {
+        let run = Outline::of(&summary(folder)?);
+        let key = key(&run);
+        match cells.iter_mut().find(|cell| cell.key == key) {
+            Some(cell) => cell.runs.push(run),
+            None => cells.push(Cell { name: words(&key), key, runs: vec![run] }),
+        }
+    }
+    if cells.is_empty() {
+        bail!(
+            "{}: no run in it: neither {SUMMARY_FILE} nor {SWEEP_FILE}, nor folders that have one",
+            path.display()
+        );
+    }
+    Ok(cells)
+}
+
+fn summary(folder: &Path) -> Result<Summary> {
+    #[derive(Deserialize)]
+    struct Schema {
+        schema: String,
+    }
+    let path = folder.join(SUMMARY_FILE);
+    let name = || path.display().to_string();
+    let text = fs::read_to_string(&path).with_context(name)?;
+    let Schema { schema } = serde_json::from_str(&text).with_context(name)?;
+    if schema != SUMMARY_SCHEMA {
+        bail!(
+            "{}: schema {schema:?}, this build reads {SUMMARY_SCHEMA:?}: use the launcher that wrote it",
+            name()
+        );
+    }
+    serde_json::from_str(&text).with_context(name)
+}
+
+/// What makes two runs repeats of one setting.
+fn key(run: &Outline) -> Vec<(String, String)> {
+    [
+        ("technique", run.technique.to_string()),
+        ("isolation", run.isolation.to_string()),
+        ("threading", run.threading.to_string()),
+        ("idle", run.idle.to_string()),
+        ("strategies", run.strategies.to_string()),
+        ("venues", run.venues.to_string()),
+        ("capacity", run.capacity.to_string()),
+        ("work", format!("{}ns", run.work_ns)),
+    ]
+    .map(|(key, text)| (key.to_owned(), text))
+    .to_vec()
+}
+
+/// A setting in words.
+pub(super) fn words(key: &[(String, String)]) -> String {
+    key.iter().map(|(key, text)| format!("{key}={text}")).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,132 @@
+//! `--a isolation=thread`: settings in words, to choose cells of what was measured, or to measure.
+
+use super::load::Cell;
+use crate::config::{Settings, UsageError};
+use crate::experiments::sweep::{Axis, AxisValue};
+use analysis::units::Nanos;
+
+/// One side in words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Words {
+    /// Key and text, as given.
+    pub(super) pairs: Vec<(String, String)>,
+    /// The settings among them.
+    pub(super) settings: Settings,
+    /// The rate, if one is.
+    pub(super) rate: Option<AxisValue>,
+}
+
+/// Reads `isolation=thread,technique=spsc-mux` or the same with spaces.
+///
+/// # Errors
+/// No `key=value`, a key that there is not, a value that is wrong.
+pub(super) fn read(flag: &str, text: &str) -> Result<Words, UsageError> {
+    let mut words = Words::default();
+    for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
+        let wrong = |message: String| UsageError(format!("--{flag} {word:?}: {message}"));
+        let Some((key, value)) = word.split_once('=') else {
+            return Err(wrong("expected KEY=VALUE, for example isolation=thread".into()));
+        };
+        let key = key.trim_start_matches('-').replace('-', "_");
+        if matches!(key.as_str(), "seed" | "repeats" | "out" | "preset") {
+            return Err(wrong(format!("{key} is the same for both sides: give it as --{key}")));
+        }
+        if key == "rate" {
+            words.rate = Some(crate::experiments::sweep::read_value(Axis::Rate, value)?);
+        } else {
+            match words.settings.set(&key, value) {
+                Some(Ok(())) => {}
+                Some(Err(message)) => return Err(wrong(message)),
+                None => return Err(wrong(format!("there are rate, {}", Settings::KEYS.join(", ")))),
+            }
+        }
+        words.pairs.push((key, value.to_owned()));
+    }
+    if words.pairs.is_empty() {
+        return Err(UsageError(format!("--{flag} is empty: give KEY=VALUE, for example isolation=thread")));
+    }
+    Ok(words)
+}
+
+impl Words {
+    /// The cells that have what the words say.
+    ///
+    /// # Errors
+    /// None has, or the words name something that no cell tells.
+    pub(super) fn choose(&self, flag: &str, cells: &[Cell]) -> Result<Vec<Cell>, UsageError> {
+        for (key, text) in &self.pairs {
+            let texts: Vec<&str> = cells.iter().filter_map(|cell| value(cell, key)).collect();
+            if !texts.iter().any(|found| same(key, found, text)) {
+                let mut there = texts.clone();
+                there.sort_unstable();
+                there.dedup();
+                let there = if there.is_empty() { "nothing of it".into() } else { there.join(", ") };
+                return Err(UsageError(format!("--{flag} {key}={text}: the folder holds {there}")));
+            }
+        }
+        let fits = |cell: &&Cell| {
+            self.pairs.iter().all(|(key, text)| value(cell, key).is_some_and(|found| same(key, found, text)))
+        };
+        let chosen: Vec<Cell> = cells.iter().filter(fits).cloned().collect();
+        if chosen.is_empty() {
+            return Err(UsageError(format!("--{flag}: no setting in the folder has all of that")));
+        }
+        Ok(chosen)
+    }
+}
+
+fn value<'a>(cell: &'a Cell, key: &str) -> Option<&'a str> {
+    cell.key.iter().find(|(name, _)| name == key).map(|(_, text)| text.as_str())
+}
+
+/// `1us` is `1000ns`.
+fn same(key: &str, found: &str, asked: &str) -> bool {
+    let time = |text: &str| text.parse::<Nanos>().ok();
+    let count = |text: &str| text.parse::<analysis::units::Count>().ok();
+    match key {
+        "work" => time(found).is_some() && time(found) == time(asked),
+        "rate" | "strategies" | "venues" | "capacity" => {
+            count(found).is_some() && count(found) == count(asked)
+        }
+        _ => found == asked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(isolation: &str, work: &str) -> Cell {
+        let key = [("isolation", isolation), ("work", work), ("capacity", "1024")];
+        Cell {
+            name: format!("{isolation} {work}"),
+            key: key.map(|(key, text)| (key.to_owned(), text.to_owned())).to_vec(),
+            runs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn words_choose_cells_whatever_the_spelling() {
+        let cells = [cell("thread", "0ns"), cell("process", "1000ns")];
+        let names = |text| {
+            let chosen = read("a", text).unwrap().choose("a", &cells);
+            chosen.map(|cells| cells.into_iter().map(|cell| cell.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names("isolation=process,work=1us").unwrap(), ["process 1000ns"]);
+        assert_eq!(names("capacity=1024").unwrap().len(), 2);
+        assert!(names("work=2us").unwrap_err().to_string().contains("the folder holds 0ns, 1000ns"));
+        assert!(names("isolation=thread work=1us").unwrap_err().to_string().contains("has all of that"));
+        assert!(names("venues=2").unwrap_err().to_string().contains("holds nothing of it"));
+    }
+
+    #[test]
+    fn words_that_are_none_are_named() {
+        let wrong = |text| read("b", text).unwrap_err().to_string();
+        assert!(wrong("thread").contains("KEY=VALUE"));
+        assert!(wrong("").contains("--b is empty"));
+        assert!(wrong("isolation=thred").contains("did you mean thread?"));
+        assert!(wrong("colour=red").contains("there are rate, technique"));
+        assert!(wrong("seed=4").contains("give it as --seed"));
+        assert!(wrong("rate=x").contains("--rate"));
+    }
+}

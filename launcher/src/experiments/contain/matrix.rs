@@ -1,0 +1,146 @@
+//! The matrix: which faults there are to try, against what.
+
+use crate::config::value::Value;
+use crate::config::{FaultSpec, Faults, Settings};
+use crate::planner;
+use analysis::units::{Count, Nanos};
+use protocol::plan::{FaultKind, Isolation, OnDeath, Target, Technique, When};
+use shm::ring::Step;
+
+/// The strategy that is struck, of three.
+pub const VICTIM: u16 = 1;
+/// When it is struck, unless the fault says so: late enough for a picture of the time before.
+const STRUCK_AT: Nanos = Nanos(400_000_000);
+/// The order in whose push it is struck, where the fault is tied to one: about the same time.
+const STRUCK_ORDER: u64 = 600;
+/// The deadline for hangs.
+const LIVENESS: Nanos = Nanos(200_000_000);
+
+/// One fault to try.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// What the table calls it: `kill`, `kill in a push`.
+    pub name: String,
+    /// The fault.
+    pub fault: FaultSpec,
+}
+
+/// One cell: a fault against a technique at a level.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// What carries submit and completion.
+    pub technique: Technique,
+    /// What stands between strategies and engine.
+    pub isolation: Isolation,
+    /// What is done.
+    pub scenario: Scenario,
+}
+
+impl Scenario {
+    /// A fault as a user asked for it, or one of the standard ones: at the victim, at the standard time.
+    fn of(fault: FaultSpec) -> Self {
+        let target = if fault.target == Target::Any { Target::Strategy(VICTIM) } else { fault.target };
+        let when = fault.when.unwrap_or(When::At { ns: STRUCK_AT.0 });
+        let name = match when {
+            When::At { .. } => fault.kind.name().to_owned(),
+            When::Push { step, .. } => format!("{} in a push, {step}", fault.kind),
+        };
+        Self { name, fault: FaultSpec { target, when: Some(when), ..fault } }
+    }
+
+    /// Whether the technique has the step at which it strikes.
+    fn fits(&self, technique: Technique) -> bool {
+        match self.fault.when {
+            Some(When::Push { step, .. }) => planner::steps(technique).contains(&step),
+            _ => true,
+        }
+    }
+}
+
+/// The faults that are tried unless the user names some: each kind, and the two that hurt most in the middle of a push:
+/// the place is claimed, and half of the message is there.
+pub fn standard() -> Vec<Scenario> {
+    let at = |kind, when| FaultSpec { kind, target: Target::Any, when, every: None };
+    let pushes = [FaultKind::Kill, FaultKind::Hang]
+        .map(|kind| at(kind, Some(When::Push { order: STRUCK_ORDER, step: Step::HalfWritten })));
+    let kinds = FaultKind::ALL.iter().map(|kind| at(*kind, None));
+    kinds.chain(pushes).map(Scenario::of).collect()
+}
+
+/// All cells, by level, technique and fault.
+pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<&Faults>) -> Vec<Cell> {
+    let scenarios = match faults {
+        Some(faults) => faults.0.iter().copied().map(Scenario::of).collect(),
+        None => standard(),
+    };
+    let mut cells = Vec::new();
+    for &isolation in isolations {
+        for &technique in techniques {
+            if isolation != Isolation::Thread && technique.twin().is_some() {
+                continue;
+            }
+            for scenario in scenarios.iter().filter(|scenario| scenario.fits(technique)) {
+                cells.push(Cell { technique, isolation, scenario: scenario.clone() });
+            }
+        }
+    }
+    cells
+}
+
+/// The techniques that are tried unless the user names some: those that go across processes.
+pub fn across_processes() -> Vec<Technique> {
+    Technique::ALL.iter().copied().filter(|technique| technique.twin().is_none()).collect()
+}
+
+/// What a cell's run is asked for, over what the user set: a small load that lasts long enough for a time before, the
+/// incident, and a time after.
+pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
+    let contains = cell.isolation != Isolation::Thread;
+    let own = Settings {
+        technique: Some(cell.technique),
+        isolation: Some(cell.isolation),
+        fault: Some(Faults(vec![cell.scenario.fault])),
+        on_death: Some(if contains { asked.on_death.unwrap_or(OnDeath::Restart) } else { OnDeath::Stop }),
+        ..Settings::default()
+    };
+    let load = Settings {
+        strategies: Some(Count(3)),
+        venues: Some(Count(2)),
+        orders: Some(Count(6_000)),
+        window: Some(Nanos(1_200_000_000)),
+        delay: Value::parse("uniform:1ms..20ms").ok(),
+        liveness: Some(LIVENESS),
+        ..Settings::default()
+    };
+    own.over(asked.clone()).over(load)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_tried_and_the_middle_of_a_push() {
+        let names: Vec<String> = standard().into_iter().map(|scenario| scenario.name).collect();
+        assert_eq!(names.len(), FaultKind::ALL.len() + 2);
+        assert!(names.contains(&"kill in a push, half-written".to_owned()), "{names:?}");
+        let cells = cells(Technique::ALL, Isolation::ALL, None);
+        let heap = |cell: &&Cell| cell.technique == Technique::StdMpsc;
+        assert!(cells.iter().filter(heap).all(|cell| cell.isolation == Isolation::Thread));
+        let kernel_push =
+            cells.iter().any(|cell| cell.technique == Technique::Pipe && cell.scenario.name.contains("push"));
+        assert!(!kernel_push, "a system call has no middle");
+    }
+
+    #[test]
+    fn what_the_user_sets_stays_and_a_thread_is_never_started_again() {
+        let asked = Settings { strategies: Some(Count(5)), ..Settings::default() };
+        let of = |isolation| {
+            let cells = cells(&[Technique::SpscMux], &[isolation], None);
+            settings(&cells[0], &asked)
+        };
+        assert_eq!(of(Isolation::Process).strategies, Some(Count(5)));
+        assert_eq!(of(Isolation::Process).on_death, Some(OnDeath::Restart));
+        assert_eq!(of(Isolation::Thread).on_death, Some(OnDeath::Stop));
+    }
+}

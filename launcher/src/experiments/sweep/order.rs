@@ -1,0 +1,69 @@
+//! In which order the runs of a sweep are made, so that a machine whose mood changes harms nobody in particular.
+//!
+//! Repeat by repeat; within a repeat condition by condition; within a condition what is compared, one after the other,
+//! beginning with another one in every repeat: A B C, B C A, C A B. So the two runs of a pair are as near in time as
+//! can be, and none always runs first.
+
+use super::axes::Axis;
+use analysis::experiment::Point;
+
+/// What the points of a group share.
+type Condition = Vec<(Axis, String)>;
+
+/// Every run: repeat and index of the point.
+pub(super) fn order(points: &[Point], repeats: u32) -> Vec<(u32, usize)> {
+    let condition = |point: &Point| -> Condition {
+        let shared = point.values.iter().filter(|(axis, _)| !axis.is_compared());
+        shared.map(|(axis, text)| (*axis, text.clone())).collect()
+    };
+    let mut groups: Vec<(Condition, Vec<usize>)> = Vec::new();
+    for (index, point) in points.iter().enumerate() {
+        let condition = condition(point);
+        match groups.iter_mut().find(|(other, _)| *other == condition) {
+            Some((_, members)) => members.push(index),
+            None => groups.push((condition, vec![index])),
+        }
+    }
+    let mut runs = Vec::new();
+    for repeat in 0..repeats {
+        for (_, members) in &groups {
+            let first = repeat as usize % members.len();
+            runs.extend(members[first..].iter().chain(&members[..first]).map(|point| (repeat, *point)));
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn points(compared: usize, conditions: usize) -> Vec<Point> {
+        let all = (0..conditions).flat_map(|work| (0..compared).map(move |capacity| (work, capacity)));
+        all.map(|(work, capacity)| Point {
+            name: format!("{work} {capacity}"),
+            values: [(Axis::Work, work.to_string()), (Axis::Capacity, capacity.to_string())].into(),
+            settings: Default::default(),
+            runs: Vec::new(),
+        })
+        .collect()
+    }
+
+    #[test]
+    fn what_is_compared_alternates_and_takes_turns_to_be_first() {
+        let runs: Vec<usize> = order(&points(2, 2), 2).into_iter().map(|(_, point)| point).collect();
+        assert_eq!(runs, [0, 1, 2, 3, 1, 0, 3, 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_run_is_made_once(compared in 1usize..6, conditions in 1usize..6, repeats in 1u32..8) {
+            let mut runs = order(&points(compared, conditions), repeats);
+            prop_assert!(runs.is_sorted_by_key(|(repeat, _)| *repeat));
+            runs.sort_unstable();
+            runs.dedup();
+            prop_assert_eq!(runs.len(), compared * conditions * repeats as usize);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Named sweeps. They set axes only: the load is what the machine carries, unless a flag says otherwise.
+
+use super::axes::{Axis, AxisValue};
+use super::flags::Asked;
+use crate::config::{Settings, UsageError, nearest};
+use protocol::plan::{Isolation, Technique};
+use serde::{Deserialize, Serialize};
+
+/// A sweep with a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SweepPreset {
+    /// The seed benchmark: its four techniques under threads, at four amounts of work, five times.
+    Seed,
+    /// Every technique under every isolation level.
+    Bill,
+}
+
+/// The four techniques of the seed benchmark, in the order of its tables.
+const SEED_TECHNIQUES: [&str; 4] =
+    ["std-mpsc", "crossbeam-channel", "crossbeam-array-queue", "array-queue-mux"];
+/// Its amounts of work.
+const SEED_WORK: [&str; 4] = ["0ns", "500ns", "1000ns", "1500ns"];
+
+impl SweepPreset {
+    const ALL: [(&'static str, SweepPreset); 2] = [("seed", SweepPreset::Seed), ("bill", SweepPreset::Bill)];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn parse(text: &str) -> Result<Self, UsageError> {
+        let text = text.trim();
+        let found = Self::ALL.iter().find(|(name, _)| *name == text);
+        found.map(|(_, preset)| *preset).ok_or_else(|| {
+            let near = nearest(text, Self::ALL.iter().map(|(name, _)| *name));
+            let hint = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
+            UsageError(format!("--preset: there is no sweep {text:?}: {hint}There are seed and bill"))
+        })
+    }
+
+    /// Fills up what was asked for: an axis that a flag names stays as the flag has it. Returns what this build lacks.
+    pub fn fill(self, asked: &mut Asked) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut add = |axis: Axis, names: Vec<&str>, asked: &mut Asked| {
+            if asked.has(axis) {
+                return;
+            }
+            let mut values: Vec<AxisValue> = Vec::new();
+            for name in names {
+                match super::axes::read_value(axis, name) {
+                    Ok(value) => values.push(value),
+                    Err(_) => notes.push(format!("{axis} {name} left out: this build has none of that name")),
+                }
+            }
+            if !values.is_empty() {
+                asked.axes.push(values);
+            }
+        };
+        match self {
+            SweepPreset::Seed => {
+                add(Axis::Technique, SEED_TECHNIQUES.to_vec(), asked);
+                add(Axis::Work, SEED_WORK.to_vec(), asked);
+                // Its queues live on the heap, where only threads reach them.
+                if !asked.has(Axis::Isolation) {
+                    asked.base.isolation = Some(Isolation::Thread);
+                }
+            }
+            SweepPreset::Bill => {
+                add(Axis::Technique, Technique::ALL.iter().map(|value| value.name()).collect(), asked);
+                add(Axis::Isolation, Isolation::ALL.iter().map(|value| value.name()).collect(), asked);
+            }
+        }
+        asked.base = Settings { repeats: Some(asked.repeats(5)), ..std::mem::take(&mut asked.base) };
+        asked.axes.sort_by_key(|values| values[0].axis);
+        notes
+    }
+
+    /// What to say where the load is not the seed benchmark's.
+    pub fn load_note(self, base: &Settings) -> Option<String> {
+        let seed = crate::config::Preset::Seed.settings();
+        let same =
+            base.strategies == seed.strategies && base.orders == seed.orders && base.window == seed.window;
+        (self == SweepPreset::Seed && !same).then(|| {
+            let text = |key| {
+                base.texts().into_iter().find(|(name, _)| *name == key).map_or("–".into(), |(_, text)| text)
+            };
+            format!(
+                "load as this machine carries it: {} strategies, {} orders over {}; the seed benchmark had 8, \
+                 4000000 and 10s (--strategies 8 --orders 4M --window 10s)",
+                text("strategies"),
+                text("orders"),
+                text("window"),
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::units::Count;
+
+    #[test]
+    fn a_preset_fills_only_what_is_open() {
+        let mut asked = Asked::default();
+        asked.axes.push(super::super::axes::read_values(Axis::Work, "1us,2us").unwrap());
+        asked.base.technique = Some(Technique::ALL[0]);
+        SweepPreset::Seed.fill(&mut asked);
+        assert_eq!(asked.axes.len(), 1, "{asked:?}");
+        assert_eq!(asked.axes[0][0].text, "1us");
+        assert_eq!((asked.base.isolation, asked.base.repeats), (Some(Isolation::Thread), Some(Count(5))));
+        assert_eq!((asked.base.orders, asked.base.strategies), (None, None), "never the seed's load unasked");
+    }
+
+    #[test]
+    fn the_bill_has_every_technique_and_level() {
+        let mut asked = Asked::default();
+        assert_eq!(SweepPreset::Bill.fill(&mut asked), [""; 0]);
+        let sizes: Vec<_> = asked.axes.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [Technique::ALL.len(), Isolation::ALL.len()]);
+    }
+}

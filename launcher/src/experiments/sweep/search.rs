@@ -1,0 +1,257 @@
+//! The highest rate that a technique holds: bisection over the offered rate, a bounded number of steps.
+//!
+//! A rate is held if `rt_venue` from due keeps its p99.9 under the bound and at least 99 % of the offered rate was sent.
+//! First the rate is doubled until it is not held (or quartered until it is), then the gap between the highest held
+//! and the lowest not held is halved on a logarithmic scale until it is within 5 %. What was tried is the whole
+//! state, so a search goes on where it was.
+
+use super::axes::orders_at;
+use super::measure::{Ended, Maker, one};
+use super::progress::Bar;
+use crate::config::Settings;
+use analysis::experiment::{Search, State, Step, SweepRecord};
+use analysis::report::units::{duration, duration_or_dash, plain};
+use analysis::stats::{Outline, Percentile, median};
+use analysis::summary::Measure;
+use analysis::units::{Count, Nanos};
+use anyhow::Result;
+use std::path::Path;
+
+/// The gap that ends the bisection: highest held to lowest not held.
+const CLOSE: f64 = 1.05;
+/// The share of the offered rate that must be sent.
+const REACHED: f64 = 0.99;
+/// Orders that every try has at least: enough for a p99.9.
+const FEWEST_ORDERS: f64 = 11_000.0;
+/// The longest window of a try, in nanoseconds; with [`FEWEST_ORDERS`] it makes the lowest rate that can be tried.
+const LONGEST_WINDOW_NS: u64 = 60_000_000_000;
+/// The lowest rate that is tried.
+const LOWEST_PER_S: f64 = 200.0;
+/// The highest.
+const HIGHEST_PER_S: f64 = 50_000_000.0;
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+enum Next {
+    Try(f64),
+    Done(Option<f64>, String),
+}
+
+/// What to try next for a point.
+trait Searching {
+    fn next(&self, first: f64, most_steps: u32) -> Next;
+}
+
+impl Searching for Search {
+    fn next(&self, first: f64, most_steps: u32) -> Next {
+        let held = |step: &&Step| step.held;
+        let rates = |steps: &mut dyn Iterator<Item = &Step>| steps.map(|s| s.rate_per_s).collect::<Vec<_>>();
+        let best = rates(&mut self.steps.iter().filter(held)).into_iter().reduce(f64::max);
+        // Noise may fail a rate below one that was held; what counts is the first failure above.
+        let failed = rates(
+            &mut self.steps.iter().filter(|step| !step.held && best.is_none_or(|b| step.rate_per_s > b)),
+        );
+        let failed = failed.into_iter().reduce(f64::min);
+        let out_of_steps = self.steps.len() >= most_steps as usize;
+        match (best, failed) {
+            (None, None) => Next::Try(first.clamp(LOWEST_PER_S, HIGHEST_PER_S)),
+            (None, Some(failed)) if failed <= LOWEST_PER_S || out_of_steps => {
+                Next::Done(None, format!("even the lowest rate tried, {}/s, is not held", plain(failed)))
+            }
+            (None, Some(failed)) => Next::Try((failed / 4.0).max(LOWEST_PER_S)),
+            (Some(best), None) if best >= HIGHEST_PER_S => {
+                Next::Done(Some(best), "the highest rate tried".into())
+            }
+            (Some(best), Some(failed)) if failed / best <= CLOSE => {
+                Next::Done(Some(best), format!("{}/s is not held any more", plain(failed)))
+            }
+            (Some(best), _) if out_of_steps => {
+                Next::Done(Some(best), format!("after all {most_steps} steps"))
+            }
+            (Some(best), None) => Next::Try((best * 2.0).min(HIGHEST_PER_S)),
+            (Some(best), Some(failed)) => Next::Try((best * failed).sqrt()),
+        }
+    }
+}
+
+/// Searches every point, step by step in turns, so that all meet the same mood of the machine.
+///
+/// # Errors
+/// As [`super::measure()`].
+pub fn search(
+    record: &mut SweepRecord,
+    folder: &Path,
+    make: &mut Maker<'_>,
+    bar: &mut Bar,
+    say: bool,
+) -> Result<Ended> {
+    let points = record.points.len();
+    loop {
+        let mut open = false;
+        for point in 0..points {
+            let Some(search) = record.search.clone() else { return Ok(Ended::Complete) };
+            let Search { ended, steps, .. } = &search.points[point];
+            if !ended.is_empty() {
+                continue;
+            }
+            match search.points[point].next(search.first_per_s, search.most_steps) {
+                Next::Done(highest, why) => update(record, point, |search| {
+                    (search.highest_per_s, search.ended) = (highest, why);
+                }),
+                Next::Try(rate) => {
+                    open = true;
+                    let name = format!("{} at {}/s", record.points[point].name, plain(rate));
+                    let left = (search.most_steps as usize).saturating_sub(steps.len()) * points;
+                    bar.begin(&name, steps.len(), left);
+                    let Some(step) = attempt(record, folder, point, rate, make)? else {
+                        return Ok(Ended::Interrupted);
+                    };
+                    bar.end();
+                    if say {
+                        bar.say(&line(&record.points[point].name, &step, search.bound_ns));
+                    }
+                    update(record, point, |search| search.steps.push(step));
+                }
+            }
+            record.save(folder)?;
+        }
+        if !open {
+            record.state = State::Complete;
+            record.save(folder)?;
+            return Ok(Ended::Complete);
+        }
+    }
+}
+
+fn update(record: &mut SweepRecord, point: usize, change: impl FnOnce(&mut Search)) {
+    if let Some(search) = record.search.as_mut().and_then(|search| search.points.get_mut(point)) {
+        change(search);
+    }
+}
+
+/// A step as it is printed.
+pub(super) fn line(name: &str, step: &Step, bound_ns: u64) -> String {
+    let what = if step.held { "held" } else { "not held" };
+    let why = if step.why.is_empty() { String::new() } else { format!(" ({})", step.why) };
+    format!(
+        "{name}: {}/s {what}: p99.9 {}, bound {}{why}",
+        plain(step.rate_per_s),
+        duration_or_dash(step.p999_ns),
+        duration(bound_ns)
+    )
+}
+
+/// Tries one rate, as often as the sweep repeats.
+fn attempt(
+    record: &mut SweepRecord,
+    folder: &Path,
+    point: usize,
+    rate: f64,
+    make: &mut Maker<'_>,
+) -> Result<Option<Step>> {
+    let (base, point) =
+        (Settings::from_texts(&record.base)?, Settings::from_texts(&record.points[point].settings)?);
+    let window_ns =
+        point.window.unwrap_or_default().0.max((FEWEST_ORDERS / rate * 1e9) as u64).min(LONGEST_WINDOW_NS);
+    let settings = Settings {
+        window: Some(Nanos(window_ns)),
+        orders: Some(orders_at(rate, window_ns)),
+        // Unless the user set it, what this rate keeps open: the limit must not be what holds the sender back.
+        max_open: base.max_open,
+        out: Some(folder.to_owned()),
+        ..point
+    };
+    let mut outlines: Vec<Outline> = Vec::new();
+    let mut folders = Vec::new();
+    for repeat in 0..record.repeats {
+        let settings = Settings { seed: Some(Count(record.seed_of(repeat))), ..settings.clone() };
+        let Some((name, outline)) = one(record, folder, &settings, make)? else { return Ok(None) };
+        folders.push(name);
+        outlines.push(outline);
+    }
+    let bound_ns = record.search.as_ref().map_or(0, |search| search.bound_ns);
+    Ok(Some(judge(rate, &outlines, folders, bound_ns)))
+}
+
+fn judge(rate_per_s: f64, outlines: &[Outline], folders: Vec<String>, bound_ns: u64) -> Step {
+    let all = |of: &dyn Fn(&Outline) -> Option<f64>| {
+        outlines.iter().map(of).collect::<Option<Vec<_>>>().and_then(|values| median(&values))
+    };
+    let achieved_per_s = all(&|run| run.achieved_per_s);
+    let share = all(&|run| Some(run.achieved_per_s? / run.offered_per_s?));
+    let p999 = all(&|run| Percentile::P999.of(&run.measure(Measure::RtVenueFromDue)).map(|ns| ns as f64));
+    let p999_ns = p999.map(|ns| ns as u64);
+    let why = if let Some(run) = outlines.iter().find(|run| !run.is_sound()) {
+        format!("the run failed: {}", run.reasons.first().map_or("no reason given", String::as_str))
+    } else if share.is_none_or(|share| share < REACHED) {
+        format!("only {:.1}% was sent", share.unwrap_or(0.0) * 100.0)
+    } else if p999_ns.is_none() {
+        "too few orders for a p99.9".into()
+    } else {
+        String::new()
+    };
+    let held = why.is_empty() && p999_ns.is_some_and(|ns| ns <= bound_ns);
+    Step { rate_per_s, achieved_per_s, p999_ns, held, why, folders }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Searches on a machine that holds everything up to `limit`.
+    fn found(limit: f64, first: f64, most_steps: u32) -> (Option<f64>, String, Vec<f64>) {
+        let mut search = Search::default();
+        loop {
+            match search.next(first, most_steps) {
+                Next::Done(highest, why) => {
+                    return (highest, why, search.steps.iter().map(|step| step.rate_per_s).collect());
+                }
+                Next::Try(rate_per_s) => search.steps.push(Step {
+                    rate_per_s,
+                    achieved_per_s: None,
+                    p999_ns: None,
+                    held: rate_per_s <= limit,
+                    why: String::new(),
+                    folders: Vec::new(),
+                }),
+            }
+        }
+    }
+
+    #[test]
+    fn the_limit_is_closed_in_on() {
+        let (highest, why, tried) = found(100_000.0, 20_000.0, 12);
+        let highest = highest.unwrap();
+        assert!((95_000.0..=100_000.0).contains(&highest), "{highest} {why} {tried:?}");
+        assert_eq!(tried[..4], [20_000.0, 40_000.0, 80_000.0, 160_000.0]);
+        assert!(tried.len() <= 12);
+    }
+
+    #[test]
+    fn a_machine_that_holds_nothing_says_so() {
+        let (highest, why, tried) = found(0.0, 20_000.0, 12);
+        assert_eq!(highest, None);
+        assert!(why.contains("even the lowest rate tried, 200/s, is not held"), "{why}");
+        assert_eq!(tried, [20_000.0, 5_000.0, 1_250.0, 312.5, 200.0]);
+        assert!(
+            found(0.0, 20_000.0, 2).1.contains("1,250/s") || found(0.0, 20_000.0, 2).1.contains("5,000/s")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn steps_are_bounded_and_the_answer_was_held(
+            limit in 1.0f64..1e8, first in 1.0f64..1e8, most_steps in 1u32..64,
+        ) {
+            let (highest, _, tried) = found(limit, first, most_steps);
+            prop_assert!(tried.len() <= most_steps as usize);
+            if let Some(highest) = highest {
+                prop_assert!(highest <= limit && tried.contains(&highest));
+            }
+            if most_steps >= 40 && (LOWEST_PER_S..HIGHEST_PER_S).contains(&limit) {
+                prop_assert!(highest.unwrap() * CLOSE >= limit, "{:?} for {}", highest, limit);
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Sweeps with made-up runs: order, seeds, saving, going on, failing; and what their tables say.
+
+use super::axes::Axis;
+use super::flags::Asked;
+use super::measure::{Ended, Made, measure};
+use super::progress::Bar;
+use super::search::search;
+use super::{knee, new_record, points, tables};
+use crate::config::Settings;
+use crate::host::fake;
+use crate::runtime::run::Interrupted;
+use analysis::experiment::{SWEEP_FILE, State, SweepRecord};
+use analysis::experiment::{Search, SearchRecord};
+use analysis::record::Outcome;
+use analysis::stats::made_up;
+use anyhow::{Result, anyhow};
+use std::fs;
+use std::path::Path;
+
+fn record(axes: &[(Axis, &str)], repeats: u64) -> SweepRecord {
+    let machine = fake::plain(2).machine();
+    let mut asked = Asked {
+        axes: axes.iter().map(|(axis, list)| super::axes::read_values(*axis, list).unwrap()).collect(),
+        ..Asked::default()
+    };
+    asked.base.repeats = Some(analysis::units::Count(repeats));
+    let layout = points::lay_out(&asked, &machine).unwrap();
+    new_record("sweep", &asked, layout, 5, machine).unwrap()
+}
+
+/// A run that took 1 µs, and twice the work on top: its folder exists and has a log.
+fn made(settings: &Settings) -> Made {
+    let (seed, work) = (settings.seed.unwrap().0, settings.work.unwrap_or_default().0);
+    let isolation = settings.isolation.unwrap();
+    let folder = settings.out.as_ref().unwrap().join(format!("{seed}-{work}-{isolation}"));
+    fs::create_dir_all(&folder).unwrap();
+    for file in ["config.yaml", "engine.stamps", "summary.json"] {
+        fs::write(folder.join(file), "x").unwrap();
+    }
+    let mut outline = made_up::run(seed as usize, 1_000.0 + 2.0 * work as f64);
+    (outline.isolation, outline.work_ns) = (isolation, work);
+    outline.utilisation = Some(0.1 + work as f64 / 10_000.0);
+    Made { folder, outcome: Outcome::Complete, outline }
+}
+
+fn bar() -> Bar {
+    Bar::new(false, 0)
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_repeat_has_one_seed_that_all_share_and_logs_go_once_summed_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sweep = record(&[(Axis::Isolation, "thread,process"), (Axis::Work, "0ns,1us")], 3);
+    let mut seeds = Vec::new();
+    let mut make = |settings: &Settings| {
+        seeds.push(settings.seed.unwrap().0);
+        Ok(made(settings))
+    };
+    let ended = measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+    assert_eq!((ended, sweep.state), (Ended::Complete, State::Complete));
+    assert_eq!(seeds, [[1; 4], [2; 4], [3; 4]].concat());
+    assert_eq!(SweepRecord::read(folder.path()).unwrap(), sweep, "saved as it is");
+    assert_eq!(sweep.runs().count(), 12);
+    for run in sweep.runs() {
+        assert_eq!(files(&folder.path().join(&run.folder)), ["config.yaml", "summary.json"]);
+    }
+}
+
+#[test]
+fn a_sweep_that_stopped_goes_on_with_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sweep = record(&[(Axis::Isolation, "thread,process")], 2);
+    for (stop, outcome) in [(2, Some(Interrupted)), (1, None)] {
+        let mut left = stop;
+        let mut make = |settings: &Settings| -> Result<Made> {
+            left -= 1;
+            match (left, outcome) {
+                (0, Some(interrupted)) => {
+                    made(settings);
+                    Err(interrupted.into())
+                }
+                (0, None) => Ok(Made { outcome: Outcome::Interrupted, ..made(settings) }),
+                _ => Ok(made(settings)),
+            }
+        };
+        let ended = measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+        assert_eq!((ended, sweep.state), (Ended::Interrupted, State::Interrupted));
+        assert_eq!(sweep.runs().count(), 1);
+        assert_eq!(files(folder.path()), ["1-0-thread", SWEEP_FILE], "what was not finished is gone");
+    }
+    let mut count = 0;
+    let mut make = |settings: &Settings| {
+        count += 1;
+        Ok(made(settings))
+    };
+    let mut sweep = SweepRecord::read(folder.path()).unwrap();
+    measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+    assert_eq!((count, sweep.runs().count()), (3, 4));
+}
+
+#[test]
+fn a_run_that_failed_is_kept_and_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sweep = record(&[(Axis::Isolation, "thread,process")], 1);
+    let mut make = |settings: &Settings| {
+        let mut made = made(settings);
+        made.outline.complete = false;
+        Ok(made)
+    };
+    measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+    assert_eq!(sweep.runs().filter(|run| run.outline.is_sound()).count(), 0);
+    measure(&mut sweep, folder.path(), &mut |settings| Ok(made(settings)), &mut bar()).unwrap();
+    assert_eq!((sweep.runs().count(), sweep.runs().filter(|run| run.outline.is_sound()).count()), (2, 2));
+}
+
+#[test]
+fn a_full_disk_stops_the_sweep_and_keeps_what_was_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sweep = record(&[(Axis::Isolation, "thread,process")], 1);
+    let draft = folder.path().join(".sweep.json.new");
+    let mut number = 0;
+    let mut make = |settings: &Settings| {
+        number += 1;
+        if number == 2 {
+            // What is written there meets a full disk.
+            std::os::unix::fs::symlink("/dev/full", &draft)?;
+        }
+        Ok(made(settings))
+    };
+    let error = measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap_err();
+    let error = format!("{error:#}");
+    assert!(error.contains("No space left") && error.contains("--resume"), "{error}");
+    let saved = SweepRecord::read(folder.path()).unwrap();
+    assert_eq!(saved.runs().count(), 1);
+    let mut failing = |_: &Settings| Err(anyhow!("no room in /dev/shm"));
+    let error = measure(&mut sweep.clone(), folder.path(), &mut failing, &mut bar());
+    assert!(error.is_ok(), "nothing is missing any more in this record");
+    let error = measure(&mut saved.clone(), folder.path(), &mut failing, &mut bar()).unwrap_err();
+    assert!(format!("{error:#}").contains("no room in /dev/shm"), "{error:#}");
+}
+
+#[test]
+fn a_sweep_is_being_measured_while_its_launcher_lives() {
+    let mut sweep = record(&[], 1);
+    sweep.take_over();
+    assert!(sweep.is_being_measured());
+    let (pid, start) = sweep.launcher;
+    sweep.launcher = (pid, start + 1);
+    assert!(!sweep.is_being_measured(), "another process of that number");
+    sweep.take_over();
+    sweep.state = State::Interrupted;
+    assert!(!sweep.is_being_measured());
+}
+
+#[test]
+fn another_version_and_damage_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = || format!("{:#}", SweepRecord::read(folder.path()).unwrap_err());
+    assert!(read().contains("not the folder of a sweep"));
+    for (text, wanted) in [
+        ("{\"schema\": \"bulkhead.sweep/9\"}", "use the launcher that wrote it"),
+        ("{\"schema\": \"bulkhead.sweep/1\"}", "missing field"),
+        ("{\"schema\": 3}", "sweep.json"),
+        ("", "EOF"),
+    ] {
+        fs::write(folder.path().join(SWEEP_FILE), text).unwrap();
+        assert!(read().contains(wanted), "{text}: {}", read());
+    }
+    let mut sweep = record(&[], 1);
+    sweep.points[0].settings.insert("venues".into(), "2".into());
+    let json = serde_json::to_string(&sweep).unwrap().replace("\"venues\":\"2\"", "\"venues\":\"two\"");
+    fs::write(folder.path().join(SWEEP_FILE), json).unwrap();
+    assert!(read().contains("venues: \"two\" is not a count"), "{}", read());
+}
+
+#[test]
+fn the_tables_have_the_layout_of_the_seed_benchmark() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sweep = record(&[(Axis::Isolation, "thread,process"), (Axis::Work, "0ns,500ns,1us")], 2);
+    let mut make = |settings: &Settings| {
+        let mut made = made(settings);
+        if made.outline.isolation.name() == "process" {
+            let figures = made.outline.measures.get_mut("rt_venue").unwrap();
+            figures.p50_ns = figures.p50_ns.map(|ns| ns + 300);
+        }
+        Ok(made)
+    };
+    measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+    let [p50, p99, p999] = &tables::rt_venue(&sweep)[..] else { panic!("three tables") };
+    let wanted = "\
+| orch_work |  thread | process |
+|-----------|---------|---------|
+| 0 ns      | **1.0** |     1.3 |
+| 500 ns    | **2.0** |     2.3 |
+| 1000 ns   | **3.0** |     3.3 |";
+    assert!(p50.markdown().contains(wanted), "{}", p50.markdown());
+    assert_eq!(p99.rows[0].cells, ["0 ns", "2.0", "2.0"]);
+    assert_eq!(p999.rows[0].cells, ["0 ns", "–", "–"]);
+    let knee = knee::knee(&sweep).unwrap();
+    assert_eq!(knee.rows.len(), 6);
+    // 19,990 orders a second at ρ = 0.1; with 1 µs of work ρ = 0.2 and 2 µs more in each of the two stages.
+    let cells = |row: usize| knee.rows[row].cells[2..].join(" ");
+    assert_eq!(cells(0), "19,990 10% 2.0 0.0 0.0 199,900/s");
+    assert_eq!(cells(4), "19,990 20% 6.0 4.0 1.0 99,950/s");
+}
+
+#[test]
+fn the_search_takes_turns_saves_every_step_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sweep = record(&[(Axis::Isolation, "thread,process")], 1);
+    sweep.search = Some(SearchRecord {
+        bound_ns: 100_000,
+        most_steps: 20,
+        first_per_s: 20_000.0,
+        points: vec![Search::default(); 2],
+    });
+    // Threads hold 100,000/s, processes nothing.
+    let mut left = 5;
+    let mut make = |settings: &Settings| -> Result<Made> {
+        left -= 1;
+        if left == 0 {
+            return Err(Interrupted.into());
+        }
+        let mut made = made(settings);
+        let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
+        let held = made.outline.isolation.name() == "thread" && rate <= 100_000.0;
+        let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
+        figures.p999_ns = Some(if held { 50_000 } else { 150_000 });
+        Ok(made)
+    };
+    let ended = search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap();
+    assert_eq!(ended, Ended::Interrupted);
+    left = 1_000;
+    let mut sweep = SweepRecord::read(folder.path()).unwrap();
+    let tried = |sweep: &SweepRecord| -> Vec<usize> {
+        sweep.search.as_ref().unwrap().points.iter().map(|search| search.steps.len()).collect()
+    };
+    assert_eq!(tried(&sweep), [2, 2]);
+    let mut make = |settings: &Settings| -> Result<Made> {
+        left -= 1;
+        let mut made = made(settings);
+        let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
+        let held = made.outline.isolation.name() == "thread" && rate <= 100_000.0;
+        let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
+        figures.p999_ns = Some(if held { 50_000 } else { 150_000 });
+        Ok(made)
+    };
+    assert_eq!(search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap(), Ended::Complete);
+    let found = sweep.search.as_ref().unwrap();
+    let highest = found.points[0].highest_per_s.unwrap();
+    assert!((95_000.0..=100_000.0).contains(&highest), "{highest}");
+    assert_eq!(found.points[1].highest_per_s, None);
+    assert!(found.points[1].ended.contains("even the lowest"), "{}", found.points[1].ended);
+}

@@ -1,0 +1,4 @@
+//! Faults that are injected on purpose.
+
+pub mod inject;
+pub mod sabotage;

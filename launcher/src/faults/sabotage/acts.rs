@@ -1,0 +1,139 @@
+//! The acts themselves: each kind of fault, as a strategy does it to itself.
+
+use crate::faults::inject::Draws;
+use protocol::plan::FaultKind;
+use shm::memory::Words;
+use shm::os::{fault, memory};
+use shm::sync::Ordering;
+
+/// What one exit leaves behind as its code.
+const EXIT_CODE: i32 = 3;
+/// Far beyond what any process may have here.
+const TOO_MUCH: usize = 1 << 40;
+/// What a leak takes in each duty cycle.
+const LEAK: usize = 1 << 20;
+/// How many words at the beginning of a region are hit as often as all others together: its header and cursors.
+const HEAD_WORDS: u64 = 64;
+
+/// What the acts need.
+pub struct Means {
+    /// Whose acts they are.
+    strategy: u16,
+    /// The memory of this process is not limited yet.
+    is_unlimited: bool,
+    /// Everything that this process can write of the run's memory.
+    pub(crate) writable: Vec<Words>,
+    /// Takes memory in each duty cycle from now on.
+    leaks: bool,
+    /// Sends as fast as it can from now on.
+    pub(crate) floods: bool,
+}
+
+impl Means {
+    pub(super) const fn new(strategy: u16, is_unlimited: bool) -> Self {
+        Self { strategy, is_unlimited, writable: Vec::new(), leaks: false, floods: false }
+    }
+
+    /// Nobody's leak may end in the death of the machine.
+    fn limit_memory(&mut self) {
+        if std::mem::take(&mut self.is_unlimited) {
+            memory::limit(memory::STRATEGY_ROOM).expect("an ordinary process may limit its memory");
+        }
+    }
+
+    /// Takes some memory, touches it, and never gives it back; nothing for who does not leak.
+    pub(super) fn leak(&self) {
+        if self.leaks {
+            std::mem::forget(std::hint::black_box(vec![1u8; LEAK]));
+        }
+    }
+}
+
+/// Does it. Returns only where the strategy goes on: after a stop, with a leak, with a flood.
+pub(crate) fn act(kind: FaultKind, means: &mut Means) {
+    match kind {
+        FaultKind::Kill => fault::kill(),
+        FaultKind::Stop => fault::stop(),
+        FaultKind::Hang => hang(),
+        FaultKind::Segv => fault::segv(),
+        FaultKind::Abort => std::process::abort(),
+        FaultKind::Exit => fault::exit(EXIT_CODE),
+        FaultKind::Oom => {
+            means.limit_memory();
+            // The allocator fails, and that aborts.
+            drop(std::hint::black_box(Vec::<u8>::with_capacity(TOO_MUCH)));
+            std::process::abort()
+        }
+        FaultKind::Leak => {
+            means.limit_memory();
+            means.leaks = true;
+        }
+        FaultKind::Scribble => scribble(means),
+        FaultKind::Flood => means.floods = true,
+    }
+}
+
+fn hang() -> ! {
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+/// Writes for ever.
+fn scribble(means: &Means) -> ! {
+    let mut draws = Draws::new(means.strategy.into(), Draws::SCRIBBLES);
+    loop {
+        scribble_once(&means.writable, &mut draws);
+    }
+}
+
+/// Writes one word somewhere: what cursors, sequences and lengths are most sensitive to, or anything.
+pub(crate) fn scribble_once(writable: &[Words], draws: &mut Draws) {
+    let Some(words) = writable.get(draws.below(writable.len() as u64) as usize) else { return };
+    let len = words.len() as u64;
+    let within = if draws.below(2) == 0 { len.min(HEAD_WORDS) } else { len };
+    let place = draws.below(within) as usize;
+    let there = words[place].load(Ordering::Relaxed);
+    let value = match draws.below(7) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => there.wrapping_add(1),
+        3 => there.wrapping_sub(1),
+        4 => draws.below(16),
+        5 => words[(place + 1) % words.len()].load(Ordering::Relaxed),
+        _ => draws.below(u64::MAX),
+    };
+    words[place].store(value, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shm::memory::Region;
+
+    #[test]
+    fn a_scribbler_reaches_every_region_its_head_and_its_end() {
+        let writable: Vec<Words> = [70, 1000, 64].map(|words| Region::heap(words).words()).into();
+        let mut draws = Draws::new(1, Draws::SCRIBBLES);
+        for _ in 0..100_000 {
+            scribble_once(&writable, &mut draws);
+        }
+        for words in &writable {
+            let touched = |word: &&shm::sync::AtomicU64| word.load(Ordering::Relaxed) != 0;
+            let all = words.iter().filter(touched).count();
+            assert!(all > words.len() / 2, "{all} of {}", words.len());
+        }
+        scribble_once(&[], &mut draws);
+    }
+
+    #[test]
+    fn a_leak_is_nothing_until_it_begins() {
+        let mut means = Means::new(0, false);
+        means.leak();
+        act(FaultKind::Flood, &mut means);
+        assert!(means.floods && !means.leaks);
+        act(FaultKind::Leak, &mut means);
+        means.leak();
+        assert!(means.leaks);
+    }
+}

@@ -1,0 +1,318 @@
+//! What a strategy does to itself because the plan has a fault for it: at a time, or within the push of an order.
+//!
+//! Two wrappers, used only for such a strategy; all others run the code that they always run.
+//!
+//! | wrapper | around | strikes |
+//! |---|---|---|
+//! | [`Doomed`] | the technique's producer | at a step of the push of an order |
+//! | [`Sabotaged`] | the strategy's agent | at the first duty cycle after a time |
+//!
+//! Only the first incarnation is struck: one that was started again is healthy. What the launcher does by signal is in
+//! [`crate::faults::inject`].
+
+mod acts;
+
+use crate::faults::inject;
+pub use acts::Means;
+pub(crate) use acts::{act, scribble_once};
+use core::ops::ControlFlow;
+use protocol::agent::{Agent, Cycle};
+use protocol::plan::{FaultKind, Isolation, Plan, Target, When};
+use protocol::status::StatusWriter;
+use protocol::wire::{Message, Operation, Order, OrderId, Side};
+use shm::clock::Clock;
+use shm::memory::Words;
+use shm::ring::{Full, Producer, Step};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// How many orders one duty cycle of a flood tries to push.
+const FLOOD_BATCH: usize = 1024;
+/// How long their venue keeps them: so that they are open all at once, and the limit of open orders is passed.
+const FLOOD_DELAY_NS: u64 = 10_000_000_000;
+
+/// How a strategy does a fault to itself: [`act`] in a process. Returns only where the strategy goes on.
+pub type Act = fn(FaultKind, &mut Means);
+
+/// The faults of one strategy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sabotage {
+    strategy: u16,
+    venues: u16,
+    /// The strategy shares its process, so its memory is not limited yet.
+    is_thread: bool,
+    /// Nanoseconds after the start, the last first.
+    at: Vec<(u64, FaultKind)>,
+    pushes: Vec<(u64, Step, FaultKind)>,
+}
+
+impl Sabotage {
+    /// What this incarnation of a strategy does to itself; `None`: nothing.
+    pub fn of(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
+        let (mut at, mut pushes) = (Vec::new(), Vec::new());
+        let mine = |fault: &&protocol::plan::Fault| {
+            epoch == 0 && fault.target == Target::Strategy(strategy) && !inject::by_signal(fault)
+        };
+        for fault in plan.faults.iter().filter(mine) {
+            match fault.when {
+                When::At { ns } => at.push((ns, fault.kind)),
+                When::Push { order, step } => pushes.push((order, step, fault.kind)),
+            }
+        }
+        if at.is_empty() && pushes.is_empty() {
+            return None;
+        }
+        at.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
+        let (venues, is_thread) = (plan.venues, plan.isolation == Isolation::Thread);
+        Some(Self { strategy, venues, is_thread, at, pushes })
+    }
+
+    /// The technique's producer, with what strikes within its pushes.
+    pub fn doom<P: Producer>(&self, producer: P, act: Act) -> Doomed<P> {
+        let means = Means::new(self.strategy, self.is_thread);
+        let (strategy, venues, pushes) = (self.strategy, self.venues, self.pushes.clone());
+        Doomed(Arc::new(Mutex::new(Fate {
+            strategy,
+            venues,
+            producer,
+            pushes,
+            next_sequence: 0,
+            means,
+            act,
+        })))
+    }
+
+    /// The strategy's agent, whose session has (a clone of) that producer, with what strikes at a time.
+    pub fn sabotage<A, P: Producer>(self, agent: A, producer: Doomed<P>) -> Sabotaged<A, P> {
+        Sabotaged { agent, producer, at: self.at }
+    }
+}
+
+/// What both wrappers share. Only one thread ever has it.
+struct Fate<P> {
+    strategy: u16,
+    venues: u16,
+    producer: P,
+    /// What strikes at which step of which order's push.
+    pushes: Vec<(u64, Step, FaultKind)>,
+    /// The sequence of the first order that was not pushed yet.
+    next_sequence: u64,
+    means: Means,
+    act: Act,
+}
+
+/// A producer that strikes at a step of a push.
+pub struct Doomed<P>(Arc<Mutex<Fate<P>>>);
+
+impl<P> Clone for Doomed<P> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<P> Doomed<P> {
+    fn fate(&self) -> MutexGuard<'_, Fate<P>> {
+        self.0.lock().expect("a thread that panics ends its process")
+    }
+}
+
+impl<P: Producer> Producer for Doomed<P> {
+    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+        let mut fate = self.fate();
+        let Fate { producer, pushes, next_sequence, means, act, .. } = &mut *fate;
+        let order = Order::from_message(*message).map_or(u64::MAX, |order| order.id.sequence());
+        if means.floods || pushes.contains(&(order, Step::Entered, FaultKind::Flood)) {
+            // The flood takes over from here: this order waits for it, for ever.
+            means.floods = true;
+            return Err(Full);
+        }
+        producer.try_push_with(message, &mut |step| {
+            pushes.retain(|(doomed, at, kind)| {
+                let strikes = (*doomed, *at) == (order, step);
+                if strikes {
+                    act(*kind, means);
+                }
+                !strikes
+            });
+            ControlFlow::Continue(())
+        })?;
+        *next_sequence = order.wrapping_add(1);
+        Ok(())
+    }
+}
+
+impl<P: Producer> Fate<P> {
+    /// Pushes well-formed orders until the ring is full or it is enough for a duty cycle; how many.
+    fn flood(&mut self) -> usize {
+        for pushed in 0..FLOOD_BATCH {
+            let order = Order {
+                id: OrderId::new(self.strategy, 0, self.next_sequence),
+                venue: (self.next_sequence % u64::from(self.venues)) as u16,
+                operation: Operation::New,
+                side: Side::Buy,
+                delay_ns: FLOOD_DELAY_NS,
+                price: 1,
+                quantity: 1,
+                target: 0,
+            };
+            if self.producer.try_push(&order.to_message()).is_err() {
+                return pushed;
+            }
+            self.next_sequence += 1;
+        }
+        FLOOD_BATCH
+    }
+}
+
+/// A strategy that strikes at a time, and that leaks or floods from then on.
+pub struct Sabotaged<A, P> {
+    agent: A,
+    producer: Doomed<P>,
+    /// What strikes when, in nanoseconds after the start, the last first.
+    at: Vec<(u64, FaultKind)>,
+}
+
+impl<A, P> Sabotaged<A, P> {
+    /// What the process can write, for scribbling over it.
+    pub fn arm(&mut self, writable: Vec<Words>) {
+        self.producer.fate().means.writable = writable;
+    }
+}
+
+impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for Sabotaged<A, P> {
+    fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
+        let mut fate = self.producer.fate();
+        while self.at.last().is_some_and(|(ns, _)| cycle.time.at(*ns) <= cycle.now) {
+            if let Some((_, kind)) = self.at.pop() {
+                (fate.act)(kind, &mut fate.means);
+            }
+        }
+        fate.means.leak();
+        if fate.means.floods {
+            // Neither reports are taken nor limits kept. It looks alive: its duty cycles go on.
+            return fate.flood().max(1);
+        }
+        drop(fate);
+        self.agent.duty_cycle(cycle)
+    }
+
+    fn next_deadline(&self) -> u64 {
+        self.agent.next_deadline()
+    }
+
+    fn finished(&self, draining: bool) -> bool {
+        self.agent.finished(draining)
+    }
+
+    fn publish(&self, status: &StatusWriter) {
+        self.agent.publish(status);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Machine;
+    use crate::planner::tests::planned_with;
+    use protocol::stamps::StampLog;
+    use protocol::status::LOG_OFFSET;
+    use shm::clock::{Monotonic, Timebase};
+    use shm::memory::Region;
+
+    /// Takes so many messages, then is full.
+    struct Taker {
+        taken: Vec<OrderId>,
+        room: usize,
+    }
+
+    impl Producer for Taker {
+        fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+            if self.taken.len() == self.room {
+                return Err(Full);
+            }
+            self.taken.push(Order::from_message(*message).unwrap().id);
+            Ok(())
+        }
+    }
+
+    fn plan(faults: &str) -> Plan {
+        let words = "strategies=2 venues=3 isolation=thread orders=10";
+        planned_with(words, faults, &Machine::default()).unwrap().0
+    }
+
+    fn doomed(faults: &str, room: usize) -> (Sabotage, Doomed<Taker>) {
+        let sabotage = Sabotage::of(&plan(faults), 1, 0).unwrap();
+        let doomed = sabotage.doom(Taker { taken: Vec::new(), room }, act);
+        (sabotage, doomed)
+    }
+
+    fn message(sequence: u64) -> Message {
+        let order = Order {
+            id: OrderId::new(1, 0, sequence),
+            venue: 0,
+            operation: Operation::New,
+            side: Side::Sell,
+            delay_ns: 0,
+            price: 0,
+            quantity: 0,
+            target: 0,
+        };
+        order.to_message()
+    }
+
+    /// Counts its duty cycles.
+    struct Honest(usize);
+
+    impl Agent<Monotonic> for Honest {
+        fn duty_cycle(&mut self, _: &mut Cycle<Monotonic>) -> usize {
+            self.0 += 1;
+            0
+        }
+        fn finished(&self, _: bool) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn only_the_first_incarnation_of_the_one_that_is_meant_is_struck() {
+        let plan = plan("hang:strategy-1@1s; kill:strategy-1@order:5; kill:strategy-0@1s; stop:any@1s");
+        assert_eq!(Sabotage::of(&plan, 0, 0), None, "signals are the launcher's");
+        assert_eq!(Sabotage::of(&plan, 1, 1), None);
+        let sabotage = Sabotage::of(&plan, 1, 0).unwrap();
+        assert_eq!(sabotage.at, [(1_000_000_000, FaultKind::Hang)]);
+        assert_eq!(sabotage.pushes, [(5, Step::Entered, FaultKind::Kill)]);
+    }
+
+    #[test]
+    fn a_flood_begins_at_its_order_and_leaves_no_gap() {
+        let (sabotage, mut doomed) = doomed("flood:strategy-1@order:2", 1500);
+        assert_eq!((0..2).map(|n| doomed.try_push(&message(n))).collect::<Vec<_>>(), [Ok(()), Ok(())]);
+        assert_eq!(doomed.try_push(&message(2)), Err(Full), "the order waits");
+        let mut sabotaged = sabotage.sabotage(Honest(0), doomed.clone());
+        let mut cycle = cycle();
+        for _ in 0..3 {
+            assert!(sabotaged.duty_cycle(&mut cycle) > 0, "it looks busy");
+        }
+        assert_eq!(sabotaged.agent.0, 0, "and does nothing honest any more");
+        let taken = &doomed.fate().producer.taken;
+        assert!(taken.iter().copied().eq((0..1500).map(|n| OrderId::new(1, 0, n))));
+    }
+
+    fn cycle() -> Cycle<Monotonic> {
+        let log = StampLog::new(&Region::heap(LOG_OFFSET + 64).words());
+        let time = Timebase { start_ticks: 1000, ns_per_tick: 1.0 };
+        Cycle { clock: Monotonic, now: 1000, time, draining: false, log }
+    }
+
+    #[test]
+    fn a_time_is_waited_for() {
+        let (sabotage, doomed) = doomed("flood:strategy-1@100ns; hang:strategy-1@1m", 10);
+        let mut sabotaged = sabotage.sabotage(Honest(0), doomed);
+        let mut cycle = cycle();
+        cycle.now += 99;
+        assert_eq!(sabotaged.duty_cycle(&mut cycle), 0);
+        assert_eq!(sabotaged.agent.0, 1);
+        cycle.now += 1;
+        assert!(sabotaged.duty_cycle(&mut cycle) > 0);
+        assert_eq!(sabotaged.agent.0, 1);
+    }
+}

@@ -1,0 +1,3 @@
+//! The roles of a run: what each process does.
+
+pub mod role;

@@ -1,0 +1,354 @@
+//! Strategies that die, hang or misbehave while the run goes on: fence, wait for the engine's repair, start again.
+//!
+//! ```text
+//! living ── past its deadline, quarantined ──▶ killed ─┐
+//!    │                                                 ├─ the kernel says so ─▶ fenced ── the engine says so ─┬─▶ down
+//!    └── its process has ended ────────────────────────┘                                                      └─▶ starting ─▶ living
+//! ```
+//!
+//! Nothing here goes by time but the deadline itself: a fence needs the kernel's word that the process is gone, and the
+//! dead one's memory is only written after the engine has said that it no longer reads it.
+
+use crate::runtime::liveness::Liveness;
+use crate::runtime::setup::Segments;
+use analysis::record::Incident;
+use anyhow::{Context, Result};
+use protocol::plan::{OnDeath, Plan, Role};
+use protocol::status::{self, Field, State, Status};
+use protocol::supervision::{Death, Repairs};
+use protocol::wire::MAX_EPOCH;
+use shm::bell::Bell;
+use shm::clock::Clock;
+use std::time::Duration;
+
+/// How long an incarnation may take until its first duty cycle.
+const START: Duration = Duration::from_secs(30);
+
+/// The processes of a run, by their places in the plan, as far as incidents have to do with them. In a simulation they are
+/// none of the kernel's.
+pub trait Children {
+    /// Whether it ended in order; `None`: it runs.
+    fn ended(&self, process: usize) -> Option<bool>;
+    /// How it ended, in words.
+    fn how(&self, process: usize) -> String;
+    /// Its process id.
+    fn pid(&self, process: usize) -> u32;
+    /// Kills it, unless it has ended.
+    fn kill(&mut self, process: usize);
+    /// Proof that it has ended, if it has.
+    ///
+    /// # Errors
+    /// What the system refused.
+    fn death(&mut self, process: usize) -> std::io::Result<Option<Death>>;
+    /// Starts it again, after it has ended.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    fn restart(&mut self, segments: &Segments, process: usize) -> Result<()>;
+}
+
+/// Where one strategy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Living,
+    /// It was sent SIGKILL and has not ended yet; the incident's place in the list.
+    Killed(usize),
+    /// It is dead for certain, and the engine repairs.
+    Fenced(usize),
+    /// Its next incarnation was started and is not in its duty cycles yet.
+    Starting(usize),
+    /// It is dead and stays so.
+    Down,
+}
+
+struct Fate {
+    epoch: u16,
+    stage: Stage,
+    /// Its place among the plan's processes and threads.
+    process: usize,
+    thread: usize,
+    /// When a fault was last injected, in ticks.
+    injected: Option<u64>,
+}
+
+/// The strategies of a run that goes on when one of them dies.
+pub struct Incidents<'a> {
+    segments: &'a Segments,
+    repairs: Repairs,
+    bell: Option<Bell>,
+    fates: Vec<Fate>,
+    list: Vec<Incident>,
+    start_ticks: u64,
+    /// Orders that dead incarnations had sent, and those of them that were settled.
+    past: (u64, u64),
+}
+
+impl<'a> Incidents<'a> {
+    /// All strategies alive, in epoch 0.
+    ///
+    /// # Panics
+    /// If the segments are not created yet.
+    pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
+        let plan = &segments.plan;
+        let fate = |index: u16| {
+            let thread = plan.thread_of(Role::Strategy(index)).expect("a valid plan runs every role");
+            let process =
+                plan.processes.iter().position(|process| process.threads.contains(&(thread as u32)));
+            let process = process.expect("a valid plan owns every thread");
+            Fate { epoch: 0, stage: Stage::Living, process, thread, injected: None }
+        };
+        Self {
+            segments,
+            repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
+            bell: segments.engine_bell.as_ref().map(Bell::new),
+            fates: (0..plan.strategies).map(fate).collect(),
+            list: Vec::new(),
+            start_ticks,
+            past: (0, 0),
+        }
+    }
+
+    /// Whether deaths are contained here: the run goes on, and each strategy is a process that can be killed alone.
+    pub fn contains(plan: &Plan) -> bool {
+        plan.on_death != OnDeath::Stop && plan.isolation != protocol::plan::Isolation::Thread
+    }
+
+    /// Whether a process of the plan is a strategy's.
+    pub fn owns(&self, process: usize) -> bool {
+        self.fates.iter().any(|fate| fate.process == process)
+    }
+
+    /// A strategy was struck on purpose.
+    pub fn injected(&mut self, strategy: u16, ticks: u64) {
+        self.fates[usize::from(strategy)].injected = Some(ticks);
+    }
+
+    /// Whether a strategy is there, and nothing happens to it now.
+    pub fn is_living(&self, strategy: u16) -> bool {
+        self.fates[usize::from(strategy)].stage == Stage::Living
+    }
+
+    /// Whether something is on its way: a death, a repair, a start.
+    pub fn is_busy(&self) -> bool {
+        self.fates.iter().any(|fate| !matches!(fate.stage, Stage::Living | Stage::Down))
+    }
+
+    /// Whether every strategy has done all that it ever will.
+    pub fn all_done(&self) -> bool {
+        let done = |fate: &Fate| match fate.stage {
+            Stage::Living => self.status(fate).state() == State::Done,
+            Stage::Down => true,
+            _ => false,
+        };
+        self.fates.iter().all(done)
+    }
+
+    /// Orders sent by all incarnations, and how many of the living ones' are still open.
+    pub fn sent_and_open(&self) -> (u64, u64) {
+        let (mut sent, mut open) = (self.past.0, 0);
+        let lives = |fate: &Fate| matches!(fate.stage, Stage::Living | Stage::Starting(_));
+        for (fate, orders) in
+            self.fates.iter().zip(&self.segments.plan.orders).filter(|(fate, _)| lives(fate))
+        {
+            let (mine, settled) = counters(&self.status(fate), *orders);
+            sent += mine;
+            open += mine.saturating_sub(settled);
+        }
+        (sent, open)
+    }
+
+    /// What has happened so far.
+    pub fn list(&self) -> &[Incident] {
+        &self.list
+    }
+
+    /// At the end of the run: a strategy that said that it was done and had to be killed, or died then, is an incident too.
+    pub fn end(&mut self, children: &impl Children, clock: &impl Clock) {
+        let now = clock.now();
+        for strategy in 0..self.fates.len() as u16 {
+            let Fate { stage, process, .. } = self.fates[usize::from(strategy)];
+            if stage == Stage::Living && children.ended(process) != Some(true) {
+                let how = format!("did not end in order: {}", children.how(process));
+                self.begin(strategy, children.pid(process), how, now);
+                self.fates[usize::from(strategy)].stage = Stage::Down;
+            }
+        }
+    }
+
+    /// Ends the account; a strategy that is down has not failed the run.
+    pub fn into_list(self) -> Vec<Incident> {
+        self.list
+    }
+
+    /// Sleeps until the engine says something, at most that long; only while something is on its way.
+    pub fn wait(&self, at_most: Duration) {
+        self.repairs.wait(self.repairs.said(), at_most);
+    }
+
+    /// Whether a process ended, or will, because its strategy died.
+    pub fn excuses(&self, process: usize) -> bool {
+        self.fates.iter().any(|fate| fate.process == process && fate.stage != Stage::Living)
+    }
+
+    fn status(&self, fate: &Fate) -> Status {
+        status::read(&self.segments.threads[fate.thread])
+    }
+
+    fn ns(&self, ticks: u64) -> u64 {
+        (ticks.saturating_sub(self.start_ticks) as f64 * self.segments.plan.ns_per_tick) as u64
+    }
+
+    /// Takes every strategy as far as it can go now.
+    ///
+    /// # Errors
+    /// What the system refused: a process that cannot be asked about, or started again.
+    pub fn look(
+        &mut self,
+        children: &mut impl Children,
+        liveness: &Liveness,
+        clock: &impl Clock,
+    ) -> Result<()> {
+        for strategy in 0..self.fates.len() as u16 {
+            // Several steps at once where nothing has to be waited for.
+            while self.step(strategy, children, liveness, clock)? {}
+        }
+        Ok(())
+    }
+
+    /// One step of one strategy; whether it took one.
+    fn step(
+        &mut self,
+        strategy: u16,
+        children: &mut impl Children,
+        liveness: &Liveness,
+        clock: &impl Clock,
+    ) -> Result<bool> {
+        let fate = &self.fates[usize::from(strategy)];
+        let (epoch, stage, place) = (fate.epoch, fate.stage, fate.process);
+        match stage {
+            Stage::Living | Stage::Starting(_) => {
+                let status = self.status(fate);
+                let now = clock.now();
+                let quarantined =
+                    self.repairs.of(strategy).quarantined.filter(|(quarantined, _)| *quarantined == epoch);
+                if let Some(how) = ended(children, place, &status) {
+                    let incident = self.begin(strategy, children.pid(place), how, now);
+                    self.list[incident].quarantined = quarantined.map(|(_, why)| why);
+                    self.fates[usize::from(strategy)].stage = Stage::Killed(incident);
+                } else if let Some((_, why)) = quarantined {
+                    let ticks = self.repairs.of(strategy).quarantined_ticks;
+                    let incident =
+                        self.begin(strategy, children.pid(place), format!("quarantined: {why}"), ticks);
+                    self.list[incident].quarantined = Some(why);
+                    self.kill(strategy, incident, children);
+                } else if liveness.hangs(&status) || self.starts_late(stage, now) {
+                    let incident = self.begin(strategy, children.pid(place), liveness.to_string(), now);
+                    self.kill(strategy, incident, children);
+                } else if let Stage::Starting(incident) = stage
+                    && status.state() >= State::Running
+                {
+                    self.list[incident].restarted_ns = Some(self.ns(now));
+                    self.fates[usize::from(strategy)].stage = Stage::Living;
+                } else {
+                    return Ok(false);
+                }
+            }
+            Stage::Killed(incident) => {
+                if children.ended(place).is_none() {
+                    return Ok(false);
+                }
+                let death = children.death(place).context("cannot watch a process")?;
+                let Some(death) = death else { return Ok(false) };
+                self.segments.control.fence(strategy, epoch, &death);
+                if let Some(bell) = &self.bell {
+                    bell.ring();
+                }
+                self.list[incident].fenced_ns = self.ns(clock.now());
+                self.fates[usize::from(strategy)].stage = Stage::Fenced(incident);
+            }
+            Stage::Fenced(incident) => {
+                let repair = self.repairs.of(strategy);
+                if repair.repaired != Some(epoch) {
+                    return Ok(false);
+                }
+                self.list[incident].repaired_ns = Some(self.ns(repair.repaired_ticks));
+                if self.may_restart(strategy, incident) {
+                    self.restart(strategy, incident, children)?;
+                } else {
+                    self.fates[usize::from(strategy)].stage = Stage::Down;
+                }
+            }
+            Stage::Down => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Notes an incident; its place in the list.
+    fn begin(&mut self, strategy: u16, pid: u32, cause: String, detected: u64) -> usize {
+        let fate = &mut self.fates[usize::from(strategy)];
+        let (epoch, injected) = (fate.epoch, fate.injected.take());
+        let (sent, settled) = counters(
+            &status::read(&self.segments.threads[fate.thread]),
+            self.segments.plan.orders[usize::from(strategy)],
+        );
+        self.past = (self.past.0 + sent, self.past.1 + settled);
+        self.list.push(Incident {
+            strategy,
+            epoch,
+            pid,
+            cause,
+            quarantined: None,
+            injected_ns: injected.map(|ticks| self.ns(ticks)),
+            detected_ns: self.ns(detected),
+            fenced_ns: 0,
+            repaired_ns: None,
+            restarted_ns: None,
+        });
+        self.list.len() - 1
+    }
+
+    fn kill(&mut self, strategy: u16, incident: usize, children: &mut impl Children) {
+        let fate = &mut self.fates[usize::from(strategy)];
+        children.kill(fate.process);
+        fate.stage = Stage::Killed(incident);
+    }
+
+    fn starts_late(&self, stage: Stage, now: u64) -> bool {
+        let Stage::Starting(incident) = stage else { return false };
+        let since = self.list[incident].repaired_ns.unwrap_or(0);
+        self.ns(now).saturating_sub(since) > START.as_nanos() as u64
+    }
+
+    /// Whoever misbehaved stays down, and who died before its first duty cycle: it would do so again.
+    fn may_restart(&self, strategy: u16, incident: usize) -> bool {
+        let fate = &self.fates[usize::from(strategy)];
+        self.segments.plan.on_death == OnDeath::Restart
+            && self.list[incident].quarantined.is_none()
+            && self.status(fate).state() >= State::Running
+            && fate.epoch < MAX_EPOCH
+    }
+
+    fn restart(&mut self, strategy: u16, incident: usize, children: &mut impl Children) -> Result<()> {
+        let fate = &mut self.fates[usize::from(strategy)];
+        fate.epoch += 1;
+        fate.stage = Stage::Starting(incident);
+        let (epoch, process) = (fate.epoch, fate.process);
+        self.segments.renew(strategy);
+        self.segments.control.revive(strategy, epoch);
+        children.restart(self.segments, process)
+    }
+}
+
+/// How a strategy's process ended before it was done, in words; `None`: it runs, or ended as it should.
+fn ended(children: &impl Children, process: usize, status: &Status) -> Option<String> {
+    let in_order = children.ended(process)? && status.state() == State::Done;
+    let error = if status.state() == State::Failed { format!(": {}", status.error()) } else { String::new() };
+    (!in_order).then(|| children.how(process) + &error)
+}
+
+/// Orders that an incarnation has sent, and those of them that it got an answer for. It says so itself, and one that
+/// scribbles says anything: not believed beyond the orders that there are for it.
+pub fn counters(status: &Status, orders: u64) -> (u64, u64) {
+    let count = |field| status.get(field).min(orders);
+    (count(Field::Sent), count(Field::Returned) + count(Field::Rejected))
+}

@@ -1,0 +1,16 @@
+//! A run from its beginning to its end: segments, processes, supervision, logs, and what is cleared away.
+
+pub mod clean;
+pub mod folder;
+pub mod gather;
+pub mod incidents;
+pub mod liveness;
+pub mod orphan;
+pub mod prepare;
+pub mod progress;
+pub mod run;
+pub mod setup;
+pub mod signals;
+pub mod spawn;
+pub mod supervise;
+pub mod warden;

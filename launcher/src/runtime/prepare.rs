@@ -1,0 +1,219 @@
+//! What precedes a run: settings → schedule → plan, checked against the machine, with clock, work and floor measured.
+
+use crate::config::UsageError;
+use crate::host::{Machine, Room};
+use crate::planner::{self, Counts, Identity, Input, Resolved};
+use analysis::record;
+use anyhow::{Context, Result, anyhow, bail};
+use orchestrator::work::Work;
+use protocol::plan::{ClockSource, Isolation, Plan, Role, WorkPlan};
+use protocol::stamps::RECORD_BYTES;
+use shm::clock::{self, ClockPair};
+use shm::floor;
+use shm::os::{pin, process, sandbox};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use strategy::schedule::{Replay, Schedule, Spec, replay, sample};
+
+/// The tick is calibrated over at least this long before the run.
+const CALIBRATION: Duration = Duration::from_millis(100);
+
+/// A run that can be begun.
+pub struct Prepared {
+    /// Every order.
+    pub schedule: Schedule,
+    /// Everything else, but for the folder.
+    pub plan: Plan,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// What the run's clock is read from.
+    pub source: ClockSource,
+    /// The clock when its tick had been calibrated.
+    pub start_pair: ClockPair,
+    /// What a look at it costs, in nanoseconds.
+    pub read_ns: f64,
+    /// The step in which it counts, in nanoseconds.
+    pub step_ns: f64,
+    /// The floor before the run, in nanoseconds.
+    pub floor_ns: Option<f64>,
+}
+
+/// Draws the schedule, lays out the plan, refuses what does not fit, and measures what the plan needs.
+///
+/// # Errors
+/// [`UsageError`] for what cannot be had, else what went wrong.
+pub fn prepare(
+    resolved: &Resolved,
+    machine: &Machine,
+    weaker_sandbox: bool,
+    began: SystemTime,
+) -> Result<Prepared> {
+    let source = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
+    let first_pair = ClockPair::read(&source);
+    check_room_early(resolved, machine)?;
+    let schedule = make_schedule(resolved)?;
+    let (mut plan, mut warnings) = make_plan(resolved, machine, &schedule, source, began)?;
+    if plan.isolation == Isolation::Sandbox {
+        plan.weaker_sandbox = weaker_sandbox;
+        warnings.extend(check_sandbox(weaker_sandbox)?);
+    }
+    check_room(&plan, machine)?;
+    plan.work = calibrate_work(resolved.work_ns, &plan)?;
+    let floor_ns = measure_floor(&plan)?;
+    let read_ns = clock::read_cost_ns(&source);
+    std::thread::sleep(CALIBRATION);
+    let start_pair = ClockPair::read(&source);
+    plan.ns_per_tick = start_pair.ns_per_tick_since(&first_pair);
+    let step_ns = clock::step_ticks(&source) * plan.ns_per_tick;
+    plan.validate()?;
+    Ok(Prepared { schedule, plan, warnings, source, start_pair, read_ns, step_ns, floor_ns })
+}
+
+/// What this kernel cannot refuse, if that is allowed.
+fn check_sandbox(weaker_is_fine: bool) -> Result<Option<String>> {
+    let missing = sandbox::missing().join("; ");
+    match (missing.is_empty(), weaker_is_fine) {
+        (true, _) => Ok(None),
+        (false, true) => Ok(Some(format!("the sandbox is weaker than it should be: {missing}"))),
+        (false, false) => {
+            bail!("no full sandbox here: {missing}. --allow-weaker-sandbox goes on all the same")
+        }
+    }
+}
+
+fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
+    let Resolved { strategies, venues, delay, seed, .. } = *resolved;
+    match &resolved.input {
+        Input::Drawn { arrivals, orders, window_ns } => {
+            let spec = Spec {
+                strategies,
+                venues,
+                orders: *orders,
+                window_ns: *window_ns,
+                arrivals: *arrivals,
+                delay,
+                seed,
+            };
+            sample(&spec).map_err(|error| UsageError(error.to_string()).into())
+        }
+        Input::Recorded { path, speed } => {
+            let how = Replay { strategies, venues, delay, seed, speed: *speed, orders: None };
+            replay(path, &how).map_err(|error| UsageError(error.to_string()).into())
+        }
+    }
+}
+
+/// Refuses what cannot fit before a schedule of that size is drawn: with orders dealt out evenly.
+fn check_room_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
+    let Input::Drawn { orders, .. } = resolved.input else { return Ok(()) };
+    let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+    let (plan, _) = lay_out(resolved, machine, &counts, ClockSource::Monotonic, SystemTime::now())?;
+    check_room(&plan, machine)
+}
+
+/// Refuses what has no room on this machine.
+fn check_room(plan: &Plan, machine: &Machine) -> Result<()> {
+    planner::check_room(plan, machine).map_err(|error| anyhow!(error.0))?;
+    planner::allow_descriptors(plan)
+}
+
+fn make_plan(
+    resolved: &Resolved,
+    machine: &Machine,
+    schedule: &Schedule,
+    source: ClockSource,
+    began: SystemTime,
+) -> Result<(Plan, Vec<String>)> {
+    lay_out(resolved, machine, &Counts::of(schedule), source, began)
+}
+
+fn lay_out(
+    resolved: &Resolved,
+    machine: &Machine,
+    counts: &Counts,
+    source: ClockSource,
+    began: SystemTime,
+) -> Result<(Plan, Vec<String>)> {
+    let pid = std::process::id();
+    let start = process::start_time(pid).context("/proc/self/stat cannot be read")?;
+    // Unique among the living: one process starts no two runs in one millisecond.
+    let millis = humantime::format_rfc3339_millis(began).to_string();
+    let digits: String = millis.chars().filter(char::is_ascii_digit).collect();
+    let run = format!("{}-{}-{pid}", &digits[..8], &digits[8..]);
+    Ok(planner::layout(
+        resolved,
+        machine,
+        counts,
+        Identity { run, pid, start },
+        source,
+        1.0,
+        WorkPlan::default(),
+    )?)
+}
+
+/// The input as the record has it.
+pub fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::Input {
+    let (arrivals, file) = match &resolved.input {
+        Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
+        Input::Recorded { path, .. } => ("file".to_owned(), Some(path.display().to_string())),
+    };
+    record::Input {
+        arrivals,
+        file,
+        seed: resolved.seed,
+        window_ns: schedule.window_ns(),
+        delay: crate::config::delay::format_delay(&resolved.delay),
+        hash: format!("{:016x}", schedule.hash()),
+        offered_per_s: schedule.offered_per_s(),
+    }
+}
+
+/// The cores of the two ends of the submit hand-off, if they are two: where the floor is measured.
+pub fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
+    let core = |role| plan.threads[plan.thread_of(role)?].core;
+    let (strategy, engine) = (core(Role::Strategy(0))?, core(Role::Orchestrator)?);
+    (strategy != engine).then_some((strategy, engine))
+}
+
+/// The core-to-core round trip where the submit hand-off is, in nanoseconds.
+///
+/// # Errors
+/// A core that cannot be pinned to.
+pub fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
+    let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
+    Ok(Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns))
+}
+
+/// Refuses a run whose logs would not fit the disk: found out afterwards, they would be lost.
+///
+/// # Errors
+/// They would not.
+pub fn check_disk(plan: &Plan, folder: &Path) -> Result<()> {
+    const MIB: u64 = 1 << 20;
+    let needed: u64 = plan.threads.iter().map(|thread| thread.log_records * RECORD_BYTES as u64).sum();
+    let room = Room::of(folder);
+    if room.total_bytes > 0 && room.free_bytes < needed {
+        bail!(
+            "{}: the logs of this run take {} MiB and {} MiB are free: choose another --out or use fewer --orders",
+            folder.display(),
+            needed.div_ceil(MIB),
+            room.free_bytes / MIB
+        );
+    }
+    Ok(())
+}
+
+/// Calibrates the work on the core that will do it.
+fn calibrate_work(wanted_ns: u64, plan: &Plan) -> Result<WorkPlan> {
+    let core = plan.thread_of(Role::Orchestrator).and_then(|thread| plan.threads[thread].core);
+    let calibrate = move || {
+        if let Some(core) = core {
+            pin::pin_to(core)?;
+        }
+        Ok::<_, pin::PinError>(Work::calibrate(wanted_ns))
+    };
+    // A thread of its own: the launcher itself stays unpinned.
+    let calibrated = std::thread::spawn(calibrate).join().map_err(|_| anyhow!("the calibration panicked"))?;
+    let (rounds, calibrated_ns) = calibrated?;
+    Ok(WorkPlan { requested_ns: wanted_ns, rounds, calibrated_ns })
+}

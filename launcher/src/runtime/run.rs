@@ -1,0 +1,211 @@
+//! A run, as a sentence: settings → schedule → plan → segments → processes → logs → merge → summary.
+
+use crate::faults::inject::Injector;
+use crate::host::Machine;
+use crate::planner::{self, Resolved};
+use crate::runtime::folder::{Folder, save_record, write_whole};
+use crate::runtime::gather;
+use crate::runtime::prepare::{Prepared, check_disk, describe_input, floor_cores, measure_floor, prepare};
+use crate::runtime::progress::Progress;
+use crate::runtime::setup::Segments;
+use crate::runtime::signals::Signals;
+use crate::runtime::spawn::Processes;
+use crate::runtime::supervise::{Supervised, supervise};
+use analysis::hlog;
+use analysis::html;
+use analysis::merge;
+use analysis::record::{self, Floor, Outcome, RUN_SCHEMA, RunRecord};
+use analysis::report;
+use analysis::summary::{Figures, Summary, summarise};
+use analysis::timeline::{self, Timeline};
+use anyhow::{Context, Result, anyhow};
+use protocol::plan::{Isolation, Plan};
+use shm::clock::ClockPair;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use strategy::schedule::Schedule;
+
+/// A finished run.
+pub struct Finished {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Its figures.
+    pub summary: Summary,
+}
+
+/// How a run is shown and bounded, beside its settings.
+pub struct Presentation<'a> {
+    /// Print nothing but errors.
+    pub quiet: bool,
+    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    pub weaker_sandbox: bool,
+    /// How long the processes may take to get ready.
+    pub start_timeout: Duration,
+    /// Ctrl-C and its relatives.
+    pub signals: &'a Signals,
+}
+
+/// Plans, runs, merges and summarises once.
+///
+/// # Errors
+/// [`crate::config::UsageError`] for what cannot be had, else what went wrong before the run began or after it ended; a run that began
+/// and failed is a [`Finished`] whose outcome says so. Nothing is left in `/dev/shm` or among the processes.
+pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Result<Finished> {
+    let began = SystemTime::now();
+    let progress = Progress::new(!how.quiet);
+    progress.phase("set-up", 0);
+    let Prepared { schedule, mut plan, warnings, source, start_pair, read_ns, step_ns, floor_ns } =
+        prepare(resolved, machine, how.weaker_sandbox, began)?;
+    progress.clear();
+    if !how.quiet {
+        writeln!(std::io::stdout(), "{}", planner::show(&plan, resolved, machine, &warnings))?;
+    }
+
+    let folder = Folder::create(&resolved.out, &plan, began)?;
+    check_disk(&plan, &folder.path)?;
+    plan.folder = folder.path.display().to_string();
+    let config = folder.path.join("config.yaml");
+    fs::write(&config, resolved.settings().to_yaml())
+        .with_context(|| format!("cannot write {}", config.display()))?;
+    let mut record = RunRecord {
+        schema: RUN_SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started: humantime::format_rfc3339_seconds(began).to_string(),
+        plan: plan.clone(),
+        machine: machine.clone(),
+        input: describe_input(resolved, &schedule),
+        clock: record::Clock {
+            ns_per_tick: plan.ns_per_tick,
+            read_ns,
+            step_ns,
+            drift_ppm: 0.0,
+            start_ticks: 0,
+        },
+        floor: Floor { cores: floor_cores(&plan), before_ns: floor_ns, after_ns: None },
+        outcome: Outcome::Failed {
+            process: "launcher".into(),
+            pid: plan.launcher_pid,
+            what: "died before the run had ended".into(),
+        },
+        exits: Vec::new(),
+        startup_ns: 0,
+        in_flight_sampled: None,
+        warnings,
+        pss_bytes: None,
+        incidents: Vec::new(),
+    };
+
+    let (segments, processes) = create(&plan, &schedule)?;
+    drop(schedule);
+    let Supervised {
+        mut processes,
+        outcome,
+        exits,
+        startup,
+        start_ticks,
+        in_flight_sampled,
+        pss_bytes,
+        incidents,
+    } = supervise(
+        &segments,
+        processes,
+        how.signals,
+        &progress,
+        how.start_timeout,
+        Injector::new(&plan, resolved.seed),
+        // Written before the first order: a launcher that is killed leaves a run that can be merged.
+        |start_ticks| {
+            record.clock.start_ticks = start_ticks;
+            save_record(&record, &folder.path)
+        },
+    )?;
+    if start_ticks == 0 {
+        return Err(not_begun(&outcome));
+    }
+    let folder = folder.keep();
+    let ns_per_tick = ClockPair::read(&source).ns_per_tick_since(&start_pair);
+    record.clock.drift_ppm = (ns_per_tick / plan.ns_per_tick - 1.0) * 1e6;
+    record.clock.ns_per_tick = ns_per_tick;
+    record.floor.after_ns = measure_floor(&plan)?;
+    record.outcome = outcome;
+    record.exits = exits;
+    record.startup_ns = startup.as_nanos() as u64;
+    record.in_flight_sampled = in_flight_sampled;
+    record.pss_bytes = pss_bytes;
+    record.incidents = incidents;
+    progress.phase("saving", 0);
+    gather::gather(&plan, &segments.threads, &folder)?;
+    // Not before: until the logs are saved here, only the warden could save them if this process were killed.
+    processes.end_warden();
+    drop(segments);
+    save_record(&record, &folder)?;
+    let summary = evaluate(&folder, &record, &progress)?;
+    progress.clear();
+    Ok(Finished { folder, outcome: record.outcome, summary })
+}
+
+/// Merges a run's logs, computes its figures and saves them beside the logs: `summary.json`, `timeline.json`,
+/// `histograms.hlog`, `stages.csv`, `stages.md`, `report.html`.
+///
+/// # Errors
+/// Logs that cannot be merged, a folder that cannot be written.
+pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Result<Summary> {
+    progress.phase("merging", 1);
+    let merged = merge::merge(folder, record, |done, total| progress.of(done, total))?;
+    progress.phase("measuring", 0);
+    let figures = Figures::measure(&merged, analysis::summary::ns_per_tick(record));
+    let summary = summarise(record, &merged, &figures);
+    let mut json = serde_json::to_vec_pretty(&summary)?;
+    json.push(b'\n');
+    let mut histograms = Vec::new();
+    hlog::write(record, &merged, &figures, &mut histograms)?;
+    let timeline = Timeline::measure(record, &merged, &figures);
+    let (mut csv, mut markdown) = (Vec::new(), Vec::new());
+    report::csv(&summary, &mut csv)?;
+    report::markdown(&summary, &mut markdown)?;
+    let page = html::of_run(&summary, &histograms, &timeline);
+    for (name, bytes) in [
+        ("summary.json", json),
+        (timeline::TIMELINE_FILE, serde_json::to_vec(&timeline)?),
+        ("histograms.hlog", histograms),
+        ("stages.csv", csv),
+        ("stages.md", markdown),
+        (html::HTML_FILE, page.into_bytes()),
+    ] {
+        write_whole(&folder.join(name), &bytes)?;
+    }
+    Ok(summary)
+}
+
+/// The segments and the warden. It comes before segments that have names, which a killed launcher would leave behind; and
+/// after those that have none, since it inherits the logs.
+fn create(plan: &Plan, schedule: &Schedule) -> Result<(Segments, Processes)> {
+    let mut segments = Segments::begin(plan)?;
+    if plan.isolation == Isolation::Sandbox {
+        segments.create(schedule)?;
+        let processes = Processes::begin(&segments)?;
+        Ok((segments, processes))
+    } else {
+        let processes = Processes::begin(&segments)?;
+        segments.create(schedule)?;
+        Ok((segments, processes))
+    }
+}
+
+fn not_begun(outcome: &Outcome) -> anyhow::Error {
+    match outcome {
+        Outcome::Failed { process, pid, what } => {
+            anyhow!("{process} (pid {pid}) failed before the start: {what}")
+        }
+        Outcome::Interrupted | Outcome::Complete => Interrupted.into(),
+    }
+}
+
+/// Ctrl-C before the first order.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("interrupted before the start: nothing was measured")]
+pub struct Interrupted;

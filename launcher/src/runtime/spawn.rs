@@ -1,0 +1,215 @@
+//! The processes of a run: started by executing this very executable, watched through pidfds, and never left behind.
+
+use crate::runtime::incidents::Children;
+use crate::runtime::setup::Segments;
+use crate::runtime::warden;
+use analysis::record::Exit;
+use anyhow::{Context, Result};
+use protocol::supervision::Death;
+use shm::memory::sealed;
+use shm::os::process::{self, kill_hard};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// One process of the run.
+pub struct Process {
+    /// Its name in the plan.
+    pub name: String,
+    child: Child,
+    pidfd: OwnedFd,
+    /// How it ended, once it has.
+    pub status: Option<ExitStatus>,
+    stderr: PathBuf,
+}
+
+impl Process {
+    fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
+        let stderr = folder.join(format!("{name}.stderr"));
+        // Appended: a strategy that is started again keeps its predecessors' last words.
+        let log = File::options().create(true).append(true).open(&stderr);
+        let log = log.with_context(|| format!("cannot write {}", stderr.display()))?;
+        // /proc/self/exe is this executable even if its file was replaced since: every process has one layout.
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .arg0(format!("bulkhead {name}"))
+            .args(["role", name, address])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            // Ctrl-C on the terminal is for the launcher, which ends the run in order.
+            .process_group(0);
+        let child = sealed::inherited_by(inherited, || command.spawn())
+            .with_context(|| format!("cannot start process {name}"))?;
+        let pidfd =
+            process::pidfd_open(child.id()).with_context(|| format!("cannot watch process {name}"))?;
+        Ok(Self { name: name.to_owned(), child, pidfd, status: None, stderr })
+    }
+
+    /// Proof that it has ended, if it has.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn death(&self) -> io::Result<Option<Death>> {
+        Death::confirm(self.pidfd.as_fd())
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The last lines that it printed to stderr, at most three, on one line.
+    pub fn last_words(&self) -> String {
+        let text = std::fs::read(&self.stderr).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        lines[lines.len().saturating_sub(3)..].join(" · ")
+    }
+
+    /// Kills it if it still runs, and reaps it. What it printed is kept only where it says something.
+    fn end(&mut self) {
+        if self.status.is_none() {
+            process::kill_hard(self.child.id());
+            self.status = self.child.wait().ok();
+        }
+        if std::fs::metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {
+            let _ = std::fs::remove_file(&self.stderr);
+        }
+    }
+
+    /// How it ended, in words.
+    pub fn how(&self) -> String {
+        match self.status {
+            None => "still running".into(),
+            Some(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => format!("exit {code}"),
+                (None, Some(signal)) => match signal_hook::low_level::signal_name(signal) {
+                    Some(name) => format!("signal {signal} ({name})"),
+                    None => format!("signal {signal}"),
+                },
+                (None, None) => "unknown".into(),
+            },
+        }
+    }
+}
+
+/// All processes of a run and their warden. Dropping it kills and reaps whatever still runs.
+pub struct Processes {
+    /// In the order of the plan.
+    pub all: Vec<Process>,
+    warden: Process,
+}
+
+impl Processes {
+    /// Starts the warden alone: from here on a launcher that is killed leaves nothing.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn begin(segments: &Segments) -> Result<Self> {
+        let folder = Path::new(&segments.plan.folder);
+        let inherited = segments.handed_to_warden();
+        let warden = Process::start(warden::NAME, &segments.address(), folder, &inherited)?;
+        Ok(Self { all: Vec::new(), warden })
+    }
+
+    /// Starts the plan's processes.
+    ///
+    /// # Errors
+    /// The first that cannot be started.
+    pub fn start(&mut self, segments: &Segments) -> Result<()> {
+        let folder = Path::new(&segments.plan.folder);
+        for process in &segments.plan.processes {
+            let inherited = segments.handed_to(process);
+            self.all.push(Process::start(&process.name, &segments.address(), folder, &inherited)?);
+        }
+        Ok(())
+    }
+
+    /// Sleeps until a process that still runs ends, `other` becomes readable, or the time is over; then takes note of
+    /// who has ended.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
+        let running = self.all.iter().filter(|process| process.status.is_none());
+        let fds: Vec<BorrowedFd<'_>> = running.map(|process| process.pidfd.as_fd()).chain(other).collect();
+        process::wait_readable(&fds, at_most)?;
+        for process in self.all.iter_mut().filter(|process| process.status.is_none()) {
+            process.status = process.child.try_wait()?;
+        }
+        Ok(())
+    }
+
+    /// Whether all have ended.
+    pub fn all_ended(&self) -> bool {
+        self.all.iter().all(|process| process.status.is_some())
+    }
+
+    /// Gives everybody but the warden `grace` to end by themselves, then kills and reaps the rest.
+    pub fn end(&mut self, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        while !self.all_ended() && Instant::now() < deadline {
+            if self.wait(None, Duration::from_millis(20)).is_err() {
+                break;
+            }
+        }
+        self.all.iter_mut().for_each(Process::end);
+    }
+
+    /// Ends the warden: nothing is left for it to save.
+    pub fn end_warden(&mut self) {
+        self.warden.end();
+    }
+
+    /// How each ended.
+    pub fn exits(&self) -> Vec<Exit> {
+        let exit = |process: &Process| Exit {
+            process: process.name.clone(),
+            pid: process.pid(),
+            how: process.how(),
+        };
+        self.all.iter().map(exit).collect()
+    }
+}
+
+impl Children for Processes {
+    fn ended(&self, process: usize) -> Option<bool> {
+        self.all[process].status.map(|status| status.success())
+    }
+
+    fn how(&self, process: usize) -> String {
+        self.all[process].how()
+    }
+
+    fn pid(&self, process: usize) -> u32 {
+        self.all[process].pid()
+    }
+
+    fn kill(&mut self, process: usize) {
+        kill_hard(self.all[process].pid());
+    }
+
+    fn death(&mut self, process: usize) -> io::Result<Option<Death>> {
+        self.all[process].death()
+    }
+
+    fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
+        assert!(self.all[process].status.is_some(), "a process has one incarnation at a time");
+        let folder = Path::new(&segments.plan.folder);
+        let plan = &segments.plan.processes[process];
+        let inherited = segments.handed_to(plan);
+        self.all[process] = Process::start(&plan.name, &segments.address(), folder, &inherited)?;
+        Ok(())
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.all.iter_mut().chain([&mut self.warden]).for_each(Process::end);
+    }
+}

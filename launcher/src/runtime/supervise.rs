@@ -1,0 +1,382 @@
+//! From the first process to the last: start, barrier, firing, draining, end. A role that dies, hangs or reports an
+//! error ends the run, unless it is a strategy and the plan goes on without it ([`crate::runtime::incidents`]); so does Ctrl-C.
+//! Whatever happens, every process but the warden is gone when this returns.
+
+mod strikes;
+
+use crate::faults::inject::Injector;
+use crate::runtime::incidents::{Incidents, counters};
+use crate::runtime::liveness::Liveness;
+use crate::runtime::progress::Progress;
+use crate::runtime::setup::Segments;
+use crate::runtime::signals::Signals;
+use crate::runtime::spawn::Processes;
+use analysis::record::{Exit, Incident, Outcome};
+use anyhow::Result;
+use protocol::control::{Launching, RunState};
+use protocol::plan::{Plan, Role};
+use protocol::status::{self, Field, State, Status};
+use protocol::supervision::Repairs;
+use shm::clock::Clock;
+use shm::memory::View;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// How often the launcher looks while nothing happens. Ends of processes and signals wake it at once.
+const LOOK: Duration = Duration::from_millis(50);
+/// The same while a death is being repaired.
+const BUSY_LOOK: Duration = Duration::from_millis(1);
+/// An engine that was idle for so long has nothing more to do.
+const SETTLED: Duration = Duration::from_millis(20);
+/// How long nothing may come back to strategies that wait, beyond the longest delay.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long the engine has to end after it was told to, and what an interrupted run may take beyond its longest delay.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What came of it.
+pub struct Supervised {
+    /// The processes, of which only the warden still runs: it would save the logs if the launcher died before it has.
+    pub processes: Processes,
+    /// How the run ended.
+    pub outcome: Outcome,
+    /// How each process ended.
+    pub exits: Vec<Exit>,
+    /// From the first spawn to the open barrier.
+    pub startup: Duration,
+    /// The tick of time zero; 0 if the barrier never opened.
+    pub start_ticks: u64,
+    /// Mean of the samples of open orders taken while the strategies fired, after the longest delay had passed once.
+    pub in_flight_sampled: Option<f64>,
+    /// Proportional memory of all processes when half of the orders were sent, in bytes.
+    pub pss_bytes: Option<u64>,
+    /// The strategies that died and the run went on.
+    pub incidents: Vec<Incident>,
+}
+
+/// Why a phase ended.
+enum Phase {
+    Over,
+    Interrupted,
+    Failed(Outcome),
+}
+
+struct Supervisor<'a> {
+    plan: &'a Plan,
+    control: &'a Launching,
+    threads: &'a [View],
+    repairs: Repairs,
+    /// There where the run goes on when a strategy dies, from the open barrier on.
+    incidents: Option<Incidents<'a>>,
+    liveness: Liveness,
+    injector: Injector,
+    processes: Processes,
+    signals: &'a Signals,
+    progress: &'a Progress,
+    start_ticks: u64,
+    samples: (f64, u32),
+    pss_bytes: Option<u64>,
+}
+
+/// Runs the plan's processes from start to end. `processes` holds the warden already; `start_timeout` is how long they
+/// may take to get ready; `injector` says whom the launcher strikes on purpose; `opened` is told the start ticks when the barrier has opened.
+///
+/// # Errors
+/// If a process cannot be started or watched. A process that fails is not an error here but an [`Outcome`].
+pub fn supervise(
+    segments: &Segments,
+    mut processes: Processes,
+    signals: &Signals,
+    progress: &Progress,
+    start_timeout: Duration,
+    injector: Injector,
+    opened: impl FnOnce(u64) -> Result<()>,
+) -> Result<Supervised> {
+    let spawned = Instant::now();
+    processes.start(segments)?;
+    let Segments { plan, control, threads, .. } = segments;
+    let mut supervisor = Supervisor {
+        plan,
+        control,
+        threads,
+        repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
+        incidents: None,
+        liveness: Liveness::new(plan, plan.clock.now()),
+        injector,
+        processes,
+        signals,
+        progress,
+        start_ticks: 0,
+        samples: (0.0, 0),
+        pss_bytes: None,
+    };
+    progress.phase("starting", 0);
+    let mut startup = Duration::ZERO;
+    let mut phase = supervisor.wait_until_ready(start_timeout)?;
+    if matches!(phase, Phase::Over) {
+        // A little ahead, so that everybody has left the barrier when time zero comes.
+        let lead_ns = 2_000_000 + 200_000 * plan.threads.len() as u64;
+        supervisor.start_ticks = plan.clock.now() + (lead_ns as f64 / plan.ns_per_tick) as u64;
+        startup = spawned.elapsed();
+        if Incidents::contains(plan) {
+            supervisor.incidents = Some(Incidents::new(segments, supervisor.start_ticks));
+        }
+        control.go(supervisor.start_ticks);
+        opened(supervisor.start_ticks)?;
+        phase = supervisor.play()?;
+    }
+    let outcome = match phase {
+        Phase::Over => Outcome::Complete,
+        Phase::Interrupted => Outcome::Interrupted,
+        Phase::Failed(outcome) => outcome,
+    };
+    control.set_state(RunState::Stop);
+    supervisor.processes.end(GRACE);
+    if let Some(incidents) = &mut supervisor.incidents {
+        incidents.end(&supervisor.processes, &plan.clock);
+    }
+    let outcome = supervisor.ended_in_order(outcome);
+    let (sum, count) = supervisor.samples;
+    Ok(Supervised {
+        outcome,
+        exits: supervisor.processes.exits(),
+        startup,
+        start_ticks: supervisor.start_ticks,
+        in_flight_sampled: (count > 0).then(|| sum / f64::from(count)),
+        pss_bytes: supervisor.pss_bytes,
+        incidents: supervisor.incidents.map(Incidents::into_list).unwrap_or_default(),
+        processes: supervisor.processes,
+    })
+}
+
+impl Supervisor<'_> {
+    fn status(&self, thread: usize) -> Status {
+        status::read(&self.threads[thread])
+    }
+
+    /// Sleeps a little, then looks for trouble: a process that ended before its threads were done, a thread that failed.
+    fn look(&mut self) -> Result<Option<Outcome>> {
+        let pause = LOOK.min(self.liveness.interval()).min(self.until_strike());
+        let is_busy = self.incidents.as_ref().is_some_and(Incidents::is_busy);
+        if let Some(incidents) = self.incidents.as_ref().filter(|_| is_busy) {
+            incidents.wait(BUSY_LOOK);
+        }
+        self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
+        self.liveness.awake(self.plan.clock.now());
+        self.strike();
+        if let Some(incidents) = &mut self.incidents {
+            incidents.look(&mut self.processes, &self.liveness, &self.plan.clock)?;
+        }
+        for (index, process) in self.plan.processes.iter().enumerate() {
+            if self.incidents.as_ref().is_some_and(|incidents| incidents.owns(index)) {
+                continue;
+            }
+            let mut states = process.threads.iter().map(|thread| self.status(*thread as usize));
+            let child = &self.processes.all[index];
+            let failed = states.clone().find(|status| status.state() == State::Failed);
+            let done = states.all(|status| status.state() == State::Done);
+            let ended_badly = child.status.is_some_and(|status| !(done && status.success()));
+            if failed.is_some() || ended_badly {
+                let mut what = failed.map_or_else(|| child.how(), |status| status.error());
+                let words = child.last_words();
+                if !words.is_empty() && !words.contains(&what) {
+                    what = format!("{what}: {words}");
+                }
+                return Ok(Some(failure(&process.name, child.pid(), what)));
+            }
+        }
+        Ok(self.misconduct())
+    }
+
+    /// A quarantine that nobody contains, or damage that nobody can.
+    fn misconduct(&self) -> Option<Outcome> {
+        if let Some(what) = self.repairs.damage() {
+            let engine = self.plan.thread_of(Role::Orchestrator)?;
+            let what = format!(
+                "{what}: a strategy has damaged memory that all of them write ({}), nobody can trade on; with spsc-mux \
+                 each has its own",
+                self.plan.technique
+            );
+            return Some(self.failure_of(engine, what));
+        }
+        if self.incidents.is_some() {
+            return None;
+        }
+        let quarantined = |index: u16| Some((index, self.repairs.of(index).quarantined?.1));
+        let (index, why) = (0..self.plan.strategies).find_map(quarantined)?;
+        let thread = self.plan.thread_of(Role::Strategy(index))?;
+        Some(self.failure_of(thread, format!("strategy {index} was quarantined: {why}")))
+    }
+
+    fn wait_until_ready(&mut self, timeout: Duration) -> Result<Phase> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let late = (0..self.threads.len()).find(|thread| self.status(*thread).state() < State::Ready);
+            let Some(late) = late else { return Ok(Phase::Over) };
+            if self.signals.take() > 0 {
+                return Ok(Phase::Interrupted);
+            }
+            if Instant::now() >= deadline {
+                let what = format!("hangs at the start: not ready after {timeout:?}");
+                return Ok(Phase::Failed(self.failure_of(late, what)));
+            }
+            if let Some(outcome) = self.look()? {
+                return Ok(Phase::Failed(outcome));
+            }
+        }
+    }
+
+    /// The failure of the process that a thread belongs to.
+    fn failure_of(&self, thread: usize, what: String) -> Outcome {
+        let owner = self.plan.processes.iter().position(|process| process.threads.contains(&(thread as u32)));
+        let process = &self.processes.all[owner.unwrap_or(0)];
+        failure(&process.name, process.pid(), what)
+    }
+
+    /// Orders sent so far, and how many of those of the living are open.
+    fn sent_and_open(&self) -> (u64, u64) {
+        if let Some(incidents) = &self.incidents {
+            return incidents.sent_and_open();
+        }
+        let counted =
+            self.strategies().zip(&self.plan.orders).map(|(status, orders)| counters(&status, *orders));
+        let (sent, settled) = counted.fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
+        (sent, sent.saturating_sub(settled))
+    }
+
+    fn strategies(&self) -> impl Iterator<Item = Status> {
+        let threads = (0..self.plan.strategies).filter_map(|i| self.plan.thread_of(Role::Strategy(i)));
+        threads.map(|thread| self.status(thread))
+    }
+
+    fn all_done(&self) -> bool {
+        match &self.incidents {
+            Some(incidents) => incidents.all_done(),
+            None => self.strategies().all(|status| status.state() == State::Done),
+        }
+    }
+
+    /// After deaths: what the dead had sent is still on its way, and nobody waits for it. Until the engine has a report of each
+    /// order that it dispatched and has found nothing more to do for a while; not for long, should it never have.
+    fn let_the_engine_settle(&self) {
+        let engine = self.plan.thread_of(Role::Orchestrator);
+        let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
+        let Some(engine) = engine.filter(|_| died) else { return };
+        let deadline = Instant::now() + GRACE;
+        let mut last = None;
+        while Instant::now() < deadline {
+            let status = self.status(engine);
+            let busy = status.get(Field::BusyTicks);
+            if last == Some(busy) && status.get(Field::Sent) == status.get(Field::Returned) {
+                return;
+            }
+            last = Some(busy);
+            std::thread::sleep(SETTLED);
+        }
+    }
+
+    /// Until every strategy has all its reports.
+    fn play(&mut self) -> Result<Phase> {
+        let total = self.plan.total_orders();
+        let max_delay = Duration::from_nanos(self.plan.max_delay_ns);
+        let (mut drain_until, mut draining, mut memory_sampled) = (None, false, false);
+        let (mut last_progress, mut last) = (Instant::now(), (0, 0));
+        self.progress.phase("firing", total);
+        loop {
+            let (sent, open) = self.sent_and_open();
+            if !memory_sampled && sent >= total / 2 {
+                // Once: the kernel walks the page tables for it.
+                memory_sampled = true;
+                self.pss_bytes = self.proportional_memory();
+            }
+            if self.all_done() {
+                self.let_the_engine_settle();
+                return Ok(if drain_until.is_some() { Phase::Interrupted } else { Phase::Over });
+            }
+            if sent < total && drain_until.is_none() {
+                self.progress.at(sent);
+                self.sample(open, max_delay);
+            } else {
+                if !draining {
+                    self.progress.phase("draining", sent);
+                    draining = true;
+                }
+                self.progress.at(sent - open.min(sent));
+            }
+            match self.signals.take() {
+                0 => {}
+                1 if drain_until.is_none() => {
+                    self.control.set_state(RunState::Drain);
+                    drain_until = Some(Instant::now() + max_delay + GRACE);
+                }
+                _ => return Ok(Phase::Interrupted),
+            }
+            if drain_until.is_some_and(|until| Instant::now() > until) {
+                return Ok(Phase::Interrupted);
+            }
+            if (sent, open) != last || open == 0 || sent < total {
+                (last_progress, last) = (Instant::now(), (sent, open));
+            } else if last_progress.elapsed() > max_delay + SILENCE {
+                let what = format!("{open} orders have no report and none comes any more");
+                let engine = self.plan.thread_of(Role::Orchestrator).unwrap_or(0);
+                return Ok(Phase::Failed(self.failure_of(engine, what)));
+            }
+            if let Some(outcome) = self.hanging() {
+                return Ok(Phase::Failed(outcome));
+            }
+            if let Some(outcome) = self.look()? {
+                return Ok(Phase::Failed(outcome));
+            }
+        }
+    }
+
+    /// Takes a sample of the open orders, once the pipeline has filled.
+    fn sample(&mut self, open: u64, max_delay: Duration) {
+        let filled = self.start_ticks + (max_delay.as_nanos() as f64 / self.plan.ns_per_tick) as u64;
+        if self.plan.clock.now() > filled {
+            self.samples.0 += open as f64;
+            self.samples.1 += 1;
+        }
+    }
+
+    /// The proportional set size of all processes together, in bytes. `None` if one has gone, or the kernel tells none.
+    fn proportional_memory(&self) -> Option<u64> {
+        let of = |pid: u32| {
+            let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+            let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+        };
+        self.processes.all.iter().map(|process| of(process.pid())).sum()
+    }
+
+    /// The first thread that should run and has not begun a duty cycle for long.
+    fn hanging(&self) -> Option<Outcome> {
+        let contained = |thread: usize| {
+            let owner = self.plan.processes.iter().position(|p| p.threads.contains(&(thread as u32)));
+            self.incidents.as_ref().zip(owner).is_some_and(|(incidents, owner)| incidents.owns(owner))
+        };
+        let hangs = |thread: &usize| !contained(*thread) && self.liveness.hangs(&self.status(*thread));
+        let thread = (0..self.threads.len()).find(hangs)?;
+        Some(self.failure_of(thread, self.liveness.to_string()))
+    }
+
+    /// A process that had to be killed at the end, or died then, is a failure too.
+    fn ended_in_order(&self, outcome: Outcome) -> Outcome {
+        let is_excused =
+            |index: usize| self.incidents.as_ref().is_some_and(|incidents| incidents.excuses(index));
+        let mut ends = self.processes.all.iter().enumerate();
+        let bad = ends.find(|(index, process)| {
+            !process.status.is_some_and(|status| status.success()) && !is_excused(*index)
+        });
+        let bad = bad.map(|(_, process)| process);
+        match (outcome, bad) {
+            (Outcome::Complete, Some(process)) => {
+                failure(&process.name, process.pid(), format!("did not end in order: {}", process.how()))
+            }
+            (outcome, _) => outcome,
+        }
+    }
+}
+
+fn failure(process: &str, pid: u32, what: String) -> Outcome {
+    Outcome::Failed { process: process.to_owned(), pid, what }
+}

@@ -1,0 +1,60 @@
+//! A push and a pop of every technique on one thread: nothing but the instructions and the lines that they touch.
+//!
+//! For instructions instead of time: run this section for one technique (`--technique NAME`) under
+//! `valgrind --tool=callgrind`, twice with different `--samples`, and divide the
+//! difference by the difference in messages. `.ci/instructions.sh` does that for all of them.
+
+use crate::Options;
+use crate::common::Run;
+use crate::report::{Goal, Report, Row};
+use protocol::segments;
+use shm::clock::{Clock, Monotonic};
+use shm::ring::MESSAGE_WORDS;
+use shm::ring::Technique;
+use shm::ring::{Consumer, Link, Producer};
+use shm::with_link;
+use std::hint::black_box;
+
+/// Pushes and pops that many messages; nanoseconds each.
+type Trader = Box<dyn FnMut(u64) -> f64>;
+
+#[inline(never)]
+fn push_and_pop<P: Producer, C: Consumer>(producer: &mut P, consumer: &mut C, count: u64) {
+    for n in 0..count {
+        assert!(producer.try_push(black_box(&[n; MESSAGE_WORDS])).is_ok(), "room for one");
+        assert!(black_box(consumer.try_pop()).is_some(), "lost");
+    }
+}
+
+fn trader<T: Link>(technique: Technique, capacity: u32) -> Trader {
+    let run = Run::new(technique, 1, capacity);
+    run.create::<T>();
+    let (mut consumer, mut producers) = run.attach::<T>(&mut segments::attach(run.plan(), None));
+    Box::new(move |count| {
+        let start = Monotonic.now();
+        push_and_pop(&mut producers[0], &mut consumer, count);
+        (Monotonic.now() - start) as f64 / count as f64
+    })
+}
+
+/// Measures all of them in turn.
+pub fn run(options: &Options, report: &mut Report) {
+    shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
+    let (samples, count) = options.effort(101, 1_000, 10_000);
+    let wanted = |technique: &&Technique| options.technique.is_none_or(|only| only == **technique);
+    let mut traders: Vec<(Technique, Trader, Vec<f64>)> = Technique::ALL
+        .iter()
+        .filter(wanted)
+        .map(|&technique| {
+            let trader = with_link!(technique, T => trader::<T>(technique, options.capacity as u32));
+            (technique, trader, Vec::new())
+        })
+        .collect();
+    for _ in 0..samples {
+        for (_, trader, costs) in &mut traders {
+            costs.push(trader(count));
+        }
+    }
+    let rows = traders.into_iter().map(|(t, _, costs)| Row::new(t.name(), "ns", costs, Goal::None));
+    report.add("Push and pop of a message, one thread", rows.collect());
+}
