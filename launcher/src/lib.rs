@@ -9,6 +9,7 @@ pub mod config;
 pub mod experiments;
 pub mod faults;
 pub mod host;
+mod output;
 pub mod planner;
 pub mod roles;
 pub mod runtime;

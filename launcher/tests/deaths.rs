@@ -143,6 +143,41 @@ fn what_even_the_warden_could_not_remove_the_next_start_does() {
 }
 
 #[test]
+fn a_run_under_nohup_outlives_its_terminal() {
+    let launcher = Launcher::new();
+    let flags: Vec<String> = launcher.run(&[]).get_args().map(|arg| arg.to_str().unwrap().into()).collect();
+    // As `nohup` starts it: with SIGHUP ignored. The signal comes while it sets up, or trades; either way it is ignored.
+    let script = "trap '' HUP; exec \"$0\" \"$@\"";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_launcher")]).args(flags);
+    command.args(["--strategies", "2", "--venues", "2", "--orders", "2000", "--window", "3s"]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let running = common::Running { child: command.spawn().unwrap() };
+    let pid = running.pid();
+    wait_until("the run has begun", || {
+        launcher.folders().iter().any(|folder| folder.join("run.json").exists())
+    });
+    signal(pid, "HUP");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_nothing_left(pid);
+    assert_eq!(summary(&launcher)["orders"]["returned"], 2000);
+}
+
+#[test]
+fn a_reader_that_goes_away_costs_neither_the_run_nor_its_exit_code() {
+    for (fault, wanted) in [(None, 0), (Some("kill:engine@100ms"), 1)] {
+        let launcher = Launcher::new();
+        let mut command = launcher.run(common::SHORT);
+        command.args(fault.map(|fault| ["--fault", fault]).into_iter().flatten());
+        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(wanted), "{fault:?}");
+        assert_exists(&launcher.folders()[0].join("summary.json"));
+    }
+}
+
+#[test]
 fn ps_shows_who_is_who() {
     let launcher = Launcher::new();
     let running = launcher.start(LONG);

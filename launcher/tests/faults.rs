@@ -3,13 +3,14 @@
 
 mod common;
 
-use common::{LONG, Launcher, assert_nothing_left, signal};
+use common::{LONG, Launcher, SHORT, assert_nothing_left, signal, text};
 
 /// Runs with these flags until the fault in strategy 1 has ended the run; what was said.
 fn struck(flags: &[&str], fault: &str) -> String {
     let launcher = Launcher::new();
     // Short only where it is waited for: a backtrace takes its time.
-    let liveness = if fault.starts_with("hang") || fault.starts_with("stop") { "1s" } else { "10s" };
+    let liveness =
+        if ["hang", "stop", "feign"].iter().any(|kind| fault.starts_with(kind)) { "1s" } else { "10s" };
     let all = [LONG, &["--on-death", "stop", "--liveness", liveness, "--fault", fault], flags].concat();
     let running = launcher.start(&all);
     let pid = running.pid();
@@ -30,6 +31,8 @@ const ENDS: &[(&str, &str)] = &[
     ("exit", "exit 3"),
     ("oom", "SIGABRT"),
     ("leak", "SIGABRT"),
+    ("forge", "its heartbeat lies in the future"),
+    ("feign", "has not ended for 1s"),
 ];
 
 #[track_caller]
@@ -124,6 +127,49 @@ fn a_flood_is_noticed() {
         let stderr = struck(&["--max-open", "1000"], &format!("flood:strategy-1{when}"));
         assert!(stderr.contains("strategy-1") && stderr.contains("flood"), "{stderr}");
     }
+}
+
+#[test]
+fn a_run_whose_orders_are_lost_ends_also_while_there_are_orders_to_send() {
+    for technique in ["spsc-mux", "array-queue"] {
+        let launcher = Launcher::new();
+        let output = launcher
+            .run(SHORT)
+            .args(["--technique", technique, "--max-open", "20", "--fault", "lose:strategy-1@order:30"])
+            .output()
+            .unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{technique}: {stderr}");
+        assert!(stderr.contains("20 orders have no report and none comes any more"), "{technique}: {stderr}");
+        assert!(stderr.contains("strategy-1 would wait for ever"), "{technique}: {stderr}");
+    }
+}
+
+#[test]
+fn a_strategy_that_forges_its_status_in_the_middle_of_a_push_holds_nobody_up() {
+    let forged = "quarantined: forged-status: its heartbeat lies in the future";
+    let feigned = "hangs: done, it says, and has not ended for 1s";
+    for (fault, cause) in [("forge", forged), ("feign", feigned)] {
+        let launcher = Launcher::new();
+        let fault = format!("{fault}:strategy-1@push:claimed:20");
+        let flags =
+            ["--technique", "array-queue", "--on-death", "restart", "--liveness", "500ms", "--fault", &fault];
+        let summary = launcher.summary(&[SHORT, &flags].concat());
+        let incidents = summary["incidents"].as_array().unwrap();
+        assert_eq!(incidents.len(), 1, "{fault}: neither is started again: {incidents:#?}");
+        assert_eq!((&incidents[0]["strategy"], &incidents[0]["cause"]), (&1.into(), &cause.into()));
+        assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{fault}");
+    }
+}
+
+#[test]
+fn a_long_pause_before_an_order_is_no_stall() {
+    let launcher = Launcher::new();
+    // Its last order, and here it is the only one, is due at the end of the window: for longer than nothing may move where
+    // something should, nothing moves.
+    let pareto = ["--arrivals", "pareto", "--orders", "1", "--window", "13s", "--delay", "fixed:1ms"];
+    let summary = launcher.summary(&[&pareto[..], &["--strategies", "1", "--idle", "park"]].concat());
+    assert_eq!(summary["orders"]["returned"], 1);
 }
 
 #[test]

@@ -174,18 +174,22 @@ impl<R: Consumer> Orchestrator<R> {
         }
     }
 
-    /// A refused order that an honest strategy never sends. The owner is the one that the order names, also where several
-    /// strategies write into the same memory: there a hostile one can have another punished.
+    /// A refused order that an honest strategy never sends. Where several strategies write into the same memory, whoever the
+    /// order names may be innocent: there it is only counted.
     #[cold]
-    pub(crate) fn strike<C: Clock>(&mut self, strategy: usize, reason: Reject, cycle: &Cycle<C>) {
+    pub(crate) fn strike<C: Clock>(&mut self, from: Option<usize>, reason: Reject, cycle: &Cycle<C>) {
         let why = match reason {
             Reject::UnknownVenue => Misconduct::UnknownVenue,
             Reject::TooManyOpen | Reject::NotPlanned => Misconduct::Flood,
             _ => return,
         };
+        let Some(strategy) = from else {
+            self.faults += 1;
+            return;
+        };
         self.lines[strategy].strikes += 1;
         if self.lines[strategy].strikes > STRIKES {
-            self.misconduct(Some(strategy), why, cycle);
+            self.misconduct(from, why, cycle);
         }
     }
 

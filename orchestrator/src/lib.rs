@@ -220,20 +220,20 @@ impl<R: Consumer> Orchestrator<R> {
         let strategy = claimed;
         let line = &mut self.lines[strategy];
         if line.budget == 0 {
-            self.misconduct(Some(strategy), Misconduct::Flood, cycle);
+            self.misconduct(from, Misconduct::Flood, cycle);
             return;
         }
         line.budget -= 1;
         line.took(order.id);
         let received = cycle.stamp(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
-            self.reject(strategy, &order, reason, cycle);
+            self.reject(from, &order, reason, cycle);
             return;
         }
         let venue = usize::from(order.venue);
         if let Some(left) = self.venue_budgets.get_mut(strategy * self.inboxes.len() + venue) {
             if *left == 0 {
-                self.reject(strategy, &order, Reject::NotPlanned, cycle);
+                self.reject(from, &order, Reject::NotPlanned, cycle);
                 return;
             }
             *left -= 1;
@@ -249,7 +249,7 @@ impl<R: Consumer> Orchestrator<R> {
     }
 
     #[cold]
-    fn reject<C: Clock>(&mut self, strategy: usize, order: &Order, reason: Reject, cycle: &mut Cycle<C>) {
+    fn reject<C: Clock>(&mut self, from: Option<usize>, order: &Order, reason: Reject, cycle: &mut Cycle<C>) {
         self.rejected += 1;
         cycle.log.append(Point::Rejected, order.id, reason as u64);
         let report = Report {
@@ -261,8 +261,8 @@ impl<R: Consumer> Orchestrator<R> {
             price: order.price,
             filled: 0,
         };
-        self.give_back(strategy, order.id, &report.to_message(), cycle);
-        self.strike(strategy, reason, cycle);
+        self.give_back(order.id.strategy().into(), order.id, &report.to_message(), cycle);
+        self.strike(from, reason, cycle);
     }
 
     /// Dispatches the order that waits for room, if there is one. `false` if there still is none.

@@ -121,6 +121,8 @@ impl Turns {
     pub fn begin<C: Clock>(cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
         cycle.now = cycle.clock.peek();
         status.set(Field::StartedTicks, cycle.now);
+        // Before the state: who sees `Running` sees a heartbeat.
+        status.set(Field::HeartbeatTicks, cycle.now);
         status.set_state(State::Running);
         Self::default()
     }
@@ -211,4 +213,52 @@ pub fn run<C: Clock>(
         status.set(field, value);
     }
     status.set_state(State::Done);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::control::{Launching, PLAN};
+    use crate::status::{self, LOG_OFFSET};
+    use shm::idle::Spin;
+    use shm::memory::{Region, View};
+
+    /// A clock whose reader looks at the thread's own status, as the launcher may at any time.
+    #[derive(Clone)]
+    struct Watching(View);
+
+    impl Clock for Watching {
+        fn now(&self) -> u64 {
+            let status = status::read(&self.0);
+            let is_running = status.state() == State::Running;
+            assert!(!is_running || status.get(Field::HeartbeatTicks) > 0, "running, and no heartbeat");
+            7
+        }
+        fn peek(&self) -> u64 {
+            self.now()
+        }
+    }
+
+    struct Once;
+
+    impl<C: Clock> Agent<C> for Once {
+        fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
+            0
+        }
+        fn finished(&self, _: bool) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn who_runs_has_a_heartbeat() {
+        let segment = Region::heap(LOG_OFFSET + 64).words();
+        let clock = Watching(segment.clone().into());
+        let log = StampLog::new(&segment);
+        let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+        let mut cycle = Cycle { clock, now: 0, time, draining: false, log };
+        let control = Launching::new(Region::heap(PLAN + 8).words()).control();
+        run(&mut Once, &mut Spin, &mut cycle, &StatusWriter::new(&segment), &control);
+        assert_eq!(status::read(&segment.into()).state(), State::Done);
+    }
 }

@@ -96,6 +96,12 @@ names! {
         Scribble = "scribble",
         /// Sends orders as fast as it can, beyond its limits.
         Flood = "flood",
+        /// Claims to live, with a heartbeat of the far future, and spins for ever.
+        Forge = "forge",
+        /// Claims to be done, and spins for ever.
+        Feign = "feign",
+        /// From then on its orders do not arrive, and each push says that it went well.
+        Lose = "lose",
     }
 }
 

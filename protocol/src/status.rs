@@ -37,6 +37,11 @@ pub enum State {
 }
 
 impl State {
+    /// Whether there is a state with this code.
+    pub const fn is_known(code: u64) -> bool {
+        code <= State::Failed as u64
+    }
+
     /// The state with this code; an unknown code is `Failed`, since its writer is not to be trusted.
     pub const fn from_code(code: u64) -> Self {
         match code {

@@ -154,6 +154,8 @@ names! {
         Flood = "flood",
         /// Shared memory of several strategies is damaged beyond repair.
         RingDamaged = "ring-damaged",
+        /// A status that no honest thread writes. Found by the launcher, not by the engine.
+        ForgedStatus = "forged-status",
     }
 }
 
@@ -314,9 +316,9 @@ mod tests {
     fn only_the_kernel_confirms_a_death() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pidfd = process::pidfd_open(child.id()).unwrap();
-        process::signal(child.id(), "STOP").unwrap();
+        process::stop(pidfd.as_fd()).unwrap();
         assert!(Death::confirm(pidfd.as_fd()).unwrap().is_none(), "a stopped process is not dead");
-        process::kill_hard(child.id());
+        process::kill(pidfd.as_fd()).unwrap();
         child.wait().unwrap();
         let death = Death::confirm(pidfd.as_fd()).unwrap().expect("reaped");
         let launching = Launching::new(Region::heap(PLAN + 8).words());

@@ -68,7 +68,7 @@ fn attempts(file: i32) {
         let socket = libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
         report("socket", socket.into());
         report("connect", libc::connect(socket, (&raw const address).cast(), address_len).into());
-        report("signal", libc::kill(parent, libc::SIGCONT).into());
+        report("signal", libc::syscall(libc::SYS_kill, parent, libc::SIGCONT));
         report("pidfd", libc::syscall(libc::SYS_pidfd_open, parent, 0));
         report("ptrace", libc::ptrace(libc::PTRACE_ATTACH, parent, 0, 0));
         report(

@@ -9,6 +9,7 @@ use crate::experiments::contain;
 use crate::experiments::sweep;
 use crate::host::System;
 use crate::host::doctor;
+use crate::output;
 use crate::planner::{self, Resolved};
 use crate::roles::role;
 use crate::runtime::clean;
@@ -26,7 +27,7 @@ use analysis::report;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use shm::os::process;
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -92,7 +93,7 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
         let finished = run::run(&resolved, &machine, &how)?;
         show(&finished.summary, flags.json)?;
         if !flags.json {
-            writeln!(stdout(), "\nSaved in {}", finished.folder.display())?;
+            writeln!(output::stdout(), "\nSaved in {}", finished.folder.display())?;
         }
         code = exit_code(&finished);
         if let Outcome::Failed { process, pid, what } = &finished.outcome {
@@ -115,12 +116,12 @@ fn exit_code(finished: &Finished) -> ExitCode {
 
 /// Prints a summary: for people, or as JSON for machines.
 fn show(summary: &Summary, json: bool) -> Result<()> {
-    let mut out = stdout().lock();
+    let mut out = output::stdout();
     if json {
         serde_json::to_writer_pretty(&mut out, summary)?;
         writeln!(out)?;
     } else {
-        let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let colour = out.is_coloured();
         write!(out, "{}", report::terminal(summary, colour))?;
     }
     Ok(())
@@ -147,7 +148,7 @@ fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
     }
     let file = file.map_or_else(|| folder.join(html::HTML_FILE), Path::to_owned);
     html::write(folder, &file)?;
-    println!("Written to {}", file.display());
+    writeln!(output::stdout(), "Written to {}", file.display())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -170,7 +171,12 @@ fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
 
 fn clean() -> Result<ExitCode> {
     let cleaned = clean::clean().context("cannot look into /dev/shm")?;
-    writeln!(stdout(), "{} segments removed, {} of living runs kept", cleaned.removed.len(), cleaned.kept)?;
+    writeln!(
+        output::stdout(),
+        "{} segments removed, {} of living runs kept",
+        cleaned.removed.len(),
+        cleaned.kept
+    )?;
     for failed in &cleaned.failed {
         eprintln!("error: {failed}");
     }

@@ -100,8 +100,8 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64) -> Result
                 there.join(", ")
             ));
         }
-        if fault.kind == FaultKind::Flood && step != Step::Entered {
-            return Err(format!("a flood begins between two pushes.\nUse @order:{order} or a time"));
+        if matches!(fault.kind, FaultKind::Flood | FaultKind::Lose) && step != Step::Entered {
+            return Err(format!("{} begins between two pushes.\nUse @order:{order} or a time", fault.kind));
         }
     }
     match fault.every {
@@ -151,7 +151,15 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
         notes.push("A fault after the window finds the run at its end, or not at all.".into());
     }
     let ends_the_process = |fault: &Fault| {
-        let lives = matches!(fault.kind, FaultKind::Hang | FaultKind::Scribble | FaultKind::Flood);
+        let lives = matches!(
+            fault.kind,
+            FaultKind::Hang
+                | FaultKind::Scribble
+                | FaultKind::Flood
+                | FaultKind::Forge
+                | FaultKind::Feign
+                | FaultKind::Lose
+        );
         !lives && !matches!(fault.target, Target::Launcher | Target::Engine)
     };
     let struck = plan.faults.iter().any(ends_the_process);

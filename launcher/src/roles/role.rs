@@ -97,10 +97,11 @@ impl<T: Link> Composed<T> {
         }
     }
 
-    /// Tells an agent that strikes itself what its process can write: once all of it is attached.
-    pub fn arm(&mut self, attached: &Attached<'_>) {
+    /// Tells an agent that strikes itself what its process can write, once all of it is attached, and where its thread's
+    /// status is.
+    pub fn arm(&mut self, attached: &Attached<'_>, thread: &Words) {
         if let Composed::Sabotaged(agent) = self {
-            agent.arm(attached.writable());
+            agent.arm(attached.writable(), StatusWriter::new(thread));
         }
     }
 }
@@ -129,8 +130,8 @@ fn run_process<T: Link>(
             bell,
         ));
     }
-    for (_, agent, ..) in &mut threads {
-        agent.arm(attached);
+    for (_, agent, segment, _) in &mut threads {
+        agent.arm(attached, segment);
     }
     let strategies_only = threads.iter().all(|(thread, ..)| is_strategy(thread));
     if strategies_only {

@@ -9,20 +9,17 @@
 //! Nothing here goes by time but the deadline itself: a fence needs the kernel's word that the process is gone, and the
 //! dead one's memory is only written after the engine has said that it no longer reads it.
 
-use crate::runtime::liveness::Liveness;
+use crate::runtime::liveness::{Liveness, Suspicion};
 use crate::runtime::setup::Segments;
 use analysis::record::Incident;
 use anyhow::{Context, Result};
 use protocol::plan::{OnDeath, Plan, Role};
 use protocol::status::{self, Field, State, Status};
-use protocol::supervision::{Death, Repairs};
+use protocol::supervision::{Death, Misconduct, Repairs};
 use protocol::wire::MAX_EPOCH;
 use shm::bell::Bell;
 use shm::clock::Clock;
 use std::time::Duration;
-
-/// How long an incarnation may take until its first duty cycle.
-const START: Duration = Duration::from_secs(30);
 
 /// The processes of a run, by their places in the plan, as far as incidents have to do with them. In a simulation they are
 /// none of the kernel's.
@@ -81,6 +78,7 @@ pub struct Incidents<'a> {
     start_ticks: u64,
     /// Orders that dead incarnations had sent, and those of them that were settled.
     past: (u64, u64),
+    steps: u64,
 }
 
 impl<'a> Incidents<'a> {
@@ -105,6 +103,7 @@ impl<'a> Incidents<'a> {
             list: Vec::new(),
             start_ticks,
             past: (0, 0),
+            steps: 0,
         }
     }
 
@@ -133,14 +132,24 @@ impl<'a> Incidents<'a> {
         self.fates.iter().any(|fate| !matches!(fate.stage, Stage::Living | Stage::Down))
     }
 
-    /// Whether every strategy has done all that it ever will.
-    pub fn all_done(&self) -> bool {
-        let done = |fate: &Fate| match fate.stage {
-            Stage::Living => self.status(fate).state() == State::Done,
-            Stage::Down => true,
-            _ => false,
-        };
-        self.fates.iter().all(done)
+    /// Counts everything that was done about deaths.
+    pub const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Whether the kernel is about to end a process, or a process is about to get ready. Both have a bound of their own.
+    pub fn waits_for_a_process(&self) -> bool {
+        self.fates.iter().any(|fate| matches!(fate.stage, Stage::Killed(_) | Stage::Starting(_)))
+    }
+
+    /// Whether the run waits for a strategy: it is not done, or its death is not repaired.
+    pub fn awaits(&self, strategy: u16) -> bool {
+        let fate = &self.fates[usize::from(strategy)];
+        match fate.stage {
+            Stage::Living => self.status(fate).state() != State::Done,
+            Stage::Down => false,
+            Stage::Killed(_) | Stage::Fenced(_) | Stage::Starting(_) => true,
+        }
     }
 
     /// Orders sent by all incarnations, and how many of the living ones' are still open.
@@ -205,12 +214,14 @@ impl<'a> Incidents<'a> {
     pub fn look(
         &mut self,
         children: &mut impl Children,
-        liveness: &Liveness,
+        liveness: &mut Liveness,
         clock: &impl Clock,
     ) -> Result<()> {
         for strategy in 0..self.fates.len() as u16 {
             // Several steps at once where nothing has to be waited for.
-            while self.step(strategy, children, liveness, clock)? {}
+            while self.step(strategy, children, liveness, clock)? {
+                self.steps += 1;
+            }
         }
         Ok(())
     }
@@ -220,9 +231,10 @@ impl<'a> Incidents<'a> {
         &mut self,
         strategy: u16,
         children: &mut impl Children,
-        liveness: &Liveness,
+        liveness: &mut Liveness,
         clock: &impl Clock,
     ) -> Result<bool> {
+        let plan = &self.segments.plan;
         let fate = &self.fates[usize::from(strategy)];
         let (epoch, stage, place) = (fate.epoch, fate.stage, fate.process);
         match stage {
@@ -231,6 +243,10 @@ impl<'a> Incidents<'a> {
                 let now = clock.now();
                 let quarantined =
                     self.repairs.of(strategy).quarantined.filter(|(quarantined, _)| *quarantined == epoch);
+                // One that has ended in order neither hangs nor takes long to end.
+                let suspicion = liveness
+                    .suspicion(fate.thread, &plan.processes[place].threads)
+                    .filter(|found| children.ended(place).is_none() || matches!(found, Suspicion::Forged(_)));
                 if let Some(how) = ended(children, place, &status) {
                     let incident = self.begin(strategy, children.pid(place), how, now);
                     self.list[incident].quarantined = quarantined.map(|(_, why)| why);
@@ -241,8 +257,13 @@ impl<'a> Incidents<'a> {
                         self.begin(strategy, children.pid(place), format!("quarantined: {why}"), ticks);
                     self.list[incident].quarantined = Some(why);
                     self.kill(strategy, incident, children);
-                } else if liveness.hangs(&status) || self.starts_late(stage, now) {
-                    let incident = self.begin(strategy, children.pid(place), liveness.to_string(), now);
+                } else if let Some(suspicion) = suspicion {
+                    let forged = matches!(suspicion, Suspicion::Forged(_));
+                    let quarantined = forged.then_some(Misconduct::ForgedStatus);
+                    let why = quarantined.map_or(String::new(), |why| format!("quarantined: {why}: "));
+                    let pid = children.pid(place);
+                    let incident = self.begin(strategy, pid, format!("{why}{suspicion}"), now);
+                    self.list[incident].quarantined = quarantined;
                     self.kill(strategy, incident, children);
                 } else if let Stage::Starting(incident) = stage
                     && status.state() >= State::Running
@@ -273,7 +294,7 @@ impl<'a> Incidents<'a> {
                 }
                 self.list[incident].repaired_ns = Some(self.ns(repair.repaired_ticks));
                 if self.may_restart(strategy, incident) {
-                    self.restart(strategy, incident, children)?;
+                    self.restart(strategy, incident, children, liveness, clock.now())?;
                 } else {
                     self.fates[usize::from(strategy)].stage = Stage::Down;
                 }
@@ -313,27 +334,30 @@ impl<'a> Incidents<'a> {
         fate.stage = Stage::Killed(incident);
     }
 
-    fn starts_late(&self, stage: Stage, now: u64) -> bool {
-        let Stage::Starting(incident) = stage else { return false };
-        let since = self.list[incident].repaired_ns.unwrap_or(0);
-        self.ns(now).saturating_sub(since) > START.as_nanos() as u64
-    }
-
-    /// Whoever misbehaved stays down, and who died before its first duty cycle: it would do so again.
+    /// Whoever misbehaved stays down, and who died before its first duty cycle: it would do so again. So does who said that it
+    /// was done: there is nothing left to do.
     fn may_restart(&self, strategy: u16, incident: usize) -> bool {
         let fate = &self.fates[usize::from(strategy)];
         self.segments.plan.on_death == OnDeath::Restart
             && self.list[incident].quarantined.is_none()
-            && self.status(fate).state() >= State::Running
+            && matches!(self.status(fate).state(), State::Running | State::Failed)
             && fate.epoch < MAX_EPOCH
     }
 
-    fn restart(&mut self, strategy: u16, incident: usize, children: &mut impl Children) -> Result<()> {
+    fn restart(
+        &mut self,
+        strategy: u16,
+        incident: usize,
+        children: &mut impl Children,
+        liveness: &mut Liveness,
+        now: u64,
+    ) -> Result<()> {
         let fate = &mut self.fates[usize::from(strategy)];
         fate.epoch += 1;
         fate.stage = Stage::Starting(incident);
-        let (epoch, process) = (fate.epoch, fate.process);
+        let (epoch, process, thread) = (fate.epoch, fate.process, fate.thread);
         self.segments.renew(strategy);
+        liveness.restarted(thread, now);
         self.segments.control.revive(strategy, epoch);
         children.restart(self.segments, process)
     }

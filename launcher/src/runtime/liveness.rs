@@ -1,52 +1,188 @@
-//! When a thread counts as hanging: it should run and has not begun a duty cycle for longer than the plan allows.
+//! When a thread counts as hanging, and when its status says what no honest thread says.
+//!
+//! The suspect writes its status itself, so it is not believed. A heartbeat counts when the launcher, on its own clock, sees
+//! it *change*. What excuses a silent thread is what the launcher itself knows:
+//!
+//! | what the launcher knows | the deadline |
+//! |---|---|
+//! | the barrier is shut | none here: `--start-timeout` |
+//! | the process was started again and has not had a duty cycle yet | [`START`] |
+//! | all its threads say that they are done | [`END`] for the process to end, or the plan's deadline if that is longer |
+//! | anything else, whatever state it says it is in | the plan's |
 //!
 //! A machine that stands still (a virtual one that is paused, a laptop that sleeps) makes every thread silent at once, the
-//! launcher as well. So the deadline counts only from where the launcher itself has been awake without a break.
+//! launcher as well. So a deadline counts only from where the launcher itself has been awake without a break.
 
 use analysis::units::Nanos;
 use protocol::plan::Plan;
 use protocol::status::{Field, State, Status};
+use std::time::Duration;
 
-/// The deadline, and how long the launcher has been awake.
+/// How long an incarnation that was started again may take until its first duty cycle.
+pub const START: Duration = Duration::from_secs(30);
+/// How long a process may take to end after all its threads said that they are done, at least.
+pub const END: Duration = Duration::from_secs(1);
+/// How far the counters of two cores may differ: a thread that is moved may see the time go back so far.
+const SKEW: Duration = Duration::from_millis(1);
+
+/// What is wrong with a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suspicion {
+    /// No new heartbeat for so long.
+    Silent(Duration),
+    /// It said that it was done so long ago, and its process is still there.
+    DoesNotEnd(Duration),
+    /// Its status holds what no honest thread writes.
+    Forged(Forgery),
+}
+
+/// What no honest thread writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgery {
+    /// A heartbeat of the future.
+    Future,
+    /// A heartbeat before the last one.
+    Past,
+    /// A state that there is not.
+    UnknownState,
+    /// A state that comes before the last one, or one of a run that has not begun.
+    ImpossibleState,
+}
+
+impl core::fmt::Display for Suspicion {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let shown = |time: &Duration| Nanos(time.as_nanos() as u64);
+        match self {
+            Suspicion::Silent(time) => write!(f, "hangs: no duty cycle for {}", shown(time)),
+            Suspicion::DoesNotEnd(time) => {
+                write!(f, "hangs: done, it says, and has not ended for {}", shown(time))
+            }
+            Suspicion::Forged(Forgery::Future) => f.write_str("its heartbeat lies in the future"),
+            Suspicion::Forged(Forgery::Past) => f.write_str("its heartbeat went back"),
+            Suspicion::Forged(Forgery::UnknownState) => f.write_str("its state is none that there is"),
+            Suspicion::Forged(Forgery::ImpossibleState) => {
+                f.write_str("its state went back, or ahead of the run")
+            }
+        }
+    }
+}
+
+/// The deadlines, how long the launcher has been awake, and what it has seen of each thread.
 #[derive(Clone, Debug)]
 pub struct Liveness {
-    limit_ns: u64,
-    limit_ticks: u64,
+    limit: Duration,
+    ns_per_tick: f64,
     now: u64,
     awake_since: u64,
+    is_open: bool,
+    watches: Vec<Watch>,
+}
+
+/// What was seen of one thread.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    state: State,
+    heartbeat: u64,
+    /// When the heartbeat or the state was last seen to change, or the wait for it began.
+    changed: u64,
+    /// It had no duty cycle yet since its process was started again.
+    is_starting: bool,
+    forged: Option<Forgery>,
+}
+
+impl Watch {
+    const fn new(now: u64) -> Self {
+        Self { state: State::Starting, heartbeat: 0, changed: now, is_starting: false, forged: None }
+    }
 }
 
 impl Liveness {
-    /// The plan's deadline, from `now` on, in ticks.
+    /// The plan's deadline; the barrier is shut.
     pub fn new(plan: &Plan, now: u64) -> Self {
-        let limit_ticks = (plan.liveness_ns as f64 / plan.ns_per_tick) as u64;
-        Self { limit_ns: plan.liveness_ns, limit_ticks, now, awake_since: now }
+        let limit = Duration::from_nanos(plan.liveness_ns);
+        let watches = vec![Watch::new(now); plan.threads.len()];
+        Self { limit, ns_per_tick: plan.ns_per_tick, now, awake_since: now, is_open: false, watches }
+    }
+
+    /// The barrier is about to open: from now on every thread has its deadline.
+    pub fn open(&mut self, now: u64) {
+        self.is_open = true;
+        self.watches.iter_mut().for_each(|watch| watch.changed = now);
+    }
+
+    /// A thread's process is about to be started again, with a status that was made anew.
+    pub fn restarted(&mut self, thread: usize, now: u64) {
+        self.watches[thread] = Watch { is_starting: true, ..Watch::new(now) };
     }
 
     /// The launcher is awake at this tick; it says so several times within each deadline.
     pub fn awake(&mut self, now: u64) {
-        if now.saturating_sub(self.now) > self.limit_ticks / 2 {
+        if self.time(self.now, now) > self.limit / 2 {
             self.awake_since = now;
         }
         self.now = now;
     }
 
-    /// How often it must say so, at least.
-    pub fn interval(&self) -> std::time::Duration {
-        std::time::Duration::from_nanos(self.limit_ns / 4)
+    /// Since when the launcher has been awake without a break, in ticks.
+    pub const fn awake_since(&self) -> u64 {
+        self.awake_since
     }
 
-    /// Whether a thread with this status hangs.
-    pub fn hangs(&self, status: &Status) -> bool {
-        let heard = status.get(Field::HeartbeatTicks).max(self.awake_since);
-        status.state() == State::Running && self.now.saturating_sub(heard) > self.limit_ticks
+    /// Takes note of a thread's status, which was copied before this tick.
+    pub fn see(&mut self, thread: usize, status: &Status, now: u64) {
+        let skew = (SKEW.as_nanos() as f64 / self.ns_per_tick) as u64;
+        let (heartbeat, state) = (status.get(Field::HeartbeatTicks), status.state());
+        let Watch { state: last_state, heartbeat: last, .. } = self.watches[thread];
+        let forged = if !State::is_known(status.get(Field::State)) {
+            Some(Forgery::UnknownState)
+        } else if state < last_state || (!self.is_open && matches!(state, State::Running | State::Done)) {
+            Some(Forgery::ImpossibleState)
+        } else if heartbeat > now.saturating_add(skew) {
+            Some(Forgery::Future)
+        } else if heartbeat < last.saturating_sub(skew) {
+            Some(Forgery::Past)
+        } else {
+            None
+        };
+        let watch = &mut self.watches[thread];
+        if forged.is_some() {
+            watch.forged = watch.forged.or(forged);
+            return;
+        }
+        if heartbeat != last || state != last_state {
+            watch.changed = now;
+            watch.is_starting &= heartbeat == 0;
+        }
+        (watch.state, watch.heartbeat) = (state, heartbeat);
     }
-}
 
-impl core::fmt::Display for Liveness {
-    /// What is said of a thread that hangs.
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "hangs: no duty cycle for {}", Nanos(self.limit_ns))
+    /// How often it must be awake, at least.
+    pub fn interval(&self) -> Duration {
+        self.limit / 4
+    }
+
+    /// What is wrong with a thread, if something is. `shares`: all threads of its process.
+    pub fn suspicion(&self, thread: usize, shares: &[u32]) -> Option<Suspicion> {
+        let watch = &self.watches[thread];
+        if let Some(forgery) = watch.forged {
+            return Some(Suspicion::Forged(forgery));
+        }
+        if !self.is_open {
+            return None;
+        }
+        let silent_since = |watch: &Watch| watch.changed.max(self.awake_since);
+        if watch.state == State::Done {
+            let all = || shares.iter().map(|thread| &self.watches[*thread as usize]);
+            let (limit, last) = (self.limit.max(END), all().map(silent_since).max()?);
+            let is_late = all().all(|watch| watch.state == State::Done) && self.time(last, self.now) > limit;
+            return is_late.then_some(Suspicion::DoesNotEnd(limit));
+        }
+        let limit = if watch.is_starting { START.max(self.limit) } else { self.limit };
+        (self.time(silent_since(watch), self.now) > limit).then_some(Suspicion::Silent(limit))
+    }
+
+    fn time(&self, from: u64, to: u64) -> Duration {
+        Duration::from_nanos((to.saturating_sub(from) as f64 * self.ns_per_tick) as u64)
     }
 }
 
@@ -55,26 +191,119 @@ mod tests {
     use super::*;
     use protocol::status::STATUS_WORDS;
 
+    const LIMIT: Duration = Duration::from_secs(1);
+    const MS: u64 = 1_000_000;
+
+    fn status(state: u64, heartbeat: u64) -> Status {
+        let mut words = [0; STATUS_WORDS];
+        words[Field::State as usize] = state;
+        words[Field::HeartbeatTicks as usize] = heartbeat;
+        Status::from_words(words)
+    }
+
+    /// Two threads, a tick is a nanosecond, the barrier opens at 0.
+    fn liveness() -> Liveness {
+        let watches = vec![Watch::new(0); 2];
+        Liveness { limit: LIMIT, ns_per_tick: 1.0, now: 0, awake_since: 0, is_open: true, watches }
+    }
+
+    /// Looks every 100 ms from `from` to `to` (ms) at thread 0, which says what `says` says at that time (ns).
+    fn watch(liveness: &mut Liveness, from: u64, to: u64, says: impl Fn(u64) -> Status) -> Option<Suspicion> {
+        for now in (from * MS..=to * MS).step_by(100 * MS as usize) {
+            liveness.awake(now);
+            liveness.see(0, &says(now), now);
+        }
+        liveness.suspicion(0, &[0])
+    }
+
+    const RUNNING: u64 = State::Running as u64;
+
     #[test]
     fn who_is_silent_while_everybody_sleeps_does_not_hang() {
-        let mut words = [0; STATUS_WORDS];
-        words[Field::State as usize] = State::Running as u64;
-        words[Field::HeartbeatTicks as usize] = 100;
-        let status = Status::from_words(words);
-        let mut liveness = Liveness { limit_ns: 1000, limit_ticks: 1000, now: 100, awake_since: 0 };
-        for now in [500, 1000] {
-            liveness.awake(now);
-            assert!(!liveness.hangs(&status));
+        let mut liveness = liveness();
+        let still = |_| status(RUNNING, 1);
+        assert_eq!(watch(&mut liveness, 0, 1000, still), None);
+        assert_eq!(watch(&mut liveness, 1100, 1100, still), Some(Suspicion::Silent(LIMIT)));
+        assert_eq!(watch(&mut liveness, 100_000, 100_000, still), None, "the launcher was away too");
+        assert_eq!(watch(&mut liveness, 100_100, 101_100, still), Some(Suspicion::Silent(LIMIT)));
+        assert_eq!(
+            watch(&mut liveness, 101_200, 101_200, |now| status(RUNNING, now)),
+            None,
+            "it beats again"
+        );
+    }
+
+    #[test]
+    fn no_state_excuses_a_thread_that_is_silent() {
+        for state in [State::Starting, State::Ready, State::Running, State::Failed] {
+            let found = watch(&mut liveness(), 0, 1200, |_| status(state as u64, 0));
+            assert_eq!(found, Some(Suspicion::Silent(LIMIT)), "{state:?}");
+            let beating = watch(&mut liveness(), 0, 9000, |now| status(state as u64, now));
+            assert_eq!(beating, None, "{state:?}");
         }
-        liveness.awake(1101);
-        assert!(liveness.hangs(&status), "silent for longer than the limit");
-        liveness.awake(1_000_000);
-        assert!(!liveness.hangs(&status), "the launcher was away too");
-        for now in (1_000_000..1_001_700).step_by(400) {
-            liveness.awake(now);
+    }
+
+    #[test]
+    fn done_excuses_until_the_process_should_have_ended() {
+        let done = |_| status(State::Done as u64, 5);
+        let mut liveness = liveness();
+        assert_eq!(watch(&mut liveness, 0, 1000, done), None);
+        assert_eq!(watch(&mut liveness, 1100, 1200, done), Some(Suspicion::DoesNotEnd(LIMIT)));
+        assert_eq!(liveness.suspicion(0, &[0, 1]), None, "another thread of the process still works");
+    }
+
+    #[test]
+    fn what_no_honest_thread_writes_is_found_at_once() {
+        let beats = |now| status(RUNNING, now);
+        for (state, heartbeat, forgery) in [
+            (RUNNING, u64::MAX, Forgery::Future),
+            (RUNNING, 1000 * MS, Forgery::Future),
+            (RUNNING, 10 * MS, Forgery::Past),
+            (State::Ready as u64, 500 * MS, Forgery::ImpossibleState),
+            (State::Failed as u64 + 1, 500 * MS, Forgery::UnknownState),
+            (u64::MAX, 500 * MS, Forgery::UnknownState),
+        ] {
+            let mut liveness = liveness();
+            assert_eq!(watch(&mut liveness, 0, 500, beats), None);
+            let found = watch(&mut liveness, 600, 600, |_| status(state, heartbeat));
+            assert_eq!(found, Some(Suspicion::Forged(forgery)), "{state} {heartbeat}");
+            assert_eq!(watch(&mut liveness, 700, 700, beats), found, "it does not help to take it back");
         }
-        assert!(liveness.hangs(&status), "it has had its time since");
-        words[Field::State as usize] = State::Done as u64;
-        assert!(!liveness.hangs(&Status::from_words(words)));
+        let moved = |now: u64| status(RUNNING, now + MS / 2 * (now / (100 * MS) % 2));
+        assert_eq!(watch(&mut liveness(), 0, 5000, moved), None, "cores may differ a little");
+    }
+
+    #[test]
+    fn nobody_runs_before_the_barrier_opens_and_nobody_is_late() {
+        let shut = || Liveness { is_open: false, ..liveness() };
+        assert_eq!(watch(&mut shut(), 0, 60_000, |_| status(State::Ready as u64, 0)), None);
+        for state in [State::Running, State::Done] {
+            let found = watch(&mut shut(), 0, 0, |_| status(state as u64, 0));
+            assert_eq!(found, Some(Suspicion::Forged(Forgery::ImpossibleState)));
+        }
+        let mut opened = shut();
+        watch(&mut opened, 0, 60_000, |_| status(State::Ready as u64, 0));
+        opened.open(60_000 * MS);
+        assert_eq!(watch(&mut opened, 60_100, 61_000, |_| status(State::Ready as u64, 0)), None);
+        let found = watch(&mut opened, 61_100, 61_100, |_| status(State::Ready as u64, 0));
+        assert_eq!(found, Some(Suspicion::Silent(LIMIT)));
+    }
+
+    #[test]
+    fn who_is_started_again_has_time_to_start_and_not_more() {
+        let mut liveness = liveness();
+        watch(&mut liveness, 0, 500, |now| status(RUNNING, now));
+        liveness.restarted(0, 500 * MS);
+        assert_eq!(
+            watch(&mut liveness, 600, 30_400, |_| status(0, 0)),
+            None,
+            "its old heartbeat is forgotten"
+        );
+        let mut late = liveness.clone();
+        let found = watch(&mut late, 30_500, 30_700, |_| status(0, 0));
+        assert_eq!(found, Some(Suspicion::Silent(START)));
+        assert_eq!(watch(&mut liveness, 30_500, 30_500, |_| status(RUNNING, 30_500 * MS)), None);
+        let found = watch(&mut liveness, 30_600, 31_600, |_| status(RUNNING, 30_500 * MS));
+        assert_eq!(found, Some(Suspicion::Silent(LIMIT)), "from its first duty cycle on, as everybody");
     }
 }

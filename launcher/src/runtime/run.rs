@@ -62,7 +62,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         prepare(resolved, machine, how.weaker_sandbox, began)?;
     progress.clear();
     if !how.quiet {
-        writeln!(std::io::stdout(), "{}", planner::show(&plan, resolved, machine, &warnings))?;
+        writeln!(crate::output::stdout(), "{}", planner::show(&plan, resolved, machine, &warnings))?;
     }
 
     let folder = Folder::create(&resolved.out, &plan, began)?;

@@ -29,6 +29,8 @@ pub struct Segments {
     pub control: Launching,
     /// Each thread's status block and stamp log, in the order of the plan.
     pub threads: Vec<View>,
+    /// Each strategy's schedule.
+    pub schedules: Vec<View>,
     /// What the engine says about strategies that died; there once all segments are.
     pub repairs: Option<Words>,
     /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
@@ -74,6 +76,7 @@ impl Segments {
             plan: plan.clone(),
             control,
             threads: Vec::new(),
+            schedules: Vec::new(),
             repairs: None,
             engine_bell: None,
             lines: vec![Vec::new(); usize::from(plan.strategies)],
@@ -156,6 +159,8 @@ impl Segments {
                 self.owners[usize::from(*index)] = Some((place, words.clone()));
             }
             self.threads.push(words.into());
+        } else if spec.what.starts_with("schedule-") {
+            self.schedules.push(words.into());
         } else if spec.what == REPAIRS {
             self.repairs = Some(words);
         } else if let Some(name) = spec.what.strip_prefix("bell-")

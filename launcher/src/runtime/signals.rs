@@ -11,14 +11,16 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on SIGINT, SIGTERM and SIGHUP no longer kill this process but can be asked for here.
+    /// From now on SIGINT, SIGTERM and SIGHUP no longer kill this process but can be asked for here. A SIGHUP that was ignored
+    /// before stays so: that is how `nohup` asks for a run that outlives its terminal.
     ///
     /// # Errors
     /// If the system refuses a pipe or a handler.
     pub fn catch() -> io::Result<Self> {
         let (stream, write) = UnixStream::pair()?;
         stream.set_nonblocking(true)?;
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
         Ok(Self { stream })
@@ -29,6 +31,14 @@ impl Signals {
         let mut bytes = [0; 16];
         (&self.stream).read(&mut bytes).unwrap_or(0)
     }
+}
+
+/// Whether this process ignores a signal, which it has then from whoever started it.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
 impl AsFd for Signals {

@@ -7,7 +7,7 @@ use analysis::record::Exit;
 use anyhow::{Context, Result};
 use protocol::supervision::Death;
 use shm::memory::sealed;
-use shm::os::process::{self, kill_hard};
+use shm::os::process;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -45,9 +45,41 @@ impl Process {
             .process_group(0);
         let child = sealed::inherited_by(inherited, || command.spawn())
             .with_context(|| format!("cannot start process {name}"))?;
-        let pidfd =
-            process::pidfd_open(child.id()).with_context(|| format!("cannot watch process {name}"))?;
-        Ok(Self { name: name.to_owned(), child, pidfd, status: None, stderr })
+        Self::watch(name, child, stderr, process::pidfd_open)
+    }
+
+    /// Watches a child that has just been started. One that cannot be watched is killed: nobody would see its end.
+    fn watch(
+        name: &str,
+        mut child: Child,
+        stderr: PathBuf,
+        open: impl FnOnce(u32) -> io::Result<OwnedFd>,
+    ) -> Result<Self> {
+        match open(child.id()) {
+            Ok(pidfd) => Ok(Self { name: name.to_owned(), child, pidfd, status: None, stderr }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error).with_context(|| format!("cannot watch process {name}"))
+            }
+        }
+    }
+
+    /// Kills it, unless it is known to have ended. The signal goes through the pidfd: it reaches this process or nobody.
+    pub fn kill(&self) {
+        self.send(process::kill);
+    }
+
+    /// Stops it (SIGSTOP), unless it is known to have ended.
+    pub fn stop(&self) {
+        self.send(process::stop);
+    }
+
+    fn send(&self, signal: fn(BorrowedFd<'_>) -> io::Result<()>) {
+        if self.status.is_none() {
+            // Gone in the meantime is no error.
+            let _ = signal(self.pidfd.as_fd());
+        }
     }
 
     /// Proof that it has ended, if it has.
@@ -74,7 +106,7 @@ impl Process {
     /// Kills it if it still runs, and reaps it. What it printed is kept only where it says something.
     fn end(&mut self) {
         if self.status.is_none() {
-            process::kill_hard(self.child.id());
+            self.kill();
             self.status = self.child.wait().ok();
         }
         if std::fs::metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {
@@ -191,7 +223,7 @@ impl Children for Processes {
     }
 
     fn kill(&mut self, process: usize) {
-        kill_hard(self.all[process].pid());
+        self.all[process].kill();
     }
 
     fn death(&mut self, process: usize) -> io::Result<Option<Death>> {
@@ -211,5 +243,40 @@ impl Children for Processes {
 impl Drop for Processes {
     fn drop(&mut self) {
         self.all.iter_mut().chain([&mut self.warden]).for_each(Process::end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    #[test]
+    fn a_child_that_cannot_be_watched_is_not_left_behind() {
+        let child = sleeper();
+        let pid = child.id();
+        let start = process::start_time(pid).unwrap();
+        let refused = |_| Err(io::Error::from_raw_os_error(nix::libc::EMFILE));
+        let error = Process::watch("strategy-3", child, PathBuf::new(), refused).err().unwrap();
+        assert!(format!("{error:#}").starts_with("cannot watch process strategy-3: "), "{error:#}");
+        assert_ne!(process::start_time(pid), Some(start), "neither running nor a zombie");
+    }
+
+    #[test]
+    fn one_that_has_ended_gets_no_signal() {
+        let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
+        // As after its end: its id may be another's by now. Here nobody has it yet, so that it can be seen.
+        process.status = Some(ExitStatus::from_raw(0));
+        process.kill();
+        process.stop();
+        assert!(process.death().unwrap().is_none(), "it was signalled");
+        assert_eq!(process.child.try_wait().unwrap(), None);
+        process.status = None;
+        process.kill();
+        process.end();
+        assert_eq!(process.how(), "signal 9 (SIGKILL)");
     }
 }

@@ -2,6 +2,7 @@
 //! error ends the run, unless it is a strategy and the plan goes on without it ([`crate::runtime::incidents`]); so does Ctrl-C.
 //! Whatever happens, every process but the warden is gone when this returns.
 
+mod stall;
 mod strikes;
 
 use crate::faults::inject::Injector;
@@ -14,11 +15,15 @@ use crate::runtime::spawn::Processes;
 use analysis::record::{Exit, Incident, Outcome};
 use anyhow::Result;
 use protocol::control::{Launching, RunState};
-use protocol::plan::{Plan, Role};
+use protocol::plan::{Pacing, Plan, ProcessPlan, Role};
+use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::status::{self, Field, State, Status};
 use protocol::supervision::Repairs;
 use shm::clock::Clock;
 use shm::memory::View;
+use shm::memory::header::HEADER_WORDS;
+use shm::sync::Ordering;
+use stall::{Moved, Stall};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -28,8 +33,6 @@ const LOOK: Duration = Duration::from_millis(50);
 const BUSY_LOOK: Duration = Duration::from_millis(1);
 /// An engine that was idle for so long has nothing more to do.
 const SETTLED: Duration = Duration::from_millis(20);
-/// How long nothing may come back to strategies that wait, beyond the longest delay.
-const SILENCE: Duration = Duration::from_secs(10);
 /// How long the engine has to end after it was told to, and what an interrupted run may take beyond its longest delay.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -64,6 +67,7 @@ struct Supervisor<'a> {
     plan: &'a Plan,
     control: &'a Launching,
     threads: &'a [View],
+    schedules: &'a [View],
     repairs: Repairs,
     /// There where the run goes on when a strategy dies, from the open barrier on.
     incidents: Option<Incidents<'a>>,
@@ -93,11 +97,12 @@ pub fn supervise(
 ) -> Result<Supervised> {
     let spawned = Instant::now();
     processes.start(segments)?;
-    let Segments { plan, control, threads, .. } = segments;
+    let Segments { plan, control, threads, schedules, .. } = segments;
     let mut supervisor = Supervisor {
         plan,
         control,
         threads,
+        schedules,
         repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
         incidents: None,
         liveness: Liveness::new(plan, plan.clock.now()),
@@ -120,6 +125,7 @@ pub fn supervise(
         if Incidents::contains(plan) {
             supervisor.incidents = Some(Incidents::new(segments, supervisor.start_ticks));
         }
+        supervisor.liveness.open(plan.clock.now());
         control.go(supervisor.start_ticks);
         opened(supervisor.start_ticks)?;
         phase = supervisor.play()?;
@@ -162,9 +168,14 @@ impl Supervisor<'_> {
         }
         self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
         self.liveness.awake(self.plan.clock.now());
+        for thread in 0..self.threads.len() {
+            let status = self.status(thread);
+            // The time after the copy: what it says cannot be of later.
+            self.liveness.see(thread, &status, self.plan.clock.now());
+        }
         self.strike();
         if let Some(incidents) = &mut self.incidents {
-            incidents.look(&mut self.processes, &self.liveness, &self.plan.clock)?;
+            incidents.look(&mut self.processes, &mut self.liveness, &self.plan.clock)?;
         }
         for (index, process) in self.plan.processes.iter().enumerate() {
             if self.incidents.as_ref().is_some_and(|incidents| incidents.owns(index)) {
@@ -184,7 +195,7 @@ impl Supervisor<'_> {
                 return Ok(Some(failure(&process.name, child.pid(), what)));
             }
         }
-        Ok(self.misconduct())
+        Ok(self.suspect().or_else(|| self.misconduct()))
     }
 
     /// A quarantine that nobody contains, or damage that nobody can.
@@ -249,10 +260,7 @@ impl Supervisor<'_> {
     }
 
     fn all_done(&self) -> bool {
-        match &self.incidents {
-            Some(incidents) => incidents.all_done(),
-            None => self.strategies().all(|status| status.state() == State::Done),
-        }
+        (0..self.plan.strategies).all(|strategy| !self.awaits(strategy))
     }
 
     /// After deaths: what the dead had sent is still on its way, and nobody waits for it. Until the engine has a report of each
@@ -279,7 +287,7 @@ impl Supervisor<'_> {
         let total = self.plan.total_orders();
         let max_delay = Duration::from_nanos(self.plan.max_delay_ns);
         let (mut drain_until, mut draining, mut memory_sampled) = (None, false, false);
-        let (mut last_progress, mut last) = (Instant::now(), (0, 0));
+        let mut stall = Stall::new(self.plan.max_delay_ns);
         self.progress.phase("firing", total);
         loop {
             let (sent, open) = self.sent_and_open();
@@ -313,15 +321,11 @@ impl Supervisor<'_> {
             if drain_until.is_some_and(|until| Instant::now() > until) {
                 return Ok(Phase::Interrupted);
             }
-            if (sent, open) != last || open == 0 || sent < total {
-                (last_progress, last) = (Instant::now(), (sent, open));
-            } else if last_progress.elapsed() > max_delay + SILENCE {
-                let what = format!("{open} orders have no report and none comes any more");
+            if drain_until.is_none()
+                && let Some(what) = self.stalls(&mut stall)
+            {
                 let engine = self.plan.thread_of(Role::Orchestrator).unwrap_or(0);
                 return Ok(Phase::Failed(self.failure_of(engine, what)));
-            }
-            if let Some(outcome) = self.hanging() {
-                return Ok(Phase::Failed(outcome));
             }
             if let Some(outcome) = self.look()? {
                 return Ok(Phase::Failed(outcome));
@@ -348,15 +352,81 @@ impl Supervisor<'_> {
         self.processes.all.iter().map(|process| of(process.pid())).sum()
     }
 
-    /// The first thread that should run and has not begun a duty cycle for long.
-    fn hanging(&self) -> Option<Outcome> {
-        let contained = |thread: usize| {
-            let owner = self.plan.processes.iter().position(|p| p.threads.contains(&(thread as u32)));
-            self.incidents.as_ref().zip(owner).is_some_and(|(incidents, owner)| incidents.owns(owner))
-        };
-        let hangs = |thread: &usize| !contained(*thread) && self.liveness.hangs(&self.status(*thread));
-        let thread = (0..self.threads.len()).find(hangs)?;
-        Some(self.failure_of(thread, self.liveness.to_string()))
+    /// The first thread that hangs or lies about itself, but for those whose deaths are contained.
+    fn suspect(&self) -> Option<Outcome> {
+        let contained =
+            |process: usize| self.incidents.as_ref().is_some_and(|incidents| incidents.owns(process));
+        for (index, process) in self.plan.processes.iter().enumerate().filter(|(index, _)| !contained(*index))
+        {
+            let is_there = self.processes.all[index].status.is_none();
+            let threads = process.threads.iter().map(|thread| *thread as usize).filter(|_| is_there);
+            let mut found = threads.filter_map(|thread| {
+                let suspicion = self.liveness.suspicion(thread, &process.threads)?;
+                Some(self.failure_of(thread, format!("{}{suspicion}", self.name_within(process, thread))))
+            });
+            if let Some(outcome) = found.next() {
+                return Some(outcome);
+            }
+        }
+        None
+    }
+
+    /// Which of a process's threads is meant, if it has several.
+    fn name_within(&self, process: &ProcessPlan, thread: usize) -> String {
+        match process.threads.len() {
+            1 => String::new(),
+            _ => format!("thread {} ", self.plan.threads[thread].name),
+        }
+    }
+
+    /// Whether nothing moves although something should, and what is said then.
+    fn stalls(&self, stall: &mut Stall) -> Option<String> {
+        let engine = self.status(self.plan.thread_of(Role::Orchestrator)?);
+        let [sent, returned, rejected] =
+            [Field::Sent, Field::Returned, Field::Rejected].map(|f| engine.get(f));
+        let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
+        let count = sent.wrapping_add(returned).wrapping_add(rejected).wrapping_add(steps);
+        let moved = Moved { count, open: sent.saturating_sub(returned) };
+        let awake_since = self.ns(self.liveness.awake_since());
+        let awaited = || (0..self.plan.strategies).filter(|strategy| self.awaits(*strategy));
+        let due_after = |since| awaited().map(|strategy| self.due_after(strategy, since)).min().flatten();
+        let waits_for_a_process = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process);
+        if !stall.look(self.ns(self.plan.clock.now()), awake_since, moved, due_after) || waits_for_a_process {
+            return None;
+        }
+        let names: Vec<String> = awaited().map(|strategy| Role::Strategy(strategy).to_string()).collect();
+        Some(format!(
+            "{} orders have no report and none comes any more: nothing has moved for {:?}, and {} would wait for ever",
+            self.sent_and_open().1,
+            stall.limit(),
+            names.join(", ")
+        ))
+    }
+
+    /// Whether the run waits for a strategy.
+    fn awaits(&self, strategy: u16) -> bool {
+        let is_done = |thread| self.status(thread).state() == State::Done;
+        match &self.incidents {
+            Some(incidents) => incidents.awaits(strategy),
+            None => !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done),
+        }
+    }
+
+    /// When a strategy's first order after that time is due; `None` if none is. In nanoseconds since the start.
+    fn due_after(&self, strategy: u16, since_ns: u64) -> Option<u64> {
+        if self.plan.pacing == Pacing::Closed {
+            return None;
+        }
+        let schedule = &self.schedules[usize::from(strategy)];
+        // The time when it is due is an entry's first word, and entries come in its order.
+        let due =
+            |entry: usize| schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed);
+        let (mut from, mut to) = (0, self.plan.orders[usize::from(strategy)] as usize);
+        while from < to {
+            let middle = from.midpoint(to);
+            if due(middle) <= since_ns { from = middle + 1 } else { to = middle }
+        }
+        (from < self.plan.orders[usize::from(strategy)] as usize).then(|| due(from))
     }
 
     /// A process that had to be killed at the end, or died then, is a failure too.

@@ -2,6 +2,7 @@
 //!
 //! The command's children are not traced, but for two moments: when they have been made, and when they have executed
 //! their program. In both the command may be killed while the child stands still.
+#![expect(clippy::disallowed_methods, reason = "a tracee is waited for here and nowhere else")]
 
 use super::calls::{Call, call_of};
 use nix::errno::Errno;

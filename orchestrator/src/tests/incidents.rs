@@ -156,6 +156,25 @@ fn more_orders_than_the_plan_has_are_a_flood() {
 }
 
 #[test]
+fn in_a_shared_ring_nobody_is_quarantined_for_what_another_may_have_written() {
+    for (venue, expecting) in [(9, 10_000), (0, 10_000), (0, 3)] {
+        let (mut bench, _, repairs) = supervised(256);
+        bench.orchestrator = bench.orchestrator.expecting(&[expecting, 10]);
+        bench.orchestrator.limits = Limits::open_orders(2);
+        for n in 0..3 * u64::from(STRIKES) {
+            bench.orchestrator.accept(None, order(0, n, venue).to_message(), &mut bench.cycle);
+        }
+        assert_eq!(repairs.of(0).quarantined, None, "its name is all that is known");
+        assert!(
+            bench.orchestrator.faults > u64::from(STRIKES),
+            "it is counted: {}",
+            bench.orchestrator.faults
+        );
+        assert_eq!(bench.orchestrator.lines[0].state, State::Alive);
+    }
+}
+
+#[test]
 fn more_orders_to_a_venue_than_the_plan_has_are_refused_and_then_a_flood() {
     let (mut bench, _, repairs) = supervised(256);
     // Strategy 0: one to each venue. Strategy 1: 300 to venue 1.

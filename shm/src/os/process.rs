@@ -2,10 +2,10 @@
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, getppid};
+use nix::sys::signal::Signal;
+use nix::unistd::getppid;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 /// When a process started, in clock ticks since boot (`/proc/PID/stat`, field 22), which tells it from a later
@@ -71,18 +71,28 @@ pub fn thread_id() -> u32 {
     nix::unistd::gettid().as_raw() as u32
 }
 
-/// Sends SIGKILL. That the process is gone already is no error.
-pub fn kill_hard(pid: u32) {
-    let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
-}
-
-/// Sends a signal by its name without `SIG`: `STOP`, `CONT`.
+/// Sends SIGKILL to the process behind a pidfd ([`pidfd_open`]). A process id can be given to another process once its
+/// owner was waited for; a pidfd never stands for another process.
 ///
 /// # Errors
-/// No such signal or process.
-pub fn signal(pid: u32, name: &str) -> io::Result<()> {
-    let signal: Signal = format!("SIG{name}").parse().map_err(io::Error::from)?;
-    Ok(kill(Pid::from_raw(pid as i32), signal)?)
+/// `ESRCH`: the process was waited for already, and nobody got the signal. `EPERM`: it may not be signalled.
+pub fn kill(pidfd: BorrowedFd<'_>) -> io::Result<()> {
+    send(pidfd, Signal::SIGKILL)
+}
+
+/// Sends SIGSTOP to the process behind a pidfd.
+///
+/// # Errors
+/// As [`kill`].
+pub fn stop(pidfd: BorrowedFd<'_>) -> io::Result<()> {
+    send(pidfd, Signal::SIGSTOP)
+}
+
+fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
+    let (fd, no_info, no_flags) = (pidfd.as_raw_fd(), std::ptr::null::<libc::siginfo_t>(), 0);
+    // SAFETY: the call takes a descriptor that is open, a signal, no info and no flags, and touches no memory of ours.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal as i32, no_info, no_flags) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Keeps descriptors that this process was given by accident (a shell's pipe) from its children: all but the standard
@@ -144,10 +154,25 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let fd = pidfd_open(child.id()).unwrap();
         assert_eq!(wait_readable(&[fd.as_fd()], Duration::ZERO).unwrap(), [false]);
-        kill_hard(child.id());
+        kill(fd.as_fd()).unwrap();
         assert_eq!(wait_readable(&[fd.as_fd()], Duration::from_secs(60)).unwrap(), [true]);
         let start = start_time(child.id()).unwrap();
         assert!(!is_running(child.id(), start), "a zombie does not run");
         child.wait().unwrap();
+        for send in [kill, stop] {
+            let refused = send(fd.as_fd()).unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::ESRCH), "whoever has the id now gets nothing");
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no processes")]
+    fn a_stopped_process_is_killed_all_the_same() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let fd = pidfd_open(child.id()).unwrap();
+        stop(fd.as_fd()).unwrap();
+        kill(fd.as_fd()).unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGKILL));
     }
 }

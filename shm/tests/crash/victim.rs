@@ -204,7 +204,7 @@ impl Victim {
     }
 
     fn end(&mut self) {
-        process::kill_hard(self.pid.as_raw() as u32);
+        process::kill(self.pidfd.as_fd()).expect("not waited for yet");
         let end = waitpid(self.pid, None).expect("it is our child");
         assert!(matches!(end, WaitStatus::Signaled(_, Signal::SIGKILL, _)), "{end:?}");
         self.alive = false;
@@ -214,7 +214,7 @@ impl Victim {
 impl Drop for Victim {
     fn drop(&mut self) {
         if self.alive {
-            process::kill_hard(self.pid.as_raw() as u32);
+            let _ = process::kill(self.pidfd.as_fd());
             let _ = waitpid(self.pid, None);
         }
     }
@@ -231,7 +231,8 @@ pub fn refusal() -> Option<String> {
         return Some(format!("a child that asks to be traced ends so: {stopped:?}"));
     }
     let refused = ptrace::getregs(pid).and_then(|_| ptrace::step(pid, None)).err();
-    process::kill_hard(child.id());
+    let pidfd = process::pidfd_open(child.id()).expect("it was not waited for");
+    let _ = process::kill(pidfd.as_fd());
     // First the step that was allowed, then the end.
     while !matches!(waitpid(pid, None), Ok(WaitStatus::Signaled(..)) | Err(_)) {}
     refused.map(|errno| format!("a traced child cannot be stepped: {errno}"))

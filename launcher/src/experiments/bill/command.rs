@@ -11,7 +11,7 @@ use analysis::stats::FEWEST_PAIRS;
 use analysis::units::Nanos;
 use anyhow::{Context, Result};
 use clap::Args;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -123,12 +123,12 @@ pub fn finish(
     sweep::save_runs(record, folder)?;
     sweep::save_grids(folder, "bill", &sweep::heading(record), &bill.notes, &[table::wide(&bill)])?;
     html::write(folder, &folder.join(html::HTML_FILE))?;
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::output::stdout();
     if json {
         serde_json::to_writer_pretty(&mut out, &bill)?;
         writeln!(out)?;
     } else {
-        let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let colour = out.is_coloured();
         for grid in table::narrow(&bill) {
             writeln!(out, "{}", grid.terminal(colour))?;
         }

@@ -9,7 +9,7 @@ use crate::experiments::sweep::{self, Asked, Ended, SweepRecord};
 use analysis::report::grid::{Grid, wrapped};
 use anyhow::{Context, Result};
 use clap::Args;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -130,7 +130,7 @@ pub fn finish(record: &SweepRecord, folder: &Path, json: bool) -> Result<ExitCod
     save(&report, folder)?;
     show(&report, json)?;
     if !json {
-        println!("\nSaved in {}", folder.display());
+        writeln!(crate::output::stdout(), "\nSaved in {}", folder.display())?;
     }
     Ok(sweep::code(record, folder, Ended::Complete))
 }
@@ -181,12 +181,12 @@ fn save(report: &Report, folder: &Path) -> Result<()> {
 }
 
 fn show(report: &Report, json: bool) -> Result<ExitCode> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::output::stdout();
     if json {
         serde_json::to_writer_pretty(&mut out, report)?;
         writeln!(out)?;
     } else {
-        let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let colour = out.is_coloured();
         for grid in grids(report) {
             writeln!(out, "{}", grid.terminal(colour))?;
         }

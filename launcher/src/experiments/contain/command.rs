@@ -21,7 +21,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use protocol::plan::{Isolation, Technique};
 use shm::os::process;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -196,12 +196,12 @@ fn finish(all: &Containments, folder: &Path, json: bool) -> Result<ExitCode> {
     documents.push(table::wide(all));
     sweep::save_grids(folder, "contain", heading, &all.notes, &documents)?;
     html::write(folder, &folder.join(html::HTML_FILE))?;
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::output::stdout();
     if json {
         serde_json::to_writer_pretty(&mut out, all)?;
         writeln!(out)?;
     } else {
-        let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let colour = out.is_coloured();
         for grid in table::narrow(all) {
             writeln!(out, "{}", grid.terminal(colour))?;
         }

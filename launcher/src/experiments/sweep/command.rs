@@ -22,7 +22,7 @@ use analysis::stats::MachineKey;
 use analysis::units::Nanos;
 use anyhow::{Context, Result, bail};
 use std::fs;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -296,13 +296,13 @@ pub fn code(record: &SweepRecord, folder: &Path, ended: Ended) -> ExitCode {
 /// # Errors
 /// What stdout answers.
 pub fn show(record: &SweepRecord, folder: &Path, grids: &[Grid], notes: &[String], json: bool) -> Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::output::stdout();
     if json {
         serde_json::to_writer_pretty(&mut out, record)?;
         writeln!(out)?;
         return Ok(());
     }
-    let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let colour = out.is_coloured();
     for grid in grids {
         writeln!(out, "{}", grid.terminal(colour))?;
     }

@@ -1,6 +1,7 @@
 //! The line that says how far a sweep is and how long it will take; nothing where there is no terminal.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// One line on stderr.
@@ -43,7 +44,10 @@ impl Bar {
 
     /// A line that stays, above this one; on stdout where there is no terminal to redraw.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| println!("{line}"));
+        self.bar.suspend(|| {
+            // A line that cannot be printed is no reason to stop measuring.
+            let _ = writeln!(crate::output::stdout(), "{line}");
+        });
     }
 
     /// Removes the line.

@@ -2,6 +2,7 @@
 
 use crate::faults::inject::Draws;
 use protocol::plan::FaultKind;
+use protocol::status::{Field, State, StatusWriter};
 use shm::memory::Words;
 use shm::os::{fault, memory};
 use shm::sync::Ordering;
@@ -27,11 +28,23 @@ pub struct Means {
     leaks: bool,
     /// Sends as fast as it can from now on.
     pub(crate) floods: bool,
+    /// What it sends from now on does not arrive.
+    pub(super) loses: bool,
+    /// What its thread says about itself.
+    pub(super) status: Option<StatusWriter>,
 }
 
 impl Means {
     pub(super) const fn new(strategy: u16, is_unlimited: bool) -> Self {
-        Self { strategy, is_unlimited, writable: Vec::new(), leaks: false, floods: false }
+        Self {
+            strategy,
+            is_unlimited,
+            writable: Vec::new(),
+            leaks: false,
+            floods: false,
+            loses: false,
+            status: None,
+        }
     }
 
     /// Nobody's leak may end in the death of the machine.
@@ -49,7 +62,7 @@ impl Means {
     }
 }
 
-/// Does it. Returns only where the strategy goes on: after a stop, with a leak, with a flood.
+/// Does it. Returns only where the strategy goes on: after a stop, with a leak, with a flood, with lost orders.
 pub(crate) fn act(kind: FaultKind, means: &mut Means) {
     match kind {
         FaultKind::Kill => fault::kill(),
@@ -70,6 +83,19 @@ pub(crate) fn act(kind: FaultKind, means: &mut Means) {
         }
         FaultKind::Scribble => scribble(means),
         FaultKind::Flood => means.floods = true,
+        FaultKind::Forge => {
+            if let Some(status) = &means.status {
+                status.set(Field::HeartbeatTicks, u64::MAX);
+            }
+            hang()
+        }
+        FaultKind::Feign => {
+            if let Some(status) = &means.status {
+                status.set_state(State::Done);
+            }
+            hang()
+        }
+        FaultKind::Lose => means.loses = true,
     }
 }
 

@@ -125,6 +125,10 @@ impl<P: Producer> Producer for Doomed<P> {
             means.floods = true;
             return Err(Full);
         }
+        if means.loses || pushes.contains(&(order, Step::Entered, FaultKind::Lose)) {
+            means.loses = true;
+            return Ok(());
+        }
         producer.try_push_with(message, &mut |step| {
             pushes.retain(|(doomed, at, kind)| {
                 let strikes = (*doomed, *at) == (order, step);
@@ -172,9 +176,10 @@ pub struct Sabotaged<A, P> {
 }
 
 impl<A, P> Sabotaged<A, P> {
-    /// What the process can write, for scribbling over it.
-    pub fn arm(&mut self, writable: Vec<Words>) {
-        self.producer.fate().means.writable = writable;
+    /// What the process can write, for scribbling over it, and the status of its own thread, for lies.
+    pub fn arm(&mut self, writable: Vec<Words>, status: StatusWriter) {
+        let mut fate = self.producer.fate();
+        (fate.means.writable, fate.means.status) = (writable, Some(status));
     }
 }
 
@@ -295,6 +300,15 @@ mod tests {
         assert_eq!(sabotaged.agent.0, 0, "and does nothing honest any more");
         let taken = &doomed.fate().producer.taken;
         assert!(taken.iter().copied().eq((0..1500).map(|n| OrderId::new(1, 0, n))));
+    }
+
+    #[test]
+    fn what_is_lost_is_said_to_have_been_sent() {
+        let (_, mut doomed) = doomed("lose:strategy-1@order:2", 10);
+        for n in 0..5 {
+            assert_eq!(doomed.try_push(&message(n)), Ok(()));
+        }
+        assert_eq!(doomed.fate().producer.taken.len(), 2);
     }
 
     fn cycle() -> Cycle<Monotonic> {

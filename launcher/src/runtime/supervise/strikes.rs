@@ -6,13 +6,18 @@ use crate::runtime::spawn::Process;
 use protocol::plan::{FaultKind, Role};
 use protocol::status::State;
 use shm::clock::Clock;
-use shm::os::process;
+use shm::os::fault;
 use std::time::Duration;
 
 impl Supervisor<'_> {
     /// Nanoseconds since the start.
     fn now_ns(&self) -> u64 {
-        (self.plan.clock.now().saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
+        self.ns(self.plan.clock.now())
+    }
+
+    /// A tick as nanoseconds since the start.
+    pub(super) fn ns(&self, ticks: u64) -> u64 {
+        (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
     /// The time until the next injected fault.
@@ -35,23 +40,26 @@ impl Supervisor<'_> {
             strikes.push(strike);
         }
         for Strike { kind, target, .. } in strikes {
+            let stops = kind == FaultKind::Stop;
             let role = match target {
-                Struck::Launcher => None,
-                Struck::Engine => Some(Role::Orchestrator),
-                Struck::Strategy(index) => Some(Role::Strategy(index)),
+                Struck::Launcher if stops => {
+                    fault::stop();
+                    continue;
+                }
+                Struck::Launcher => fault::kill(),
+                Struck::Engine => Role::Orchestrator,
+                Struck::Strategy(index) => Role::Strategy(index),
             };
-            let pid = match role {
-                None => Some(std::process::id()),
-                // Who was reaped has no pid any more: another process may have it.
-                Some(role) => self.process_of(role).filter(|child| child.status.is_none()).map(Process::pid),
-            };
-            let Some(pid) = pid else { continue };
-            if let (Some(incidents), Struck::Strategy(index)) = (&mut self.incidents, target) {
-                incidents.injected(index, self.plan.clock.now());
+            let Some(child) = self.process_of(role).filter(|child| child.status.is_none()) else { continue };
+            let injected = self.plan.clock.now();
+            if stops {
+                child.stop()
+            } else {
+                child.kill()
             }
-            let name = if kind == FaultKind::Stop { "STOP" } else { "KILL" };
-            // Gone in the meantime is as good as struck.
-            let _ = process::signal(pid, name);
+            if let (Some(incidents), Struck::Strategy(index)) = (&mut self.incidents, target) {
+                incidents.injected(index, injected);
+            }
         }
     }
 

@@ -1,0 +1,102 @@
+//! A run in which nothing moves any more although something should: orders that were lost leave strategies waiting for ever.
+//!
+//! What should move is known without asking a strategy: the engine says how many orders it has taken and settled, and the
+//! schedule says when the next order is due. A run that waits for an order that is due in an hour does not stall.
+
+use std::time::Duration;
+
+/// How long nothing may move, beyond the longest delay of a venue.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// When the engine last moved an order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stall {
+    limit_ns: u64,
+    moved: u64,
+    since_ns: u64,
+}
+
+/// What the engine says about its orders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Moved {
+    /// Counts everything that it does with an order.
+    pub count: u64,
+    /// Orders at venues.
+    pub open: u64,
+}
+
+impl Stall {
+    /// For a run whose venues take that long at most. Times are nanoseconds since the start of the run.
+    pub const fn new(max_delay_ns: u64) -> Self {
+        Self { limit_ns: max_delay_ns.saturating_add(SILENCE.as_nanos() as u64), moved: 0, since_ns: 0 }
+    }
+
+    /// Whether the run stalls. `awake_since_ns`: the launcher has been awake since then without a break. `due_after`: the
+    /// earliest time after the given one at which a strategy that is not done is due to send; [`None`] if one of them has
+    /// nothing left to send: it only waits for reports.
+    pub fn look(
+        &mut self,
+        now_ns: u64,
+        awake_since_ns: u64,
+        engine: Moved,
+        due_after: impl FnOnce(u64) -> Option<u64>,
+    ) -> bool {
+        if engine.count != self.moved {
+            (self.moved, self.since_ns) = (engine.count, now_ns);
+        }
+        let since = self.since_ns.max(awake_since_ns);
+        if now_ns.saturating_sub(since) <= self.limit_ns {
+            return false;
+        }
+        let expected = if engine.open > 0 { since } else { due_after(since).unwrap_or(since) };
+        now_ns.saturating_sub(expected) > self.limit_ns
+    }
+
+    /// How long it waits.
+    pub const fn limit(&self) -> Duration {
+        Duration::from_nanos(self.limit_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn moved(count: u64, open: u64) -> Moved {
+        Moved { count, open }
+    }
+
+    /// Strategies that are due at these times, as the supervisor asks for it.
+    fn due(times: &[u64]) -> impl Fn(u64) -> Option<u64> + '_ {
+        |since| times.iter().copied().find(|time| *time > since)
+    }
+
+    #[test]
+    fn orders_that_are_at_a_venue_come_back_or_the_run_stalls() {
+        let mut stall = Stall::new(5 * S);
+        assert!(!stall.look(S, 0, moved(7, 3), due(&[100 * S])));
+        assert!(!stall.look(16 * S, 0, moved(7, 3), due(&[100 * S])), "the longest delay, and the silence");
+        assert!(stall.look(16 * S + 1, 0, moved(7, 3), due(&[100 * S])), "whatever is due later");
+        assert!(!stall.look(16 * S + 2, 0, moved(8, 2), due(&[])), "one came");
+    }
+
+    #[test]
+    fn a_slow_schedule_is_waited_for_and_an_order_that_was_due_is_not() {
+        let mut stall = Stall::new(0);
+        let times = [3600 * S, 7200 * S];
+        assert!(!stall.look(S, 0, moved(2, 0), due(&times)));
+        assert!(!stall.look(3610 * S, 0, moved(2, 0), due(&times)));
+        assert!(stall.look(3610 * S + 1, 0, moved(2, 0), due(&times)), "it was due and did not come");
+    }
+
+    #[test]
+    fn who_only_waits_for_reports_that_the_engine_does_not_have_waits_in_vain() {
+        let mut stall = Stall::new(0);
+        assert!(!stall.look(S, 0, moved(2, 0), |_| None));
+        assert!(!stall.look(11 * S, 0, moved(2, 0), |_| None));
+        assert!(stall.look(11 * S + 1, 0, moved(2, 0), |_| None));
+        assert!(!stall.look(11 * S + 1, 5 * S, moved(2, 0), |_| None), "the machine slept in between");
+    }
+}
