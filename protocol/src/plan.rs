@@ -317,6 +317,12 @@ impl Plan {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
+    /// The process that runs a role.
+    pub fn process_of(&self, role: Role) -> Option<usize> {
+        let thread = u32::try_from(self.thread_of(role)?).ok()?;
+        self.processes.iter().position(|process| process.threads.contains(&thread))
+    }
+
     /// All orders of all strategies.
     pub fn total_orders(&self) -> u64 {
         self.orders.iter().sum()

@@ -6,7 +6,7 @@ use crate::plan::{Handle, Plan, ProcessPlan, Role};
 use crate::stamps::RECORD_WORDS;
 use crate::status::{self, LOG_OFFSET};
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
-use shm::attached::{Access, Attached, Source};
+use shm::attached::{Access, Attached, Peers, SameProcess, Source};
 use shm::bell::{self, BELL_WORDS, Bell};
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
@@ -298,6 +298,25 @@ pub fn access(plan: &Plan, process: &ProcessPlan, what: &str) -> Option<Access> 
 struct Segments<'a> {
     plan: &'a Plan,
     process: Option<&'a ProcessPlan>,
+    /// Who knows the processes' ids.
+    control: Option<Control>,
+}
+
+/// The ends of a link, as places among the plan's processes, and who knows their ids.
+struct Ends {
+    control: Control,
+    producers: Vec<usize>,
+    consumer: usize,
+}
+
+impl Peers for Ends {
+    fn producer(&self, index: usize) -> Option<u32> {
+        self.control.pid(*self.producers.get(index)?)
+    }
+
+    fn consumer(&self) -> Option<u32> {
+        self.control.pid(self.consumer)
+    }
 }
 
 impl Source for Segments<'_> {
@@ -317,11 +336,28 @@ impl Source for Segments<'_> {
     fn handles(&self) -> &[Handle] {
         &self.plan.handles
     }
+
+    fn peers(&self, link: &str) -> Box<dyn Peers> {
+        let Some(control) = self.control.clone() else { return Box::new(SameProcess) };
+        // A role that has no process is nobody's.
+        let of = |role| self.plan.process_of(role).unwrap_or(usize::MAX);
+        let producers = if link == submit_link(self.plan).name {
+            (0..self.plan.strategies).map(|index| of(Role::Strategy(index))).collect()
+        } else {
+            (0..self.plan.venues).map(|index| of(Role::Gateway(index))).collect()
+        };
+        Box::new(Ends { control, producers, consumer: of(Role::Orchestrator) })
+    }
 }
 
 /// Nothing attached yet; by `process`, one of the plan's, or by the launcher or the warden.
 pub fn attach<'a>(plan: &'a Plan, process: Option<&'a ProcessPlan>) -> Attached<'a> {
-    Attached::new(Segments { plan, process })
+    Attached::new(Segments { plan, process, control: None })
+}
+
+/// As [`attach`], with the other ends of links in other processes, whose ids the control segment has.
+pub fn attach_with<'a>(plan: &'a Plan, process: Option<&'a ProcessPlan>, control: &Control) -> Attached<'a> {
+    Attached::new(Segments { plan, process, control: Some(control.clone()) })
 }
 
 /// A strategy's schedule, which it only reads, and its number of entries.

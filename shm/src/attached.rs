@@ -20,6 +20,28 @@ pub enum Access {
     Write,
 }
 
+/// Which processes are at the ends of a link, as the one who started them knows.
+pub trait Peers: Send {
+    /// The process id of a producer; `None` if it has no process now.
+    fn producer(&self, index: usize) -> Option<u32>;
+
+    /// The process id of the consumer; `None` if it has no process now.
+    fn consumer(&self) -> Option<u32>;
+}
+
+/// Both ends are in this process.
+pub struct SameProcess;
+
+impl Peers for SameProcess {
+    fn producer(&self, _: usize) -> Option<u32> {
+        Some(std::process::id())
+    }
+
+    fn consumer(&self) -> Option<u32> {
+        Some(std::process::id())
+    }
+}
+
 /// Where the segments of a run are, and what this process may do with them.
 pub trait Source {
     /// The full name of one of the run's segments, in `/dev/shm`.
@@ -33,6 +55,12 @@ pub trait Source {
 
     /// The descriptors that this process inherited; empty where segments are opened by their names.
     fn handles(&self) -> &[Handle];
+
+    /// Who is at the ends of a link. If nobody says otherwise, this process alone.
+    fn peers(&self, link: &str) -> Box<dyn Peers> {
+        let _ = link;
+        Box::new(SameProcess)
+    }
 }
 
 /// One process's view of a run's segments. See the module's documentation.
@@ -79,6 +107,11 @@ impl<'a> Attached<'a> {
     /// The full name, in `/dev/shm`, of one of the run's segments.
     pub fn name(&self, what: &str) -> String {
         self.source.name(what)
+    }
+
+    /// Who is at the ends of a link of the run.
+    pub fn peers(&self, link: &str) -> Box<dyn Peers> {
+        self.source.peers(link)
     }
 
     /// Takes a region as one of the run's segments, whether or not it has a name: for memory that was handed over, and

@@ -207,7 +207,8 @@ fn child() {
     let (index, count) = (words[1].parse().unwrap(), words[2].parse().unwrap());
     let (control, plan) = segments::open_control(words[0]).unwrap();
     with_link!(plan.technique, T => {
-        let producer = segments::attach(&plan, None).producer::<T>(&segments::submit_link(&plan), index).unwrap();
+        let mut attached = segments::attach_with(&plan, None, &control);
+        let producer = attached.producer::<T>(&segments::submit_link(&plan), index).unwrap();
         control.wait_for_go();
         push_all(producer, index, count);
     });
@@ -220,22 +221,26 @@ fn processes_lose_nothing() {
             println!("{technique}, {producers} producers");
             let each = 20_000 / u64::from(producers);
             let run = Run::new(technique, producers, 64);
-            let control = segments::create_control(run.plan(), &[]).unwrap();
+            let launching = segments::create_control(run.plan(), &[]).unwrap();
+            launching.started(producers.into(), std::process::id());
             with_link!(technique, T => {
                 let plan = run.create::<T>();
                 let children: Vec<_> = (0..producers)
                     .map(|index| {
-                        Command::new(std::env::current_exe().unwrap())
+                        let child = Command::new(std::env::current_exe().unwrap())
                             .args(["child", "--exact", "--nocapture"])
                             .env(CHILD, format!("{} {index} {each}", plan.run))
                             .stdout(std::process::Stdio::null())
                             .spawn()
-                            .unwrap()
+                            .unwrap();
+                        launching.started(index.into(), child.id());
+                        child
                     })
                     .collect();
                 // Attached while the children attach, in any order; nobody pushes before we are there, as in a run.
-                let mut consumer = segments::attach(plan, None).consumer::<T>(&run.link()).unwrap();
-                control.go(0);
+                let mut attached = segments::attach_with(plan, None, &launching.control());
+                let mut consumer = attached.consumer::<T>(&run.link()).unwrap();
+                launching.go(0);
                 Ledger::new(producers.into()).take_all(&mut consumer, each);
                 for mut child in children {
                     assert!(child.wait().unwrap().success());

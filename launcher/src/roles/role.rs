@@ -39,7 +39,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     process::set_thread_name(name);
     exit_on_panic();
     // The technique table: from a name to monomorphised loops.
-    let mut attached = segments::attach(&plan, Some(me));
+    let mut attached = segments::attach_with(&plan, Some(me), &control);
     let result = with_link!(plan.technique, T => run_process::<T>(&plan, me, &control, &mut attached));
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);

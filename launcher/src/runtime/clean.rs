@@ -115,7 +115,7 @@ mod tests {
         let fifos = [me, 999_999_999].map(|pid| format!("bulkhead.unit-clean-{pid}.fifo"));
         fifos.iter().for_each(|name| shm::os::fifo::create(name).unwrap());
         let socket = "bulkhead.unit-clean-999999999.socket".to_owned();
-        drop(shm::os::seqpacket::listen(&socket, 1).unwrap());
+        drop(shm::os::seqpacket::listen(&socket).unwrap());
 
         let cleaned = clean().unwrap();
         assert!(cleaned.removed.contains(&fifos[1]) && cleaned.removed.contains(&socket), "{cleaned:?}");

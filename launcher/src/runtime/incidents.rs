@@ -292,6 +292,8 @@ impl<'a> Incidents<'a> {
                 if repair.repaired != Some(epoch) {
                     return Ok(false);
                 }
+                // All that it had sent is taken.
+                self.segments.control.ended(place);
                 self.list[incident].repaired_ns = Some(self.ns(repair.repaired_ticks));
                 if self.may_restart(strategy, incident) {
                     self.restart(strategy, incident, children, liveness, clock.now())?;

@@ -82,7 +82,13 @@ pub enum PeerFault {
         /// How many bytes, since the last such fault was taken.
         bytes: usize,
     },
-    /// A connection claims to be of a producer that there is not, or that has another.
+    /// A process that is none of the producers has connected, or one that has its connection already.
+    #[error("a connection of process {pid}, which no producer has or which has its connection")]
+    Stranger {
+        /// The process's id; 0 for one in a place from which no id is seen here.
+        pid: u32,
+    },
+    /// A connection claims to be of a producer that there is not, that is another process, or that has a connection.
     #[error("a connection claims to be of producer {index}")]
     InvalidIndex {
         /// What it claims.

@@ -57,14 +57,14 @@ impl Draws {
 pub fn scribble(orders: &str) -> ! {
     let (run, idle) = orders.split_once(' ').expect("a run and a pace");
     let idle: u32 = idle.parse().expect("a number");
-    let (_, plan) = open_control(run).expect("a run");
+    let (control, plan) = open_control(run).expect("a run");
     process::die_with_parent(plan.launcher_pid).expect("the test started it");
     let tally = Region::open(&plan.segment_name(TALLY)).expect("a tally").words();
     let specs = with_link!(plan.technique, T => segments::all::<T>(&plan));
     let writable = writable(&plan, &specs);
     let mut kernel = Kernel::open(&plan, &specs);
     with_link!(plan.technique, T => {
-        let mut attached = segments::attach(&plan, None);
+        let mut attached = segments::attach_with(&plan, None, &control);
         let mut producer = attached.producer::<T>(&submit_link(&plan), 0).expect("a link");
         for n in 0..HONEST {
             while producer.try_push(&message(0, n)).is_err() {
