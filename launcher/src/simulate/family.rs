@@ -40,8 +40,13 @@ struct Struck(FaultKind);
 fn act(kind: FaultKind, means: &mut Means) {
     match kind {
         FaultKind::Flood => means.floods = true,
+        FaultKind::Lose => means.loses = true,
         // Memory is the kernel's matter.
         FaultKind::Leak => {}
+        FaultKind::Forge | FaultKind::Feign => {
+            sabotage::lie(kind, means);
+            resume_unwind(Box::new(Struck(kind)))
+        }
         kind => resume_unwind(Box::new(Struck(kind))),
     }
 }
@@ -165,7 +170,8 @@ impl<'a, T: Link> Family<'a, T> {
                 }
                 _ => {
                     let mut agent = role::compose::<T>(plan, thread, &self.control, &mut attached, act)?;
-                    agent.arm(&attached);
+                    let segment = segments::thread(&mut attached, &thread.name)?;
+                    agent.arm(&attached, &segment);
                     agent.boxed()
                 }
             };
@@ -262,7 +268,9 @@ impl<'a, T: Link> Family<'a, T> {
         self.struck.push(kind);
         let Some(actor) = &mut self.actors[thread] else { return };
         match kind {
-            FaultKind::Hang | FaultKind::Stop => actor.mode = Mode::Hung,
+            FaultKind::Hang | FaultKind::Stop | FaultKind::Forge | FaultKind::Feign => {
+                actor.mode = Mode::Hung
+            }
             FaultKind::Scribble => {
                 let draws = Draws::new(self.scenario.seed, Draws::SCRIBBLES);
                 actor.mode = Mode::Scribbling(Box::new(draws));

@@ -198,18 +198,35 @@ impl Judge<'_> {
     }
 
     fn assault(&mut self, kind: FaultKind, contained: bool) {
-        if !self.is_owned() || !contained {
-            // Who scribbles over what all share can damage everybody. The run must end, and nobody else may be punished.
-            return;
+        if !contained {
+            return self.stopped();
+        }
+        let own = self.is_owned();
+        match kind {
+            // Who scribbles over what all share can damage everybody: the run must end, and nobody else be punished. Who floods
+            // that can hold everybody up for as long as venues keep what it sent.
+            FaultKind::Scribble | FaultKind::Flood if !own => return,
+            // Nobody makes up for what is lost on the way: who waits for it is waited for in vain.
+            FaultKind::Lose => {
+                let waited_in_vain = matches!(self.run.record.outcome, Outcome::Failed { .. });
+                self.must(waited_in_vain || self.merged.violations.is_empty(), || "lost and not said".into());
+                return self.survivors_are_whole();
+            }
+            _ => {}
         }
         self.ended(&Outcome::Complete);
         self.valid();
         self.survivors_are_whole();
         self.repaired();
-        let struck = kind == FaultKind::Flood || !self.run.struck.is_empty();
+        // A flood that comes when its strategy has ended is none.
         let found = !self.run.record.incidents.is_empty();
-        let ended_before = self.run.struck.is_empty() && kind == FaultKind::Flood;
-        self.must(!struck || found || ended_before, || format!("{kind} was not found"));
+        self.must(self.run.struck.is_empty() || found, || format!("{kind} was not found"));
+        let incident = self.run.record.incidents.first();
+        let forged = incident.and_then(|incident| incident.quarantined);
+        let is_forged = forged == Some(Misconduct::ForgedStatus);
+        self.must(kind != FaultKind::Forge || !found || is_forged, || {
+            format!("forge was found as {forged:?}")
+        });
     }
 
     fn hostile(&mut self, attack: Attack, contained: bool) {

@@ -18,7 +18,7 @@ use shm::ring::Link;
 
 /// An engine that was idle for so long has nothing more to do, in ticks.
 const SETTLED: u64 = 20_000;
-/// How long nothing may come of a run, beyond the longest delay, in ticks.
+/// How long the engine may move nothing, beyond the longest delay, in ticks.
 const SILENCE: u64 = 20 * LIVENESS_NS;
 
 /// The launcher.
@@ -41,6 +41,8 @@ impl<'a> Launcher<'a> {
     pub fn new(scenario: &'a Scenario, segments: &'a Segments, clock: &Virtual) -> Self {
         let plan = &scenario.plan;
         let repairs = segments.repairs.clone().expect("every run has them");
+        let mut liveness = Liveness::new(plan, clock.now());
+        liveness.open(clock.now());
         segments.control.go(START_TICKS);
         Self {
             plan,
@@ -49,7 +51,7 @@ impl<'a> Launcher<'a> {
             clock: clock.clone(),
             repairs: Repairs::new(repairs.into()),
             incidents: Incidents::contains(plan).then(|| Incidents::new(segments, START_TICKS)),
-            liveness: Liveness::new(plan, clock.now()),
+            liveness,
             injector: Injector::new(plan, scenario.seed),
             is_draining: false,
             progress: (0, clock.now()),
@@ -74,8 +76,12 @@ impl<'a> Launcher<'a> {
         let now = self.clock.now();
         self.liveness.awake(now);
         self.strike(family, now);
+        for thread in 0..self.plan.threads.len() {
+            let status = self.status(thread);
+            self.liveness.see(thread, &status, now);
+        }
         if let Some(incidents) = &mut self.incidents {
-            incidents.look(family, &self.liveness, &self.clock)?;
+            incidents.look(family, &mut self.liveness, &self.clock)?;
         }
         if let Some(failure) = self.failure(family) {
             return Ok(Some(failure));
@@ -87,25 +93,30 @@ impl<'a> Launcher<'a> {
             self.segments.control.set_state(RunState::Drain);
             self.is_draining = true;
         }
-        let is_done = match &self.incidents {
-            Some(incidents) => incidents.all_done(),
-            None => self.strategies().all(|status| status.state() == State::Done),
-        };
+        let is_done = (0..self.plan.strategies).all(|strategy| !self.awaits(strategy));
         if is_done && self.has_settled(family, now) {
             return Ok(Some(if self.is_draining { Outcome::Interrupted } else { Outcome::Complete }));
         }
         Ok(self.silence(now))
     }
 
-    /// Nothing comes of the run any more: some order has no report and never will.
+    /// Whether the run waits for a strategy.
+    fn awaits(&self, strategy: u16) -> bool {
+        let is_done = |thread| self.status(thread).state() == State::Done;
+        match &self.incidents {
+            Some(incidents) => incidents.awaits(strategy),
+            None => !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done),
+        }
+    }
+
+    /// Nothing comes of the run any more: some order has no report and never will. All orders are due long before.
     fn silence(&mut self, now: u64) -> Option<Outcome> {
-        let counted = self.strategies().map(|status| {
-            let count = |field| status.get(field);
-            count(Field::Sent).wrapping_add(count(Field::Returned)).wrapping_add(count(Field::Rejected))
-        });
-        let counted = counted.fold(0, u64::wrapping_add);
-        let is_busy = self.incidents.as_ref().is_some_and(Incidents::is_busy);
-        if counted != self.progress.0 || is_busy {
+        let engine = self.status(self.plan.thread_of(Role::Orchestrator)?);
+        let counted = [Field::Sent, Field::Returned, Field::Rejected].map(|field| engine.get(field));
+        let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
+        let counted = counted.into_iter().fold(steps, u64::wrapping_add);
+        let waits = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process);
+        if counted != self.progress.0 || waits {
             self.progress = (counted, now);
         }
         let limit = self.plan.max_delay_ns + SILENCE;
@@ -121,12 +132,6 @@ impl<'a> Launcher<'a> {
 
     fn status(&self, thread: usize) -> Status {
         status::read(&self.segments.threads[thread])
-    }
-
-    fn strategies(&self) -> impl Iterator<Item = Status> {
-        (0..self.plan.strategies)
-            .filter_map(|index| self.plan.thread_of(Role::Strategy(index)))
-            .map(|thread| self.status(thread))
     }
 
     fn process_of(&self, role: Role) -> Option<usize> {
@@ -173,12 +178,15 @@ impl<'a> Launcher<'a> {
         for (index, process) in self.plan.processes.iter().enumerate().filter(|(index, _)| !contained(*index))
         {
             let threads = process.threads.iter().map(|thread| *thread as usize);
-            let hangs = threads.clone().any(|thread| self.liveness.hangs(&self.status(thread)));
+            let suspicion = threads
+                .clone()
+                .filter(|_| family.ended(index).is_none())
+                .find_map(|thread| self.liveness.suspicion(thread, &process.threads));
             let failed = threads.clone().any(|thread| self.status(thread).state() == State::Failed);
             let done = threads.clone().all(|thread| self.status(thread).state() == State::Done);
             let ended_badly = family.ended(index).is_some_and(|in_order| !(in_order && done));
-            if hangs || failed || ended_badly {
-                let what = if hangs { self.liveness.to_string() } else { family.how(index) };
+            if suspicion.is_some() || failed || ended_badly {
+                let what = suspicion.map_or_else(|| family.how(index), |suspicion| suspicion.to_string());
                 return Some(Outcome::Failed { process: process.name.clone(), pid: family.pid(index), what });
             }
         }

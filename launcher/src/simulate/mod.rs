@@ -103,45 +103,57 @@ pub struct Trial {
 /// Simulates and judges the run of a seed; with `defect`, over the technique's ring broken so.
 ///
 /// # Errors
-/// A mistake of the simulation itself: a scenario that cannot be planned or built.
+/// A mistake of the simulation itself: a scenario that cannot be planned.
 pub fn trial(seed: u64, technique: Technique, defect: Option<Defect>) -> Result<Trial> {
     let scenario = Scenario::draw(seed, technique).context("cannot plan the run")?;
-    let (kind, nothing) = (scenario.kind, FNV_OFFSET);
-    let mut trial = Trial {
-        seed,
-        technique,
-        kind,
-        broken: Vec::new(),
-        sent: 0,
-        returned: 0,
-        incidents: 0,
-        quarantined: 0,
-        restarted: 0,
-        turns: 0,
-        digest: nothing,
-    };
-    let simulated = match simulate(scenario, defect) {
-        Ok(simulated) => simulated,
-        Err(what) => {
-            trial.broken.push(what);
-            return Ok(trial);
+    let kind = scenario.kind;
+    Ok(simulate(scenario, defect).map_or_else(
+        |what| Trial { broken: vec![what], ..Trial::of_nothing(seed, technique, kind) },
+        |simulated| simulated.judge(),
+    ))
+}
+
+impl Trial {
+    const fn of_nothing(seed: u64, technique: Technique, kind: Kind) -> Self {
+        Self {
+            seed,
+            technique,
+            kind,
+            broken: Vec::new(),
+            sent: 0,
+            returned: 0,
+            incidents: 0,
+            quarantined: 0,
+            restarted: 0,
+            turns: 0,
+            digest: FNV_OFFSET,
         }
-    };
-    let Simulated { scenario, record, logs, .. } = &simulated;
-    trial.turns = simulated.turns;
-    let incidents = &record.incidents;
-    trial.incidents = incidents.len() as u64;
-    trial.quarantined = incidents.iter().filter(|incident| incident.quarantined.is_some()).count() as u64;
-    trial.restarted = incidents.iter().filter(|incident| incident.restarted_ns.is_some()).count() as u64;
-    match merge::merge(logs.as_slice(), record, |_, _| {}) {
-        Ok(merged) => {
-            (trial.sent, trial.returned) = (merged.orders.sent, merged.orders.returned);
-            trial.digest = digest(record, &merged);
-            trial.broken = judge::judge(&simulated, &merged);
-        }
-        Err(error) => trial.broken.push(format!("{}: cannot be merged: {error}", scenario.kind.name())),
     }
-    Ok(trial)
+}
+
+impl Simulated {
+    /// Merges the logs and says what became of the run.
+    pub fn judge(&self) -> Trial {
+        let Self { scenario, record, logs, .. } = self;
+        let incidents = &record.incidents;
+        let count = |of: fn(&Incident) -> bool| incidents.iter().filter(|incident| of(incident)).count();
+        let mut trial = Trial {
+            incidents: incidents.len() as u64,
+            quarantined: count(|incident| incident.quarantined.is_some()) as u64,
+            restarted: count(|incident| incident.restarted_ns.is_some()) as u64,
+            turns: self.turns,
+            ..Trial::of_nothing(scenario.seed, scenario.plan.technique, scenario.kind)
+        };
+        match merge::merge(logs.as_slice(), record, |_, _| {}) {
+            Ok(merged) => {
+                (trial.sent, trial.returned) = (merged.orders.sent, merged.orders.returned);
+                trial.digest = digest(record, &merged);
+                trial.broken = judge::judge(self, &merged);
+            }
+            Err(error) => trial.broken.push(format!("cannot be merged: {error}")),
+        }
+        trial
+    }
 }
 
 /// Simulates a run.
@@ -276,7 +288,7 @@ fn digest(record: &RunRecord, merged: &Merged) -> u64 {
     for (id, row) in orders {
         hash = add(hash, OrderId::word(id));
         for point in Point::ALL {
-            hash = add(hash, row.at(point).map_or(0, |ticks| ticks + 1));
+            hash = add(hash, row.at(point).map_or(0, |ticks| ticks.wrapping_add(1)));
         }
         hash = add(hash, row.reason().map_or(0, |reason| u64::from(reason) + 1));
     }
@@ -284,7 +296,7 @@ fn digest(record: &RunRecord, merged: &Merged) -> u64 {
         hash = add(hash, u64::from(incident.strategy) << 16 | u64::from(incident.epoch));
         hash = fnv1a(hash, incident.quarantined.map_or("", |why| why.name()).as_bytes());
         for at in [incident.repaired_ns, incident.restarted_ns] {
-            hash = add(hash, at.map_or(0, |ns| ns + 1));
+            hash = add(hash, at.map_or(0, |ns| ns.wrapping_add(1)));
         }
         hash = add(add(hash, incident.detected_ns), incident.fenced_ns);
     }

@@ -25,7 +25,7 @@ pub enum Kind {
     Interrupted(u64),
     /// Strategies die or hang: the plan's faults.
     Deaths,
-    /// One strategy attacks from within: a fault of the plan, `scribble` or `flood`.
+    /// One strategy attacks from within, by a fault of the plan: `scribble`, `flood`, `forge`, `feign`, `lose`.
     Assault(FaultKind),
     /// One strategy sends what no honest one does, from an order on.
     Hostile(Attack, u64),
@@ -188,12 +188,13 @@ fn kind(draws: &mut Draws, isolation: Isolation, strategies: u16, window_ns: u64
         let interrupted = draws.below(4) == 0;
         return if interrupted { Kind::Interrupted(draws.below(window_ns)) } else { Kind::Peace };
     }
-    match draws.below(10) {
+    match draws.below(12) {
         0..=1 => Kind::Peace,
         2 => Kind::Interrupted(draws.below(window_ns)),
         3..=6 => Kind::Deaths,
         7 => Kind::Assault(FaultKind::Scribble),
         8 => Kind::Assault(FaultKind::Flood),
+        9 => Kind::Assault([FaultKind::Forge, FaultKind::Feign, FaultKind::Lose][draws.below(3) as usize]),
         _ => {
             let attack = Attack::ALL[draws.below(Attack::ALL.len() as u64) as usize];
             let alone = strategies == 1 && attack == Attack::ForeignId;
