@@ -1,5 +1,7 @@
-//! Rings that are broken on purpose: each shows that the judge finds what it looks for.
+//! Rings and logs that are broken on purpose: each shows that the judge finds what it looks for.
 
+use protocol::stamps::RECORD_BYTES;
+use protocol::status::LOG_OFFSET;
 use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::names;
@@ -97,5 +99,42 @@ impl<L: Link> Link for BrokenLink<L> {
 
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
         L::consumer(spec, attached)
+    }
+}
+
+names! {
+    /// How a log lies.
+    Lie {
+        /// A record is left out.
+        Omits = "omits",
+        /// A record is there twice.
+        Repeats = "repeats",
+        /// A record is of another order.
+        Renames = "renames",
+        /// A time is a hundred years late.
+        Postdates = "postdates",
+    }
+}
+
+impl Lie {
+    /// Changes a saved log so; `seed` says where. A log without records stays as it is.
+    pub fn tell(self, log: &mut Vec<u8>, seed: u64) {
+        let records = log.len().saturating_sub(LOG_OFFSET * 8) / RECORD_BYTES;
+        if records == 0 {
+            return;
+        }
+        // Not what the thread says at its very end.
+        let stamps = |record: &usize| log[LOG_OFFSET * 8 + record * RECORD_BYTES + 7] >> 4 <= 8;
+        let timed: Vec<usize> = (0..records).filter(stamps).collect();
+        let Some(record) = timed.get(seed as usize % timed.len().max(1)) else { return };
+        let at = LOG_OFFSET * 8 + record * RECORD_BYTES;
+        let bytes = log[at..at + RECORD_BYTES].to_vec();
+        match self {
+            Lie::Omits => drop(log.drain(at..at + RECORD_BYTES)),
+            Lie::Repeats => drop(log.splice(at..at, bytes)),
+            // The lowest byte of the sequence.
+            Lie::Renames => log[at] ^= 0x40,
+            Lie::Postdates => log[at + 15] |= 0x20,
+        }
     }
 }

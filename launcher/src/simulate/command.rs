@@ -13,7 +13,7 @@ use protocol::plan::Technique;
 use serde::Serialize;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use std::collections::BTreeMap;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -79,7 +79,8 @@ impl Tally {
         });
     }
 
-    fn join(&mut self, other: &Tally) {
+    /// Takes in other runs.
+    pub fn join(&mut self, other: &Tally) {
         self.runs += other.runs;
         self.sent += other.sent;
         self.returned += other.returned;
@@ -179,7 +180,7 @@ fn many(techniques: &[Technique], flags: &SimulateFlags) -> Result<ExitCode> {
     bar.clear();
     let mut total = Tally::default();
     all.by.values().for_each(|tally| total.join(tally));
-    let mut out = stdout().lock();
+    let mut out = crate::output::stdout();
     if flags.json {
         let by: Vec<_> = all
             .by
@@ -258,7 +259,7 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
     let technique = technique_of(seed, techniques);
     let scenario = Scenario::draw(seed, technique).map_err(|error| unplanned(seed, technique, &error))?;
     let trial = trial(seed, technique, flags.broken).map_err(|error| unplanned(seed, technique, &error))?;
-    let mut out = stdout().lock();
+    let mut out = crate::output::stdout();
     if flags.json {
         let mut tally = Tally::default();
         tally.add(&trial);

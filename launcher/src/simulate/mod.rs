@@ -24,7 +24,7 @@ mod judge;
 mod launcher;
 pub mod scenario;
 
-pub use command::{SimulateFlags, command};
+pub use command::{SimulateFlags, Tallies, Tally, command, simulate_all};
 pub use hostile::Attack;
 
 use crate::faults::inject::Draws;
