@@ -225,7 +225,7 @@ impl<R: Consumer> Orchestrator<R> {
         }
         line.budget -= 1;
         line.took(order.id);
-        let received = cycle.stamp(Point::OrchRecvSubmit, order.id);
+        cycle.stamp(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
             self.reject(from, &order, reason, cycle);
             return;
@@ -238,7 +238,7 @@ impl<R: Consumer> Orchestrator<R> {
             }
             *left -= 1;
         }
-        self.work.perform(&cycle.clock, received, cycle.time);
+        self.work.perform(&cycle.clock, cycle.time);
         self.positions.open(strategy);
         cycle.stamp(Point::OrchDispatch, order.id);
         self.dispatched += 1;

@@ -84,15 +84,19 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Maps a segment of the run, or gives the mapping that is there; checks that it belongs to this run.
+    /// Maps a segment of the run for reading and writing, or gives the mapping that is there; checks that it belongs to this run.
     ///
     /// # Errors
-    /// A segment that is missing, or whose header is not what it should be.
+    /// A segment that this process has no right to write, that is missing, or whose header is not what it should be.
     pub fn region(&mut self, what: &str, kind: Kind) -> Result<Arc<Region>, RegionError> {
         if let Some(region) = self.regions.get(what) {
             return Ok(Arc::clone(region));
         }
         let name = self.name(what);
+        if self.source.right(what) != Some(Access::Write) {
+            let source = std::io::Error::other("the plan does not say that this process writes it");
+            return Err(RegionError::Os { name, what: "map it", source });
+        }
         let region = match self.handed_over(what, Access::Write)? {
             Some(file) => Region::map(&name, &file, kind.prefault)?,
             None if kind.prefault => Region::open(&name)?,
@@ -156,6 +160,10 @@ impl<'a> Attached<'a> {
             return Ok(self.region(what, kind)?.words().into());
         }
         let name = self.name(what);
+        if self.source.right(what).is_none() {
+            let source = std::io::Error::other("the plan does not say that this process reads it");
+            return Err(RegionError::Os { name, what: "map it", source });
+        }
         let view = match self.handed_over(what, Access::Read)? {
             Some(file) => Region::map_read_only(&name, &file)?,
             None => Region::open_read_only(&name)?,
@@ -237,9 +245,24 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn receiver(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
-        let tail = self.view(what, spsc::KIND)?;
-        let head = self.region(&spsc_mux::head_name(what), spsc::HEAD_KIND)?.words();
+        let (tail, head) = self.parts(what)?;
         spsc::Consumer::attach_parts(&tail, &head)
             .map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// A receiving end in the place of one that has died: see [`spsc::Consumer::resume_parts`].
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn successor(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
+        let (tail, head) = self.parts(what)?;
+        spsc::Consumer::resume_parts(&tail, &head)
+            .map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// The producer's and the consumer's part of a 1→1 link, for the consumer.
+    fn parts(&mut self, what: &str) -> Result<(View, Words), RegionError> {
+        let tail = self.view(what, spsc::KIND)?;
+        Ok((tail, self.region(&spsc_mux::head_name(what), spsc::HEAD_KIND)?.words()))
     }
 }

@@ -70,7 +70,7 @@ impl Drop for Stranger {
 
 /// A run whose processes all have this one's id.
 fn run(producers: u16) -> (Run, Launching) {
-    let run = Run::new(Technique::UnixSeqpacket, producers, 4);
+    let run = Run::new(Technique::of::<UnixSeqpacket>(), producers, 4);
     let launching = segments::create_control(run.plan(), &[]).unwrap();
     (0..=producers.into()).for_each(|process| launching.started(process, std::process::id()));
     (run, launching)

@@ -57,8 +57,8 @@ impl Deaths {
             }
         }
         // A record that was written before the first order, by a launcher that died, names no incident.
-        let launcher_died =
-            matches!(&record.outcome, Outcome::Failed { process, .. } if process == "launcher");
+        let launcher_died = record.exits.is_empty()
+            && matches!(&record.outcome, Outcome::Failed { process, .. } if process == "launcher");
         Self { strategies, is_known: !launcher_died, nobody_is_trusted }
     }
 

@@ -198,7 +198,8 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         version: record.version.clone(),
         started: record.started.clone(),
         outcome: record.outcome.clone(),
-        valid: merged.violations.is_empty(),
+        // What was lost with a process that no incident accounts for leaves figures of what happened to come back.
+        valid: merged.violations.is_empty() && merged.lost_of_survivors == 0,
         fit_for_latency: false,
         reasons: Vec::new(),
         notes: merged.notes.clone(),

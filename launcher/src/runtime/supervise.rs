@@ -85,7 +85,8 @@ struct Supervisor<'a> {
 /// may take to get ready; `injector` says whom the launcher strikes on purpose; `opened` is told the start ticks when the barrier has opened.
 ///
 /// # Errors
-/// If a process cannot be started or watched. A process that fails is not an error here but an [`Outcome`].
+/// If a process cannot be started or watched before the barrier opens. What goes wrong afterwards, and a process that fails,
+/// is not an error here but an [`Outcome`].
 pub fn supervise(
     segments: &Segments,
     mut processes: Processes,
@@ -127,8 +128,11 @@ pub fn supervise(
         }
         supervisor.liveness.open(plan.clock.now());
         control.go(supervisor.start_ticks);
-        opened(supervisor.start_ticks)?;
-        phase = supervisor.play()?;
+        // From here on there is a run to be kept: whatever goes wrong is how it ended.
+        let played = opened(supervisor.start_ticks).and_then(|()| supervisor.play());
+        phase = played.unwrap_or_else(|error| {
+            Phase::Failed(failure("launcher", plan.launcher_pid, format!("{error:#}")))
+        });
     }
     let outcome = match phase {
         Phase::Over => Outcome::Complete,

@@ -5,9 +5,11 @@ use protocol::status::LOG_OFFSET;
 use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::names;
-use shm::ring::{Full, Link, LinkSpec, MESSAGE_WORDS, Message, Producer, SegmentSpec};
+use shm::ring::step::whole;
+use shm::ring::{Full, Link, LinkSpec, MESSAGE_WORDS, Message, Producer, Record, SegmentSpec, Step};
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
 
 names! {
     /// What is broken.
@@ -50,7 +52,17 @@ pub struct BrokenProducer<P> {
 }
 
 impl<P: Producer> Producer for BrokenProducer<P> {
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        whole(at, || self.push(message))
+    }
+}
+
+impl<P: Producer> BrokenProducer<P> {
+    fn push(&mut self, message: &Message) -> Result<(), Full> {
         let shows = (self.taken + 1).is_multiple_of(EVERY);
         match self.defect {
             Defect::Drops if shows => {}
@@ -78,6 +90,8 @@ impl<P: Producer> Producer for BrokenProducer<P> {
 impl<L: Link> Link for BrokenLink<L> {
     type Producer = BrokenProducer<L::Producer>;
     type Consumer = L::Consumer;
+
+    const RECORD: Record = L::RECORD;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
         L::segments(spec)

@@ -155,7 +155,7 @@ fn techniques(asked: &[Technique]) -> Result<Vec<Technique>> {
         ))
         .into());
     }
-    let all = || Technique::ALL.iter().copied().filter(|technique| is_simulated(*technique)).collect();
+    let all = || Technique::all().into_iter().filter(|technique| is_simulated(*technique)).collect();
     Ok(if asked.is_empty() { all() } else { asked.to_vec() })
 }
 

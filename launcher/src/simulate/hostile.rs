@@ -2,7 +2,9 @@
 
 use protocol::wire::{MAX_EPOCH, Order, OrderId};
 use shm::names;
-use shm::ring::{Full, Message, Producer};
+use shm::ring::step::whole;
+use shm::ring::{Full, Message, Producer, Step};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,7 +39,17 @@ pub(super) struct Hostile<P> {
 }
 
 impl<P: Producer> Producer for Hostile<P> {
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        whole(at, || self.push(message))
+    }
+}
+
+impl<P: Producer> Hostile<P> {
+    fn push(&mut self, message: &Message) -> Result<(), Full> {
         let Some(order) = Order::from_message(*message).ok().filter(|order| order.id.sequence() >= self.from)
         else {
             return self.inner.try_push(message);

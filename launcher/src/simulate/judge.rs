@@ -14,7 +14,7 @@ use super::hostile::Attack;
 use super::scenario::Kind;
 use analysis::merge::{End, Merged};
 use analysis::record::Outcome;
-use protocol::plan::{FaultKind, Isolation, OnDeath, Role, Technique};
+use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
 use protocol::status::Field;
 use protocol::supervision::Misconduct;
 
@@ -183,6 +183,11 @@ impl Judge<'_> {
         let failed = matches!(self.run.record.outcome, Outcome::Failed { .. });
         let struck = !self.run.struck.is_empty();
         self.must(!failed || struck, || format!("nothing struck, and {:?}", self.run.record.outcome));
+        self.named();
+    }
+
+    /// Who ended the run is a culprit.
+    fn named(&mut self) {
         if let Outcome::Failed { process, .. } = &self.run.record.outcome {
             let names: Vec<String> =
                 self.run.scenario.culprits.iter().map(|index| Role::Strategy(*index).to_string()).collect();
@@ -193,15 +198,19 @@ impl Judge<'_> {
 
     /// Whether each strategy has a ring of its own, so that whatever it does there is its own.
     fn is_owned(&self) -> bool {
-        matches!(self.run.scenario.plan.technique, Technique::SpscMux | Technique::ArrayQueueMux)
+        self.run.scenario.plan.technique.record().apart
             && self.run.scenario.plan.isolation != Isolation::Thread
     }
 
     fn assault(&mut self, kind: FaultKind, contained: bool) {
-        if !contained {
-            return self.stopped();
-        }
         let own = self.is_owned();
+        if !contained {
+            // Who is quarantined ends the run, under its own name where its memory is its own.
+            if own {
+                self.named();
+            }
+            return;
+        }
         match kind {
             // Who scribbles over what all share can damage everybody: the run must end, and nobody else be punished. Who floods
             // that can hold everybody up for as long as venues keep what it sent.

@@ -7,7 +7,7 @@ use crate::planner::{self, Counts, Identity, Input, Resolved};
 use analysis::machine::Machine;
 use anyhow::Result;
 use protocol::plan::{
-    Fault, FaultKind, Idle, Isolation, OnDeath, Plan, Target, Technique, Threading, When, WorkPlan,
+    Fault, FaultKind, Idle, Isolation, OnDeath, Placement, Plan, Target, Technique, Threading, When, WorkPlan,
 };
 use shm::clock::ClockSource;
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ pub struct Scenario {
 
 /// Whether the technique is memory alone: the others would wait for the kernel.
 pub fn is_simulated(technique: Technique) -> bool {
-    !matches!(technique, Technique::Pipe | Technique::UnixSeqpacket)
+    !technique.is_kernel()
 }
 
 /// Draws a technique among these.
@@ -98,6 +98,7 @@ impl Scenario {
         let resolved = Resolved {
             technique,
             isolation,
+            placement: Placement::Engine,
             threading: if draws.below(2) == 0 { Threading::Dedicated } else { Threading::Shared },
             idle: Choice::Fixed(Idle::Yield),
             cores: Vec::new(),
@@ -223,7 +224,7 @@ fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
         FaultKind::Stop,
     ];
     let kind = KINDS[draws.below(6) as usize];
-    let steps = planner::steps(plan.technique);
+    let steps = plan.technique.steps();
     let when = if draws.below(4) == 0 && kind != FaultKind::Kill && kind != FaultKind::Stop {
         When::At { ns }
     } else {

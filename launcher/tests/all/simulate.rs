@@ -5,6 +5,7 @@ use launcher::simulate::broken::{Defect, Lie};
 use launcher::simulate::scenario::{Kind, Scenario, is_simulated, technique_of};
 use launcher::simulate::{Tally, Trial, simulate, simulate_all, trial};
 use protocol::plan::Technique;
+use shm::ring::array_queue::ArrayQueue;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -14,7 +15,7 @@ const GOLDEN: u64 = 120;
 const GOLDEN_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/simulate.golden");
 
 fn techniques() -> Vec<Technique> {
-    Technique::ALL.iter().copied().filter(|technique| is_simulated(*technique)).collect()
+    Technique::all().into_iter().filter(|technique| is_simulated(*technique)).collect()
 }
 
 #[test]
@@ -97,7 +98,7 @@ fn the_same_seed_gives_the_same_run_on_every_machine() {
 
 #[test]
 fn each_broken_ring_is_found() {
-    for technique in [Technique::SpscMux, Technique::ArrayQueue] {
+    for technique in [Technique::default(), Technique::of::<ArrayQueue>()] {
         for defect in Defect::ALL {
             let found = (0..40).find(|seed| {
                 let broken = trial(*seed, technique, Some(*defect)).unwrap().broken;
@@ -116,7 +117,7 @@ fn each_log_that_lies_is_found() {
     for lie in Lie::ALL {
         let mut tried = 0;
         for seed in 0..400 {
-            let scenario = Scenario::draw(seed, Technique::SpscMux).unwrap();
+            let scenario = Scenario::draw(seed, Technique::default()).unwrap();
             // Every thread's log has some records then.
             if scenario.kind != Kind::Peace || scenario.plan.orders.contains(&0) || scenario.plan.venues > 1 {
                 continue;

@@ -25,11 +25,13 @@
 //! A packet of another size, an index that is none, another process's, or another connection's: a [`PeerFault`], and the connection
 //! is closed.
 
-use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
+use super::step::{Step, whole};
+use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec};
 use crate::attached::{Attached, Peers};
 use crate::memory::RegionError;
 use crate::os::seqpacket;
 use crate::ring::{MESSAGE_WORDS, Message};
+use core::ops::ControlFlow;
 use core::time::Duration;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::io::{self, Read, Write};
@@ -74,12 +76,16 @@ pub struct Receiver {
 
 impl super::Producer for Sender {
     #[inline]
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
         // Any error is Full: EAGAIN says so; if the consumer is gone, the run is ending.
-        match self.0.write(message.as_bytes()) {
+        whole(at, || match self.0.write(message.as_bytes()) {
             Ok(bytes) if bytes == size_of::<Message>() => Ok(()),
             _ => Err(Full),
-        }
+        })
     }
 }
 
@@ -240,6 +246,8 @@ impl super::Consumer for Receiver {
 }
 
 impl Link for UnixSeqpacket {
+    const RECORD: Record = Record::new("unix-seqpacket", Home::Kernel).apart();
+
     type Producer = Sender;
     type Consumer = Receiver;
 
@@ -252,6 +260,7 @@ impl Link for UnixSeqpacket {
             capacity: 0,
             slot_words: MESSAGE_WORDS as u64,
             index: 0,
+            ends: Ends::ALL_WRITE,
         }]
     }
 

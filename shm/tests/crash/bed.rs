@@ -13,7 +13,7 @@ use shm::bell::BELL;
 use shm::memory::Words;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::region::unlink;
-use shm::ring::linked::BLOCK_SLOTS;
+use shm::ring::linked::{BLOCK_SLOTS, Linked};
 use shm::ring::{Consumer, Link, Place, Producer, SegmentSpec};
 use shm::sync::Ordering::Relaxed;
 use std::fmt::Arguments;
@@ -88,7 +88,7 @@ impl<'a, T: Link> Bed<'a, T> {
             shared,
             kernel,
             room: KERNEL_LAP,
-            slack: if run.plan().technique == Technique::Linked { BLOCK_SLOTS as u64 } else { 0 },
+            slack: if run.plan().technique == Technique::of::<Linked>() { BLOCK_SLOTS as u64 } else { 0 },
             launching,
             epoch: 0,
             link: core::marker::PhantomData,
@@ -99,6 +99,11 @@ impl<'a, T: Link> Bed<'a, T> {
         let mut producer = bed.producer(FIRST);
         bed.room = (0..).take_while(|n| producer.try_push(&message(FIRST, *n)).is_ok()).count() as u64;
         bed
+    }
+
+    /// A consumer in the place of one that has died.
+    pub fn resume(&mut self) -> T::Consumer {
+        T::resume(&protocol::segments::submit_link(self.plan), &mut self.attached).expect("headers")
     }
 
     /// The name of the technique.
