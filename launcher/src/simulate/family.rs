@@ -89,6 +89,8 @@ struct Child {
     ended: Option<(bool, String)>,
     /// It was sent SIGKILL and has so many turns left.
     killed: Option<u64>,
+    /// That was a fault.
+    by_fault: bool,
 }
 
 /// All processes, over the technique `T`.
@@ -128,7 +130,7 @@ impl<'a, T: Link> Family<'a, T> {
         };
         for process in &plan.processes {
             let pid = family.new_pid();
-            family.children.push(Child { name: process.name.clone(), pid, ended: None, killed: None });
+            family.children.push(Child { name: process.name.clone(), pid, ended: None, killed: None, by_fault: false });
         }
         for process in 0..plan.processes.len() {
             family.begin(segments, process)?;
@@ -214,6 +216,9 @@ impl<'a, T: Link> Family<'a, T> {
         match &mut child.killed {
             Some(0) => {
                 child.ended = Some((false, "signal 9 (SIGKILL)".into()));
+                if child.by_fault {
+                    self.struck.push(FaultKind::Kill);
+                }
                 return Ok(true);
             }
             Some(turns) => *turns -= 1,
@@ -300,12 +305,13 @@ impl<'a, T: Link> Family<'a, T> {
 
     /// Sends a process a signal: it is stopped, or killed.
     pub fn signal(&mut self, process: usize, kind: FaultKind) {
-        self.struck.push(kind);
         if kind == FaultKind::Stop {
+            self.struck.push(kind);
             for actor in self.actors.iter_mut().flatten().filter(|actor| actor.process == process) {
                 actor.mode = Mode::Hung;
             }
         } else {
+            self.children[process].by_fault = true;
             self.kill(process);
         }
     }
@@ -371,7 +377,7 @@ impl<T: Link> Children for Family<'_, T> {
     fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
         assert!(self.children[process].ended.is_some(), "a process has one incarnation at a time");
         let (pid, name) = (self.new_pid(), self.children[process].name.clone());
-        self.children[process] = Child { name, pid, ended: None, killed: None };
+        self.children[process] = Child { name, pid, ended: None, killed: None, by_fault: false };
         self.begin(segments, process).context("cannot start a process again")
     }
 }
