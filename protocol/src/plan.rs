@@ -4,7 +4,7 @@
 //! attaches and where its core is. The launcher makes it from the settings and the facts of the host, writes it
 //! into the control segment, and nothing else is told to a child.
 
-use crate::link::LinkPlan;
+use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
@@ -199,7 +199,7 @@ pub struct WorkPlan {
 /// Everything about a run. See the module's documentation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The run's id: names its segments and its folder, `[0-9a-z-]`, at most 32 characters.
+    /// The run's id: names its segments and its folder, `[0-9a-z-]`, at most 64 characters.
     pub run: String,
     /// The run's folder, absolute: where the logs are saved, also if the launcher dies.
     pub folder: String,
@@ -294,24 +294,22 @@ pub enum PlanError {
     #[error("capacity {0}: rings take a power of two from 2 to {max}", max = Plan::MAX_CAPACITY)]
     Capacity(u64),
     /// A run id that cannot name files.
-    #[error("run id {0:?}: 1 to 32 characters of a-z, 0-9 and -")]
+    #[error("run id {0:?}: 1 to 64 characters of a-z, 0-9 and -")]
     RunId(String),
     /// A link that no run can have.
-    #[error("link {link}: {why}")]
-    Link {
-        /// Its name.
-        link: String,
-        /// What is wrong.
-        why: &'static str,
-    },
+    #[error(transparent)]
+    Link(#[from] LinkError),
     /// Threads, processes and roles that do not fit together.
     #[error("inconsistent plan: {0}")]
     Inconsistent(&'static str),
 }
 
 impl Plan {
+    /// The longest run id, in bytes.
+    pub const MAX_RUN_ID: usize = 64;
+
     /// The largest capacity of a ring.
-    pub const MAX_CAPACITY: u32 = 1 << 20;
+    pub const MAX_CAPACITY: u32 = link::MAX_SLOTS;
 
     /// The prefix of the names of all segments of all runs.
     pub const PREFIX: &'static str = shm::memory::region::PREFIX;
@@ -355,7 +353,7 @@ impl Plan {
     /// The first thing that does not fit.
     pub fn validate(&self) -> Result<(), PlanError> {
         let run_id_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        if self.run.is_empty() || self.run.len() > 32 || !self.run.bytes().all(run_id_ok) {
+        if self.run.is_empty() || self.run.len() > Self::MAX_RUN_ID || !self.run.bytes().all(run_id_ok) {
             return Err(PlanError::RunId(self.run.clone()));
         }
         check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
@@ -378,7 +376,7 @@ impl Plan {
         let mut names = HashSet::new();
         for link in &self.links {
             link.validate()?;
-            let no = |why| Err(PlanError::Link { link: link.name.clone(), why });
+            let no = |why| Err(link.error(why).into());
             if !names.insert(link.name.as_str()) {
                 return no("there are two of that name");
             }

@@ -72,7 +72,7 @@ impl Counts {
 /// Which run it is and whose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The run's id, `[0-9a-z-]`, at most 32 characters.
+    /// The run's id, `[0-9a-z-]`, at most 64 characters.
     pub run: String,
     /// The launcher's process id.
     pub pid: u32,
@@ -160,7 +160,10 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
             Role::Orchestrator => total,
             Role::Gateway(index) => per_venue[usize::from(*index)],
         };
-        orders.saturating_mul(role.record().records_an_order)
+        // The orchestrator's log ends with the checksums of each strategy's two links, each inbox, and all completions.
+        let (strategies, venues) = (u64::from(resolved.strategies), u64::from(resolved.venues));
+        let checksums = if *role == Role::Orchestrator { 2 * strategies + venues + 1 } else { 0 };
+        orders.saturating_mul(role.record().records_an_order).saturating_add(checksums)
     };
     let hottest = plan.thread_of(Role::Orchestrator).unwrap_or(0);
     let picked = cores::pick(plan.threads.len(), &resolved.cores, machine);
@@ -251,11 +254,12 @@ mod tests {
         let machine = fake::plain(8).machine();
         let (_, plan, _) = planned("strategies=2 venues=2 orders=10", &machine).unwrap();
         let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
-        assert_eq!(records, [5 * 3 + 16, 5 * 3 + 16, 10 * 4 + 16, 5 * 4 + 16, 5 * 4 + 16]);
+        // The orchestrator ends its log with the checksums of 2 × 2 + 2 + 1 links.
+        assert_eq!(records, [5 * 3 + 16, 5 * 3 + 16, 10 * 4 + 7 + 16, 5 * 4 + 16, 5 * 4 + 16]);
         assert_eq!(plan.venue_orders, [3, 2, 2, 3], "no gateway gets more than its log holds");
         let (_, plan, _) = planned("venues=3 orders=10 threading=shared", &machine).unwrap();
         assert!(plan.venue_orders.is_empty(), "one log for all venues");
-        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + 16);
+        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + (2 + 3 + 1) + 16);
         assert_eq!((plan.max_held, plan.max_open), (4, 65_536));
         assert_eq!(plan.pacing, Pacing::Scheduled);
         assert_eq!(planned("arrivals=stress", &machine).unwrap().1.pacing, Pacing::Closed);

@@ -106,7 +106,7 @@ pub(super) fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchest
     let mut inboxes = Vec::new();
     for venue in 0..plan.venues {
         let ring = attached.sender(&inbox(venue))?;
-        inboxes.push(Inbox { ring, bell: bell_of(plan, thread, Role::Gateway(venue), attached)? });
+        inboxes.push(Inbox::new(ring, bell_of(plan, thread, Role::Gateway(venue), attached)?));
     }
     let mut returns = Vec::new();
     for index in 0..plan.strategies {
@@ -128,5 +128,5 @@ pub(super) fn gateway<T: Link>(parts: &mut Parts<'_, '_>, index: u16) -> Result<
     let inbox = attached.receiver(&inbox(index))?;
     let completion = attached.producer::<T>(&completion_link(plan), index.into())?;
     let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
-    Ok(Gateway::new(inbox, completion, bell, Venue, plan.max_held as usize))
+    Ok(Gateway::new(index, inbox, completion, bell, Venue, plan.max_held as usize))
 }

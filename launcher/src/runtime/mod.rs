@@ -10,6 +10,7 @@ pub mod prepare;
 pub mod progress;
 pub mod run;
 pub mod run_id;
+mod samples;
 pub mod setup;
 pub mod signals;
 pub mod spawn;

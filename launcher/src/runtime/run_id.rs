@@ -71,6 +71,7 @@ impl fmt::Display for RunId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::plan::Plan;
     use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
@@ -83,6 +84,12 @@ mod tests {
             RunId::of_segment("bulkhead.20251120-142421023-4711-815.submit-0.head"),
             Some((id, "submit-0.head"))
         );
+    }
+
+    #[test]
+    fn the_longest_id_is_one_that_a_plan_takes() {
+        let id = RunId::new(UNIX_EPOCH, u32::MAX, u64::MAX).to_string();
+        assert!(id.len() <= Plan::MAX_RUN_ID, "{id}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::hostile::Hostile;
 use super::scenario::{Kind, Scenario};
 use crate::faults::inject::Draws;
 use crate::faults::sabotage::{self, Means};
-use crate::roles::role;
+use crate::roles;
 use crate::runtime::incidents::Children;
 use crate::runtime::setup::Segments;
 use analysis::record::Exit;
@@ -130,7 +130,13 @@ impl<'a, T: Link> Family<'a, T> {
         };
         for process in &plan.processes {
             let pid = family.new_pid();
-            family.children.push(Child { name: process.name.clone(), pid, ended: None, killed: None, by_fault: false });
+            family.children.push(Child {
+                name: process.name.clone(),
+                pid,
+                ended: None,
+                killed: None,
+                by_fault: false,
+            });
         }
         for process in 0..plan.processes.len() {
             family.begin(segments, process)?;
@@ -167,11 +173,11 @@ impl<'a, T: Link> Family<'a, T> {
                         sent: Arc::clone(&self.tampered),
                     };
                     let epoch = self.control.life(*strategy).epoch;
-                    Box::new(role::strategy(plan, *strategy, epoch, submit, &mut attached)?)
+                    Box::new(roles::strategy(plan, *strategy, epoch, submit, &mut attached)?)
                         as Box<dyn Agent<Virtual>>
                 }
                 _ => {
-                    let mut agent = role::compose::<T>(plan, thread, &self.control, &mut attached, act)?;
+                    let mut agent = roles::compose::<T>(plan, thread, &self.control, &mut attached, act)?;
                     let segment = segments::thread(&mut attached, &thread.name)?;
                     agent.arm(&attached, &segment);
                     agent.boxed()
@@ -248,7 +254,7 @@ impl<'a, T: Link> Family<'a, T> {
             }
             Ok(Turn::Idle(ns)) => actor.wake = actor.cycle.now.saturating_add(ns),
             Ok(Turn::Over) => {
-                turns.end(&**agent, &actor.cycle, &actor.status);
+                turns.end(&**agent, &mut actor.cycle, &actor.status);
                 actor.status.set_state(State::Done);
                 actor.mode = Mode::Over;
                 let process = actor.process;

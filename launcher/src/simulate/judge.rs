@@ -69,6 +69,21 @@ impl Judge<'_> {
         }
     }
 
+    /// The merge takes nobody for a liar who did not lie: only who scribbles or forges may be.
+    fn believed(&mut self) {
+        let plan = &self.run.scenario.plan;
+        let lies = matches!(self.run.scenario.kind, Kind::Assault(_) | Kind::Hostile(..));
+        let may_lie = |role: &Role| matches!(role, Role::Strategy(index) if lies && self.run.scenario.culprits.contains(index));
+        let doubted: Vec<&str> = plan
+            .threads
+            .iter()
+            .zip(&self.merged.threads)
+            .filter(|(thread, log)| log.is_untrusted && !thread.roles.iter().any(may_lie))
+            .map(|(thread, _)| thread.name.as_str())
+            .collect();
+        self.must(doubted.is_empty(), || format!("the log of {} is not believed", doubted.join(", ")));
+    }
+
     fn valid(&mut self) {
         let violations = &self.merged.violations;
         let all: Vec<String> = violations
@@ -76,6 +91,7 @@ impl Judge<'_> {
             .map(|violation| format!("{:?} ×{}: {}", violation.kind, violation.count, violation.first))
             .collect();
         self.must(all.is_empty(), || format!("not valid: {}", all.join("; ")));
+        self.believed();
     }
 
     fn ended(&mut self, outcome: &Outcome) {

@@ -273,7 +273,7 @@ fn record(
         outcome,
         exits,
         startup_ns: 0,
-        in_flight_sampled: None,
+        open_orders: None,
         warnings: Vec::new(),
         pss_bytes: None,
         incidents,
