@@ -12,7 +12,7 @@
 use super::Simulated;
 use super::hostile::Attack;
 use super::scenario::Kind;
-use analysis::merge::{End, Merged};
+use analysis::merge::{self, End, Merged, Violation};
 use analysis::record::Outcome;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
 use protocol::status::Field;
@@ -86,8 +86,18 @@ impl Judge<'_> {
 
     fn valid(&mut self) {
         let violations = &self.merged.violations;
+        // Who tampers with what its session has pushed is not told from a ring that does.
+        let hostile = matches!(self.run.scenario.kind, Kind::Hostile(..)) && self.run.tampered > 0;
+        let culprits: Vec<String> =
+            self.run.scenario.culprits.iter().map(|index| Role::Strategy(*index).to_string()).collect();
+        let entitled = |violation: &&Violation| {
+            hostile
+                && violation.kind == merge::Kind::Checksum
+                && culprits.iter().any(|name| violation.first.starts_with(&format!("submit of {name}:")))
+        };
         let all: Vec<String> = violations
             .iter()
+            .filter(|violation| !entitled(violation))
             .map(|violation| format!("{:?} ×{}: {}", violation.kind, violation.count, violation.first))
             .collect();
         self.must(all.is_empty(), || format!("not valid: {}", all.join("; ")));

@@ -198,13 +198,16 @@ impl<'a> Launcher<'a> {
         Some(self.failed(Role::Strategy(index), &format!("strategy {index} was quarantined: {why}")))
     }
 
-    /// After deaths what the dead had sent is still on its way: whether the engine is through with it.
+    /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a strategy that says that it is done
+    /// and is not: whether the engine is through with it.
     fn has_settled<T: Link>(&self, family: &Family<'a, T>, now: u64) -> bool {
         let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
-        let Some(engine) = self.plan.thread_of(Role::Orchestrator).filter(|_| died) else { return true };
+        let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return true };
         let status = self.status(engine);
-        now.saturating_sub(family.busy(engine)) > SETTLED
-            && status.get(Field::Sent) == status.get(Field::Returned)
+        let is_quiet = !died || now.saturating_sub(family.busy(engine)) > SETTLED;
+        // A flood that nobody ends is not waited for.
+        let is_late = now.saturating_sub(self.progress.1) > self.plan.max_delay_ns + SILENCE;
+        is_late || (is_quiet && status.get(Field::Sent) == status.get(Field::Returned))
     }
 
     /// Ends the run: everybody has turns until it has ended, what has not then is killed.
