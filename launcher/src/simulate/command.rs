@@ -12,10 +12,10 @@ use clap::Args;
 use protocol::plan::Technique;
 use serde::Serialize;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
+use shm::sync::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// The flags of `simulate`.
@@ -111,10 +111,10 @@ pub fn simulate_all(
     defect: Option<Defect>,
     progress: impl Fn(u64) + Sync,
 ) -> Result<Tallies> {
-    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (next, stop) = (AtomicU64::new(0), AtomicU64::new(0));
     let worker = || {
         let mut tallies = Tallies::default();
-        while !stop.load(Ordering::Relaxed) {
+        while stop.load(Ordering::Relaxed) == 0 {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds {
                 break;
@@ -124,7 +124,7 @@ pub fn simulate_all(
             let trial = trial(seed, technique, defect).map_err(|error| unplanned(seed, technique, &error))?;
             tallies.by.entry((technique.name(), trial.kind.name())).or_default().add(&trial);
             if !trial.broken.is_empty() {
-                stop.store(true, Ordering::Relaxed);
+                stop.store(1, Ordering::Relaxed);
                 tallies.failed.push(trial);
             }
         }

@@ -22,11 +22,11 @@ use protocol::supervision::Death;
 use shm::clock::{Timebase, Virtual};
 use shm::memory::Words;
 use shm::ring::Link;
+use shm::sync::AtomicU64;
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// Words that a scribbler writes in a turn.
 const SCRIBBLES: usize = 20;

@@ -4,9 +4,9 @@ use protocol::wire::{MAX_EPOCH, Order, OrderId};
 use shm::names;
 use shm::ring::step::whole;
 use shm::ring::{Full, Message, Producer, Step};
+use shm::sync::{AtomicU64, Ordering};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 names! {
     /// What is sent in place of an order.

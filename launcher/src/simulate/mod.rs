@@ -46,8 +46,8 @@ use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::ring::Link;
 use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
+use shm::sync::Ordering;
 use shm::with_link;
-use std::sync::atomic::Ordering;
 
 /// The process id that the launcher has in a simulated run. Its processes have the ones behind it; none is the kernel's.
 pub const LAUNCHER_PID: u32 = 1_000_000_000;
