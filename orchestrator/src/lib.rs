@@ -160,7 +160,7 @@ impl<R: Consumer> Orchestrator<R> {
                 self.faults += 1;
                 continue;
             };
-            cycle.stamp(Point::OrchRecvCompletion, report.id);
+            cycle.pass(Point::OrchRecvCompletion, report.id);
             let strategy = usize::from(report.id.strategy());
             let is_current = self.lines[strategy].is_current(report.id);
             self.positions.settle(strategy, &report, is_current);
@@ -176,7 +176,7 @@ impl<R: Consumer> Orchestrator<R> {
 
     #[inline]
     fn give_back<C: Clock>(&mut self, strategy: usize, id: OrderId, message: &Message, cycle: &mut Cycle<C>) {
-        cycle.stamp(Point::OrchReturn, id);
+        cycle.pass(Point::OrchReturn, id);
         if !self.returns[strategy].push(message) {
             self.full += 1;
         }
@@ -225,7 +225,7 @@ impl<R: Consumer> Orchestrator<R> {
         }
         line.budget -= 1;
         line.took(order.id);
-        cycle.stamp(Point::OrchRecvSubmit, order.id);
+        cycle.pass(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
             self.reject(from, &order, reason, cycle);
             return;
@@ -240,7 +240,7 @@ impl<R: Consumer> Orchestrator<R> {
         }
         self.work.perform(&cycle.clock, cycle.time);
         self.positions.open(strategy);
-        cycle.stamp(Point::OrchDispatch, order.id);
+        cycle.pass(Point::OrchDispatch, order.id);
         self.dispatched += 1;
         if !self.inboxes[venue].send(&message) {
             self.full += 1;

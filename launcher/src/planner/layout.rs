@@ -107,6 +107,7 @@ pub fn layout(
         launcher_start: identity.start,
         technique: resolved.technique,
         isolation: resolved.isolation,
+        stamps: resolved.stamps,
         threading: resolved.threading,
         clock,
         ns_per_tick,

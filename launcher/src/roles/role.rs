@@ -330,7 +330,7 @@ impl Runner<'_> {
         }
         status.set(Field::Pid, std::process::id().into());
         status.set(Field::Tid, process::thread_id().into());
-        let log = StampLog::new(&self.segment);
+        let log = StampLog::new(&self.segment).taking(self.plan.stamps);
         if self.sandboxed {
             // The last thing before the barrier: nothing of the strategy's own has run yet.
             let through_kernel = setup::specs(self.plan).iter().any(|spec| spec.place.is_kernel());

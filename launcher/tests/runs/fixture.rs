@@ -356,6 +356,7 @@ fn plan(shape: Shape) -> Plan {
         liveness_ns: 10_000_000_000,
         faults: Vec::new(),
         max_delay_ns: shape.delay * 2,
+        stamps: protocol::plan::Stamps::All,
         work: WorkPlan::default(),
         threads,
         processes,

@@ -46,6 +46,7 @@ impl Run {
             orders: vec![0; producers.into()],
             venue_orders: Vec::new(),
             max_delay_ns: 0,
+            stamps: protocol::plan::Stamps::All,
             work: WorkPlan::default(),
             handles: Vec::new(),
             weaker_sandbox: false,

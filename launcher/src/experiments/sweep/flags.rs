@@ -169,6 +169,7 @@ fn without(mut settings: Settings, axis: Axis) -> Settings {
         Axis::Isolation => settings.isolation = None,
         Axis::Idle => settings.idle = None,
         Axis::Capacity => settings.capacity = None,
+        Axis::Stamps => settings.stamps = None,
         Axis::Work => settings.work = None,
         Axis::Strategies => settings.strategies = None,
         Axis::Venues => settings.venues = None,

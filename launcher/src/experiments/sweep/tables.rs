@@ -11,7 +11,7 @@ use analysis::units::Nanos;
 use std::collections::BTreeMap;
 
 /// The axes that may be columns, the first one that is varied is.
-const COLUMNS: [Axis; 4] = [Axis::Technique, Axis::Isolation, Axis::Idle, Axis::Capacity];
+const COLUMNS: [Axis; 5] = [Axis::Technique, Axis::Isolation, Axis::Idle, Axis::Capacity, Axis::Stamps];
 
 /// The tables of a sweep.
 pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
