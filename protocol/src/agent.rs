@@ -58,6 +58,11 @@ pub trait Agent<C: Clock> {
         false
     }
 
+    /// Writes into the log what is known only at the end; called once, after the last duty cycle.
+    fn seal(&self, log: &mut StampLog) {
+        let _ = log;
+    }
+
     /// Stores its counters into the thread's status block; called after each duty cycle with work.
     fn publish(&self, status: &StatusWriter) {
         let _ = status;
@@ -79,6 +84,11 @@ impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
         self.0.finished(draining) && self.1.finished(draining)
     }
 
+    fn seal(&self, log: &mut StampLog) {
+        self.0.seal(log);
+        self.1.seal(log);
+    }
+
     /// The first one speaks for the thread: two would overwrite each other's counters.
     fn publish(&self, status: &StatusWriter) {
         self.0.publish(status);
@@ -98,6 +108,10 @@ impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
 
     fn finished(&self, draining: bool) -> bool {
         self.iter().all(|agent| agent.finished(draining))
+    }
+
+    fn seal(&self, log: &mut StampLog) {
+        self.iter().for_each(|agent| agent.seal(log));
     }
 }
 
@@ -171,8 +185,14 @@ impl Turns {
         Turn::Idle(if ticks_left == 0 { 0 } else { cycle.time.ns(ticks_left) })
     }
 
-    /// Stores the final counters; [`State::Done`] is for the caller to say, behind what it has to add.
-    pub fn end<C: Clock>(self, agent: &(impl Agent<C> + ?Sized), cycle: &Cycle<C>, status: &StatusWriter) {
+    /// Seals the log and stores the final counters; [`State::Done`] is for the caller to say, behind what it has to add.
+    pub fn end<C: Clock>(
+        self,
+        agent: &(impl Agent<C> + ?Sized),
+        cycle: &mut Cycle<C>,
+        status: &StatusWriter,
+    ) {
+        agent.seal(&mut cycle.log);
         agent.publish(status);
         for (field, value) in [
             (Field::EndedTicks, cycle.clock.peek()),

@@ -4,16 +4,25 @@
 
 #[cfg(not(loom))]
 pub mod agent;
+pub mod checksum;
 #[cfg(not(loom))]
 pub mod codec;
 pub mod control;
 #[cfg(not(loom))]
+pub mod link;
+#[cfg(not(loom))]
 pub mod plan;
 pub mod reject;
+#[cfg(not(loom))]
+pub mod role;
 #[cfg(not(loom))]
 pub mod segments;
 pub mod stamps;
 pub mod status;
 #[cfg(not(loom))]
 pub mod supervision;
+#[cfg(not(loom))]
+pub mod topology;
+#[cfg(not(loom))]
+pub mod trading;
 pub mod wire;

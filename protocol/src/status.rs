@@ -102,8 +102,6 @@ pub enum Field {
     RecordsDropped,
     /// Heap allocations after the barrier, plus one; 0: not counted (that takes the feature `count-alloc`).
     AllocationsPlusOne,
-    /// Open orders integrated over time (order·ticks), for Little's law; strategies only.
-    InFlightOrderTicks,
     /// The most orders open at once.
     InFlightMax,
     /// Things that an honest peer does not do.

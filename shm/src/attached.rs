@@ -84,15 +84,19 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Maps a segment of the run, or gives the mapping that is there; checks that it belongs to this run.
+    /// Maps a segment of the run for reading and writing, or gives the mapping that is there; checks that it belongs to this run.
     ///
     /// # Errors
-    /// A segment that is missing, or whose header is not what it should be.
+    /// A segment that this process has no right to write, that is missing, or whose header is not what it should be.
     pub fn region(&mut self, what: &str, kind: Kind) -> Result<Arc<Region>, RegionError> {
         if let Some(region) = self.regions.get(what) {
             return Ok(Arc::clone(region));
         }
         let name = self.name(what);
+        if self.source.right(what) != Some(Access::Write) {
+            let source = std::io::Error::other("the plan does not say that this process writes it");
+            return Err(RegionError::Os { name, what: "map it", source });
+        }
         let region = match self.handed_over(what, Access::Write)? {
             Some(file) => Region::map(&name, &file, kind.prefault)?,
             None if kind.prefault => Region::open(&name)?,
@@ -156,6 +160,10 @@ impl<'a> Attached<'a> {
             return Ok(self.region(what, kind)?.words().into());
         }
         let name = self.name(what);
+        if self.source.right(what).is_none() {
+            let source = std::io::Error::other("the plan does not say that this process reads it");
+            return Err(RegionError::Os { name, what: "map it", source });
+        }
         let view = match self.handed_over(what, Access::Read)? {
             Some(file) => Region::map_read_only(&name, &file)?,
             None => Region::open_read_only(&name)?,

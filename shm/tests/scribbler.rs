@@ -1,7 +1,7 @@
 //! A real process that writes over all that a strategy may write, as fast as it can, while the others trade.
 //!
 //! The scribbler is this test binary once more. It attaches as producer 0, sends a little, and then writes: over every word
-//! that [`segments::access`](protocol::segments::access) lets strategy 0 write; into the pipe or the socket, garbage. Meanwhile
+//! that [the topology](protocol::topology) lets strategy 0 write; into the pipe or the socket, garbage. Meanwhile
 //! producers 1 and 2 send numbered messages and take their returns, and the engine's end pops, counts faults, checks,
 //! returns, reads the scribbler's log, and sleeps on the bell that the scribbler can write. Then the scribbler is killed, and
 //! it is tried whether the hand-off goes on.

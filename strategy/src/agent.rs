@@ -2,6 +2,7 @@
 
 use crate::{NewOrder, Orders, Refused, Session, Strategy};
 use protocol::agent::{Agent, Cycle};
+use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
 use protocol::wire::OrderId;
 use shm::clock::{Clock, Timebase};
@@ -71,6 +72,10 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
     fn finished(&self, draining: bool) -> bool {
         let sends_no_more = draining || self.strategy.finished();
         sends_no_more && self.session.open() == 0
+    }
+
+    fn seal(&self, log: &mut StampLog) {
+        self.session.seal(log);
     }
 
     fn publish(&self, status: &StatusWriter) {

@@ -4,9 +4,8 @@ use super::time::Timebase;
 use super::{Format, InspectError, Options, print_lines};
 use crate::logfile::{LogError, LogReader};
 use crate::report::units::count;
-use protocol::stamps::{Point, Record};
+use protocol::stamps::{LinkEnd, Point, Record};
 use protocol::status::{Field, State, Status};
-use protocol::wire::OrderId;
 use serde::Serialize;
 use shm::memory::header::Header;
 use std::collections::VecDeque;
@@ -17,7 +16,7 @@ use std::path::Path;
 const SHOWN: u64 = 10;
 
 /// The words of a status block that mean something by themselves, with their names in JSON.
-const FIELDS: [(&str, Field); 22] = [
+const FIELDS: [(&str, Field); 21] = [
     ("tid", Field::Tid),
     ("heartbeat_ticks", Field::HeartbeatTicks),
     ("cycles", Field::Cycles),
@@ -37,7 +36,6 @@ const FIELDS: [(&str, Field); 22] = [
     ("full", Field::Full),
     ("records_dropped", Field::RecordsDropped),
     ("allocations_plus_one", Field::AllocationsPlusOne),
-    ("in_flight_order_ticks", Field::InFlightOrderTicks),
     ("in_flight_max", Field::InFlightMax),
     ("peer_faults", Field::PeerFaults),
 ];
@@ -48,9 +46,9 @@ struct Line {
     number: u64,
     point: &'static str,
     order: String,
-    /// Ticks, or for `rejected` the reason's code.
+    /// Ticks, or for `rejected` the reason's code, for `checksum` the sum.
     value: u64,
-    /// Since the start of the run; unknown without its `run.json`, none for a rejection.
+    /// Since the start of the run; unknown without its `run.json`, none for what is no time.
     seconds: Option<f64>,
 }
 
@@ -111,7 +109,7 @@ fn text(
         next = number + 1;
         let Line { point, order, value, seconds, .. } = line(number, record, base);
         let when = match (seconds, record.point) {
-            (_, Point::Rejected) => String::new(),
+            (_, point) if !point.is_time() => String::new(),
             (Some(seconds), _) => format!("{seconds:.9}"),
             (None, _) => format!("{value} ticks"),
         };
@@ -192,9 +190,12 @@ fn line(number: u64, record: Record, base: Option<&Timebase>) -> Line {
     Line {
         number,
         point: record.point.name(),
-        order: record.id.to_string(),
+        order: match LinkEnd::of(record.id) {
+            Some(end) if record.point == Point::Checksum => end.to_string(),
+            _ => record.id.to_string(),
+        },
         value: record.value,
-        seconds: base.filter(|_| record.point != Point::Rejected).map(|base| base.seconds(record.value)),
+        seconds: base.filter(|_| record.point.is_time()).map(|base| base.seconds(record.value)),
     }
 }
 
@@ -231,7 +232,8 @@ fn scan(
 ) -> io::Result<Scan> {
     let tail = options.tail.unwrap_or(0);
     let head = options.head.unwrap_or(if options.tail.is_some() { 0 } else { by_default });
-    let is_wanted = |id: OrderId| options.order.is_none_or(|order| order == id);
+    let is_wanted =
+        |record: &Record| options.order.is_none_or(|order| order == record.id && record.point.is_of_order());
     let mut last = VecDeque::new();
     let mut scan = Scan { total: 0, matching: 0, printed: 0, damage: None };
     loop {
@@ -245,7 +247,7 @@ fn scan(
         };
         for (number, record) in (block.first..).zip(block.records()) {
             scan.total += 1;
-            if !is_wanted(record.id) {
+            if !is_wanted(&record) {
                 continue;
             }
             scan.matching += 1;

@@ -3,7 +3,7 @@
 use super::ThreadLog;
 use super::deaths::Deaths;
 use super::table::Table;
-use super::violation::{Kind, Violations};
+use super::violation::{Findings, Kind};
 use crate::record::{Outcome, RunRecord};
 use protocol::plan::{Role, ThreadPlan};
 use protocol::stamps::Point;
@@ -16,20 +16,28 @@ pub(super) fn check(
     logs: &[ThreadLog],
     deaths: &Deaths,
     table: &Table,
-    violations: &mut Violations,
+    findings: &mut Findings,
 ) {
     for (log, thread) in logs.iter().zip(&record.plan.threads).filter(|(log, _)| !log.is_untrusted) {
         let (name, dropped) = (&log.name, log.status.get(Field::RecordsDropped));
-        violations.add_many(Kind::RecordsDropped, dropped, || {
+        let author = deaths.sole_author(thread);
+        findings.firm.add_many(Kind::RecordsDropped, dropped, || {
             format!("{name}: {dropped} records did not fit the log of {}", thread.log_records)
         });
+        let strange = log.status.get(Field::PeerFaults);
+        let has_failed = matches!(record.outcome, Outcome::Failed { .. });
+        if strange > 0 && !has_failed && !deaths.explain_misconduct() {
+            findings.add(author, Kind::PeerFaults, || {
+                format!("{name}: was handed {strange} messages that no honest peer hands over, and nobody was caught")
+            });
+        }
         let finished = record.outcome == Outcome::Complete && log.status.state() == State::Done;
         let Some(strategies) = only_strategies(thread).filter(|_| finished && dropped == 0) else { continue };
         let stamped: u64 =
             strategies.iter().map(|strategy| sent_last(record, deaths, table, *strategy)).sum();
         let counted = log.status.get(Field::Sent);
         if stamped != counted {
-            violations.add(Kind::Counters, || {
+            findings.add(author, Kind::Counters, || {
                 format!("{name}: counted {counted} orders sent, its log has {stamped}: records are missing")
             });
         }

@@ -6,7 +6,7 @@ use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError
 use crate::host::Machine;
 use analysis::lists;
 use analysis::units::{Count, Nanos};
-use protocol::plan::{Isolation, OnDeath, Plan, Stamps, Threading};
+use protocol::plan::{Isolation, OnDeath, Placement, Plan, Stamps, Threading};
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -67,6 +67,13 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
              Use --technique {twin}, its twin over shared memory, or --isolation thread"
         ));
     }
+    let placement = settings.process.unwrap_or(Placement::Engine);
+    if placement != Placement::Engine && isolation == Isolation::Thread {
+        return usage(format!(
+            "--process {placement} with --isolation thread: there all roles are threads of one process.\n\
+             Use --isolation process or sandbox, or leave --process out"
+        ));
+    }
     let on_death = settings.on_death.unwrap_or(OnDeath::Stop);
     let liveness_ns = settings.liveness.map_or(DEFAULT_LIVENESS_NS, |liveness| liveness.0);
     if !LIVENESS_NS.contains(&liveness_ns) {
@@ -83,6 +90,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         technique,
         isolation,
         threading: threading(&settings, roles, strategies, venues, (whole, cores.len()))?,
+        placement,
         idle: settings.idle.unwrap_or_default(),
         cores,
         cores_named,
@@ -304,6 +312,15 @@ mod tests {
             }
         }
         assert!(refused("technique=std-mpsc", &machine).contains("linked"), "processes are the default");
+    }
+
+    #[test]
+    fn gateways_have_processes_of_their_own_only_where_strategies_have() {
+        let machine = fake::two_core_vm().machine();
+        assert_eq!(resolved("process=gateways", &machine).placement, Placement::Gateways);
+        assert_eq!(resolved("", &machine).placement, Placement::Engine);
+        let message = refused("process=gateways isolation=thread", &machine);
+        assert!(message.contains("--process gateways with --isolation thread"), "{message}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::config::UsageError;
 use crate::host::{Machine, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
+use crate::runtime::run_id::RunId;
 use analysis::record;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::plan::{ClockSource, Isolation, Plan, Role, WorkPlan};
@@ -140,10 +141,7 @@ fn lay_out(
 ) -> Result<(Plan, Vec<String>)> {
     let pid = std::process::id();
     let start = process::start_time(pid).context("/proc/self/stat cannot be read")?;
-    // Unique among the living: one process starts no two runs in one millisecond.
-    let millis = humantime::format_rfc3339_millis(began).to_string();
-    let digits: String = millis.chars().filter(char::is_ascii_digit).collect();
-    let run = format!("{}-{}-{pid}", &digits[..8], &digits[8..]);
+    let run = RunId::new(began, pid, start).to_string();
     Ok(planner::layout(
         resolved,
         machine,

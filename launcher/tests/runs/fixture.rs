@@ -4,13 +4,10 @@
 //! are known in advance. Logs hold their records in the order of the times, like real ones.
 #![allow(dead_code)] // the bench uses less of it than the tests
 
-use analysis::record::{Clock, Exit, Floor, Input, Outcome, RUN_SCHEMA, RunRecord};
+use analysis::record::{Clock, Exit, Floor, Input, OpenOrders, Outcome, RUN_SCHEMA, RunRecord};
 use launcher::host::Machine;
-use protocol::plan::{
-    ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading,
-    WorkPlan,
-};
-use protocol::stamps::{Point, Record, key};
+use protocol::plan::{Idle, Pacing, Plan, Role, Threading};
+use protocol::stamps::{HandOff, LinkEnd, Point, Record, key};
 use protocol::status::{Field, LOG_OFFSET, STATUS_WORDS, State};
 use protocol::wire::OrderId;
 use shm::memory::header::{MAGIC, VERSION, run_hash};
@@ -64,16 +61,18 @@ pub struct Fixture {
     /// Of each thread of the plan.
     pub logs: Vec<Vec<Record>>,
     pub statuses: Vec<[u64; STATUS_WORDS]>,
+    /// What stands behind all stamps of each log: the checksums of its ends of the links.
+    pub sums: Vec<Vec<(LinkEnd, u64)>>,
 }
 
 impl Fixture {
     /// An honest run.
     pub fn new(shape: Shape) -> Self {
-        let record = record(shape);
+        let mut record = record(shape);
         let plan = &record.plan;
         let orchestrator = plan.thread_of(Role::Orchestrator).unwrap();
         let mut logs: Vec<Vec<Record>> = vec![Vec::new(); plan.threads.len()];
-        let mut open_ticks = vec![0; plan.threads.len()];
+        let mut open_ticks = 0;
         for sequence in 0..shape.orders {
             for strategy in 0..shape.strategies {
                 let id = OrderId::new(strategy, 0, sequence);
@@ -109,16 +108,17 @@ impl Fixture {
                 let t8 = t6 + STAGES[6] + STAGES[7];
                 push(orchestrator, Point::OrchReturn, t6 + STAGES[6]);
                 push(sender, Point::StrategyRecv, t8);
-                open_ticks[sender] += t8 - t1;
+                open_ticks += t8 - t1;
             }
         }
         for log in &mut logs {
             sort_by_event(log);
         }
-        let statuses =
-            (0..logs.len()).map(|thread| status(&record, thread, &logs[thread], open_ticks[thread]));
-        let statuses = statuses.collect();
-        Self { record, logs, statuses }
+        let statuses = (0..logs.len()).map(|thread| status(&record, thread, &logs[thread])).collect();
+        let sums = plan.threads.iter().map(|thread| sums(&thread.roles, shape)).collect();
+        // As if the launcher had looked at every change.
+        record.open_orders = Some(OpenOrders { samples: 200, order_ticks: open_ticks as f64, variance: 0.0 });
+        Self { record, logs, statuses, sums }
     }
 
     /// The thread of that name.
@@ -192,6 +192,7 @@ impl Fixture {
         words[..header.len()].copy_from_slice(&header);
         words[16..16 + STATUS_WORDS].copy_from_slice(&self.statuses[thread]);
         words.extend(log.iter().flat_map(|record| [key(record.point, record.id), record.value]));
+        words.extend(self.sums[thread].iter().flat_map(|(end, sum)| [key(Point::Checksum, end.id()), *sum]));
         words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect()
     }
 
@@ -239,7 +240,36 @@ pub fn scatter(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn status(record: &RunRecord, thread: usize, log: &[Record], open_ticks: u64) -> [u64; STATUS_WORDS] {
+/// The ends of links that the roles of a thread have: each link's sum is a number of its own.
+fn sums(roles: &[Role], shape: Shape) -> Vec<(LinkEnd, u64)> {
+    let sum = |end: LinkEnd| (end, scatter(end.hand_off as u64 * 1000 + u64::from(end.peer)));
+    let of_role = |role: &Role| match *role {
+        Role::Strategy(index) => {
+            vec![
+                sum(LinkEnd::sender(HandOff::Submit, index, 0)),
+                sum(LinkEnd::receiver(HandOff::Return, index, 0)),
+            ]
+        }
+        Role::Gateway(index) => vec![
+            sum(LinkEnd::receiver(HandOff::Inbox, index, 0)),
+            sum(LinkEnd::sender(HandOff::Completion, index, 0)),
+        ],
+        Role::Orchestrator => {
+            let strategies = (0..shape.strategies).flat_map(|index| {
+                [LinkEnd::receiver(HandOff::Submit, index, 0), LinkEnd::sender(HandOff::Return, index, 0)]
+            });
+            let inboxes = (0..shape.venues).map(|index| LinkEnd::sender(HandOff::Inbox, index, 0));
+            let reported =
+                (0..shape.venues).map(|index| sum(LinkEnd::sender(HandOff::Completion, index, 0)).1);
+            let reported = reported.fold(0, u64::wrapping_add);
+            let ends = strategies.chain(inboxes).map(sum);
+            ends.chain([(LinkEnd::receiver(HandOff::Completion, 0, 0), reported)]).collect()
+        }
+    };
+    roles.iter().flat_map(of_role).collect()
+}
+
+fn status(record: &RunRecord, thread: usize, log: &[Record]) -> [u64; STATUS_WORDS] {
     let mut words = [0; STATUS_WORDS];
     let mut set = |field: Field, value: u64| words[field as usize] = value;
     let count = |points: &[Point]| log.iter().filter(|record| points.contains(&record.point)).count() as u64;
@@ -258,7 +288,6 @@ fn status(record: &RunRecord, thread: usize, log: &[Record], open_ticks: u64) ->
     set(Field::CpuNs, (end - START) / 2);
     set(Field::Sent, count(&[Point::StrategySend, Point::OrchDispatch, Point::GatewayRecv]));
     set(Field::Returned, count(&[Point::StrategyRecv, Point::OrchReturn, Point::GatewayDone]));
-    set(Field::InFlightOrderTicks, open_ticks);
     set(Field::InFlightMax, 4);
     words
 }
@@ -295,7 +324,7 @@ fn record(shape: Shape) -> RunRecord {
         outcome: Outcome::Complete,
         exits: exits.collect(),
         startup_ns: 21_000_000,
-        in_flight_sampled: None,
+        open_orders: None,
         warnings: Vec::new(),
         pss_bytes: None,
         incidents: Vec::new(),
@@ -304,61 +333,20 @@ fn record(shape: Shape) -> RunRecord {
 }
 
 fn plan(shape: Shape) -> Plan {
-    let mut roles: Vec<(String, Vec<Role>)> =
-        (0..shape.strategies).map(|i| (format!("strategy-{i}"), vec![Role::Strategy(i)])).collect();
-    let gateways = (0..shape.venues).map(Role::Gateway);
-    match shape.threading {
-        Threading::Shared => {
-            roles.push(("engine".into(), std::iter::once(Role::Orchestrator).chain(gateways).collect()));
-        }
-        Threading::Dedicated => {
-            roles.push(("orchestrator".into(), vec![Role::Orchestrator]));
-            roles.extend(gateways.map(|role| (role.to_string(), vec![role])));
-        }
-    }
-    let threads: Vec<ThreadPlan> = roles
-        .into_iter()
-        .enumerate()
-        .map(|(core, (name, roles))| ThreadPlan {
-            name,
-            roles,
-            core: Some(core as u32),
-            idle: Idle::Spin,
-            log_records: 1 << 20,
-        })
-        .collect();
-    let strategies = u32::from(shape.strategies);
-    let mut processes: Vec<ProcessPlan> =
-        (0..strategies).map(|i| ProcessPlan { name: format!("strategy-{i}"), threads: vec![i] }).collect();
-    processes
-        .push(ProcessPlan { name: "engine".into(), threads: (strategies..threads.len() as u32).collect() });
-    Plan {
-        folder: "/nowhere".into(),
-        run: "test-1".into(),
-        launcher_pid: 1,
-        launcher_start: 1,
-        technique: Technique::default(),
-        isolation: Isolation::Process,
+    let mut plan = Plan {
         threading: shape.threading,
-        clock: ClockSource::Monotonic,
         ns_per_tick: NS_PER_TICK,
-        strategies: shape.strategies,
-        venues: shape.venues,
         capacity: 1024,
         max_open: 1024,
         max_held: 1024,
         pacing: shape.pacing,
         orders: vec![shape.orders; usize::from(shape.strategies)],
-        venue_orders: Vec::new(),
-        handles: Vec::new(),
-        weaker_sandbox: false,
-        on_death: OnDeath::Stop,
-        liveness_ns: 10_000_000_000,
-        faults: Vec::new(),
         max_delay_ns: shape.delay * 2,
-        stamps: protocol::plan::Stamps::All,
-        work: WorkPlan::default(),
-        threads,
-        processes,
+        ..Plan::trading(shape.strategies, shape.venues)
     }
+    .arranged();
+    for (core, thread) in plan.threads.iter_mut().enumerate() {
+        (thread.core, thread.idle, thread.log_records) = (Some(core as u32), Idle::Spin, 1 << 20);
+    }
+    plan
 }

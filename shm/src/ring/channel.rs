@@ -217,7 +217,7 @@ mod link {
     use crate::bell::BELL_WORDS;
     use crate::memory::RegionError;
     use crate::ring::receiver;
-    use crate::ring::{Home, Link, LinkSpec, Place, Record, SegmentSpec, array_queue, intent};
+    use crate::ring::{Ends, Home, Link, LinkSpec, Place, Record, SegmentSpec, array_queue, intent};
 
     /// The technique.
     pub struct Channel;
@@ -244,6 +244,7 @@ mod link {
                 capacity: 1,
                 slot_words: 1,
                 index: 0,
+                ends: Ends::ALL_WRITE,
             };
             [array_queue::segment(spec), waker].into_iter().chain(intent::segments(spec)).collect()
         }

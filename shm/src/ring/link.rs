@@ -2,14 +2,14 @@
 
 use super::record::Record;
 use super::{Consumer, Producer};
-use crate::attached::Attached;
+use crate::attached::{Access, Attached};
 use crate::memory::{Kind, RegionError};
 
 /// An N→1 hand-off: its name, how many producers, how many slots.
-#[derive(Clone, Debug)]
-pub struct LinkSpec {
-    /// `submit`, `completion`.
-    pub name: &'static str,
+#[derive(Clone, Copy, Debug)]
+pub struct LinkSpec<'a> {
+    /// `submit`, `completion`; the names of its segments begin with it.
+    pub name: &'a str,
     /// How many producers feed it.
     pub producers: usize,
     /// Slots of each ring.
@@ -53,6 +53,33 @@ pub struct SegmentSpec {
     pub slot_words: u64,
     /// Whose it is among its kind.
     pub index: u64,
+    /// Which ends of a link use it, and how.
+    pub ends: Ends,
+}
+
+/// What the ends of a link may do with one of its segments. Who is not named may do nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The one producer that uses it; `None`: all of them do.
+    pub only: Option<usize>,
+    /// What that producer, or each, may do.
+    pub producer: Option<Access>,
+    /// What the consumer may do.
+    pub consumer: Option<Access>,
+}
+
+impl Ends {
+    /// It belongs to no link.
+    pub const NONE: Self = Self { only: None, producer: None, consumer: None };
+
+    /// All ends write it.
+    pub const ALL_WRITE: Self =
+        Self { only: None, producer: Some(Access::Write), consumer: Some(Access::Write) };
+
+    /// One producer and the consumer use it.
+    pub const fn of(producer: usize, may: Access, consumer_may: Access) -> Self {
+        Self { only: Some(producer), producer: Some(may), consumer: Some(consumer_may) }
+    }
 }
 
 /// A technique: its facts, and how to build the two ends of an N→1 hand-off over regions.

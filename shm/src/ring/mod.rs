@@ -37,7 +37,7 @@ pub mod unix_seqpacket;
 
 pub use ends::{Allocation, Consumer, Full, PeerFault, Producer};
 #[cfg(not(loom))]
-pub use link::{Link, LinkSpec, Place, SegmentSpec};
+pub use link::{Ends, Link, LinkSpec, Place, SegmentSpec};
 pub use message::{MESSAGE_WORDS, Message};
 #[cfg(not(loom))]
 pub use record::{Home, Record};

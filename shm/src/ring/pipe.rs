@@ -28,7 +28,7 @@
 //! and there is nothing to repair. Its successor opens the pipe as it did.
 
 use super::step::{Step, whole};
-use super::{Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec};
+use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::os::fifo;
@@ -186,6 +186,7 @@ impl Link for Pipe {
             capacity: 0,
             slot_words: MESSAGE_WORDS as u64,
             index: 0,
+            ends: Ends::ALL_WRITE,
         }]
     }
 

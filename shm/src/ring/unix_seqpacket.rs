@@ -26,7 +26,7 @@
 //! is closed.
 
 use super::step::{Step, whole};
-use super::{Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec};
+use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec};
 use crate::attached::{Attached, Peers};
 use crate::memory::RegionError;
 use crate::os::seqpacket;
@@ -260,6 +260,7 @@ impl Link for UnixSeqpacket {
             capacity: 0,
             slot_words: MESSAGE_WORDS as u64,
             index: 0,
+            ends: Ends::ALL_WRITE,
         }]
     }
 

@@ -6,6 +6,7 @@ use super::hostile::{self, TALLY};
 use super::messages::{PRODUCERS, message};
 use protocol::plan::Role;
 use protocol::segments;
+use protocol::topology;
 use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
@@ -138,9 +139,9 @@ impl Round {
         let launching = segments::create_control(plan, &[]).expect("room");
         let tally = Region::create(&plan.segment_name(TALLY), 16).expect("room").words();
         let mut own = Vec::new();
-        for spec in segments::all::<T>(plan) {
-            let words = segments::create(plan, &spec).expect("room");
-            let own_line = segments::line_of(&spec.what) == Some(0);
+        for segment in topology::segments(plan) {
+            let words = segments::create(plan, &segment.spec).expect("room");
+            let own_line = segment.renewed_with == Some(Role::Strategy(0));
             own.extend(words.filter(|_| own_line).map(|words| (header(&words), words)));
         }
 

@@ -10,7 +10,7 @@ use super::{export, knee, tables};
 use crate::config::{Arrivals, Settings, UsageError};
 use crate::host::Machine;
 use crate::planner::{self, Input};
-use crate::runtime::clean;
+use crate::runtime::clean::{self, Scope};
 use crate::runtime::run::{self, Presentation};
 use crate::runtime::signals::Signals;
 use analysis::experiment::{SWEEP_SCHEMA, State, SweepRecord};
@@ -241,7 +241,7 @@ fn resumed(flags: &SweepFlags, folder: &Path, machine: &Machine) -> Result<Sweep
 /// As [`measure`].
 pub fn measured(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<Ended> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    clean::clean().context("cannot look into /dev/shm")?;
+    clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
     let how = Presentation {
         quiet: true,

@@ -11,7 +11,8 @@ use analysis::units::Nanos;
 use std::collections::BTreeMap;
 
 /// The axes that may be columns, the first one that is varied is.
-const COLUMNS: [Axis; 5] = [Axis::Technique, Axis::Isolation, Axis::Idle, Axis::Capacity, Axis::Stamps];
+const COLUMNS: [Axis; 6] =
+    [Axis::Technique, Axis::Isolation, Axis::Process, Axis::Idle, Axis::Capacity, Axis::Stamps];
 
 /// The tables of a sweep.
 pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {

@@ -18,6 +18,7 @@ pub(crate) use acts::act;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
 use protocol::plan::{FaultKind, Isolation, Plan, Target, When};
+use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
 use protocol::wire::{Message, Operation, Order, OrderId, Side};
 use shm::clock::Clock;
@@ -110,6 +111,12 @@ impl<P> Clone for Doomed<P> {
 }
 
 impl<P> Doomed<P> {
+    /// What the process can write, for scribbling over it, and the status of its own thread, for lies.
+    pub fn arm(&self, writable: Vec<Words>, status: StatusWriter) {
+        let mut fate = self.fate();
+        (fate.means.writable, fate.means.status) = (writable, Some(status));
+    }
+
     fn fate(&self) -> MutexGuard<'_, Fate<P>> {
         self.0.lock().expect("a thread that panics ends its process")
     }
@@ -179,14 +186,6 @@ pub struct Sabotaged<A, P> {
     at: Vec<(u64, FaultKind)>,
 }
 
-impl<A, P> Sabotaged<A, P> {
-    /// What the process can write, for scribbling over it, and the status of its own thread, for lies.
-    pub fn arm(&mut self, writable: Vec<Words>, status: StatusWriter) {
-        let mut fate = self.producer.fate();
-        (fate.means.writable, fate.means.status) = (writable, Some(status));
-    }
-}
-
 impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for Sabotaged<A, P> {
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut fate = self.producer.fate();
@@ -212,6 +211,10 @@ impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for Sabotaged<A, P> {
         self.agent.finished(draining)
     }
 
+    fn seal(&self, log: &mut StampLog) {
+        self.agent.seal(log);
+    }
+
     fn publish(&self, status: &StatusWriter) {
         self.agent.publish(status);
     }
@@ -222,7 +225,6 @@ mod tests {
     use super::*;
     use crate::host::Machine;
     use crate::planner::tests::planned_with;
-    use protocol::stamps::StampLog;
     use protocol::status::LOG_OFFSET;
     use shm::clock::{Monotonic, Timebase};
     use shm::memory::Region;

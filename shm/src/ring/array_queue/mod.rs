@@ -76,7 +76,7 @@ mod link {
     use crate::attached::Attached;
     use crate::memory::RegionError;
     use crate::ring::step::Step::{Announced, Claimed, Entered, HalfWritten, Published, Written};
-    use crate::ring::{Home, Link, LinkSpec, MESSAGE_WORDS, Place, Record, SegmentSpec, Step, intent};
+    use crate::ring::{Ends, Home, Link, LinkSpec, MESSAGE_WORDS, Place, Record, SegmentSpec, Step, intent};
 
     /// The technique.
     pub struct ArrayQueue;
@@ -94,6 +94,7 @@ mod link {
             capacity: spec.capacity.into(),
             slot_words: MESSAGE_WORDS as u64 + 1,
             index: 0,
+            ends: Ends::ALL_WRITE,
         }
     }
 

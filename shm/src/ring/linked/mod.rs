@@ -103,7 +103,7 @@ mod link {
     use crate::attached::Attached;
     use crate::memory::RegionError;
     use crate::ring::step::Step;
-    use crate::ring::{Home, Link, LinkSpec, MESSAGE_WORDS, Place, Record, SegmentSpec, intent};
+    use crate::ring::{Ends, Home, Link, LinkSpec, MESSAGE_WORDS, Place, Record, SegmentSpec, intent};
 
     /// The technique.
     pub struct Linked;
@@ -131,6 +131,7 @@ mod link {
                 capacity: blocks as u64,
                 slot_words: block_words(BLOCK_SLOTS, MESSAGE_WORDS) as u64,
                 index: 0,
+                ends: Ends::ALL_WRITE,
             };
             [arena].into_iter().chain(intent::segments(spec)).collect()
         }
