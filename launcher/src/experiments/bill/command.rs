@@ -56,11 +56,12 @@ pub fn begin(flags: &BillFlags) -> Result<(SweepRecord, PathBuf)> {
         .into());
     }
     asked.weaker_sandbox = flags.common.allow_weaker_sandbox;
+    asked.preset = Some(SweepPreset::Bill.name().to_owned());
     let mut notes = SweepPreset::Bill.fill(&mut asked);
     let layout = lay_out(&asked, &machine)?;
     notes.extend(layout.notes.clone());
     let mut record = new_record("bill", &asked, layout, 5, machine, &flags.common)?;
-    record.preset = Some(SweepPreset::Bill.name().to_owned());
+    record.preset = asked.preset;
     record.notes = notes;
     record.keep_logs = flags.keep_logs;
     let folder = create(&mut record)?;
