@@ -6,9 +6,11 @@
 pub mod delay;
 pub mod fault;
 mod file;
+mod flags;
 pub mod value;
 
 pub use fault::{FaultSpec, Faults};
+pub use flags::{Common, RunFlags};
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use value::{Choice, CoreList, Factor, Preset};
 

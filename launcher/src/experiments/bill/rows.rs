@@ -1,7 +1,8 @@
 //! The rows of the bill.
 
 use crate::config::{Settings, UsageError};
-use crate::experiments::sweep::{Axis, Point, SweepRecord};
+use crate::experiments::axes::Axis;
+use analysis::experiment::{Point, SweepRecord};
 use analysis::stats::{Line, Outline, Percentile, judge, median, pair, values};
 use analysis::summary::Measure;
 use protocol::plan::{Isolation, Technique};

@@ -2,10 +2,9 @@
 //! one wide table.
 
 use super::rows::{Bill, Row};
-use crate::experiments::compare::ratio;
 use analysis::report::grid::{Grid, Row as GridRow};
 use analysis::report::units::{duration_or_dash, plain, short};
-use analysis::stats::{Line, Percentile, Verdict};
+use analysis::stats::{Line, Percentile, Verdict, ratio};
 use analysis::units::human_bytes;
 
 const KEYS: [&str; 2] = ["isolation", "technique"];

@@ -1,7 +1,7 @@
 //! The three tables of a sweep: rt_venue p50, p99 and p99.9 in microseconds, in the layout of the seed benchmark:
 //! a row for each condition, a column for each of what is compared, the best of a row in bold.
 
-use super::axes::Axis;
+use crate::experiments::axes::Axis;
 use analysis::experiment::{Point, SweepRecord};
 use analysis::report::grid::{Grid, Row};
 use analysis::report::units::{percent, plain};
