@@ -1,9 +1,8 @@
 //! `launcher bill`: measures the bill, or makes it from what was measured.
 
-use super::rows::{BILL_SCHEMA, Bill, rows};
+use super::rows::{BILL_SCHEMA, Bill, is_of_a_bill, rows};
 use super::table;
 use crate::config::{Common, UsageError};
-use crate::experiments::axes::Axis;
 use crate::experiments::documents::{self, Documents};
 use crate::experiments::flags::Swept;
 use crate::experiments::points::lay_out;
@@ -49,7 +48,7 @@ pub fn begin(flags: &BillFlags) -> Result<(SweepRecord, PathBuf)> {
         );
     }
     let other = asked.axes.iter().map(|values| values[0].axis);
-    if let Some(axis) = other.into_iter().find(|axis| !matches!(axis, Axis::Technique | Axis::Isolation)) {
+    if let Some(axis) = other.into_iter().find(|axis| !is_of_a_bill(*axis)) {
         return Err(UsageError(format!(
             "--{axis} takes one value here: launcher sweep --{axis} A,B varies it"
         ))

@@ -61,7 +61,11 @@ fn owned(texts: &[&str]) -> Vec<String> {
 }
 
 fn keys(row: &Row) -> [String; 2] {
-    [row.isolation.to_string(), row.technique.to_string()]
+    let level = match row.variant.as_str() {
+        "" => row.isolation.to_string(),
+        variant => format!("{} ({variant})", row.isolation),
+    };
+    [level, row.technique.to_string()]
 }
 
 fn latency(row: &Row) -> Vec<String> {
