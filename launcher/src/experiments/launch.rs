@@ -10,7 +10,6 @@ use crate::runtime::run::{self, Presentation};
 use crate::runtime::signals::Signals;
 use analysis::experiment::SweepRecord;
 use anyhow::{Context, Result};
-use shm::os::process;
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,7 +18,6 @@ use std::time::Duration;
 /// # Errors
 /// As [`measure`].
 pub fn launch(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<Ended> {
-    process::keep_descriptors();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
