@@ -16,6 +16,7 @@ use crate::runtime::progress::{Progress, complain};
 use crate::runtime::run::{self, Finished, Interrupted, Presentation};
 use crate::runtime::signals::Signals;
 use crate::runtime::warden;
+use crate::simulate;
 use analysis::html;
 use analysis::inspect;
 use analysis::inspect::Format;
@@ -40,6 +41,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Compare(flags) => experiments::compare(&flags),
         Command::Bill(flags) => experiments::bill(&flags),
         Command::Contain(flags) => experiments::contain(&flags),
+        Command::Simulate(flags) => simulate::command(&flags),
         Command::Inspect(flags) => inspect(&flags),
         Command::Report(flags) => report(&flags),
         Command::Doctor(flags) => doctor(flags),
