@@ -3,8 +3,8 @@
 
 use crate::link::LinkPlan;
 use crate::plan::{
-    ClockSource, Idle, Isolation, OnDeath, Pacing, Placement, Plan, PlanError, ProcessPlan, Technique,
-    Stamps, ThreadPlan, Threading, WorkPlan, Workload, check,
+    ClockSource, Idle, Isolation, OnDeath, Pacing, Placement, Plan, PlanError, ProcessPlan, Stamps,
+    Technique, ThreadPlan, Threading, WorkPlan, Workload, check,
 };
 use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
