@@ -77,6 +77,16 @@ names! {
 }
 
 names! {
+    /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way that is measured.
+    Stamps {
+        /// All: every stage of the way has its figures.
+        All = "all",
+        /// Only those that rt_venue is made of: t1, t4, t5 and t8. What it is less than under `all` is what observing costs.
+        Ends = "ends",
+    }
+}
+
+names! {
     /// How a strategy paces its orders.
     Pacing {
         /// Each order has a time at which it is due (open loop).
@@ -255,6 +265,9 @@ pub struct Plan {
     pub venue_orders: Vec<u64>,
     /// The longest venue delay in the schedule, in nanoseconds.
     pub max_delay_ns: u64,
+    /// Which points are stamped.
+    #[serde(default = "all_stamps")]
+    pub stamps: Stamps,
     /// The orchestrator's extra work.
     pub work: WorkPlan,
     /// The descriptors that processes inherit; empty where segments have names.
@@ -277,6 +290,11 @@ pub struct Plan {
     pub threads: Vec<ThreadPlan>,
     /// All processes of the run, strategies first.
     pub processes: Vec<ProcessPlan>,
+}
+
+/// The default for plans without this field.
+const fn all_stamps() -> Stamps {
+    Stamps::All
 }
 
 /// The default for plans without this field.

@@ -3,8 +3,8 @@
 
 use crate::link::LinkPlan;
 use crate::plan::{
-    ClockSource, Idle, Isolation, OnDeath, Pacing, Placement, Plan, PlanError, ProcessPlan, Technique,
-    ThreadPlan, Threading, WorkPlan, Workload, check,
+    ClockSource, Idle, Isolation, OnDeath, Pacing, Placement, Plan, PlanError, ProcessPlan, Stamps,
+    Technique, ThreadPlan, Threading, WorkPlan, Workload, check,
 };
 use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
@@ -49,6 +49,7 @@ impl Plan {
             orders: vec![0; strategies.into()],
             venue_orders: Vec::new(),
             max_delay_ns: 0,
+            stamps: Stamps::All,
             work: WorkPlan::default(),
             handles: Vec::new(),
             weaker_sandbox: false,

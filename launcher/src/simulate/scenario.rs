@@ -96,6 +96,7 @@ impl Scenario {
                 [draws.below(5) as usize],
         };
         let resolved = Resolved {
+            stamps: protocol::plan::Stamps::All,
             technique,
             isolation,
             placement: Placement::Engine,
