@@ -39,6 +39,20 @@ impl<C: Clock> Cycle<C> {
         self.log.append_with(point, id, detail, ticks);
         ticks
     }
+
+    /// Takes and logs the stamp of a point between the ends of the engine's way, unless the run stamps only the ends.
+    #[inline(always)]
+    pub fn pass(&mut self, point: Point, id: OrderId) {
+        self.pass_with(point, id, 0);
+    }
+
+    /// The same with a detail.
+    #[inline(always)]
+    pub fn pass_with(&mut self, point: Point, id: OrderId, detail: u8) {
+        if self.log.takes_all() {
+            self.stamp_with(point, id, detail);
+        }
+    }
 }
 
 /// A role.

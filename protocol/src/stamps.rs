@@ -21,6 +21,7 @@
 //! | all others | 0 |
 
 use crate::checksum::Checksum;
+use crate::plan::Stamps;
 use crate::wire::OrderId;
 use shm::memory::{View, Words};
 use shm::sync::Ordering;
@@ -119,6 +120,13 @@ impl Point {
     /// Whether its records hold a time, in ticks.
     pub const fn is_time(self) -> bool {
         !matches!(self, Point::Rejected | Point::Checksum)
+    }
+
+    /// Whether a run that stamps so stamps this.
+    pub const fn is_taken(self, stamps: Stamps) -> bool {
+        use Point::{OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, OrchReturn};
+        matches!(stamps, Stamps::All)
+            || !matches!(self, OrchRecvSubmit | OrchDispatch | OrchRecvCompletion | OrchReturn)
     }
 
     /// What happened, in the words of the design.
@@ -345,6 +353,7 @@ pub struct StampLog {
     next: usize,
     dropped: u64,
     gaps_left: u64,
+    ends_only: bool,
 }
 
 /// The most gaps that a log holds, all incarnations of its thread together; how much room it has for them.
@@ -361,7 +370,20 @@ impl StampLog {
         let view = segment.clone().into();
         let next = count_records(&view) * RECORD_WORDS;
         let gaps_left = MAX_GAPS.saturating_sub(count_point(&view, Point::Gap) as u64);
-        Self { records: segment.window(offset, segment.len() - offset), next, dropped: 0, gaps_left }
+        let records = segment.window(offset, segment.len() - offset);
+        Self { records, next, dropped: 0, gaps_left, ends_only: false }
+    }
+
+    /// The same, taking the stamps that a plan asks for.
+    #[must_use]
+    pub fn taking(self, stamps: Stamps) -> Self {
+        Self { ends_only: stamps == Stamps::Ends, ..self }
+    }
+
+    /// Whether the points between the ends of the engine's way are stamped too.
+    #[inline(always)]
+    pub const fn takes_all(&self) -> bool {
+        !self.ends_only
     }
 
     /// Appends a record without a detail. If the log is full the record is counted as dropped instead, which makes the run
