@@ -4,7 +4,8 @@
 //! strategy. That holds for a single role, for the orchestrator with gateways, and for gateways; only a thread with another
 //! mixture of roles makes a dynamic call for each role in each duty cycle.
 
-use super::build::{Parts, WhenAttached, builder, gateway, orchestrator};
+use super::build::{Parts, WhenAttached};
+use super::registry::Registry;
 use super::role::Runner;
 use crate::faults::sabotage::Act;
 use anyhow::Result;
@@ -16,7 +17,6 @@ use protocol::status::StatusWriter;
 use shm::attached::Attached;
 use shm::clock::{Monotonic, Tsc, Virtual};
 use shm::memory::Words;
-use shm::ring::Link;
 
 /// An agent on whatever clock.
 pub trait RoleAgent: Agent<Tsc> + Agent<Monotonic> + Agent<Virtual> + Send {
@@ -93,7 +93,7 @@ impl Composed {
 ///
 /// # Errors
 /// A segment that is missing or not what it should be.
-pub fn compose<T: Link>(
+pub fn compose(
     plan: &Plan,
     thread: &ThreadPlan,
     control: &Control,
@@ -101,26 +101,11 @@ pub fn compose<T: Link>(
     act: Act,
 ) -> Result<Composed> {
     let mut parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
-    let is_gateway = |role: &Role| matches!(role, Role::Gateway(_));
-    let agent: Box<dyn RoleAgent> = match thread.roles.as_slice() {
-        [role] => builder::<T>(role.kind())(&mut parts, role.index())?,
-        [Role::Orchestrator, gateways @ ..] if gateways.iter().all(is_gateway) => {
-            // The consumer of the completions is attached before their producers.
-            let orchestrator = orchestrator::<T>(&mut parts)?;
-            let gateways: Result<Vec<_>> =
-                gateways.iter().map(|role| gateway::<T>(&mut parts, role.index())).collect();
-            Box::new((orchestrator, gateways?))
-        }
-        gateways if gateways.iter().all(is_gateway) => {
-            let gateways: Result<Vec<_>> =
-                gateways.iter().map(|role| gateway::<T>(&mut parts, role.index())).collect();
-            Box::new(gateways?)
-        }
-        roles => {
-            let all: Result<Vec<_>> =
-                roles.iter().map(|role| builder::<T>(role.kind())(&mut parts, role.index())).collect();
-            Box::new(all?)
-        }
+    let registry = Registry::of_program();
+    let strategy = registry.strategy(plan)?;
+    let agent = match thread.roles.as_slice() {
+        [Role::Strategy(index)] => strategy(&mut parts, *index)?,
+        roles => registry.thread(plan)?(&mut parts, roles, strategy)?,
     };
     Ok(Composed { agent, when_attached: parts.when_attached })
 }

@@ -2,4 +2,5 @@
 
 mod agents;
 mod build;
+pub mod registry;
 pub mod role;

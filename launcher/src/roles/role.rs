@@ -3,7 +3,7 @@
 //! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
 
 pub use super::agents::{Composed, compose};
-pub use super::build::strategy;
+pub use super::build::{context, session};
 use crate::faults::sabotage;
 use crate::runtime::{orphan, setup};
 use anyhow::{Context, Result, anyhow, bail};
@@ -21,8 +21,6 @@ use shm::clock::{Clock, Monotonic, Timebase, Tsc};
 use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
 use shm::memory::Words;
 use shm::os::{memory, pin, process, sandbox};
-use shm::ring::Link;
-use shm::with_link;
 
 /// Runs the process of that name of that run, until the run ends.
 ///
@@ -35,9 +33,8 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     orphan::watch(&plan, &control).context("cannot watch the launcher")?;
     process::set_thread_name(name);
     exit_on_panic();
-    // The technique table: from a name to monomorphised loops.
     let mut attached = segments::attach_with(&plan, Some(me), &control);
-    let result = with_link!(plan.technique, T => run_process::<T>(&plan, me, &control, &mut attached));
+    let result = run_process(&plan, me, &control, &mut attached);
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
     } else if control.is_abandoned() {
@@ -65,12 +62,7 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
     }
 }
 
-fn run_process<T: Link>(
-    plan: &Plan,
-    me: &ProcessPlan,
-    control: &Control,
-    attached: &mut Attached<'_>,
-) -> Result<()> {
+fn run_process(plan: &Plan, me: &ProcessPlan, control: &Control, attached: &mut Attached<'_>) -> Result<()> {
     let mut threads = Vec::new();
     // The engine's threads come last in a plan and are composed first: consumers before producers.
     for &index in me.threads.iter().rev() {
@@ -81,7 +73,7 @@ fn run_process<T: Link>(
         };
         threads.push((
             thread,
-            compose::<T>(plan, thread, control, attached, sabotage::act)?,
+            compose(plan, thread, control, attached, sabotage::act)?,
             segments::thread(attached, &thread.name)?,
             bell,
         ));
