@@ -1,7 +1,7 @@
 //! A deterministic simulation: the agents of a real run on a virtual clock, in one thread, in an order that a seed draws.
 //! Rings of two slots and a scheduler without mercy: whatever the interleaving, no order is lost, doubled or overtaken.
 
-use gateway::{Gateway, Venue};
+use gateway::Gateway;
 use orchestrator::risk::Limits;
 use orchestrator::work::Work;
 use orchestrator::{Inbox, Orchestrator, ReturnPath};
@@ -102,7 +102,7 @@ fn actors(world: &World, clock: &Virtual) -> Vec<Actor> {
     for (index, (inbox, completion)) in (0..).zip(inbox_ends.into_iter().zip(completion)) {
         actors.push(actor(
             clock,
-            Gateway::new(index, inbox, SpscMuxProducer(completion), None, Venue, world.max_held),
+            Gateway::new(index, inbox, SpscMuxProducer(completion), None, gateway::DelayVenue, world.max_held),
         ));
     }
     actors
