@@ -102,7 +102,14 @@ fn actors(world: &World, clock: &Virtual) -> Vec<Actor> {
     for (index, (inbox, completion)) in (0..).zip(inbox_ends.into_iter().zip(completion)) {
         actors.push(actor(
             clock,
-            Gateway::new(index, inbox, SpscMuxProducer(completion), None, gateway::DelayVenue, world.max_held),
+            Gateway::new(
+                index,
+                inbox,
+                SpscMuxProducer(completion),
+                None,
+                gateway::DelayVenue,
+                world.max_held,
+            ),
         ));
     }
     actors

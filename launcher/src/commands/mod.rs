@@ -10,7 +10,6 @@ use crate::experiments::compare;
 use crate::experiments::contain;
 use crate::experiments::sweep;
 use crate::host::System;
-
 use crate::output;
 use crate::planner::{self, Resolved};
 use crate::roles::role;

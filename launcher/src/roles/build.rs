@@ -18,7 +18,7 @@ use shm::attached::Attached;
 use shm::bell::Bell;
 use shm::memory::Words;
 use shm::ring::{Link, Producer};
-use strategy::{Session, Strategy, StrategyAgent};
+use strategy::{Player, Session, Strategy, StrategyAgent};
 
 /// What is done once all memory of a process is attached: it is given everything that the process can write, and the status of
 /// its thread.
@@ -112,12 +112,7 @@ fn bell_of(plan: &Plan, from: &ThreadPlan, role: Role, attached: &mut Attached<'
 ///
 /// # Errors
 /// A segment that is missing or not what it should be.
-pub fn context(
-    plan: &Plan,
-    index: u16,
-    epoch: u16,
-    attached: &mut Attached<'_>,
-) -> Result<strategy::Context> {
+fn context(plan: &Plan, index: u16, epoch: u16, attached: &mut Attached<'_>) -> Result<strategy::Context> {
     let (schedule, entries) = segments::schedule(attached, index)?;
     let orders = plan.orders.get(usize::from(index)).copied().unwrap_or(0);
     let sent_before = if epoch == 0 {
@@ -138,7 +133,7 @@ pub fn context(
 ///
 /// # Errors
 /// A segment that is missing or not what it should be.
-pub fn session<P: Producer>(
+fn session<P: Producer>(
     plan: &Plan,
     context: &strategy::Context,
     submit: P,
@@ -151,6 +146,21 @@ pub fn session<P: Producer>(
     let returns = attached.receiver(&return_path(index))?;
     let session = Session::new(index, context.max_open, submit, bell, returns).in_epoch(context.epoch);
     Ok(session.with_budget(context.orders))
+}
+
+/// The player of a strategy that submits through that producer.
+///
+/// # Errors
+/// A segment that is missing or not what it should be.
+pub fn strategy<P: Producer>(
+    plan: &Plan,
+    index: u16,
+    epoch: u16,
+    submit: P,
+    attached: &mut Attached<'_>,
+) -> Result<StrategyAgent<Player, P>> {
+    let context = context(plan, index, epoch, attached)?;
+    Ok(StrategyAgent::new(context.player(), session(plan, &context, submit, attached)?))
 }
 
 /// The orchestrator.

@@ -2,5 +2,10 @@
 
 mod agents;
 mod build;
+mod compose;
 pub mod registry;
 pub mod role;
+mod runner;
+
+pub use build::strategy;
+pub use compose::{Composed, compose};

@@ -1,0 +1,67 @@
+//! From the roles of a thread to one agent.
+//!
+//! A thread runs its agent behind one dynamic call: the loop behind it is monomorphised for the agent, the clock and the idle
+//! strategy. That holds for a single role, for the orchestrator with gateways, and for gateways; only a thread with another
+//! mixture of roles makes a dynamic call for each role in each duty cycle.
+
+use super::agents::RoleAgent;
+use super::build::{Parts, WhenAttached};
+use super::registry::Registry;
+use super::runner::Runner;
+use crate::faults::sabotage::Act;
+use anyhow::Result;
+use protocol::agent::Agent;
+use protocol::control::Control;
+use protocol::plan::{Plan, Role, ThreadPlan};
+use protocol::status::StatusWriter;
+use shm::attached::Attached;
+use shm::clock::Virtual;
+use shm::memory::Words;
+
+/// A thread's agent, ready to run.
+pub struct Composed {
+    agent: Box<dyn RoleAgent>,
+    when_attached: Vec<WhenAttached>,
+}
+
+impl Composed {
+    /// Tells agents that strike themselves what their process can write, once all of it is attached, and where their thread's
+    /// status is.
+    pub fn arm(&mut self, attached: &Attached<'_>, thread: &Words) {
+        self.when_attached.drain(..).for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));
+    }
+
+    /// Runs it on the calling thread, until the run ends.
+    ///
+    /// # Errors
+    /// What kept the thread from starting.
+    pub(super) fn run(self, runner: Runner<'_>) -> Result<()> {
+        self.agent.run(runner)
+    }
+
+    /// The agent on a virtual clock, behind one dynamic call a turn: for who steps agents instead of giving each a thread.
+    pub fn boxed(self) -> Box<dyn Agent<Virtual>> {
+        self.agent
+    }
+}
+
+/// Builds the agent of a thread from its roles; `act` is how faults are carried out.
+///
+/// # Errors
+/// A segment that is missing or not what it should be.
+pub fn compose(
+    plan: &Plan,
+    thread: &ThreadPlan,
+    control: &Control,
+    attached: &mut Attached<'_>,
+    act: Act,
+) -> Result<Composed> {
+    let mut parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
+    let registry = Registry::of_program();
+    let strategy = registry.strategy(plan)?;
+    let agent = match thread.roles.as_slice() {
+        [Role::Strategy(index)] => strategy(&mut parts, *index)?,
+        roles => registry.thread(plan)?(&mut parts, roles, strategy)?,
+    };
+    Ok(Composed { agent, when_attached: parts.when_attached })
+}
