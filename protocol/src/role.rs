@@ -123,11 +123,11 @@ impl RoleKind {
 }
 
 impl RoleRecord {
-    /// Its points, a bit each: bit `n` for the point with code `n`.
+    /// Its points, a bit each: the lowest for the point with code 1.
     pub const fn points_mask(&self) -> u64 {
         let (mut mask, mut index) = (0, 0);
         while index < self.points.len() {
-            mask |= 1 << self.points[index] as u64;
+            mask |= 1 << (self.points[index] as u64 - 1);
             index += 1;
         }
         mask
@@ -140,11 +140,11 @@ mod tests {
 
     #[test]
     fn every_point_is_stamped_by_one_kind_of_role() {
-        for point in Point::ALL {
+        for point in Point::ALL.into_iter().filter(|point| point.is_of_order()) {
             let by = RoleKind::ALL.iter().filter(|kind| kind.record().points.contains(&point)).count();
             assert_eq!(by, 1, "{point:?}");
             let masks: u64 = RoleKind::ALL.iter().map(|kind| kind.record().points_mask()).sum();
-            assert_eq!((masks >> point as u64) & 1, 1);
+            assert_eq!((masks >> (point as u64 - 1)) & 1, 1);
         }
     }
 

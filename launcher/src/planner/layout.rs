@@ -151,8 +151,8 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     let records = |role: &Role, orders: &[u64]| {
         let orders = match role {
             Role::Strategy(index) => orders[usize::from(*index)],
-            Role::Orchestrator => total,
             Role::Gateway(index) => per_venue[usize::from(*index)],
+            _ => total,
         };
         // The orchestrator's log ends with the checksums of each strategy's two links, each inbox, and all completions.
         let (strategies, venues) = (u64::from(resolved.strategies), u64::from(resolved.venues));
