@@ -113,6 +113,13 @@ fn its_names_are_known_on_the_command_line() {
 }
 
 #[test]
+fn its_technique_passes_the_suite_that_bulkheads_own_pass() {
+    if let Err(failure) = launcher::shm::conformance::check::<own_strategy::DrainMux>() {
+        panic!("{failure}");
+    }
+}
+
+#[test]
 fn a_name_that_is_taken_or_none_is_refused() {
     use launcher::Harness;
     use own_strategy::{Quoter, Shallow};
