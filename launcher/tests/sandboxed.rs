@@ -7,6 +7,7 @@ use common::{
     LONG, Launcher, SHORT, assert_exists, assert_nothing_left, family, segments, signal, text, wait_until,
 };
 use serde_json::Value;
+use std::process::Stdio;
 
 fn unsupported() -> bool {
     let missing = shm::os::sandbox::missing();
@@ -35,6 +36,47 @@ fn every_idle_strategy_carries_a_sandboxed_run() {
     }
 }
 
+/// What a process has open beside null, null, and the file that stderr goes to. The launcher's pidfd, which it watches, says when
+/// that one dies and no more: no system call that takes one is allowed.
+fn open_files(pid: u32) -> Vec<String> {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let behind = open.map(|fd| std::fs::read_link(fd.unwrap().path()).unwrap().display().to_string());
+    behind.filter(|link| link != "/dev/null" && !link.ends_with(".stderr")).collect()
+}
+
+/// Whoever runs the launcher from a shell may have files open there; every experiment starts processes.
+#[test]
+fn no_experiment_hands_on_what_the_shell_had_open() {
+    if unsupported() {
+        return;
+    }
+    let launcher = Launcher::new();
+    let out = launcher.out.path().to_str().unwrap();
+    for (experiment, capacity) in [("run", "1024"), ("sweep", "1024,2048")] {
+        let mut command = std::process::Command::new("sh");
+        command.args([
+            "-c",
+            "exec 9</dev/zero; exec \"$0\" \"$@\"",
+            env!("CARGO_BIN_EXE_launcher"),
+            experiment,
+        ]);
+        command.args(["--out", out]).args(SANDBOX).args(LONG).args(["--capacity", capacity]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let strategy =
+            || family(child.id()).into_iter().find(|(_, cmdline)| cmdline.contains("role strategy-0 "));
+        // In the sandbox it has let go of all that it attached to.
+        let confined = |pid: u32| {
+            std::fs::read_to_string(format!("/proc/{pid}/status"))
+                .is_ok_and(|status| status.contains("Seccomp:\t2"))
+        };
+        wait_until("a strategy is in the sandbox", || strategy().is_some_and(|(pid, _)| confined(pid)));
+        assert_eq!(open_files(strategy().unwrap().0), ["anon_inode:[pidfd]"], "{experiment}");
+        signal(child.id(), "INT");
+        child.wait().unwrap();
+        assert_nothing_left(child.id());
+    }
+}
+
 #[test]
 fn a_strategy_holds_its_own_memory_and_nothing_else() {
     if unsupported() {
@@ -46,6 +88,15 @@ fn a_strategy_holds_its_own_memory_and_nothing_else() {
     let proc = |file: &str| std::fs::read_to_string(format!("/proc/{strategy}/{file}")).unwrap();
     let status = proc("status");
     assert!(status.contains("NoNewPrivs:\t1") && status.contains("Seccomp:\t2"), "{status}");
+    assert!(status.contains("CapPrm:\t0000000000000000"), "{status}");
+    let limits = proc("limits");
+    let limit = |what: &str| {
+        let line = limits.lines().find(|line| line.starts_with(what)).unwrap();
+        line[what.len()..].split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(limit("Max open files"), "1 1");
+    assert_eq!(limit("Max core file size"), "0 0");
+    assert_eq!(limit("Max file size"), format!("{0} {0}", shm::os::sandbox::STDERR_BYTES));
 
     let maps = proc("maps");
     let rights: Vec<(&str, &str)> = maps
@@ -73,12 +124,7 @@ fn a_strategy_holds_its_own_memory_and_nothing_else() {
     rights.sort_unstable();
     expected.sort_unstable();
     assert_eq!(rights, expected, "its own to write, the engine's to read, nobody else's at all");
-    // Null, null, and the file that stderr goes to: every segment's descriptor is closed. The launcher's pidfd, which it
-    // watches, says when that one dies and no more: no system call that takes one is allowed.
-    let open = std::fs::read_dir(format!("/proc/{strategy}/fd")).unwrap();
-    let mut behind: Vec<_> = open.map(|fd| std::fs::read_link(fd.unwrap().path()).unwrap()).collect();
-    behind.retain(|link| !link.starts_with("/dev/null") && link.extension().is_none_or(|e| e != "stderr"));
-    assert_eq!(behind, [std::path::Path::new("anon_inode:[pidfd]")]);
+    assert_eq!(open_files(strategy), ["anon_inode:[pidfd]"]);
     assert_eq!(segments(pid).len(), 1, "only the control segment has a name");
 
     signal(pid, "INT");

@@ -10,6 +10,7 @@ use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 pub use shm::memory::sealed::Handle;
 use shm::names;
+use shm::os::sandbox::Profile;
 use std::collections::HashSet;
 use thiserror::Error;
 
@@ -343,6 +344,14 @@ impl Plan {
     /// The thread that runs a role.
     pub fn thread_of(&self, role: Role) -> Option<usize> {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
+    }
+
+    /// The profile that a process of the plan is confined by under isolation `sandbox`: its roles', if they have one and the same.
+    /// `None`: a role of it is trusted, or they may do different things.
+    pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static Profile> {
+        let mut profiles = self.roles_of(process).map(|role| role.record().sandbox);
+        let first = profiles.next()??;
+        profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(first)
     }
 
     /// The process that runs a role.

@@ -27,7 +27,6 @@ use analysis::record::{Outcome, RunRecord};
 use analysis::report;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
-use shm::os::process;
 use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
@@ -75,7 +74,6 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn run(flags: &RunFlags) -> Result<ExitCode> {
-    process::keep_descriptors();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
