@@ -93,7 +93,7 @@ impl<S: Strategy + Send + 'static, Rest: Strategies> Strategies for (OwnStrategy
     fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError> {
         let (OwnStrategy { name, make }, rest) = self;
         rest.add::<T>(registry)?;
-        Part::Strategy.add(name)?;
+        Part::Strategy.register(name)?;
         registry.add_strategy::<T, S>(name, make);
         Ok(())
     }
@@ -118,7 +118,7 @@ impl<V: Venue + 'static, Rest: Venues> Venues for (OwnVenue<V>, Rest) {
     fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError> {
         let (OwnVenue { name, make }, rest) = self;
         rest.add::<T>(registry)?;
-        Part::Venue.add(name)?;
+        Part::Venue.register(name)?;
         registry.add_venue::<T, V>(name, make);
         Ok(())
     }

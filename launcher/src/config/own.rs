@@ -64,7 +64,7 @@ impl Part {
     ///
     /// # Errors
     /// One that another one has, or that is none.
-    pub fn add(self, name: &'static str) -> Result<(), NameError> {
+    pub fn register(self, name: &'static str) -> Result<(), NameError> {
         let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let what = self.what();
         if !(1..=32).contains(&name.len()) || !name.bytes().all(good) {
@@ -125,16 +125,16 @@ mod tests {
 
     #[test]
     fn a_name_is_added_once_and_suggested() {
-        Part::Strategy.add("own-names-test").unwrap();
+        Part::Strategy.register("own-names-test").unwrap();
         assert_eq!(StrategyName::of("own-names-test").unwrap().name(), "own-names-test");
-        let taken = Part::Strategy.add("own-names-test").unwrap_err().to_string();
+        let taken = Part::Strategy.register("own-names-test").unwrap_err().to_string();
         assert!(taken.contains("another strategy of the name own-names-test"), "{taken}");
-        assert!(Part::Strategy.add("player").is_err(), "bulkhead's own");
-        Part::Venue.add("own-names-test").unwrap();
+        assert!(Part::Strategy.register("player").is_err(), "bulkhead's own");
+        Part::Venue.register("own-names-test").unwrap();
         let unknown = StrategyName::parse("own-name-test").unwrap_err();
         assert!(unknown.contains("did you mean own-names-test?"), "{unknown}");
         for name in ["", "My strategy", "ä", "a_b", "012345678901234567890123456789012"] {
-            let error = Part::Venue.add(name.to_owned().leak()).unwrap_err().to_string();
+            let error = Part::Venue.register(name.to_owned().leak()).unwrap_err().to_string();
             assert!(error.contains("is no name for a venue"), "{error}");
         }
     }
