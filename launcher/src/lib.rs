@@ -14,6 +14,7 @@ mod output;
 pub mod planner;
 pub mod roles;
 pub mod runtime;
+pub mod simulate;
 
 pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Strategies, Venues};
 // What parts of one's own are written with.

@@ -19,6 +19,7 @@ use crate::runtime::progress::{Progress, complain};
 use crate::runtime::run::{self, Finished, Interrupted, Presentation};
 use crate::runtime::signals::Signals;
 use crate::runtime::warden;
+use crate::simulate;
 use analysis::html;
 use analysis::inspect;
 use analysis::inspect::Format;
@@ -43,6 +44,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Compare(flags) => compare::command(&flags),
         Command::Bill(flags) => bill::command(&flags),
         Command::Contain(flags) => contain::command(&flags),
+        Command::Simulate(flags) => simulate::command(&flags),
         Command::Inspect(flags) => inspect(&flags),
         Command::Report(flags) => report(&flags),
         Command::Doctor(flags) => doctor(flags),

@@ -5,11 +5,12 @@
 //! mixture of roles makes a dynamic call for each role in each duty cycle.
 
 use super::agents::RoleAgent;
-use super::build::{Parts, WhenAttached};
+use super::build::{BuildStrategy, Parts, WhenAttached, strategy_or_faulty, thread_agent};
 use super::registry::Registry;
 use super::runner::Runner;
 use crate::faults::sabotage::Act;
 use anyhow::Result;
+use gateway::DelayVenue;
 use protocol::agent::Agent;
 use protocol::control::Control;
 use protocol::plan::{Plan, Role, ThreadPlan};
@@ -17,6 +18,8 @@ use protocol::status::StatusWriter;
 use shm::attached::Attached;
 use shm::clock::Virtual;
 use shm::memory::Words;
+use shm::ring::Link;
+use strategy::Context;
 
 /// A thread's agent, ready to run.
 pub struct Composed {
@@ -56,12 +59,37 @@ pub fn compose(
     attached: &mut Attached<'_>,
     act: Act,
 ) -> Result<Composed> {
-    let mut parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
     let registry = Registry::of_program();
     let strategy = registry.strategy(plan)?;
-    let agent = match thread.roles.as_slice() {
+    let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
+    agent_of(parts, strategy, |parts, roles| registry.thread(plan)?(parts, roles, strategy))
+}
+
+/// The same with bulkhead's own strategy and venue on this technique, whatever the plan says: for one that is in no table.
+///
+/// # Errors
+/// As [`compose`].
+pub fn compose_on<T: Link>(
+    plan: &Plan,
+    thread: &ThreadPlan,
+    control: &Control,
+    attached: &mut Attached<'_>,
+    act: Act,
+) -> Result<Composed> {
+    let strategy: BuildStrategy =
+        Box::new(|parts, index| strategy_or_faulty::<T, _>(parts, index, &Context::player));
+    let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
+    agent_of(parts, &strategy, |parts, roles| thread_agent::<T, _>(parts, roles, &|_| DelayVenue, &strategy))
+}
+
+fn agent_of<'a, 's>(
+    mut parts: Parts<'a, 's>,
+    strategy: &BuildStrategy,
+    thread: impl FnOnce(&mut Parts<'a, 's>, &[Role]) -> Result<Box<dyn RoleAgent>>,
+) -> Result<Composed> {
+    let agent = match parts.thread.roles.as_slice() {
         [Role::Strategy(index)] => strategy(&mut parts, *index)?,
-        roles => registry.thread(plan)?(&mut parts, roles, strategy)?,
+        roles => thread(&mut parts, roles)?,
     };
     Ok(Composed { agent, when_attached: parts.when_attached })
 }

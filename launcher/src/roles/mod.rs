@@ -8,4 +8,4 @@ pub mod role;
 mod runner;
 
 pub use build::strategy;
-pub use compose::{Composed, compose};
+pub use compose::{Composed, compose, compose_on};
