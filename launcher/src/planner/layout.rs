@@ -114,6 +114,7 @@ pub fn layout(
         launcher_start: identity.start,
         technique: resolved.technique,
         isolation: resolved.isolation,
+        stamps: resolved.stamps,
         threading: resolved.threading,
         placement: resolved.placement,
         clock,

@@ -98,6 +98,7 @@ impl Scenario {
         let resolved = Resolved {
             strategy: crate::config::StrategyName::default(),
             venue: crate::config::VenueName::default(),
+            stamps: protocol::plan::Stamps::All,
             technique,
             isolation,
             placement: Placement::Engine,
