@@ -6,16 +6,18 @@
 pub mod delay;
 pub mod fault;
 mod file;
+mod flags;
 pub mod value;
 
 pub use fault::{FaultSpec, Faults};
+pub use flags::{Common, RunFlags};
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use value::{Choice, CoreList, Factor, Preset};
 
 use analysis::units::{Count, Nanos};
 use clap::Args;
 use clap::builder::TypedValueParser;
-use protocol::plan::{Idle, Isolation, OnDeath, Placement, Technique, Threading};
+use protocol::plan::{Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
 use std::path::PathBuf;
 use thiserror::Error;
 use value::{Value, named};
@@ -80,6 +82,9 @@ pub struct Settings {
     /// Extra work of the orchestrator for each order, e.g. 500ns [default: 0ns]
     #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Load")]
     pub work: Option<Nanos>,
+    /// Points of an order's way to stamp: all, or the ends that rt_venue needs [default: all]
+    #[arg(long, value_name = "WHICH", value_parser = named::<Stamps>(), help_heading = "Run")]
+    pub stamps: Option<Stamps>,
     /// Seed of everything that is drawn at random [default: 1]
     #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Load")]
     pub seed: Option<Count>,
@@ -167,7 +172,7 @@ macro_rules! fields {
 
 fields! {
     technique, isolation, threading, process, idle, cores, strategies, venues, capacity, max_open,
-    orders, window, arrivals, delay, work, seed, schedule, speed,
+    orders, window, arrivals, delay, work, stamps, seed, schedule, speed,
     on_death, liveness, fault,
     repeats, preset, out,
 }
@@ -247,7 +252,7 @@ pub(crate) mod tests {
             (maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
             (count(), count(), count(), count(), count(), count(), count()),
             (time(), time(), path(), path(), cores, delay, speed),
-            (time(), proptest::option::of(fault::tests::any_faults())),
+            (time(), proptest::option::of(fault::tests::any_faults()), maybe()),
         )
             .prop_map(|(names, counts, rest, containment)| Settings {
                 technique: names.0,
@@ -260,6 +265,7 @@ pub(crate) mod tests {
                 process: names.7,
                 liveness: containment.0,
                 fault: containment.1,
+                stamps: containment.2,
                 strategies: counts.0,
                 venues: counts.1,
                 capacity: counts.2,

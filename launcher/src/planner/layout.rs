@@ -13,6 +13,7 @@ use super::{cores, faults, warnings};
 use crate::config::{Arrivals, Choice, UsageError};
 use crate::host::Machine;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, WorkPlan};
+use strategy::schedule::Schedule;
 
 /// Records that a log has to spare.
 const SPARE_RECORDS: u64 = 16;
@@ -33,6 +34,16 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// The counts of a schedule.
+    pub fn of(schedule: &Schedule) -> Counts {
+        Counts {
+            per_strategy: schedule.orders_per_strategy(),
+            per_strategy_and_venue: schedule.orders_per_strategy_and_venue(),
+            venues: schedule.venues(),
+            max_delay_ns: schedule.max_delay_ns(),
+        }
+    }
+
     /// The counts of a schedule that deals its orders out evenly: an estimate before there is one.
     pub fn even(orders: u64, strategies: u16, venues: u16, max_delay_ns: u64) -> Counts {
         let deal = |orders: u64, parts: u16, first: u64| -> Vec<u64> {
@@ -100,6 +111,7 @@ pub fn layout(
         launcher_start: identity.start,
         technique: resolved.technique,
         isolation: resolved.isolation,
+        stamps: resolved.stamps,
         threading: resolved.threading,
         placement: resolved.placement,
         clock,

@@ -6,7 +6,7 @@ use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError
 use crate::host::Machine;
 use analysis::lists;
 use analysis::units::{Count, Nanos};
-use protocol::plan::{Isolation, OnDeath, Placement, Plan, Threading};
+use protocol::plan::{Isolation, OnDeath, Placement, Plan, Stamps, Threading};
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -101,6 +101,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         input,
         delay,
         work_ns,
+        stamps: settings.stamps.unwrap_or(Stamps::All),
         seed: count(settings.seed, 1),
         on_death,
         liveness_ns,

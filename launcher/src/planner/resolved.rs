@@ -2,7 +2,7 @@
 
 use crate::config::{Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Settings};
 use analysis::units::{Count, Nanos};
-use protocol::plan::{Idle, Isolation, OnDeath, Placement, Technique, Threading};
+use protocol::plan::{Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
 use std::path::PathBuf;
 
 /// How long a thread may go without a duty cycle unless the user says so.
@@ -60,6 +60,8 @@ pub struct Resolved {
     pub delay: DelayRange,
     /// Extra work of the orchestrator, in nanoseconds an order.
     pub work_ns: u64,
+    /// Which points are stamped.
+    pub stamps: Stamps,
     /// The seed of everything that is drawn.
     pub seed: u64,
     /// What happens when a strategy dies.
@@ -97,6 +99,7 @@ impl Resolved {
             work: Some(Nanos(self.work_ns)),
             seed: Some(Count(self.seed)),
             // Only where they are not what they always were: settings that were saved before stay the same.
+            stamps: (self.stamps != Stamps::All).then_some(self.stamps),
             on_death: (self.on_death != OnDeath::Stop).then_some(self.on_death),
             liveness: (self.liveness_ns != DEFAULT_LIVENESS_NS).then_some(Nanos(self.liveness_ns)),
             fault: (!self.faults.is_empty()).then(|| Faults(self.faults.clone())),
