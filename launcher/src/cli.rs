@@ -270,7 +270,8 @@ mod tests {
         assert!(wrong("run --orders many").contains("is not a count"));
         assert!(wrong("run --delay 5ms").contains("uniform:5ms..500ms"));
         assert!(wrong("run --cores 3-1").contains("0,2-5"));
-        assert!(wrong("run --strategy 2").contains("--strategies"));
+        assert!(wrong("run --strategie 2").contains("--strateg"));
+        assert!(wrong("run --strategy 2").contains("player"));
         assert!(wrong("inspct").contains("inspect"));
         assert!(wrong("inspect runs/x --order 17").contains("STRATEGY/SEQUENCE"));
         assert!(wrong("inspect runs/x --json --csv").contains("--csv"));

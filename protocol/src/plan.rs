@@ -256,6 +256,12 @@ pub struct Plan {
     pub max_held: u32,
     /// How the strategies pace their orders.
     pub pacing: Pacing,
+    /// What every strategy of the run is, by name: [`Plan::PLAYER`], or one that the program has added.
+    #[serde(default = "player")]
+    pub strategy: String,
+    /// What every venue of the run is, by name: [`Plan::DELAY_VENUE`], or one that the program has added.
+    #[serde(default = "delay_venue")]
+    pub venue: String,
     /// The orders scheduled for each strategy.
     pub orders: Vec<u64>,
     /// How many of those go to each venue: a strategy's venues side by side, strategy after strategy. One order more to a venue
@@ -308,6 +314,16 @@ const fn one_engine() -> Placement {
 }
 
 /// The default for plans without this field.
+fn player() -> String {
+    Plan::PLAYER.into()
+}
+
+/// The default for plans without this field.
+fn delay_venue() -> String {
+    Plan::DELAY_VENUE.into()
+}
+
+/// The default for plans without this field.
 const fn stop() -> OnDeath {
     OnDeath::Stop
 }
@@ -341,6 +357,11 @@ pub enum PlanError {
 }
 
 impl Plan {
+    /// The strategy that plays its schedule.
+    pub const PLAYER: &'static str = "player";
+    /// The venue that executes every order in full after the order's own delay.
+    pub const DELAY_VENUE: &'static str = "delay";
+
     /// The longest run id, in bytes.
     pub const MAX_RUN_ID: usize = 64;
 

@@ -109,6 +109,7 @@ impl Point {
             "rejected",
             "cancelled",
             "checksum",
+            "gap",
         ][self as usize - 1]
     }
 

@@ -6,6 +6,7 @@
 use super::deaths::Deaths;
 use super::table::Table;
 use super::violation::{Findings, Kind, name_of};
+use crate::record::{Outcome, RunRecord};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 use std::collections::BTreeMap;
@@ -57,8 +58,10 @@ impl Chains {
     }
 
     /// Looks at each report once: is it whole, in time, and behind the one before it? Only of those whose strategy's log proves
-    /// something and who did not die; in a run that broke off (`is_complete` false) some may be on their way.
-    pub fn check(&self, table: &Table, deaths: &Deaths, is_complete: bool, findings: &mut Findings) {
+    /// something and who did not die; in a run that broke off some may be on their way.
+    pub fn check(&self, table: &Table, record: &RunRecord, deaths: &Deaths, findings: &mut Findings) {
+        let is_complete = record.outcome == Outcome::Complete;
+        let is_due = |point: &&Point| point.is_taken(record.plan.stamps);
         for (id, number, report) in self.iter() {
             let strategy = id.strategy();
             if deaths.is_untrusted(strategy) || deaths.incident(strategy, id.epoch()).is_some() {
@@ -79,7 +82,7 @@ impl Chains {
                 (None, Some(_)) => broken(Kind::MissingPoint, "has no report before it".into()),
                 _ => {}
             }
-            let missing = PATH.iter().find(|point| report.at(**point).is_none());
+            let missing = PATH.iter().filter(is_due).find(|point| report.at(**point).is_none());
             if let Some(point) = missing.filter(|_| is_complete) {
                 broken(Kind::MissingPoint, format!("has no {}", point.name()));
             }

@@ -152,7 +152,7 @@ pub fn merge<L: Logs + ?Sized>(
         let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
         counters::check(record, &threads, &deaths, &table, &mut findings);
         links.check(record, &threads, &deaths, &mut findings);
-        chains.check(&table, &deaths, record.outcome == Outcome::Complete, &mut findings);
+        chains.check(&table, record, &deaths, &mut findings);
         let lies = |(strategy, found): (u16, &Violations)| {
             let is_new = deaths.may_lie() && !deaths.is_untrusted(strategy);
             found.first().filter(|_| is_new).map(|first| (strategy, contradiction(first, found.total())))
