@@ -12,7 +12,7 @@ pub use venue::Venue;
 use disconnect::Disconnects;
 use protocol::agent::{Agent, Cycle};
 use protocol::stamps::Point;
-use protocol::status::{Field, StatusWriter};
+use protocol::counters::{GatewayCounter, Slots};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use shm::bell::Bell;
 use shm::clock::Clock;
@@ -183,11 +183,13 @@ impl<P: Producer, C: Clock> Agent<C> for Gateway<P> {
         if at_once { 0 } else { self.held.next_release() }
     }
 
-    fn publish(&self, status: &StatusWriter) {
-        status.set(Field::Sent, self.received);
-        status.set(Field::Returned, self.completed);
-        status.set(Field::Full, self.full);
-        status.set(Field::PeerFaults, self.faults);
+    #[inline]
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        let slot = slots.take();
+        slot.set(GatewayCounter::Received, self.received);
+        slot.set(GatewayCounter::Completed, self.completed);
+        slot.set(GatewayCounter::Full, self.full);
+        slot.set(GatewayCounter::ProtocolErrors, self.faults);
     }
 }
 

@@ -20,7 +20,7 @@ use incidents::Verdict;
 use line::Line;
 use protocol::agent::{Agent, Cycle};
 use protocol::stamps::Point;
-use protocol::status::{Field, StatusWriter};
+use protocol::counters::{OrchestratorCounter, Slots};
 use protocol::supervision::Misconduct;
 use protocol::wire::{Message, Order, OrderId, Report, Side, Status};
 use risk::{Limits, Reject};
@@ -301,18 +301,20 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         if waiting { 0 } else { u64::MAX }
     }
 
-    fn publish(&self, status: &StatusWriter) {
-        status.set(Field::Sent, self.dispatched);
-        status.set(Field::Returned, self.settled);
-        status.set(Field::Rejected, self.rejected);
-        status.set(Field::Full, self.full);
+    #[inline]
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        let slot = slots.take();
+        slot.set(OrchestratorCounter::Dispatched, self.dispatched);
+        slot.set(OrchestratorCounter::Settled, self.settled);
+        slot.set(OrchestratorCounter::Rejected, self.rejected);
+        slot.set(OrchestratorCounter::Full, self.full);
         // A strategy whose reports found no room has more orders open than it may.
         let dropped: u64 = self.returns.iter().map(ReturnPath::dropped).sum();
-        status.set(Field::PeerFaults, self.faults + dropped);
-        status.set(Field::WorkPicos, self.work.achieved_picos());
+        slot.set(OrchestratorCounter::ProtocolErrors, self.faults + dropped);
+        slot.set(OrchestratorCounter::Work, self.work.achieved_picos());
         let (submit, completion) = (self.submit.allocation(), self.completion.allocation());
-        status.set(Field::BlocksFresh, submit.fresh.saturating_add(completion.fresh));
-        status.set(Field::BlocksReused, submit.reused.saturating_add(completion.reused));
+        slot.set(OrchestratorCounter::BlocksFresh, submit.fresh.saturating_add(completion.fresh));
+        slot.set(OrchestratorCounter::BlocksReused, submit.reused.saturating_add(completion.reused));
     }
 }
 

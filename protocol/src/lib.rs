@@ -7,6 +7,7 @@ pub mod agent;
 #[cfg(not(loom))]
 pub mod codec;
 pub mod control;
+pub mod counters;
 #[cfg(not(loom))]
 pub mod plan;
 pub mod reject;

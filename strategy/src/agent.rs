@@ -2,7 +2,7 @@
 
 use crate::{NewOrder, Orders, Refused, Session, Strategy};
 use protocol::agent::{Agent, Cycle};
-use protocol::status::StatusWriter;
+use protocol::counters::Slots;
 use protocol::wire::OrderId;
 use shm::clock::{Clock, Timebase};
 use shm::ring::Producer;
@@ -73,7 +73,7 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
         sends_no_more && self.session.open() == 0
     }
 
-    fn publish(&self, status: &StatusWriter) {
-        self.session.publish(status);
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        self.session.publish(&slots.take());
     }
 }

@@ -3,7 +3,7 @@
 use crate::{NewOrder, Refused};
 use protocol::agent::Cycle;
 use protocol::stamps::Point;
-use protocol::status::{Field, StatusWriter};
+use protocol::counters::{Slot, StrategyCounter};
 use protocol::wire::{Message, Order, OrderId, Report, Status};
 use shm::bell::Bell;
 use shm::clock::Clock;
@@ -157,14 +157,14 @@ impl<P: Producer> Session<P> {
         self.waiting.is_some()
     }
 
-    /// Stores the counters into the status block.
-    pub fn publish(&self, status: &StatusWriter) {
-        status.set(Field::Sent, self.sent);
-        status.set(Field::Returned, self.returned);
-        status.set(Field::Rejected, self.rejected);
-        status.set(Field::Full, self.full);
-        status.set(Field::PeerFaults, self.faults);
-        status.set(Field::InFlightOrderTicks, self.in_flight_order_ticks);
-        status.set(Field::InFlightMax, self.in_flight_max);
+    /// Stores the counters.
+    pub fn publish(&self, slot: &Slot<'_>) {
+        slot.set(StrategyCounter::Sent, self.sent);
+        slot.set(StrategyCounter::Returned, self.returned);
+        slot.set(StrategyCounter::Rejected, self.rejected);
+        slot.set(StrategyCounter::Full, self.full);
+        slot.set(StrategyCounter::ProtocolErrors, self.faults);
+        slot.set(StrategyCounter::InFlight, self.in_flight_order_ticks);
+        slot.set(StrategyCounter::InFlightPeak, self.in_flight_max);
     }
 }

@@ -5,6 +5,7 @@ use super::deaths::Deaths;
 use super::table::Table;
 use super::violation::{Kind, Violations};
 use crate::record::{Outcome, RunRecord};
+use protocol::counters::StrategyCounter;
 use protocol::plan::{Role, ThreadPlan};
 use protocol::stamps::Point;
 use protocol::status::{Field, State};
@@ -27,7 +28,8 @@ pub(super) fn check(
         let Some(strategies) = only_strategies(thread).filter(|_| finished && dropped == 0) else { continue };
         let stamped: u64 =
             strategies.iter().map(|strategy| sent_last(record, deaths, table, *strategy)).sum();
-        let counted = log.status.get(Field::Sent);
+        let sent = log.counters.agents(&thread.roles).map(|agent| agent.get(StrategyCounter::Sent));
+        let counted = sent.fold(0, u64::saturating_add);
         if stamped != counted {
             violations.add(Kind::Counters, || {
                 format!("{name}: counted {counted} orders sent, its log has {stamped}: records are missing")

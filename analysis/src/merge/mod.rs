@@ -143,8 +143,8 @@ pub fn merge<L: Logs + ?Sized>(
         check::check(&mut table, &context, record.incidents.len(), &mut violations);
     orders.scheduled = plan.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     counters::check(record, &threads, &deaths, &table, &mut violations);
-    for log in &threads {
-        orders.full = orders.full.saturating_add(log.status.get(Field::Full));
+    for (log, thread) in threads.iter().zip(&plan.threads) {
+        orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, counters::FULL));
     }
     notes.extend(unchecked(plan));
     let violations = violations.into_sorted();
@@ -172,7 +172,8 @@ fn read<L: Logs + ?Sized>(
     let mut log = match folder::open(logs, &record.plan, thread) {
         Ok(log) => log,
         Err(error) if is_tolerable(&error) => {
-            let log = ThreadLog { name, records: 0, status: nothing(), is_untrusted };
+            let counters = Counters::default();
+            let log = ThreadLog { name, records: 0, status: nothing(), counters, is_untrusted };
             return Ok((log, Some(format!("{error}; nothing of it was used"))));
         }
         Err(error) => return Err(error.into()),
@@ -193,8 +194,11 @@ fn read<L: Logs + ?Sized>(
             Err(error) => return Err(error.into()),
         }
     }
-    let status = if is_untrusted { nothing() } else { log.status().clone() };
-    Ok((ThreadLog { name, records: log.records(), status, is_untrusted }, damage))
+    let (status, counters) = match is_untrusted {
+        true => (nothing(), Counters::default()),
+        false => (log.status().clone(), log.counters().clone()),
+    };
+    Ok((ThreadLog { name, records: log.records(), status, counters, is_untrusted }, damage))
 }
 
 /// What a log that proves nothing means for the figures.

@@ -14,7 +14,8 @@ use crate::runtime::setup::Segments;
 use analysis::record::Incident;
 use anyhow::{Context, Result};
 use protocol::plan::{OnDeath, Plan, Role};
-use protocol::status::{self, Field, State, Status};
+use protocol::counters::{Counter, Counters, StrategyCounter};
+use protocol::status::{self, State, Status};
 use protocol::supervision::{Death, Misconduct, Repairs};
 use protocol::wire::MAX_EPOCH;
 use shm::bell::Bell;
@@ -159,7 +160,7 @@ impl<'a> Incidents<'a> {
         for (fate, orders) in
             self.fates.iter().zip(&self.segments.plan.orders).filter(|(fate, _)| lives(fate))
         {
-            let (mine, settled) = counters(&self.status(fate), *orders);
+            let (mine, settled) = sent_and_settled(self.segments, fate.thread, *orders);
             sent += mine;
             open += mine.saturating_sub(settled);
         }
@@ -308,10 +309,8 @@ impl<'a> Incidents<'a> {
     fn begin(&mut self, strategy: u16, pid: u32, cause: String, detected: u64) -> usize {
         let fate = &mut self.fates[usize::from(strategy)];
         let (epoch, injected) = (fate.epoch, fate.injected.take());
-        let (sent, settled) = counters(
-            &status::read(&self.segments.threads[fate.thread]),
-            self.segments.plan.orders[usize::from(strategy)],
-        );
+        let orders = self.segments.plan.orders[usize::from(strategy)];
+        let (sent, settled) = sent_and_settled(self.segments, fate.thread, orders);
         self.past = (self.past.0 + sent, self.past.1 + settled);
         self.list.push(Incident {
             strategy,
@@ -370,9 +369,20 @@ fn ended(children: &impl Children, process: usize, status: &Status) -> Option<St
     (!in_order).then(|| children.how(process) + &error)
 }
 
-/// Orders that an incarnation has sent, and those of them that it got an answer for. It says so itself, and one that
-/// scribbles says anything: not believed beyond the orders that there are for it.
-pub fn counters(status: &Status, orders: u64) -> (u64, u64) {
-    let count = |field| status.get(field).min(orders);
-    (count(Field::Sent), count(Field::Returned) + count(Field::Rejected))
+/// Orders that the strategy of a thread has sent in its incarnation, and those of them that it got an answer for. It says so
+/// itself, and one that scribbles says anything: not believed beyond the orders that there are for it.
+fn sent_and_settled(segments: &Segments, thread: usize, orders: u64) -> (u64, u64) {
+    let counters = status::counters(&segments.threads[thread]);
+    let roles = &segments.plan.threads[thread].roles;
+    settled_by(&counters, roles, orders)
+}
+
+/// As [`sent_and_settled`], of a thread's counters.
+pub fn settled_by(counters: &Counters, roles: &[Role], orders: u64) -> (u64, u64) {
+    let mine = counters.agents(roles).find(|agent| StrategyCounter::is_of(agent.role()));
+    let count = |counter| mine.map_or(0, |mine| mine.get(counter)).min(orders);
+    (
+        count(StrategyCounter::Sent),
+        count(StrategyCounter::Returned) + count(StrategyCounter::Rejected),
+    )
 }

@@ -6,7 +6,7 @@ mod stall;
 mod strikes;
 
 use crate::faults::inject::Injector;
-use crate::runtime::incidents::{Incidents, counters};
+use crate::runtime::incidents::{Incidents, settled_by};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Segments;
@@ -14,6 +14,7 @@ use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
 use analysis::record::{Exit, Incident, Outcome};
 use anyhow::Result;
+use protocol::counters::{AgentCounters, OrchestratorCounter};
 use protocol::control::{Launching, RunState};
 use protocol::plan::{Pacing, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
@@ -248,15 +249,19 @@ impl Supervisor<'_> {
         if let Some(incidents) = &self.incidents {
             return incidents.sent_and_open();
         }
-        let counted =
-            self.strategies().zip(&self.plan.orders).map(|(status, orders)| counters(&status, *orders));
+        let counted = self.plan.orders.iter().enumerate().filter_map(|(strategy, orders)| {
+            let thread = self.plan.thread_of(Role::Strategy(strategy as u16))?;
+            Some(settled_by(&status::counters(&self.threads[thread]), &self.plan.threads[thread].roles, *orders))
+        });
         let (sent, settled) = counted.fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
         (sent, sent.saturating_sub(settled))
     }
 
-    fn strategies(&self) -> impl Iterator<Item = Status> {
-        let threads = (0..self.plan.strategies).filter_map(|i| self.plan.thread_of(Role::Strategy(i)));
-        threads.map(|thread| self.status(thread))
+    /// What the engine's orchestrator has counted.
+    fn engine(&self) -> Option<AgentCounters> {
+        let thread = self.plan.thread_of(Role::Orchestrator)?;
+        let roles = &self.plan.threads[thread].roles;
+        Some(status::counters(&self.threads[thread]).of(roles, Role::Orchestrator))
     }
 
     fn all_done(&self) -> bool {
@@ -272,9 +277,9 @@ impl Supervisor<'_> {
         let deadline = Instant::now() + GRACE;
         let mut last = None;
         while Instant::now() < deadline {
-            let status = self.status(engine);
-            let busy = status.get(Field::BusyTicks);
-            if last == Some(busy) && status.get(Field::Sent) == status.get(Field::Returned) {
+            let busy = self.status(engine).get(Field::BusyTicks);
+            let open = self.engine().is_some_and(|engine| at_venues(&engine) > 0);
+            if last == Some(busy) && !open {
                 return;
             }
             last = Some(busy);
@@ -381,12 +386,13 @@ impl Supervisor<'_> {
 
     /// Whether nothing moves although something should, and what is said then.
     fn stalls(&self, stall: &mut Stall) -> Option<String> {
-        let engine = self.status(self.plan.thread_of(Role::Orchestrator)?);
-        let [sent, returned, rejected] =
-            [Field::Sent, Field::Returned, Field::Rejected].map(|f| engine.get(f));
+        let engine = self.engine()?;
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
-        let count = sent.wrapping_add(returned).wrapping_add(rejected).wrapping_add(steps);
-        let moved = Moved { count, open: sent.saturating_sub(returned) };
+        let [dispatched, settled, rejected] =
+            [OrchestratorCounter::Dispatched, OrchestratorCounter::Settled, OrchestratorCounter::Rejected]
+                .map(|counter| engine.get(counter));
+        let count = dispatched.wrapping_add(settled).wrapping_add(rejected).wrapping_add(steps);
+        let moved = Moved { count, open: at_venues(&engine) };
         let awake_since = self.ns(self.liveness.awake_since());
         let awaited = || (0..self.plan.strategies).filter(|strategy| self.awaits(*strategy));
         let due_after = |since| awaited().map(|strategy| self.due_after(strategy, since)).min().flatten();
@@ -445,6 +451,11 @@ impl Supervisor<'_> {
             (outcome, _) => outcome,
         }
     }
+}
+
+/// Orders that were dispatched and are not settled.
+fn at_venues(engine: &AgentCounters) -> u64 {
+    engine.get(OrchestratorCounter::Dispatched).saturating_sub(engine.get(OrchestratorCounter::Settled))
 }
 
 fn failure(process: &str, pid: u32, what: String) -> Outcome {

@@ -18,6 +18,7 @@ pub(crate) use acts::act;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
 use protocol::plan::{FaultKind, Isolation, Plan, Target, When};
+use protocol::counters::Slots;
 use protocol::status::StatusWriter;
 use protocol::wire::{Message, Operation, Order, OrderId, Side};
 use shm::clock::Clock;
@@ -208,8 +209,8 @@ impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for Sabotaged<A, P> {
         self.agent.finished(draining)
     }
 
-    fn publish(&self, status: &StatusWriter) {
-        self.agent.publish(status);
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        self.agent.publish(slots);
     }
 }
 
