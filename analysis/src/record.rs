@@ -7,7 +7,7 @@ use protocol::supervision::Misconduct;
 use serde::{Deserialize, Serialize};
 
 /// The version of `run.json`.
-pub const RUN_SCHEMA: &str = "bulkhead.run/1";
+pub const RUN_SCHEMA: &str = "bulkhead.run/2";
 
 /// Everything but the logs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,9 +34,9 @@ pub struct RunRecord {
     pub exits: Vec<Exit>,
     /// From the first spawn to the barrier's release, in nanoseconds.
     pub startup_ns: u64,
-    /// Mean of the launcher's own samples of open orders while the strategies fired (its counters are read from
-    /// outside, several times a second); `None` if the run was too short for a sample.
-    pub in_flight_sampled: Option<f64>,
+    /// Open orders as the launcher saw them in the strategies' counters, several times a second; `None` where the barrier never
+    /// opened.
+    pub open_orders: Option<OpenOrders>,
     /// What the plan means for the figures, in words; each is a reason not to quote the latencies.
     pub warnings: Vec<String>,
     /// Proportional set size of all processes together, in bytes, sampled once when half of the orders were sent;
@@ -72,6 +72,21 @@ pub struct Incident {
     pub repaired_ns: Option<u64>,
     /// When the next incarnation was in its duty cycles; `None` if there is none.
     pub restarted_ns: Option<u64>,
+}
+
+/// Samples of the orders open at a time, taken from outside and weighted by time.
+///
+/// Between two samples the number is taken to have gone straight from one to the other. By how much that can be wrong is told
+/// by how far apart they are: over an interval of length h in which the number changes by d, the error has a standard deviation
+/// of at most h·d/√2. That is right for samples that have nothing to do with each other, and too much for those that have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OpenOrders {
+    /// Samples taken between the start and the last report.
+    pub samples: u64,
+    /// The integral over time, in orders × ticks.
+    pub order_ticks: f64,
+    /// The sum of (h·d)²/2 over the intervals: the variance of that integral.
+    pub variance: f64,
 }
 
 /// The schedule's facts.

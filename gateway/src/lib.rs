@@ -11,8 +11,9 @@ pub use venue::Venue;
 
 use disconnect::Disconnects;
 use protocol::agent::{Agent, Cycle};
-use protocol::stamps::Point;
+use protocol::checksum::{Checksum, digest};
 use protocol::counters::{GatewayCounter, Slots};
+use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use shm::bell::Bell;
 use shm::clock::Clock;
@@ -24,6 +25,8 @@ const BATCH: usize = 16;
 
 /// The agent of one venue.
 pub struct Gateway<P> {
+    /// Its venue's index in the plan.
+    index: u16,
     inbox: spsc::Consumer,
     completion: P,
     /// Rings for the orchestrator, where that parks.
@@ -38,11 +41,16 @@ pub struct Gateway<P> {
     completed: u64,
     full: u64,
     faults: u64,
+    /// What was handed over, word for word.
+    dispatched: Checksum,
+    reported: Checksum,
 }
 
 impl<P: Producer> Gateway<P> {
-    /// A gateway that holds at most `max_held` orders; past that it takes no more from its inbox.
+    /// The gateway of the venue with this index in the plan. It holds at most `max_held` orders; past that it takes no more
+    /// from its inbox.
     pub fn new(
+        index: u16,
         inbox: spsc::Consumer,
         completion: P,
         bell: Option<Bell>,
@@ -51,6 +59,7 @@ impl<P: Producer> Gateway<P> {
     ) -> Self {
         let held = Held::with_capacity(max_held);
         Self {
+            index,
             inbox,
             completion,
             bell,
@@ -62,6 +71,8 @@ impl<P: Producer> Gateway<P> {
             completed: 0,
             full: 0,
             faults: 0,
+            dispatched: Checksum::default(),
+            reported: Checksum::default(),
         }
     }
 
@@ -102,6 +113,8 @@ impl<P: Producer> Gateway<P> {
     fn send<C: Clock>(&mut self, report: &Report, cycle: &mut Cycle<C>) -> bool {
         let message = report.to_message();
         cycle.stamp(Point::GatewayDone, report.id);
+        // Also for one that waits: it is pushed as it is, or the run does not end.
+        self.reported.add(digest(&message));
         if self.completion.try_push(&message).is_err() {
             self.full += 1;
             self.waiting = Some(message);
@@ -136,12 +149,15 @@ impl<P: Producer> Gateway<P> {
         while taken < BATCH && !self.held.is_full() {
             match self.inbox.try_pop() {
                 Ok(None) => break,
-                Ok(Some(message)) => match Instruction::from_message(message) {
-                    Ok(Instruction::Order(order)) => self.hold(order, cycle),
-                    Ok(Instruction::CancelAll(id)) => self.disconnects.add(id),
-                    // The orchestrator is in our own process: this is a bug, not a hostile peer. Count, go on.
-                    Err(_) => self.faults += 1,
-                },
+                Ok(Some(message)) => {
+                    self.dispatched.add(digest(&message));
+                    match Instruction::from_message(message) {
+                        Ok(Instruction::Order(order)) => self.hold(order, cycle),
+                        Ok(Instruction::CancelAll(id)) => self.disconnects.add(id),
+                        // The orchestrator is in our own process: this is a bug, not a hostile peer. Count, go on.
+                        Err(_) => self.faults += 1,
+                    }
+                }
                 Err(_) => {
                     self.faults += 1;
                     break;
@@ -181,6 +197,11 @@ impl<P: Producer, C: Clock> Agent<C> for Gateway<P> {
         // A report that waits for room is tried again at once.
         let at_once = self.waiting.is_some() || !self.disconnects.is_empty();
         if at_once { 0 } else { self.held.next_release() }
+    }
+
+    fn seal(&self, log: &mut StampLog) {
+        log.append_checksum(LinkEnd::receiver(HandOff::Inbox, self.index, 0), self.dispatched);
+        log.append_checksum(LinkEnd::sender(HandOff::Completion, self.index, 0), self.reported);
     }
 
     #[inline]
@@ -236,7 +257,7 @@ mod tests {
             draining: false,
             log: StampLog::new(&Region::heap(LOG_OFFSET + 1024).words()),
         };
-        let gateway = Gateway::new(inbox_end, SpscMuxProducer(completion), None, Venue, max_held);
+        let gateway = Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, Venue, max_held);
         Bench { gateway, inbox, completion: completion_end, clock, cycle }
     }
 

@@ -93,16 +93,16 @@ fn actors(world: &World, clock: &Virtual) -> Vec<Actor> {
     let orchestrator = Orchestrator::new(
         Mux::new(submit_ends),
         Mux::new(completion_ends),
-        inbox.into_iter().map(|ring| Inbox { ring, bell: None }).collect(),
+        inbox.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
         returns.into_iter().map(|ring| ReturnPath::new(ring, None, max_open)).collect(),
         Limits::open_orders(world.max_open),
         Work::new(0),
     );
     actors.push(actor(clock, orchestrator));
-    for (inbox, completion) in inbox_ends.into_iter().zip(completion) {
+    for (index, (inbox, completion)) in (0..).zip(inbox_ends.into_iter().zip(completion)) {
         actors.push(actor(
             clock,
-            Gateway::new(inbox, SpscMuxProducer(completion), None, Venue, world.max_held),
+            Gateway::new(index, inbox, SpscMuxProducer(completion), None, Venue, world.max_held),
         ));
     }
     actors

@@ -11,6 +11,7 @@ use super::line::State;
 use super::risk::Reject;
 use super::{Orchestrator, ReturnPath};
 use protocol::agent::Cycle;
+use protocol::checksum::{Checksum, digest};
 use protocol::control::Control;
 use protocol::stamps::Point;
 use protocol::supervision::{Misconduct, RepairsWriter};
@@ -82,6 +83,7 @@ impl<R: Consumer> Orchestrator<R> {
                 && self.undispatched.is_none()
                 && self.inboxes[told].send(&everybody)
             {
+                self.inboxes[told].sum.add(digest(&everybody));
                 told += 1;
             }
             let is_buried = self.submit.bury(index) && told == self.inboxes.len();
@@ -251,6 +253,7 @@ impl ReturnPath {
     /// The ring was made anew for the next incarnation.
     fn restart(&mut self) {
         self.ring.restart();
+        self.sum = Checksum::default();
         self.is_open = true;
     }
 }

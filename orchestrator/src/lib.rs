@@ -19,10 +19,12 @@ pub use returns::ReturnPath;
 use incidents::Verdict;
 use line::Line;
 use protocol::agent::{Agent, Cycle};
-use protocol::stamps::Point;
+use protocol::checksum::{Checksum, digest};
 use protocol::counters::{OrchestratorCounter, Slots};
+use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::supervision::Misconduct;
 use protocol::wire::{Message, Order, OrderId, Report, Side, Status};
+use returns::Pushed;
 use risk::{Limits, Reject};
 use shm::bell::Bell;
 use shm::clock::Clock;
@@ -44,9 +46,15 @@ pub struct Inbox {
     pub ring: spsc::Producer,
     /// The bell, unless the gateway polls or shares our thread.
     pub bell: Option<Bell>,
+    sum: Checksum,
 }
 
 impl Inbox {
+    /// The inbox behind this ring.
+    pub fn new(ring: spsc::Producer, bell: Option<Bell>) -> Self {
+        Self { ring, bell, sum: Checksum::default() }
+    }
+
     /// Sends, unless the ring is full.
     #[inline]
     fn send(&mut self, message: &Message) -> bool {
@@ -86,6 +94,8 @@ pub struct Orchestrator<R> {
     rejected: u64,
     full: u64,
     faults: u64,
+    /// The reports of all gateways, word for word.
+    reported: Checksum,
 }
 
 impl<R: Consumer> Orchestrator<R> {
@@ -120,6 +130,7 @@ impl<R: Consumer> Orchestrator<R> {
             rejected: 0,
             full: 0,
             faults: 0,
+            reported: Checksum::default(),
         }
     }
 
@@ -153,6 +164,8 @@ impl<R: Consumer> Orchestrator<R> {
         while taken < BATCH {
             let Some((_, message)) = self.completion.try_pop() else { break };
             taken += 1;
+            let digest = digest(&message);
+            self.reported.add(digest);
             // Gateways are our own threads, so this is a bug and not a hostile peer: counted, passed over.
             let report = Report::from_message(message).ok();
             let known = report.filter(|report| usize::from(report.id.strategy()) < self.returns.len());
@@ -166,7 +179,7 @@ impl<R: Consumer> Orchestrator<R> {
             self.positions.settle(strategy, &report, is_current);
             self.settled += 1;
             if is_current {
-                self.give_back(strategy, report.id, &message, cycle);
+                self.give_back(strategy, report.id, &message, digest, cycle);
             } else {
                 self.orphan(strategy);
             }
@@ -175,10 +188,20 @@ impl<R: Consumer> Orchestrator<R> {
     }
 
     #[inline]
-    fn give_back<C: Clock>(&mut self, strategy: usize, id: OrderId, message: &Message, cycle: &mut Cycle<C>) {
+    fn give_back<C: Clock>(
+        &mut self,
+        strategy: usize,
+        id: OrderId,
+        message: &Message,
+        digest: u64,
+        cycle: &mut Cycle<C>,
+    ) {
         cycle.stamp(Point::OrchReturn, id);
-        if !self.returns[strategy].push(message) {
-            self.full += 1;
+        self.returns[strategy].sum.add(digest);
+        match self.returns[strategy].push(message) {
+            Pushed::Returned => {}
+            Pushed::Waits => self.full += 1,
+            Pushed::Dropped => self.misconduct(Some(strategy), Misconduct::Flood, cycle),
         }
     }
 
@@ -225,6 +248,8 @@ impl<R: Consumer> Orchestrator<R> {
         }
         line.budget -= 1;
         line.took(order.id);
+        let digest = digest(&message);
+        line.taken.add(digest);
         let received = cycle.stamp(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
             self.reject(from, &order, reason, cycle);
@@ -242,6 +267,8 @@ impl<R: Consumer> Orchestrator<R> {
         self.positions.open(strategy);
         cycle.stamp(Point::OrchDispatch, order.id);
         self.dispatched += 1;
+        // Also for one that waits: it is pushed as it is, or the run does not end.
+        self.inboxes[venue].sum.add(digest);
         if !self.inboxes[venue].send(&message) {
             self.full += 1;
             self.undispatched = Some(Undispatched { message, venue });
@@ -261,7 +288,8 @@ impl<R: Consumer> Orchestrator<R> {
             price: order.price,
             filled: 0,
         };
-        self.give_back(order.id.strategy().into(), order.id, &report.to_message(), cycle);
+        let message = report.to_message();
+        self.give_back(order.id.strategy().into(), order.id, &message, digest(&message), cycle);
         self.strike(from, reason, cycle);
     }
 
@@ -301,6 +329,18 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         if waiting { 0 } else { u64::MAX }
     }
 
+    fn seal(&self, log: &mut StampLog) {
+        for (line, returns) in self.lines.iter().zip(&self.returns) {
+            let (strategy, epoch) = (line.strategy, line.epoch);
+            log.append_checksum(LinkEnd::receiver(HandOff::Submit, strategy, epoch), line.taken);
+            log.append_checksum(LinkEnd::sender(HandOff::Return, strategy, epoch), returns.sum);
+        }
+        for (venue, inbox) in (0..).zip(&self.inboxes) {
+            log.append_checksum(LinkEnd::sender(HandOff::Inbox, venue, 0), inbox.sum);
+        }
+        log.append_checksum(LinkEnd::receiver(HandOff::Completion, 0, 0), self.reported);
+    }
+
     #[inline]
     fn publish(&mut self, slots: &mut Slots<'_>) {
         let slot = slots.take();
@@ -308,9 +348,7 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         slot.set(OrchestratorCounter::Settled, self.settled);
         slot.set(OrchestratorCounter::Rejected, self.rejected);
         slot.set(OrchestratorCounter::Full, self.full);
-        // A strategy whose reports found no room has more orders open than it may.
-        let dropped: u64 = self.returns.iter().map(ReturnPath::dropped).sum();
-        slot.set(OrchestratorCounter::ProtocolErrors, self.faults + dropped);
+        slot.set(OrchestratorCounter::ProtocolErrors, self.faults);
         slot.set(OrchestratorCounter::Work, self.work.achieved_picos());
         let (submit, completion) = (self.submit.allocation(), self.completion.allocation());
         slot.set(OrchestratorCounter::BlocksFresh, submit.fresh.saturating_add(completion.fresh));

@@ -1,5 +1,6 @@
 //! A strategy's line as the orchestrator sees it: which incarnation is there, and which order of it comes next.
 
+use protocol::checksum::Checksum;
 use protocol::wire::{MAX_SEQUENCE, OrderId};
 
 /// How a strategy is.
@@ -29,7 +30,7 @@ pub(crate) struct Line {
     /// The incarnation.
     pub epoch: u16,
     pub state: State,
-    strategy: u16,
+    pub strategy: u16,
     /// The next sequence when it was last alive.
     next: u64,
     /// Orders that the plan still has for it, all its incarnations together: so many have room in the stamp logs.
@@ -40,13 +41,15 @@ pub(crate) struct Line {
     pub refused: u64,
     /// Reports that nobody was there to take.
     pub orphaned: u64,
+    /// The orders that were taken from this incarnation, word for word.
+    pub taken: Checksum,
 }
 
 /// No order's id.
 const NOBODY: u64 = u64::MAX;
 
 impl Line {
-    pub(crate) const fn new(strategy: u16) -> Self {
+    pub(crate) fn new(strategy: u16) -> Self {
         Self {
             expected: OrderId::new(strategy, 0, 0).word(),
             epoch: 0,
@@ -57,6 +60,7 @@ impl Line {
             strikes: 0,
             refused: 0,
             orphaned: 0,
+            taken: Checksum::default(),
         }
     }
 

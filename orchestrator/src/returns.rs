@@ -1,5 +1,6 @@
 //! The way back to one strategy: its return ring, and room for reports that find the ring full.
 
+use protocol::checksum::Checksum;
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::bell::Bell;
 use shm::ring::spsc;
@@ -14,7 +15,19 @@ pub struct ReturnPath {
     /// The strategy is alive.
     pub(crate) is_open: bool,
     room: usize,
-    dropped: u64,
+    /// What was returned to the living incarnation, word for word.
+    pub(crate) sum: Checksum,
+}
+
+/// What became of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// It is in the ring.
+    Returned,
+    /// It waits for room.
+    Waits,
+    /// There is no room for it.
+    Dropped,
 }
 
 impl ReturnPath {
@@ -23,25 +36,25 @@ impl ReturnPath {
         // Filled once and emptied, so that no page of it is touched for the first time in the middle of a run.
         let mut waiting = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; max_open]);
         waiting.clear();
-        Self { ring, bell, waiting, is_open: true, room: max_open, dropped: 0 }
+        Self { ring, bell, waiting, is_open: true, room: max_open, sum: Checksum::default() }
     }
 
-    /// Returns a report, or lets it wait if the ring is full (`false`). If there is no room to wait either, the report
-    /// is dropped and counted: only a strategy that ignores its limit gets there.
+    /// Returns a report, or lets it wait if the ring is full. If there is no room to wait either, the report is dropped: only
+    /// a strategy that ignores its limit gets there.
     #[inline]
-    pub(crate) fn push(&mut self, message: &Message) -> bool {
+    pub(crate) fn push(&mut self, message: &Message) -> Pushed {
         if self.waiting.is_empty() && self.ring.try_push(message).is_ok() {
             if let Some(bell) = &self.bell {
                 bell.ring();
             }
-            return true;
+            return Pushed::Returned;
         }
         if self.waiting.len() < self.room {
             self.waiting.push_back(*message);
+            Pushed::Waits
         } else {
-            self.dropped += 1;
+            Pushed::Dropped
         }
-        false
     }
 
     /// Moves waiting reports into the ring; how many it took.
@@ -65,10 +78,5 @@ impl ReturnPath {
 
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
-    }
-
-    /// Reports that found no room at all.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
     }
 }

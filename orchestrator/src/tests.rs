@@ -39,7 +39,7 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
     let orchestrator = Orchestrator::new(
         Mux::new(submit_ends),
         Mux::new(completion_ends),
-        inbox_ends.into_iter().map(|ring| Inbox { ring, bell: None }).collect(),
+        inbox_ends.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
         return_ends.into_iter().map(|ring| ReturnPath::new(ring, None, 8)).collect(),
         Limits::open_orders(max_open),
         Work::new(0),
@@ -188,15 +188,17 @@ fn a_slow_strategy_keeps_its_reports_and_delays_nobody() {
         bench.cycle();
     }
     assert_eq!(sequences, [0, 1, 2, 3, 4, 5]);
-    assert_eq!(bench.orchestrator.returns[0].dropped(), 0);
+    assert_eq!(bench.orchestrator.faults, 0);
 }
 
 #[test]
-fn a_strategy_that_never_reads_loses_only_its_own() {
+fn a_strategy_that_never_reads_is_quarantined_once_nothing_fits_any_more() {
     let mut bench = bench(2, 100);
     for n in 0..20 {
         bench.completion.try_push(&report(&order(0, n, 0)).to_message()).unwrap();
         bench.cycle();
     }
-    assert_eq!(bench.orchestrator.returns[0].dropped(), 20 - 2 - 8);
+    // Two in the ring, eight that wait, one that did not fit; the others are nobody's.
+    assert_eq!((bench.orchestrator.faults, bench.orchestrator.lines[0].orphaned), (1, 20 - 2 - 8 - 1));
+    assert_eq!(bench.orchestrator.lines[0].state, line::State::Quarantined);
 }

@@ -51,6 +51,11 @@ pub trait Agent<C: Clock> {
         false
     }
 
+    /// Writes into the log what is known only at the end; called once, after the last duty cycle.
+    fn seal(&self, log: &mut StampLog) {
+        let _ = log;
+    }
+
     /// Takes its place among the thread's counters and stores its own there; called after each duty cycle with work.
     fn publish(&mut self, slots: &mut Slots<'_>) {
         let _ = slots.take();
@@ -70,6 +75,11 @@ impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
 
     fn finished(&self, draining: bool) -> bool {
         self.0.finished(draining) && self.1.finished(draining)
+    }
+
+    fn seal(&self, log: &mut StampLog) {
+        self.0.seal(log);
+        self.1.seal(log);
     }
 
     #[inline]
@@ -92,6 +102,10 @@ impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
 
     fn finished(&self, draining: bool) -> bool {
         self.iter().all(|agent| agent.finished(draining))
+    }
+
+    fn seal(&self, log: &mut StampLog) {
+        self.iter().for_each(|agent| agent.seal(log));
     }
 
     #[inline]
@@ -170,13 +184,14 @@ impl Turns {
         Turn::Idle(if ticks_left == 0 { 0 } else { cycle.time.ns(ticks_left) })
     }
 
-    /// Stores the final counters; [`State::Done`] is for the caller to say, behind what it has to add.
+    /// Seals the log and stores the final counters; [`State::Done`] is for the caller to say, behind what it has to add.
     pub fn end<C: Clock>(
         self,
         agent: &mut (impl Agent<C> + ?Sized),
-        cycle: &Cycle<C>,
+        cycle: &mut Cycle<C>,
         status: &StatusWriter,
     ) {
+        agent.seal(&mut cycle.log);
         agent.publish(&mut status.slots());
         for (field, value) in [
             (Field::EndedTicks, cycle.clock.peek()),

@@ -39,8 +39,6 @@ pub enum Unit {
     Blocks,
     /// Picoseconds.
     Picoseconds,
-    /// Open orders times ticks.
-    OrderTicks,
 }
 
 impl Unit {
@@ -53,7 +51,6 @@ impl Unit {
             Unit::Messages => "messages",
             Unit::Blocks => "blocks",
             Unit::Picoseconds => "ps",
-            Unit::OrderTicks => "order·ticks",
         }
     }
 }
@@ -137,8 +134,6 @@ counters! {
         Full = "full", Pushes, Total;
         /// Messages that the engine never sends.
         ProtocolErrors = "protocol-errors", Messages, Total;
-        /// Open orders integrated over time.
-        InFlight = "in-flight", OrderTicks, Total;
         /// The most orders open at once.
         InFlightPeak = "in-flight-peak", Orders, Peak;
     }

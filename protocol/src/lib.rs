@@ -4,6 +4,7 @@
 
 #[cfg(not(loom))]
 pub mod agent;
+pub mod checksum;
 #[cfg(not(loom))]
 pub mod codec;
 pub mod control;

@@ -12,6 +12,7 @@
 //!  key: written second (Release), never zero                          value: written first
 //! ```
 
+use crate::checksum::Checksum;
 use crate::wire::OrderId;
 use shm::memory::{View, Words};
 use shm::sync::Ordering;
@@ -49,11 +50,13 @@ pub enum Point {
     Rejected = 11,
     /// The gateway cancelled the order, because its strategy's incarnation is dead (ticks). Its t5 follows at once.
     Cancelled = 12,
+    /// No order but a link: the checksum of what one end of it handed over ([`LinkEnd`]). Written once, behind all stamps.
+    Checksum = 13,
 }
 
 impl Point {
     /// Every point, in the order of its codes.
-    pub const ALL: [Point; 12] = [
+    pub const ALL: [Point; 13] = [
         Point::StrategySend,
         Point::OrchRecvSubmit,
         Point::OrchDispatch,
@@ -66,18 +69,42 @@ impl Point {
         Point::Release,
         Point::Rejected,
         Point::Cancelled,
+        Point::Checksum,
     ];
 
     /// The point with this code, if there is one.
     #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
-        if code >= 1 && code <= 12 { Some(Self::ALL[code as usize - 1]) } else { None }
+        if code >= 1 && code <= 13 { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`.
+    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`, `checksum`.
     pub const fn name(self) -> &'static str {
-        ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "due", "release", "rejected", "cancelled"]
-            [self as usize - 1]
+        [
+            "t1",
+            "t2",
+            "t3",
+            "t4",
+            "t5",
+            "t6",
+            "t7",
+            "t8",
+            "due",
+            "release",
+            "rejected",
+            "cancelled",
+            "checksum",
+        ][self as usize - 1]
+    }
+
+    /// Whether its records are about an order.
+    pub const fn is_of_order(self) -> bool {
+        !matches!(self, Point::Checksum)
+    }
+
+    /// Whether its records hold a time, in ticks.
+    pub const fn is_time(self) -> bool {
+        !matches!(self, Point::Rejected | Point::Checksum)
     }
 
     /// What happened, in the words of the design.
@@ -95,7 +122,82 @@ impl Point {
             "venue delay ends",
             "refused by the orchestrator",
             "cancelled: its strategy died",
+            "checksum of a link's messages",
         ][self as usize - 1]
+    }
+}
+
+/// One end of a link whose messages are summed up: see [`crate::checksum`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkEnd {
+    /// Which hand-off.
+    pub hand_off: HandOff,
+    /// The strategy or the venue at the one end of it; 0 for a hand-off that is summed up as a whole.
+    pub peer: u16,
+    /// The strategy's incarnation; 0 where the peer is a venue.
+    pub epoch: u16,
+    /// The end that takes, not the one that pushes.
+    pub is_receiver: bool,
+}
+
+/// The hand-offs of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum HandOff {
+    /// Strategy to orchestrator, summed up for each strategy.
+    Submit = 0,
+    /// Orchestrator to gateway, for each venue.
+    Inbox = 1,
+    /// Gateways to orchestrator, all together.
+    Completion = 2,
+    /// Orchestrator to strategy, for each strategy.
+    Return = 3,
+}
+
+impl HandOff {
+    /// Every hand-off, in the order of an order's way.
+    pub const ALL: [HandOff; 4] = [HandOff::Submit, HandOff::Inbox, HandOff::Completion, HandOff::Return];
+
+    /// Its name: `submit`, `inbox`, `completion`, `return`.
+    pub const fn name(self) -> &'static str {
+        ["submit", "inbox", "completion", "return"][self as usize]
+    }
+}
+
+impl core::fmt::Display for LinkEnd {
+    /// `submit 3 taken`, `return 3.1 pushed`.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { hand_off, peer, epoch, is_receiver } = self;
+        let epoch = if *epoch > 0 { format!(".{epoch}") } else { String::new() };
+        let end = if *is_receiver { "taken" } else { "pushed" };
+        write!(f, "{} {peer}{epoch} {end}", hand_off.name())
+    }
+}
+
+impl LinkEnd {
+    /// The end that pushes.
+    pub const fn sender(hand_off: HandOff, peer: u16, epoch: u16) -> Self {
+        Self { hand_off, peer, epoch, is_receiver: false }
+    }
+
+    /// The end that takes.
+    pub const fn receiver(hand_off: HandOff, peer: u16, epoch: u16) -> Self {
+        Self { is_receiver: true, ..Self::sender(hand_off, peer, epoch) }
+    }
+
+    /// As the order id of its record: peer and epoch in their places, hand-off and end as the sequence.
+    pub const fn id(self) -> OrderId {
+        OrderId::new(self.peer, self.epoch, (self.hand_off as u64) << 1 | self.is_receiver as u64)
+    }
+
+    /// The end that a record names; `None` if there is no such hand-off.
+    pub const fn of(id: OrderId) -> Option<Self> {
+        let code = id.sequence();
+        if code >> 1 >= HandOff::ALL.len() as u64 {
+            return None;
+        }
+        let hand_off = HandOff::ALL[(code >> 1) as usize];
+        Some(Self { hand_off, peer: id.strategy(), epoch: id.epoch(), is_receiver: code & 1 == 1 })
     }
 }
 
@@ -110,9 +212,9 @@ pub const fn key(point: Point, id: OrderId) -> u64 {
 pub struct Record {
     /// What it says.
     pub point: Point,
-    /// About which order.
+    /// About which order; of [`Point::Checksum`] a [`LinkEnd`].
     pub id: OrderId,
-    /// Ticks, or for [`Point::Rejected`] the reason's code.
+    /// Ticks, or for [`Point::Rejected`] the reason's code, for [`Point::Checksum`] the sum.
     pub value: u64,
 }
 
@@ -159,6 +261,11 @@ impl StampLog {
         // Release: pairs with the Acquire of a reader of the live log; a key that is there has its value.
         key_word.store(key(point, id), Ordering::Release);
         self.next += RECORD_WORDS;
+    }
+
+    /// Appends the checksum of one end of a link.
+    pub fn append_checksum(&mut self, end: LinkEnd, sum: Checksum) {
+        self.append(Point::Checksum, end.id(), sum.value());
     }
 
     /// Records that found the log full.
@@ -227,10 +334,20 @@ mod tests {
     }
 
     #[test]
+    fn ends_of_links_survive_the_log() {
+        for hand_off in HandOff::ALL {
+            for end in [LinkEnd::sender(hand_off, 255, 4095), LinkEnd::receiver(hand_off, 0, 0)] {
+                assert_eq!(LinkEnd::of(end.id()), Some(end));
+            }
+        }
+        assert_eq!(LinkEnd::of(OrderId::new(0, 0, 8)), None);
+    }
+
+    #[test]
     fn codes_and_points_agree() {
         for point in Point::ALL {
             assert_eq!(Point::from_code(point as u8), Some(point));
         }
-        assert_eq!((Point::from_code(0), Point::from_code(13)), (None, None));
+        assert_eq!((Point::from_code(0), Point::from_code(14)), (None, None));
     }
 }

@@ -18,9 +18,12 @@ pub const COUNTERS_OFFSET: usize = HEADER_WORDS + STATUS_WORDS;
 /// Where the stamp records begin in a thread's segment (words).
 pub const LOG_OFFSET: usize = COUNTERS_OFFSET + COUNTER_WORDS;
 /// A thread's status block and stamp log; written by that thread.
-pub const KIND: Kind =
-    Kind::new(3, "thread", &[("status", STATUS_WORDS), ("counters", COUNTER_WORDS), ("record", crate::stamps::RECORD_WORDS)])
-        .of_slots(LOG_OFFSET, crate::stamps::RECORD_WORDS);
+pub const KIND: Kind = Kind::new(
+    3,
+    "thread",
+    &[("status", STATUS_WORDS), ("counters", COUNTER_WORDS), ("record", crate::stamps::RECORD_WORDS)],
+)
+.of_slots(LOG_OFFSET, crate::stamps::RECORD_WORDS);
 /// The longest error text that fits, in bytes.
 pub const ERROR_BYTES: usize = 256;
 

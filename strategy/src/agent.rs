@@ -3,6 +3,7 @@
 use crate::{NewOrder, Orders, Refused, Session, Strategy};
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
+use protocol::stamps::StampLog;
 use protocol::wire::OrderId;
 use shm::clock::{Clock, Timebase};
 use shm::ring::Producer;
@@ -73,6 +74,11 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
         sends_no_more && self.session.open() == 0
     }
 
+    fn seal(&self, log: &mut StampLog) {
+        self.session.seal(log);
+    }
+
+    #[inline]
     fn publish(&mut self, slots: &mut Slots<'_>) {
         self.session.publish(&slots.take());
     }

@@ -2,8 +2,9 @@
 
 use crate::{NewOrder, Refused};
 use protocol::agent::Cycle;
-use protocol::stamps::Point;
+use protocol::checksum::{Checksum, digest};
 use protocol::counters::{Slot, StrategyCounter};
+use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::wire::{Message, Order, OrderId, Report, Status};
 use shm::bell::Bell;
 use shm::clock::Clock;
@@ -26,10 +27,11 @@ pub struct Session<P> {
     rejected: u64,
     full: u64,
     faults: u64,
-    /// Open orders integrated over time, the time up to which that was done, and the most at once.
-    in_flight_order_ticks: u64,
-    counted_until: u64,
+    /// The most orders open at once.
     in_flight_max: u64,
+    /// What was handed over, word for word.
+    submitted: Checksum,
+    reported: Checksum,
 }
 
 impl<P: Producer> Session<P> {
@@ -49,9 +51,9 @@ impl<P: Producer> Session<P> {
             rejected: 0,
             full: 0,
             faults: 0,
-            in_flight_order_ticks: 0,
-            counted_until: 0,
             in_flight_max: 0,
+            submitted: Checksum::default(),
+            reported: Checksum::default(),
         }
     }
 
@@ -65,14 +67,6 @@ impl<P: Producer> Session<P> {
     #[inline]
     pub fn open(&self) -> u64 {
         self.sent - self.returned - self.rejected
-    }
-
-    /// Adds the time since the last change to the integral of open orders.
-    #[inline]
-    fn count_open(&mut self, now: u64) {
-        let open = self.open();
-        self.in_flight_order_ticks += open * now.saturating_sub(self.counted_until);
-        self.counted_until = now;
     }
 
     /// Numbers, stamps and pushes an order.
@@ -96,15 +90,16 @@ impl<P: Producer> Session<P> {
         if let Some(due) = due {
             cycle.log.append(Point::Due, id, due);
         }
-        let t1 = cycle.stamp(Point::StrategySend, id);
+        cycle.stamp(Point::StrategySend, id);
         if self.submit.try_push(&message).is_err() {
             self.full += 1;
             self.waiting = Some(message);
         } else if let Some(bell) = &self.bell {
             bell.ring();
         }
+        // Also for one that waits: it is pushed as it is, or the run does not end.
+        self.submitted.add(digest(&message));
         self.next_sequence += 1;
-        self.count_open(t1);
         self.sent += 1;
         self.in_flight_max = self.in_flight_max.max(self.open());
         Ok(id)
@@ -135,6 +130,7 @@ impl<P: Producer> Session<P> {
                 return None;
             }
         };
+        self.reported.add(digest(&message));
         let Ok(report) = Report::from_message(message) else {
             self.faults += 1;
             return None;
@@ -143,8 +139,7 @@ impl<P: Producer> Session<P> {
             self.faults += 1;
             return None;
         }
-        let t8 = cycle.stamp(Point::StrategyRecv, report.id);
-        self.count_open(t8);
+        cycle.stamp(Point::StrategyRecv, report.id);
         match report.status {
             Status::Done => self.returned += 1,
             Status::Rejected | Status::Cancelled => self.rejected += 1,
@@ -157,6 +152,13 @@ impl<P: Producer> Session<P> {
         self.waiting.is_some()
     }
 
+    /// Writes the checksums of both links into the log.
+    pub fn seal(&self, log: &mut StampLog) {
+        let Self { strategy, epoch, .. } = *self;
+        log.append_checksum(LinkEnd::sender(HandOff::Submit, strategy, epoch), self.submitted);
+        log.append_checksum(LinkEnd::receiver(HandOff::Return, strategy, epoch), self.reported);
+    }
+
     /// Stores the counters.
     pub fn publish(&self, slot: &Slot<'_>) {
         slot.set(StrategyCounter::Sent, self.sent);
@@ -164,7 +166,6 @@ impl<P: Producer> Session<P> {
         slot.set(StrategyCounter::Rejected, self.rejected);
         slot.set(StrategyCounter::Full, self.full);
         slot.set(StrategyCounter::ProtocolErrors, self.faults);
-        slot.set(StrategyCounter::InFlight, self.in_flight_order_ticks);
         slot.set(StrategyCounter::InFlightPeak, self.in_flight_max);
     }
 }

@@ -173,8 +173,9 @@ fn engine(summary: &Summary) -> Vec<Fact> {
         (
             "in flight",
             format!(
-                "{} measured, {} by Little's law, at most {}",
+                "{} measured in {} samples, {} by Little's law, at most {}",
                 known(flight.measured),
+                count(flight.samples),
                 known(flight.littles_law),
                 flight.max.map_or_else(|| "–".into(), count)
             ),

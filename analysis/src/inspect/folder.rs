@@ -123,7 +123,7 @@ struct Contents {
 }
 
 fn contents(log: &mut LogReader, own: Option<u16>) -> Contents {
-    let happened = |point: Point| !matches!(point, Point::Due | Point::Release | Point::Rejected);
+    let happened = |point: Point| point.is_time() && !matches!(point, Point::Due | Point::Release);
     let mut ends: Option<(u64, u64)> = None;
     let (mut epochs, mut last) = (BTreeSet::new(), None);
     let damage = loop {

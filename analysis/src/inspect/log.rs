@@ -4,9 +4,8 @@ use super::time::Timebase;
 use super::{Format, InspectError, Options, print_lines};
 use crate::logfile::{LogError, LogReader};
 use crate::report::units::count;
-use protocol::stamps::{Point, Record};
+use protocol::stamps::{LinkEnd, Point, Record};
 use protocol::status::{Field, State, Status};
-use protocol::wire::OrderId;
 use serde::Serialize;
 use shm::memory::header::Header;
 use std::collections::VecDeque;
@@ -17,7 +16,7 @@ use std::path::Path;
 const SHOWN: u64 = 10;
 
 /// The words of a status block that mean something by themselves, with their names in JSON.
-const FIELDS: [(&str, Field); 22] = [
+const FIELDS: [(&str, Field); 15] = [
     ("tid", Field::Tid),
     ("heartbeat_ticks", Field::HeartbeatTicks),
     ("cycles", Field::Cycles),
@@ -31,15 +30,8 @@ const FIELDS: [(&str, Field); 22] = [
     ("minor_faults", Field::MinorFaults),
     ("major_faults", Field::MajorFaults),
     ("cpu_ns", Field::CpuNs),
-    ("sent", Field::Sent),
-    ("returned", Field::Returned),
-    ("rejected", Field::Rejected),
-    ("full", Field::Full),
     ("records_dropped", Field::RecordsDropped),
     ("allocations_plus_one", Field::AllocationsPlusOne),
-    ("in_flight_order_ticks", Field::InFlightOrderTicks),
-    ("in_flight_max", Field::InFlightMax),
-    ("peer_faults", Field::PeerFaults),
 ];
 
 /// A record as it is printed.
@@ -48,9 +40,9 @@ struct Line {
     number: u64,
     point: &'static str,
     order: String,
-    /// Ticks, or for `rejected` the reason's code.
+    /// Ticks, or for `rejected` the reason's code, for `checksum` the sum.
     value: u64,
-    /// Since the start of the run; unknown without its `run.json`, none for a rejection.
+    /// Since the start of the run; unknown without its `run.json`, none for what is no time.
     seconds: Option<f64>,
 }
 
@@ -100,6 +92,12 @@ fn text(
     for (name, field) in FIELDS.iter().filter(|(_, field)| status.get(*field) != 0) {
         writeln!(out, "  {name:22} {:>20}", count(status.get(*field)))?;
     }
+    for agent in log.counters().announced() {
+        writeln!(out, "  {}", agent.role())?;
+        for (label, value) in agent.labelled().filter(|(_, value)| *value != 0) {
+            writeln!(out, "    {:20} {:>20} {}", label.name, count(value), label.unit.name())?;
+        }
+    }
     writeln!(out)?;
     writeln!(out, "{:>12}  {:>16}  {:9}  {:16}  meaning", "record", "seconds", "point", "order")?;
     let mut next = 0;
@@ -111,7 +109,7 @@ fn text(
         next = number + 1;
         let Line { point, order, value, seconds, .. } = line(number, record, base);
         let when = match (seconds, record.point) {
-            (_, Point::Rejected) => String::new(),
+            (_, point) if !point.is_time() => String::new(),
             (Some(seconds), _) => format!("{seconds:.9}"),
             (None, _) => format!("{value} ticks"),
         };
@@ -148,6 +146,12 @@ fn json(
     let Header { bytes, capacity, creator_pid, run, index, .. } = *log.header();
     let words: serde_json::Map<_, _> =
         FIELDS.iter().map(|(name, field)| ((*name).to_owned(), status.get(*field).into())).collect();
+    let agents = log.counters().announced().map(|agent| {
+        let counters = agent.labelled().map(|(label, value)| (label.name.to_owned(), value.into()));
+        let counters = counters.collect::<serde_json::Map<String, serde_json::Value>>();
+        serde_json::json!({ "role": agent.role().to_string(), "counters": counters })
+    });
+    let agents: Vec<serde_json::Value> = agents.collect();
     let front = serde_json::json!({
         "file": log.file(),
         "thread": base.and_then(|base| base.threads.get(usize::try_from(index).ok()?)),
@@ -160,6 +164,7 @@ fn json(
         "core": status.core(),
         "error": status.error(),
         "status": words,
+        "agents": agents,
     });
     // The object without its closing brace: records, total and damage follow as they become known.
     let front = front.to_string();
@@ -192,9 +197,12 @@ fn line(number: u64, record: Record, base: Option<&Timebase>) -> Line {
     Line {
         number,
         point: record.point.name(),
-        order: record.id.to_string(),
+        order: match LinkEnd::of(record.id) {
+            Some(end) if record.point == Point::Checksum => end.to_string(),
+            _ => record.id.to_string(),
+        },
         value: record.value,
-        seconds: base.filter(|_| record.point != Point::Rejected).map(|base| base.seconds(record.value)),
+        seconds: base.filter(|_| record.point.is_time()).map(|base| base.seconds(record.value)),
     }
 }
 
@@ -231,7 +239,8 @@ fn scan(
 ) -> io::Result<Scan> {
     let tail = options.tail.unwrap_or(0);
     let head = options.head.unwrap_or(if options.tail.is_some() { 0 } else { by_default });
-    let is_wanted = |id: OrderId| options.order.is_none_or(|order| order == id);
+    let is_wanted =
+        |record: &Record| options.order.is_none_or(|order| order == record.id && record.point.is_of_order());
     let mut last = VecDeque::new();
     let mut scan = Scan { total: 0, matching: 0, printed: 0, damage: None };
     loop {
@@ -245,7 +254,7 @@ fn scan(
         };
         for (number, record) in (block.first..).zip(block.records()) {
             scan.total += 1;
-            if !is_wanted(record.id) {
+            if !is_wanted(&record) {
                 continue;
             }
             scan.matching += 1;

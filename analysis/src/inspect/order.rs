@@ -137,13 +137,15 @@ fn search(
     let pid = log.status().get(Field::Pid);
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
         let numbered = (block.first..).zip(block.records());
-        found.extend(numbered.filter(|(_, record)| record.id == order).map(|(number, record)| Found {
-            point: record.point,
-            value: record.value,
-            record: number,
-            thread: name.into(),
-            pid,
-        }));
+        found.extend(numbered.filter(|(_, record)| record.id == order && record.point.is_of_order()).map(
+            |(number, record)| Found {
+                point: record.point,
+                value: record.value,
+                record: number,
+                thread: name.into(),
+                pid,
+            },
+        ));
     }
     Ok(())
 }
@@ -155,7 +157,7 @@ fn steps(found: &[Found], base: &Timebase) -> Vec<Step> {
         Some((Measure::ALL[index].name(), at(Point::ALL[index])?))
     };
     let step = |found: &Found| {
-        let is_time = found.point != Point::Rejected;
+        let is_time = found.point.is_time();
         let since =
             |from: Option<u64>| from.filter(|_| is_time).map(|from| base.between_ns(from, found.value));
         let stage = stage_of(found.point);

@@ -16,7 +16,7 @@ use super::deaths::Deaths;
 use super::join::{BY_GATEWAY, BY_ORCHESTRATOR, BY_STRATEGY};
 use super::orders::{End, Orders, Span, Toll};
 use super::table::{Lane, Row, Table, bit};
-use super::violation::{Kind, Violations, name_of};
+use super::violation::{Findings, Kind, name_of};
 use crate::record::{Outcome, RunRecord};
 use protocol::plan::{Pacing, Role};
 use protocol::reject::Reject;
@@ -95,7 +95,7 @@ pub(super) fn check(
     table: &mut Table,
     context: &Context,
     incidents: usize,
-    violations: &mut Violations,
+    findings: &mut Findings,
 ) -> Counted {
     let mut counted = Counted {
         orders: Orders::default(),
@@ -108,9 +108,9 @@ pub(super) fn check(
         let incident = context.deaths.incident(lane.strategy, lane.epoch);
         let mut toll = Toll::default();
         if lane.is_excused {
-            count_excused(lane, &mut counted.orders, &mut toll);
+            count_excused(lane, incident.is_some(), &mut counted.orders, &mut toll);
         } else {
-            check_lane(lane, context, incident.is_some(), &mut counted, &mut toll, violations);
+            check_lane(lane, context, incident.is_some(), &mut counted, &mut toll, findings);
             if incident.is_none() {
                 counted.lost_of_survivors += counted.orders.lost - lost_before;
             }
@@ -122,11 +122,14 @@ pub(super) fn check(
     counted
 }
 
-/// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped.
-fn count_excused(lane: &Lane, orders: &mut Orders, toll: &mut Toll) {
+/// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped. What it gave to a strategy
+/// that lived to the end was taken, or the run would not have ended.
+fn count_excused(lane: &Lane, is_dead: bool, orders: &mut Orders, toll: &mut Toll) {
     for row in lane.rows.iter().filter(|row| row.points() & !BY_STRATEGY != 0) {
-        let end = match End::from_points(row.points(), true) {
-            End::Returned | End::Rejected if !row.has(Point::OrchReturn) => End::Orphaned,
+        let was_given = row.has(Point::OrchReturn);
+        let taken = if was_given && !is_dead { bit(Point::StrategyRecv) } else { 0 };
+        let end = match End::from_points(row.points() | taken, true) {
+            End::Returned | End::Rejected if !was_given => End::Orphaned,
             end => end,
         };
         orders.count(end);
@@ -140,7 +143,7 @@ fn check_lane(
     is_dead: bool,
     counted: &mut Counted,
     toll: &mut Toll,
-    violations: &mut Violations,
+    findings: &mut Findings,
 ) {
     let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.next_sent);
     let gone = context.strategy_gone.get(usize::from(strategy)).copied().unwrap_or(false);
@@ -149,8 +152,10 @@ fn check_lane(
     let excused = context.engine_gone | if is_gone { BY_STRATEGY } else { 0 };
     for (sequence, row) in lane.rows.iter_mut().enumerate() {
         let (id, sequence) = (OrderId::new(strategy, epoch, sequence as u64), sequence as u64);
-        let mut broken = |kind, what: &dyn Fn() -> String| {
-            violations.add(kind, || format!("{}: {}", name_of(id), what()));
+        // By whose word something is broken: the strategy's, where its stamps are needed to show it.
+        let by_strategy = |points: u64| (points & BY_STRATEGY != 0).then_some(strategy);
+        let mut broken = |witness, kind, what: &dyn Fn() -> String| {
+            findings.add(witness, kind, || format!("{}: {}", name_of(id), what()));
         };
         counted.orders.duplicated += u64::from(row.is_duplicated());
         if !row.has(Point::StrategySend) {
@@ -158,14 +163,14 @@ fn check_lane(
             match (seen_by_engine || row.has(Point::StrategyRecv), is_gone) {
                 (true, true) => {}
                 (true, false) => {
-                    broken(Kind::NeverSent, &|| {
+                    broken(Some(strategy), Kind::NeverSent, &|| {
                         format!("{}, but its strategy never sent it", points_of(row.points()))
                     });
                     continue;
                 }
                 (false, _) => {
                     if sequence < next_sent {
-                        broken(Kind::Gap, &|| "never sent, though later ones were".into());
+                        broken(Some(strategy), Kind::Gap, &|| "never sent, though later ones were".into());
                     }
                     continue;
                 }
@@ -176,15 +181,18 @@ fn check_lane(
         counted.span.take(row);
         toll.count(end);
         if end == End::Lost && context.is_complete {
+            // Either the engine never saw it, or its strategy has no t8 of what it was given.
+            let is_its_word = row.points() & !BY_STRATEGY == 0 || row.has(Point::OrchReturn);
+            let witness = is_its_word.then_some(strategy);
             // What it was about to push when it died.
             let is_unfinished = sequence + 1 == next_sent && row.points() & !BY_STRATEGY == 0;
             match is_dead {
                 true if is_unfinished => {}
-                true => broken(Kind::Lost, &|| {
+                true => broken(witness, Kind::Lost, &|| {
                     let points = points_of(row.points());
                     format!("lost, and not in the last push of an incarnation that died; it has {points}")
                 }),
-                false => broken(Kind::Lost, &|| {
+                false => broken(witness, Kind::Lost, &|| {
                     format!("sent and never returned; it has {}", points_of(row.points()))
                 }),
             }
@@ -192,23 +200,37 @@ fn check_lane(
         let is_buried = row.has(Point::Cancelled) || row.reason() == Some(Reject::Gone as u8);
         let was_given = row.has(Point::OrchReturn) || row.has(Point::StrategyRecv);
         if is_buried && context.deaths.are_known() && (!is_dead || was_given) {
-            broken(Kind::NotDead, &|| {
-                let whose =
-                    if is_dead { "yet a report was given to its strategy" } else { "yet its strategy lived" };
-                format!("ended as an order of the dead, {whose}; it has {}", points_of(row.points()))
-            });
+            broken(
+                by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() }),
+                Kind::NotDead,
+                &|| {
+                    let whose = if is_dead {
+                        "yet a report was given to its strategy"
+                    } else {
+                        "yet its strategy lived"
+                    };
+                    format!("ended as an order of the dead, {whose}; it has {}", points_of(row.points()))
+                },
+            );
         }
         let never = UP_TO_ENGINE & !required(row) | bit(Point::Cancelled);
         if row.has(Point::Rejected) && row.points() & never != 0 {
-            broken(Kind::RejectedDispatched, &|| format!("rejected, yet it has {}", points_of(row.points())));
+            broken(None, Kind::RejectedDispatched, &|| {
+                format!("rejected, yet it has {}", points_of(row.points()))
+            });
         }
         let missing = needed(row, end, context) & !row.points();
         if missing & !excused != 0 {
-            broken(Kind::MissingPoint, &|| format!("has no {}", points_of(missing & !excused)));
+            // A t8 without a t7 is a report that nobody gave.
+            let is_given = row.has(Point::OrchReturn) || !row.has(Point::StrategyRecv);
+            let witness = if is_given { by_strategy(missing & !excused) } else { Some(strategy) };
+            broken(witness, Kind::MissingPoint, &|| format!("has no {}", points_of(missing & !excused)));
         }
         match out_of_time(row) {
             Some((point, after)) => {
-                broken(Kind::TimeOrder, &|| format!("{} before {}", point.name(), after.name()));
+                broken(by_strategy(bit(point) | bit(after)), Kind::TimeOrder, &|| {
+                    format!("{} before {}", point.name(), after.name())
+                });
             }
             None if end == End::Returned && missing == 0 => row.set_measured(),
             None => {}

@@ -5,6 +5,10 @@
 //! predecessors wrote as well. So nothing in the log of such a strategy proves anything, and only what the engine stamped of
 //! its orders counts. The same holds for one that was told to scribble, caught at it or not; and for everybody's where it
 //! shared a process with the engine.
+//!
+//! A strategy in a process of its own may also damage its log without being caught. What its log says is doubted from the
+//! first word on that no honest strategy writes there; in the sandbox, where strategies may be hostile, also from the first on
+//! that contradicts the engine. Whatever one strategy writes, the others' figures stand.
 
 use crate::record::{Outcome, RunRecord};
 use protocol::plan::{FaultKind, Isolation, Role, Target, ThreadPlan};
@@ -15,6 +19,12 @@ use protocol::wire::MAX_EPOCH;
 pub(super) struct Deaths {
     strategies: Vec<Deceased>,
     is_known: bool,
+    /// Strategies write their logs in processes of their own.
+    are_apart: bool,
+    /// And those processes may be hostile.
+    are_sandboxed: bool,
+    /// Somebody misbehaved, by the record or by the plan's faults: what the engine was handed then needs no other explanation.
+    is_misconduct_known: bool,
     /// A strategy scribbled over a process that it shared with the engine.
     nobody_is_trusted: bool,
 }
@@ -25,6 +35,8 @@ struct Deceased {
     /// The place of each epoch's incident in the record, plus one; 0: there is none.
     incidents: Vec<u32>,
     is_untrusted: bool,
+    /// By its log, not by the record.
+    is_doubted: bool,
 }
 
 impl Deaths {
@@ -56,10 +68,46 @@ impl Deaths {
                 deceased.is_untrusted = true;
             }
         }
+        let misbehaves =
+            |fault: &protocol::plan::Fault| matches!(fault.kind, FaultKind::Scribble | FaultKind::Flood);
+        let is_misconduct_known = record.incidents.iter().any(|incident| incident.quarantined.is_some())
+            || record.plan.faults.iter().any(misbehaves);
         // A record that was written before the first order, by a launcher that died, names no incident.
         let launcher_died =
             matches!(&record.outcome, Outcome::Failed { process, .. } if process == "launcher");
-        Self { strategies, is_known: !launcher_died, nobody_is_trusted }
+        Self {
+            strategies,
+            is_known: !launcher_died,
+            are_apart: !is_thread,
+            are_sandboxed: record.plan.isolation == Isolation::Sandbox,
+            is_misconduct_known,
+            nobody_is_trusted,
+        }
+    }
+
+    /// Whether the record explains that somebody was handed what no honest peer hands over.
+    pub fn explain_misconduct(&self) -> bool {
+        self.is_misconduct_known
+    }
+
+    /// Whether strategies may lie about what they did.
+    pub fn may_lie(&self) -> bool {
+        self.are_sandboxed
+    }
+
+    /// The strategy whose log this is, if nobody else writes into it and nonsense in it is nobody else's either.
+    pub fn sole_author(&self, thread: &ThreadPlan) -> Option<u16> {
+        match thread.roles.as_slice() {
+            [Role::Strategy(index)] if self.are_apart => Some(*index),
+            _ => None,
+        }
+    }
+
+    /// From now on nothing that a strategy wrote proves anything.
+    pub fn distrust(&mut self, strategy: u16) {
+        if let Some(deceased) = self.strategies.get_mut(usize::from(strategy)) {
+            deceased.is_doubted = true;
+        }
     }
 
     /// Whether the record can know of every death: its launcher lived to the end.
@@ -83,6 +131,15 @@ impl Deaths {
 
     /// Whether the strategy's log proves nothing.
     pub fn is_untrusted(&self, strategy: u16) -> bool {
+        self.nobody_is_trusted
+            || self
+                .strategies
+                .get(usize::from(strategy))
+                .is_some_and(|deceased| deceased.is_untrusted || deceased.is_doubted)
+    }
+
+    /// Whether it misbehaved by the record, so that what the engine has of it may be anything too.
+    pub fn is_hostile(&self, strategy: u16) -> bool {
         self.nobody_is_trusted
             || self.strategies.get(usize::from(strategy)).is_some_and(|deceased| deceased.is_untrusted)
     }

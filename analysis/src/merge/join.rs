@@ -6,11 +6,12 @@
 //! which serves as well.
 
 use super::deaths::Deaths;
+use super::links::Links;
 use super::table::{Bounds, NoRow, Table, bit};
-use super::violation::{Kind, Violations, name_of};
+use super::violation::{Findings, Kind, Violation, Violations, name_of};
 use super::{MergeError, file_name};
 use protocol::plan::{Plan, Role};
-use protocol::stamps::{Point, Record};
+use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 
 /// What the strategies stamp.
 pub(super) const BY_STRATEGY: u64 = bit(Point::StrategySend) | bit(Point::StrategyRecv) | bit(Point::Due);
@@ -39,6 +40,9 @@ struct Source {
     is_untrusted: bool,
     /// How much was.
     ignored: u64,
+    /// The strategy that alone writes this log, where nonsense in it is its own affair: `own` says what was found.
+    author: Option<u16>,
+    own: Violations,
 }
 
 /// How far one gateway's hand-offs have come.
@@ -63,13 +67,14 @@ struct Newest {
 /// The join of all logs.
 pub(super) struct Join<'a> {
     plan: &'a Plan,
-    deaths: &'a Deaths,
+    pub deaths: &'a mut Deaths,
     /// The thread that runs each strategy.
     owners: Vec<Option<usize>>,
     pub table: Table,
     gateways: Vec<GatewayOrder>,
     newest: Vec<Newest>,
-    pub violations: &'a mut Violations,
+    pub findings: &'a mut Findings,
+    pub links: Links,
     source: Source,
 }
 
@@ -77,9 +82,9 @@ impl<'a> Join<'a> {
     /// A join for lanes within these bounds, one for each strategy.
     pub fn new(
         plan: &'a Plan,
-        deaths: &'a Deaths,
+        deaths: &'a mut Deaths,
         bounds: Vec<Bounds>,
-        violations: &'a mut Violations,
+        findings: &'a mut Findings,
     ) -> Self {
         let source = Source {
             thread: 0,
@@ -89,6 +94,8 @@ impl<'a> Join<'a> {
             pushed: 0,
             is_untrusted: false,
             ignored: 0,
+            author: None,
+            own: Violations::default(),
         };
         Self {
             plan,
@@ -97,7 +104,8 @@ impl<'a> Join<'a> {
             table: Table::new(bounds),
             gateways: vec![GatewayOrder::default(); usize::from(plan.venues)],
             newest: vec![Newest::default(); usize::from(plan.strategies)],
-            violations,
+            findings,
+            links: Links::default(),
             source,
         }
     }
@@ -121,7 +129,26 @@ impl<'a> Join<'a> {
             pushed: 0,
             is_untrusted: self.deaths.is_untrusted_log(plan),
             ignored: 0,
+            author: self.deaths.sole_author(plan),
+            own: Violations::default(),
         };
+    }
+
+    /// The strategy whose log is being read, if nonsense in it is its own affair.
+    pub fn author(&self) -> Option<u16> {
+        self.source.author
+    }
+
+    /// What no honest strategy writes and the log that began last has, the first of it.
+    pub fn nonsense(&self) -> Option<&Violation> {
+        self.source.own.first()
+    }
+
+    /// The strategy's log proves nothing: what was taken from it stays, and counts for nothing.
+    pub fn distrust(&mut self, strategy: u16) {
+        self.deaths.distrust(strategy);
+        self.table.excuse(strategy);
+        self.links.forget(strategy);
     }
 
     /// Records of the log that began last that make no sense and were passed over, because the log proves nothing.
@@ -141,7 +168,7 @@ impl<'a> Join<'a> {
             self.misplaced(record);
             return Ok(());
         }
-        let Self { source, violations, newest, .. } = self;
+        let Self { source, findings, newest, .. } = self;
         let lane = match self.table.lane(id) {
             Ok(lane) => lane,
             Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
@@ -152,31 +179,38 @@ impl<'a> Join<'a> {
         };
         let is_excused = lane.is_excused;
         let row = &mut lane.rows[id.sequence() as usize];
-        if !row.stamp(point, value) {
-            if !is_excused {
-                violations.add(Kind::Duplicate, || format!("{}: {} twice", name_of(id), point.name()));
-            }
-            return Ok(());
-        }
-        let mut broken = |kind, what: &str| {
-            if !is_excused {
-                violations.add(kind, || format!("{}: {what}", name_of(id)));
+        let is_own = source.author.is_some();
+        let own = &mut source.own;
+        let mut broken = |witness: Option<u16>, kind, what: &dyn Fn() -> String| {
+            let example = || format!("{}: {}", name_of(id), what());
+            match is_own {
+                _ if is_excused => {}
+                true => own.add(kind, example),
+                false => findings.add(witness, kind, example),
             }
         };
+        if !row.stamp(point, value) {
+            broken(None, Kind::Duplicate, &|| format!("{} twice", point.name()));
+            return Ok(());
+        }
         match point {
             Point::StrategySend => {
                 if !advance(&mut lane.next_sent, id.sequence()) {
-                    broken(Kind::SendOrder, "sent after a later one of its strategy");
+                    broken(None, Kind::SendOrder, &|| "sent after a later one of its strategy".into());
                 }
                 let newest = &mut newest[usize::from(id.strategy())].sent;
                 if id.epoch() < *newest {
-                    broken(Kind::SendOrder, "sent after the next incarnation of its strategy had begun");
+                    broken(None, Kind::SendOrder, &|| {
+                        "sent after the next incarnation of its strategy had begun".into()
+                    });
                 }
                 *newest = id.epoch().max(*newest);
             }
             Point::OrchRecvSubmit => {
                 if !advance(&mut lane.next_received, id.sequence()) {
-                    broken(Kind::SubmitOrder, "reached the orchestrator after a later one of its strategy");
+                    broken(None, Kind::SubmitOrder, &|| {
+                        "reached the orchestrator after a later one of its strategy".into()
+                    });
                 }
                 let newest = &mut newest[usize::from(id.strategy())].taken;
                 *newest = id.epoch().max(*newest);
@@ -184,7 +218,9 @@ impl<'a> Join<'a> {
             Point::OrchReturn | Point::StrategyRecv => {
                 let other = if point == Point::OrchReturn { Point::StrategyRecv } else { Point::OrchReturn };
                 if row.at(other).is_some_and(|ticks| !rises(&mut lane.last_return, ticks)) {
-                    broken(Kind::ReturnOrder, "reached its strategy in another order than it was returned");
+                    broken(Some(id.strategy()), Kind::ReturnOrder, &|| {
+                        "reached its strategy in another order than it was returned".into()
+                    });
                 }
             }
             Point::GatewayRecv | Point::GatewayDone => {
@@ -198,28 +234,25 @@ impl<'a> Join<'a> {
                 if dispatched
                     .is_some_and(|ticks| !rises(&mut self.gateways[gateway as usize].last_dispatch, ticks))
                 {
-                    broken(
-                        Kind::DispatchOrder,
-                        "reached its gateway in another order than it was dispatched",
-                    );
+                    broken(None, Kind::DispatchOrder, &|| {
+                        "reached its gateway in another order than it was dispatched".into()
+                    });
                 }
                 row.set_pushed(gateway, 0);
             }
             Point::OrchDispatch => {
                 if id.epoch() < newest[usize::from(id.strategy())].taken {
-                    broken(
-                        Kind::SubmitOrder,
-                        "dispatched after the next incarnation of its strategy had begun",
-                    );
+                    broken(None, Kind::SubmitOrder, &|| {
+                        "dispatched after the next incarnation of its strategy had begun".into()
+                    });
                 }
                 let (Some((gateway, _)), Some(received)) = (row.pushed(), row.at(Point::GatewayRecv)) else {
                     return Ok(());
                 };
                 if !rises(&mut self.gateways[gateway].last_dispatch, received) {
-                    broken(
-                        Kind::DispatchOrder,
-                        "reached its gateway in another order than it was dispatched",
-                    );
+                    broken(None, Kind::DispatchOrder, &|| {
+                        "reached its gateway in another order than it was dispatched".into()
+                    });
                 }
             }
             Point::OrchRecvCompletion => {
@@ -227,10 +260,12 @@ impl<'a> Join<'a> {
                 if let Some((gateway, position)) = pushed
                     && !advance(&mut self.gateways[gateway].next_completion, position)
                 {
-                    broken(Kind::CompletionOrder, "its report arrived after a later one of its gateway");
+                    broken(None, Kind::CompletionOrder, &|| {
+                        "its report arrived after a later one of its gateway".into()
+                    });
                 }
             }
-            Point::Due | Point::Release | Point::Rejected | Point::Cancelled => {}
+            Point::Due | Point::Release | Point::Rejected | Point::Cancelled | Point::Checksum => {}
         }
         Ok(())
     }
@@ -243,13 +278,33 @@ impl<'a> Join<'a> {
 
     #[cold]
     fn misplaced(&mut self, record: Record) {
-        let file = &self.source.file;
-        if self.source.is_untrusted {
-            self.source.ignored += 1;
+        if record.point == Point::Checksum && self.take_checksum(record) {
             return;
         }
-        let example = || format!("{}: {} stands in {file}", name_of(record.id), record.point.name());
-        self.violations.add(Kind::Misplaced, example);
+        let Source { file, author, own, is_untrusted, ignored, .. } = &mut self.source;
+        if *is_untrusted {
+            *ignored += 1;
+            return;
+        }
+        let what = if record.point == Point::Checksum { "a checksum".into() } else { name_of(record.id) };
+        let example = || format!("{what}: {} stands in {file}", record.point.name());
+        match author {
+            Some(_) => own.add(Kind::Misplaced, example),
+            None => self.findings.add(None, Kind::Misplaced, example),
+        }
+    }
+
+    /// The checksum of one end of a link, which stands behind all stamps of its log; `false` if that end is none of the
+    /// thread's, or has one already.
+    fn take_checksum(&mut self, Record { id, value, .. }: Record) -> bool {
+        let Some(end) = LinkEnd::of(id) else { return false };
+        let role = match (end.hand_off, end.is_receiver) {
+            (HandOff::Submit, false) | (HandOff::Return, true) => Role::Strategy(end.peer),
+            (HandOff::Inbox, true) | (HandOff::Completion, false) => Role::Gateway(end.peer),
+            _ => Role::Orchestrator,
+        };
+        let is_ours = self.plan.thread_of(role) == Some(self.source.thread);
+        is_ours && (self.source.is_untrusted || self.links.take(end, value))
     }
 
     /// A record of an order that the run cannot have had.
@@ -260,29 +315,39 @@ impl<'a> Join<'a> {
             self.source.ignored += 1;
             return;
         }
-        if self.deaths.is_untrusted(id.strategy()) {
+        if self.deaths.is_hostile(id.strategy()) {
             return;
         }
+        let is_doubted = self.deaths.is_untrusted(id.strategy());
+        let Source { author, own, .. } = &mut self.source;
+        let findings = &mut *self.findings;
+        let mut add = |witness, kind, example: &dyn Fn() -> String| match author {
+            Some(_) => own.add(kind, example),
+            None => findings.add(witness, kind, example),
+        };
         let planned = self.plan.orders.get(usize::from(id.strategy())).copied().unwrap_or(0);
         let name = || name_of(id);
         match why {
             NoRow::Strategy => {
-                self.violations.add(Kind::NotInPlan, || format!("{}: the plan has no such strategy", name()));
+                add(None, Kind::NotInPlan, &|| format!("{}: the plan has no such strategy", name()));
             }
             NoRow::Epoch => {
                 let last = self.deaths.last_epoch(id.strategy());
-                self.violations.add(Kind::NotInPlan, || {
+                add(None, Kind::NotInPlan, &|| {
                     format!("{}: {point}, but by the record its last epoch was {last}", name())
                 });
             }
             _ if id.sequence() >= planned => {
-                self.violations.add(Kind::NotInPlan, || {
+                add(None, Kind::NotInPlan, &|| {
                     format!("{}: {point}, but the plan has {planned} orders for it", name())
                 });
             }
+            _ if is_doubted => {}
             _ => {
-                self.violations
-                    .add(Kind::NeverSent, || format!("{}: {point}, but its strategy never sent it", name()));
+                // There is a row for as much as its strategy's log can hold, and more.
+                add(Some(id.strategy()), Kind::NeverSent, &|| {
+                    format!("{}: {point}, but its strategy never sent it", name())
+                });
             }
         }
     }

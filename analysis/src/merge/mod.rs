@@ -9,6 +9,7 @@ mod counters;
 mod deaths;
 pub(crate) mod folder;
 mod join;
+mod links;
 mod orders;
 mod table;
 mod violation;
@@ -23,13 +24,14 @@ use crate::record::{Outcome, RunRecord};
 use check::{Context, Counted};
 use deaths::Deaths;
 use join::Join;
+use protocol::counters::{Counters, FULL};
 use protocol::plan::{Plan, PlanError, Role};
 use protocol::stamps::RECORD_BYTES;
 use protocol::status::{Field, STATUS_WORDS, Status};
 use protocol::wire::OrderId;
 use table::Bounds;
 use thiserror::Error;
-use violation::Violations;
+use violation::{Findings, Violations};
 
 /// A run that cannot be merged at all. What is wrong with single orders is a [`Violation`].
 #[derive(Debug, Error)]
@@ -57,8 +59,17 @@ pub struct ThreadLog {
     pub records: u64,
     /// Its status block, as it was at the end; empty if it proves nothing.
     pub status: Status,
+    /// The counters of its agents, as they were at the end; all zero if they prove nothing.
+    pub counters: Counters,
     /// Log and status block prove nothing: the strategy was quarantined, and may have written anything there.
     pub is_untrusted: bool,
+}
+
+impl ThreadLog {
+    /// A log that proves nothing.
+    fn unproven(name: String, records: u64) -> Self {
+        Self { name, records, status: nothing(), counters: Counters::default(), is_untrusted: true }
+    }
 }
 
 /// A run, joined.
@@ -102,8 +113,8 @@ pub fn file_name(thread: &str) -> String {
 
 /// Joins all logs of a run; they are in a folder (a [`Path`](std::path::Path)) or in memory. `progress` hears, about every 65,000 stamps, how many are done of how many.
 ///
-/// A log that is cut inside a record is an error, except in a run that failed: there it gives what it has. So does the log
-/// of a strategy that was quarantined, whatever is wrong with it.
+/// A log that is cut inside a record is an error, except in a run that failed: there it gives what it has. A damaged or forged
+/// log of a strategy in a process of its own is no error: the strategy is in no figure then, and a note says so.
 ///
 /// # Errors
 /// [`MergeError`]: a log cannot be believed, the plan is impossible, or there is not enough memory.
@@ -115,102 +126,164 @@ pub fn merge<L: Logs + ?Sized>(
     let plan = &record.plan;
     plan.validate()?;
     let (sizes, total) = sizes(logs, plan)?;
-    let deaths = Deaths::new(record);
+    let mut deaths = Deaths::new(record);
     let bounds = bounds(plan, &sizes, &deaths);
 
-    let mut violations = Violations::default();
+    let mut joined = Findings::default();
     let mut notes = Vec::new();
     let mut threads: Vec<Option<ThreadLog>> = vec![None; plan.threads.len()];
-    let mut join = Join::new(plan, &deaths, bounds, &mut violations);
+    let mut join = Join::new(plan, &mut deaths, bounds, &mut joined);
     let mut done = 0;
     for thread in reading_order(plan) {
-        let is_untrusted = deaths.is_untrusted_log(&plan.threads[thread]);
-        let (log, damage) = read(logs, record, thread, is_untrusted, &mut join, |records| {
+        let (log, note) = read(logs, record, thread, &mut join, |records| {
             done += records;
             progress(done, total);
         })?;
-        notes.extend(damage);
-        if is_untrusted {
-            notes.push(untrusted(&log.name, join.ignored()));
-        }
+        notes.extend(note);
         threads[thread] = Some(log);
     }
-    let Join { mut table, .. } = join;
-    let threads: Vec<ThreadLog> = threads.into_iter().flatten().collect();
+    let Join { mut table, mut links, .. } = join;
+    let mut threads: Vec<ThreadLog> = threads.into_iter().flatten().collect();
 
-    let context = Context::new(record, &deaths);
-    let Counted { mut orders, span, tolls, lost_of_survivors } =
-        check::check(&mut table, &context, record.incidents.len(), &mut violations);
+    let (counted, findings) = loop {
+        let mut findings = joined.clone();
+        let context = Context::new(record, &deaths);
+        let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
+        counters::check(record, &threads, &deaths, &table, &mut findings);
+        links.check(record, &threads, &deaths, &mut findings);
+        let lies = |(strategy, found): (u16, &Violations)| {
+            let is_new = deaths.may_lie() && !deaths.is_untrusted(strategy);
+            found.first().filter(|_| is_new).map(|first| (strategy, contradiction(first, found.total())))
+        };
+        let liars: Vec<(u16, String)> = findings.accused().filter_map(lies).collect();
+        if liars.is_empty() {
+            break (counted, findings);
+        }
+        for (strategy, why) in liars {
+            deaths.distrust(strategy);
+            table.excuse(strategy);
+            links.forget(strategy);
+            joined.disregard(strategy);
+            if let Some(log) =
+                plan.thread_of(Role::Strategy(strategy)).and_then(|place| threads.get_mut(place))
+            {
+                notes.push(doubted(&log.name, &why));
+                *log = ThreadLog::unproven(std::mem::take(&mut log.name), log.records);
+            }
+        }
+    };
+    let Counted { mut orders, span, tolls, lost_of_survivors } = counted;
     orders.scheduled = plan.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
-    counters::check(record, &threads, &deaths, &table, &mut violations);
     for (log, thread) in threads.iter().zip(&plan.threads) {
-        orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, counters::FULL));
+        orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));
     }
     notes.extend(unchecked(plan));
-    let violations = violations.into_sorted();
+    let violations = findings.into_sorted();
     Ok(Merged { orders, span, violations, notes, threads, records: done, tolls, lost_of_survivors, table })
 }
 
-/// Takes the records of one log; beside what is known about it, what is wrong with it where that is no error. `progress`
-/// hears how many more were taken.
+/// A status block that says nothing.
+fn nothing() -> Status {
+    Status::from_words([0; STATUS_WORDS])
+}
+
+/// Takes the records of one log; beside what is known about it, a note on what is wrong with it where that is no error.
+/// `progress` hears how many more were taken.
 fn read<L: Logs + ?Sized>(
     logs: &L,
     record: &RunRecord,
     thread: usize,
-    is_untrusted: bool,
     join: &mut Join,
     mut progress: impl FnMut(u64),
 ) -> Result<(ThreadLog, Option<String>), MergeError> {
     let name = record.plan.threads[thread].name.clone();
-    let nothing = || Status::from_words([0; STATUS_WORDS]);
+    let is_untrusted = join.deaths.is_untrusted_log(&record.plan.threads[thread]);
     let has_failed = matches!(record.outcome, Outcome::Failed { .. });
+    join.begin(thread);
+    let author = join.author();
+    let is_cut_by_failure = |error: &LogError| error.is_cut() && has_failed;
     let is_tolerable = |error: &LogError| {
-        (error.is_cut() && has_failed) || (is_untrusted && !matches!(error, LogError::Io { .. }))
+        is_cut_by_failure(error)
+            || ((is_untrusted || author.is_some()) && !matches!(error, LogError::Io { .. }))
     };
     let mut damage = None;
-    join.begin(thread);
-    let mut log = match folder::open(logs, &record.plan, thread) {
-        Ok(log) => log,
+    let (mut records, mut status, mut counters) = (0, nothing(), Counters::default());
+    match folder::open(logs, &record.plan, thread) {
+        Ok(mut log) => {
+            loop {
+                match log.next_block() {
+                    Ok(Some(block)) => {
+                        for record in block.records() {
+                            join.take(record)?;
+                        }
+                        progress(block.len() as u64);
+                    }
+                    Ok(None) => break,
+                    Err(error) if is_tolerable(&error) => {
+                        damage = Some((
+                            is_cut_by_failure(&error),
+                            format!("{error}; its whole records were used"),
+                        ));
+                        break;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            (records, status, counters) = (log.records(), log.status().clone(), log.counters().clone());
+        }
         Err(error) if is_tolerable(&error) => {
-            let counters = Counters::default();
-            let log = ThreadLog { name, records: 0, status: nothing(), counters, is_untrusted };
-            return Ok((log, Some(format!("{error}; nothing of it was used"))));
+            damage = Some((is_cut_by_failure(&error), format!("{error}; nothing of it was used")));
         }
         Err(error) => return Err(error.into()),
-    };
-    loop {
-        match log.next_block() {
-            Ok(Some(block)) => {
-                for record in block.records() {
-                    join.take(record)?;
-                }
-                progress(block.len() as u64);
-            }
-            Ok(None) => break,
-            Err(error) if is_tolerable(&error) => {
-                damage = Some(format!("{error}; its whole records were used"));
-                break;
-            }
-            Err(error) => return Err(error.into()),
-        }
     }
-    let (status, counters) = match is_untrusted {
-        true => (nothing(), Counters::default()),
-        false => (log.status().clone(), log.counters().clone()),
+    if is_untrusted {
+        let note = untrusted(&name, damage.map(|(_, what)| what), join.ignored());
+        return Ok((ThreadLog::unproven(name, records), Some(note)));
+    }
+    // What no honest strategy leaves in its log: from here on the log proves nothing.
+    let forged = match &damage {
+        Some((false, what)) => Some(what.clone()),
+        _ => join.nonsense().map(|first| first.first.clone()).or_else(|| {
+            match status.get(Field::RecordsDropped) {
+                0 => None,
+                dropped => Some(format!("{dropped} records did not fit its log")),
+            }
+        }),
     };
-    Ok((ThreadLog { name, records: log.records(), status, counters, is_untrusted }, damage))
+    if let Some((strategy, why)) = author.zip(forged) {
+        join.distrust(strategy);
+        let note = doubted(&name, &why);
+        return Ok((ThreadLog::unproven(name, records), Some(note)));
+    }
+    Ok((ThreadLog { name, records, status, counters, is_untrusted }, damage.map(|(_, what)| what)))
 }
 
 /// What a log that proves nothing means for the figures.
-fn untrusted(name: &str, ignored: u64) -> String {
+const NO_PROOF: &str = "prove nothing: its orders are in no figure and count by what the engine stamped";
+
+/// Of a strategy that misbehaved, by the record.
+fn untrusted(name: &str, damage: Option<String>, ignored: u64) -> String {
+    let damage = damage.map_or_else(String::new, |damage| format!("; {damage}"));
     let nonsense = match ignored {
         0 => String::new(),
         ignored => format!("; {ignored} records in it that make no sense were passed over"),
     };
     format!(
-        "the log and the counters of {name}, which may have overwritten them, prove nothing: its orders are in no \
-         figure and count by what the engine stamped{nonsense}"
+        "the log and the counters of {name}, which may have overwritten them, {NO_PROOF}{damage}{nonsense}"
     )
+}
+
+/// Of a strategy whose own log gives it away.
+fn doubted(name: &str, why: &str) -> String {
+    format!("the log and the counters of {name} are damaged or forged ({why}) and {NO_PROOF}")
+}
+
+/// How a strategy's word contradicts the engine's.
+fn contradiction(first: &Violation, total: u64) -> String {
+    match total {
+        1 => first.first.clone(),
+        total => format!("{total} contradictions, first {}", first.first),
+    }
 }
 
 /// How many records each log can hold by its size, and all of them.
@@ -222,12 +295,14 @@ fn sizes<L: Logs + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), Log
     Ok((sizes, total))
 }
 
-/// How far the lanes of each strategy may grow: as far as its log suggests.
+/// How far the lanes of each strategy may grow: as far as its own log or the orchestrator's suggests. A strategy that hides what
+/// it sent hides nothing of what the engine stamped.
 fn bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<Bounds> {
+    let of = |role| plan.thread_of(role).and_then(|thread| sizes.get(thread)).copied().unwrap_or(0);
+    let engine = of(Role::Orchestrator);
     let bounds = |(strategy, planned): (usize, &u64)| {
         let strategy = strategy as u16;
-        let thread = plan.thread_of(Role::Strategy(strategy));
-        let records = thread.and_then(|thread| sizes.get(thread)).copied().unwrap_or(0);
+        let records = of(Role::Strategy(strategy)).max(engine);
         Bounds::new(*planned, records, deaths.last_epoch(strategy), deaths.is_untrusted(strategy))
     };
     plan.orders.iter().enumerate().map(bounds).collect()

@@ -110,6 +110,11 @@ impl Row {
     }
 
     #[inline]
+    fn clear_measured(&mut self) {
+        self.state &= !MEASURED;
+    }
+
+    #[inline]
     pub(super) fn set_pushed(&mut self, gateway: u16, position: u64) {
         self.state &= (1 << GATEWAY_SHIFT) - 1;
         self.state |= ((u64::from(gateway) + 1) & GATEWAY_MASK) << GATEWAY_SHIFT;
@@ -302,6 +307,17 @@ impl Table {
                 let place = *self.later.get(first)?.places.get(usize::from(index))? as usize;
                 if place == 0 { None } else { self.lanes.get(place) }
             }
+        }
+    }
+
+    /// The log of a strategy proves nothing, as was found out while the logs were read.
+    pub fn excuse(&mut self, strategy: u16) {
+        if let Some(later) = self.later.get_mut(usize::from(strategy)) {
+            later.bounds.is_excused = true;
+        }
+        for lane in self.lanes.iter_mut().filter(|lane| lane.strategy == strategy) {
+            lane.is_excused = true;
+            lane.rows.iter_mut().for_each(Row::clear_measured);
         }
     }
 

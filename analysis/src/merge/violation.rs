@@ -2,6 +2,7 @@
 
 use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A kind of violation. Any of them makes the run invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,6 +43,10 @@ pub enum Kind {
     RecordsDropped,
     /// A thread counted something else than it stamped.
     Counters,
+    /// A thread was handed what no honest peer hands over, and no death or fault of the record explains it.
+    PeerFaults,
+    /// What one end of a hand-off pushed is not what the other took: lost, doubled, made up or torn.
+    Checksum,
 }
 
 /// All violations of one kind.
@@ -56,7 +61,7 @@ pub struct Violation {
 }
 
 /// Collects violations; a list, since there are few kinds and mostly none.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
@@ -78,10 +83,67 @@ impl Violations {
         }
     }
 
+    /// How many there are of all kinds.
+    pub fn total(&self) -> u64 {
+        self.0.iter().fold(0, |sum: u64, violation| sum.saturating_add(violation.count))
+    }
+
+    /// The first that was found.
+    pub fn first(&self) -> Option<&Violation> {
+        self.0.first()
+    }
+
+    /// Adds all of another list.
+    pub fn append(&mut self, other: Violations) {
+        for Violation { kind, count, first } in other.0 {
+            self.add_many(kind, count, || first);
+        }
+    }
+
     /// The violations, by kind.
     pub fn into_sorted(mut self) -> Vec<Violation> {
         self.0.sort_by_key(|violation| violation.kind);
         self.0
+    }
+}
+
+/// Violations by who testifies to them.
+///
+/// A thread of the engine is believed. What contradicts it by the word of a strategy alone (the stamps and counters in memory
+/// that the strategy can write) is kept apart: where strategies may be hostile, it says that the strategy lies.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// What does not rest on a strategy's word.
+    pub firm: Violations,
+    by_strategy: BTreeMap<u16, Violations>,
+}
+
+impl Findings {
+    /// Counts one violation that rests on the word of the strategy `witness`, or on nobody's alone.
+    #[cold]
+    pub fn add(&mut self, witness: Option<u16>, kind: Kind, example: impl FnOnce() -> String) {
+        match witness {
+            None => self.firm.add(kind, example),
+            Some(strategy) => self.by_strategy.entry(strategy).or_default().add(kind, example),
+        }
+    }
+
+    /// The strategies whose word contradicts the engine's, and how.
+    pub fn accused(&self) -> impl Iterator<Item = (u16, &Violations)> {
+        self.by_strategy.iter().map(|(strategy, violations)| (*strategy, violations))
+    }
+
+    /// Forgets what rests on a strategy's word.
+    pub fn disregard(&mut self, strategy: u16) {
+        self.by_strategy.remove(&strategy);
+    }
+
+    /// All of it, by kind.
+    pub fn into_sorted(mut self) -> Vec<Violation> {
+        for violations in core::mem::take(&mut self.by_strategy).into_values() {
+            self.firm.append(violations);
+        }
+        self.firm.into_sorted()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
-use crate::summary::{ClockSummary, Measure, Summary};
+use crate::summary::{ClockSummary, InFlight, Measure, Summary};
 use protocol::plan::Pacing;
 use std::fmt::Write;
 
@@ -141,6 +141,7 @@ fn tallies(page: &mut Page, summary: &Summary) {
     let flight = [
         known("measured", flight.measured),
         known("by Little's law", flight.littles_law),
+        apart(flight),
         flight.max.map(|max| format!("at most {}", count(max))),
     ];
     page.fields("in flight", &flight.into_iter().flatten().collect::<Vec<_>>());
@@ -153,6 +154,17 @@ fn tallies(page: &mut Page, summary: &Summary) {
         engine.push(format!("work {} asked, {got:.0} ns done", duration(asked)));
     }
     page.fields("engine", &engine);
+}
+
+/// By how much the two counts of open orders differ, and may.
+fn apart(flight: &InFlight) -> Option<String> {
+    let (difference, allowed) = (flight.difference?, flight.allowed?);
+    Some(format!(
+        "{} apart in {} samples, {} allowed",
+        plain(difference.abs()),
+        count(flight.samples),
+        plain(allowed)
+    ))
 }
 
 /// The strategies that died, if any did.

@@ -13,12 +13,12 @@ pub use threads::ThreadSummary;
 use crate::machine::Machine;
 use crate::merge::{Merged, Orders, Violation};
 use crate::record::{Floor, Input, Outcome, RunRecord};
+use protocol::counters::{OrchestratorCounter, StrategyCounter};
 use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Technique, Threading};
-use protocol::status::Field;
 use serde::{Deserialize, Serialize};
 
 /// The version of `summary.json`.
-pub const SUMMARY_SCHEMA: &str = "bulkhead.summary/1";
+pub const SUMMARY_SCHEMA: &str = "bulkhead.summary/2";
 /// Its name in the run's folder.
 pub const SUMMARY_FILE: &str = "summary.json";
 
@@ -134,21 +134,40 @@ pub struct Stages {
     pub r#return: Distribution,
 }
 
-/// Orders open at a time, measured in three ways that must agree.
+/// Orders open at a time, by two witnesses that know nothing of each other: the strategies' counters, which the launcher
+/// samples from outside, and the stamps, by Little's law. Both over the time from the first t1 to the last t8.
 ///
 /// A strategy that dies takes its count with it, and its next incarnation begins at 0: in a run with incidents all that
 /// comes from the strategies' own counts is null. Little's law is over the orders that came back, which stamps tell in
 /// any run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InFlight {
-    /// The strategies' own count, integrated over time, over the time from the first t1 to the last t8.
+    /// The mean of the launcher's samples, weighted by time.
     pub measured: Option<f64>,
-    /// The mean of the launcher's samples from outside.
-    pub sampled: Option<f64>,
-    /// Little's law: completions a second times the mean round trip, over the same time.
+    /// How many samples that are.
+    pub samples: u64,
+    /// Little's law: completions a second times the mean round trip.
     pub littles_law: Option<f64>,
+    /// By how much the two differ, in orders: measured less law.
+    pub difference: Option<f64>,
+    /// By how much they may differ, in orders; see [`allowed_difference`].
+    pub allowed: Option<f64>,
     /// The sum of each strategy's most: no more than this were ever open at once.
     pub max: Option<u64>,
+}
+
+/// By what share of Little's law the samples may differ from it whatever their number: counters are stored after each duty
+/// cycle, stamps within it.
+const LITTLE_TOLERANCE: f64 = 0.05;
+/// How many standard deviations sampling may be off: an honest run is beyond it once in 16,000.
+const LITTLE_DEVIATIONS: f64 = 4.0;
+
+/// By how much samples may differ from Little's law: 5 % for the counters' lag, and four standard deviations of the sampling
+/// error. That is told by how the samples change from one to the next, and is no less than that of counting orders that come
+/// and go as they please (a Poisson number of mean `law`), so that a few samples that agree by chance prove nothing.
+fn allowed_difference(law: f64, samples: u64, deviation: f64) -> f64 {
+    let chance = (law / samples.max(1) as f64).sqrt();
+    law * LITTLE_TOLERANCE + LITTLE_DEVIATIONS * deviation.max(chance)
 }
 
 /// The orchestrator's extra work for each order.
@@ -190,7 +209,9 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
     let orchestrator = plan.thread_of(Role::Orchestrator);
     let processes = threads::summarise(plan, merged, ns_per_tick);
     let engine = orchestrator.and_then(|thread| processes.get(thread));
-    let status = orchestrator.and_then(|thread| merged.threads.get(thread)).map(|log| &log.status);
+    let counted = orchestrator.and_then(|thread| {
+        Some(merged.threads.get(thread)?.counters.of(&plan.threads[thread].roles, Role::Orchestrator))
+    });
     let (incidents, containment) = containment::summarise(record, merged, ns_per_tick);
     let mut summary = Summary {
         schema: SUMMARY_SCHEMA.into(),
@@ -231,7 +252,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         containment,
         work: Work {
             requested_ns: plan.work.requested_ns,
-            achieved_ns: status.map_or(0.0, |status| status.get(Field::WorkPicos) as f64 / 1000.0),
+            achieved_ns: counted.map_or(0.0, |engine| engine.get(OrchestratorCounter::Work) as f64 / 1000.0),
         },
         clock: ClockSummary {
             source: plan.clock,
@@ -288,27 +309,29 @@ fn rate(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Rate {
     }
 }
 
-/// All over the same time, first t1 to last t8, so that the three can be compared; ticks cancel out.
+/// Both over the same time, first t1 to last t8: before and after it nothing is open.
 fn in_flight(record: &RunRecord, merged: &Merged) -> InFlight {
     let span = &merged.span;
     let ticks = span.last_received.checked_sub(span.first_sent).filter(|ticks| *ticks > 0);
-    let is_strategy = |index: &usize| {
-        record
-            .plan
-            .threads
-            .get(*index)
-            .is_some_and(|t| t.roles.iter().any(|r| matches!(r, Role::Strategy(_))))
-    };
-    let strategies = merged.threads.iter().enumerate().filter(|(index, _)| is_strategy(index));
-    let statuses: Vec<_> = strategies.map(|(_, log)| &log.status).collect();
-    let open: u128 = statuses.iter().map(|status| u128::from(status.get(Field::InFlightOrderTicks))).sum();
-    let max = statuses.iter().fold(0, |sum: u64, status| sum.saturating_add(status.get(Field::InFlightMax)));
+    let threads = merged.threads.iter().zip(&record.plan.threads);
+    let peaks = threads.flat_map(|(log, thread)| log.counters.agents(&thread.roles));
+    let max = peaks.fold(0, |sum: u64, agent| sum.saturating_add(agent.get(StrategyCounter::InFlightPeak)));
     let nobody_died = record.incidents.is_empty();
+    // λ·W with λ = completions / span and W = open ticks / completions: the completions cancel out.
+    let law = ticks.map(|ticks| span.open_ticks as f64 / ticks as f64);
+    // The samples are of everybody's counters.
+    let all_count = nobody_died && merged.threads.iter().all(|thread| !thread.is_untrusted);
+    let sampled = record.open_orders.filter(|open| all_count && open.samples > 0);
+    let measured = sampled.zip(ticks).map(|(open, ticks)| open.order_ticks / ticks as f64);
+    let allowed = sampled.zip(ticks).zip(law).map(|((open, ticks), law)| {
+        allowed_difference(law, open.samples, open.variance.sqrt() / ticks as f64)
+    });
     InFlight {
-        measured: ticks.filter(|_| nobody_died).map(|ticks| open as f64 / ticks as f64),
-        sampled: record.in_flight_sampled.filter(|_| nobody_died),
-        // λ·W with λ = completions / span and W = open ticks / completions: the completions cancel out too.
-        littles_law: ticks.map(|ticks| span.open_ticks as f64 / ticks as f64),
-        max: nobody_died.then_some(max),
+        measured,
+        samples: sampled.map_or(0, |open| open.samples),
+        littles_law: law,
+        difference: measured.zip(law).map(|(measured, law)| measured - law),
+        allowed,
+        max: all_count.then_some(max),
     }
 }

@@ -16,8 +16,6 @@ const RATE_REACHED: f64 = 0.99;
 const SLIP_FACTOR: u64 = 2;
 /// Involuntary context switches a second and thread: a kernel's own housekeeping is a few.
 const SWITCHES_PER_S: f64 = 10.0;
-/// By how much the measured orders in flight may differ from Little's law.
-const LITTLE_TOLERANCE: f64 = 0.05;
 /// By how much the clock may run differently before and over the run, in parts per million.
 const DRIFT_PPM: f64 = 50.0;
 /// By how much the core-to-core floor may change during the run.
@@ -33,6 +31,7 @@ pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     reasons.extend(outcome(summary));
     reasons.extend(invalid(summary));
     reasons.extend(deaths(summary));
+    reasons.extend(distrusted(summary));
     reasons.extend(warnings.iter().map(|warning| one_line(warning)));
     reasons.extend(samples(summary));
     reasons.extend(offered(summary));
@@ -96,9 +95,9 @@ fn samples(summary: &Summary) -> Option<String> {
     })
 }
 
-/// Only where nobody died: the dead send nothing.
+/// Only where everybody's orders are known: the dead send nothing, and what a strategy says that is not believed does not count.
 fn offered(summary: &Summary) -> Option<String> {
-    if summary.containment.is_some() {
+    if summary.containment.is_some() || summary.processes.iter().any(|thread| thread.untrusted) {
         return None;
     }
     let (offered, achieved) = (summary.rate.offered_per_s?, summary.rate.achieved_per_s?);
@@ -207,15 +206,37 @@ fn faults(summary: &Summary) -> Option<String> {
 
 /// Only for complete runs: an order that never came back is in flight for ever and in no mean.
 fn little(summary: &Summary) -> Option<String> {
-    let (measured, law) = (summary.in_flight.measured?, summary.in_flight.littles_law?);
-    let off = (measured - law).abs() > law * LITTLE_TOLERANCE;
-    (off && summary.outcome == Outcome::Complete).then(|| {
+    let flight = &summary.in_flight;
+    let (measured, law) = (flight.measured?, flight.littles_law?);
+    let (difference, allowed) = (flight.difference?, flight.allowed?);
+    // Not a number agrees with nothing.
+    let agrees = difference.abs() <= allowed;
+    (!agrees && summary.outcome == Outcome::Complete).then(|| {
         format!(
-            "{} orders in flight measured, {} by Little's law: stamps and counters disagree; run again and report it",
+            "{} orders in flight by {} samples of the counters, {} by Little's law, {} more or less were allowed: stamps and \
+             counters disagree; run again and report it",
             plain(measured),
-            plain(law)
+            count(flight.samples),
+            plain(law),
+            plain(allowed)
         )
     })
+}
+
+/// What a strategy wrote about itself and nobody believes.
+fn distrusted(summary: &Summary) -> Option<String> {
+    let by_record = |role: &str| {
+        summary.incidents.iter().any(|incident| {
+            incident.quarantined.is_some() && role == format!("strategy-{}", incident.strategy)
+        })
+    };
+    let doubted = || summary.processes.iter().filter(|thread| thread.untrusted && !by_record(&thread.role));
+    let first = doubted().next()?;
+    Some(format!(
+        "the logs of {} strategies prove nothing, first that of {}: its orders are in no figure; the notes say why",
+        doubted().count(),
+        first.role
+    ))
 }
 
 fn drift(summary: &Summary) -> Option<String> {

@@ -22,6 +22,10 @@ const SPARE_RECORDS: u64 = 16;
 const STRATEGY_RECORDS: u64 = 3;
 const ORCHESTRATOR_RECORDS: u64 = 4;
 const GATEWAY_RECORDS: u64 = 4;
+/// Checksums at the end of the orchestrator's log: of each strategy's two links, each inbox, and all completions.
+const fn checksums(resolved: &Resolved) -> u64 {
+    2 * resolved.strategies as u64 + resolved.venues as u64 + 1
+}
 /// The most orders that a gateway has to hold at once.
 const MAX_HELD: u64 = 1 << 18;
 
@@ -157,7 +161,8 @@ fn threads(resolved: &Resolved, machine: &Machine, counts: &Counts, per_venue: &
             Role::Orchestrator => (ORCHESTRATOR_RECORDS, total),
             Role::Gateway(index) => (GATEWAY_RECORDS, per_venue[usize::from(*index)]),
         };
-        orders.saturating_mul(factor)
+        let own = if matches!(role, Role::Orchestrator) { checksums(resolved) } else { 0 };
+        orders.saturating_mul(factor).saturating_add(own)
     };
     let engine = std::iter::once(Role::Orchestrator).chain((0..resolved.venues).map(Role::Gateway));
     let mut threads: Vec<(String, Vec<Role>)> =

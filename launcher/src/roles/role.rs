@@ -250,7 +250,7 @@ fn orchestrator<T: Link>(
     let mut inboxes = Vec::new();
     for venue in 0..plan.venues {
         let ring = attached.sender(&format!("inbox-{venue}"))?;
-        inboxes.push(Inbox { ring, bell: bell_of(plan, thread, Role::Gateway(venue), attached)? });
+        inboxes.push(Inbox::new(ring, bell_of(plan, thread, Role::Gateway(venue), attached)?));
     }
     let mut returns = Vec::new();
     for index in 0..plan.strategies {
@@ -275,7 +275,7 @@ fn gateway<T: Link>(
     let inbox = attached.receiver(&format!("inbox-{index}"))?;
     let completion = attached.producer::<T>(&completion_link(plan), index.into())?;
     let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
-    Ok(Gateway::new(inbox, completion, bell, Venue, plan.max_held as usize))
+    Ok(Gateway::new(index, inbox, completion, bell, Venue, plan.max_held as usize))
 }
 
 /// What a thread needs beside its agent.

@@ -13,8 +13,8 @@ use crate::runtime::liveness::{Liveness, Suspicion};
 use crate::runtime::setup::Segments;
 use analysis::record::Incident;
 use anyhow::{Context, Result};
-use protocol::plan::{OnDeath, Plan, Role};
 use protocol::counters::{Counter, Counters, StrategyCounter};
+use protocol::plan::{OnDeath, Plan, Role};
 use protocol::status::{self, State, Status};
 use protocol::supervision::{Death, Misconduct, Repairs};
 use protocol::wire::MAX_EPOCH;
@@ -381,8 +381,5 @@ fn sent_and_settled(segments: &Segments, thread: usize, orders: u64) -> (u64, u6
 pub fn settled_by(counters: &Counters, roles: &[Role], orders: u64) -> (u64, u64) {
     let mine = counters.agents(roles).find(|agent| StrategyCounter::is_of(agent.role()));
     let count = |counter| mine.map_or(0, |mine| mine.get(counter)).min(orders);
-    (
-        count(StrategyCounter::Sent),
-        count(StrategyCounter::Returned) + count(StrategyCounter::Rejected),
-    )
+    (count(StrategyCounter::Sent), count(StrategyCounter::Returned) + count(StrategyCounter::Rejected))
 }

@@ -9,6 +9,7 @@ pub mod orphan;
 pub mod prepare;
 pub mod progress;
 pub mod run;
+mod samples;
 pub mod setup;
 pub mod signals;
 pub mod spawn;

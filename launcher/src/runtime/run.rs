@@ -93,7 +93,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         },
         exits: Vec::new(),
         startup_ns: 0,
-        in_flight_sampled: None,
+        open_orders: None,
         warnings,
         pss_bytes: None,
         incidents: Vec::new(),
@@ -101,28 +101,20 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
 
     let (segments, processes) = create(&plan, &schedule)?;
     drop(schedule);
-    let Supervised {
-        mut processes,
-        outcome,
-        exits,
-        startup,
-        start_ticks,
-        in_flight_sampled,
-        pss_bytes,
-        incidents,
-    } = supervise(
-        &segments,
-        processes,
-        how.signals,
-        &progress,
-        how.start_timeout,
-        Injector::new(&plan, resolved.seed),
-        // Written before the first order: a launcher that is killed leaves a run that can be merged.
-        |start_ticks| {
-            record.clock.start_ticks = start_ticks;
-            save_record(&record, &folder.path)
-        },
-    )?;
+    let Supervised { mut processes, outcome, exits, startup, start_ticks, open_orders, pss_bytes, incidents } =
+        supervise(
+            &segments,
+            processes,
+            how.signals,
+            &progress,
+            how.start_timeout,
+            Injector::new(&plan, resolved.seed),
+            // Written before the first order: a launcher that is killed leaves a run that can be merged.
+            |start_ticks| {
+                record.clock.start_ticks = start_ticks;
+                save_record(&record, &folder.path)
+            },
+        )?;
     if start_ticks == 0 {
         return Err(not_begun(&outcome));
     }
@@ -134,7 +126,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     record.outcome = outcome;
     record.exits = exits;
     record.startup_ns = startup.as_nanos() as u64;
-    record.in_flight_sampled = in_flight_sampled;
+    record.open_orders = open_orders;
     record.pss_bytes = pss_bytes;
     record.incidents = incidents;
     progress.phase("saving", 0);

@@ -9,13 +9,14 @@ use crate::faults::inject::Injector;
 use crate::runtime::incidents::{Incidents, settled_by};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::progress::Progress;
+use crate::runtime::samples::Samples;
 use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
-use analysis::record::{Exit, Incident, Outcome};
+use analysis::record::{Exit, Incident, OpenOrders, Outcome};
 use anyhow::Result;
-use protocol::counters::{AgentCounters, OrchestratorCounter};
 use protocol::control::{Launching, RunState};
+use protocol::counters::{AgentCounters, OrchestratorCounter};
 use protocol::plan::{Pacing, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::status::{self, Field, State, Status};
@@ -49,8 +50,8 @@ pub struct Supervised {
     pub startup: Duration,
     /// The tick of time zero; 0 if the barrier never opened.
     pub start_ticks: u64,
-    /// Mean of the samples of open orders taken while the strategies fired, after the longest delay had passed once.
-    pub in_flight_sampled: Option<f64>,
+    /// The samples of open orders; `None` if the barrier never opened.
+    pub open_orders: Option<OpenOrders>,
     /// Proportional memory of all processes when half of the orders were sent, in bytes.
     pub pss_bytes: Option<u64>,
     /// The strategies that died and the run went on.
@@ -78,7 +79,7 @@ struct Supervisor<'a> {
     signals: &'a Signals,
     progress: &'a Progress,
     start_ticks: u64,
-    samples: (f64, u32),
+    samples: Option<Samples>,
     pss_bytes: Option<u64>,
 }
 
@@ -112,7 +113,7 @@ pub fn supervise(
         signals,
         progress,
         start_ticks: 0,
-        samples: (0.0, 0),
+        samples: None,
         pss_bytes: None,
     };
     progress.phase("starting", 0);
@@ -127,6 +128,7 @@ pub fn supervise(
             supervisor.incidents = Some(Incidents::new(segments, supervisor.start_ticks));
         }
         supervisor.liveness.open(plan.clock.now());
+        supervisor.samples = Some(Samples::new(supervisor.start_ticks));
         control.go(supervisor.start_ticks);
         opened(supervisor.start_ticks)?;
         phase = supervisor.play()?;
@@ -142,13 +144,12 @@ pub fn supervise(
         incidents.end(&supervisor.processes, &plan.clock);
     }
     let outcome = supervisor.ended_in_order(outcome);
-    let (sum, count) = supervisor.samples;
     Ok(Supervised {
         outcome,
         exits: supervisor.processes.exits(),
         startup,
         start_ticks: supervisor.start_ticks,
-        in_flight_sampled: (count > 0).then(|| sum / f64::from(count)),
+        open_orders: supervisor.samples.as_ref().map(Samples::taken),
         pss_bytes: supervisor.pss_bytes,
         incidents: supervisor.incidents.map(Incidents::into_list).unwrap_or_default(),
         processes: supervisor.processes,
@@ -251,7 +252,11 @@ impl Supervisor<'_> {
         }
         let counted = self.plan.orders.iter().enumerate().filter_map(|(strategy, orders)| {
             let thread = self.plan.thread_of(Role::Strategy(strategy as u16))?;
-            Some(settled_by(&status::counters(&self.threads[thread]), &self.plan.threads[thread].roles, *orders))
+            Some(settled_by(
+                &status::counters(&self.threads[thread]),
+                &self.plan.threads[thread].roles,
+                *orders,
+            ))
         });
         let (sent, settled) = counted.fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
         (sent, sent.saturating_sub(settled))
@@ -296,6 +301,9 @@ impl Supervisor<'_> {
         self.progress.phase("firing", total);
         loop {
             let (sent, open) = self.sent_and_open();
+            if let Some(samples) = &mut self.samples {
+                samples.take(self.plan.clock.now(), open);
+            }
             if !memory_sampled && sent >= total / 2 {
                 // Once: the kernel walks the page tables for it.
                 memory_sampled = true;
@@ -307,7 +315,6 @@ impl Supervisor<'_> {
             }
             if sent < total && drain_until.is_none() {
                 self.progress.at(sent);
-                self.sample(open, max_delay);
             } else {
                 if !draining {
                     self.progress.phase("draining", sent);
@@ -335,15 +342,6 @@ impl Supervisor<'_> {
             if let Some(outcome) = self.look()? {
                 return Ok(Phase::Failed(outcome));
             }
-        }
-    }
-
-    /// Takes a sample of the open orders, once the pipeline has filled.
-    fn sample(&mut self, open: u64, max_delay: Duration) {
-        let filled = self.start_ticks + (max_delay.as_nanos() as f64 / self.plan.ns_per_tick) as u64;
-        if self.plan.clock.now() > filled {
-            self.samples.0 += open as f64;
-            self.samples.1 += 1;
         }
     }
 

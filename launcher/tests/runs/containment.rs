@@ -7,7 +7,6 @@ use crate::killing::{DETECTED, Death, REPAIRED};
 use analysis::merge::Toll;
 use analysis::summary::{Distribution, Summary, worst};
 use protocol::stamps::Point;
-use protocol::status::Field;
 use protocol::supervision::Misconduct;
 use protocol::wire::OrderId;
 
@@ -94,7 +93,7 @@ fn an_order_that_stood_in_the_ring_was_touched_however_early_it_was_sent() {
     // Taken just before the next one.
     let later = 39_950;
     for point in Point::ALL.into_iter().filter(|point| !matches!(point, Point::StrategySend | Point::Due)) {
-        if !matches!(point, Point::Rejected | Point::Cancelled) {
+        if !matches!(point, Point::Rejected | Point::Cancelled | Point::Checksum) {
             fixture.set(point, id, |ticks| ticks + later);
         }
     }
@@ -147,11 +146,10 @@ fn what_the_dead_counted_is_not_known() {
     assert_eq!((whole.incidents.as_slice(), &whole.containment), ([].as_slice(), &None));
     assert!(whole.in_flight.measured.is_some() && whole.in_flight.max.is_some());
 
-    let mut fixture = one_death();
-    fixture.record.in_flight_sampled = Some(3.0);
+    let fixture = one_death();
     let summary = summary(&fixture);
     let flight = &summary.in_flight;
-    assert_eq!((flight.measured, flight.sampled, flight.max), (None, None, None));
+    assert_eq!((flight.measured, flight.difference, flight.max), (None, None, None));
     assert!(flight.littles_law.is_some());
     // Nobody is told that the senders fell behind.
     let words = ["fell behind", "Little's law", "pinned"];
@@ -165,6 +163,7 @@ fn a_quarantined_strategys_counters_are_in_no_figure() {
         killed(&[Death { quarantined: Some(Misconduct::Flood), ..Death::of(1, (20 * 3 + 1) * 3_000) }]);
     let thread = fixture.thread("strategy-1");
     fixture.statuses[thread].fill(u64::MAX);
+    fixture.counters[thread].fill(u64::MAX);
     let summary = summary(&fixture);
     assert!(summary.valid, "{:?}", summary.violations);
     assert_eq!((summary.orders.full, summary.processes[thread].cpu_ns), (0, 0));
@@ -173,7 +172,7 @@ fn a_quarantined_strategys_counters_are_in_no_figure() {
     assert_eq!(summary.incidents[0].quarantined, Some(Misconduct::Flood));
     assert_eq!(summary.containment.unwrap().quarantined, 1);
     assert_eq!(summary.rt_venue.count, summary.orders.returned - returned_of_1(&fixture));
-    fixture.status("strategy-0", Field::Full, 3);
+    fixture.counter("strategy-0", "full", 3);
 }
 
 /// Orders of strategy 1 whose report the strategy got.

@@ -4,16 +4,19 @@
 //! are known in advance. Logs hold their records in the order of the times, like real ones.
 #![allow(dead_code)] // the bench uses less of it than the tests
 
-use analysis::record::{Clock, Exit, Floor, Input, Outcome, RUN_SCHEMA, RunRecord};
+use analysis::record::{Clock, Exit, Floor, Input, OpenOrders, Outcome, RUN_SCHEMA, RunRecord};
 use launcher::host::Machine;
+use protocol::counters::{AGENT_WORDS, labels};
 use protocol::plan::{
     ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading,
     WorkPlan,
 };
-use protocol::stamps::{Point, Record, key};
-use protocol::status::{Field, LOG_OFFSET, STATUS_WORDS, State};
+use protocol::stamps::{HandOff, LinkEnd, Point, Record, key};
+use protocol::status::{COUNTERS_OFFSET, Field, LOG_OFFSET, STATUS_WORDS, State, StatusWriter};
 use protocol::wire::OrderId;
+use shm::memory::Region;
 use shm::memory::header::{MAGIC, VERSION, run_hash};
+use shm::sync::Ordering;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -64,16 +67,20 @@ pub struct Fixture {
     /// Of each thread of the plan.
     pub logs: Vec<Vec<Record>>,
     pub statuses: Vec<[u64; STATUS_WORDS]>,
+    /// What the agents of each thread counted.
+    pub counters: Vec<Vec<u64>>,
+    /// What stands behind all stamps of each log: the checksums of its ends of the links.
+    pub sums: Vec<Vec<(LinkEnd, u64)>>,
 }
 
 impl Fixture {
     /// An honest run.
     pub fn new(shape: Shape) -> Self {
-        let record = record(shape);
+        let mut record = record(shape);
         let plan = &record.plan;
         let orchestrator = plan.thread_of(Role::Orchestrator).unwrap();
         let mut logs: Vec<Vec<Record>> = vec![Vec::new(); plan.threads.len()];
-        let mut open_ticks = vec![0; plan.threads.len()];
+        let mut open_ticks = 0;
         for sequence in 0..shape.orders {
             for strategy in 0..shape.strategies {
                 let id = OrderId::new(strategy, 0, sequence);
@@ -109,16 +116,19 @@ impl Fixture {
                 let t8 = t6 + STAGES[6] + STAGES[7];
                 push(orchestrator, Point::OrchReturn, t6 + STAGES[6]);
                 push(sender, Point::StrategyRecv, t8);
-                open_ticks[sender] += t8 - t1;
+                open_ticks += t8 - t1;
             }
         }
         for log in &mut logs {
             sort_by_event(log);
         }
-        let statuses =
-            (0..logs.len()).map(|thread| status(&record, thread, &logs[thread], open_ticks[thread]));
-        let statuses = statuses.collect();
-        Self { record, logs, statuses }
+        let statuses = (0..logs.len()).map(|thread| status(&record, thread, &logs[thread])).collect();
+        let counters =
+            logs.iter().zip(&plan.threads).map(|(log, thread)| counters(log, &thread.roles)).collect();
+        let sums = plan.threads.iter().map(|thread| sums(&thread.roles, shape)).collect();
+        // As if the launcher had looked at every change.
+        record.open_orders = Some(OpenOrders { samples: 200, order_ticks: open_ticks as f64, variance: 0.0 });
+        Self { record, logs, statuses, counters, sums }
     }
 
     /// The thread of that name.
@@ -160,6 +170,13 @@ impl Fixture {
         self.statuses[thread][field as usize] = value;
     }
 
+    /// Sets the counter of that name of the first agent of a thread.
+    pub fn counter(&mut self, thread: &str, name: &str, value: u64) {
+        let thread = self.thread(thread);
+        let place = place_of(self.record.plan.threads[thread].roles[0], name);
+        self.counters[thread][place] = value;
+    }
+
     /// Marks the run as failed because a process was killed.
     pub fn fail(&mut self, process: &str) {
         let what = "signal 9 (SIGKILL)".to_owned();
@@ -191,7 +208,9 @@ impl Fixture {
         ];
         words[..header.len()].copy_from_slice(&header);
         words[16..16 + STATUS_WORDS].copy_from_slice(&self.statuses[thread]);
+        words[COUNTERS_OFFSET..LOG_OFFSET].copy_from_slice(&self.counters[thread]);
         words.extend(log.iter().flat_map(|record| [key(record.point, record.id), record.value]));
+        words.extend(self.sums[thread].iter().flat_map(|(end, sum)| [key(Point::Checksum, end.id()), *sum]));
         words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect()
     }
 
@@ -239,10 +258,38 @@ pub fn scatter(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn status(record: &RunRecord, thread: usize, log: &[Record], open_ticks: u64) -> [u64; STATUS_WORDS] {
+/// The ends of links that the roles of a thread have: each link's sum is a number of its own.
+fn sums(roles: &[Role], shape: Shape) -> Vec<(LinkEnd, u64)> {
+    let sum = |end: LinkEnd| (end, scatter(end.hand_off as u64 * 1000 + u64::from(end.peer)));
+    let of_role = |role: &Role| match *role {
+        Role::Strategy(index) => {
+            vec![
+                sum(LinkEnd::sender(HandOff::Submit, index, 0)),
+                sum(LinkEnd::receiver(HandOff::Return, index, 0)),
+            ]
+        }
+        Role::Gateway(index) => vec![
+            sum(LinkEnd::receiver(HandOff::Inbox, index, 0)),
+            sum(LinkEnd::sender(HandOff::Completion, index, 0)),
+        ],
+        Role::Orchestrator => {
+            let strategies = (0..shape.strategies).flat_map(|index| {
+                [LinkEnd::receiver(HandOff::Submit, index, 0), LinkEnd::sender(HandOff::Return, index, 0)]
+            });
+            let inboxes = (0..shape.venues).map(|index| LinkEnd::sender(HandOff::Inbox, index, 0));
+            let reported =
+                (0..shape.venues).map(|index| sum(LinkEnd::sender(HandOff::Completion, index, 0)).1);
+            let reported = reported.fold(0, u64::wrapping_add);
+            let ends = strategies.chain(inboxes).map(sum);
+            ends.chain([(LinkEnd::receiver(HandOff::Completion, 0, 0), reported)]).collect()
+        }
+    };
+    roles.iter().flat_map(of_role).collect()
+}
+
+fn status(record: &RunRecord, thread: usize, log: &[Record]) -> [u64; STATUS_WORDS] {
     let mut words = [0; STATUS_WORDS];
     let mut set = |field: Field, value: u64| words[field as usize] = value;
-    let count = |points: &[Point]| log.iter().filter(|record| points.contains(&record.point)).count() as u64;
     let end = log.iter().map(|record| record.value).max().unwrap_or(START);
     set(Field::State, State::Done as u64);
     set(Field::Pid, 4000 + thread as u64);
@@ -256,10 +303,35 @@ fn status(record: &RunRecord, thread: usize, log: &[Record], open_ticks: u64) ->
     set(Field::VoluntarySwitches, 2);
     set(Field::MinorFaults, 12);
     set(Field::CpuNs, (end - START) / 2);
-    set(Field::Sent, count(&[Point::StrategySend, Point::OrchDispatch, Point::GatewayRecv]));
-    set(Field::Returned, count(&[Point::StrategyRecv, Point::OrchReturn, Point::GatewayDone]));
-    set(Field::InFlightOrderTicks, open_ticks);
-    set(Field::InFlightMax, 4);
+    words
+}
+
+/// Where the counter of that name is in the words of an agent of that role.
+fn place_of(role: Role, name: &str) -> usize {
+    1 + labels(role).iter().position(|label| label.name == name).unwrap()
+}
+
+fn counters(log: &[Record], roles: &[Role]) -> Vec<u64> {
+    let segment = Region::heap(LOG_OFFSET).words();
+    StatusWriter::new(&segment).announce(roles);
+    let mut words: Vec<u64> =
+        segment[COUNTERS_OFFSET..].iter().map(|word| word.load(Ordering::Relaxed)).collect();
+    let count = |point: Point| log.iter().filter(|record| record.point == point).count() as u64;
+    for (agent, role) in roles.iter().enumerate() {
+        let counted = match role {
+            Role::Strategy(_) => [("sent", Point::StrategySend), ("returned", Point::StrategyRecv)],
+            Role::Orchestrator => {
+                [("dispatched", Point::OrchDispatch), ("settled", Point::OrchRecvCompletion)]
+            }
+            Role::Gateway(_) => [("received", Point::GatewayRecv), ("completed", Point::GatewayDone)],
+        };
+        for (name, point) in counted {
+            words[agent * AGENT_WORDS + place_of(*role, name)] = count(point);
+        }
+        if matches!(role, Role::Strategy(_)) {
+            words[agent * AGENT_WORDS + place_of(*role, "in-flight-peak")] = 4;
+        }
+    }
     words
 }
 
@@ -295,7 +367,7 @@ fn record(shape: Shape) -> RunRecord {
         outcome: Outcome::Complete,
         exits: exits.collect(),
         startup_ns: 21_000_000,
-        in_flight_sampled: None,
+        open_orders: None,
         warnings: Vec::new(),
         pss_bytes: None,
         incidents: Vec::new(),

@@ -85,10 +85,10 @@ fn json_is_json_and_csv_has_every_record() {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     };
     let value = json(&log, TEXT);
-    assert_eq!(value["records"].as_array().unwrap().len(), 60);
-    assert_eq!((&value["thread"], &value["total"]), (&"strategy-0".into(), &60.into()));
+    assert_eq!(value["records"].as_array().unwrap().len(), 62);
+    assert_eq!((&value["thread"], &value["total"]), (&"strategy-0".into(), &62.into()));
     assert_eq!(value["status"]["sent"], 20);
-    assert_eq!(json(&log, Options { tail: Some(3), ..TEXT })["records"][2]["number"], 59);
+    assert_eq!(json(&log, Options { tail: Some(3), ..TEXT })["records"][2]["number"], 61);
     assert_eq!(json(&log, Options { head: Some(0), ..TEXT })["records"], serde_json::json!([]));
     assert_eq!(json(folder.path(), TEXT)["logs"][2]["thread"], "orchestrator");
     let path = json(folder.path(), Options { order: Some(ORDER), ..TEXT });
@@ -103,7 +103,7 @@ fn json_is_json_and_csv_has_every_record() {
         result.unwrap();
         text.lines().count()
     };
-    assert_eq!(lines(&log, TEXT), 61);
+    assert_eq!(lines(&log, TEXT), 63);
     assert_eq!(lines(folder.path(), TEXT), 6);
     assert_eq!(lines(folder.path(), Options { order: Some(ORDER), ..TEXT }), 11);
 }
@@ -164,7 +164,8 @@ fn what_is_no_run_is_refused() {
     for (text, words) in [
         ("{", "EOF"),
         ("{\"schema\":\"bulkhead.run/9\"}", "schema \"bulkhead.run/9\""),
-        ("{\"schema\":\"bulkhead.run/1\"}", "missing field"),
+        ("{\"schema\":\"bulkhead.run/1\"}", "use the launcher that wrote it"),
+        ("{\"schema\":\"bulkhead.run/2\"}", "missing field"),
     ] {
         std::fs::write(empty.path().join("run.json"), text).unwrap();
         let error = error(empty.path(), TEXT);

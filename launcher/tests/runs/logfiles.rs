@@ -27,7 +27,8 @@ fn read(bytes: &[u8]) -> (Vec<Record>, Result<(), LogError>) {
 }
 
 fn sample() -> (Fixture, Vec<u8>) {
-    let fixture = Fixture::new(Shape::default());
+    let mut fixture = Fixture::new(Shape::default());
+    fixture.sums[0].clear();
     let bytes = fixture.bytes(0);
     (fixture, bytes)
 }
@@ -43,7 +44,8 @@ fn a_log_reads_back_as_written() {
 #[test]
 fn a_log_longer_than_a_block_reads_back_as_written() {
     // 3 records an order and 65,536 records a block; one order more than fits two blocks exactly.
-    let fixture = Fixture::new(Shape { strategies: 1, orders: 50_000, ..Shape::default() });
+    let mut fixture = Fixture::new(Shape { strategies: 1, orders: 50_000, ..Shape::default() });
+    fixture.sums[0].clear();
     let (records, end) = read(&fixture.bytes(0));
     assert_eq!(records, fixture.logs[0]);
     assert!(end.is_ok());
@@ -54,6 +56,7 @@ fn a_log_that_ends_on_a_block_ends() {
     for records in [65_535, 65_536, 65_537, 131_072] {
         let mut fixture = Fixture::new(Shape { strategies: 1, orders: 50_000, ..Shape::default() });
         fixture.logs[0].truncate(records);
+        fixture.sums[0].clear();
         let (read, end) = read(&fixture.bytes(0));
         assert_eq!(read.len(), records);
         assert!(end.is_ok());

@@ -2,6 +2,7 @@
 
 mod containment;
 mod deaths;
+mod distrust;
 mod figures;
 mod fixture;
 mod inspecting;

@@ -17,8 +17,9 @@ pub use acts::Means;
 pub(crate) use acts::act;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
-use protocol::plan::{FaultKind, Isolation, Plan, Target, When};
 use protocol::counters::Slots;
+use protocol::plan::{FaultKind, Isolation, Plan, Target, When};
+use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
 use protocol::wire::{Message, Operation, Order, OrderId, Side};
 use shm::clock::Clock;
@@ -209,6 +210,10 @@ impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for Sabotaged<A, P> {
         self.agent.finished(draining)
     }
 
+    fn seal(&self, log: &mut StampLog) {
+        self.agent.seal(log);
+    }
+
     fn publish(&mut self, slots: &mut Slots<'_>) {
         self.agent.publish(slots);
     }
@@ -219,7 +224,6 @@ mod tests {
     use super::*;
     use crate::host::Machine;
     use crate::planner::tests::planned_with;
-    use protocol::stamps::StampLog;
     use protocol::status::LOG_OFFSET;
     use shm::clock::{Monotonic, Timebase};
     use shm::memory::Region;

@@ -1,0 +1,109 @@
+//! Compares what one end of each hand-off pushed with what the other took, by the checksums at the end of the logs.
+//!
+//! Stamps tell that an order arrived and in its turn. The sums tell that it arrived as it was sent: a message that was torn,
+//! doubled before its second stamp, or made up makes the two ends differ.
+
+use super::ThreadLog;
+use super::deaths::Deaths;
+use super::violation::{Findings, Kind};
+use crate::record::{Outcome, RunRecord};
+use protocol::plan::Role;
+use protocol::stamps::{HandOff, LinkEnd};
+use protocol::status::State;
+use std::collections::BTreeMap;
+
+/// The checksums of all logs.
+#[derive(Debug, Default)]
+pub(super) struct Links(BTreeMap<LinkEnd, u64>);
+
+impl Links {
+    /// Takes the checksum of one end; `false` if there is one already.
+    pub fn take(&mut self, end: LinkEnd, sum: u64) -> bool {
+        self.0.insert(end, sum).is_none()
+    }
+
+    /// What a strategy says of its links proves nothing.
+    pub fn forget(&mut self, strategy: u16) {
+        let is_its = |end: &LinkEnd| match end.hand_off {
+            HandOff::Submit | HandOff::Return => end.peer == strategy,
+            HandOff::Inbox | HandOff::Completion => false,
+        };
+        self.0.retain(|end, _| !is_its(end));
+    }
+
+    /// Compares the ends of each link. Only of a complete run: in any other messages were on their way when it ended.
+    pub fn check(&self, record: &RunRecord, logs: &[ThreadLog], deaths: &Deaths, findings: &mut Findings) {
+        if record.outcome != Outcome::Complete {
+            return;
+        }
+        let plan = &record.plan;
+        let has_ended = |role| {
+            let log = plan.thread_of(role).and_then(|thread| logs.get(thread));
+            log.is_some_and(|log| log.status.state() == State::Done)
+        };
+        let engine = has_ended(Role::Orchestrator);
+        for strategy in (0..plan.strategies).filter(|strategy| engine && has_ended(Role::Strategy(*strategy)))
+        {
+            let newest = self.newest_epoch(strategy);
+            if deaths.is_untrusted(strategy) || deaths.incident(strategy, newest).is_some() {
+                continue;
+            }
+            for hand_off in [HandOff::Submit, HandOff::Return] {
+                let at = |end: LinkEnd| self.0.get(&end).copied();
+                let pushed = at(LinkEnd::sender(hand_off, strategy, newest));
+                let taken = at(LinkEnd::receiver(hand_off, strategy, newest));
+                let who = format!("strategy-{strategy}");
+                compare(hand_off, &who, pushed, taken, Some(strategy), findings);
+            }
+        }
+        if !engine || !(0..plan.venues).all(|venue| has_ended_or_shares(plan, venue, logs)) {
+            return;
+        }
+        let mut reported = Some(0u64);
+        for venue in 0..plan.venues {
+            let at = |end: LinkEnd| self.0.get(&end).copied();
+            let (pushed, taken) = (
+                at(LinkEnd::sender(HandOff::Inbox, venue, 0)),
+                at(LinkEnd::receiver(HandOff::Inbox, venue, 0)),
+            );
+            compare(HandOff::Inbox, &format!("gateway-{venue}"), pushed, taken, None, findings);
+            let sum = at(LinkEnd::sender(HandOff::Completion, venue, 0));
+            reported = reported.zip(sum).map(|(all, sum)| all.wrapping_add(sum));
+        }
+        let taken = self.0.get(&LinkEnd::receiver(HandOff::Completion, 0, 0)).copied();
+        compare(HandOff::Completion, "the gateways", reported, taken, None, findings);
+    }
+
+    /// The last incarnation of a strategy that either end has a sum of.
+    fn newest_epoch(&self, strategy: u16) -> u16 {
+        let its = |end: &&LinkEnd| {
+            matches!(end.hand_off, HandOff::Submit | HandOff::Return) && end.peer == strategy
+        };
+        self.0.keys().filter(its).map(|end| end.epoch).max().unwrap_or(0)
+    }
+}
+
+fn has_ended_or_shares(plan: &protocol::plan::Plan, venue: u16, logs: &[ThreadLog]) -> bool {
+    let log = plan.thread_of(Role::Gateway(venue)).and_then(|thread| logs.get(thread));
+    log.is_some_and(|log| log.status.state() == State::Done)
+}
+
+fn compare(
+    hand_off: HandOff,
+    who: &str,
+    pushed: Option<u64>,
+    taken: Option<u64>,
+    witness: Option<u16>,
+    findings: &mut Findings,
+) {
+    let name = hand_off.name();
+    match (pushed, taken) {
+        (Some(pushed), Some(taken)) if pushed == taken => {}
+        (Some(_), Some(_)) => findings.add(witness, Kind::Checksum, || {
+            format!("{name} of {who}: what was taken is not what was pushed: lost, doubled, made up or torn")
+        }),
+        _ => findings.add(witness, Kind::Checksum, || {
+            format!("{name} of {who}: a log ends without its checksum: records are missing")
+        }),
+    }
+}

@@ -1,0 +1,69 @@
+//! Samples of the orders that are open, weighted by time: what Little's law is compared with.
+
+use analysis::record::OpenOrders;
+
+/// The samples of one run, from its start on.
+pub struct Samples {
+    last_ticks: u64,
+    last_open: u64,
+    taken: OpenOrders,
+}
+
+impl Samples {
+    /// Nothing is open at `start`, in ticks.
+    pub fn new(start: u64) -> Self {
+        Self { last_ticks: start, last_open: 0, taken: OpenOrders::default() }
+    }
+
+    /// So many orders are open at `now`, in ticks. A sample before the last one, or before the start, is none.
+    pub fn take(&mut self, now: u64, open: u64) {
+        let Some(ticks) = now.checked_sub(self.last_ticks).filter(|ticks| *ticks > 0) else { return };
+        let (ticks, last, open_now) = (ticks as f64, self.last_open as f64, open as f64);
+        self.taken.samples += 1;
+        self.taken.order_ticks += ticks * (last + open_now) / 2.0;
+        self.taken.variance += (ticks * (open_now - last)).powi(2) / 2.0;
+        (self.last_ticks, self.last_open) = (now, open);
+    }
+
+    /// All of them together.
+    pub fn taken(&self) -> OpenOrders {
+        self.taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sample_counts_for_its_time() {
+        let mut samples = Samples::new(100);
+        samples.take(90, 7);
+        samples.take(110, 4);
+        samples.take(110, 9);
+        samples.take(150, 4);
+        samples.take(160, 0);
+        let OpenOrders { samples, order_ticks, variance } = samples.taken();
+        assert_eq!((samples, order_ticks), (3, 20.0 + 160.0 + 20.0));
+        assert_eq!(variance, 2.0 * 40.0f64.powi(2) / 2.0);
+    }
+
+    /// A queue whose length jumps about: the estimate is as far off as it says that it may be.
+    #[test]
+    fn the_error_is_what_it_says() {
+        let mut random = 1u64;
+        let (mut far, runs) = (0, 400);
+        for _ in 0..runs {
+            let mut samples = Samples::new(0);
+            for tick in 1..=200u64 {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                samples.take(tick * 50, (random >> 33) % 101);
+            }
+            let OpenOrders { order_ticks, variance, .. } = samples.taken();
+            far += u64::from((order_ticks - 50.0 * 200.0 * 50.0).abs() > 2.0 * variance.sqrt());
+        }
+        // 4.6 % of a normal distribution lie beyond two standard deviations.
+        assert!((4..=40).contains(&far), "{far} of {runs}");
+    }
+}
