@@ -78,6 +78,8 @@ fn configuration_files_are_read_strictly() {
     usage_error(&["--config", &config("venues: many\n")], &["venues"]);
     usage_error(&["--config", &config("venues: [1, 2\n")], &["bulkhead.yaml"]);
     usage_error(&["--config", "/nowhere/bulkhead.yaml"], &["/nowhere/bulkhead.yaml"]);
+    usage_error(&["--config", "/dev/zero"], &["/dev/zero", "too much"]);
+    usage_error(&["--config", &config(&"# long\n".repeat(10_000))], &["bulkhead.yaml", "too much"]);
 }
 
 #[test]

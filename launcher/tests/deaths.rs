@@ -25,6 +25,8 @@ fn a_killed_strategy_ends_the_run_and_is_named() {
     let summary = summary(&launcher);
     assert_eq!(summary["outcome"]["ended"], "failed");
     assert!(summary["orders"]["sent"].as_u64().unwrap() > 0, "the logs were gathered");
+    let lost = summary["orders"]["lost"].as_u64().unwrap();
+    assert_eq!(summary["valid"], lost == 0, "no incident explains what was lost: {}", summary["reasons"]);
     assert_eq!(summary["fit_for_latency"], false);
 }
 
@@ -37,6 +39,18 @@ fn a_killed_engine_ends_the_run_and_is_named() {
     let (code, _, stderr) = running.end();
     assert_eq!(code, Some(1));
     assert!(stderr.contains("engine") && stderr.contains("SIGABRT"), "{stderr}");
+    assert_nothing_left(pid);
+}
+
+#[test]
+fn a_killed_process_of_gateways_ends_the_run_and_is_named() {
+    let launcher = Launcher::new();
+    let running = launcher.start(&[LONG, &["--process", "gateways"]].concat());
+    let pid = running.pid();
+    signal(running.process("gateways"), "KILL");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("gateways (pid") && stderr.contains("SIGKILL"), "{stderr}");
     assert_nothing_left(pid);
 }
 

@@ -183,6 +183,22 @@ fn a_run_leaves_its_files_and_can_be_reported_and_inspected_again() {
 }
 
 #[test]
+fn gateways_in_processes_of_their_own_carry_a_run() {
+    for (flags, processes) in [
+        (&["--process", "gateways"][..], 4),
+        (&["--process", "each-gateway", "--technique", "array-queue", "--idle", "park"], 5),
+        (&["--process", "each-gateway", "--isolation", "sandbox", "--allow-weaker-sandbox"], 5),
+    ] {
+        let launcher = Launcher::new();
+        let summary = launcher.summary(&[SHORT, flags].concat());
+        assert_eq!(summary["orders"]["returned"], 2000, "{flags:?}");
+        let pids: std::collections::HashSet<_> =
+            summary["processes"].as_array().unwrap().iter().map(|thread| thread["pid"].as_u64()).collect();
+        assert_eq!(pids.len(), processes, "{flags:?}");
+    }
+}
+
+#[test]
 fn two_runs_at_once_do_not_meet() {
     let (a, b) = (Launcher::new(), Launcher::new());
     let flags: Vec<&str> = SHORT.iter().chain(&["--idle", "park", "--json"]).copied().collect();

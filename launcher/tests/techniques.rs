@@ -5,6 +5,7 @@ mod common;
 use common::{Launcher, SHORT, assert_nothing_left, segments, signal, text, wait_until};
 use protocol::plan::{Isolation, Technique};
 use serde_json::Value;
+use shm::ring::linked::Linked;
 
 fn short(technique: Technique, more: &[&str]) -> Value {
     let launcher = Launcher::new();
@@ -22,13 +23,13 @@ fn short(technique: Technique, more: &[&str]) -> Value {
 
 /// Where a technique can run.
 fn isolations(technique: Technique) -> impl Iterator<Item = Isolation> {
-    let on_heap = technique.twin().is_some();
-    Isolation::ALL.iter().copied().filter(move |isolation| *isolation == Isolation::Thread || !on_heap)
+    let anywhere = technique.crosses_processes();
+    Isolation::ALL.iter().copied().filter(move |isolation| *isolation == Isolation::Thread || anywhere)
 }
 
 #[test]
 fn every_technique_conserves_all_orders() {
-    for &technique in Technique::ALL {
+    for technique in Technique::all() {
         for isolation in isolations(technique) {
             short(technique, &["--isolation", isolation.name()]);
         }
@@ -37,14 +38,14 @@ fn every_technique_conserves_all_orders() {
 
 #[test]
 fn every_technique_carries_parked_threads() {
-    for &technique in Technique::ALL {
+    for technique in Technique::all() {
         short(technique, &["--isolation", "thread", "--idle", "park"]);
     }
 }
 
 #[test]
 fn small_rings_push_back_and_lose_nothing() {
-    for &technique in Technique::ALL {
+    for technique in Technique::all() {
         let stress =
             ["--arrivals", "stress", "--capacity", "2", "--delay", "fixed:10us", "--isolation", "thread"];
         let launcher = Launcher::new();
@@ -57,7 +58,7 @@ fn small_rings_push_back_and_lose_nothing() {
 
 #[test]
 fn what_lives_on_the_heap_is_refused_across_processes_and_the_twin_named() {
-    for &technique in Technique::ALL {
+    for technique in Technique::all() {
         let Some(twin) = technique.twin() else { continue };
         let launcher = Launcher::new();
         let output =
@@ -76,7 +77,7 @@ fn the_blocks_of_the_list_are_in_the_figures() {
         let threads = summary["processes"].as_array().unwrap();
         threads.iter().find(|thread| thread["role"] == "engine").unwrap().clone()
     };
-    let linked = engine(Technique::Linked);
+    let linked = engine(Technique::of::<Linked>());
     let (fresh, reused) = (
         linked["agents"][0]["counters"]["blocks-fresh"].as_u64().unwrap(),
         linked["agents"][0]["counters"]["blocks-reused"].as_u64().unwrap(),
@@ -84,13 +85,13 @@ fn the_blocks_of_the_list_are_in_the_figures() {
     assert!(fresh >= 2, "each hand-off begins with one");
     // 2,000 orders and as many reports, 31 to a block; a block that another producer was faster to link counts too.
     assert!(fresh + reused >= 2 * 2000 / 31, "{fresh} + {reused}");
-    assert_eq!(engine(Technique::ArrayQueue)["agents"][0]["counters"]["blocks-fresh"], 0);
+    assert_eq!(engine(Technique::default())["agents"][0]["counters"]["blocks-fresh"], 0);
 }
 
 /// FIFOs and sockets are removed as memory is, by whoever is left to do it.
 #[test]
 fn a_killed_launcher_leaves_neither_fifo_nor_socket() {
-    for technique in [Technique::Pipe, Technique::UnixSeqpacket] {
+    for technique in Technique::all().into_iter().filter(|technique| technique.is_kernel()) {
         let launcher = Launcher::new();
         let mut running =
             launcher.start(&["--technique", technique.name(), "--window", "30s", "--orders", "1000"]);

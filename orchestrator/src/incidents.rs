@@ -200,7 +200,7 @@ impl<R: Consumer> Orchestrator<R> {
     pub(crate) fn peer_fault<C: Clock>(&mut self, from: Option<usize>, fault: PeerFault, cycle: &Cycle<C>) {
         let why = match fault {
             PeerFault::Framing { .. } => Misconduct::Garbage,
-            PeerFault::InvalidIndex { .. } => Misconduct::ForeignId,
+            PeerFault::InvalidIndex { .. } | PeerFault::Stranger { .. } => Misconduct::ForeignId,
             _ => Misconduct::BadCursor,
         };
         self.misconduct(from, why, cycle);

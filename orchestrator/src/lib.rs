@@ -20,7 +20,8 @@ use incidents::Verdict;
 use line::Line;
 use protocol::agent::{Agent, Cycle};
 use protocol::checksum::{Checksum, digest};
-use protocol::counters::{OrchestratorCounter, Slots};
+use protocol::counters::Slots;
+use protocol::labels::OrchestratorCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::supervision::Misconduct;
 use protocol::wire::{Message, Order, OrderId, Report, Side, Status};
@@ -89,6 +90,8 @@ pub struct Orchestrator<R> {
     /// An order that found its inbox full. Nothing more is taken from submit before it is gone: it keeps its place,
     /// and the ring behind it pushes back on the strategies. Reports still flow, so room will come.
     undispatched: Option<Undispatched>,
+    /// The memory that an order came through says whose it is.
+    knows_writers: bool,
     dispatched: u64,
     settled: u64,
     rejected: u64,
@@ -125,6 +128,7 @@ impl<R: Consumer> Orchestrator<R> {
             limits,
             work,
             undispatched: None,
+            knows_writers: true,
             dispatched: 0,
             settled: 0,
             rejected: 0,
@@ -201,7 +205,10 @@ impl<R: Consumer> Orchestrator<R> {
         match self.returns[strategy].push(message) {
             Pushed::Returned => {}
             Pushed::Waits => self.full += 1,
-            Pushed::Dropped => self.misconduct(Some(strategy), Misconduct::Flood, cycle),
+            // Unless another one sent orders in its name.
+            Pushed::Dropped => {
+                self.misconduct(self.knows_writers.then_some(strategy), Misconduct::Flood, cycle);
+            }
         }
     }
 
@@ -248,9 +255,10 @@ impl<R: Consumer> Orchestrator<R> {
         }
         line.budget -= 1;
         line.took(order.id);
+        self.knows_writers = from.is_some();
         let digest = digest(&message);
         line.taken.add(digest);
-        let received = cycle.stamp(Point::OrchRecvSubmit, order.id);
+        cycle.stamp(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
             self.reject(from, &order, reason, cycle);
             return;
@@ -263,7 +271,7 @@ impl<R: Consumer> Orchestrator<R> {
             }
             *left -= 1;
         }
-        self.work.perform(&cycle.clock, received, cycle.time);
+        self.work.perform(&cycle.clock, cycle.time);
         self.positions.open(strategy);
         cycle.stamp(Point::OrchDispatch, order.id);
         self.dispatched += 1;

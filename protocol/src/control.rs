@@ -1,8 +1,8 @@
 //! The control segment: the plan and the state of the run. The launcher writes it, every process reads it.
 //!
 //! ```text
-//! word 0            16      17            18           32                   288           289
-//!      │ header      │ state │ start ticks │ generation │ a fence a strategy │ plan: bytes │ plan (bincode) …
+//! word 0        16      17            18           32                   288                    800           801
+//!      │ header  │ state │ start ticks │ generation │ a fence a strategy │ an id for each process │ plan: bytes │ plan (bincode) …
 //! ```
 //!
 //! The start is a barrier: each thread says `Ready` in its own status block when it has attached and prefaulted all
@@ -23,12 +23,19 @@ pub const START: usize = HEADER_WORDS + 1;
 pub const GENERATION: usize = HEADER_WORDS + 2;
 /// Where the strategies' fences are, a word each.
 pub const LIVES: usize = HEADER_WORDS + 16;
+/// Where the ids of the plan's processes are, a word each; 0 while one is not started.
+pub const PROCESSES: usize = LIVES + crate::wire::MAX_STRATEGIES;
+/// The most processes that a plan can have.
+pub const MAX_PROCESSES: usize = 512;
 /// Where the plan is: its length in bytes, then its bytes.
-pub const PLAN: usize = LIVES + crate::wire::MAX_STRATEGIES;
+pub const PLAN: usize = PROCESSES + MAX_PROCESSES;
 /// The plan and the run's state; written by the launcher.
-pub const KIND: Kind =
-    Kind::new(1, "control", &[("state", STATE), ("start", START), ("lives", LIVES), ("plan", PLAN)])
-        .of_slots(PLAN, 1);
+pub const KIND: Kind = Kind::new(
+    1,
+    "control",
+    &[("state", STATE), ("start", START), ("lives", LIVES), ("processes", PROCESSES), ("plan", PLAN)],
+)
+.of_slots(PLAN, 1);
 
 /// Where a run is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,6 +117,17 @@ impl Control {
         self.words.load(START, Ordering::Relaxed)
     }
 
+    /// The id of a process of the plan, as the launcher that started it says; `None` if it is not started, or its end was dealt
+    /// with.
+    pub fn pid(&self, process: usize) -> Option<u32> {
+        if process >= MAX_PROCESSES {
+            return None;
+        }
+        // Acquire: pairs with the Release in `started`.
+        let pid = self.words.load(PROCESSES + process, Ordering::Acquire);
+        u32::try_from(pid).ok().filter(|pid| *pid != 0)
+    }
+
     /// Sleeps until the barrier opens or the run ends, and returns that state.
     pub fn wait_for_go(&self) -> RunState {
         loop {
@@ -142,6 +160,24 @@ impl Launching {
     /// The same segment as the others see it.
     pub fn control(&self) -> Control {
         Control::new(self.words.clone())
+    }
+
+    /// A process of the plan was started, with that id: from now on it is believed to be who it says it is.
+    ///
+    /// # Panics
+    /// If there can be no such process.
+    pub fn started(&self, process: usize, pid: u32) {
+        assert!(process < MAX_PROCESSES);
+        // Release: pairs with the Acquire in `pid`.
+        self.words[PROCESSES + process].store(pid.into(), Ordering::Release);
+    }
+
+    /// A process has ended and nothing of it is still to be taken: its id is believed no more.
+    ///
+    /// # Panics
+    /// If there can be no such process.
+    pub fn ended(&self, process: usize) {
+        self.started(process, 0);
     }
 
     /// Moves the run on and wakes everybody who waits for it.

@@ -10,198 +10,35 @@
 //! writer (the thread), any number of readers, all Relaxed: a counter is a figure of its own, and none says that another is
 //! there already. The thread's state says that all are final.
 //!
-//! What a counter means is never read from memory: names, units and owners come from the tables here. Values may be any.
+//! What a counter means is never read from memory: names and units come from the role's record ([`crate::role`]). Values may be any.
 
-use crate::plan::Role;
+use crate::labels::{Counter, Label, MOST};
+use crate::role::{Role, RoleKind};
 use crate::wire::MAX_VENUES;
 use shm::memory::Words;
 use shm::sync::{AtomicU64, Ordering};
 
 /// Words of one agent: its owner's tag, then its counters.
-pub const AGENT_WORDS: usize = 16;
+pub const AGENT_WORDS: usize = 1 + MOST;
 /// Agents that one thread may run: every gateway, the orchestrator, and one to spare.
 pub const MAX_AGENTS: usize = MAX_VENUES + 2;
 /// Words of all counters of a thread.
 pub const COUNTER_WORDS: usize = AGENT_WORDS * MAX_AGENTS;
 
-/// What a counter counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Orders.
-    Orders,
-    /// Reports.
-    Reports,
-    /// Pushes.
-    Pushes,
-    /// Messages.
-    Messages,
-    /// Blocks of a queue's memory.
-    Blocks,
-    /// Picoseconds.
-    Picoseconds,
-}
-
-impl Unit {
-    /// The unit's name, as it is printed.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Unit::Orders => "orders",
-            Unit::Reports => "reports",
-            Unit::Pushes => "pushes",
-            Unit::Messages => "messages",
-            Unit::Blocks => "blocks",
-            Unit::Picoseconds => "ps",
-        }
-    }
-}
-
-/// How a counter moves, which says how two agents' values go together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// Only grows: values add up.
-    Total,
-    /// The greatest value so far: of two, the greater one.
-    Peak,
-    /// A value of now: they do not go together.
-    Latest,
-}
-
-/// A counter's meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Label {
-    /// Its name; counters of several roles that mean the same have the same name.
-    pub name: &'static str,
-    /// What it counts.
-    pub unit: Unit,
-    /// How it moves.
-    pub shape: Shape,
-}
-
-/// The counters of one kind of agent: an enum with a label for each value.
-pub trait Counter: Copy {
-    /// The labels, in the order of the values; at most 15.
-    const LABELS: &'static [Label];
-
-    /// Which of them it is, from 0.
-    fn place(self) -> usize;
-
-    /// Whether agents of that role have these counters.
-    fn is_of(role: Role) -> bool;
-}
-
-macro_rules! counters {
-    ($(#[$doc:meta])* $name:ident, $role:pat => {
-        $($(#[$each:meta])* $variant:ident = $label:literal, $unit:ident, $shape:ident;)+
-    }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(usize)]
-        pub enum $name { $($(#[$each])* $variant,)+ }
-
-        impl Counter for $name {
-            const LABELS: &'static [Label] =
-                &[$(Label { name: $label, unit: Unit::$unit, shape: Shape::$shape }),+];
-
-            #[inline(always)]
-            fn place(self) -> usize {
-                self as usize
-            }
-
-            fn is_of(role: Role) -> bool {
-                matches!(role, $role)
-            }
-        }
-
-        const _: () = assert!(<$name as Counter>::LABELS.len() < AGENT_WORDS);
-    };
-}
-
-/// Pushes that found a ring full: the name of that counter with every role.
-pub const FULL: &str = "full";
-/// What a peer wrote that none may: the name of that counter with every role.
-pub const PROTOCOL_ERRORS: &str = "protocol-errors";
-
-counters! {
-    /// What a strategy's session counts, since its incarnation began.
-    StrategyCounter, Role::Strategy(_) => {
-        /// Orders sent.
-        Sent = "sent", Orders, Total;
-        /// Reports received, without rejections and cancellations.
-        Returned = "returned", Reports, Total;
-        /// Orders that were rejected or cancelled.
-        Rejected = "rejected", Orders, Total;
-        /// Pushes that found the submit ring full.
-        Full = "full", Pushes, Total;
-        /// Messages that the engine never sends.
-        ProtocolErrors = "protocol-errors", Messages, Total;
-        /// The most orders open at once.
-        InFlightPeak = "in-flight-peak", Orders, Peak;
-    }
-}
-
-counters! {
-    /// What the orchestrator counts.
-    OrchestratorCounter, Role::Orchestrator => {
-        /// Orders dispatched to a gateway.
-        Dispatched = "dispatched", Orders, Total;
-        /// Reports taken from the gateways.
-        Settled = "settled", Reports, Total;
-        /// Orders rejected, or refused because their sender was dead.
-        Rejected = "rejected", Orders, Total;
-        /// Pushes that found an inbox or a return ring full.
-        Full = "full", Pushes, Total;
-        /// Messages that no honest strategy or gateway sends, and reports that found no room.
-        ProtocolErrors = "protocol-errors", Messages, Total;
-        /// The work that was achieved for an order.
-        Work = "work", Picoseconds, Latest;
-        /// Blocks that the contended hand-offs used for the first time; 0 for what never allocates.
-        BlocksFresh = "blocks-fresh", Blocks, Total;
-        /// How often they used a block again.
-        BlocksReused = "blocks-reused", Blocks, Total;
-    }
-}
-
-counters! {
-    /// What a gateway counts.
-    GatewayCounter, Role::Gateway(_) => {
-        /// Orders received from the orchestrator.
-        Received = "received", Orders, Total;
-        /// Reports sent.
-        Completed = "completed", Reports, Total;
-        /// Pushes that found the completion ring full.
-        Full = "full", Pushes, Total;
-        /// Messages that the orchestrator never sends.
-        ProtocolErrors = "protocol-errors", Messages, Total;
-    }
-}
-
-/// The labels of a role's counters.
-pub const fn labels(role: Role) -> &'static [Label] {
-    match role {
-        Role::Strategy(_) => StrategyCounter::LABELS,
-        Role::Orchestrator => OrchestratorCounter::LABELS,
-        Role::Gateway(_) => GatewayCounter::LABELS,
-    }
-}
-
 /// The word that names an agent's owner, for who has a log and no plan: kind and index. 0: nobody.
-const fn tag(role: Role) -> u64 {
-    let (kind, index) = match role {
-        Role::Strategy(index) => (1, index),
-        Role::Orchestrator => (2, 0),
-        Role::Gateway(index) => (3, index),
-    };
-    kind << 16 | index as u64
+fn tag(role: Role) -> u64 {
+    let kind = RoleKind::ALL.iter().position(|kind| *kind == role.kind()).map_or(0, |place| place as u64 + 1);
+    kind << 16 | u64::from(role.index())
 }
 
-const fn role_of(tag: u64) -> Option<Role> {
-    let index = tag as u16;
-    match tag >> 16 {
-        1 => Some(Role::Strategy(index)),
-        2 if index == 0 => Some(Role::Orchestrator),
-        3 => Some(Role::Gateway(index)),
-        _ => None,
-    }
+fn role_of(tag: u64) -> Option<Role> {
+    let kind = RoleKind::ALL.get(usize::try_from(tag >> 16).ok()?.checked_sub(1)?)?;
+    let role = match kind {
+        RoleKind::Strategy => Role::Strategy(tag as u16),
+        RoleKind::Orchestrator => Role::Orchestrator,
+        RoleKind::Gateway => Role::Gateway(tag as u16),
+    };
+    (self::tag(role) == tag).then_some(role)
 }
 
 /// Names the owners of a thread's counters.
@@ -303,7 +140,8 @@ impl AgentCounters {
 
     /// A counter's value; 0 if agents of this role have no such counter.
     pub fn get<C: Counter>(&self, counter: C) -> u64 {
-        if C::is_of(self.role) { self.values[counter.place()] } else { 0 }
+        let has = self.role.record().counters == C::LABELS;
+        if has { self.values[counter.place()] } else { 0 }
     }
 
     /// The value of the counter of that name, if this role has one.
@@ -313,13 +151,14 @@ impl AgentCounters {
 
     /// All counters of this role.
     pub fn labelled(&self) -> impl Iterator<Item = (&'static Label, u64)> {
-        labels(self.role).iter().zip(self.values)
+        self.role.record().counters.iter().zip(self.values)
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::labels::{FULL, GatewayCounter, OrchestratorCounter, PROTOCOL_ERRORS, StrategyCounter};
     use crate::status::{self, LOG_OFFSET, StatusWriter};
     use shm::memory::Region;
 
@@ -359,7 +198,7 @@ mod tests {
         let mut slots = writer.slots();
         for role in &roles {
             let slot = slots.take();
-            for place in 0..labels(*role).len() {
+            for place in 0..role.record().counters.len() {
                 slot.0[1 + place].store(u64::MAX, Ordering::Relaxed);
             }
         }
@@ -384,11 +223,11 @@ mod tests {
     #[test]
     fn every_role_names_what_all_count_and_names_nothing_twice() {
         for role in [Role::Strategy(1), Role::Orchestrator, Role::Gateway(1)] {
-            let mut names: Vec<&str> = labels(role).iter().map(|label| label.name).collect();
+            let mut names: Vec<&str> = role.record().counters.iter().map(|label| label.name).collect();
             assert!(names.contains(&FULL) && names.contains(&PROTOCOL_ERRORS), "{role}: {names:?}");
             names.sort_unstable();
             names.dedup();
-            assert_eq!(names.len(), labels(role).len(), "{role}: {names:?}");
+            assert_eq!(names.len(), role.record().counters.len(), "{role}: {names:?}");
             assert_eq!(role_of(tag(role)), Some(role));
         }
     }

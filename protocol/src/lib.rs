@@ -9,13 +9,22 @@ pub mod checksum;
 pub mod codec;
 pub mod control;
 pub mod counters;
+pub mod labels;
+#[cfg(not(loom))]
+pub mod link;
 #[cfg(not(loom))]
 pub mod plan;
 pub mod reject;
+#[cfg(not(loom))]
+pub mod role;
 #[cfg(not(loom))]
 pub mod segments;
 pub mod stamps;
 pub mod status;
 #[cfg(not(loom))]
 pub mod supervision;
+#[cfg(not(loom))]
+pub mod topology;
+#[cfg(not(loom))]
+pub mod trading;
 pub mod wire;

@@ -4,10 +4,13 @@
 //! attaches and where its core is. The launcher makes it from the settings and the facts of the host, writes it
 //! into the control segment, and nothing else is told to a child.
 
+use crate::link::LinkPlan;
+pub use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 pub use shm::memory::sealed::Handle;
 use shm::names;
+use std::collections::HashSet;
 use thiserror::Error;
 
 /// What carries the two contended hand-offs (submit and completion): the technique table.
@@ -34,6 +37,18 @@ names! {
         Dedicated = "dedicated",
         /// Orchestrator and gateways are one composite agent on one thread.
         Shared = "shared",
+    }
+}
+
+names! {
+    /// Which processes the engine's roles are in, where strategies have processes of their own.
+    Placement {
+        /// Orchestrator and gateways are one process.
+        Engine = "engine",
+        /// All gateways are a process beside the orchestrator's.
+        Gateways = "gateways",
+        /// Each gateway is a process of its own.
+        EachGateway = "each-gateway",
     }
 }
 
@@ -150,27 +165,6 @@ pub struct Fault {
     pub every_ns: Option<u64>,
 }
 
-/// One agent of the engine or one strategy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Role {
-    /// The strategy with this index.
-    Strategy(u16),
-    /// The central event loop.
-    Orchestrator,
-    /// The gateway to the venue with this index.
-    Gateway(u16),
-}
-
-impl core::fmt::Display for Role {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Role::Strategy(index) => write!(f, "strategy-{index}"),
-            Role::Orchestrator => f.write_str("orchestrator"),
-            Role::Gateway(index) => write!(f, "gateway-{index}"),
-        }
-    }
-}
-
 /// A thread: one or more agents, composed into one, in the order in which its duty cycle visits them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadPlan {
@@ -198,18 +192,14 @@ pub struct ProcessPlan {
 /// The orchestrator's extra work for each order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkPlan {
-    /// What the user asked for, in nanoseconds an order.
+    /// What the user asked for, in nanoseconds an order. What it took is in the orchestrator's counters.
     pub requested_ns: u64,
-    /// What the calibration found for that: rounds of the work loop an order.
-    pub rounds: u64,
-    /// What that many rounds took when they were calibrated, in nanoseconds.
-    pub calibrated_ns: f64,
 }
 
 /// Everything about a run. See the module's documentation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The run's id: names its segments and its folder, `[0-9a-z-]`, at most 32 characters.
+    /// The run's id: names its segments and its folder, `[0-9a-z-]`, at most 64 characters.
     pub run: String,
     /// The run's folder, absolute: where the logs are saved, also if the launcher dies.
     pub folder: String,
@@ -223,6 +213,9 @@ pub struct Plan {
     pub isolation: Isolation,
     /// How the engine's agents share threads.
     pub threading: Threading,
+    /// Which processes the engine's roles are in.
+    #[serde(default = "one_engine")]
+    pub placement: Placement,
     /// Where ticks come from.
     pub clock: ClockSource,
     /// Nanoseconds a tick, as calibrated before the run (children turn the schedule into ticks with it; the
@@ -264,18 +257,26 @@ pub struct Plan {
     /// The faults to inject, in the order in which they were asked for.
     #[serde(default)]
     pub faults: Vec<Fault>,
+    /// Who sends messages to whom.
+    #[serde(default)]
+    pub links: Vec<LinkPlan>,
     /// All threads of the run, strategies first.
     pub threads: Vec<ThreadPlan>,
     /// All processes of the run, strategies first.
     pub processes: Vec<ProcessPlan>,
 }
 
-/// As plans were before they said it.
+/// The default for plans without this field.
+const fn one_engine() -> Placement {
+    Placement::Engine
+}
+
+/// The default for plans without this field.
 const fn stop() -> OnDeath {
     OnDeath::Stop
 }
 
-/// As plans were before they said it.
+/// The default for plans without this field.
 const fn ten_seconds() -> u64 {
     10_000_000_000
 }
@@ -293,14 +294,25 @@ pub enum PlanError {
     #[error("capacity {0}: rings take a power of two from 2 to {max}", max = Plan::MAX_CAPACITY)]
     Capacity(u64),
     /// A run id that cannot name files.
-    #[error("run id {0:?}: 1 to 32 characters of a-z, 0-9 and -")]
+    #[error("run id {0:?}: 1 to 64 characters of a-z, 0-9 and -")]
     RunId(String),
+    /// A link that no run can have.
+    #[error("link {link}: {why}")]
+    Link {
+        /// Its name.
+        link: String,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// Threads, processes and roles that do not fit together.
     #[error("inconsistent plan: {0}")]
     Inconsistent(&'static str),
 }
 
 impl Plan {
+    /// The longest run id, in bytes.
+    pub const MAX_RUN_ID: usize = 64;
+
     /// The largest capacity of a ring.
     pub const MAX_CAPACITY: u32 = 1 << 20;
 
@@ -317,104 +329,82 @@ impl Plan {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
+    /// The process that runs a role.
+    pub fn process_of(&self, role: Role) -> Option<usize> {
+        let thread = u32::try_from(self.thread_of(role)?).ok()?;
+        self.processes.iter().position(|process| process.threads.contains(&thread))
+    }
+
     /// All orders of all strategies.
     pub fn total_orders(&self) -> u64 {
         self.orders.iter().sum()
     }
 
-    /// Checks that every process can derive itself from this plan.
+    /// The link of that name.
+    pub fn link(&self, name: &str) -> Option<&LinkPlan> {
+        self.links.iter().find(|link| link.name == name)
+    }
+
+    /// The roles of a process.
+    pub fn roles_of<'a>(&'a self, process: &'a ProcessPlan) -> impl Iterator<Item = Role> + 'a {
+        let threads = process.threads.iter().filter_map(|thread| self.threads.get(*thread as usize));
+        threads.flat_map(|thread| thread.roles.iter().copied())
+    }
+
+    /// Checks that every process can derive itself from this plan: the topology (each role has one thread, each thread one
+    /// process, each link ends that run), and what the workload demands of it.
     ///
     /// # Errors
     /// The first thing that does not fit.
     pub fn validate(&self) -> Result<(), PlanError> {
-        let (strategies, venues) = (usize::from(self.strategies), usize::from(self.venues));
-        if !(1..=MAX_STRATEGIES).contains(&strategies) {
-            return Err(PlanError::Strategies(strategies as u64));
-        }
-        if !(1..=MAX_VENUES).contains(&venues) {
-            return Err(PlanError::Venues(venues as u64));
-        }
-        if !self.capacity.is_power_of_two() || !(2..=Self::MAX_CAPACITY).contains(&self.capacity) {
-            return Err(PlanError::Capacity(self.capacity.into()));
-        }
         let run_id_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        if self.run.is_empty() || self.run.len() > 32 || !self.run.bytes().all(run_id_ok) {
+        if self.run.is_empty() || self.run.len() > Self::MAX_RUN_ID || !self.run.bytes().all(run_id_ok) {
             return Err(PlanError::RunId(self.run.clone()));
         }
-        let check = |ok: bool, what| if ok { Ok(()) } else { Err(PlanError::Inconsistent(what)) };
-        check(self.orders.len() == strategies, "one order count for each strategy")?;
-        check(
-            self.venue_orders.is_empty() || self.venue_orders.len() == strategies * venues,
-            "one order count for each strategy and venue, or none",
-        )?;
         check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
-        check(self.max_open > 0 && self.max_held > 0, "open and held orders have room")?;
+        self.validate_topology()?;
+        self.validate_trading()
+    }
+
+    fn validate_topology(&self) -> Result<(), PlanError> {
         check(self.threads.iter().all(|t| !t.roles.is_empty()), "no thread without a role")?;
-        let mut roles: Vec<String> =
-            self.threads.iter().flat_map(|t| &t.roles).map(ToString::to_string).collect();
-        let mut wanted: Vec<String> = (0..self.strategies).map(|i| Role::Strategy(i).to_string()).collect();
-        wanted.extend((0..self.venues).map(|i| Role::Gateway(i).to_string()));
-        wanted.push(Role::Orchestrator.to_string());
-        roles.sort();
-        wanted.sort();
-        check(roles == wanted, "each role runs on exactly one thread")?;
+        let mut running = HashSet::new();
+        let roles = self.threads.iter().flat_map(|thread| &thread.roles);
+        check(roles.into_iter().all(|role| running.insert(*role)), "each role runs on exactly one thread")?;
         let mut owned: Vec<u32> = self.processes.iter().flat_map(|p| p.threads.clone()).collect();
         owned.sort_unstable();
         check(owned.iter().copied().eq(0..self.threads.len() as u32), "each thread belongs to one process")?;
-        let mut names: Vec<&str> = self.threads.iter().map(|t| t.name.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        check(names.len() == self.threads.len(), "thread names are unique")
+        let mut names = HashSet::new();
+        check(self.threads.iter().all(|t| names.insert(t.name.as_str())), "thread names are unique")?;
+        let mut names = HashSet::new();
+        check(self.processes.iter().all(|p| names.insert(p.name.as_str())), "process names are unique")?;
+        let mut names = HashSet::new();
+        for link in &self.links {
+            link.validate()?;
+            let no = |why| Err(PlanError::Link { link: link.name.clone(), why });
+            if !names.insert(link.name.as_str()) {
+                return no("there are two of that name");
+            }
+            if !link.writers.iter().chain(&link.readers).all(|role| running.contains(role)) {
+                return no("one of its ends runs on no thread");
+            }
+        }
+        Ok(())
     }
+}
+
+/// A condition of a valid plan.
+pub(crate) fn check(ok: bool, what: &'static str) -> Result<(), PlanError> {
+    if ok { Ok(()) } else { Err(PlanError::Inconsistent(what)) }
 }
 
 #[cfg(all(test, not(loom)))]
 pub(crate) mod tests {
     use super::*;
 
-    /// A valid plan with one strategy process and a shared engine.
+    /// A valid plan with one strategy process and a shared engine of two venues.
     pub(crate) fn small_plan() -> Plan {
-        let thread = |name: &str, roles| ThreadPlan {
-            name: name.into(),
-            roles,
-            core: None,
-            idle: Idle::Yield,
-            log_records: 64,
-        };
-        Plan {
-            run: "test-1".into(),
-            folder: "/nowhere".into(),
-            launcher_pid: 1,
-            launcher_start: 1,
-            technique: Technique::SpscMux,
-            isolation: Isolation::Process,
-            threading: Threading::Shared,
-            clock: ClockSource::Monotonic,
-            ns_per_tick: 1.0,
-            strategies: 1,
-            venues: 2,
-            capacity: 64,
-            max_open: 64,
-            max_held: 64,
-            pacing: Pacing::Scheduled,
-            orders: vec![10],
-            venue_orders: Vec::new(),
-            max_delay_ns: 0,
-            work: WorkPlan::default(),
-            handles: Vec::new(),
-            weaker_sandbox: false,
-            on_death: OnDeath::Stop,
-            liveness_ns: 10_000_000_000,
-            faults: Vec::new(),
-            threads: vec![
-                thread("strategy-0", vec![Role::Strategy(0)]),
-                thread("engine", vec![Role::Orchestrator, Role::Gateway(0), Role::Gateway(1)]),
-            ],
-            processes: vec![
-                ProcessPlan { name: "strategy-0".into(), threads: vec![0] },
-                ProcessPlan { name: "engine".into(), threads: vec![1] },
-            ],
-        }
+        Plan { orders: vec![10], ..Plan::trading(1, 2) }.arranged()
     }
 
     #[test]
@@ -433,7 +423,11 @@ pub(crate) mod tests {
         assert!(broken(|p| p.venues = 65).contains("65 venues"));
         assert!(broken(|p| p.capacity = 100).contains("power of two"));
         assert!(broken(|p| p.run = "../etc".into()).contains("run id"));
-        assert!(broken(|p| p.threads[1].roles.truncate(1)).contains("each role"));
+        assert!(broken(|p| p.threads[1].roles.truncate(1)).contains("link completion: one of its ends"));
+        assert!(broken(|p| p.threads[1].roles.push(Role::Strategy(0))).contains("each role"));
+        assert!(broken(|p| p.links.truncate(1)).contains("links of a trading run"));
+        assert!(broken(|p| p.links.push(p.links[0].clone())).contains("two of that name"));
+        assert!(broken(|p| p.processes[1].name = "strategy-0".into()).contains("process names"));
         assert!(broken(|p| p.processes.truncate(1)).contains("each thread"));
         assert!(broken(|p| p.orders.clear()).contains("order count"));
         assert!(broken(|p| p.venue_orders = vec![10]).contains("each strategy and venue"));
@@ -441,9 +435,6 @@ pub(crate) mod tests {
 
     #[test]
     fn names_round_trip() {
-        for technique in Technique::ALL {
-            assert_eq!(Technique::from_name(technique.name()), Some(*technique));
-        }
         assert_eq!(Idle::from_name("sleep"), None);
     }
 }

@@ -3,17 +3,19 @@
 use crate::codec::{self, CodecError};
 use crate::control::{self, Control, Launching};
 use crate::plan::{Handle, Plan, ProcessPlan, Role};
-use crate::stamps::RECORD_WORDS;
-use crate::status::{self, LOG_OFFSET};
-use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
-use shm::attached::{Access, Attached, Source};
-use shm::bell::{self, BELL_WORDS, Bell};
+use crate::status;
+pub use crate::topology::CONTROL;
+use crate::topology::{self, Segment};
+use crate::trading::{COMPLETION, SUBMIT};
+use shm::attached::{Access, Attached, Peers, SameProcess, Source};
+use shm::bell::{self, Bell};
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
 use shm::memory::{Header, Kind, Region, RegionError, View, Words};
 use shm::os::fifo;
-use shm::ring::{Link, LinkSpec, Place, SegmentSpec, spsc_mux};
+use shm::ring::{LinkSpec, Place, SegmentSpec};
 use shm::sync::Ordering;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Words in a schedule entry: see `strategy::schedule`.
@@ -23,87 +25,38 @@ pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 pub const SCHEDULE_KIND: Kind =
     Kind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)]).of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
 
-/// The submit hand-off: strategies to orchestrator.
-pub fn submit_link(plan: &Plan) -> LinkSpec {
-    LinkSpec { name: "submit", producers: plan.strategies.into(), capacity: plan.capacity }
+/// The submit hand-off of a trading plan: strategies to orchestrator.
+///
+/// # Panics
+/// If the plan has no such link.
+pub fn submit_link(plan: &Plan) -> LinkSpec<'_> {
+    plan.link(SUBMIT).expect("a trading plan has it").spec()
 }
 
-/// The completion hand-off: gateways to orchestrator.
-pub fn completion_link(plan: &Plan) -> LinkSpec {
-    LinkSpec { name: "completion", producers: plan.venues.into(), capacity: plan.capacity }
+/// The completion hand-off of a trading plan: gateways to orchestrator.
+///
+/// # Panics
+/// If the plan has no such link.
+pub fn completion_link(plan: &Plan) -> LinkSpec<'_> {
+    plan.link(COMPLETION).expect("a trading plan has it").spec()
 }
 
 /// Words of a page.
 const PAGE_WORDS: usize = 512;
-/// The control segment's name within the run.
-pub const CONTROL: &str = "control";
+
+/// The name of a strategy's schedule within the run.
+pub fn schedule_segment(strategy: u16) -> String {
+    format!("schedule-{strategy}")
+}
+
+/// The name of a thread's bell within the run.
+pub fn bell_segment(thread: &str) -> String {
+    format!("bell-{thread}")
+}
 
 /// The name of a thread's segment within the run.
 pub fn thread_segment(name: &str) -> String {
     format!("thread-{name}")
-}
-
-/// Whose line a segment belongs to: the strategy whose own memory it is, or through which it is served. It is made anew for
-/// each incarnation: `submit-3`, `submit-3.head`, `submit-3.intent`, `return-3`, `return-3.head`.
-pub fn line_of(what: &str) -> Option<u16> {
-    let part = what.strip_prefix("submit-").or_else(|| what.strip_prefix("return-"))?;
-    part.split('.').next()?.parse().ok()
-}
-
-/// All segments of a run but the control segment.
-pub fn all<T: Link>(plan: &Plan) -> Vec<SegmentSpec> {
-    let mut specs = T::segments(&submit_link(plan));
-    specs.extend(T::segments(&completion_link(plan)));
-    for venue in 0..plan.venues {
-        specs.extend(spsc_mux::ring_segments(format!("inbox-{venue}"), plan.capacity, venue.into()));
-    }
-    for (strategy, &orders) in plan.orders.iter().enumerate() {
-        specs.extend(spsc_mux::ring_segments(format!("return-{strategy}"), plan.capacity, strategy as u64));
-        specs.push(SegmentSpec {
-            what: format!("schedule-{strategy}"),
-            place: Place::Memory,
-            words: HEADER_WORDS + orders as usize * SCHEDULE_ENTRY_WORDS,
-            kind: SCHEDULE_KIND,
-            capacity: orders,
-            slot_words: SCHEDULE_ENTRY_WORDS as u64,
-            index: strategy as u64,
-        });
-    }
-    specs.push(SegmentSpec {
-        what: REPAIRS.into(),
-        place: Place::Memory,
-        words: REPAIRS_WORDS,
-        kind: supervision::KIND,
-        capacity: 1,
-        slot_words: 1,
-        index: 0,
-    });
-    for (index, thread) in plan.threads.iter().enumerate() {
-        specs.push(thread_spec(plan, index));
-        specs.push(SegmentSpec {
-            what: format!("bell-{}", thread.name),
-            place: Place::Memory,
-            words: BELL_WORDS,
-            kind: bell::KIND,
-            capacity: 1,
-            slot_words: 1,
-            index: index as u64,
-        });
-    }
-    specs
-}
-
-fn thread_spec(plan: &Plan, index: usize) -> SegmentSpec {
-    let thread = &plan.threads[index];
-    SegmentSpec {
-        what: thread_segment(&thread.name),
-        place: Place::Memory,
-        words: LOG_OFFSET + thread.log_records as usize * RECORD_WORDS,
-        kind: status::KIND,
-        capacity: thread.log_records,
-        slot_words: RECORD_WORDS as u64,
-        index: index as u64,
-    }
 }
 
 /// The header of a thread's segment as it was created: for who saves the segment after its thread may have written over it.
@@ -112,7 +65,7 @@ fn thread_spec(plan: &Plan, index: usize) -> SegmentSpec {
 /// If the plan has no such thread.
 pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     let words = Region::heap(HEADER_WORDS).words();
-    header(plan, &thread_spec(plan, index)).write(&words);
+    header(plan, &topology::thread(plan, index).spec).write(&words);
     std::array::from_fn(|word| words[word].load(Ordering::Relaxed))
 }
 
@@ -168,8 +121,8 @@ pub fn create_shared(plan: &Plan, spec: &SegmentSpec) -> Result<(Shared, Words),
 ///
 /// # Errors
 /// [`CodecError`] if the plan cannot be encoded.
-pub fn control_words(plan: &Plan, specs: &[SegmentSpec]) -> Result<usize, CodecError> {
-    let names = specs.iter().map(|spec| spec.what.as_str()).chain([CONTROL]);
+pub fn control_words(plan: &Plan, segments: &[Segment]) -> Result<usize, CodecError> {
+    let names = segments.iter().map(|segment| segment.spec.what.as_str()).chain([CONTROL]);
     // The longest that a descriptor's number can be.
     let handle = |what: &str| Handle { what: what.into(), fd: i32::MAX, writable: true };
     let handles = names.flat_map(|what| [handle(what), handle(what)]).collect();
@@ -181,27 +134,18 @@ pub fn control_words(plan: &Plan, specs: &[SegmentSpec]) -> Result<usize, CodecE
 ///
 /// # Errors
 /// See [`Region::create_control`]; a plan that cannot be encoded.
-pub fn create_control(plan: &Plan, specs: &[SegmentSpec]) -> Result<Launching, RegionError> {
+pub fn create_control(plan: &Plan, segments: &[Segment]) -> Result<Launching, RegionError> {
     let name = plan.segment_name(CONTROL);
     let unwritable = |error: CodecError| RegionError::Os {
         name: name.clone(),
         what: "write the plan into it",
         source: std::io::Error::other(error.to_string()),
     };
-    let words = control_words(plan, specs).map_err(unwritable)?;
+    let words = control_words(plan, segments).map_err(unwritable)?;
     let words = Region::create_control(&name, words)?.words();
     let control = Launching::new(words.clone());
     control.write_plan(plan).map_err(unwritable)?;
-    let spec = SegmentSpec {
-        what: CONTROL.into(),
-        place: Place::Memory,
-        words: words.len(),
-        kind: control::KIND,
-        capacity: 1,
-        slot_words: 1,
-        index: 0,
-    };
-    header(plan, &spec).write(&words);
+    header(plan, &topology::control(words.len()).spec).write(&words);
     Ok(control)
 }
 
@@ -252,52 +196,43 @@ fn read_control(name: String, view: View) -> Result<(Control, Plan), RegionError
     Ok((control, plan))
 }
 
-/// What the processes of a run need of a segment. The engine owns everything but what only the launcher writes. A strategy
-/// gets what it writes itself, and read-only what others write and it reads. Any other process gets nothing.
-pub fn access(plan: &Plan, process: &ProcessPlan, what: &str) -> Option<Access> {
-    let mut roles = process.threads.iter().flat_map(|thread| &plan.threads[*thread as usize].roles);
-    if roles.clone().any(|role| *role == Role::Orchestrator) {
-        return Some(Access::Write);
-    }
-    let (Some(Role::Strategy(index)), None) = (roles.next(), roles.next()) else {
-        return None;
-    };
-    let own = |prefix: &str, suffix: &str| what == format!("{prefix}-{index}{suffix}");
-    let own_thread = process.threads.iter().any(|thread| {
-        let name = &plan.threads[*thread as usize].name;
-        what == format!("thread-{name}") || what == format!("bell-{name}")
-    });
-    // A bell must be rung: that is a write to a word of the engine's thread, which loses at most the time of one sleep.
-    let engine_bell = plan
-        .thread_of(Role::Orchestrator)
-        .is_some_and(|thread| what == format!("bell-{}", plan.threads[thread].name));
-    // What all producers of a technique write: anything of the link's but the numbered rings of `spsc-mux`.
-    let part = what.strip_prefix("submit");
-    let shared_submit =
-        part.is_some_and(|part| !part[1.min(part.len())..].starts_with(|c: char| c.is_ascii_digit()));
-    if own("submit", "")
-        || own("submit", ".intent")
-        || own("return", ".head")
-        || own_thread
-        || engine_bell
-        || shared_submit
-    {
-        Some(Access::Write)
-    } else if own("submit", ".head")
-        || own("return", "")
-        || own("schedule", "")
-        || what == crate::segments::CONTROL
-    {
-        Some(Access::Read)
-    } else {
-        None
+/// Who maps segments of a run.
+enum Who {
+    /// The launcher, which may do everything.
+    Launcher,
+    /// Somebody else, with these rights.
+    Other(HashMap<String, Access>),
+}
+
+impl Who {
+    fn of(plan: &Plan, process: Option<&ProcessPlan>) -> Self {
+        process.map_or(Self::Launcher, |process| Self::Other(topology::rights(plan, process).collect()))
     }
 }
 
-/// The segments of a plan, for one of its processes, or for the launcher or the warden.
+/// The segments of a plan, as one process sees them.
 struct Segments<'a> {
     plan: &'a Plan,
-    process: Option<&'a ProcessPlan>,
+    who: Who,
+    /// Who knows the processes' ids.
+    control: Option<Control>,
+}
+
+/// The ends of a link, as places among the plan's processes, and who knows their ids.
+struct Ends {
+    control: Control,
+    producers: Vec<usize>,
+    consumer: usize,
+}
+
+impl Peers for Ends {
+    fn producer(&self, index: usize) -> Option<u32> {
+        self.control.pid(*self.producers.get(index)?)
+    }
+
+    fn consumer(&self) -> Option<u32> {
+        self.control.pid(self.consumer)
+    }
 }
 
 impl Source for Segments<'_> {
@@ -310,18 +245,43 @@ impl Source for Segments<'_> {
     }
 
     fn right(&self, what: &str) -> Option<Access> {
-        // Who is no process of the plan is the warden, which reads logs.
-        self.process.map_or(Some(Access::Read), |process| access(self.plan, process, what))
+        match &self.who {
+            Who::Launcher => Some(Access::Write),
+            Who::Other(rights) => rights.get(what).copied(),
+        }
     }
 
     fn handles(&self) -> &[Handle] {
         &self.plan.handles
     }
+
+    fn peers(&self, link: &str) -> Box<dyn Peers> {
+        let Some(control) = self.control.clone() else { return Box::new(SameProcess) };
+        // A role that has no process is nobody's.
+        let of = |role| self.plan.process_of(role).unwrap_or(usize::MAX);
+        let link = self.plan.link(link);
+        let ends =
+            |roles: Option<&Vec<Role>>| roles.into_iter().flatten().copied().map(of).collect::<Vec<_>>();
+        let producers = ends(link.map(|link| &link.writers));
+        let consumer = ends(link.map(|link| &link.readers)).first().copied().unwrap_or(usize::MAX);
+        Box::new(Ends { control, producers, consumer })
+    }
 }
 
-/// Nothing attached yet; by `process`, one of the plan's, or by the launcher or the warden.
-pub fn attach<'a>(plan: &'a Plan, process: Option<&'a ProcessPlan>) -> Attached<'a> {
-    Attached::new(Segments { plan, process })
+/// Nothing attached yet; by `process`, one of the plan's, with the rights of its roles, or by the launcher, which has all.
+pub fn attach<'a>(plan: &'a Plan, process: Option<&ProcessPlan>) -> Attached<'a> {
+    Attached::new(Segments { plan, who: Who::of(plan, process), control: None })
+}
+
+/// As [`attach`], with the other ends of links in other processes, whose ids the control segment has.
+pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &Control) -> Attached<'a> {
+    Attached::new(Segments { plan, who: Who::of(plan, process), control: Some(control.clone()) })
+}
+
+/// Nothing attached yet; by the warden, which reads the threads' logs.
+pub fn attach_as_warden(plan: &Plan) -> Attached<'_> {
+    let logs = plan.threads.iter().map(|thread| (thread_segment(&thread.name), Access::Read));
+    Attached::new(Segments { plan, who: Who::Other(logs.collect()), control: None })
 }
 
 /// A strategy's schedule, which it only reads, and its number of entries.
@@ -329,7 +289,7 @@ pub fn attach<'a>(plan: &'a Plan, process: Option<&'a ProcessPlan>) -> Attached<
 /// # Errors
 /// As [`Attached::region`].
 pub fn schedule(attached: &mut Attached<'_>, strategy: u16) -> Result<(View, usize), RegionError> {
-    let view = attached.view(&format!("schedule-{strategy}"), SCHEDULE_KIND)?;
+    let view = attached.view(&schedule_segment(strategy), SCHEDULE_KIND)?;
     let entries = (view.len() - HEADER_WORDS) / SCHEDULE_ENTRY_WORDS;
     Ok((view, entries))
 }
@@ -359,61 +319,6 @@ pub fn log(attached: &mut Attached<'_>, name: &str) -> Result<View, RegionError>
 /// If the plan runs no such role.
 pub fn bell(attached: &mut Attached<'_>, plan: &Plan, role: Role) -> Result<Bell, RegionError> {
     let thread = plan.thread_of(role).expect("a valid plan runs every role");
-    let what = format!("bell-{}", plan.threads[thread].name);
+    let what = bell_segment(&plan.threads[thread].name);
     Ok(Bell::new(&attached.region(&what, bell::KIND)?.words()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Access, access};
-    use crate::plan::tests::small_plan;
-    use crate::plan::{ProcessPlan, Role};
-
-    #[test]
-    fn a_strategy_writes_what_is_its_own() {
-        let plan = small_plan();
-        let (strategy, engine) = (&plan.processes[0], &plan.processes[1]);
-        for (what, right) in [
-            ("submit-0", Some(Access::Write)),
-            ("submit-0.head", Some(Access::Read)),
-            ("submit-0.intent", Some(Access::Write)),
-            ("submit-1.intent", None),
-            ("submit-1", None),
-            ("submit-10", None),
-            ("submit", Some(Access::Write)),
-            ("submit-waker", Some(Access::Write)),
-            ("return-0", Some(Access::Read)),
-            ("return-0.head", Some(Access::Write)),
-            ("return-1.head", None),
-            ("completion", None),
-            ("completion-0", None),
-            ("inbox-0", None),
-            ("schedule-0", Some(Access::Read)),
-            ("schedule-1", None),
-            ("thread-strategy-0", Some(Access::Write)),
-            ("thread-engine", None),
-            ("bell-strategy-0", Some(Access::Write)),
-            ("bell-engine", Some(Access::Write)),
-            ("repairs", None),
-            ("control", Some(Access::Read)),
-        ] {
-            assert_eq!(access(&plan, strategy, what), right, "{what}");
-            assert_eq!(access(&plan, engine, what), Some(Access::Write), "{what}");
-            let all = ProcessPlan { name: "all".into(), threads: vec![0, 1] };
-            assert_eq!(access(&plan, &all, what), Some(Access::Write), "{what}");
-        }
-    }
-
-    #[test]
-    fn a_process_that_is_neither_engine_nor_one_strategy_gets_nothing() {
-        let mut plan = small_plan();
-        plan.threads[1].roles.retain(|role| *role != Role::Orchestrator);
-        for threads in [vec![], vec![1], vec![0, 1], vec![0, 0]] {
-            let process = ProcessPlan { name: "unknown".into(), threads };
-            for what in ["submit-0", "submit-1", "return-0", "inbox-0", "thread-strategy-0", "control", "new"]
-            {
-                assert_eq!(access(&plan, &process, what), None, "{process:?} {what}");
-            }
-        }
-    }
 }

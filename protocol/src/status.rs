@@ -6,7 +6,7 @@
 //! header and its stamp log, so a saved log carries them along.
 
 use crate::counters::{self, COUNTER_WORDS, Counters, Slots};
-use crate::plan::Role;
+use crate::role::Role;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Kind, View, Words};
 use shm::sync::Ordering;

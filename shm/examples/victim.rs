@@ -91,11 +91,11 @@ fn main() {
     ptrace::traceme().expect("a parent that may trace");
     let [run, role, index] = &arguments[..] else { return stop() };
     let index: usize = index.parse().expect("an index");
-    let (_, plan) = open_control(run).expect("a run");
+    let (control, plan) = open_control(run).expect("a run");
     let orders =
         Region::open(&plan.segment_name(&orders_name(role, index))).expect("orders").words().window(0, WORDS);
     let link = submit_link(&plan);
-    let mut attached = segments::attach(&plan, None);
+    let mut attached = segments::attach_with(&plan, None, &control);
     with_link!(plan.technique, T => match role.as_str() {
         "producer" => produce(attached.producer::<T>(&link, index).expect("a link"), index, &orders),
         _ => consume(attached.consumer::<T>(&link).expect("a link"), &orders),

@@ -20,6 +20,28 @@ pub enum Access {
     Write,
 }
 
+/// Which processes are at the ends of a link, as the one who started them knows.
+pub trait Peers: Send {
+    /// The process id of a producer; `None` if it has no process now.
+    fn producer(&self, index: usize) -> Option<u32>;
+
+    /// The process id of the consumer; `None` if it has no process now.
+    fn consumer(&self) -> Option<u32>;
+}
+
+/// Both ends are in this process.
+pub struct SameProcess;
+
+impl Peers for SameProcess {
+    fn producer(&self, _: usize) -> Option<u32> {
+        Some(std::process::id())
+    }
+
+    fn consumer(&self) -> Option<u32> {
+        Some(std::process::id())
+    }
+}
+
 /// Where the segments of a run are, and what this process may do with them.
 pub trait Source {
     /// The full name of one of the run's segments, in `/dev/shm`.
@@ -33,6 +55,12 @@ pub trait Source {
 
     /// The descriptors that this process inherited; empty where segments are opened by their names.
     fn handles(&self) -> &[Handle];
+
+    /// Who is at the ends of a link. If nobody says otherwise, this process alone.
+    fn peers(&self, link: &str) -> Box<dyn Peers> {
+        let _ = link;
+        Box::new(SameProcess)
+    }
 }
 
 /// One process's view of a run's segments. See the module's documentation.
@@ -56,15 +84,19 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Maps a segment of the run, or gives the mapping that is there; checks that it belongs to this run.
+    /// Maps a segment of the run for reading and writing, or gives the mapping that is there; checks that it belongs to this run.
     ///
     /// # Errors
-    /// A segment that is missing, or whose header is not what it should be.
+    /// A segment that this process has no right to write, that is missing, or whose header is not what it should be.
     pub fn region(&mut self, what: &str, kind: Kind) -> Result<Arc<Region>, RegionError> {
         if let Some(region) = self.regions.get(what) {
             return Ok(Arc::clone(region));
         }
         let name = self.name(what);
+        if self.source.right(what) != Some(Access::Write) {
+            let source = std::io::Error::other("the plan does not say that this process writes it");
+            return Err(RegionError::Os { name, what: "map it", source });
+        }
         let region = match self.handed_over(what, Access::Write)? {
             Some(file) => Region::map(&name, &file, kind.prefault)?,
             None if kind.prefault => Region::open(&name)?,
@@ -79,6 +111,11 @@ impl<'a> Attached<'a> {
     /// The full name, in `/dev/shm`, of one of the run's segments.
     pub fn name(&self, what: &str) -> String {
         self.source.name(what)
+    }
+
+    /// Who is at the ends of a link of the run.
+    pub fn peers(&self, link: &str) -> Box<dyn Peers> {
+        self.source.peers(link)
     }
 
     /// Takes a region as one of the run's segments, whether or not it has a name: for memory that was handed over, and
@@ -123,6 +160,10 @@ impl<'a> Attached<'a> {
             return Ok(self.region(what, kind)?.words().into());
         }
         let name = self.name(what);
+        if self.source.right(what).is_none() {
+            let source = std::io::Error::other("the plan does not say that this process reads it");
+            return Err(RegionError::Os { name, what: "map it", source });
+        }
         let view = match self.handed_over(what, Access::Read)? {
             Some(file) => Region::map_read_only(&name, &file)?,
             None => Region::open_read_only(&name)?,
@@ -204,9 +245,24 @@ impl<'a> Attached<'a> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn receiver(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
-        let tail = self.view(what, spsc::KIND)?;
-        let head = self.region(&spsc_mux::head_name(what), spsc::HEAD_KIND)?.words();
+        let (tail, head) = self.parts(what)?;
         spsc::Consumer::attach_parts(&tail, &head)
             .map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// A receiving end in the place of one that has died: see [`spsc::Consumer::resume_parts`].
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn successor(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
+        let (tail, head) = self.parts(what)?;
+        spsc::Consumer::resume_parts(&tail, &head)
+            .map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// The producer's and the consumer's part of a 1→1 link, for the consumer.
+    fn parts(&mut self, what: &str) -> Result<(View, Words), RegionError> {
+        let tail = self.view(what, spsc::KIND)?;
+        Ok((tail, self.region(&spsc_mux::head_name(what), spsc::HEAD_KIND)?.words()))
     }
 }

@@ -102,7 +102,7 @@ fn with_threads<P: Producer>(mut consumer: impl Consumer, producers: Vec<P>, eac
 
 #[test]
 fn threads_lose_nothing() {
-    for &technique in Technique::ALL {
+    for technique in Technique::all() {
         for producers in [1, 2, 8] {
             let each = 40_000 / u64::from(producers);
             let run = Run::new(technique, producers, 8);
@@ -127,7 +127,7 @@ fn fill(producer: &mut impl Producer, index: usize, from: u64) -> u64 {
 
 #[test]
 fn full_comes_back_and_goes_again() {
-    for &technique in Technique::ALL {
+    for technique in Technique::all() {
         println!("{technique}");
         let run = Run::new(technique, 2, 64);
         with_link!(technique, T => {
@@ -141,12 +141,12 @@ fn full_comes_back_and_goes_again() {
                 }
                 let fits = ledger.take(&mut consumer);
                 // Only the standard library's channel has no bound at all.
-                assert_eq!(fits == 2 * MORE_THAN_FITS, technique == Technique::StdMpsc, "round {round}: {fits}");
+                assert_eq!(fits == 2 * MORE_THAN_FITS, !technique.record().bounded, "round {round}: {fits}");
                 assert!(fits >= 64, "at least the capacity: {fits}");
                 assert_eq!(ledger.next, sent, "round {round}: what was refused was not taken");
             }
             // Full is full whoever asks, and one message taken is room for some again.
-            if technique != Technique::StdMpsc {
+            if technique.record().bounded {
                 sent[0] += fill(&mut producers[0], 0, sent[0]);
                 assert!(producers[0].try_push(&message(0, sent[0])).is_err());
                 ledger.take(&mut consumer);
@@ -188,7 +188,7 @@ proptest! {
     fn every_technique_is_a_queue_for_each_producer(
         turns in prop::collection::vec((0usize..3, 1usize..40), 1..40),
     ) {
-        for &technique in Technique::ALL {
+        for technique in Technique::all() {
             println!("{technique}");
             let run = Run::new(technique, 2, 16);
             with_link!(technique, T => against_a_model::<T>(&run, &turns));
@@ -207,7 +207,8 @@ fn child() {
     let (index, count) = (words[1].parse().unwrap(), words[2].parse().unwrap());
     let (control, plan) = segments::open_control(words[0]).unwrap();
     with_link!(plan.technique, T => {
-        let producer = segments::attach(&plan, None).producer::<T>(&segments::submit_link(&plan), index).unwrap();
+        let mut attached = segments::attach_with(&plan, None, &control);
+        let producer = attached.producer::<T>(&segments::submit_link(&plan), index).unwrap();
         control.wait_for_go();
         push_all(producer, index, count);
     });
@@ -215,27 +216,31 @@ fn child() {
 
 #[test]
 fn processes_lose_nothing() {
-    for &technique in Technique::ALL.iter().filter(|technique| technique.twin().is_none()) {
+    for technique in Technique::all().into_iter().filter(|technique| technique.crosses_processes()) {
         for producers in [1, 2, 8] {
             println!("{technique}, {producers} producers");
             let each = 20_000 / u64::from(producers);
             let run = Run::new(technique, producers, 64);
-            let control = segments::create_control(run.plan(), &[]).unwrap();
+            let launching = segments::create_control(run.plan(), &[]).unwrap();
+            launching.started(producers.into(), std::process::id());
             with_link!(technique, T => {
                 let plan = run.create::<T>();
                 let children: Vec<_> = (0..producers)
                     .map(|index| {
-                        Command::new(std::env::current_exe().unwrap())
+                        let child = Command::new(std::env::current_exe().unwrap())
                             .args(["child", "--exact", "--nocapture"])
                             .env(CHILD, format!("{} {index} {each}", plan.run))
                             .stdout(std::process::Stdio::null())
                             .spawn()
-                            .unwrap()
+                            .unwrap();
+                        launching.started(index.into(), child.id());
+                        child
                     })
                     .collect();
                 // Attached while the children attach, in any order; nobody pushes before we are there, as in a run.
-                let mut consumer = segments::attach(plan, None).consumer::<T>(&run.link()).unwrap();
-                control.go(0);
+                let mut attached = segments::attach_with(plan, None, &launching.control());
+                let mut consumer = attached.consumer::<T>(&run.link()).unwrap();
+                launching.go(0);
                 Ledger::new(producers.into()).take_all(&mut consumer, each);
                 for mut child in children {
                     assert!(child.wait().unwrap().success());
@@ -249,7 +254,7 @@ fn processes_lose_nothing() {
 #[test]
 fn a_connection_is_buried_when_it_is_empty() {
     use shm::ring::unix_seqpacket::UnixSeqpacket;
-    let run = Run::new(Technique::UnixSeqpacket, 2, 8);
+    let run = Run::new(Technique::of::<UnixSeqpacket>(), 2, 8);
     let spec = run.link();
     let mut attached = segments::attach(run.plan(), None);
     let mut consumer = attached.consumer::<UnixSeqpacket>(&spec).unwrap();

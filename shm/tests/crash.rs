@@ -36,19 +36,22 @@ use bed::Bed;
 use report::{Report, Tally, is_slow, on_all_cores};
 use setups::SetUp;
 use shm::ring::Technique;
-use shm::ring::{array_queue, channel, linked, spsc_mux};
 use shm::with_link;
 
-/// The techniques between processes; first those over memory that they share, then the kernel's.
-const TECHNIQUES: [Technique; 6] = [
-    Technique::SpscMux,
-    Technique::ArrayQueue,
-    Technique::Channel,
-    Technique::Linked,
-    Technique::Pipe,
-    Technique::UnixSeqpacket,
-];
-const IN_MEMORY: &[Technique] = TECHNIQUES.split_at(4).0;
+/// The techniques between processes.
+fn between_processes() -> Vec<Technique> {
+    Technique::all().into_iter().filter(|technique| technique.crosses_processes()).collect()
+}
+
+/// Those over memory that they share.
+fn in_memory() -> Vec<Technique> {
+    between_processes().into_iter().filter(|technique| !technique.is_kernel()).collect()
+}
+
+/// Those whose consumer can be replaced.
+fn resumable() -> Vec<Technique> {
+    between_processes().into_iter().filter(|technique| technique.record().resumable).collect()
+}
 
 /// Does something with every state of these techniques that is fit for it, `round` times moved on, on all cores.
 fn in_all_states(
@@ -86,24 +89,6 @@ macro_rules! with_bed {
     }};
 }
 
-/// As `with_bed!`, of a technique whose consumer can be replaced.
-macro_rules! with_resumable_bed {
-    ($technique:expr, $bed:ident => $body:expr) => {
-        with_resumable_bed!($technique, $bed => $body,
-            SpscMux: spsc_mux, ArrayQueue: array_queue, Channel: channel, Linked: linked)
-    };
-    ($technique:expr, $bed:ident => $body:expr, $($link:ident: $module:ident),+) => {{
-        let run = bed::run($technique);
-        match $technique {
-            $(Technique::$link => {
-                let $bed = &mut Bed::<$module::$link>::new(&run);
-                $body
-            })+
-            other => unreachable!("{other} has no next consumer"),
-        }
-    }};
-}
-
 /// Whether processes can be traced here; says loudly if not.
 fn may_trace() -> bool {
     let refusal = victim::refusal();
@@ -137,7 +122,7 @@ fn a_producer_may_die_at_every_instruction() {
     for round in 0.. {
         let is_fit = |set_up: &SetUp| round == 0 || !set_up.interrupts();
         in_all_states(
-            &TECHNIQUES,
+            &between_processes(),
             round,
             &report,
             is_fit,
@@ -162,11 +147,11 @@ fn a_consumer_may_die_at_every_instruction() {
     for round in 0..enough() / 10_000 {
         let is_fit = |set_up: &SetUp| !set_up.interrupts();
         in_all_states(
-            IN_MEMORY,
+            &resumable(),
             round,
             &report,
             is_fit,
-            |technique, set_up| with_resumable_bed!(technique, bed => consumers::exhaust(bed, set_up)),
+            |technique, set_up| with_bed!(technique, bed => consumers::exhaust(bed, set_up)),
         );
     }
     assert_eq!(report.print(), 0, "violations");
@@ -181,11 +166,11 @@ fn a_consumer_may_die_in_the_middle_of_a_burial() {
     const COLUMNS: &[&str] = &["set-ups", "distinct states", "deaths", "violations"];
     let report = Report::new("consumers that died while they buried a producer", COLUMNS);
     in_all_states(
-        IN_MEMORY,
+        &resumable(),
         0,
         &report,
         SetUp::takes_nothing,
-        |technique, set_up| with_resumable_bed!(technique, bed => burials::exhaust(bed, set_up)),
+        |technique, set_up| with_bed!(technique, bed => burials::exhaust(bed, set_up)),
     );
     assert_eq!(report.print(), 0, "violations");
 }
@@ -200,7 +185,7 @@ fn a_producer_that_stands_still_at_any_instruction_is_not_dead() {
     let report =
         Report::new("producers that stood still at an instruction of their push, and then went on", COLUMNS);
     in_all_states(
-        &TECHNIQUES,
+        &between_processes(),
         0,
         &report,
         |_| true,
@@ -222,7 +207,7 @@ fn a_repair_of_the_living_would_do_harm() {
     let report = Report::new(title, COLUMNS);
     let is_fit = |set_up: &SetUp| set_up.thorough;
     in_all_states(
-        IN_MEMORY,
+        &in_memory(),
         0,
         &report,
         is_fit,

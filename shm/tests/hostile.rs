@@ -109,7 +109,7 @@ proptest! {
 
     #[test]
     fn scribbled_memory_neither_panics_nor_hangs(acts in prop::collection::vec(act(), 1..400)) {
-        for &technique in Technique::ALL {
+        for technique in Technique::all() {
             let run = Run::new(technique, 2, 4);
             with_link!(technique, T => play::<T>(&run, &acts));
         }
@@ -213,7 +213,7 @@ fn an_impossible_link_ends_the_list_once_and_reads_nothing() {
 
 #[test]
 fn a_short_write_into_the_pipe_is_counted_and_the_framing_found_again() {
-    let run = Run::new(Technique::Pipe, 1, 4);
+    let run = Run::new(Technique::of::<Pipe>(), 1, 4);
     run.create::<Pipe>();
     let (mut consumer, mut producers) = run.attach::<Pipe>(&mut segments::attach(run.plan(), None));
     let mut hostile = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
@@ -228,7 +228,7 @@ fn a_short_write_into_the_pipe_is_counted_and_the_framing_found_again() {
 #[test]
 fn bytes_of_odd_lengths_in_the_pipe_cost_the_others_nothing() {
     const EACH: u64 = 20_000;
-    let run = Run::new(Technique::Pipe, 3, 4);
+    let run = Run::new(Technique::of::<Pipe>(), 3, 4);
     run.create::<Pipe>();
     let (mut consumer, producers) = run.attach::<Pipe>(&mut segments::attach(run.plan(), None));
     let mut hostile = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
@@ -307,7 +307,7 @@ fn strays(consumer: &mut impl Consumer) -> usize {
 
 #[test]
 fn nothing_can_be_read_through_the_writing_end_of_a_pipe() {
-    let run = Run::new(Technique::Pipe, 1, 4);
+    let run = Run::new(Technique::of::<Pipe>(), 1, 4);
     run.create::<Pipe>();
     let mut writer = fifo::open_writer(&run.plan().segment_name("submit")).unwrap();
     let error = writer.read(&mut [0]).unwrap_err();
@@ -316,7 +316,7 @@ fn nothing_can_be_read_through_the_writing_end_of_a_pipe() {
 
 #[test]
 fn hostile_connections_are_closed_and_the_others_served() {
-    let run = Run::new(Technique::UnixSeqpacket, 3, 4);
+    let run = Run::new(Technique::of::<UnixSeqpacket>(), 3, 4);
     let name = run.plan().segment_name("submit");
     let spec = run.link();
     let mut attached = segments::attach(run.plan(), None);

@@ -1,7 +1,7 @@
 //! A real process that writes over all that a strategy may write, as fast as it can, while the others trade.
 //!
 //! The scribbler is this test binary once more. It attaches as producer 0, sends a little, and then writes: over every word
-//! that [`segments::access`](protocol::segments::access) lets strategy 0 write; into the pipe or the socket, garbage. Meanwhile
+//! that [the topology](protocol::topology) lets strategy 0 write; into the pipe or the socket, garbage. Meanwhile
 //! producers 1 and 2 send numbered messages and take their returns, and the engine's end pops, counts faults, checks,
 //! returns, reads the scribbler's log, and sleeps on the bell that the scribbler can write. Then the scribbler is killed, and
 //! it is tried whether the hand-off goes on.
@@ -33,18 +33,6 @@ use shm::with_link;
 use std::time::{Duration, Instant};
 use table::Row;
 
-/// The techniques between processes.
-const TECHNIQUES: [Technique; 6] = [
-    Technique::SpscMux,
-    Technique::ArrayQueue,
-    Technique::Linked,
-    Technique::Channel,
-    Technique::Pipe,
-    Technique::UnixSeqpacket,
-];
-/// Those where what one writes harms nobody else: each has its own memory or connection, or the others' frames are found again.
-const APART: [Technique; 3] = [Technique::SpscMux, Technique::Pipe, Technique::UnixSeqpacket];
-
 /// How the scribbler goes about it: how often it idles between two words. Fast, it breaks a shared ring at once; slowly, it
 /// lets the ring meet one lie at a time.
 const PACES: [(&str, u32); 2] = [("at once", 0), ("slowly", 500)];
@@ -69,19 +57,21 @@ fn what_a_scribbler_harms_is_what_it_shares() {
     // For who looks for something: `BULKHEAD_ONLY=linked`.
     let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
     let mut rows = Vec::new();
-    for technique in TECHNIQUES.into_iter().filter(|technique| technique.name().contains(&only)) {
+    let between_processes = Technique::all().into_iter().filter(|technique| technique.crosses_processes());
+    for technique in between_processes.filter(|technique| technique.name().contains(&only)) {
         for (pace, idle) in PACES {
             let mut row = Row::new(technique, pace);
             let (begun, time) = (Instant::now(), time_each() / PACES.len() as u32);
             while row.rounds == 0 || begun.elapsed() < time {
                 let run = common::Run::new(technique, 3, 64);
                 let round = with_link!(technique, T => Round::play::<T>(&run, idle, time / ROUNDS));
-                if APART.contains(&technique) {
+                // What one does to its own harms nobody else.
+                if technique.record().apart {
                     round.assert_apart();
                 }
                 row.add(&round);
             }
-            if technique == Technique::SpscMux {
+            if technique == Technique::default() {
                 assert_eq!(row.quarantined, row.rounds, "it was found out each time");
             }
             rows.push(row);

@@ -3,7 +3,8 @@
 use crate::{NewOrder, Refused};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
-use protocol::counters::{Slot, StrategyCounter};
+use protocol::counters::Slot;
+use protocol::labels::StrategyCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::wire::{Message, Order, OrderId, Report, Status};
 use shm::bell::Bell;

@@ -11,6 +11,8 @@ pub enum Axis {
     Technique,
     /// What stands between strategies and engine.
     Isolation,
+    /// Which processes the engine's roles are in.
+    Process,
     /// What a thread does when there is nothing to do.
     Idle,
     /// Slots of every ring.
@@ -27,9 +29,10 @@ pub enum Axis {
 
 impl Axis {
     /// Every axis: first what is compared, then the conditions under which it is.
-    pub const ALL: [Axis; 8] = [
+    pub const ALL: [Axis; 9] = [
         Axis::Technique,
         Axis::Isolation,
+        Axis::Process,
         Axis::Idle,
         Axis::Capacity,
         Axis::Work,
@@ -40,7 +43,8 @@ impl Axis {
 
     /// Its flag without the dashes.
     pub const fn name(self) -> &'static str {
-        ["technique", "isolation", "idle", "capacity", "work", "strategies", "venues", "rate"][self as usize]
+        ["technique", "isolation", "process", "idle", "capacity", "work", "strategies", "venues", "rate"]
+            [self as usize]
     }
 
     /// The axis of that name.
@@ -50,7 +54,7 @@ impl Axis {
 
     /// Whether its values are alternated against each other, rather than being a condition that both sides share.
     pub const fn is_compared(self) -> bool {
-        matches!(self, Axis::Technique | Axis::Isolation | Axis::Idle | Axis::Capacity)
+        matches!(self, Axis::Technique | Axis::Isolation | Axis::Process | Axis::Idle | Axis::Capacity)
     }
 }
 

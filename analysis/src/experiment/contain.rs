@@ -19,6 +19,8 @@ pub enum Contained {
     Waited,
     /// The run ended, or the others lost orders.
     No,
+    /// There was nothing to contain: the fault never struck.
+    Nothing,
 }
 
 impl Contained {
@@ -28,6 +30,7 @@ impl Contained {
             Contained::Yes => "yes",
             Contained::Waited => "late",
             Contained::No => "NO",
+            Contained::Nothing => "nothing",
         }
     }
 }
@@ -54,7 +57,11 @@ impl Containments {
         let count = |contained| rows().filter(|row| row.contained == contained).count();
         let (all, yes, late) = (rows().count(), count(Contained::Yes), count(Contained::Waited));
         let late = if late > 0 { format!(", {late} late") } else { String::new() };
-        (all > 0).then(|| format!("{yes} of {all}{late}"))
+        let nothing = match count(Contained::Nothing) {
+            0 => String::new(),
+            nothing => format!(", {nothing} never struck"),
+        };
+        (all > 0).then(|| format!("{yes} of {all}{late}{nothing}"))
     }
 }
 

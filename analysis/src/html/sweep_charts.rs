@@ -53,15 +53,15 @@ fn against_work(sweep: &SweepRecord) -> Option<Markup> {
     if !varies(sweep, Varied::Work) {
         return None;
     }
-    let work = |run: &Outline| Some(run.work_ns as f64);
+    let work = |run: &Outline| Some(run.work());
     let chart = |percentile: &'static str| {
-        let over = move |run: &Outline| Some(rt_venue(run, percentile)? - run.work_ns as f64);
+        let over = move |run: &Outline| Some(rt_venue(run, percentile)? - run.work());
         let title = format!("rt_venue {percentile} − W against W, the orchestrator's work for an order");
         let y_title = format!("rt_venue {percentile} − W");
         Plot {
             id: if percentile == "p50" { "work-p50" } else { "work-p99" },
             title: &title,
-            x: Axis { title: "W, work asked for", name: &axis::duration },
+            x: Axis { title: "W, work done for an order", name: &axis::duration },
             y: Axis { title: &y_title, name: &axis::duration },
         }
         .draw(&lines(sweep, Varied::Work, &work, &over))

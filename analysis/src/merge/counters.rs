@@ -5,7 +5,7 @@ use super::deaths::Deaths;
 use super::table::Table;
 use super::violation::{Findings, Kind};
 use crate::record::{Outcome, RunRecord};
-use protocol::counters::{PROTOCOL_ERRORS, StrategyCounter};
+use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
 use protocol::plan::{Role, ThreadPlan};
 use protocol::stamps::Point;
 use protocol::status::{Field, State};

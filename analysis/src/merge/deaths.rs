@@ -73,8 +73,8 @@ impl Deaths {
         let is_misconduct_known = record.incidents.iter().any(|incident| incident.quarantined.is_some())
             || record.plan.faults.iter().any(misbehaves);
         // A record that was written before the first order, by a launcher that died, names no incident.
-        let launcher_died =
-            matches!(&record.outcome, Outcome::Failed { process, .. } if process == "launcher");
+        let launcher_died = record.exits.is_empty()
+            && matches!(&record.outcome, Outcome::Failed { process, .. } if process == "launcher");
         Self {
             strategies,
             is_known: !launcher_died,

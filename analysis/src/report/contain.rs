@@ -126,7 +126,8 @@ pub fn wide(all: &Containments) -> Grid {
     };
     Grid {
         name: "contain".into(),
-        title: "Containment (contained: yes, late: the others waited for the deadline, NO: the run ended or others lost orders)"
+        title: "Containment (contained: yes, late: the others waited for the deadline, NO: the run ended or others lost orders, \
+                nothing: the fault never struck)"
             .into(),
         head: head.map(String::from).into(),
         keys: 3,

@@ -17,7 +17,7 @@ pub fn run(hash: usize, ns: f64) -> Outline {
         [("rt_venue", figures), ("rt_venue_from_due", figures), ("submit", stage), ("completion", stage)];
     Outline {
         run: format!("run-{hash}-{ns}"),
-        technique: Technique::ALL[0],
+        technique: Technique::default(),
         isolation: Isolation::Thread,
         threading: Threading::Shared,
         idle: Idle::Spin,
@@ -25,6 +25,7 @@ pub fn run(hash: usize, ns: f64) -> Outline {
         venues: 4,
         capacity: 8192,
         work_ns: 0,
+        work_done_ns: None,
         machine: MachineKey {
             hostname: "a".into(),
             cpu_model: "a processor".into(),

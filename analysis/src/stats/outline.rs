@@ -28,6 +28,9 @@ pub struct Outline {
     pub capacity: u32,
     /// Extra work asked for, in nanoseconds an order.
     pub work_ns: u64,
+    /// Extra work done, in nanoseconds an order, as it was measured in the run; `None`: an older launcher did not save it.
+    #[serde(default)]
+    pub work_done_ns: Option<f64>,
     /// The machine, as far as it makes figures comparable.
     pub machine: MachineKey,
     /// The schedule's hash.
@@ -111,6 +114,7 @@ impl Outline {
             venues: plan.venues,
             capacity: plan.capacity,
             work_ns: plan.work.requested_ns,
+            work_done_ns: Some(summary.work.achieved_ns),
             machine: MachineKey::of(&summary.machine),
             schedule_hash: summary.input.hash.clone(),
             oversubscribed: cores.len() < plan.threads.len(),
@@ -142,6 +146,11 @@ impl Outline {
     /// A measure's distribution; empty if this version knows none of that name.
     pub fn measure(&self, measure: Measure) -> Distribution {
         self.measures.get(measure.name()).copied().unwrap_or_default()
+    }
+
+    /// Extra work for an order, in nanoseconds: what was done, or where that is not known, what was asked for.
+    pub fn work(&self) -> f64 {
+        self.work_done_ns.unwrap_or(self.work_ns as f64)
     }
 
     /// Whether the run counts in a comparison at all.

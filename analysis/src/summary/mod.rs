@@ -13,7 +13,7 @@ pub use threads::ThreadSummary;
 use crate::machine::Machine;
 use crate::merge::{Merged, Orders, Violation};
 use crate::record::{Floor, Input, Outcome, RunRecord};
-use protocol::counters::{OrchestratorCounter, StrategyCounter};
+use protocol::labels::{OrchestratorCounter, StrategyCounter};
 use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Technique, Threading};
 use serde::{Deserialize, Serialize};
 
@@ -219,7 +219,8 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         version: record.version.clone(),
         started: record.started.clone(),
         outcome: record.outcome.clone(),
-        valid: merged.violations.is_empty(),
+        // What was lost with a process that no incident accounts for leaves figures of what happened to come back.
+        valid: merged.violations.is_empty() && merged.lost_of_survivors == 0,
         fit_for_latency: false,
         reasons: Vec::new(),
         notes: merged.notes.clone(),

@@ -3,7 +3,8 @@
 
 use super::figures::to_ns;
 use crate::merge::Merged;
-use protocol::counters::{AgentCounters, FULL, PROTOCOL_ERRORS};
+use protocol::counters::AgentCounters;
+use protocol::labels::{FULL, PROTOCOL_ERRORS};
 use protocol::plan::Plan;
 use protocol::status::Field;
 use serde::{Deserialize, Serialize};

@@ -30,6 +30,7 @@ pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     let mut reasons = Vec::new();
     reasons.extend(outcome(summary));
     reasons.extend(invalid(summary));
+    reasons.extend(lost(summary));
     reasons.extend(deaths(summary));
     reasons.extend(distrusted(summary));
     reasons.extend(warnings.iter().map(|warning| one_line(warning)));
@@ -73,6 +74,14 @@ fn invalid(summary: &Summary) -> Option<String> {
         count(total),
         first.first
     ))
+}
+
+/// Where the ledger holds and orders are missing all the same: a process died, or the run was broken off.
+fn lost(summary: &Summary) -> Option<String> {
+    let (valid, lost) = (summary.valid, summary.orders.lost);
+    (!valid && summary.violations.is_empty()).then(|| {
+        format!("invalid: {} orders were lost, and no incident explains all of them: what came back is not the whole", count(lost))
+    })
 }
 
 fn deaths(summary: &Summary) -> Option<String> {

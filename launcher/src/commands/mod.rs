@@ -12,8 +12,9 @@ use crate::host::doctor;
 use crate::output;
 use crate::planner::{self, Resolved};
 use crate::roles::role;
-use crate::runtime::clean;
-use crate::runtime::progress::Progress;
+use crate::runtime::clean::{self, Scope};
+use crate::runtime::gather;
+use crate::runtime::progress::{Progress, complain};
 use crate::runtime::run::{self, Finished, Interrupted, Presentation};
 use crate::runtime::signals::Signals;
 use crate::runtime::warden;
@@ -21,7 +22,7 @@ use analysis::html;
 use analysis::inspect;
 use analysis::inspect::Format;
 use analysis::merge;
-use analysis::record::Outcome;
+use analysis::record::{Outcome, RunRecord};
 use analysis::report;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
@@ -55,7 +56,7 @@ pub fn main(cli: Cli) -> ExitCode {
         if is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("error: {error:#}");
+        complain(&format!("error: {error:#}"));
         if error.is::<UsageError>() {
             ExitCode::from(2)
         } else if error.is::<Interrupted>() {
@@ -75,7 +76,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 fn run(flags: &RunFlags) -> Result<ExitCode> {
     process::keep_descriptors();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    clean::clean().context("cannot look into /dev/shm")?;
+    clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
     let resolved = planner::resolve(&flags.settings()?, &machine)?;
     let how = Presentation {
@@ -95,7 +96,7 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
         }
         code = exit_code(&finished);
         if let Outcome::Failed { process, pid, what } = &finished.outcome {
-            eprintln!("error: {process} (pid {pid}): {what}");
+            complain(&format!("error: {process} (pid {pid}): {what}"));
         }
         if finished.outcome != Outcome::Complete {
             break;
@@ -107,7 +108,7 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
 fn exit_code(finished: &Finished) -> ExitCode {
     match finished.outcome {
         Outcome::Complete if finished.summary.valid => ExitCode::SUCCESS,
-        Outcome::Interrupted if finished.summary.valid => ExitCode::from(INTERRUPTED),
+        Outcome::Interrupted => ExitCode::from(INTERRUPTED),
         _ => ExitCode::FAILURE,
     }
 }
@@ -129,7 +130,7 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
     if let Some(file) = &flags.html {
         return report_html(&flags.run, file.as_deref());
     }
-    let record = merge::read_record(&flags.run)?;
+    let record = read_record(&flags.run)?;
     let progress = Progress::new(!flags.json);
     let summary = run::evaluate(&flags.run, &record, &progress)?;
     progress.clear();
@@ -137,11 +138,21 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// A run's record. Logs of it that a full disk kept in `/dev/shm` are saved beside it first.
+fn read_record(folder: &Path) -> Result<RunRecord> {
+    let record = merge::read_record(folder)?;
+    let rescued = gather::rescue(&record.plan, folder)?;
+    if rescued > 0 {
+        complain(&format!("{rescued} logs that had stayed in /dev/shm are saved in {}", folder.display()));
+    }
+    Ok(record)
+}
+
 /// From saved results; a run of which some are missing is merged first.
 fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
     if html::needs_merge(folder) {
         let progress = Progress::new(true);
-        run::evaluate(folder, &merge::read_record(folder)?, &progress)?;
+        run::evaluate(folder, &read_record(folder)?, &progress)?;
         progress.clear();
     }
     let file = file.map_or_else(|| folder.join(html::HTML_FILE), Path::to_owned);
@@ -168,7 +179,7 @@ fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
 }
 
 fn clean() -> Result<ExitCode> {
-    let cleaned = clean::clean().context("cannot look into /dev/shm")?;
+    let cleaned = clean::clean(Scope::Everything).context("cannot look into /dev/shm")?;
     writeln!(
         output::stdout(),
         "{} segments removed, {} of living runs kept",
@@ -176,7 +187,7 @@ fn clean() -> Result<ExitCode> {
         cleaned.kept
     )?;
     for failed in &cleaned.failed {
-        eprintln!("error: {failed}");
+        complain(&format!("error: {failed}"));
     }
     Ok(if cleaned.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

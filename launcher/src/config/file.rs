@@ -7,6 +7,8 @@ use super::{Settings, UsageError, nearest};
 use core::fmt;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// A config file larger than this is none.
@@ -35,14 +37,16 @@ impl Settings {
     pub fn read(path: &Path) -> Result<Settings, UsageError> {
         let name = path.display();
         let cannot = |error: std::io::Error| UsageError(format!("--config {name}: {error}"));
-        let metadata = std::fs::metadata(path).map_err(cannot)?;
-        if metadata.is_file() && metadata.len() > MAX_BYTES {
+        let mut text = String::new();
+        // No further than that, whatever it is: /dev/zero has no end.
+        File::open(path)
+            .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
+            .map_err(cannot)?;
+        if text.len() as u64 > MAX_BYTES {
             return Err(UsageError(format!(
-                "--config {name}: {} bytes is too much for a config",
-                metadata.len()
+                "--config {name}: more than {MAX_BYTES} bytes is too much for a config"
             )));
         }
-        let text = std::fs::read_to_string(path).map_err(cannot)?;
         Settings::from_yaml(&text, &name.to_string())
     }
 

@@ -15,7 +15,7 @@ pub use value::{Choice, CoreList, Factor, Preset};
 use analysis::units::{Count, Nanos};
 use clap::Args;
 use clap::builder::TypedValueParser;
-use protocol::plan::{Idle, Isolation, OnDeath, Technique, Threading};
+use protocol::plan::{Idle, Isolation, OnDeath, Placement, Technique, Threading};
 use std::path::PathBuf;
 use thiserror::Error;
 use value::{Value, named};
@@ -43,6 +43,9 @@ pub struct Settings {
     /// A thread for each role, or one for the engine [default: auto]
     #[arg(long, value_name = "HOW", value_parser = named::<Choice<Threading>>(), help_heading = "Layout")]
     pub threading: Option<Choice<Threading>>,
+    /// Which processes the engine's roles are in [default: engine, all in one]
+    #[arg(long, value_name = "WHICH", value_parser = named::<Placement>(), help_heading = "Layout")]
+    pub process: Option<Placement>,
     /// What a thread does when there is nothing to do [default: auto]
     #[arg(long, value_name = "HOW", value_parser = named::<Choice<Idle>>(), help_heading = "Layout")]
     pub idle: Option<Choice<Idle>>,
@@ -163,7 +166,7 @@ macro_rules! fields {
 }
 
 fields! {
-    technique, isolation, threading, idle, cores, strategies, venues, capacity, max_open,
+    technique, isolation, threading, process, idle, cores, strategies, venues, capacity, max_open,
     orders, window, arrivals, delay, work, seed, schedule, speed,
     on_death, liveness, fault,
     repeats, preset, out,
@@ -241,7 +244,7 @@ pub(crate) mod tests {
         );
         let speed = proptest::option::of((1e-6f64..1e6).prop_map(Factor));
         (
-            (maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
+            (maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
             (count(), count(), count(), count(), count(), count(), count()),
             (time(), time(), path(), path(), cores, delay, speed),
             (time(), proptest::option::of(fault::tests::any_faults())),
@@ -254,6 +257,7 @@ pub(crate) mod tests {
                 arrivals: names.4,
                 preset: names.5,
                 on_death: names.6,
+                process: names.7,
                 liveness: containment.0,
                 fault: containment.1,
                 strategies: counts.0,

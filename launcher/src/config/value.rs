@@ -8,7 +8,7 @@ use analysis::lists;
 use analysis::units::{Count, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::fmt;
-use protocol::plan::{FaultKind, Idle, Isolation, OnDeath, Technique, Threading};
+use protocol::plan::{FaultKind, Idle, Isolation, OnDeath, Placement, Technique, Threading};
 use std::path::PathBuf;
 
 /// A setting's value as text.
@@ -54,7 +54,19 @@ macro_rules! named {
     )+ };
 }
 
-named!(Technique, Isolation, Threading, Idle, Arrivals, OnDeath, FaultKind, Preset);
+impl Named for Technique {
+    fn names() -> Vec<&'static str> {
+        Self::all().into_iter().map(Self::name).collect()
+    }
+    fn of(name: &str) -> Option<Self> {
+        Self::from_name(name)
+    }
+    fn name_of(&self) -> &'static str {
+        self.name()
+    }
+}
+
+named!(Isolation, Threading, Placement, Idle, Arrivals, OnDeath, FaultKind, Preset);
 
 impl<T: Named> Value for T {
     fn parse(text: &str) -> Result<Self, String> {

@@ -1,8 +1,8 @@
 //! How many files a run has open at once, and what to do if that is more than is allowed.
 
-use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
 use protocol::plan::{Isolation, Plan};
+use protocol::topology;
 use shm::os::descriptors;
 
 /// What the launcher and each role have open beside what grows with the run: terminal, files being written, pipes.
@@ -13,7 +13,7 @@ const SPARE: u64 = 64;
 /// techniques that go through the kernel.
 pub fn descriptors_needed(plan: &Plan) -> u64 {
     let segments = match plan.isolation {
-        Isolation::Sandbox => 2 * setup::specs(plan).len(),
+        Isolation::Sandbox => 2 * topology::segments(plan).len(),
         Isolation::Thread | Isolation::Process => 0,
     };
     let ends = 2 * (usize::from(plan.strategies) + usize::from(plan.venues));

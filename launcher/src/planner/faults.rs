@@ -14,28 +14,6 @@ const LEAST_EVERY_NS: u64 = 1_000_000;
 /// When a fault strikes at the earliest unless the user says so, in nanoseconds after the start.
 const LEAST_DEFAULT_NS: u64 = 100_000_000;
 
-/// The steps that a push of that technique goes through.
-pub(crate) const fn steps(technique: Technique) -> &'static [Step] {
-    use Step::{Allocated, Announced, Claimed, Entered, HalfWritten, Linked, Published, Written};
-    match technique {
-        // The ring is the producer's alone: there is nothing to announce or to claim.
-        Technique::SpscMux => &[Entered, HalfWritten, Written, Published],
-        Technique::ArrayQueue | Technique::Channel => {
-            &[Entered, Announced, Claimed, HalfWritten, Written, Published]
-        }
-        Technique::Linked => {
-            &[Entered, Allocated, Linked, Announced, Claimed, HalfWritten, Written, Published]
-        }
-        // What happens in the kernel or in a crate has no steps that can be seen.
-        Technique::Pipe
-        | Technique::UnixSeqpacket
-        | Technique::StdMpsc
-        | Technique::CrossbeamChannel
-        | Technique::CrossbeamArrayQueue
-        | Technique::ArrayQueueMux => &[Entered, Published],
-    }
-}
-
 /// Refuses what cannot be injected into such a run.
 ///
 /// # Errors
@@ -93,8 +71,8 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64) -> Result
                         Leave it out, or give a time, for example @1s"
                 .into());
         }
-        if !steps(technique).contains(&step) {
-            let there: Vec<&str> = steps(technique).iter().map(|step| step.name()).collect();
+        if !technique.steps().contains(&step) {
+            let there: Vec<&str> = technique.steps().iter().map(|step| step.name()).collect();
             return Err(format!(
                 "a push of {technique} has no step {step}, it has {}.\nUse one of these, or another --technique",
                 there.join(", ")
@@ -177,10 +155,6 @@ mod tests {
     use super::super::tests::{planned_with, refused_with};
     use super::*;
     use crate::host::{Machine, fake};
-    use protocol::plan::ProcessPlan;
-    use protocol::segments::{self, submit_link};
-    use shm::ring::Producer;
-    use shm::with_link;
 
     fn machine() -> Machine {
         fake::plain(2).machine()
@@ -271,39 +245,5 @@ mod tests {
         let again = super::super::resolve(&resolved.settings(), &machine()).unwrap();
         assert_eq!(again, resolved);
         assert_eq!(plan(&again), plan(&resolved));
-    }
-
-    #[test]
-    fn the_steps_that_can_be_asked_for_are_those_that_pushes_have() {
-        let through_kernel =
-            |technique: &&Technique| matches!(technique, Technique::Pipe | Technique::UnixSeqpacket);
-        for technique in Technique::ALL.iter().filter(|technique| !through_kernel(technique)) {
-            let words = format!("technique={technique} isolation=thread orders=10");
-            let (plan, _) = planned_with(&words, "", &machine()).unwrap();
-            let called = with_link!(plan.technique, T => steps_of::<T>(&plan));
-            for step in Step::ALL {
-                assert_eq!(steps(*technique).contains(step), called.contains(step), "{technique}: {step}");
-            }
-        }
-    }
-
-    /// Every step of the first pushes: some come only with a new block.
-    fn steps_of<T: shm::ring::Link>(plan: &Plan) -> Vec<Step> {
-        let me: &ProcessPlan = &plan.processes[0];
-        let mut attached = segments::attach(plan, Some(me));
-        for spec in segments::all::<T>(plan).into_iter().filter(|spec| spec.words > 0) {
-            attached.adopt(&spec.what, segments::on_heap(plan, &spec));
-        }
-        let _consumer = attached.consumer::<T>(&submit_link(plan)).unwrap();
-        let mut producer = attached.producer::<T>(&submit_link(plan), 0).unwrap();
-        let mut called = Vec::new();
-        for _ in 0..1000 {
-            let pushed = producer.try_push_with(&[1; 7], &mut |step| {
-                called.push(step);
-                std::ops::ControlFlow::Continue(())
-            });
-            pushed.unwrap();
-        }
-        called
     }
 }

@@ -12,20 +12,10 @@ use super::resolved::{Input, Resolved};
 use super::{cores, faults, warnings};
 use crate::config::{Arrivals, Choice, UsageError};
 use crate::host::Machine;
-use protocol::plan::{
-    ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, ThreadPlan, Threading, WorkPlan,
-};
+use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, WorkPlan};
 
 /// Records that a log has to spare.
 const SPARE_RECORDS: u64 = 16;
-/// Records of one order: t1, t8 and due; t2, t3, t6 and t7; t4, t5, release and, if its strategy dies, cancelled.
-const STRATEGY_RECORDS: u64 = 3;
-const ORCHESTRATOR_RECORDS: u64 = 4;
-const GATEWAY_RECORDS: u64 = 4;
-/// Checksums at the end of the orchestrator's log: of each strategy's two links, each inbox, and all completions.
-const fn checksums(resolved: &Resolved) -> u64 {
-    2 * resolved.strategies as u64 + resolved.venues as u64 + 1
-}
 /// The most orders that a gateway has to hold at once.
 const MAX_HELD: u64 = 1 << 18;
 
@@ -71,7 +61,7 @@ impl Counts {
 /// Which run it is and whose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The run's id, `[0-9a-z-]`, at most 32 characters.
+    /// The run's id, `[0-9a-z-]`, at most 64 characters.
     pub run: String,
     /// The launcher's process id.
     pub pid: u32,
@@ -102,7 +92,6 @@ pub fn layout(
     }
     let per_venue = counts.per_venue();
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
-    let threads = threads(resolved, machine, counts, &per_venue);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
     let plan = Plan {
         run: identity.run,
@@ -112,30 +101,28 @@ pub fn layout(
         technique: resolved.technique,
         isolation: resolved.isolation,
         threading: resolved.threading,
+        placement: resolved.placement,
         clock,
         ns_per_tick,
-        strategies: resolved.strategies,
-        venues: resolved.venues,
         capacity: resolved.capacity,
         max_open: resolved.max_open,
         max_held: max_held(resolved, busiest),
         pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         orders: counts.per_strategy.clone(),
-        venue_orders: match resolved.threading {
-            Threading::Dedicated => counts.per_strategy_and_venue.clone(),
-            // One log has the records of all venues.
-            Threading::Shared => Vec::new(),
-        },
-        handles: Vec::new(),
-        weaker_sandbox: false,
         on_death: resolved.on_death,
         liveness_ns: resolved.liveness_ns,
         faults: faults::plan(resolved),
         max_delay_ns: counts.max_delay_ns,
         work,
-        processes: processes(resolved, &threads),
-        threads,
+        ..Plan::trading(resolved.strategies, resolved.venues)
     };
+    let mut plan = plan.arranged();
+    let venue_threads = plan.threads.iter().filter(|thread| matches!(thread.roles[..], [Role::Gateway(_)]));
+    if venue_threads.count() > 0 {
+        // A gateway's own log has room for what the schedule sends it; one log of all venues for all orders.
+        plan.venue_orders.clone_from(&counts.per_strategy_and_venue);
+    }
+    set_threads(&mut plan, resolved, machine, &per_venue);
     plan.validate().map_err(|error| UsageError(error.to_string()))?;
     let warnings = warnings::of(&plan, machine);
     Ok((plan, warnings))
@@ -153,70 +140,50 @@ fn max_held(resolved: &Resolved, busiest: u64) -> u32 {
     (held + more.min(MAX_HELD)) as u32
 }
 
-fn threads(resolved: &Resolved, machine: &Machine, counts: &Counts, per_venue: &[u64]) -> Vec<ThreadPlan> {
-    let total: u64 = counts.per_strategy.iter().fold(0, |sum, orders| sum.saturating_add(*orders));
-    let records = |role: &Role| {
-        let (factor, orders) = match role {
-            Role::Strategy(index) => (STRATEGY_RECORDS, counts.per_strategy[usize::from(*index)]),
-            Role::Orchestrator => (ORCHESTRATOR_RECORDS, total),
-            Role::Gateway(index) => (GATEWAY_RECORDS, per_venue[usize::from(*index)]),
+/// Gives every thread its core, its idle strategy and the room for its log.
+fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venue: &[u64]) {
+    let total: u64 = plan.orders.iter().fold(0, |sum, orders| sum.saturating_add(*orders));
+    let records = |role: &Role, orders: &[u64]| {
+        let orders = match role {
+            Role::Strategy(index) => orders[usize::from(*index)],
+            Role::Orchestrator => total,
+            Role::Gateway(index) => per_venue[usize::from(*index)],
         };
-        let own = if matches!(role, Role::Orchestrator) { checksums(resolved) } else { 0 };
-        orders.saturating_mul(factor).saturating_add(own)
+        // The orchestrator's log ends with the checksums of each strategy's two links, each inbox, and all completions.
+        let (strategies, venues) = (u64::from(resolved.strategies), u64::from(resolved.venues));
+        let checksums = if *role == Role::Orchestrator { 2 * strategies + venues + 1 } else { 0 };
+        orders.saturating_mul(role.record().records_an_order).saturating_add(checksums)
     };
-    let engine = std::iter::once(Role::Orchestrator).chain((0..resolved.venues).map(Role::Gateway));
-    let mut threads: Vec<(String, Vec<Role>)> =
-        (0..resolved.strategies).map(Role::Strategy).map(|role| (role.to_string(), vec![role])).collect();
-    match resolved.threading {
-        Threading::Dedicated => threads.extend(engine.map(|role| (role.to_string(), vec![role]))),
-        Threading::Shared => threads.push(("engine".into(), engine.collect())),
-    }
-    let cores = assign(threads.len(), &cores::pick(threads.len(), &resolved.cores, machine));
+    let hottest = plan.thread_of(Role::Orchestrator).unwrap_or(0);
+    let picked = cores::pick(plan.threads.len(), &resolved.cores, machine);
+    let cores = assign(plan.threads.len(), hottest, &picked);
     let alone =
         |core: &Option<u32>| core.is_some() && cores.iter().filter(|other| *other == core).count() == 1;
-    threads
-        .into_iter()
-        .zip(&cores)
-        .map(|((name, roles), core)| ThreadPlan {
-            log_records: roles.iter().map(records).fold(SPARE_RECORDS, u64::saturating_add),
-            name,
-            roles,
-            core: *core,
-            idle: match resolved.idle {
-                Choice::Fixed(idle) => idle,
-                // Who spins on a core that another needs only delays what it waits for.
-                Choice::Auto if alone(core) => Idle::Spin,
-                Choice::Auto => Idle::Yield,
-            },
-        })
-        .collect()
+    for (thread, core) in plan.threads.iter_mut().zip(&cores) {
+        let records = thread.roles.iter().map(|role| records(role, &plan.orders));
+        thread.log_records = records.fold(SPARE_RECORDS, u64::saturating_add);
+        thread.core = *core;
+        thread.idle = match resolved.idle {
+            Choice::Fixed(idle) => idle,
+            // Who spins on a core that another needs only delays what it waits for.
+            Choice::Auto if alone(core) => Idle::Spin,
+            Choice::Auto => Idle::Yield,
+        };
+    }
 }
 
-/// Deals the picked cores to so many threads: the last thread has the last core to itself if there are two, the
-/// others take turns on the rest.
-fn assign(threads: usize, picked: &[u32]) -> Vec<Option<u32>> {
+/// Deals the picked cores to so many threads. A core for each: in their order. Fewer: the `hottest` thread has the last core to
+/// itself if there are two, the others take turns on the rest.
+fn assign(threads: usize, hottest: usize, picked: &[u32]) -> Vec<Option<u32>> {
     let Some((last, rest)) = picked.split_last() else {
         return vec![None; threads];
     };
-    let others = if rest.is_empty() { picked } else { rest };
-    let mut cores: Vec<Option<u32>> = others.iter().copied().map(Some).cycle().take(threads - 1).collect();
-    cores.push(Some(*last));
-    cores
-}
-
-fn processes(resolved: &Resolved, threads: &[ThreadPlan]) -> Vec<ProcessPlan> {
-    let all = 0..threads.len() as u32;
-    if resolved.isolation == Isolation::Thread {
-        return vec![ProcessPlan { name: "all".into(), threads: all.collect() }];
+    if picked.len() >= threads {
+        return picked.iter().copied().map(Some).take(threads).collect();
     }
-    let strategies = u32::from(resolved.strategies);
-    let mut processes: Vec<ProcessPlan> = threads
-        .iter()
-        .zip(0..strategies)
-        .map(|(thread, index)| ProcessPlan { name: thread.name.clone(), threads: vec![index] })
-        .collect();
-    processes.push(ProcessPlan { name: "engine".into(), threads: all.skip(strategies as usize).collect() });
-    processes
+    let others = if rest.is_empty() { picked } else { rest };
+    let mut others = others.iter().copied().cycle();
+    (0..threads).map(|thread| if thread == hottest { Some(*last) } else { others.next() }).collect()
 }
 
 #[cfg(test)]
@@ -276,11 +243,12 @@ mod tests {
         let machine = fake::plain(8).machine();
         let (_, plan, _) = planned("strategies=2 venues=2 orders=10", &machine).unwrap();
         let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
-        assert_eq!(records, [5 * 3 + 16, 5 * 3 + 16, 10 * 4 + 16, 5 * 4 + 16, 5 * 4 + 16]);
+        // The orchestrator ends its log with the checksums of 2 × 2 + 2 + 1 links.
+        assert_eq!(records, [5 * 3 + 16, 5 * 3 + 16, 10 * 4 + 7 + 16, 5 * 4 + 16, 5 * 4 + 16]);
         assert_eq!(plan.venue_orders, [3, 2, 2, 3], "no gateway gets more than its log holds");
         let (_, plan, _) = planned("venues=3 orders=10 threading=shared", &machine).unwrap();
         assert!(plan.venue_orders.is_empty(), "one log for all venues");
-        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + 16);
+        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + (2 + 3 + 1) + 16);
         assert_eq!((plan.max_held, plan.max_open), (4, 65_536));
         assert_eq!(plan.pacing, Pacing::Scheduled);
         assert_eq!(planned("arrivals=stress", &machine).unwrap().1.pacing, Pacing::Closed);
@@ -316,7 +284,7 @@ mod tests {
             let words = format!("strategies={strategies} venues={venues} isolation={isolation} orders=1000");
             let (resolved, plan, _) = planned(&words, &machine).unwrap();
             prop_assert_eq!(plan.total_orders(), 1000);
-            if resolved.threading == Threading::Dedicated {
+            if resolved.threading == protocol::plan::Threading::Dedicated {
                 let mut used: Vec<_> = plan.threads.iter().map(|t| t.core).collect();
                 used.sort_unstable();
                 used.dedup();

@@ -14,7 +14,6 @@ mod show;
 mod warnings;
 
 pub use descriptors::allow_descriptors;
-pub(crate) use faults::steps;
 pub use layout::{Counts, Identity, layout};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};

@@ -6,7 +6,7 @@ use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError
 use crate::host::Machine;
 use analysis::lists;
 use analysis::units::{Count, Nanos};
-use protocol::plan::{Isolation, OnDeath, Plan, Technique, Threading};
+use protocol::plan::{Isolation, OnDeath, Placement, Plan, Threading};
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -59,12 +59,19 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     if work_ns > MAX_WORK_NS {
         return usage(format!("--work {}: at most 1s an order", Nanos(work_ns)));
     }
-    let technique = settings.technique.unwrap_or(Technique::SpscMux);
+    let technique = settings.technique.unwrap_or_default();
     let isolation = settings.isolation.unwrap_or(Isolation::Process);
     if let (Some(twin), true) = (technique.twin(), isolation != Isolation::Thread) {
         return usage(format!(
             "--technique {technique} lives on the heap of one process, --isolation {isolation} has several.\n\
              Use --technique {twin}, its twin over shared memory, or --isolation thread"
+        ));
+    }
+    let placement = settings.process.unwrap_or(Placement::Engine);
+    if placement != Placement::Engine && isolation == Isolation::Thread {
+        return usage(format!(
+            "--process {placement} with --isolation thread: there all roles are threads of one process.\n\
+             Use --isolation process or sandbox, or leave --process out"
         ));
     }
     let on_death = settings.on_death.unwrap_or(OnDeath::Stop);
@@ -83,6 +90,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         technique,
         isolation,
         threading: threading(&settings, roles, strategies, venues, (whole, cores.len()))?,
+        placement,
         idle: settings.idle.unwrap_or_default(),
         cores,
         cores_named,
@@ -212,6 +220,7 @@ mod tests {
     use super::*;
     use crate::host::fake;
     use proptest::prelude::*;
+    use protocol::plan::Technique;
 
     fn resolved(words: &str, machine: &Machine) -> Resolved {
         resolve(&settings(words), machine).unwrap()
@@ -289,11 +298,11 @@ mod tests {
     #[test]
     fn what_lives_on_the_heap_is_refused_across_processes_and_its_twin_named() {
         let machine = fake::two_core_vm().machine();
-        for technique in Technique::ALL {
+        for technique in Technique::all() {
             let words = |isolation| format!("technique={technique} isolation={isolation}");
-            assert_eq!(resolved(&words("thread"), &machine).technique, *technique);
+            assert_eq!(resolved(&words("thread"), &machine).technique, technique);
             match technique.twin() {
-                None => assert_eq!(resolved(&words("process"), &machine).technique, *technique),
+                None => assert_eq!(resolved(&words("process"), &machine).technique, technique),
                 Some(twin) => {
                     assert_eq!(twin.twin(), None, "a twin crosses processes");
                     let message = refused(&words("process"), &machine);
@@ -302,6 +311,15 @@ mod tests {
             }
         }
         assert!(refused("technique=std-mpsc", &machine).contains("linked"), "processes are the default");
+    }
+
+    #[test]
+    fn gateways_have_processes_of_their_own_only_where_strategies_have() {
+        let machine = fake::two_core_vm().machine();
+        assert_eq!(resolved("process=gateways", &machine).placement, Placement::Gateways);
+        assert_eq!(resolved("", &machine).placement, Placement::Engine);
+        let message = refused("process=gateways isolation=thread", &machine);
+        assert!(message.contains("--process gateways with --isolation thread"), "{message}");
     }
 
     #[test]

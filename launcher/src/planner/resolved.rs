@@ -2,7 +2,7 @@
 
 use crate::config::{Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Settings};
 use analysis::units::{Count, Nanos};
-use protocol::plan::{Idle, Isolation, OnDeath, Technique, Threading};
+use protocol::plan::{Idle, Isolation, OnDeath, Placement, Technique, Threading};
 use std::path::PathBuf;
 
 /// How long a thread may go without a duty cycle unless the user says so.
@@ -38,6 +38,8 @@ pub struct Resolved {
     pub isolation: Isolation,
     /// How the engine's agents share threads.
     pub threading: Threading,
+    /// Which processes the engine's roles are in.
+    pub placement: Placement,
     /// What every thread does when idle, or a choice for each by whether it has its core to itself.
     pub idle: Choice<Idle>,
     /// The cores that may be used: allowed ones, ascending. Empty only where the machine tells none.
@@ -84,6 +86,7 @@ impl Resolved {
             technique: Some(self.technique),
             isolation: Some(self.isolation),
             threading: Some(Choice::Fixed(self.threading)),
+            process: (self.placement != Placement::Engine).then_some(self.placement),
             idle: Some(self.idle),
             cores: self.cores_named.then(|| CoreList(self.cores.clone())),
             strategies: Some(Count(self.strategies.into())),

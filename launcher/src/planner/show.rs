@@ -9,7 +9,7 @@ use crate::runtime::setup::bytes_needed;
 use analysis::lists;
 use analysis::units::{Nanos, human_bytes, human_count};
 use comfy_table::{ContentArrangement, Table};
-use protocol::plan::{Isolation, OnDeath, Plan, Role, ThreadPlan, Threading};
+use protocol::plan::{Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading};
 
 /// More threads than this are shown folded.
 const UNFOLDED: usize = 16;
@@ -138,6 +138,9 @@ fn row(threads: &[ThreadPlan]) -> [String; 4] {
         [Role::Orchestrator, Role::Gateway(low), .., Role::Gateway(high)] => {
             format!("orchestrator, {}", span(&format!("gateway-{low}"), &format!("gateway-{high}")))
         }
+        [Role::Gateway(low), .., Role::Gateway(high)] => {
+            span(&format!("gateway-{low}"), &format!("gateway-{high}"))
+        }
         [_] if threads.len() > 1 => format!("{} threads", threads.len()),
         [_] => String::new(),
         roles => roles.iter().map(Role::to_string).collect::<Vec<_>>().join(", "),
@@ -152,6 +155,10 @@ fn span(first: &str, last: &str) -> String {
 /// What is shared and what that means.
 fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> {
     let mut notes = vec![match plan.threading {
+        Threading::Shared if plan.placement != Placement::Engine => {
+            "The gateways run in processes of their own: a wrong one ends the run and cannot write what is not its own."
+                .to_string()
+        }
         Threading::Shared => {
             "Orchestrator and gateways take turns on one thread: dispatch and completion are \
                               hand-offs within a core, and an order may wait while another role has its turn."
@@ -247,6 +254,19 @@ mod tests {
                  trusts: every stamp asks the kernel's clock, which costs more than
                  the hand-offs measured. Use a machine whose clock source is tsc.
         ");
+    }
+
+    #[test]
+    fn gateways_in_a_process_of_their_own_are_shown() {
+        let text = shown("process=gateways", &fake::plain(3).machine());
+        assert!(text.contains("3 processes: 1 strategy, 4 venues"), "{text}");
+        assert!(text.contains("gateways      1     spin  gateway-0 … gateway-3"), "{text}");
+        assert!(
+            text.contains("orchestrator  2     spin") || text.contains("orchestrator  1     spin"),
+            "{text}"
+        );
+        let text = shown("process=each-gateway", &fake::plain(8).machine());
+        assert!(text.contains("6 processes"), "{text}");
     }
 
     #[test]

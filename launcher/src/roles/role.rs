@@ -2,30 +2,27 @@
 //!
 //! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
 
-use crate::faults::sabotage::{self, Act, Doomed, Sabotage, Sabotaged};
-use crate::runtime::orphan;
-use crate::runtime::setup;
+pub use super::agents::{Composed, compose};
+pub use super::build::strategy;
+use crate::faults::sabotage;
+use crate::runtime::{orphan, setup};
 use anyhow::{Context, Result, anyhow, bail};
-use gateway::{Gateway, Venue};
-use orchestrator::risk::Limits;
-use orchestrator::work::Work;
-use orchestrator::{Inbox, Orchestrator, ReturnPath, Supervision};
 use protocol::agent::{self, Agent, Cycle};
 use protocol::control::{Control, RunState};
-use protocol::plan::{ClockSource, Idle, Isolation, Plan, ProcessPlan, Role, ThreadPlan};
-use protocol::segments::{self, completion_link, submit_link};
-use protocol::stamps::{Point, StampLog, count_point};
+use protocol::plan::{ClockSource, Idle, Isolation, Plan, ProcessPlan, ThreadPlan};
+use protocol::role::Trust;
+use protocol::segments;
+use protocol::stamps::StampLog;
 use protocol::status::{Field, State, StatusWriter};
-use protocol::supervision::{self, REPAIRS, RepairsWriter};
+use protocol::topology;
 use shm::attached::Attached;
 use shm::bell::Bell;
 use shm::clock::{Clock, Monotonic, Timebase, Tsc};
 use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
 use shm::memory::Words;
 use shm::os::{memory, pin, process, sandbox};
-use shm::ring::{Link, Producer};
+use shm::ring::Link;
 use shm::with_link;
-use strategy::{Player, Session, StrategyAgent};
 
 /// Runs the process of that name of that run, until the run ends.
 ///
@@ -39,7 +36,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     process::set_thread_name(name);
     exit_on_panic();
     // The technique table: from a name to monomorphised loops.
-    let mut attached = segments::attach(&plan, Some(me));
+    let mut attached = segments::attach_with(&plan, Some(me), &control);
     let result = with_link!(plan.technique, T => run_process::<T>(&plan, me, &control, &mut attached));
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
@@ -68,47 +65,6 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
     }
 }
 
-/// A thread's agent, ready to run. One value for each shape of thread that a plan can have.
-pub enum Composed<T: Link> {
-    /// One strategy.
-    Strategy(Box<StrategyAgent<Player, T::Producer>>),
-    /// One that the plan has a fault for.
-    Sabotaged(Box<SabotagedPlayer<T::Producer>>),
-    /// The orchestrator alone.
-    Orchestrator(Box<Orchestrator<T::Consumer>>),
-    /// One gateway.
-    Gateway(Box<Gateway<T::Producer>>),
-    /// The orchestrator and the gateways.
-    Engine(Box<Engine<T>>),
-}
-
-/// A player that strikes itself.
-pub type SabotagedPlayer<P> = Sabotaged<StrategyAgent<Player, Doomed<P>>, P>;
-
-impl<T: Link> Composed<T> {
-    /// The agent behind one dynamic call a turn: for who steps agents one by one instead of giving each a thread.
-    pub fn boxed<C: Clock>(self) -> Box<dyn Agent<C>> {
-        match self {
-            Composed::Strategy(agent) => agent,
-            Composed::Sabotaged(agent) => agent,
-            Composed::Orchestrator(agent) => agent,
-            Composed::Gateway(agent) => agent,
-            Composed::Engine(agent) => agent,
-        }
-    }
-
-    /// Tells an agent that strikes itself what its process can write, once all of it is attached, and where its thread's
-    /// status is.
-    pub fn arm(&mut self, attached: &Attached<'_>, thread: &Words) {
-        if let Composed::Sabotaged(agent) = self {
-            agent.arm(attached.writable(), StatusWriter::new(thread));
-        }
-    }
-}
-
-/// Orchestrator and gateways on one thread.
-pub type Engine<T> = (Orchestrator<<T as Link>::Consumer>, Vec<Gateway<<T as Link>::Producer>>);
-
 fn run_process<T: Link>(
     plan: &Plan,
     me: &ProcessPlan,
@@ -133,11 +89,12 @@ fn run_process<T: Link>(
     for (_, agent, segment, _) in &mut threads {
         agent.arm(attached, segment);
     }
-    let strategies_only = threads.iter().all(|(thread, ..)| is_strategy(thread));
-    if strategies_only {
-        memory::limit(memory::STRATEGY_ROOM).context("cannot limit this process's memory")?;
+    let is_confined = plan.roles_of(me).all(|role| role.record().trust == Trust::Confined);
+    if is_confined {
+        let room = memory::STRATEGY_ROOM * threads.len() as u64;
+        memory::limit(room).context("cannot limit this process's memory")?;
     }
-    let sandboxed = plan.isolation == Isolation::Sandbox && strategies_only;
+    let sandboxed = plan.isolation == Isolation::Sandbox && is_confined;
     if sandboxed {
         sandbox::restrict_thread(plan.weaker_sandbox)?;
     }
@@ -145,154 +102,28 @@ fn run_process<T: Link>(
         let running: Vec<_> = threads
             .into_iter()
             .map(|(thread, agent, segment, bell)| {
-                scope.spawn(move || {
-                    let runner = Runner { plan, thread, segment, bell, control, sandboxed };
-                    match agent {
-                        Composed::Strategy(mut agent) => runner.run(&mut *agent),
-                        Composed::Sabotaged(mut agent) => runner.run(&mut *agent),
-                        Composed::Orchestrator(mut agent) => runner.run(&mut *agent),
-                        Composed::Gateway(mut agent) => runner.run(&mut *agent),
-                        Composed::Engine(mut agent) => runner.run(&mut *agent),
-                    }
-                })
+                scope.spawn(move || agent.run(Runner { plan, thread, segment, bell, control, sandboxed }))
             })
             .collect();
         running.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?)
     })
 }
 
-fn is_strategy(thread: &ThreadPlan) -> bool {
-    thread.roles.iter().all(|role| matches!(role, Role::Strategy(_)))
-}
-
-/// Builds the agent of a thread from its roles; `act` is how faults are carried out.
-///
-/// # Errors
-/// A segment that is missing or not what it should be; roles that cannot share a thread.
-pub fn compose<T: Link>(
-    plan: &Plan,
-    thread: &ThreadPlan,
-    control: &Control,
-    attached: &mut Attached<'_>,
-    act: Act,
-) -> Result<Composed<T>> {
-    match thread.roles.as_slice() {
-        [Role::Strategy(index)] => {
-            let epoch = control.life(*index).epoch;
-            let submit = attached.producer::<T>(&submit_link(plan), (*index).into())?;
-            let Some(sabotage) = Sabotage::of(plan, *index, epoch) else {
-                return Ok(Composed::Strategy(Box::new(strategy(plan, *index, epoch, submit, attached)?)));
-            };
-            let submit = sabotage.doom(submit, act);
-            let agent = strategy(plan, *index, epoch, submit.clone(), attached)?;
-            Ok(Composed::Sabotaged(Box::new(sabotage.sabotage(agent, submit))))
-        }
-        [Role::Orchestrator] => {
-            Ok(Composed::Orchestrator(Box::new(orchestrator::<T>(plan, thread, control, attached)?)))
-        }
-        [Role::Gateway(index)] => {
-            Ok(Composed::Gateway(Box::new(gateway::<T>(plan, thread, *index, attached)?)))
-        }
-        [Role::Orchestrator, gateways @ ..] => {
-            let orchestrator = orchestrator::<T>(plan, thread, control, attached)?;
-            let gateways = gateways.iter().map(|role| match role {
-                Role::Gateway(index) => gateway::<T>(plan, thread, *index, attached),
-                role => bail!("thread {}: {role} cannot share the engine's thread", thread.name),
-            });
-            Ok(Composed::Engine(Box::new((orchestrator, gateways.collect::<Result<_>>()?))))
-        }
-        roles => bail!("thread {}: no agent is composed of {} roles like these", thread.name, roles.len()),
-    }
-}
-
-/// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has
-/// its turn before the thread idles.
-fn bell_of(plan: &Plan, from: &ThreadPlan, role: Role, attached: &mut Attached<'_>) -> Result<Option<Bell>> {
-    let parks = |thread: &ThreadPlan| thread.idle == Idle::Park && thread.name != from.name;
-    match plan.thread_of(role).map(|index| &plan.threads[index]) {
-        Some(thread) if parks(thread) => Ok(Some(segments::bell(attached, plan, role)?)),
-        _ => Ok(None),
-    }
-}
-
-/// Builds a strategy that submits through that producer.
-///
-/// # Errors
-/// As [`compose`].
-pub fn strategy<P: Producer>(
-    plan: &Plan,
-    index: u16,
-    epoch: u16,
-    submit: P,
-    attached: &mut Attached<'_>,
-) -> Result<StrategyAgent<Player, P>> {
-    let role = Role::Strategy(index);
-    let thread = &plan.threads[plan.thread_of(role).context("every strategy has a thread")?];
-    let (schedule, entries) = segments::schedule(attached, index)?;
-    let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
-    let returns = attached.receiver(&format!("return-{index}"))?;
-    let session = Session::new(index, plan.max_open.into(), submit, bell, returns).in_epoch(epoch);
-    let mut player = Player::new(schedule, entries, plan.pacing);
-    if epoch > 0 {
-        player = player.resume(count_point(&segments::log(attached, &thread.name)?, Point::StrategySend));
-    }
-    Ok(StrategyAgent::new(player, session))
-}
-
-fn orchestrator<T: Link>(
-    plan: &Plan,
-    thread: &ThreadPlan,
-    control: &Control,
-    attached: &mut Attached<'_>,
-) -> Result<Orchestrator<T::Consumer>> {
-    let submit = attached.consumer::<T>(&submit_link(plan))?;
-    let completion = attached.consumer::<T>(&completion_link(plan))?;
-    let mut inboxes = Vec::new();
-    for venue in 0..plan.venues {
-        let ring = attached.sender(&format!("inbox-{venue}"))?;
-        inboxes.push(Inbox::new(ring, bell_of(plan, thread, Role::Gateway(venue), attached)?));
-    }
-    let mut returns = Vec::new();
-    for index in 0..plan.strategies {
-        let ring = attached.sender(&format!("return-{index}"))?;
-        let bell = bell_of(plan, thread, Role::Strategy(index), attached)?;
-        returns.push(ReturnPath::new(ring, bell, plan.max_open as usize));
-    }
-    let limits = Limits::open_orders(plan.max_open.into());
-    let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
-    let orchestrator =
-        Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.work.rounds));
-    let orchestrator = orchestrator.expecting(&plan.orders).expecting_at_venues(&plan.venue_orders);
-    Ok(orchestrator.supervised(Supervision::new(control.clone(), repairs)))
-}
-
-fn gateway<T: Link>(
-    plan: &Plan,
-    thread: &ThreadPlan,
-    index: u16,
-    attached: &mut Attached<'_>,
-) -> Result<Gateway<T::Producer>> {
-    let inbox = attached.receiver(&format!("inbox-{index}"))?;
-    let completion = attached.producer::<T>(&completion_link(plan), index.into())?;
-    let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
-    Ok(Gateway::new(index, inbox, completion, bell, Venue, plan.max_held as usize))
-}
-
 /// What a thread needs beside its agent.
-struct Runner<'a> {
+pub struct Runner<'a> {
     plan: &'a Plan,
     thread: &'a ThreadPlan,
     segment: Words,
     bell: Option<Bell>,
     control: &'a Control,
-    /// The thread is a strategy's and gives up what it does not need to trade.
+    /// The thread's roles are confined: it gives up what it does not need to trade.
     sandboxed: bool,
 }
 
 impl Runner<'_> {
     /// Prepares the thread, waits at the barrier and runs the agent: the second half of the table, from the names of
     /// clock and idle strategy to monomorphised loops.
-    fn run<A>(self, agent: &mut A) -> Result<()>
+    pub(super) fn run<A>(self, agent: &mut A) -> Result<()>
     where
         A: Agent<Tsc> + Agent<Monotonic>,
     {
@@ -334,7 +165,8 @@ impl Runner<'_> {
         let log = StampLog::new(&self.segment);
         if self.sandboxed {
             // The last thing before the barrier: nothing of the strategy's own has run yet.
-            let through_kernel = setup::specs(self.plan).iter().any(|spec| spec.place.is_kernel());
+            let through_kernel =
+                topology::segments(self.plan).iter().any(|segment| segment.spec.place.is_kernel());
             sandbox::restrict_syscalls(through_kernel)?;
         }
         status.set_state(State::Ready);

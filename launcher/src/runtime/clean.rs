@@ -1,33 +1,58 @@
 //! Removes the segments of runs whose launcher is gone: at every start, and by `launcher clean`.
+//!
+//! Only what is certainly ours is touched: a name that parses as a segment of a run, of this user, and memory, a FIFO or a
+//! socket. Nothing is waited for, whatever stands there under such a name.
+//!
+//! | the run's control segment | its run |
+//! |---|---|
+//! | is locked, by its launcher or its warden | lives |
+//! | is not | is dead, whoever has the process id in its name by now |
+//! | is not there | lives if the process in its name does (it is ending), else it is dead |
+//!
+//! The lock comes first since process ids say nothing across PID namespaces: containers may share `/dev/shm`.
 
-use crate::runtime::warden;
+use crate::runtime::run_id::RunId;
 use protocol::plan::Plan;
-use shm::memory::region::{SHM_DIR, list_segments, unlink};
-use shm::memory::{Header, header::HEADER_WORDS};
-use shm::os::process;
-use std::fs::{File, symlink_metadata};
-use std::io::Read;
+use protocol::segments::{CONTROL, thread_segment};
+use shm::memory::header::MAGIC;
+use shm::memory::region::{SHM_DIR, list_segments, open_safely, unlink};
+use shm::os::{lock, process};
+use std::collections::HashMap;
+use std::fs::{OpenOptions, symlink_metadata};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+/// What is removed of dead runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All but stamp logs that could not be saved: at every start.
+    KeepLogs,
+    /// Everything: `launcher clean`.
+    Everything,
+}
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// Segments that were removed.
     pub removed: Vec<String>,
-    /// Segments of runs that still run, or whose warden is clearing up.
+    /// Segments of runs that still run, or whose warden is clearing up, and logs that were not saved.
     pub kept: usize,
     /// Segments that could not be removed, and why.
     pub failed: Vec<String>,
 }
 
-/// Removes each segment whose creator no longer runs, unless the run's warden is about to. A segment that has no header
-/// yet, a FIFO and a socket belong to the launcher whose pid ends the run's id.
+/// Removes the segments of runs that are dead.
 ///
 /// # Errors
 /// If `/dev/shm` cannot be listed.
-pub fn clean() -> std::io::Result<Cleaned> {
+pub fn clean(scope: Scope) -> std::io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
+    let mut lives = HashMap::new();
     for name in list_segments()? {
-        if in_use(&name) {
+        let Some((run, what)) = RunId::of_segment(&name).filter(|_| is_ours(&name)) else { continue };
+        let life = *lives.entry(run).or_insert_with(|| Life::of(run));
+        if life.needs(what, scope) {
             cleaned.kept += 1;
         } else if let Err(error) = unlink(&name) {
             cleaned.failed.push(format!("{name}: {error}"));
@@ -38,92 +63,149 @@ pub fn clean() -> std::io::Result<Cleaned> {
     Ok(cleaned)
 }
 
-fn in_use(name: &str) -> bool {
-    let launcher_runs = match creator(name) {
-        Some((pid, start)) => process::is_running(pid, start),
-        None => pid_in_name(name).is_some_and(|pid| process::start_time(pid).is_some()),
-    };
-    // A launcher that was killed just now has a warden that saves its logs from the segments, and then removes them.
-    launcher_runs || run_in_name(name).is_some_and(warden::is_watching)
+/// Whether a run still needs its segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Living,
+    Dead,
+    /// Dead, and its control segment has been removed.
+    NoControl,
 }
 
-/// The creator from the header, whatever kind of segment it is; `None` for one that is not memory.
-fn creator(name: &str) -> Option<(u32, u64)> {
-    let path = format!("{SHM_DIR}/{name}");
-    // FIFOs and sockets have none, and to open a FIFO is to wait for its other end.
-    let is_memory = symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file());
-    let mut bytes = [0; HEADER_WORDS * 8];
-    is_memory.then(|| File::open(path))?.ok()?.read_exact(&mut bytes).ok()?;
-    let mut words = [0; HEADER_WORDS];
-    for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = u64::from_le_bytes(chunk.try_into().ok()?);
+impl Life {
+    fn of(run: RunId) -> Self {
+        let control = format!("{}{run}.{CONTROL}", Plan::PREFIX);
+        let by_pid = |dead| if process::is_running(run.pid, run.start) { Self::Living } else { dead };
+        match open_safely(&control, OpenOptions::new().read(true)) {
+            Ok(control) => match lock::is_held(&control) {
+                Ok(true) => Self::Living,
+                Ok(false) => Self::Dead,
+                Err(_) => by_pid(Self::Dead),
+            },
+            Err(error) if error.kind() == ErrorKind::NotFound => by_pid(Self::NoControl),
+            Err(_) => by_pid(Self::Dead),
+        }
     }
-    Header::creator(&words)
+
+    /// Whether a segment of such a run stays. Whoever removes a run's segments removes the control segment last, so without
+    /// it there are only logs that could not be saved.
+    fn needs(self, what: &str, scope: Scope) -> bool {
+        let is_log = what.starts_with(&thread_segment(""));
+        self == Self::Living || (self == Self::NoControl && is_log && scope == Scope::KeepLogs)
+    }
 }
 
-/// Run ids end with the launcher's pid: `bulkhead.<time>-<pid>.<what>`.
-fn pid_in_name(name: &str) -> Option<u32> {
-    run_in_name(name)?.rsplit('-').next()?.parse().ok()
+/// Whether a file with the name of a segment is one, and this user's.
+fn is_ours(name: &str) -> bool {
+    let Ok(facts) = symlink_metadata(format!("{SHM_DIR}/{name}")) else { return false };
+    let kind = facts.file_type();
+    let is_segment = if kind.is_file() { is_segment(name) } else { kind.is_fifo() || kind.is_socket() };
+    is_segment && facts.uid() == nix::unistd::geteuid().as_raw()
 }
 
-fn run_in_name(name: &str) -> Option<&str> {
-    name.strip_prefix(Plan::PREFIX)?.split('.').next()
+/// Memory begins with our magic word, or with 0 while it is created.
+fn is_segment(name: &str) -> bool {
+    let Ok(mut file) = open_safely(name, OpenOptions::new().read(true)) else { return false };
+    let mut magic = [0; 8];
+    match file.read_exact(&mut magic) {
+        Ok(()) => [0, MAGIC].contains(&u64::from_le_bytes(magic)),
+        Err(error) => error.kind() == ErrorKind::UnexpectedEof,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use shm::memory::Region;
-    use shm::memory::header::run_hash;
+    use shm::os::{fifo, seqpacket};
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    /// A pid that no process has.
+    const NOBODY: u32 = 0x7fff_fff0;
+
+    fn id(pid: u32, start: u64, millis: u64) -> RunId {
+        RunId::new(UNIX_EPOCH + std::time::Duration::from_millis(millis), pid, start)
+    }
+
+    fn segment(run: RunId, what: &str) -> String {
+        let name = format!("bulkhead.{run}.{what}");
+        drop(Region::create(&name, 64).unwrap());
+        name
+    }
+
+    fn is_there(name: &str) -> bool {
+        symlink_metadata(format!("{SHM_DIR}/{name}")).is_ok()
+    }
 
     #[test]
-    fn what_dead_launchers_left_is_removed_and_the_living_keep_theirs() {
+    fn the_living_are_known_by_their_lock_whatever_their_pid_says() {
+        // As a launcher in another PID namespace looks from here.
+        let run = id(NOBODY, 5, 1);
+        let control = format!("bulkhead.{run}.control");
+        let held = Region::create_control(&control, 512).unwrap();
+        let submit = segment(run, "submit");
+        clean(Scope::Everything).unwrap();
+        assert!(is_there(&control) && is_there(&submit));
+        drop(held);
+        clean(Scope::KeepLogs).unwrap();
+        assert!(!is_there(&control) && !is_there(&submit));
+    }
+
+    #[test]
+    fn a_dead_run_goes_also_if_its_pid_was_given_to_another() {
         let me = std::process::id();
         let start = process::start_time(me).unwrap();
-        let segment = |what: &str, creator_start| {
-            let name = format!("bulkhead.unit-clean-{me}.{what}");
-            let words = Region::create(&name, 64).unwrap().words();
-            let header = Header {
-                kind: shm::bell::KIND,
-                bytes: 512,
-                capacity: 1,
-                slot_words: 1,
-                creator_pid: me,
-                creator_start,
-                run: run_hash("unit-clean"),
-                index: 0,
-            };
-            header.write(&words);
-            name
-        };
-        // While the warden of a dead run saves its logs, it has this locked.
-        let control = segment("control", start + 1);
-        let lock = File::open(format!("{SHM_DIR}/{control}")).unwrap();
-        lock.lock().unwrap();
-        assert!(!clean().unwrap().removed.contains(&control));
-        drop(lock);
-        assert!(clean().unwrap().removed.contains(&control));
-
-        let living = segment("living", start);
-        let dead = segment("dead", start + 1);
-        // Without a header: judged by the pid in the name.
-        let young = format!("bulkhead.unit-clean-{me}.young");
-        drop(Region::create(&young, 64).unwrap());
-        let orphan = "bulkhead.unit-clean-999999999.orphan".to_owned();
-        drop(Region::create(&orphan, 64).unwrap());
-
-        let fifos = [me, 999_999_999].map(|pid| format!("bulkhead.unit-clean-{pid}.fifo"));
-        fifos.iter().for_each(|name| shm::os::fifo::create(name).unwrap());
-        let socket = "bulkhead.unit-clean-999999999.socket".to_owned();
-        drop(shm::os::seqpacket::listen(&socket, 1).unwrap());
-
-        let cleaned = clean().unwrap();
-        assert!(cleaned.removed.contains(&fifos[1]) && cleaned.removed.contains(&socket), "{cleaned:?}");
-        assert!(cleaned.removed.contains(&dead) && cleaned.removed.contains(&orphan), "{cleaned:?}");
-        let left = list_segments().unwrap();
-        assert!(left.contains(&living) && left.contains(&young) && left.contains(&fifos[0]));
-        unlink(&fifos[0]).unwrap();
+        // Without a lock, the process in the name does not count; with no control segment, it does.
+        let dead = [
+            segment(id(me, start, 2), "control"),
+            segment(id(me, start, 2), "submit"),
+            segment(id(me, start + 1, 3), "submit"),
+        ];
+        let living = segment(id(me, start, 4), "submit");
+        clean(Scope::KeepLogs).unwrap();
+        assert!(!dead.iter().any(|name| is_there(name)) && is_there(&living), "{dead:?}");
         unlink(&living).unwrap();
-        unlink(&young).unwrap();
+    }
+
+    #[test]
+    fn a_log_that_could_not_be_saved_goes_only_when_asked_for() {
+        let kept =
+            |life: Life, what| [Scope::KeepLogs, Scope::Everything].map(|scope| life.needs(what, scope));
+        assert_eq!(kept(Life::NoControl, "thread-engine"), [true, false]);
+        assert_eq!(kept(Life::NoControl, "submit"), [false, false]);
+        assert_eq!(kept(Life::Dead, "thread-engine"), [false, false]);
+        assert_eq!(kept(Life::Living, "submit"), [true, true]);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_left_alone_and_holds_nobody_up() {
+        let run = id(NOBODY, 5, 7);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        let mydb = format!("bulkhead.mydb-{now}");
+        let other = format!("bulkhead.{run}.database");
+        for name in [&mydb, &other] {
+            std::fs::write(format!("{SHM_DIR}/{name}"), "an unrelated file").unwrap();
+        }
+        let strange = format!("bulkhead.x-{now}.control");
+        fifo::create(&strange).unwrap();
+        // A FIFO where the control segment should be: of a dead run, so it goes; and it is not waited for.
+        let control = format!("bulkhead.{run}.control");
+        fifo::create(&control).unwrap();
+        let socket = format!("bulkhead.{run}.socket");
+        drop(seqpacket::listen(&socket).unwrap());
+        let cleaned = clean(Scope::Everything).unwrap();
+        assert!(is_there(&mydb) && is_there(&other) && is_there(&strange), "{cleaned:?}");
+        assert!(!is_there(&control) && !is_there(&socket), "{cleaned:?}");
+        [mydb, other, strange].iter().for_each(|name| unlink(name).unwrap());
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let run = id(NOBODY, 5, 8);
+        let link = format!("bulkhead.{run}.control");
+        std::os::unix::fs::symlink("/dev/zero", format!("{SHM_DIR}/{link}")).unwrap();
+        clean(Scope::Everything).unwrap();
+        assert!(is_there(&link), "a link is no segment");
+        unlink(&link).unwrap();
     }
 }

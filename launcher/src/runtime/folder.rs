@@ -41,11 +41,9 @@ impl Folder {
         bail!("{} holds a thousand runs of this second: choose another --out", out.display())
     }
 
-    /// Leaves it where it is, for good.
-    #[must_use]
-    pub fn keep(mut self) -> PathBuf {
+    /// Leaves it where it is, for good, whatever happens from now on.
+    pub const fn keep(&mut self) {
         self.keep = true;
-        self.path.clone()
     }
 }
 

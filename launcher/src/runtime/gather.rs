@@ -1,15 +1,21 @@
 //! Saves the stamp logs of a run in its folder: each thread's segment, cut after its last record. The header is what it was
 //! when the segment was created, whatever a strategy has made of it.
+//!
+//! A log that cannot be saved (a full disk) is not lost: it stays in `/dev/shm` under its segment's name until it is rescued
+//! into the folder (`launcher report FOLDER`) or removed (`launcher clean`).
 
 use anyhow::{Context, Result};
+use core::fmt;
 use protocol::plan::Plan;
-use protocol::segments::thread_header;
-use protocol::stamps::{RECORD_WORDS, count_records};
+use protocol::segments::{CONTROL, thread_header, thread_segment};
+use protocol::stamps::{RECORD_BYTES, RECORD_WORDS, count_records};
 use protocol::status::LOG_OFFSET;
-use shm::memory::View;
+use shm::memory::region::{SHM_DIR, unlink};
+use shm::memory::{Region, View};
 use shm::sync::Ordering;
-use std::fs::File;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Words that are copied out and written at a time: 1 MiB.
@@ -20,28 +26,124 @@ pub fn log_file(thread: &str) -> String {
     format!("{thread}.stamps")
 }
 
-/// Saves each thread's log.
-///
-/// # Errors
-/// A folder that cannot be written, a full disk.
-pub fn gather(plan: &Plan, threads: &[View], folder: &Path) -> Result<()> {
-    for (index, (thread, segment)) in plan.threads.iter().zip(threads).enumerate() {
-        let path = folder.join(log_file(&thread.name));
-        save(&thread_header(plan, index), segment, &path)
-            .with_context(|| format!("cannot save the log of {} as {}", thread.name, path.display()))?;
-    }
-    Ok(())
+/// Logs that could not be saved in the run's folder, and where they are instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsaved {
+    /// The segments in `/dev/shm` that hold them.
+    pub segments: Vec<String>,
+    /// The threads whose logs are not even there: only what their file has of them is left.
+    pub lost: Vec<String>,
+    /// Why the first could not be saved.
+    pub why: String,
+    /// The run's folder.
+    pub folder: String,
 }
 
-fn save(header: &[u64], segment: &View, path: &Path) -> std::io::Result<()> {
-    write(header, segment, &mut File::create(path)?)
+impl std::error::Error for Unsaved {}
+
+impl fmt::Display for Unsaved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { segments, lost, why, folder } = self;
+        f.write_str(why)?;
+        if !lost.is_empty() {
+            write!(
+                f,
+                "; cut short, with no room for them in {SHM_DIR} either: the logs of {}",
+                lost.join(", ")
+            )?;
+        }
+        if !segments.is_empty() {
+            let many = segments.len();
+            write!(
+                f,
+                "; {many} logs stay in {SHM_DIR} ({}, …): make room, then `launcher report {folder}` saves them there and \
+                 reports; `launcher clean` throws them away",
+                segments[0]
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Saves each thread's log. What cannot be saved stays in `/dev/shm`, or is put there if its segment has no name.
+///
+/// # Errors
+/// [`Unsaved`]: a folder that cannot be written, a full disk. All other logs are saved.
+pub fn gather(plan: &Plan, threads: &[View], folder: &Path) -> Result<(), Unsaved> {
+    let mut unsaved: Option<Unsaved> = None;
+    for (index, (thread, segment)) in plan.threads.iter().zip(threads).enumerate() {
+        let path = folder.join(log_file(&thread.name));
+        let header = thread_header(plan, index);
+        let Err(error) = File::create(&path).and_then(|mut file| write(&header, segment, &mut file)) else {
+            continue;
+        };
+        let unsaved = unsaved.get_or_insert_with(|| Unsaved {
+            segments: Vec::new(),
+            lost: Vec::new(),
+            why: format!("cannot save the log of {} as {}: {error}", thread.name, path.display()),
+            folder: folder.display().to_string(),
+        });
+        let name = plan.segment_name(&thread_segment(&thread.name));
+        let there = Path::new(SHM_DIR).join(&name);
+        if there.exists()
+            || create_private(&there).and_then(|mut file| write(&header, segment, &mut file)).is_ok()
+        {
+            unsaved.segments.push(name);
+            // The segment has all of it.
+            let _ = fs::remove_file(&path);
+        } else {
+            let _ = fs::remove_file(&there);
+            unsaved.lost.push(thread.name.clone());
+            cut(&path);
+        }
+    }
+    unsaved.map_or(Ok(()), Err)
+}
+
+/// Saves the logs of a dead run that stayed in `/dev/shm`, and removes them there; how many there were.
+///
+/// # Errors
+/// One that cannot be read, or still cannot be saved: it stays.
+pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
+    let mut rescued = 0;
+    // While there is a control segment, the run lives or its warden is about to do it.
+    if Path::new(SHM_DIR).join(plan.segment_name(CONTROL)).exists() {
+        return Ok(rescued);
+    }
+    for (index, thread) in plan.threads.iter().enumerate() {
+        let name = plan.segment_name(&thread_segment(&thread.name));
+        if !Path::new(SHM_DIR).join(&name).exists() {
+            continue;
+        }
+        let log = Region::open_read_only(&name)?;
+        if log.len() >= LOG_OFFSET {
+            let path = folder.join(log_file(&thread.name));
+            let saved =
+                File::create(&path).and_then(|mut file| write(&thread_header(plan, index), &log, &mut file));
+            saved.with_context(|| format!("cannot save the log of {} as {}", thread.name, path.display()))?;
+            rescued += 1;
+        }
+        unlink(&name).with_context(|| format!("cannot remove {SHM_DIR}/{name}"))?;
+    }
+    Ok(rescued)
+}
+
+fn create_private(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Cuts a log whose disk was full after its last whole record.
+fn cut(path: &Path) {
+    let Ok(file) = File::options().write(true).open(path) else { return };
+    let Ok(bytes) = file.metadata().map(|facts| facts.len()) else { return };
+    let _ = file.set_len(bytes - bytes % RECORD_BYTES as u64);
 }
 
 /// Writes one thread's log: `header`, which goes before what the segment has there, then status block and records.
 ///
 /// # Errors
 /// What `out` refused.
-pub fn write(header: &[u64], segment: &View, out: &mut impl Write) -> std::io::Result<()> {
+pub fn write(header: &[u64], segment: &View, out: &mut impl Write) -> io::Result<()> {
     let words = LOG_OFFSET + count_records(segment) * RECORD_WORDS;
     let mut bytes = Vec::with_capacity(CHUNK.min(words) * 8);
     for start in (0..words).step_by(CHUNK) {

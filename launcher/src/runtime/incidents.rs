@@ -13,8 +13,10 @@ use crate::runtime::liveness::{Liveness, Suspicion};
 use crate::runtime::setup::Segments;
 use analysis::record::Incident;
 use anyhow::{Context, Result};
-use protocol::counters::{Counter, Counters, StrategyCounter};
+use protocol::counters::Counters;
+use protocol::labels::StrategyCounter;
 use protocol::plan::{OnDeath, Plan, Role};
+use protocol::role::RoleKind;
 use protocol::status::{self, State, Status};
 use protocol::supervision::{Death, Misconduct, Repairs};
 use protocol::wire::MAX_EPOCH;
@@ -293,6 +295,8 @@ impl<'a> Incidents<'a> {
                 if repair.repaired != Some(epoch) {
                     return Ok(false);
                 }
+                // All that it had sent is taken.
+                self.segments.control.ended(place);
                 self.list[incident].repaired_ns = Some(self.ns(repair.repaired_ticks));
                 if self.may_restart(strategy, incident) {
                     self.restart(strategy, incident, children, liveness, clock.now())?;
@@ -379,7 +383,7 @@ fn sent_and_settled(segments: &Segments, thread: usize, orders: u64) -> (u64, u6
 
 /// As [`sent_and_settled`], of a thread's counters.
 pub fn settled_by(counters: &Counters, roles: &[Role], orders: u64) -> (u64, u64) {
-    let mine = counters.agents(roles).find(|agent| StrategyCounter::is_of(agent.role()));
+    let mine = counters.agents(roles).find(|agent| agent.role().kind() == RoleKind::Strategy);
     let count = |counter| mine.map_or(0, |mine| mine.get(counter)).min(orders);
     (count(StrategyCounter::Sent), count(StrategyCounter::Returned) + count(StrategyCounter::Rejected))
 }

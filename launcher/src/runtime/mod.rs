@@ -9,6 +9,7 @@ pub mod orphan;
 pub mod prepare;
 pub mod progress;
 pub mod run;
+pub mod run_id;
 mod samples;
 pub mod setup;
 pub mod signals;

@@ -3,6 +3,7 @@
 //! A thread of its own sleeps on the launcher's pidfd, which costs nothing while the launcher lives. The agents see the end of
 //! the run the next time that they have nothing to do. One that never has (it hangs) ends with the process, after a grace.
 
+use crate::runtime::progress;
 use protocol::control::Control;
 use protocol::plan::Plan;
 use shm::os::process;
@@ -40,7 +41,7 @@ pub fn watch(plan: &Plan, control: &Control) -> io::Result<()> {
             if ready[0] {
                 control.abandon();
                 thread::sleep(GRACE);
-                eprintln!("error: {last_words}; ended in the middle of a duty cycle");
+                progress::complain(&format!("error: {last_words}; ended in the middle of a duty cycle"));
                 std::process::exit(1);
             }
         }

@@ -1,16 +1,16 @@
-//! What precedes a run: settings → schedule → plan, checked against the machine, with clock, work and floor measured.
+//! What precedes a run: settings → schedule → plan, checked against the machine, with clock and floor measured.
 
 use crate::config::UsageError;
 use crate::host::{Machine, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
+use crate::runtime::run_id::RunId;
 use analysis::record;
 use anyhow::{Context, Result, anyhow, bail};
-use orchestrator::work::Work;
 use protocol::plan::{ClockSource, Isolation, Plan, Role, WorkPlan};
 use protocol::stamps::RECORD_BYTES;
 use shm::clock::{self, ClockPair};
 use shm::floor;
-use shm::os::{pin, process, sandbox};
+use shm::os::{process, sandbox};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use strategy::schedule::{Replay, Schedule, Spec, replay, sample};
@@ -58,7 +58,6 @@ pub fn prepare(
         warnings.extend(check_sandbox(weaker_sandbox)?);
     }
     check_room(&plan, machine)?;
-    plan.work = calibrate_work(resolved.work_ns, &plan)?;
     let floor_ns = measure_floor(&plan)?;
     let read_ns = clock::read_cost_ns(&source);
     std::thread::sleep(CALIBRATION);
@@ -142,10 +141,7 @@ fn lay_out(
 ) -> Result<(Plan, Vec<String>)> {
     let pid = std::process::id();
     let start = process::start_time(pid).context("/proc/self/stat cannot be read")?;
-    // Unique among the living: one process starts no two runs in one millisecond.
-    let millis = humantime::format_rfc3339_millis(began).to_string();
-    let digits: String = millis.chars().filter(char::is_ascii_digit).collect();
-    let run = format!("{}-{}-{pid}", &digits[..8], &digits[8..]);
+    let run = RunId::new(began, pid, start).to_string();
     Ok(planner::layout(
         resolved,
         machine,
@@ -153,7 +149,7 @@ fn lay_out(
         Identity { run, pid, start },
         source,
         1.0,
-        WorkPlan::default(),
+        WorkPlan { requested_ns: resolved.work_ns },
     )?)
 }
 
@@ -207,19 +203,4 @@ pub fn check_disk(plan: &Plan, folder: &Path) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// Calibrates the work on the core that will do it.
-fn calibrate_work(wanted_ns: u64, plan: &Plan) -> Result<WorkPlan> {
-    let core = plan.thread_of(Role::Orchestrator).and_then(|thread| plan.threads[thread].core);
-    let calibrate = move || {
-        if let Some(core) = core {
-            pin::pin_to(core)?;
-        }
-        Ok::<_, pin::PinError>(Work::calibrate(wanted_ns))
-    };
-    // A thread of its own: the launcher itself stays unpinned.
-    let calibrated = std::thread::spawn(calibrate).join().map_err(|_| anyhow!("the calibration panicked"))?;
-    let (rounds, calibrated_ns) = calibrated?;
-    Ok(WorkPlan { requested_ns: wanted_ns, rounds, calibrated_ns })
 }

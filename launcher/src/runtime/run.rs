@@ -52,8 +52,10 @@ pub struct Presentation<'a> {
 /// Plans, runs, merges and summarises once.
 ///
 /// # Errors
-/// [`crate::config::UsageError`] for what cannot be had, else what went wrong before the run began or after it ended; a run that began
-/// and failed is a [`Finished`] whose outcome says so. Nothing is left in `/dev/shm` or among the processes.
+/// [`crate::config::UsageError`] for what cannot be had, else what went wrong before the run began: then there is no folder. A
+/// run that began and failed is a [`Finished`] whose outcome says so. Only what keeps its results from being written is an
+/// error afterwards: its folder stays with what there is, and so do logs that could not be saved in it ([`gather`]). Nothing
+/// else is left in `/dev/shm`, and no process.
 pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Result<Finished> {
     let began = SystemTime::now();
     let progress = Progress::new(!how.quiet);
@@ -65,7 +67,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         writeln!(crate::output::stdout(), "{}", planner::show(&plan, resolved, machine, &warnings))?;
     }
 
-    let folder = Folder::create(&resolved.out, &plan, began)?;
+    let mut folder = Folder::create(&resolved.out, &plan, began)?;
     check_disk(&plan, &folder.path)?;
     plan.folder = folder.path.display().to_string();
     let config = folder.path.join("config.yaml");
@@ -99,7 +101,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         incidents: Vec::new(),
     };
 
-    let (segments, processes) = create(&plan, &schedule)?;
+    let (mut segments, processes) = create(&plan, &schedule)?;
     drop(schedule);
     let Supervised { mut processes, outcome, exits, startup, start_ticks, open_orders, pss_bytes, incidents } =
         supervise(
@@ -111,6 +113,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
             Injector::new(&plan, resolved.seed),
             // Written before the first order: a launcher that is killed leaves a run that can be merged.
             |start_ticks| {
+                folder.keep();
                 record.clock.start_ticks = start_ticks;
                 save_record(&record, &folder.path)
             },
@@ -118,26 +121,49 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     if start_ticks == 0 {
         return Err(not_begun(&outcome));
     }
-    let folder = folder.keep();
+    let folder = folder.path.clone();
+    progress.phase("saving", 0);
+    let saved = gather::gather(&plan, &segments.threads, &folder);
+    // Not before: until the logs are safe, only the warden could save them if this process were killed.
+    processes.end_warden();
+    if let Err(unsaved) = &saved {
+        segments.left_behind.clone_from(&unsaved.segments);
+    }
+    drop(segments);
     let ns_per_tick = ClockPair::read(&source).ns_per_tick_since(&start_pair);
     record.clock.drift_ppm = (ns_per_tick / plan.ns_per_tick - 1.0) * 1e6;
     record.clock.ns_per_tick = ns_per_tick;
-    record.floor.after_ns = measure_floor(&plan)?;
+    let (after_ns, no_floor) = floor_after(&plan);
+    record.floor.after_ns = after_ns;
+    record.warnings.extend(no_floor);
     record.outcome = outcome;
     record.exits = exits;
     record.startup_ns = startup.as_nanos() as u64;
     record.open_orders = open_orders;
     record.pss_bytes = pss_bytes;
     record.incidents = incidents;
-    progress.phase("saving", 0);
-    gather::gather(&plan, &segments.threads, &folder)?;
-    // Not before: until the logs are saved here, only the warden could save them if this process were killed.
-    processes.end_warden();
-    drop(segments);
-    save_record(&record, &folder)?;
-    let summary = evaluate(&folder, &record, &progress)?;
+    let recorded = save_record(&record, &folder);
+    saved?;
+    let kept = || {
+        format!("the run ended, and is kept in {0}: `launcher report {0}` reads it again", folder.display())
+    };
+    recorded.with_context(kept)?;
+    let summary = evaluate(&folder, &record, &progress).with_context(kept)?;
     progress.clear();
     Ok(Finished { folder, outcome: record.outcome, summary })
+}
+
+/// The floor after the run, and what to say where it cannot be measured any more: that is no reason to lose the run.
+fn floor_after(plan: &Plan) -> (Option<f64>, Option<String>) {
+    match measure_floor(plan) {
+        Ok(floor) => (floor, None),
+        Err(error) => {
+            let warning = format!(
+                "the floor could not be measured after the run: {error:#}: nobody knows if the machine changed"
+            );
+            (None, Some(warning))
+        }
+    }
 }
 
 /// Merges a run's logs, computes its figures and saves them beside the logs: `summary.json`, `timeline.json`,
@@ -201,3 +227,21 @@ fn not_begun(outcome: &Outcome) -> anyhow::Error {
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("interrupted before the start: nothing was measured")]
 pub struct Interrupted;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Machine;
+    use crate::planner::tests::planned_with;
+
+    #[test]
+    fn a_floor_that_cannot_be_measured_is_a_warning() {
+        let (mut plan, _) = planned_with("orders=10", "", &Machine::default()).unwrap();
+        for (thread, core) in plan.threads.iter_mut().zip([4094, 4095]) {
+            thread.core = Some(core);
+        }
+        let (floor, warning) = floor_after(&plan);
+        assert_eq!(floor, None);
+        assert!(warning.unwrap().contains("floor"));
+    }
+}

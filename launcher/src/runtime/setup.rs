@@ -4,16 +4,15 @@ use anyhow::{Context, Result};
 use protocol::control::{self, Control, Launching};
 use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
-use protocol::segments::{self, CONTROL, thread_segment};
+use protocol::segments::{self, CONTROL};
 use protocol::status::LOG_OFFSET;
-use protocol::supervision::REPAIRS;
+use protocol::topology::{self, Purpose, Segment};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::sealed::Shared;
 use shm::memory::{Region, View, Words, region, region::SHM_DIR};
-use shm::ring::{Place, SegmentSpec};
+use shm::ring::Place;
 use shm::sync::Ordering;
-use shm::with_link;
 use std::fs::File;
 use std::sync::Arc;
 use strategy::schedule::Schedule;
@@ -36,26 +35,23 @@ pub struct Segments {
     /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
     pub engine_bell: Option<Words>,
     /// Each strategy's own memory, to make anew when it is started again.
-    lines: Vec<Vec<(SegmentSpec, Words)>>,
+    lines: Vec<Vec<(Segment, Words)>>,
     /// Each strategy's thread: status block and stamp log.
     owners: Vec<Option<(usize, Words)>>,
     /// What is handed over; empty where segments have names.
-    shared: Vec<Shared>,
+    shared: Vec<(Segment, Shared)>,
+    /// Segments whose names stay: logs that could not be saved.
+    pub left_behind: Vec<String>,
     /// The segments themselves, where they are on the heap of this process.
-    heap: Option<Vec<(String, Arc<Region>)>>,
-}
-
-/// All segments but the control segment, for the plan's technique.
-pub fn specs(plan: &Plan) -> Vec<SegmentSpec> {
-    with_link!(plan.technique, T => segments::all::<T>(plan))
+    heap: Option<Vec<(Segment, Arc<Region>)>>,
 }
 
 /// Bytes that a plan needs in `/dev/shm`, control segment included.
 pub fn bytes_needed(plan: &Plan) -> u64 {
     let pages = |words: usize| (words as u64 * 8).next_multiple_of(4096);
-    let specs = specs(plan);
-    let control = segments::control_words(plan, &specs).unwrap_or(0);
-    specs.iter().map(|spec| pages(spec.words)).sum::<u64>() + pages(control)
+    let segments = topology::segments(plan);
+    let control = segments::control_words(plan, &segments).unwrap_or(0);
+    segments.iter().map(|segment| pages(segment.spec.words)).sum::<u64>() + pages(control)
 }
 
 impl Segments {
@@ -65,13 +61,14 @@ impl Segments {
     /// No room, no permission, a plan that does not fit; nothing is left behind.
     pub fn begin(plan: &Plan) -> Result<Self> {
         let remove = RemoveOnError(plan);
-        let control = segments::create_control(plan, &specs(plan)).context("cannot start the run")?;
+        let control = segments::create_control(plan, &topology::segments(plan));
+        let control = control.context("cannot start the run")?;
         std::mem::forget(remove);
         Ok(Self::around(plan, control, None))
     }
 
     /// Segments of which only the control segment is there.
-    fn around(plan: &Plan, control: Launching, heap: Option<Vec<(String, Arc<Region>)>>) -> Self {
+    fn around(plan: &Plan, control: Launching, heap: Option<Vec<(Segment, Arc<Region>)>>) -> Self {
         Self {
             plan: plan.clone(),
             control,
@@ -82,6 +79,7 @@ impl Segments {
             lines: vec![Vec::new(); usize::from(plan.strategies)],
             owners: vec![None; usize::from(plan.strategies)],
             shared: Vec::new(),
+            left_behind: Vec::new(),
             heap,
         }
     }
@@ -95,11 +93,11 @@ impl Segments {
         let control = Launching::new(Region::heap(control::PLAN + 1).words());
         let mut segments = Self::around(plan, control, None);
         let mut heap = Vec::new();
-        for spec in specs(plan) {
-            let region = segments::on_heap(plan, &spec);
-            fill(&spec, &region.words(), schedule);
-            segments.keep(&spec, region.words());
-            heap.push((spec.what, region));
+        for segment in topology::segments(plan) {
+            let region = segments::on_heap(plan, &segment.spec);
+            fill(&segment, &region.words(), schedule);
+            segments.keep(&segment, region.words());
+            heap.push((segment, region));
         }
         segments.heap = Some(heap);
         segments
@@ -108,8 +106,9 @@ impl Segments {
     /// What a process of the plan has of the segments on the heap: with the rights that it would have of real ones.
     pub fn attached<'a>(&'a self, process: &'a ProcessPlan) -> Attached<'a> {
         let mut attached = segments::attach(&self.plan, Some(process));
-        for (what, region) in self.heap.iter().flatten() {
-            match segments::access(&self.plan, process, what) {
+        for (segment, region) in self.heap.iter().flatten() {
+            let what = &segment.spec.what;
+            match segment.access(self.plan.roles_of(process)) {
                 Some(Access::Write) => attached.adopt(what, Arc::clone(region)),
                 Some(Access::Read) => attached.adopt_view(what, Arc::clone(region)),
                 None => {}
@@ -124,58 +123,57 @@ impl Segments {
     /// As [`Segments::begin`].
     pub fn create(&mut self, schedule: &Schedule) -> Result<()> {
         let hand_over = self.plan.isolation == Isolation::Sandbox;
-        for spec in specs(&self.plan) {
-            let in_memory = matches!(spec.place, Place::Memory | Place::Reserve);
+        for segment in topology::segments(&self.plan) {
+            let in_memory = matches!(segment.spec.place, Place::Memory | Place::Reserve);
             let words = if hand_over && in_memory {
-                let (shared, words) = segments::create_shared(&self.plan, &spec)?;
-                self.shared.push(shared);
+                let (shared, words) = segments::create_shared(&self.plan, &segment.spec)?;
+                self.shared.push((segment.clone(), shared));
                 Some(words)
             } else {
-                segments::create(&self.plan, &spec)?
+                segments::create(&self.plan, &segment.spec)?
             };
             let Some(words) = words else { continue };
-            fill(&spec, &words, schedule);
-            self.keep(&spec, words);
+            fill(&segment, &words, schedule);
+            self.keep(&segment, words);
         }
         if hand_over {
             let path = format!("{SHM_DIR}/{}", self.plan.segment_name(CONTROL));
-            self.shared.push(Shared::read_only(CONTROL, &path).context("cannot open the control segment")?);
+            let control = Shared::read_only(CONTROL, &path).context("cannot open the control segment")?;
+            self.shared.push((topology::control(0), control));
             // Now that the descriptors have their numbers.
-            self.plan.handles = self.shared.iter().flat_map(Shared::handles).collect();
+            self.plan.handles = self.shared.iter().flat_map(|(_, shared)| shared.handles()).collect();
             self.control.write_plan(&self.plan)?;
         }
         Ok(())
     }
 
     /// Keeps hold of what the launcher reads while the run lasts, or makes anew.
-    fn keep(&mut self, spec: &SegmentSpec, words: Words) {
-        if let Some(strategy) = segments::line_of(&spec.what) {
-            self.lines[usize::from(strategy)].push((spec.clone(), words));
-        } else if let Some(name) = spec.what.strip_prefix(&thread_segment("")) {
-            let place = self.plan.threads.iter().position(|thread| thread.name == name);
-            if let Some(place) = place
-                && let [Role::Strategy(index)] = self.plan.threads[place].roles.as_slice()
-            {
-                self.owners[usize::from(*index)] = Some((place, words.clone()));
+    fn keep(&mut self, segment: &Segment, words: Words) {
+        if let Some(Role::Strategy(strategy)) = segment.renewed_with {
+            self.lines[usize::from(strategy)].push((segment.clone(), words));
+            return;
+        }
+        match segment.purpose {
+            Purpose::Thread(place) => {
+                if let [Role::Strategy(index)] = self.plan.threads[place].roles.as_slice() {
+                    self.owners[usize::from(*index)] = Some((place, words.clone()));
+                }
+                self.threads.push(words.into());
             }
-            self.threads.push(words.into());
-        } else if spec.what.starts_with("schedule-") {
-            self.schedules.push(words.into());
-        } else if spec.what == REPAIRS {
-            self.repairs = Some(words);
-        } else if let Some(name) = spec.what.strip_prefix("bell-")
-            && let Some(thread) = self.plan.thread_of(Role::Orchestrator)
-            && self.plan.threads[thread].name == name
-        {
-            self.engine_bell = Some(words);
+            Purpose::Schedule(_) => self.schedules.push(words.into()),
+            Purpose::Repairs => self.repairs = Some(words),
+            Purpose::Bell(thread) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
+                self.engine_bell = Some(words);
+            }
+            _ => {}
         }
     }
 
     /// Makes a dead strategy's own memory anew, as it was before its first incarnation; its stamp log stays. Only after the
     /// engine has said that it no longer reads it.
     pub fn renew(&self, strategy: u16) {
-        for (spec, words) in &self.lines[usize::from(strategy)] {
-            segments::renew(&self.plan, spec, words);
+        for (segment, words) in &self.lines[usize::from(strategy)] {
+            segments::renew(&self.plan, &segment.spec, words);
         }
         if let Some((thread, words)) = &self.owners[usize::from(strategy)] {
             let header = segments::thread_header(&self.plan, *thread);
@@ -189,19 +187,18 @@ impl Segments {
 
     /// The descriptors that a process of the plan inherits.
     pub fn handed_to(&self, process: &ProcessPlan) -> Vec<&File> {
-        let file = |shared: &Shared| {
-            let access = segments::access(&self.plan, process, &shared.what)?;
-            // Everybody only reads the control segment.
-            Some(if shared.what == CONTROL { Access::Read } else { access })
-        };
-        self.shared.iter().filter_map(|shared| file(shared).map(|access| shared.file(access))).collect()
+        self.shared
+            .iter()
+            .filter_map(|(segment, shared)| Some(shared.file(segment.access(self.plan.roles_of(process))?)))
+            .collect()
     }
 
     /// The descriptors that the warden inherits: the logs, read-only, and the control segment.
     pub fn handed_to_warden(&self) -> Vec<&File> {
-        let wanted =
-            |shared: &&Shared| shared.what == CONTROL || shared.what.starts_with(&thread_segment(""));
-        self.shared.iter().filter(wanted).map(|shared| shared.file(Access::Read)).collect()
+        let wanted = |(segment, _): &&(Segment, Shared)| {
+            matches!(segment.purpose, Purpose::Control | Purpose::Thread(_))
+        };
+        self.shared.iter().filter(wanted).map(|(_, shared)| shared.file(Access::Read)).collect()
     }
 
     /// How a child finds the control segment: by the run's id, or by an inherited descriptor, `fd:N`.
@@ -224,8 +221,8 @@ pub fn open_control(address: &str) -> Result<(Control, Plan)> {
 }
 
 /// Copies a strategy's schedule into its segment, if this is one.
-fn fill(spec: &SegmentSpec, words: &Words, schedule: &Schedule) {
-    if let Some(strategy) = spec.what.strip_prefix("schedule-").and_then(|index| index.parse().ok()) {
+fn fill(segment: &Segment, words: &Words, schedule: &Schedule) {
+    if let Purpose::Schedule(strategy) = segment.purpose {
         fill_schedule(words, schedule, strategy);
     }
 }
@@ -251,20 +248,19 @@ impl Drop for RemoveOnError<'_> {
 impl Drop for Segments {
     fn drop(&mut self) {
         if self.heap.is_none() {
-            remove_all(&self.plan.run);
+            remove_all(&self.plan, &self.left_behind);
         }
     }
 }
 
-/// Removes every segment of a run, the control segment last, so that the run can be found while anything of it is there.
-pub fn remove_all(run: &str) {
-    let prefix = format!("{}{run}.", Plan::PREFIX);
-    let control = format!("{prefix}{CONTROL}");
-    let names = region::list_segments().unwrap_or_default();
-    for name in names.iter().filter(|name| name.starts_with(&prefix) && **name != control) {
-        let _ = region::unlink(name);
+/// Removes every segment of a run but those to be left behind. The control segment goes last, so that the run can be found
+/// while anything of it is there. Needs no descriptor: it works when there are none left.
+pub fn remove_all(plan: &Plan, left_behind: &[String]) {
+    let names = topology::segments(plan).into_iter().map(|segment| plan.segment_name(&segment.spec.what));
+    for name in names.filter(|name| !left_behind.contains(name)) {
+        let _ = region::unlink(&name);
     }
-    let _ = region::unlink(&control);
+    let _ = region::unlink(&plan.segment_name(CONTROL));
 }
 
 #[cfg(test)]
@@ -282,10 +278,10 @@ mod tests {
             let words = format!("strategies=256 venues=64 orders=100M isolation={isolation}");
             let (_, mut plan, _) = planned(&words, &machine).unwrap();
             assert_eq!(plan.threads.len(), 256 + 64 + 1, "dedicated: the most threads");
-            let specs = specs(&plan);
-            let words = segments::control_words(&plan, &specs).unwrap();
+            let all = topology::segments(&plan);
+            let words = segments::control_words(&plan, &all).unwrap();
             assert!(bytes_needed(&plan) > words as u64 * 8);
-            let names = specs.iter().map(|spec| spec.what.clone()).chain([CONTROL.to_owned()]);
+            let names = all.iter().map(|segment| segment.spec.what.clone()).chain([CONTROL.to_owned()]);
             plan.handles = names
                 .flat_map(|what| {
                     [true, false].map(|writable| Handle { what: what.clone(), fd: 99_999, writable })

@@ -155,9 +155,11 @@ impl Processes {
     /// The first that cannot be started.
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
         let folder = Path::new(&segments.plan.folder);
-        for process in &segments.plan.processes {
+        for (index, process) in segments.plan.processes.iter().enumerate() {
             let inherited = segments.handed_to(process);
-            self.all.push(Process::start(&process.name, &segments.address(), folder, &inherited)?);
+            let started = Process::start(&process.name, &segments.address(), folder, &inherited)?;
+            segments.control.started(index, started.pid());
+            self.all.push(started);
         }
         Ok(())
     }
@@ -236,6 +238,7 @@ impl Children for Processes {
         let plan = &segments.plan.processes[process];
         let inherited = segments.handed_to(plan);
         self.all[process] = Process::start(&plan.name, &segments.address(), folder, &inherited)?;
+        segments.control.started(process, self.all[process].pid());
         Ok(())
     }
 }

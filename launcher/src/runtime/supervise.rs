@@ -16,7 +16,8 @@ use crate::runtime::spawn::Processes;
 use analysis::record::{Exit, Incident, OpenOrders, Outcome};
 use anyhow::Result;
 use protocol::control::{Launching, RunState};
-use protocol::counters::{AgentCounters, OrchestratorCounter};
+use protocol::counters::AgentCounters;
+use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Pacing, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::status::{self, Field, State, Status};
@@ -87,7 +88,8 @@ struct Supervisor<'a> {
 /// may take to get ready; `injector` says whom the launcher strikes on purpose; `opened` is told the start ticks when the barrier has opened.
 ///
 /// # Errors
-/// If a process cannot be started or watched. A process that fails is not an error here but an [`Outcome`].
+/// If a process cannot be started or watched before the barrier opens. What goes wrong afterwards, and a process that fails,
+/// is not an error here but an [`Outcome`].
 pub fn supervise(
     segments: &Segments,
     mut processes: Processes,
@@ -127,11 +129,14 @@ pub fn supervise(
         if Incidents::contains(plan) {
             supervisor.incidents = Some(Incidents::new(segments, supervisor.start_ticks));
         }
-        supervisor.liveness.open(plan.clock.now());
         supervisor.samples = Some(Samples::new(supervisor.start_ticks));
+        supervisor.liveness.open(plan.clock.now());
         control.go(supervisor.start_ticks);
-        opened(supervisor.start_ticks)?;
-        phase = supervisor.play()?;
+        // From here on there is a run to be kept: whatever goes wrong is how it ended.
+        let played = opened(supervisor.start_ticks).and_then(|()| supervisor.play());
+        phase = played.unwrap_or_else(|error| {
+            Phase::Failed(failure("launcher", plan.launcher_pid, format!("{error:#}")))
+        });
     }
     let outcome = match phase {
         Phase::Over => Outcome::Complete,

@@ -2,20 +2,19 @@
 //!
 //! A launcher that is killed with SIGKILL cannot unlink its segments or save its logs. Its children notice and end
 //! ([`crate::runtime::orphan`]); the warden waits for that, saves the logs in the run's folder and removes the segments. If
-//! the warden is killed as well, the next start or `launcher clean` removes them. While it works, it has the control
-//! segment locked, so that a start in this very moment does not remove the logs that it is about to save.
+//! the warden is killed as well, the next start or `launcher clean` removes them. It has the control segment locked like the
+//! launcher, so that a start in this very moment does not remove the logs that it is about to save ([`crate::runtime::clean`]).
 
-use crate::runtime::gather;
-use crate::runtime::orphan;
-use crate::runtime::setup;
+use crate::runtime::gather::{self, Unsaved};
+use crate::runtime::{orphan, progress, setup};
 use anyhow::Result;
 use protocol::plan::Plan;
 use protocol::segments::{self, CONTROL};
 use protocol::status::{self, State};
 use shm::memory::View;
-use shm::memory::region::SHM_DIR;
-use shm::os::process;
-use std::fs::{File, TryLockError};
+use shm::memory::region::open_safely;
+use shm::os::{lock, process};
+use std::fs::{File, OpenOptions};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -30,40 +29,33 @@ pub const NAME: &str = "warden";
 pub fn run(run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-warden");
-    let _locked = lock(&plan);
+    let _locked = hold(&plan);
     let logs = if plan.handles.is_empty() { None } else { Some(map_logs(&plan)?) };
     if let Ok(launcher) = process::pidfd_open(plan.launcher_pid) {
         while process::is_running(plan.launcher_pid, plan.launcher_start) {
-            process::wait_readable(&[launcher.as_fd()], Duration::from_secs(3600))?;
+            if process::wait_readable(&[launcher.as_fd()], Duration::from_secs(3600)).is_err() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
         }
     }
     // A record that is in a log stays there, also if its process does not end.
-    if let Err(error) = save_logs(&plan, logs) {
-        eprintln!("warden: {error:#}");
-    }
-    setup::remove_all(&plan.run);
+    let left_behind = save_logs(&plan, logs).unwrap_or_else(|error| {
+        progress::complain(&format!("warden: {error:#}"));
+        error.downcast::<Unsaved>().map(|unsaved| unsaved.segments).unwrap_or_default()
+    });
+    setup::remove_all(&plan, &left_behind);
     Ok(())
 }
 
-/// Whether a warden watches over the run: then it also clears up after it.
-pub fn is_watching(run: &str) -> bool {
-    let control = File::open(control_path(run)).map(|file| file.try_lock_shared());
-    matches!(control, Ok(Err(TryLockError::WouldBlock)))
-}
-
 /// The control segment, locked for as long as the file is open. Without a lock the warden works all the same.
-fn lock(plan: &Plan) -> Option<File> {
-    let file = File::open(control_path(&plan.run)).ok()?;
-    file.lock().ok().map(|()| file)
-}
-
-fn control_path(run: &str) -> String {
-    format!("{SHM_DIR}/{}{run}.{CONTROL}", Plan::PREFIX)
+fn hold(plan: &Plan) -> Option<File> {
+    let file = open_safely(&plan.segment_name(CONTROL), OpenOptions::new().read(true)).ok()?;
+    lock::hold(&file).ok().map(|()| file)
 }
 
 /// Logs that were handed over must be mapped while they are there; named ones may not be there yet.
 fn map_logs(plan: &Plan) -> Result<Vec<View>> {
-    let mut attached = segments::attach(plan, None);
+    let mut attached = segments::attach_as_warden(plan);
     let logs = plan.threads.iter().map(|thread| segments::log(&mut attached, &thread.name));
     Ok(logs.collect::<Result<_, _>>()?)
 }
@@ -77,12 +69,13 @@ fn wait_for_the_roles(logs: &[View]) {
     }
 }
 
-fn save_logs(plan: &Plan, logs: Option<Vec<View>>) -> Result<()> {
+/// The segments to leave behind: none.
+fn save_logs(plan: &Plan, logs: Option<Vec<View>>) -> Result<Vec<String>> {
     let folder = Path::new(&plan.folder);
-    if !folder.is_dir() {
-        return Ok(());
+    if folder.is_dir() {
+        let logs = logs.map_or_else(|| map_logs(plan), Ok)?;
+        wait_for_the_roles(&logs);
+        gather::gather(plan, &logs, folder)?;
     }
-    let logs = logs.map_or_else(|| map_logs(plan), Ok)?;
-    wait_for_the_roles(&logs);
-    gather::gather(plan, &logs, folder)
+    Ok(Vec::new())
 }

@@ -230,12 +230,18 @@ fn an_epoch_that_the_record_does_not_have_is_named() {
     assert_eq!(kind, Kind::NotInPlan);
     assert_eq!(first, "strategy 1 epoch 2 order 0: t2, but by the record its last epoch was 1");
 
-    // A launcher that was killed wrote no incidents down.
+    // A launcher that was killed wrote no incidents down, and no exits.
     let mut fixture = killed(&[Death { restart: Some(20_000), ..Death::of(1, T1_OF_20) }]);
     fixture.record.incidents.clear();
     assert_eq!(run(&fixture).violations[0].kind, Kind::NotInPlan);
     fixture.record.outcome =
         Outcome::Failed { process: "launcher".into(), pid: 1, what: "died before the run had ended".into() };
+    assert_eq!(
+        run(&fixture).violations[0].kind,
+        Kind::NotInPlan,
+        "one that lived to the end knows all incidents"
+    );
+    fixture.record.exits.clear();
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     all_accounted(&merged.orders);

@@ -6,11 +6,8 @@
 
 use analysis::record::{Clock, Exit, Floor, Input, OpenOrders, Outcome, RUN_SCHEMA, RunRecord};
 use launcher::host::Machine;
-use protocol::counters::{AGENT_WORDS, labels};
-use protocol::plan::{
-    ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading,
-    WorkPlan,
-};
+use protocol::counters::AGENT_WORDS;
+use protocol::plan::{Idle, Pacing, Plan, Role, Threading};
 use protocol::stamps::{HandOff, LinkEnd, Point, Record, key};
 use protocol::status::{COUNTERS_OFFSET, Field, LOG_OFFSET, STATUS_WORDS, State, StatusWriter};
 use protocol::wire::OrderId;
@@ -308,7 +305,7 @@ fn status(record: &RunRecord, thread: usize, log: &[Record]) -> [u64; STATUS_WOR
 
 /// Where the counter of that name is in the words of an agent of that role.
 fn place_of(role: Role, name: &str) -> usize {
-    1 + labels(role).iter().position(|label| label.name == name).unwrap()
+    1 + role.record().counters.iter().position(|label| label.name == name).unwrap()
 }
 
 fn counters(log: &[Record], roles: &[Role]) -> Vec<u64> {
@@ -376,60 +373,20 @@ fn record(shape: Shape) -> RunRecord {
 }
 
 fn plan(shape: Shape) -> Plan {
-    let mut roles: Vec<(String, Vec<Role>)> =
-        (0..shape.strategies).map(|i| (format!("strategy-{i}"), vec![Role::Strategy(i)])).collect();
-    let gateways = (0..shape.venues).map(Role::Gateway);
-    match shape.threading {
-        Threading::Shared => {
-            roles.push(("engine".into(), std::iter::once(Role::Orchestrator).chain(gateways).collect()));
-        }
-        Threading::Dedicated => {
-            roles.push(("orchestrator".into(), vec![Role::Orchestrator]));
-            roles.extend(gateways.map(|role| (role.to_string(), vec![role])));
-        }
-    }
-    let threads: Vec<ThreadPlan> = roles
-        .into_iter()
-        .enumerate()
-        .map(|(core, (name, roles))| ThreadPlan {
-            name,
-            roles,
-            core: Some(core as u32),
-            idle: Idle::Spin,
-            log_records: 1 << 20,
-        })
-        .collect();
-    let strategies = u32::from(shape.strategies);
-    let mut processes: Vec<ProcessPlan> =
-        (0..strategies).map(|i| ProcessPlan { name: format!("strategy-{i}"), threads: vec![i] }).collect();
-    processes
-        .push(ProcessPlan { name: "engine".into(), threads: (strategies..threads.len() as u32).collect() });
-    Plan {
-        folder: "/nowhere".into(),
-        run: "test-1".into(),
-        launcher_pid: 1,
-        launcher_start: 1,
-        technique: Technique::SpscMux,
-        isolation: Isolation::Process,
+    let mut plan = Plan {
         threading: shape.threading,
-        clock: ClockSource::Monotonic,
         ns_per_tick: NS_PER_TICK,
-        strategies: shape.strategies,
-        venues: shape.venues,
         capacity: 1024,
         max_open: 1024,
         max_held: 1024,
         pacing: shape.pacing,
         orders: vec![shape.orders; usize::from(shape.strategies)],
-        venue_orders: Vec::new(),
-        handles: Vec::new(),
-        weaker_sandbox: false,
-        on_death: OnDeath::Stop,
-        liveness_ns: 10_000_000_000,
-        faults: Vec::new(),
         max_delay_ns: shape.delay * 2,
-        work: WorkPlan::default(),
-        threads,
-        processes,
+        ..Plan::trading(shape.strategies, shape.venues)
     }
+    .arranged();
+    for (core, thread) in plan.threads.iter_mut().enumerate() {
+        (thread.core, thread.idle, thread.log_records) = (Some(core as u32), Idle::Spin, 1 << 20);
+    }
+    plan
 }

@@ -114,3 +114,24 @@ fn an_invalid_run_says_so_first() {
         summary.reasons
     );
 }
+
+#[test]
+fn orders_that_no_incident_explains_make_a_broken_off_run_invalid() {
+    let lose = |fixture: &mut Fixture| {
+        for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
+            fixture.remove(point, protocol::wire::OrderId::new(0, 0, 7));
+        }
+        fixture.record.outcome = Outcome::Interrupted;
+    };
+    let mut fixture = Fixture::new(Shape { orders: 40, ..SHAPE });
+    fixture.record.outcome = Outcome::Interrupted;
+    assert!(summary(&fixture).valid, "nothing was lost");
+    lose(&mut fixture);
+    let summary = summary(&fixture);
+    assert!(!summary.valid && summary.violations.is_empty());
+    assert!(
+        summary.reasons.iter().any(|reason| reason.contains("1 orders were lost")),
+        "{:?}",
+        summary.reasons
+    );
+}

@@ -22,9 +22,12 @@ use shm::ring::element::{Element, Line};
 use shm::ring::linked::Linked;
 use shm::ring::spsc_mux::SpscMux;
 use shm::ring::std_mpsc::StdMpsc;
+use shm::ring::step::{Step, whole};
 use shm::ring::{Consumer, Full, Link, LinkSpec, PeerFault, Producer, SegmentSpec};
+use shm::ring::{Home, Record};
 use shm::ring::{MESSAGE_WORDS, Message};
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, mpsc};
 
 /// Round trips that are timed together: a preemption spoils one batch and not the median.
@@ -54,7 +57,7 @@ impl Contestant {
     fn new<T: Link>(options: &Options) -> Self {
         let ends = || {
             // The plan's technique is not asked for: the types say it.
-            let run = Run::new(Technique::SpscMux, 1, options.capacity as u32);
+            let run = Run::new(Technique::default(), 1, options.capacity as u32);
             run.create::<T>();
             let (consumer, mut producers) = run.attach::<T>(&mut segments::attach(run.plan(), None));
             (consumer, producers.remove(0))
@@ -110,8 +113,12 @@ fn ring<E: Element>(spec: &LinkSpec, attached: &mut Attached<'_>) -> Arc<RtrbEnd
 
 impl<E: Element> Producer for RtrbProducer<E> {
     #[inline(always)]
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
-        self.0.push(E::of(message)).map_err(|_| Full)
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        whole(at, || self.0.push(E::of(message)).map_err(|_| Full))
     }
 }
 
@@ -127,6 +134,8 @@ impl<E: Element> Consumer for RtrbConsumer<E> {
 }
 
 impl<E: Element> Link for Rtrb<E> {
+    const RECORD: Record = Record::new("rtrb", Home::Heap);
+
     type Producer = RtrbProducer<E>;
     type Consumer = RtrbConsumer<E>;
 

@@ -41,11 +41,11 @@ fn trader<T: Link>(technique: Technique, capacity: u32) -> Trader {
 pub fn run(options: &Options, report: &mut Report) {
     shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
     let (samples, count) = options.effort(101, 1_000, 10_000);
-    let wanted = |technique: &&Technique| options.technique.is_none_or(|only| only == **technique);
-    let mut traders: Vec<(Technique, Trader, Vec<f64>)> = Technique::ALL
-        .iter()
+    let wanted = |technique: &Technique| options.technique.is_none_or(|only| only == *technique);
+    let mut traders: Vec<(Technique, Trader, Vec<f64>)> = Technique::all()
+        .into_iter()
         .filter(wanted)
-        .map(|&technique| {
+        .map(|technique| {
             let trader = with_link!(technique, T => trader::<T>(technique, options.capacity as u32));
             (technique, trader, Vec::new())
         })

@@ -34,9 +34,9 @@ pub fn run(options: &Options, report: &mut Report) {
     shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
     let (samples, polls) = options.effort(51, 1_000, 5_000);
     for producers in [1u16, 8, 64] {
-        let mut scanners: Vec<(Technique, Scanner, Vec<f64>)> = Technique::ALL
-            .iter()
-            .map(|&technique| {
+        let mut scanners: Vec<(Technique, Scanner, Vec<f64>)> = Technique::all()
+            .into_iter()
+            .map(|technique| {
                 let scanner = with_link!(technique, T => scanner::<T>(technique, producers));
                 (technique, scanner, Vec::new())
             })
@@ -47,7 +47,7 @@ pub fn run(options: &Options, report: &mut Report) {
             }
         }
         let rows = scanners.into_iter().map(|(technique, _, costs)| {
-            let goal = if technique == Technique::SpscMux && producers == 8 {
+            let goal = if technique == Technique::default() && producers == 8 {
                 Goal::AtMost(5.0)
             } else {
                 Goal::None

@@ -28,7 +28,7 @@ enum Act {
 
 /// Plays what the bytes say: every message that was pushed comes, in order and nothing else, and every other byte is counted.
 pub fn frames(bytes: &[u8]) {
-    let run = Run::new(Technique::Pipe, 1, 4);
+    let run = Run::new(Technique::of::<Pipe>(), 1, 4);
     let name = run.create::<Pipe>().segment_name("submit");
     let (mut consumer, mut producers) = run.attach::<Pipe>(&mut segments::attach(run.plan(), None));
     let mut hostile = fifo::open_writer(&name).expect("the pipe is there");

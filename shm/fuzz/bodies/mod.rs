@@ -9,20 +9,15 @@ mod rings;
 
 pub use frames::frames;
 pub use readers::{control, header, log, status, wire};
-pub use rings::ring;
-
-use shm::ring::{array_queue, channel, linked, spsc_mux};
+pub use rings::rings;
 
 /// What a target does with its bytes.
 pub type Body = fn(&[u8]);
 
 /// All bodies, with the names of their targets.
 #[allow(dead_code, reason = "a fuzz target takes one")]
-pub const ALL: [(&str, Body); 10] = [
-    ("ring_spsc_mux", ring::<spsc_mux::SpscMux>),
-    ("ring_array_queue", ring::<array_queue::ArrayQueue>),
-    ("ring_linked", ring::<linked::Linked>),
-    ("ring_channel", ring::<channel::Channel>),
+pub const ALL: [(&str, Body); 7] = [
+    ("rings", rings),
     ("frames", frames),
     ("header", header),
     ("wire", wire),

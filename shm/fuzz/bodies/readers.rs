@@ -175,7 +175,7 @@ pub fn status(bytes: &[u8]) {
 
 /// A control segment of any words, and one with a good plan of which words were changed: a plan that is read is valid.
 pub fn control(bytes: &[u8]) {
-    let run = Run::new(Technique::SpscMux, 2, 4);
+    let run = Run::new(Technique::default(), 2, 4);
     for with_plan in [false, true] {
         let mut bytes = Unstructured::new(bytes);
         let words = Region::heap(PLAN + 256).words();

@@ -5,15 +5,11 @@ use arbitrary::{Arbitrary, Unstructured};
 use core::ops::ControlFlow;
 use protocol::segments::{self, on_heap};
 use protocol::wire::MESSAGE_WORDS;
+use shm::memory::Words;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Kind, Words};
-use shm::ring::Technique;
-use shm::ring::array_queue::{self, ArrayQueue};
-use shm::ring::channel::{self, Channel};
-use shm::ring::linked::{self, Linked};
-use shm::ring::spsc_mux::{Mux, SpscMux};
-use shm::ring::{Consumer, Link, Producer, SegmentSpec, spsc};
+use shm::ring::{Consumer, Link, Producer, SegmentSpec, Technique};
 use shm::sync::Ordering::Relaxed;
+use shm::with_link;
 
 const PRODUCERS: usize = 3;
 const CAPACITY: u32 = 4;
@@ -65,57 +61,6 @@ enum Value {
     },
 }
 
-/// A technique in memory whose consumer can be replaced.
-pub trait Resume: Link {
-    const TECHNIQUE: Technique;
-    fn resume(memory: &[(SegmentSpec, Words)]) -> Self::Consumer;
-}
-
-fn all(memory: &[(SegmentSpec, Words)], kind: Kind) -> impl Iterator<Item = &Words> {
-    memory.iter().filter(move |(spec, _)| spec.kind == kind).map(|(_, words)| words)
-}
-
-fn one(memory: &[(SegmentSpec, Words)], kind: Kind) -> &Words {
-    all(memory, kind).next().expect("a segment of that kind")
-}
-
-fn intents(memory: &[(SegmentSpec, Words)]) -> Vec<Words> {
-    all(memory, shm::ring::intent::KIND).cloned().collect()
-}
-
-impl Resume for SpscMux {
-    const TECHNIQUE: Technique = Technique::SpscMux;
-    fn resume(memory: &[(SegmentSpec, Words)]) -> Mux {
-        let parts = all(memory, shm::ring::spsc::KIND).zip(all(memory, shm::ring::spsc::HEAD_KIND));
-        let resume =
-            |(tail, head): (&Words, &Words)| spsc::Consumer::resume_parts(&tail.clone().into(), head);
-        Mux::new(parts.map(|part| resume(part).expect("headers")).collect())
-    }
-}
-
-impl Resume for ArrayQueue {
-    const TECHNIQUE: Technique = Technique::ArrayQueue;
-    fn resume(memory: &[(SegmentSpec, Words)]) -> array_queue::Receiver {
-        array_queue::Receiver::resume(one(memory, shm::ring::array_queue::KIND), intents(memory))
-            .expect("headers")
-    }
-}
-
-impl Resume for Channel {
-    const TECHNIQUE: Technique = Technique::Channel;
-    fn resume(memory: &[(SegmentSpec, Words)]) -> channel::Receiver {
-        let ring = one(memory, shm::ring::array_queue::KIND);
-        channel::Receiver::resume(ring, intents(memory), one(memory, shm::bell::KIND)).expect("headers")
-    }
-}
-
-impl Resume for Linked {
-    const TECHNIQUE: Technique = Technique::Linked;
-    fn resume(memory: &[(SegmentSpec, Words)]) -> linked::Receiver {
-        linked::Receiver::resume(one(memory, shm::ring::linked::KIND), intents(memory)).expect("headers")
-    }
-}
-
 /// Writes a word of the link's memory; headers are left out, their body is [`header`](super::header).
 fn scribble(memory: &[(SegmentSpec, Words)], place: usize, value: &Value) {
     let mut words = memory.iter().flat_map(|(_, words)| &words[HEADER_WORDS..]);
@@ -135,9 +80,20 @@ fn scribble(memory: &[(SegmentSpec, Words)], place: usize, value: &Value) {
     }
 }
 
+/// Plays on a technique in memory whose consumer can be replaced; the first byte says on which. `BULKHEAD_ONLY=linked` for
+/// who looks for something.
+pub fn rings(bytes: &[u8]) {
+    let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
+    let is_wanted = |technique: &Technique| technique.record().resumable && technique.name().contains(&only);
+    let techniques: Vec<_> = Technique::all().into_iter().filter(is_wanted).collect();
+    let Some((first, bytes)) = bytes.split_first() else { return };
+    let technique = techniques[usize::from(*first) % techniques.len()];
+    with_link!(technique, T => ring::<T>(technique, bytes));
+}
+
 /// Plays what the bytes say. Every call returns, and nothing panics; a refused push, a fault or nonsense is all right.
-pub fn ring<T: Resume>(bytes: &[u8]) {
-    let run = Run::new(T::TECHNIQUE, PRODUCERS as u16, CAPACITY);
+fn ring<T: Link>(technique: Technique, bytes: &[u8]) {
+    let run = Run::new(technique, PRODUCERS as u16, CAPACITY);
     let link = run.link();
     let mut attached = segments::attach(run.plan(), None);
     let mut memory: Vec<(SegmentSpec, Words)> = Vec::new();
@@ -174,7 +130,7 @@ pub fn ring<T: Resume>(bytes: &[u8]) {
             Act::Bury(producer) => _ = consumer.bury(usize::from(producer) % (PRODUCERS + 1)),
             Act::Revive(producer) => consumer.revive(usize::from(producer) % (PRODUCERS + 1)),
             Act::Check => _ = consumer.check(),
-            Act::Resume => consumer = T::resume(&memory),
+            Act::Resume => consumer = T::resume(&link, &mut attached).expect("the headers are good"),
             Act::Scribble { place, value } => scribble(&memory, place.into(), &value),
             Act::ScribbleCursor { segment, line, value } => {
                 let segment = usize::from(segment) % memory.len();

@@ -1,14 +1,16 @@
 //! Regions that are mapped: named segments in `/dev/shm`, anonymous files, and the control segment.
 
 use super::region::{Backing, Region, RegionError, View};
+use crate::os::lock;
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
-use nix::fcntl::posix_fallocate;
+use nix::fcntl::{AT_FDCWD, AtFlags, posix_fallocate};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::unistd::{geteuid, linkat};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
 
 /// Where named segments live.
@@ -96,8 +98,8 @@ impl Region {
     }
 
     fn open_mapped(name: &str, prefault: bool) -> Result<Arc<Self>, RegionError> {
-        let path = format!("{SHM_DIR}/{name}");
-        let file = OpenOptions::new().read(true).write(true).open(path).map_err(os(name, "open it"))?;
+        let file =
+            open_safely(name, OpenOptions::new().read(true).write(true)).map_err(os(name, "open it"))?;
         Self::map(name, &file, prefault)
     }
 
@@ -106,7 +108,7 @@ impl Region {
     /// # Errors
     /// As [`Region::open`].
     pub fn open_read_only(name: &str) -> Result<View, RegionError> {
-        let file = File::open(format!("{SHM_DIR}/{name}")).map_err(os(name, "open it"))?;
+        let file = open_safely(name, OpenOptions::new().read(true)).map_err(os(name, "open it"))?;
         Self::map_read_only(name, &file)
     }
 
@@ -152,27 +154,52 @@ impl Region {
         Ok(from_map(map).words().into())
     }
 
-    /// Creates the control segment, the one that a run is found by, through the crate `shared_memory`. Its
-    /// name outlives the region: the launcher unlinks it last.
+    /// Creates the control segment, the one that a run is found by. It appears under its name whole: reserved, and locked
+    /// for as long as this process has it mapped ([`lock::hold`]). Nobody ever sees it unlocked while its creator lives.
+    /// Its name outlives the region: the launcher unlinks it last.
     ///
     /// # Errors
     /// As [`Region::create`].
     pub fn create_control(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
-        let fail = |e: shared_memory::ShmemError| os(name, "create it")(io::Error::other(e.to_string()));
-        let mut shmem = shared_memory::ShmemConf::new().os_id(name).size(words * 8).create().map_err(fail)?;
-        // The crate only truncates to size; reserve the pages before anybody touches them.
-        let file = OpenOptions::new().write(true).open(format!("{SHM_DIR}/{name}"));
-        file.map_err(os(name, "open it")).and_then(|file| reserve(name, &file, words as u64 * 8))?;
-        shmem.set_owner(false);
-        from_shmem(name, shmem)
+        let path = format!("{SHM_DIR}/{name}");
+        let mut nameless = OpenOptions::new();
+        nameless.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
+        let file = nameless.open(SHM_DIR).map_err(os(name, "create it"))?;
+        reserve(name, &file, words as u64 * 8)?;
+        lock::hold(&file).map_err(os(name, "lock it"))?;
+        let nameless = format!("/proc/self/fd/{}", file.as_raw_fd());
+        linkat(AT_FDCWD, nameless.as_str(), AT_FDCWD, path.as_str(), AtFlags::AT_SYMLINK_FOLLOW)
+            .map_err(|errno| os(name, "create it")(errno.into()))?;
+        let mapped = map_control(name, file);
+        mapped.inspect_err(|_| drop(std::fs::remove_file(&path)))
     }
 }
 
-fn from_shmem(name: &str, shmem: shared_memory::Shmem) -> Result<Arc<Region>, RegionError> {
+/// Maps the control segment by its name, through the crate `shared_memory`.
+fn map_control(name: &str, locked: File) -> Result<Arc<Region>, RegionError> {
+    let fail = |e: shared_memory::ShmemError| os(name, "map it")(io::Error::other(e.to_string()));
+    let shmem = shared_memory::ShmemConf::new().os_id(name).open().map_err(fail)?;
     let start = NonNull::new(shmem.as_ptr().cast())
         .ok_or_else(|| os(name, "map it")(io::Error::other("mapped at null")))?;
     let len = shmem.len() / 8;
-    Ok(Arc::new(Region { start, len, _backing: Backing::Named(Box::new(shmem)) }))
+    Ok(Arc::new(Region { start, len, _backing: Backing::Named(Box::new((shmem, locked))) }))
+}
+
+/// Opens what stands under a segment's name, whatever it is: follows no link, does not wait (for the other end of a FIFO),
+/// and refuses what is not memory or belongs to another user.
+///
+/// # Errors
+/// What the system refused; [`io::ErrorKind::InvalidInput`] for what is not memory of ours.
+pub fn open_safely(name: &str, options: &mut OpenOptions) -> io::Result<File> {
+    let options = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = options.open(format!("{SHM_DIR}/{name}"))?;
+    let facts = file.metadata()?;
+    let refused = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    match (facts.is_file(), facts.uid() == geteuid().as_raw()) {
+        (false, _) => refused("not memory"),
+        (true, false) => refused("of another user"),
+        (true, true) => Ok(file),
+    }
 }
 
 /// Removes a segment's name. The memory goes when the last process unmaps it. A name that is gone already is

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 #[cfg(not(loom))]
-pub use super::mapped::{PREFIX, SHM_DIR, list_segments, unlink};
+pub use super::mapped::{PREFIX, SHM_DIR, list_segments, open_safely, unlink};
 
 /// Why there is no region.
 #[derive(Debug, Error)]
@@ -57,9 +57,12 @@ pub(super) enum Backing {
     /// A mapped file, named segment or memfd.
     #[cfg(not(loom))]
     Map(#[expect(dead_code, reason = "kept alive, reached through the pointer")] memmap2::MmapRaw),
-    /// The control segment, which the crate `shared_memory` creates and maps by its name.
+    /// The control segment, which the crate `shared_memory` maps by its name, and the open file that has it locked.
     #[cfg(not(loom))]
-    Named(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Box<shared_memory::Shmem>),
+    Named(
+        #[expect(dead_code, reason = "kept alive, reached through the pointer")]
+        Box<(shared_memory::Shmem, std::fs::File)>,
+    ),
 }
 
 /// A fixed number of atomic words and the owner of their memory.
@@ -239,6 +242,19 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no named pipes")]
+    fn what_is_no_memory_is_refused_at_once() {
+        let pid = std::process::id();
+        let names = ["fifo", "link"].map(|what| format!("bulkhead.unit-{pid}.{what}"));
+        crate::os::fifo::create(&names[0]).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", format!("{SHM_DIR}/{}", names[1])).unwrap();
+        for name in &names {
+            assert!(Region::open_read_only(name).is_err() && Region::open(name).is_err(), "{name}");
+            unlink(name).unwrap();
+        }
+    }
+
+    #[test]
     #[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
     fn too_little_room_is_an_error_and_leaves_nothing() {
         let name = format!("bulkhead.unit-{}.huge", std::process::id());
@@ -254,10 +270,15 @@ mod tests {
     fn the_control_segment_is_found_by_name() {
         let name = format!("bulkhead.unit-{}.control", std::process::id());
         let created = Region::create_control(&name, 512).unwrap();
+        assert!(Region::create_control(&name, 512).is_err(), "created exclusively");
         let opened = Region::open_read_only(&name).unwrap();
         created.words()[511].store(9, Ordering::Release);
         assert_eq!(opened.load(511, Ordering::Acquire), 9);
+        let file = open_safely(&name, std::fs::OpenOptions::new().read(true)).unwrap();
+        let is_held = || crate::os::lock::is_held(&file).unwrap();
+        assert!(is_held(), "by its creator");
         drop(created);
+        assert!(!is_held());
         assert!(list_segments().unwrap().contains(&name), "the name outlives the region");
         unlink(&name).unwrap();
     }

@@ -8,10 +8,11 @@ use crate::memory::region::SHM_DIR;
 use core::time::Duration;
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, bind, connect as connect_to,
+    AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr, bind, connect as connect_to, getsockopt,
     listen as listen_on, recv, setsockopt, socket, sockopt,
 };
 use nix::sys::stat::{Mode, fchmod};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Instant;
@@ -34,17 +35,17 @@ fn unix_socket(name: &str) -> Result<OwnedFd, RegionError> {
     socket(AddressFamily::Unix, SockType::SeqPacket, flags, None).map_err(os(name, "make a socket"))
 }
 
-/// Binds the name, mode 0600, and listens; non-blocking. As many may wait to be accepted.
+/// Binds the name, mode 0600, and listens; non-blocking. As many as the system allows (`/proc/sys/net/core/somaxconn`) may wait to
+/// be accepted: whoever is to be refused waits among them.
 ///
 /// # Errors
 /// What the system refused (the name exists, no permission).
-pub fn listen(name: &str, waiting: usize) -> Result<UnixListener, RegionError> {
+pub fn listen(name: &str) -> Result<UnixListener, RegionError> {
     let fd = unix_socket(name)?;
     // Before binding: on Linux the name gets the socket's mode, so that it is never open to others.
     fchmod(&fd, Mode::S_IRUSR | Mode::S_IWUSR).map_err(os(name, "restrict its socket"))?;
     bind(fd.as_raw_fd(), &address(name)?).map_err(os(name, "bind its socket"))?;
-    let backlog = Backlog::new(waiting.min(i32::from(u8::MAX) as usize) as i32).unwrap_or(Backlog::MAXCONN);
-    listen_on(&fd, backlog).map_err(os(name, "listen on its socket"))?;
+    listen_on(&fd, Backlog::MAXCONN).map_err(os(name, "listen on its socket"))?;
     Ok(UnixListener::from(fd))
 }
 
@@ -69,6 +70,15 @@ pub fn connect(name: &str, patience: Duration) -> Result<UnixStream, RegionError
     // A smaller buffer is no error.
     let _ = setsockopt(&fd, sockopt::SndBuf, &SEND_BUFFER);
     Ok(UnixStream::from(fd))
+}
+
+/// The process at the other end: the one that connected, or, for who has connected, the one that listens. The kernel says so; 0 is
+/// a process that has no id here.
+///
+/// # Errors
+/// What the system refused.
+pub fn peer(stream: &UnixStream) -> io::Result<u32> {
+    Ok(getsockopt(stream, sockopt::PeerCredentials)?.pid().cast_unsigned())
 }
 
 /// Whether a packet waits on the connection. Leaves it there.

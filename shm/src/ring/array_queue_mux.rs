@@ -5,11 +5,13 @@
 //! contends for, and a look into a queue loads two cursors. `spsc-mux` is what it stood for there.
 
 use super::element::{Element, Line};
-use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use super::step::{Step, whole};
+use super::{Full, Home, Link, LinkSpec, PeerFault, Record, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::Message;
 use core::marker::PhantomData;
+use core::ops::ControlFlow;
 use crossbeam_queue::ArrayQueue;
 use std::sync::Arc;
 
@@ -29,8 +31,12 @@ pub struct Mux<E> {
 
 impl<E: Element> super::Producer for Sender<E> {
     #[inline(always)]
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
-        self.0.push(E::of(message)).map_err(|_| Full)
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        whole(at, || self.0.push(E::of(message)).map_err(|_| Full))
     }
 }
 
@@ -59,6 +65,8 @@ fn queue<E: Element>(spec: &LinkSpec, index: usize, attached: &mut Attached<'_>)
 }
 
 impl<E: Element> Link for ArrayQueueMux<E> {
+    const RECORD: Record = Record::new("array-queue-mux", Home::Heap).apart().twin("spsc-mux");
+
     type Producer = Sender<E>;
     type Consumer = Mux<E>;
 

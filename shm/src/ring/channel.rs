@@ -33,7 +33,8 @@
 //! Source: crossbeam-channel's `flavors/array.rs` and `waker.rs`; the parking after Drepper, "Futexes are tricky".
 
 use super::array_queue;
-use super::{Full, PeerFault, Step};
+use super::receiver::SharedQueue;
+use super::{Full, Message, PeerFault, Step};
 use crate::bell::BELL;
 use crate::memory::{HeaderError, Words};
 use crate::sync::{Ordering, give_way, seqcst_for_loom};
@@ -103,14 +104,9 @@ impl<const W: usize> Sender<W> {
 
 impl super::Producer for Sender {
     #[inline(always)]
-    fn try_push(&mut self, message: &crate::ring::Message) -> Result<(), Full> {
-        Sender::try_push(self, message)
-    }
-
-    #[inline(always)]
     fn try_push_with(
         &mut self,
-        message: &crate::ring::Message,
+        message: &Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         Sender::try_push_with(self, message, at)
@@ -121,7 +117,6 @@ impl super::Producer for Sender {
 pub struct Receiver<const W: usize = { crate::ring::MESSAGE_WORDS }> {
     ring: array_queue::Consumer<W>,
     waker: Words,
-    fault: Option<PeerFault>,
 }
 
 impl<const W: usize> Receiver<W> {
@@ -131,7 +126,7 @@ impl<const W: usize> Receiver<W> {
     /// As there.
     pub fn attach(ring: &Words, intents: Vec<Words>, waker: &Words) -> Result<Self, HeaderError> {
         let ring = array_queue::Consumer::attach(ring, intents)?;
-        Ok(Self { ring, waker: waker.window(BELL, 1), fault: None })
+        Ok(Self { ring, waker: waker.window(BELL, 1) })
     }
 
     /// Attaches a receiving end in the place of one that has died: as [`array_queue::Consumer::resume`]. If that one was
@@ -141,7 +136,7 @@ impl<const W: usize> Receiver<W> {
     /// As there.
     pub fn resume(ring: &Words, intents: Vec<Words>, waker: &Words) -> Result<Self, HeaderError> {
         let ring = array_queue::Consumer::resume(ring, intents)?;
-        Ok(Self { ring, waker: waker.window(BELL, 1), fault: None })
+        Ok(Self { ring, waker: waker.window(BELL, 1) })
     }
 
     /// Takes the next message, or `None` if there is none now.
@@ -193,24 +188,14 @@ impl<const W: usize> Receiver<W> {
     }
 }
 
-impl super::Consumer for Receiver {
+impl SharedQueue for Receiver {
     #[inline(always)]
-    fn try_pop(&mut self) -> Option<(Option<usize>, crate::ring::Message)> {
-        match self.ring.try_pop() {
-            Ok(message) => message.map(|message| (None, message)),
-            Err(fault) => {
-                self.fault = Some(fault);
-                None
-            }
-        }
-    }
-
-    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
-        self.fault.take().map(|fault| (None, fault))
+    fn try_pop(&mut self) -> Result<Option<Message>, PeerFault> {
+        Receiver::try_pop(self)
     }
 
     fn bury(&mut self, producer: usize) -> bool {
-        self.ring.bury(producer)
+        Receiver::bury(self, producer)
     }
 
     fn passed_over(&self) -> u64 {
@@ -231,7 +216,8 @@ mod link {
     use crate::attached::Attached;
     use crate::bell::BELL_WORDS;
     use crate::memory::RegionError;
-    use crate::ring::{Link, LinkSpec, Place, SegmentSpec, array_queue, intent};
+    use crate::ring::receiver;
+    use crate::ring::{Ends, Home, Link, LinkSpec, Place, Record, SegmentSpec, array_queue, intent};
 
     /// The technique.
     pub struct Channel;
@@ -241,8 +227,13 @@ mod link {
     }
 
     impl Link for Channel {
+        const RECORD: Record = Record::new("channel", Home::Memory)
+            .steps(array_queue::STEPS)
+            .resumable()
+            .port_of("crossbeam-channel");
+
         type Producer = Sender;
-        type Consumer = Receiver;
+        type Consumer = receiver::Receiver<Receiver>;
 
         fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
             let waker = SegmentSpec {
@@ -253,6 +244,7 @@ mod link {
                 capacity: 1,
                 slot_words: 1,
                 index: 0,
+                ends: Ends::ALL_WRITE,
             };
             [array_queue::segment(spec), waker].into_iter().chain(intent::segments(spec)).collect()
         }
@@ -267,10 +259,20 @@ mod link {
             attached.end(spec.name, array_queue::KIND, |ring| Sender::attach(ring, &intent, &waker))
         }
 
-        fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
+        fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
             let waker = attached.region(&waker(spec), crate::bell::KIND)?.words();
             let intents = intent::all(spec, attached)?;
-            attached.end(spec.name, array_queue::KIND, |ring| Receiver::attach(ring, intents, &waker))
+            attached
+                .end(spec.name, array_queue::KIND, |ring| Receiver::attach(ring, intents, &waker))
+                .map(Into::into)
+        }
+
+        fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
+            let waker = attached.region(&waker(spec), crate::bell::KIND)?.words();
+            let intents = intent::all(spec, attached)?;
+            attached
+                .end(spec.name, array_queue::KIND, |ring| Receiver::resume(ring, intents, &waker))
+                .map(Into::into)
         }
     }
 }

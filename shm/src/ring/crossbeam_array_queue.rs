@@ -3,11 +3,13 @@
 //! The reference that `array-queue` is measured against. Its buffer is a `Box`, so it cannot live in shared memory.
 
 use super::element::{Element, Line};
-use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use super::step::{Step, whole};
+use super::{Full, Home, Link, LinkSpec, PeerFault, Record, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::Message;
 use core::marker::PhantomData;
+use core::ops::ControlFlow;
 use crossbeam_queue::ArrayQueue;
 use std::sync::Arc;
 
@@ -19,8 +21,12 @@ pub struct End<E>(Arc<ArrayQueue<E>>);
 
 impl<E: Element> super::Producer for End<E> {
     #[inline(always)]
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
-        self.0.push(E::of(message)).map_err(|_| Full)
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        whole(at, || self.0.push(E::of(message)).map_err(|_| Full))
     }
 }
 
@@ -40,6 +46,8 @@ fn end<E: Element>(spec: &LinkSpec, attached: &mut Attached<'_>) -> End<E> {
 }
 
 impl<E: Element> Link for CrossbeamArrayQueue<E> {
+    const RECORD: Record = Record::new("crossbeam-array-queue", Home::Heap).twin("array-queue");
+
     type Producer = End<E>;
     type Consumer = End<E>;
 

@@ -3,12 +3,14 @@
 //! The reference that `channel` is measured against; polled with `try_recv`, as the agents of a run poll.
 
 use super::element::{Element, Line};
-use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use super::step::{Step, whole};
+use super::{Full, Home, Link, LinkSpec, PeerFault, Record, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::Message;
 use ::crossbeam_channel::{Receiver, Sender, bounded};
 use core::marker::PhantomData;
+use core::ops::ControlFlow;
 
 /// The technique. `E`: in which form it carries the messages.
 pub struct CrossbeamChannel<E = Line>(PhantomData<E>);
@@ -21,9 +23,13 @@ pub struct Rx<E>(Receiver<E>);
 
 impl<E: Element> super::Producer for Tx<E> {
     #[inline(always)]
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
         // Disconnected counts as full: the receiver is gone, the run is ending.
-        self.0.try_send(E::of(message)).map_err(|_| Full)
+        whole(at, || self.0.try_send(E::of(message)).map_err(|_| Full))
     }
 }
 
@@ -39,6 +45,8 @@ impl<E: Element> super::Consumer for Rx<E> {
 }
 
 impl<E: Element> Link for CrossbeamChannel<E> {
+    const RECORD: Record = Record::new("crossbeam-channel", Home::Heap).twin("channel");
+
     type Producer = Tx<E>;
     type Consumer = Rx<E>;
 

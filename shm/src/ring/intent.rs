@@ -189,16 +189,17 @@ pub(super) use link::{all, producer, segments};
 #[cfg(not(loom))]
 mod link {
     use super::{INTENT_WORDS, LINES};
+    use crate::attached::Access;
     use crate::attached::Attached;
     use crate::memory::{RegionError, Words};
-    use crate::ring::{LinkSpec, Place, SegmentSpec};
+    use crate::ring::{Ends, LinkSpec, Place, SegmentSpec};
 
     fn name(spec: &LinkSpec, index: usize) -> String {
         format!("{}-{index}.intent", spec.name)
     }
 
     /// The segments of a link's announcements.
-    pub(in crate::ring) fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> + '_ {
+    pub(in crate::ring) fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> {
         (0..spec.producers).map(|index| SegmentSpec {
             what: name(spec, index),
             place: Place::Memory,
@@ -207,6 +208,8 @@ mod link {
             capacity: 1,
             slot_words: LINES as u64,
             index: index as u64,
+            // The consumer clears what a dead producer had announced.
+            ends: Ends::of(index, Access::Write, Access::Write),
         })
     }
 

@@ -27,11 +27,13 @@
 //! pipe's lock, and a process dies before it or behind it. The kernel holds the queue's only state, nobody waits for the dead one,
 //! and there is nothing to repair. Its successor opens the pipe as it did.
 
-use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
+use super::step::{Step, whole};
+use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::os::fifo;
 use crate::ring::{MESSAGE_WORDS, Message};
+use core::ops::ControlFlow;
 use std::fs::File;
 use std::io::{Read, Write};
 use zerocopy::{FromBytes, IntoBytes};
@@ -87,12 +89,16 @@ pub struct Receiver {
 
 impl super::Producer for Sender {
     #[inline]
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
         // Any error is Full: EAGAIN says so, and EPIPE that there is no receiver yet, or none any more.
-        match self.0.write(frame(message).as_bytes()) {
+        whole(at, || match self.0.write(frame(message).as_bytes()) {
             Ok(FRAME_BYTES) => Ok(()),
             _ => Err(Full),
-        }
+        })
     }
 }
 
@@ -166,6 +172,8 @@ impl super::Consumer for Receiver {
 }
 
 impl Link for Pipe {
+    const RECORD: Record = Record::new("pipe", Home::Kernel);
+
     type Producer = Sender;
     type Consumer = Receiver;
 
@@ -178,6 +186,7 @@ impl Link for Pipe {
             capacity: 0,
             slot_words: MESSAGE_WORDS as u64,
             index: 0,
+            ends: Ends::ALL_WRITE,
         }]
     }
 

@@ -178,11 +178,6 @@ impl<const M: usize> Producer<M> {
 
 impl super::Producer for Producer {
     #[inline(always)]
-    fn try_push(&mut self, message: &crate::ring::Message) -> Result<(), Full> {
-        Producer::try_push(self, message)
-    }
-
-    #[inline(always)]
     fn try_push_with(
         &mut self,
         message: &crate::ring::Message,

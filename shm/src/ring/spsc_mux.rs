@@ -8,7 +8,8 @@
 //! ([`Consumer::bury`](super::Consumer::bury), [`Consumer::revive`](super::Consumer::revive)). The others' rings are not touched.
 
 use super::spsc;
-use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec, Step};
+use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec, Step};
+use crate::attached::Access;
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::{MESSAGE_WORDS, Message};
@@ -98,11 +99,6 @@ impl super::Consumer for Mux {
 
 impl super::Producer for SpscMuxProducer {
     #[inline(always)]
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
-        self.0.try_push(message)
-    }
-
-    #[inline(always)]
     fn try_push_with(
         &mut self,
         message: &Message,
@@ -125,7 +121,7 @@ pub fn head_name(ring: &str) -> String {
 }
 
 /// The two segments of an SPSC ring: the producer's part under the ring's name, and the consumer's.
-pub fn ring_segments(what: String, capacity: u32, index: u64) -> [SegmentSpec; 2] {
+pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -> [SegmentSpec; 2] {
     let head = SegmentSpec {
         what: head_name(&what),
         place: Place::Memory,
@@ -134,6 +130,7 @@ pub fn ring_segments(what: String, capacity: u32, index: u64) -> [SegmentSpec; 2
         capacity: 1,
         slot_words: 1,
         index,
+        ends: Ends::of(producer, Access::Read, Access::Write),
     };
     let tail = SegmentSpec {
         what,
@@ -143,16 +140,23 @@ pub fn ring_segments(what: String, capacity: u32, index: u64) -> [SegmentSpec; 2
         capacity: u64::from(capacity),
         slot_words: spsc::slot_words(MESSAGE_WORDS) as u64,
         index,
+        ends: Ends::of(producer, Access::Write, Access::Read),
     };
     [tail, head]
 }
 
+/// The ring is the producer's alone: there is nothing to announce or to claim.
+const STEPS: &[Step] = &[Step::Entered, Step::HalfWritten, Step::Written, Step::Published];
+
 impl Link for SpscMux {
+    const RECORD: Record = Record::new("spsc-mux", Home::Memory).steps(STEPS).apart().resumable();
+
     type Producer = SpscMuxProducer;
     type Consumer = Mux;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
-        (0..spec.producers).flat_map(|i| ring_segments(ring_name(spec, i), spec.capacity, i as u64)).collect()
+        let ring = |i| ring_segments(ring_name(spec, i), spec.capacity, i as u64, i);
+        (0..spec.producers).flat_map(ring).collect()
     }
 
     fn producer(
@@ -165,6 +169,11 @@ impl Link for SpscMux {
 
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
         let rings = (0..spec.producers).map(|index| attached.receiver(&ring_name(spec, index)));
+        Ok(Mux::new(rings.collect::<Result<_, _>>()?))
+    }
+
+    fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
+        let rings = (0..spec.producers).map(|index| attached.successor(&ring_name(spec, index)));
         Ok(Mux::new(rings.collect::<Result<_, _>>()?))
     }
 }

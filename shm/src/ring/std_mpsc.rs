@@ -4,11 +4,13 @@
 //! seed benchmark has it: a push is never refused, and every 31st message costs an allocation.
 
 use super::element::Element;
-use super::{Full, Link, LinkSpec, PeerFault, SegmentSpec};
+use super::step::{Step, whole};
+use super::{Full, Home, Link, LinkSpec, PeerFault, Record, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::Message;
 use core::marker::PhantomData;
+use core::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
@@ -31,9 +33,13 @@ fn make<E>() -> Ends<E> {
 
 impl<E: Element> super::Producer for Tx<E> {
     #[inline(always)]
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
         // The only error is that the receiver is gone: the run is ending.
-        self.0.send(E::of(message)).map_err(|_| Full)
+        whole(at, || self.0.send(E::of(message)).map_err(|_| Full))
     }
 }
 
@@ -49,6 +55,8 @@ impl<E: Element> super::Consumer for Rx<E> {
 }
 
 impl<E: Element> Link for StdMpsc<E> {
+    const RECORD: Record = Record::new("std-mpsc", Home::Heap).unbounded().twin("linked");
+
     type Producer = Tx<E>;
     type Consumer = Rx<E>;
 

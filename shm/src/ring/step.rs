@@ -1,6 +1,6 @@
 //! The steps of a push: where a producer can die, and what of its message is in the ring then.
 
-use super::Full;
+use super::ends::Full;
 use crate::sync::{AtomicU64, Ordering};
 use core::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
@@ -71,8 +71,24 @@ impl core::fmt::Display for Step {
 /// # Errors
 /// [`Full`] if `at` broke off.
 #[inline(always)]
-pub(super) fn reach(at: &mut impl FnMut(Step) -> ControlFlow<()>, step: Step) -> Result<(), Full> {
+pub fn reach(at: &mut impl FnMut(Step) -> ControlFlow<()>, step: Step) -> Result<(), Full> {
     if at(step).is_break() { Err(Full) } else { Ok(()) }
+}
+
+/// A push of which only begin and end can be seen: `push`, with its two steps.
+///
+/// # Errors
+/// [`Full`] if `push` says so or `at` broke off.
+#[inline(always)]
+pub fn whole(
+    at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    push: impl FnOnce() -> Result<(), Full>,
+) -> Result<(), Full> {
+    reach(at, Step::Entered)?;
+    push()?;
+    // The message is there, whatever happens to its producer now.
+    let _ = at(Step::Published);
+    Ok(())
 }
 
 /// Writes a message's words into its slot, [`Step::HalfWritten`] before the second half, [`Step::Written`] behind it.
@@ -80,7 +96,7 @@ pub(super) fn reach(at: &mut impl FnMut(Step) -> ControlFlow<()>, step: Step) ->
 /// # Errors
 /// [`Full`] if `at` broke off.
 #[inline(always)]
-pub(super) fn write<const W: usize>(
+pub fn write<const W: usize>(
     slot: &[AtomicU64],
     message: &[u64; W],
     at: &mut impl FnMut(Step) -> ControlFlow<()>,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The consumer binds when it attaches and accepts when it polls; producers connect when they attach, and wait for the
-//! name to be there, since the processes of a run start at the same time. The first packet on a connection is the
+//! name to be there, and for their own id to be known, since the processes of a run start at the same time. The first packet on a connection is the
 //! producer's index (8 bytes), from then on every packet is a message (56 bytes). An empty poll is one `epoll_wait`
 //! however many producers there are; each connection that has something is served one message a turn.
 //!
@@ -18,19 +18,25 @@
 //! queue's only state, so nobody waits for the dead one. [`Consumer::bury`](super::Consumer::bury) waits until its messages are
 //! taken and closes our end, so that its successor can claim the index: as long as a connection has it, no other gets it.
 //!
-//! **The others are not trusted.** A packet of another size, an index that is none or that another connection has: a
-//! [`PeerFault`], and the connection is closed. No more connections are accepted than there are producers. An index is
-//! believed from who says it first; only handing over connected sockets instead of a name will make it certain.
+//! **The others are not trusted.** The kernel says which process has connected (`SO_PEERCRED`), and who started the processes which
+//! one each producer is ([`Peers`]). Any other process is refused when it connects, and one that is a producer has one connection,
+//! so that nobody can take another's place. Where several producers are threads of one process, they say which is which, and are
+//! believed. A producer asks the kernel in turn whether it is the consumer that listens under the name.
+//! A packet of another size, an index that is none, another process's, or another connection's: a [`PeerFault`], and the connection
+//! is closed.
 
-use super::{Full, Link, LinkSpec, PeerFault, Place, SegmentSpec};
-use crate::attached::Attached;
+use super::step::{Step, whole};
+use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec};
+use crate::attached::{Attached, Peers};
 use crate::memory::RegionError;
 use crate::os::seqpacket;
 use crate::ring::{MESSAGE_WORDS, Message};
+use core::ops::ControlFlow;
 use core::time::Duration;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Instant;
 use zerocopy::IntoBytes;
 
 /// How long a producer waits for its consumer to be there. The launcher gives up on a run sooner or later itself.
@@ -48,6 +54,8 @@ pub struct Sender(UnixStream);
 
 struct Connection {
     stream: UnixStream,
+    /// The process that has connected.
+    pid: u32,
     /// Who it said it is; `None` before its first packet.
     producer: Option<usize>,
 }
@@ -62,35 +70,71 @@ pub struct Receiver {
     ready: [EpollEvent; EVENTS],
     ready_len: usize,
     next: usize,
+    peers: Box<dyn Peers>,
     fault: Option<(Option<usize>, PeerFault)>,
 }
 
 impl super::Producer for Sender {
     #[inline]
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
         // Any error is Full: EAGAIN says so; if the consumer is gone, the run is ending.
-        match self.0.write(message.as_bytes()) {
+        whole(at, || match self.0.write(message.as_bytes()) {
             Ok(bytes) if bytes == size_of::<Message>() => Ok(()),
             _ => Err(Full),
-        }
+        })
     }
 }
 
 impl Receiver {
-    /// Accepts whoever waits, at most one for each free place; closes what comes when there is none. Whether anybody came.
+    /// Accepts whoever waits and is a producer without a connection; closes what others have opened. Whether anybody came.
     #[cold]
     fn accept(&mut self) -> bool {
         let mut came = false;
         for _ in 0..self.connections.len() {
             let Ok((stream, _)) = self.listener.accept() else { break };
-            let Some(place) = self.connections.iter().position(Option::is_none) else { break };
+            let pid = seqpacket::peer(&stream).unwrap_or(0);
+            let place = self.connections.iter().position(Option::is_none);
+            let Some(place) = place.filter(|_| self.has_room_for(pid)) else {
+                let producer = self.only_producer_of(pid);
+                self.found(producer, PeerFault::Stranger { pid });
+                continue;
+            };
             let event = EpollEvent::new(EpollFlags::EPOLLIN, place as u64);
             if stream.set_nonblocking(true).is_ok() && self.epoll.add(&stream, event).is_ok() {
-                self.connections[place] = Some(Connection { stream, producer: None });
+                self.connections[place] = Some(Connection { stream, pid, producer: None });
                 came = true;
             }
         }
         came
+    }
+
+    /// Keeps a fault until it is taken; one that names a producer rather than another.
+    #[cold]
+    fn found(&mut self, producer: Option<usize>, fault: PeerFault) {
+        if self.fault.is_none_or(|(named, _)| named.is_none()) {
+            self.fault = Some((producer, fault));
+        }
+    }
+
+    /// The producers that are of that process.
+    fn producers_of(&self, pid: u32) -> impl Iterator<Item = usize> {
+        (0..self.connections.len()).filter(move |index| self.peers.producer(*index) == Some(pid))
+    }
+
+    /// Whether the process has fewer connections than producers.
+    fn has_room_for(&self, pid: u32) -> bool {
+        let open = self.connections.iter().flatten().filter(|connection| connection.pid == pid);
+        open.count() < self.producers_of(pid).count()
+    }
+
+    /// The producer whose process it is, if it is one producer's alone.
+    fn only_producer_of(&self, pid: u32) -> Option<usize> {
+        let mut producers = self.producers_of(pid);
+        producers.next().filter(|_| producers.next().is_none())
     }
 
     /// Serves one event; a message if it brought one.
@@ -124,7 +168,7 @@ impl Receiver {
                 self.connections[place] = None;
                 // Nothing: the producer has closed it.
                 if bytes > 0 {
-                    self.fault = Some((producer, PeerFault::Framing { bytes }));
+                    self.found(producer, PeerFault::Framing { bytes });
                 }
                 None
             }
@@ -138,11 +182,13 @@ impl Receiver {
     /// A connection says whose it is.
     #[cold]
     fn name(&mut self, place: usize, index: u64) {
-        let producer = usize::try_from(index).ok().filter(|index| *index < self.connections.len());
+        let Some(pid) = self.connections[place].as_ref().map(|connection| connection.pid) else { return };
+        let producer = usize::try_from(index).ok().filter(|index| self.peers.producer(*index) == Some(pid));
         let taken = self.connections.iter().flatten().any(|c| c.producer.is_some() && c.producer == producer);
-        if producer.is_none() || taken {
+        if producer.is_none_or(|producer| producer >= self.connections.len()) || taken {
             self.connections[place] = None;
-            self.fault = Some((None, PeerFault::InvalidIndex { index }));
+            let producer = self.only_producer_of(pid);
+            self.found(producer, PeerFault::InvalidIndex { index });
         } else if let Some(connection) = &mut self.connections[place] {
             connection.producer = producer;
         }
@@ -200,6 +246,8 @@ impl super::Consumer for Receiver {
 }
 
 impl Link for UnixSeqpacket {
+    const RECORD: Record = Record::new("unix-seqpacket", Home::Kernel).apart();
+
     type Producer = Sender;
     type Consumer = Receiver;
 
@@ -212,20 +260,37 @@ impl Link for UnixSeqpacket {
             capacity: 0,
             slot_words: MESSAGE_WORDS as u64,
             index: 0,
+            ends: Ends::ALL_WRITE,
         }]
     }
 
     fn producer(spec: &LinkSpec, index: usize, attached: &mut Attached<'_>) -> Result<Sender, RegionError> {
         let name = attached.name(spec.name);
+        let peers = attached.peers(spec.name);
+        let os = |what, source| RegionError::Os { name: name.clone(), what, source };
+        let deadline = Instant::now() + PATIENCE;
+        // Who starts this process notes its id when it knows it, and we may be faster.
+        while peers.producer(index) != Some(std::process::id()) || peers.consumer().is_none() {
+            if Instant::now() > deadline {
+                let missing = format!("process {} is not the one started for it", std::process::id());
+                return Err(os("connect as a producer", io::Error::other(missing)));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let mut stream = seqpacket::connect(&name, PATIENCE)?;
+        let listening = seqpacket::peer(&stream).map_err(|error| os("ask who listens there", error))?;
+        if peers.consumer() != Some(listening) {
+            let stranger = format!("process {listening} listens there, which is not the consumer's");
+            return Err(os("connect to its consumer", io::Error::other(stranger)));
+        }
         let hello = stream.write_all(&(index as u64).to_le_bytes());
-        hello.map_err(|source| RegionError::Os { name, what: "say hello through it", source })?;
+        hello.map_err(|error| os("say hello through it", error))?;
         Ok(Sender(stream))
     }
 
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
         let name = attached.name(spec.name);
-        let listener = seqpacket::listen(&name, spec.producers)?;
+        let listener = seqpacket::listen(&name)?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
         let epoll = epoll.and_then(|epoll| {
             epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).map(|()| epoll)
@@ -239,6 +304,7 @@ impl Link for UnixSeqpacket {
             ready: [EpollEvent::empty(); EVENTS],
             ready_len: 0,
             next: 0,
+            peers: attached.peers(spec.name),
             fault: None,
         })
     }

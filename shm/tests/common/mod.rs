@@ -1,10 +1,7 @@
 //! A link of its own for a test, of any technique.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use protocol::plan::{
-    ClockSource, Idle, Isolation, OnDeath, Pacing, Plan, ProcessPlan, Role, Technique, ThreadPlan, Threading,
-    WorkPlan,
-};
+use protocol::plan::{Pacing, Plan, Technique};
 use protocol::segments::{self, submit_link};
 use shm::attached::Attached;
 use shm::memory::region::{list_segments, unlink};
@@ -21,42 +18,17 @@ impl Run {
         *runs += 1;
         let number = *runs;
         drop(runs);
-        let thread =
-            |name: String, roles| ThreadPlan { name, roles, core: None, idle: Idle::Yield, log_records: 1 };
-        let mut threads: Vec<ThreadPlan> =
-            (0..producers).map(|i| thread(format!("strategy-{i}"), vec![Role::Strategy(i)])).collect();
-        threads.push(thread("engine".into(), vec![Role::Orchestrator, Role::Gateway(0)]));
         let plan = Plan {
             run: format!("conf{number}-{}", std::process::id()),
-            folder: String::new(),
             launcher_pid: std::process::id(),
             // Or `launcher clean` would take these segments for those of a dead run.
             launcher_start: shm::os::process::start_time(std::process::id()).unwrap(),
             technique,
-            isolation: Isolation::Process,
-            threading: Threading::Shared,
-            clock: ClockSource::Monotonic,
-            ns_per_tick: 1.0,
-            strategies: producers,
-            venues: 1,
             capacity,
-            max_open: 1,
-            max_held: 1,
             pacing: Pacing::Closed,
-            orders: vec![0; producers.into()],
-            venue_orders: Vec::new(),
-            max_delay_ns: 0,
-            work: WorkPlan::default(),
-            handles: Vec::new(),
-            weaker_sandbox: false,
-            on_death: OnDeath::Stop,
-            liveness_ns: 10_000_000_000,
-            faults: Vec::new(),
-            processes: (0..threads.len() as u32)
-                .map(|i| ProcessPlan { name: format!("p{i}"), threads: vec![i] })
-                .collect(),
-            threads,
-        };
+            ..Plan::trading(producers, 1)
+        }
+        .arranged();
         plan.validate().unwrap();
         Self(plan)
     }
@@ -73,7 +45,7 @@ impl Run {
         &self.0
     }
 
-    pub fn link(&self) -> LinkSpec {
+    pub fn link(&self) -> LinkSpec<'_> {
         submit_link(&self.0)
     }
 

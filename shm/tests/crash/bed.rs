@@ -4,16 +4,16 @@ use super::orders::message;
 use super::report::Problems;
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
-use protocol::control::{Launching, PLAN};
+use protocol::control::Launching;
 use protocol::plan::{Plan, Technique};
 use protocol::segments;
 use protocol::wire::Message;
 use shm::attached::Attached;
 use shm::bell::BELL;
+use shm::memory::Words;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::region::unlink;
-use shm::memory::{Region, Words};
-use shm::ring::linked::BLOCK_SLOTS;
+use shm::ring::linked::{BLOCK_SLOTS, Linked};
 use shm::ring::{Consumer, Link, Place, Producer, SegmentSpec};
 use shm::sync::Ordering::Relaxed;
 use std::fmt::Arguments;
@@ -62,9 +62,9 @@ pub fn run(technique: Technique) -> Run {
 impl<'a, T: Link> Bed<'a, T> {
     /// Creates the run's segments.
     pub fn new(run: &'a Run) -> Self {
-        segments::create_control(run.plan(), &[]).expect("room");
+        let launching = segments::create_control(run.plan(), &[]).expect("room");
         let plan = run.create::<T>();
-        let mut attached = segments::attach(plan, None);
+        let mut attached = segments::attach_with(plan, None, &launching.control());
         let specs = T::segments(&run.link());
         let socket = specs.iter().find(|spec| spec.place == Place::Socket);
         let socket = socket.map(|spec| plan.segment_name(&spec.what));
@@ -88,8 +88,8 @@ impl<'a, T: Link> Bed<'a, T> {
             shared,
             kernel,
             room: KERNEL_LAP,
-            slack: if run.plan().technique == Technique::Linked { BLOCK_SLOTS as u64 } else { 0 },
-            launching: Launching::new(Region::heap(PLAN + 1).words()),
+            slack: if run.plan().technique == Technique::of::<Linked>() { BLOCK_SLOTS as u64 } else { 0 },
+            launching,
             epoch: 0,
             link: core::marker::PhantomData,
         };
@@ -99,6 +99,11 @@ impl<'a, T: Link> Bed<'a, T> {
         let mut producer = bed.producer(FIRST);
         bed.room = (0..).take_while(|n| producer.try_push(&message(FIRST, *n)).is_ok()).count() as u64;
         bed
+    }
+
+    /// A consumer in the place of one that has died.
+    pub fn resume(&mut self) -> T::Consumer {
+        T::resume(&protocol::segments::submit_link(self.plan), &mut self.attached).expect("headers")
     }
 
     /// The name of the technique.
@@ -140,6 +145,8 @@ impl<'a, T: Link> Bed<'a, T> {
 
     /// The sending end of that producer, in this process.
     pub fn producer(&mut self, index: usize) -> T::Producer {
+        self.launching.started(index, std::process::id());
+        self.launching.started(PRODUCERS, std::process::id());
         T::producer(&segments::submit_link(self.plan), index, &mut self.attached).expect("a link")
     }
 
@@ -148,13 +155,18 @@ impl<'a, T: Link> Bed<'a, T> {
         if let Some(socket) = &self.socket {
             unlink(socket).expect("a name of ours");
         }
+        self.launching.started(PRODUCERS, std::process::id());
         T::consumer(&segments::submit_link(self.plan), &mut self.attached).expect("a link")
     }
 
     /// A victim whose first message has that number.
     pub fn victim(&self, role: Role, number: u64) -> Victim {
         let (_, orders) = self.orders.iter().find(|(whose, _)| *whose == role).expect("a role that may die");
-        Victim::start(self.plan, role, orders, number)
+        let process = match role {
+            Role::Producer(index) => index,
+            Role::Consumer => PRODUCERS,
+        };
+        Victim::start(self.plan, role, orders, number, |pid| self.launching.started(process, pid))
     }
 }
 

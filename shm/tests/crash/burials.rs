@@ -1,7 +1,6 @@
 //! Consumers that die at an instruction of the burial of a dead producer: the next consumer begins it anew.
 
 use super::bed::{Bed, FIRST, Scene};
-use super::consumers::Resume;
 use super::deaths::{NOTHING, Survey, survey, walk};
 use super::report::{Tally, is_slow};
 use super::setups::{SetUp, prepare};
@@ -10,7 +9,7 @@ use shm::ring::Link;
 
 /// For each distinct state that a dead producer leaves: a death at each distinct state of the burial, since nothing else of
 /// the consumer outlives it; if there is time, at every boundary all the same.
-pub fn exhaust<T: Resume>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
+pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
     let push = survey(bed, set_up, &[]);
     let mut producer_at = push.before_changes();
@@ -47,7 +46,7 @@ fn open_grave<'b, 'a, T: Link>(
     (scene, undertaker)
 }
 
-fn die<T: Resume>(
+fn die<T: Link>(
     bed: &mut Bed<'_, T>,
     set_up: &SetUp,
     died_at: usize,
@@ -62,7 +61,7 @@ fn die<T: Resume>(
     let _certain = undertaker.kill();
     tally.add("deaths", 1);
     scene.push(1);
-    scene.consumer = T::resume(&scene.bed.memory);
+    scene.consumer = scene.bed.resume();
     if !scene.bury(&[FIRST]) {
         scene.problem("unburied", format_args!("cannot be buried"));
     }

@@ -6,59 +6,7 @@ use super::report::Tally;
 use super::setups::{Act, SetUp};
 use super::victim::{Role, Victim};
 use protocol::wire::Message;
-use shm::memory::{Kind, Words};
-use shm::ring::array_queue::{self, ArrayQueue};
-use shm::ring::channel::{self, Channel};
-use shm::ring::linked::{self, Linked};
-use shm::ring::spsc_mux::{Mux, SpscMux};
-use shm::ring::{Link, SegmentSpec, spsc};
-
-/// A technique whose consumer can be replaced.
-pub trait Resume: Link {
-    /// The receiving end in the place of a dead one, over the link's segments.
-    fn resume(memory: &[(SegmentSpec, Words)]) -> Self::Consumer;
-}
-
-fn of_kind(memory: &[(SegmentSpec, Words)], kind: Kind) -> impl Iterator<Item = &Words> {
-    memory.iter().filter(move |(spec, _)| spec.kind == kind).map(|(_, words)| words)
-}
-
-fn one(memory: &[(SegmentSpec, Words)], kind: Kind) -> &Words {
-    of_kind(memory, kind).next().expect("a segment of that kind")
-}
-
-fn intents(memory: &[(SegmentSpec, Words)]) -> Vec<Words> {
-    of_kind(memory, shm::ring::intent::KIND).cloned().collect()
-}
-
-impl Resume for SpscMux {
-    fn resume(memory: &[(SegmentSpec, Words)]) -> Mux {
-        let parts = of_kind(memory, shm::ring::spsc::KIND).zip(of_kind(memory, shm::ring::spsc::HEAD_KIND));
-        let resume =
-            |(tail, head): (&Words, &Words)| spsc::Consumer::resume_parts(&tail.clone().into(), head);
-        Mux::new(parts.map(|part| resume(part).expect("headers")).collect())
-    }
-}
-
-impl Resume for ArrayQueue {
-    fn resume(memory: &[(SegmentSpec, Words)]) -> array_queue::Receiver {
-        array_queue::Receiver::resume(one(memory, shm::ring::array_queue::KIND), intents(memory))
-            .expect("headers")
-    }
-}
-
-impl Resume for Channel {
-    fn resume(memory: &[(SegmentSpec, Words)]) -> channel::Receiver {
-        let ring = one(memory, shm::ring::array_queue::KIND);
-        channel::Receiver::resume(ring, intents(memory), one(memory, shm::bell::KIND)).expect("headers")
-    }
-}
-
-impl Resume for Linked {
-    fn resume(memory: &[(SegmentSpec, Words)]) -> linked::Receiver {
-        linked::Receiver::resume(one(memory, shm::ring::linked::KIND), intents(memory)).expect("headers")
-    }
-}
+use shm::ring::Link;
 
 /// The victim, and how much of what it has popped was looked at.
 struct Popping {
@@ -109,7 +57,7 @@ fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> (Survey, Option<Mess
 }
 
 /// Everything about one state: every boundary of the pop, with nobody and with everybody at work.
-pub fn exhaust<T: Resume>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
+pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
     let (plain, message) = survey(bed, set_up);
     tally.add("of", plain.end() as u64 + 1);
@@ -130,7 +78,7 @@ pub fn exhaust<T: Resume>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
 }
 
 /// One death. Whether the message in flight is gone: taken, or there was none.
-fn die<T: Resume>(
+fn die<T: Link>(
     bed: &mut Bed<'_, T>,
     set_up: &SetUp,
     boundary: usize,
@@ -150,7 +98,7 @@ fn die<T: Resume>(
     tally.add("deaths", 1);
     // Nobody takes anything now: the others come to no harm and to an end.
     scene.push(UNTIL_FULL);
-    scene.consumer = T::resume(&scene.bed.memory);
+    scene.consumer = scene.bed.resume();
     let again = next_is_again(&mut scene, in_flight);
     tally.add(if again { "came again" } else { "taken" }, u64::from(in_flight.is_some()));
     scene.take_all();

@@ -87,7 +87,7 @@ impl Report {
 
     /// Takes what one job has counted.
     pub fn add(&self, technique: Technique, tally: Tally) {
-        let row = Technique::ALL.iter().position(|other| *other == technique).expect("one of all");
+        let row = Technique::all().iter().position(|other| *other == technique).expect("one of all");
         self.rows.lock().expect("no job panics here").entry(row).or_default().merge(tally);
     }
 
@@ -99,7 +99,7 @@ impl Report {
         table.set_header(std::iter::once("technique").chain(self.columns.iter().copied()));
         for (row, tally) in rows.iter() {
             let counts = self.columns.iter().map(|what| tally.count(what).to_string());
-            table.add_row(std::iter::once(Technique::ALL[*row].to_string()).chain(counts));
+            table.add_row(std::iter::once(Technique::all()[*row].to_string()).chain(counts));
         }
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);

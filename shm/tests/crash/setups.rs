@@ -5,7 +5,8 @@ use super::report::is_slow;
 use super::victim::{Role, Victim};
 use shm::ring::Link;
 use shm::ring::Technique;
-use shm::ring::linked::BLOCK_SLOTS;
+use shm::ring::channel::Channel;
+use shm::ring::linked::{BLOCK_SLOTS, Linked};
 
 /// What happens to a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +40,12 @@ fn set_up(name: &str, acts: &[Act]) -> SetUp {
 
 /// The states that matter to a technique.
 pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
-    if matches!(technique, Technique::Pipe | Technique::UnixSeqpacket) {
+    if technique.is_kernel() {
         // The kernel's own state, of which we see nothing.
         return vec![set_up("empty", &[]), set_up("part-full", &[Fill(3)])];
     }
     let half = room / 2;
-    let is_linked = technique == Technique::Linked;
+    let is_linked = technique == Technique::of::<Linked>();
     let mut all = vec![
         set_up("empty", &[]),
         set_up("part-full", &[Fill(3)]),
@@ -75,7 +76,7 @@ pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
             set_up("full, wrapped", &[Fill(half + 1), TakeAll, Fill(room)]),
         ]);
     }
-    if technique == Technique::Channel {
+    if technique == Technique::of::<Channel>() {
         all.extend([
             set_up("receiver asleep", &[Park]),
             set_up("receiver asleep, wrapped", &[Fill(room), TakeAll, Fill(half), TakeAll, Park]),

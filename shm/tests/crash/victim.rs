@@ -81,8 +81,8 @@ pub struct Victim {
 
 impl Victim {
     #[expect(clippy::zombie_processes, reason = "waited for by its id")]
-    /// Starts one over the run's segments and waits until it is ready. Its first message has that number.
-    pub fn start(plan: &Plan, role: Role, orders: &Words, number: u64) -> Self {
+    /// Starts one over the run's segments, says its id, and waits until it is ready. Its first message has that number.
+    pub fn start(plan: &Plan, role: Role, orders: &Words, number: u64, started: impl FnOnce(u32)) -> Self {
         orders.iter().for_each(|word| word.store(0, Relaxed));
         orders[NUMBER].store(number, Relaxed);
         let (name, index) = role.words();
@@ -92,6 +92,7 @@ impl Victim {
             .stdout(Stdio::null())
             .spawn()
             .expect("the victim starts");
+        started(child.id());
         let pid = Pid::from_raw(child.id() as i32);
         let pidfd = process::pidfd_open(child.id()).expect("it is there");
         let mut victim = Self { pid, pidfd, orders: orders.clone(), entry: 0, back: (0, 0), alive: true };

@@ -1,8 +1,9 @@
 //! The scribbler's own process: maps all that strategy 0 may write, and writes.
 
 use super::messages::message;
-use protocol::plan::Plan;
+use protocol::plan::{Plan, Role};
 use protocol::segments::{self, open_control, submit_link};
+use protocol::topology::{self, Segment};
 use shm::attached::Access;
 use shm::memory::{Region, Words};
 use shm::os::{fifo, process, seqpacket};
@@ -57,14 +58,14 @@ impl Draws {
 pub fn scribble(orders: &str) -> ! {
     let (run, idle) = orders.split_once(' ').expect("a run and a pace");
     let idle: u32 = idle.parse().expect("a number");
-    let (_, plan) = open_control(run).expect("a run");
+    let (control, plan) = open_control(run).expect("a run");
     process::die_with_parent(plan.launcher_pid).expect("the test started it");
     let tally = Region::open(&plan.segment_name(TALLY)).expect("a tally").words();
-    let specs = with_link!(plan.technique, T => segments::all::<T>(&plan));
-    let writable = writable(&plan, &specs);
-    let mut kernel = Kernel::open(&plan, &specs);
+    let all = topology::segments(&plan);
+    let writable = writable(&plan, &all);
+    let mut kernel = Kernel::open(&plan, &all);
     with_link!(plan.technique, T => {
-        let mut attached = segments::attach(&plan, None);
+        let mut attached = segments::attach_with(&plan, None, &control);
         let mut producer = attached.producer::<T>(&submit_link(&plan), 0).expect("a link");
         for n in 0..HONEST {
             while producer.try_push(&message(0, n)).is_err() {
@@ -84,9 +85,8 @@ pub fn scribble(orders: &str) -> ! {
 }
 
 /// All memory that strategy 0 may write.
-fn writable(plan: &Plan, specs: &[SegmentSpec]) -> Vec<Words> {
-    let may_write =
-        |spec: &&SegmentSpec| segments::access(plan, &plan.processes[0], &spec.what) == Some(Access::Write);
+fn writable(plan: &Plan, all: &[Segment]) -> Vec<Words> {
+    let may_write = |segment: &&Segment| segment.access([Role::Strategy(0)]) == Some(Access::Write);
     let open = |spec: &SegmentSpec| {
         let name = plan.segment_name(&spec.what);
         match spec.place {
@@ -95,7 +95,7 @@ fn writable(plan: &Plan, specs: &[SegmentSpec]) -> Vec<Words> {
             Place::Fifo | Place::Socket => None,
         }
     };
-    specs.iter().filter(may_write).filter_map(open).collect()
+    all.iter().filter(may_write).map(|segment| &segment.spec).filter_map(open).collect()
 }
 
 /// Writes one word somewhere: what cursors, stamps and links are most sensitive to, or anything.
@@ -131,9 +131,9 @@ enum Kernel {
 }
 
 impl Kernel {
-    fn open(plan: &Plan, specs: &[SegmentSpec]) -> Self {
+    fn open(plan: &Plan, all: &[Segment]) -> Self {
         let name = plan.segment_name("submit");
-        match specs.iter().find(|spec| spec.what == "submit").map(|spec| spec.place) {
+        match all.iter().find(|segment| segment.spec.what == "submit").map(|segment| segment.spec.place) {
             Some(Place::Fifo) => Self::Pipe(fifo::open_writer(&name).expect("a pipe")),
             Some(Place::Socket) => Self::Socket { name, stream: None },
             _ => Self::None,

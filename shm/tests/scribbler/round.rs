@@ -6,6 +6,7 @@ use super::hostile::{self, TALLY};
 use super::messages::{PRODUCERS, message};
 use protocol::plan::Role;
 use protocol::segments;
+use protocol::topology;
 use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
@@ -135,16 +136,17 @@ impl Round {
         T::Producer: 'static,
     {
         let plan = run.plan();
-        segments::create_control(plan, &[]).expect("room");
+        let launching = segments::create_control(plan, &[]).expect("room");
         let tally = Region::create(&plan.segment_name(TALLY), 16).expect("room").words();
         let mut own = Vec::new();
-        for spec in segments::all::<T>(plan) {
-            let words = segments::create(plan, &spec).expect("room");
-            let own_line = segments::line_of(&spec.what) == Some(0);
+        for segment in topology::segments(plan) {
+            let words = segments::create(plan, &segment.spec).expect("room");
+            let own_line = segment.renewed_with == Some(Role::Strategy(0));
             own.extend(words.filter(|_| own_line).map(|words| (header(&words), words)));
         }
 
-        let mut attached = segments::attach(plan, None);
+        (0..=PRODUCERS).for_each(|process| launching.started(process, std::process::id()));
+        let mut attached = segments::attach_with(plan, None, &launching.control());
         let link = run.link();
         let consumer = attached.consumer::<T>(&link).expect("a link");
         let returns = |attached: &mut Attached<'_>, index| {
@@ -175,6 +177,7 @@ impl Round {
 
         // It lives.
         let mut child = hostile::start(plan, idle);
+        launching.started(0, child.id());
         while tally[0].load(Relaxed) == 0 {
             scene.cycle();
             assert!(child.try_wait().expect("our child").is_none(), "the scribbler ended by itself");
@@ -208,12 +211,14 @@ impl Round {
             words.iter().zip(new).for_each(|(word, value)| word.store(*value, Relaxed));
         }
         if buried {
+            launching.ended(0);
             scene.engine.consumer.revive(0);
             (scene.engine.seen.due[0], scene.engine.seen.whole[0]) = (0, 0);
         }
         let went_on = scene.goes_on();
         // In this process, but attached as a new process attaches.
-        let successor = segments::attach(plan, None).producer::<T>(&link, 0);
+        launching.started(0, std::process::id());
+        let successor = segments::attach_with(plan, None, &launching.control()).producer::<T>(&link, 0);
         let succeeded = buried && went_on && successor.is_ok_and(|producer| scene.serves(producer));
 
         // The end: all that is on its way comes, or is lost.

@@ -59,7 +59,7 @@ pub fn command(flags: &BillFlags) -> Result<ExitCode> {
             ))
             .into());
         }
-        return finish(&SweepRecord::read(folder)?, folder, containments.as_ref(), flags.json);
+        return finish(&sweep::read(folder)?, folder, containments.as_ref(), flags.json);
     }
     let machine = crate::host::machine();
     let mut asked = flags.swept.asked(None, flags.config.as_ref())?;

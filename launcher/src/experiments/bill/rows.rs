@@ -10,10 +10,6 @@ use serde::{Deserialize, Serialize};
 /// The version of `bill.json`.
 pub const BILL_SCHEMA: &str = "bulkhead.bill/1";
 
-/// Techniques in shared memory and the crates on the heap whose algorithm they are: the port's reference is its crate.
-const CRATES: [(&str, &str); 3] =
-    [("array-queue", "crossbeam-array-queue"), ("linked", "std-mpsc"), ("channel", "crossbeam-channel")];
-
 /// The bill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bill {
@@ -99,7 +95,7 @@ pub(super) fn rows(record: &SweepRecord) -> Result<Vec<Row>, UsageError> {
         .collect();
     let rank = |isolation: &Isolation, technique: &Technique| {
         let level = Isolation::ALL.iter().position(|other| other == isolation);
-        (level, Technique::ALL.iter().position(|other| other == technique))
+        (level, Technique::all().iter().position(|other| other == technique))
     };
     measured.sort_by_key(|(isolation, technique, _)| rank(isolation, technique));
     Ok(measured
@@ -157,9 +153,7 @@ fn reference(
     technique: Technique,
     is_measured: impl Fn(&Reference) -> bool,
 ) -> Option<Reference> {
-    let port = CRATES.iter().find(|(port, _)| *port == technique.name());
-    let twin = port.and_then(|(_, heap)| Technique::from_name(heap));
-    let candidates = [twin, Some(technique)].into_iter().flatten();
+    let candidates = [technique.reference(), Some(technique)].into_iter().flatten();
     let mut references = candidates.map(|technique| Reference { isolation: Isolation::Thread, technique });
     references.find(is_measured).filter(|found| (found.isolation, found.technique) != (isolation, technique))
 }
@@ -170,15 +164,15 @@ mod tests {
 
     #[test]
     fn the_reference_is_the_crate_or_the_technique_under_threads() {
-        let own = Technique::ALL[0];
+        let own = Technique::default();
         let all = |_: &Reference| true;
         let found = reference(Isolation::Process, own, all);
         assert_eq!(found.map(|found| found.isolation), Some(Isolation::Thread));
         assert_eq!(reference(Isolation::Process, own, |_| false), None, "threads were not measured");
-        for (port, heap) in CRATES {
-            let (Some(port), Some(heap)) = (Technique::from_name(port), Technique::from_name(heap)) else {
-                continue;
-            };
+        let ports: Vec<_> =
+            Technique::all().into_iter().filter_map(|port| Some((port, port.reference()?))).collect();
+        assert_eq!(ports.len(), 3);
+        for (port, heap) in ports {
             assert_eq!(reference(Isolation::Thread, port, all).map(|found| found.technique), Some(heap));
             assert_eq!(reference(Isolation::Thread, heap, all), None);
             let only_port = |wanted: &Reference| wanted.technique == port;

@@ -48,7 +48,7 @@ pub fn command(flags: &CompareFlags) -> Result<ExitCode> {
     match (&flags.folders[..], a, b) {
         ([], Some(a), Some(b)) => measure(flags, &a, &b),
         ([one], None, None) => {
-            let record = SweepRecord::read(one).ok().filter(|record| record.kind == "compare");
+            let record = sweep::read(one).ok().filter(|record| record.kind == "compare");
             let Some(record) = record else {
                 return usage("one folder: name the two sides in it with --a and --b");
             };

@@ -1,7 +1,7 @@
 //! What a path holds: one run, a sweep, or a folder with runs in it.
 
 use crate::config::UsageError;
-use crate::experiments::sweep::{Axis, SWEEP_FILE, SweepRecord};
+use crate::experiments::sweep::{self, Axis, SWEEP_FILE};
 use analysis::stats::Outline;
 use analysis::summary::{SUMMARY_FILE, SUMMARY_SCHEMA, Summary};
 use anyhow::{Context, Result, bail};
@@ -26,7 +26,7 @@ pub struct Cell {
 /// There is nothing that was measured, or it is of another version or damaged.
 pub fn load(path: &Path) -> Result<Vec<Cell>> {
     if path.join(SWEEP_FILE).exists() {
-        let record = SweepRecord::read(path)?;
+        let record = sweep::read(path)?;
         if record.search.is_some() {
             return Err(UsageError(format!(
                 "{}: a search for the highest rate has no repeats to compare",

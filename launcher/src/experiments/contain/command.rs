@@ -7,7 +7,7 @@ use crate::config::{Settings, UsageError};
 use crate::experiments::sweep::{self, Axis, Swept};
 use crate::host::Machine;
 use crate::planner;
-use crate::runtime::clean;
+use crate::runtime::clean::{self, Scope};
 use crate::runtime::folder;
 use crate::runtime::progress::Progress;
 use crate::runtime::run::{self, Interrupted, Presentation};
@@ -102,7 +102,7 @@ impl ContainFlags {
 pub fn command(flags: &ContainFlags) -> Result<ExitCode> {
     process::keep_descriptors();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    clean::clean().context("cannot look into /dev/shm")?;
+    clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
     let Asked { base, cells } = flags.asked()?;
     // Found out before the first run: a setting that cannot be.

@@ -2,7 +2,6 @@
 
 use crate::config::value::Value;
 use crate::config::{FaultSpec, Faults, Settings};
-use crate::planner;
 use analysis::units::{Count, Nanos};
 use protocol::plan::{FaultKind, Isolation, OnDeath, Target, Technique, When};
 use shm::ring::Step;
@@ -51,7 +50,7 @@ impl Scenario {
     /// Whether the technique has the step at which it strikes.
     fn fits(&self, technique: Technique) -> bool {
         match self.fault.when {
-            Some(When::Push { step, .. }) => planner::steps(technique).contains(&step),
+            Some(When::Push { step, .. }) => technique.steps().contains(&step),
             _ => true,
         }
     }
@@ -77,7 +76,7 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
     let mut cells = Vec::new();
     for &isolation in isolations {
         for &technique in techniques {
-            if isolation != Isolation::Thread && technique.twin().is_some() {
+            if isolation != Isolation::Thread && !technique.crosses_processes() {
                 continue;
             }
             for scenario in scenarios.iter().filter(|scenario| scenario.fits(technique)) {
@@ -90,7 +89,7 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
 
 /// The techniques that are tried unless the user names some: those that go across processes.
 pub fn across_processes() -> Vec<Technique> {
-    Technique::ALL.iter().copied().filter(|technique| technique.twin().is_none()).collect()
+    Technique::all().into_iter().filter(|technique| technique.crosses_processes()).collect()
 }
 
 /// What a cell's run is asked for, over what the user set: a small load that lasts long enough for a time before, the
@@ -125,11 +124,11 @@ mod tests {
         let names: Vec<String> = standard().into_iter().map(|scenario| scenario.name).collect();
         assert_eq!(names.len(), FaultKind::ALL.len() - 1 + 2);
         assert!(names.contains(&"kill in a push, half-written".to_owned()), "{names:?}");
-        let cells = cells(Technique::ALL, Isolation::ALL, None);
-        let heap = |cell: &&Cell| cell.technique == Technique::StdMpsc;
+        let cells = cells(&Technique::all(), Isolation::ALL, None);
+        let heap = |cell: &&Cell| !cell.technique.crosses_processes();
         assert!(cells.iter().filter(heap).all(|cell| cell.isolation == Isolation::Thread));
         let kernel_push =
-            cells.iter().any(|cell| cell.technique == Technique::Pipe && cell.scenario.name.contains("push"));
+            cells.iter().any(|cell| cell.technique.is_kernel() && cell.scenario.name.contains("push"));
         assert!(!kernel_push, "a system call has no middle");
     }
 
@@ -137,7 +136,7 @@ mod tests {
     fn what_the_user_sets_stays_and_a_thread_is_never_started_again() {
         let asked = Settings { strategies: Some(Count(5)), ..Settings::default() };
         let of = |isolation| {
-            let cells = cells(&[Technique::SpscMux], &[isolation], None);
+            let cells = cells(&[Technique::default()], &[isolation], None);
             settings(&cells[0], &asked)
         };
         assert_eq!(of(Isolation::Process).strategies, Some(Count(5)));

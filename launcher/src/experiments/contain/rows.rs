@@ -4,7 +4,7 @@ use super::matrix::{Cell, VICTIM};
 pub use analysis::experiment::{CONTAIN_FILE, CONTAIN_SCHEMA, Contained, Containment as Row, Containments};
 use analysis::record::Outcome;
 use analysis::summary::Summary;
-use protocol::plan::When;
+use protocol::plan::{Target, When};
 
 /// How many times as long as before somebody waited who counts as hurt, if it was also at least [`HURT_NS`].
 const HURT_TIMES: u64 = 4;
@@ -14,28 +14,36 @@ const HURT_NS: u64 = 50_000_000;
 /// What a cell's run shows.
 pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Row {
     let containment = summary.containment.clone().unwrap_or_default();
-    let incident = summary.incidents.iter().find(|incident| incident.strategy == VICTIM);
+    let victim = match cell.scenario.fault.target {
+        Target::Strategy(index) => index,
+        _ => VICTIM,
+    };
+    let incident = summary.incidents.iter().find(|incident| incident.strategy == victim);
     let (before, during) = (&containment.survivors_before, &containment.survivors_during);
     let struck_ns = match cell.scenario.fault.when {
         Some(When::At { ns }) => incident.map(|incident| incident.injected_ns.unwrap_or(ns)),
         _ => None,
     };
     let survived = summary.outcome == Outcome::Complete && summary.valid;
-    // One who waited is known by its worst order: there are too few for a percentile.
+    // One who waited is known by its worst order: there are too few for a percentile. Whatever the machine did before, who
+    // waited for most of the deadline did not wait for the machine.
     let waited = during.max_ns.is_some_and(|during| {
-        during > HURT_NS && during > before.max_ns.unwrap_or(0).saturating_mul(HURT_TIMES)
+        let unlike_before = during > before.max_ns.unwrap_or(0).saturating_mul(HURT_TIMES);
+        during > HURT_NS && (unlike_before || during > summary.plan.liveness_ns / 2)
     });
+    let struck = incident.is_some() || has_struck(cell, victim, summary);
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Row {
         isolation: cell.isolation,
         technique: cell.technique,
         fault: cell.scenario.name.clone(),
-        contained: match (survived, waited) {
-            (false, _) => Contained::No,
-            (true, true) => Contained::Waited,
-            (true, false) => Contained::Yes,
+        contained: match (survived, struck, waited) {
+            (false, ..) => Contained::No,
+            (true, false, _) => Contained::Nothing,
+            (true, true, true) => Contained::Waited,
+            (true, true, false) => Contained::Yes,
         },
-        seen: seen(summary, incident.map(|incident| incident.cause.as_str())),
+        seen: seen(summary, incident.map(|incident| incident.cause.as_str()), struck),
         toll: containment.orders,
         lost_of_others,
         detect_ns: struck_ns
@@ -51,13 +59,25 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Row {
     }
 }
 
+/// Whether the fault can have struck in a run that ended in order and in which the victim did not die: then it sent all its
+/// orders, and was there until the last was due.
+fn has_struck(cell: &Cell, victim: u16, summary: &Summary) -> bool {
+    match cell.scenario.fault.when {
+        Some(When::Push { order, .. }) => {
+            summary.plan.orders.get(usize::from(victim)).is_some_and(|orders| order < *orders)
+        }
+        Some(When::At { ns }) => ns < summary.input.window_ns,
+        None => true,
+    }
+}
+
 /// In a run that ended, nothing that was open comes back, whoever's it was; the struck one's cannot be told apart there.
 fn lost_of_others(summary: &Summary) -> u64 {
     let orders = &summary.orders;
     orders.lost + orders.orphaned + orders.cancelled
 }
 
-fn seen(summary: &Summary, cause: Option<&str>) -> String {
+fn seen(summary: &Summary, cause: Option<&str>, struck: bool) -> String {
     let first = summary.violations.first();
     match (&summary.outcome, cause) {
         (Outcome::Failed { process, what, .. }, _) => format!("{process}: {what}"),
@@ -66,6 +86,7 @@ fn seen(summary: &Summary, cause: Option<&str>) -> String {
             format!("invalid: {}", first.map_or("", |violation| &violation.first))
         }
         (Outcome::Complete, Some(cause)) => cause.to_owned(),
-        (Outcome::Complete, None) => "nobody died".into(),
+        (Outcome::Complete, None) if struck => "nobody died".into(),
+        (Outcome::Complete, None) => "the fault never struck".into(),
     }
 }

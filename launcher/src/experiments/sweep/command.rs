@@ -10,7 +10,7 @@ use super::{export, knee, tables};
 use crate::config::{Arrivals, Settings, UsageError};
 use crate::host::Machine;
 use crate::planner::{self, Input};
-use crate::runtime::clean;
+use crate::runtime::clean::{self, Scope};
 use crate::runtime::run::{self, Presentation};
 use crate::runtime::signals::Signals;
 use analysis::experiment::{SWEEP_SCHEMA, State, SweepRecord};
@@ -162,6 +162,18 @@ pub fn new_record(
     })
 }
 
+/// Reads the record of a sweep, and sees to it that every setting in it can be had.
+///
+/// # Errors
+/// There is none, it is of another version, or it is damaged.
+pub fn read(folder: &Path) -> Result<SweepRecord> {
+    let record = SweepRecord::read(folder)?;
+    for texts in std::iter::once(&record.base).chain(record.points.iter().map(|point| &point.settings)) {
+        Settings::from_texts(texts).with_context(|| format!("{}: damaged", folder.display()))?;
+    }
+    Ok(record)
+}
+
 /// Makes the folder of a new sweep, `<out>/<time>-<kind>`, and saves the record in it.
 ///
 /// # Errors
@@ -200,7 +212,7 @@ fn resumed(flags: &SweepFlags, folder: &Path, machine: &Machine) -> Result<Sweep
         ))
         .into());
     }
-    let mut record = SweepRecord::read(folder)?;
+    let mut record = read(folder)?;
     if record.is_being_measured() {
         bail!("{}: launcher {} is measuring it", folder.display(), record.launcher.0);
     }
@@ -229,7 +241,7 @@ fn resumed(flags: &SweepFlags, folder: &Path, machine: &Machine) -> Result<Sweep
 /// As [`measure`].
 pub fn measured(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<Ended> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    clean::clean().context("cannot look into /dev/shm")?;
+    clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
     let how = Presentation {
         quiet: true,

@@ -57,6 +57,9 @@ pub fn save_runs(record: &SweepRecord, folder: &Path) -> Result<()> {
             "page_faults",
             "context_switches",
             "floor_ns",
+            "floor_after_ns",
+            "clock_step_ns",
+            "work_done_ns",
         ]
         .map(str::to_owned),
     );
@@ -93,6 +96,9 @@ pub fn save_runs(record: &SweepRecord, folder: &Path) -> Result<()> {
                 outline.page_faults.to_string(),
                 outline.context_switches.to_string(),
                 or_empty(outline.floor_ns),
+                or_empty(outline.floor_after_ns),
+                outline.clock_step_ns.to_string(),
+                or_empty(outline.work_done_ns),
             ]);
             for measure in Measure::ALL {
                 let figures = outline.measure(measure);

@@ -167,6 +167,7 @@ fn without(mut settings: Settings, axis: Axis) -> Settings {
     match axis {
         Axis::Technique => settings.technique = None,
         Axis::Isolation => settings.isolation = None,
+        Axis::Process => settings.process = None,
         Axis::Idle => settings.idle = None,
         Axis::Capacity => settings.capacity = None,
         Axis::Work => settings.work = None,

@@ -93,8 +93,8 @@ pub(super) fn one(
     let made = match make(settings) {
         Ok(made) if made.outcome != Outcome::Interrupted => made,
         Err(error) if !error.is::<Interrupted>() => {
+            // A run that began keeps its folder: the error says what to do with it.
             record.state = State::Interrupted;
-            discard_strangers(record, folder);
             // The error below says more than a second one would.
             let _ = record.save(folder);
             return Err(error.context(go_on(folder)));

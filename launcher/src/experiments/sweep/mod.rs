@@ -28,7 +28,7 @@ pub use analysis::experiment::{
     AxisRecord, Point, RunEntry, SWEEP_FILE, SWEEP_SCHEMA, Search, SearchRecord, Step, SweepRecord,
 };
 pub use axes::{Axis, AxisValue, read_value, read_values};
-pub use command::{code, command, create, finish, heading, measured, new_record, notes};
+pub use command::{code, command, create, finish, heading, measured, new_record, notes, read};
 pub use export::{save_grids, save_runs};
 pub use flags::{Asked, SweepFlags, Swept};
 pub use measure::{Ended, discard_logs, measure};

@@ -72,7 +72,7 @@ impl SweepPreset {
                 }
             }
             SweepPreset::Bill => {
-                add(Axis::Technique, Technique::ALL.iter().map(|value| value.name()).collect(), asked);
+                add(Axis::Technique, Technique::all().into_iter().map(Technique::name).collect(), asked);
                 add(Axis::Isolation, Isolation::ALL.iter().map(|value| value.name()).collect(), asked);
             }
         }
@@ -110,7 +110,7 @@ mod tests {
     fn a_preset_fills_only_what_is_open() {
         let mut asked = Asked::default();
         asked.axes.push(super::super::axes::read_values(Axis::Work, "1us,2us").unwrap());
-        asked.base.technique = Some(Technique::ALL[0]);
+        asked.base.technique = Some(Technique::default());
         SweepPreset::Seed.fill(&mut asked);
         assert_eq!(asked.axes.len(), 1, "{asked:?}");
         assert_eq!(asked.axes[0][0].text, "1us");
@@ -123,6 +123,6 @@ mod tests {
         let mut asked = Asked::default();
         assert_eq!(SweepPreset::Bill.fill(&mut asked), [""; 0]);
         let sizes: Vec<_> = asked.axes.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [Technique::ALL.len(), Isolation::ALL.len()]);
+        assert_eq!(sizes, [Technique::all().len(), Isolation::ALL.len()]);
     }
 }

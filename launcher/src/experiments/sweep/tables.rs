@@ -11,7 +11,7 @@ use analysis::units::Nanos;
 use std::collections::BTreeMap;
 
 /// The axes that may be columns, the first one that is varied is.
-const COLUMNS: [Axis; 4] = [Axis::Technique, Axis::Isolation, Axis::Idle, Axis::Capacity];
+const COLUMNS: [Axis; 5] = [Axis::Technique, Axis::Isolation, Axis::Process, Axis::Idle, Axis::Capacity];
 
 /// The tables of a sweep.
 pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
@@ -40,7 +40,11 @@ fn of(record: &SweepRecord, percentile: Percentile) -> Grid {
     }
     let mut widest: Option<f64> = None;
     let mut grid_rows = Vec::new();
-    for (key, points) in rows {
+    for (mut key, points) in rows {
+        let work = row_axes.iter().position(|axis| *axis == Axis::Work).and_then(|place| key.get_mut(place));
+        if let Some((work, done)) = work.zip(work_done(points.values())) {
+            work.push_str(&format!(" ({done:.0} done)"));
+        }
         let figures: Vec<Option<f64>> = columns
             .iter()
             .map(|column| {
@@ -72,6 +76,16 @@ fn of(record: &SweepRecord, percentile: Percentile) -> Grid {
             None => format!("too few orders for a {}", percentile.name()),
         }],
     }
+}
+
+/// What the extra work took, in nanoseconds: the median over the sound runs. `None` where there was none.
+fn work_done<'a>(points: impl Iterator<Item = &'a &'a Point>) -> Option<f64> {
+    let runs = points.flat_map(|point| &point.runs).map(|run| &run.outline);
+    let done: Vec<f64> = runs
+        .filter(|run| run.is_sound())
+        .filter_map(|run| run.work_done_ns.filter(|done| *done > 0.0))
+        .collect();
+    median(&done)
 }
 
 /// The figures of a point's sound runs. `None` if there is none, or one lacks the percentile.

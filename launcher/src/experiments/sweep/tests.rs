@@ -39,6 +39,7 @@ fn made(settings: &Settings) -> Made {
     }
     let mut outline = made_up::run(seed as usize, 1_000.0 + 2.0 * work as f64);
     (outline.isolation, outline.work_ns) = (isolation, work);
+    outline.work_done_ns = Some(1.01 * work as f64);
     outline.utilisation = Some(0.1 + work as f64 / 10_000.0);
     Made { folder, outcome: Outcome::Complete, outline }
 }
@@ -162,7 +163,7 @@ fn a_sweep_is_being_measured_while_its_launcher_lives() {
 #[test]
 fn another_version_and_damage_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let read = || format!("{:#}", SweepRecord::read(folder.path()).unwrap_err());
+    let read = || format!("{:#}", super::read(folder.path()).unwrap_err());
     assert!(read().contains("not the folder of a sweep"));
     for (text, wanted) in [
         ("{\"schema\": \"bulkhead.sweep/9\"}", "use the launcher that wrote it"),
@@ -195,11 +196,11 @@ fn the_tables_have_the_layout_of_the_seed_benchmark() {
     measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
     let [p50, p99, p999] = &tables::rt_venue(&sweep)[..] else { panic!("three tables") };
     let wanted = "\
-| orch_work |  thread | process |
-|-----------|---------|---------|
-| 0 ns      | **1.0** |     1.3 |
-| 500 ns    | **2.0** |     2.3 |
-| 1000 ns   | **3.0** |     3.3 |";
+| orch_work           |  thread | process |
+|---------------------|---------|---------|
+| 0 ns                | **1.0** |     1.3 |
+| 500 ns (505 done)   | **2.0** |     2.3 |
+| 1000 ns (1010 done) | **3.0** |     3.3 |";
     assert!(p50.markdown().contains(wanted), "{}", p50.markdown());
     assert_eq!(p99.rows[0].cells, ["0 ns", "2.0", "2.0"]);
     assert_eq!(p999.rows[0].cells, ["0 ns", "–", "–"]);

@@ -112,13 +112,23 @@ impl<P> Clone for Doomed<P> {
 }
 
 impl<P> Doomed<P> {
+    /// What the process can write, for scribbling over it, and the status of its own thread, for lies.
+    pub fn arm(&self, writable: Vec<Words>, status: StatusWriter) {
+        let mut fate = self.fate();
+        (fate.means.writable, fate.means.status) = (writable, Some(status));
+    }
+
     fn fate(&self) -> MutexGuard<'_, Fate<P>> {
         self.0.lock().expect("a thread that panics ends its process")
     }
 }
 
 impl<P: Producer> Producer for Doomed<P> {
-    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
         let mut fate = self.fate();
         let Fate { producer, pushes, next_sequence, means, act, .. } = &mut *fate;
         let order = Order::from_message(*message).map_or(u64::MAX, |order| order.id.sequence());
@@ -132,14 +142,14 @@ impl<P: Producer> Producer for Doomed<P> {
             return Ok(());
         }
         producer.try_push_with(message, &mut |step| {
-            pushes.retain(|(doomed, at, kind)| {
-                let strikes = (*doomed, *at) == (order, step);
+            pushes.retain(|(doomed, place, kind)| {
+                let strikes = (*doomed, *place) == (order, step);
                 if strikes {
                     act(*kind, means);
                 }
                 !strikes
             });
-            ControlFlow::Continue(())
+            at(step)
         })?;
         *next_sequence = order.wrapping_add(1);
         Ok(())
@@ -175,14 +185,6 @@ pub struct Sabotaged<A, P> {
     producer: Doomed<P>,
     /// What strikes when, in nanoseconds after the start, the last first.
     at: Vec<(u64, FaultKind)>,
-}
-
-impl<A, P> Sabotaged<A, P> {
-    /// What the process can write, for scribbling over it, and the status of its own thread, for lies.
-    pub fn arm(&mut self, writable: Vec<Words>, status: StatusWriter) {
-        let mut fate = self.producer.fate();
-        (fate.means.writable, fate.means.status) = (writable, Some(status));
-    }
 }
 
 impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for Sabotaged<A, P> {
@@ -235,12 +237,18 @@ mod tests {
     }
 
     impl Producer for Taker {
-        fn try_push(&mut self, message: &Message) -> Result<(), Full> {
-            if self.taken.len() == self.room {
-                return Err(Full);
-            }
-            self.taken.push(Order::from_message(*message).unwrap().id);
-            Ok(())
+        fn try_push_with(
+            &mut self,
+            message: &Message,
+            at: &mut impl FnMut(Step) -> ControlFlow<()>,
+        ) -> Result<(), Full> {
+            shm::ring::step::whole(at, || {
+                if self.taken.len() == self.room {
+                    return Err(Full);
+                }
+                self.taken.push(Order::from_message(*message).unwrap().id);
+                Ok(())
+            })
         }
     }
 

@@ -3,8 +3,9 @@
 use super::Parts;
 use super::parts::{LAP, WRITTEN};
 use crate::memory::{HeaderError, Words};
-use crate::ring::PeerFault;
 use crate::ring::intent::Intents;
+use crate::ring::receiver::SharedQueue;
+use crate::ring::{Message, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
 /// The receiving end of a ring of messages of `W` words. At most one at a time.
@@ -173,5 +174,24 @@ impl<const W: usize> Consumer<W> {
             return Ok(());
         }
         if self.is_written() { Ok(()) } else { invalid }
+    }
+}
+
+impl SharedQueue for Consumer {
+    #[inline(always)]
+    fn try_pop(&mut self) -> Result<Option<Message>, PeerFault> {
+        Consumer::try_pop(self)
+    }
+
+    fn bury(&mut self, producer: usize) -> bool {
+        Consumer::bury(self, producer)
+    }
+
+    fn passed_over(&self) -> u64 {
+        Consumer::passed_over(self)
+    }
+
+    fn check(&mut self) -> Result<(), PeerFault> {
+        Consumer::check(self)
     }
 }

@@ -66,73 +66,23 @@ pub fn heap_ring<const W: usize>(producers: usize, capacity: usize) -> (Vec<Prod
 }
 
 #[cfg(not(loom))]
-pub(super) use link::segment;
-#[cfg(not(loom))]
 pub use link::{ArrayQueue, Receiver};
+#[cfg(not(loom))]
+pub(super) use link::{STEPS, segment};
 
 #[cfg(not(loom))]
 mod link {
     use super::{Consumer, KIND, Producer, ring_words};
     use crate::attached::Attached;
-    use crate::memory::{HeaderError, RegionError, Words};
-    use crate::ring::{self, Link, LinkSpec, PeerFault, Place, SegmentSpec, intent};
-    use crate::ring::{MESSAGE_WORDS, Message};
+    use crate::memory::RegionError;
+    use crate::ring::step::Step::{Announced, Claimed, Entered, HalfWritten, Published, Written};
+    use crate::ring::{Ends, Home, Link, LinkSpec, MESSAGE_WORDS, Place, Record, SegmentSpec, Step, intent};
 
     /// The technique.
     pub struct ArrayQueue;
 
-    /// The receiving end, and what it found wrong.
-    pub struct Receiver {
-        pub(in crate::ring) ring: Consumer,
-        fault: Option<PeerFault>,
-    }
-
-    impl Receiver {
-        /// As [`Consumer::attach`].
-        ///
-        /// # Errors
-        /// As there.
-        pub fn attach(ring: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
-            Ok(Self { ring: Consumer::attach(ring, intents)?, fault: None })
-        }
-
-        /// As [`Consumer::resume`].
-        ///
-        /// # Errors
-        /// As there.
-        pub fn resume(ring: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
-            Ok(Self { ring: Consumer::resume(ring, intents)?, fault: None })
-        }
-    }
-
-    impl ring::Consumer for Receiver {
-        #[inline(always)]
-        fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-            match self.ring.try_pop() {
-                Ok(message) => message.map(|message| (None, message)),
-                Err(fault) => {
-                    self.fault = Some(fault);
-                    None
-                }
-            }
-        }
-
-        fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
-            self.fault.take().map(|fault| (None, fault))
-        }
-
-        fn bury(&mut self, producer: usize) -> bool {
-            self.ring.bury(producer)
-        }
-
-        fn passed_over(&self) -> u64 {
-            self.ring.passed_over()
-        }
-
-        fn check(&mut self) -> Result<(), PeerFault> {
-            self.ring.check()
-        }
-    }
+    /// The receiving end of a link.
+    pub type Receiver = crate::ring::receiver::Receiver<Consumer>;
 
     /// The segment of a link's ring: one for all producers.
     pub(in crate::ring) fn segment(spec: &LinkSpec) -> SegmentSpec {
@@ -144,10 +94,20 @@ mod link {
             capacity: spec.capacity.into(),
             slot_words: MESSAGE_WORDS as u64 + 1,
             index: 0,
+            ends: Ends::ALL_WRITE,
         }
     }
 
+    /// The steps of a push into a ring that several producers write.
+    pub(in crate::ring) const STEPS: &[Step] =
+        &[Entered, Announced, Claimed, HalfWritten, Written, Published];
+
     impl Link for ArrayQueue {
+        const RECORD: Record = Record::new("array-queue", Home::Memory)
+            .steps(STEPS)
+            .resumable()
+            .port_of("crossbeam-array-queue");
+
         type Producer = Producer;
         type Consumer = Receiver;
 
@@ -166,7 +126,12 @@ mod link {
 
         fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
             let intents = intent::all(spec, attached)?;
-            attached.end(spec.name, KIND, |ring| Receiver::attach(ring, intents))
+            attached.end(spec.name, KIND, |ring| Consumer::attach(ring, intents)).map(Receiver::from)
+        }
+
+        fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
+            let intents = intent::all(spec, attached)?;
+            attached.end(spec.name, KIND, |ring| Consumer::resume(ring, intents)).map(Receiver::from)
         }
     }
 }

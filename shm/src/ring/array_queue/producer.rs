@@ -107,11 +107,6 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
 
 impl ring::Producer for Producer {
     #[inline(always)]
-    fn try_push(&mut self, message: &crate::ring::Message) -> Result<(), Full> {
-        Producer::try_push(self, message)
-    }
-
-    #[inline(always)]
     fn try_push_with(
         &mut self,
         message: &crate::ring::Message,

@@ -3,7 +3,8 @@
 use super::arena::{Arena, BLOCK_SLOTS, Block, CURRENT, FREE_HEAD, FREE_TAIL, FRESH, HEAD, LAST, TAIL};
 use crate::memory::{HeaderError, Words};
 use crate::ring::intent::Intents;
-use crate::ring::{Allocation, PeerFault};
+use crate::ring::receiver::SharedQueue;
+use crate::ring::{Allocation, Message, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
 /// The receiving end. At most one at a time.
@@ -207,5 +208,28 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
     pub fn allocation(&self) -> Allocation {
         let count = |word: usize| self.arena.words[word].load(Ordering::Relaxed);
         Allocation { fresh: count(FRESH).saturating_add(1), reused: count(FREE_HEAD) }
+    }
+}
+
+impl SharedQueue for Consumer {
+    #[inline(always)]
+    fn try_pop(&mut self) -> Result<Option<Message>, PeerFault> {
+        Consumer::try_pop(self)
+    }
+
+    fn bury(&mut self, producer: usize) -> bool {
+        Consumer::bury(self, producer)
+    }
+
+    fn passed_over(&self) -> u64 {
+        Consumer::passed_over(self)
+    }
+
+    fn check(&mut self) -> Result<(), PeerFault> {
+        Consumer::check(self)
+    }
+
+    fn allocation(&self) -> Allocation {
+        Consumer::allocation(self)
     }
 }

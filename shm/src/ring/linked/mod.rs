@@ -101,71 +101,23 @@ pub use link::{Linked, Receiver};
 mod link {
     use super::{BLOCK_SLOTS, Consumer, KIND, Producer, arena_words, block_words, reserve};
     use crate::attached::Attached;
-    use crate::memory::{HeaderError, RegionError, Words};
-    use crate::ring::{self, Allocation, Link, LinkSpec, PeerFault, Place, SegmentSpec, intent};
-    use crate::ring::{MESSAGE_WORDS, Message};
+    use crate::memory::RegionError;
+    use crate::ring::step::Step;
+    use crate::ring::{Ends, Home, Link, LinkSpec, MESSAGE_WORDS, Place, Record, SegmentSpec, intent};
 
     /// The technique.
     pub struct Linked;
 
-    /// The receiving end, and what it found wrong.
-    pub struct Receiver {
-        list: Consumer,
-        fault: Option<PeerFault>,
-    }
+    /// The receiving end of a link.
+    pub type Receiver = crate::ring::receiver::Receiver<Consumer>;
 
-    impl Receiver {
-        /// As [`Consumer::attach`].
-        ///
-        /// # Errors
-        /// As there.
-        pub fn attach(arena: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
-            Ok(Self { list: Consumer::attach(arena, intents)?, fault: None })
-        }
-
-        /// As [`Consumer::resume`].
-        ///
-        /// # Errors
-        /// As there.
-        pub fn resume(arena: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
-            Ok(Self { list: Consumer::resume(arena, intents)?, fault: None })
-        }
-    }
-
-    impl ring::Consumer for Receiver {
-        #[inline(always)]
-        fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-            match self.list.try_pop() {
-                Ok(message) => message.map(|message| (None, message)),
-                Err(fault) => {
-                    self.fault = Some(fault);
-                    None
-                }
-            }
-        }
-
-        fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
-            self.fault.take().map(|fault| (None, fault))
-        }
-
-        fn bury(&mut self, producer: usize) -> bool {
-            self.list.bury(producer)
-        }
-
-        fn passed_over(&self) -> u64 {
-            self.list.passed_over()
-        }
-
-        fn check(&mut self) -> Result<(), PeerFault> {
-            self.list.check()
-        }
-
-        fn allocation(&self) -> Allocation {
-            self.list.allocation()
-        }
-    }
+    /// All that there are.
+    const STEPS: &[Step] = Step::ALL;
 
     impl Link for Linked {
+        const RECORD: Record =
+            Record::new("linked", Home::Memory).steps(STEPS).resumable().port_of("std-mpsc");
+
         type Producer = Producer;
         type Consumer = Receiver;
 
@@ -179,6 +131,7 @@ mod link {
                 capacity: blocks as u64,
                 slot_words: block_words(BLOCK_SLOTS, MESSAGE_WORDS) as u64,
                 index: 0,
+                ends: Ends::ALL_WRITE,
             };
             [arena].into_iter().chain(intent::segments(spec)).collect()
         }
@@ -194,7 +147,12 @@ mod link {
 
         fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
             let intents = intent::all(spec, attached)?;
-            attached.end(spec.name, KIND, |arena| Receiver::attach(arena, intents))
+            attached.end(spec.name, KIND, |arena| Consumer::attach(arena, intents)).map(Receiver::from)
+        }
+
+        fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
+            let intents = intent::all(spec, attached)?;
+            attached.end(spec.name, KIND, |arena| Consumer::resume(arena, intents)).map(Receiver::from)
         }
     }
 }

@@ -180,11 +180,6 @@ impl<const W: usize, const B: usize> Producer<W, B> {
 
 impl ring::Producer for Producer {
     #[inline(always)]
-    fn try_push(&mut self, message: &crate::ring::Message) -> Result<(), Full> {
-        Producer::try_push(self, message)
-    }
-
-    #[inline(always)]
     fn try_push_with(
         &mut self,
         message: &crate::ring::Message,

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Runs every command that the README or the book quotes, shortened, through the same code: fewer orders, shorter windows, fewer
+# repeats; no other path. A command counts if it stands behind `$ ` in a console block, or in backticks with all its arguments
+# (no placeholder in capitals). `.ci/quoted.sh --list` only prints them, as they are quoted and as they are run.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=target/quoted-runs
+launcher=target/release/launcher
+
+# Every quoted command, one a line, in the order of the pages.
+quoted() {
+  perl -0777 -ne '
+    my $text = $_;
+    while ($text =~ s/^```(\w*)[^\n]*\n(.*?)^```[ \t]*$/\n/ms) {
+      my ($kind, $block) = ($1, $2);
+      next unless $kind eq "console";
+      print "$1\n" while $block =~ /^\$ (.+)$/mg;
+    }
+    while ($text =~ /`([^`]+)`/g) {
+      my $span = $1; $span =~ s/\s+/ /g;
+      next unless $span =~ /^(\.\/launcher|launcher|cargo (run|bench)|BULKHEAD_\w+=1 \w+|bash \.ci|mdbook) \S/;
+      next if $span =~ /^launcher (sweep|compare|contain|inspect|report|bill)$/;
+      next if $span =~ /(?<![\w-])(?!BULKHEAD)[A-Z]{1,}[A-Z0-9_\/]*(?![\w-])/ or $span =~ /…|\.\.\./;
+      print "$span\n";
+    }' README.md $(find docs/src -name '*.md' ! -name map.md | sort) | awk '!seen[$0]++'
+}
+
+# The same command with less to do; empty for what another step of .ci/run does as it stands.
+shortened() {
+  local command=${1/#.\/launcher/launcher}
+  case $command in
+    "cargo test"* | "bash .ci/"* | BULKHEAD_SLOW=1*) return ;;
+    "cargo bench -p shm"*) [[ $command == *" -- "* ]] && echo "$command --quick" || echo "$command -- --quick"; return ;;
+    "cargo bench -p "*" --bench merge"*) echo "$command -- 0.1"; return ;;
+    "cargo run --release -- run"*) echo "$command --orders 4k --window 300ms --out $out"; return ;;
+    "launcher "*) ;;
+    *) echo "$command"; return ;;
+  esac
+  command=${command/#launcher/$launcher}
+  local kind; kind=$(awk '{print $2}' <<<"$command")
+  case $kind in
+    run | sweep | bill | compare | contain)
+      command=$(sed -E 's/--orders [0-9a-zA-Z]+/--orders 2k/; s/--window [0-9a-z.]+/--window 200ms/; s/--repeats [0-9]+/--repeats 2/; s/--steps [0-9]+/--steps 2/; s/ every [0-9a-z]+/ every 100ms/' <<<"$command")
+      [[ $command == *--orders* || $command == *--schedule* || $command == *--preset* ]] || [[ $kind == contain || $command == *--window* ]] || command+=" --orders 2k --window 200ms"
+      [[ $command == *"--preset seed"* && $kind == run && $command != *--orders* ]] && command+=" --orders 8k --window 300ms"
+      [[ $command == *"--preset bill"* && $command != *--technique* ]] && command+=" --technique spsc-mux,pipe,std-mpsc"
+      [[ $kind == bill && $command != *--technique* && $command != *--contain* ]] && command+=" --technique spsc-mux --repeats 2"
+      [[ $kind == contain && $command != *--technique* ]] && command+=" --technique spsc-mux"
+      [[ $kind == contain && $command != *--fault* ]] && command+=" --fault kill"
+      [[ $kind == contain && $command != *--isolation* ]] && command+=" --isolation process"
+      command+=" --out $out" ;;
+    simulate) command=$(sed -E 's/--seeds [0-9a-zA-Z]+/--seeds 20/' <<<"$command") ;;
+  esac
+  echo "$command"
+}
+
+if [ "${1:-}" = --list ]; then
+  quoted | while IFS= read -r command; do printf '%s\n    → %s\n' "$command" "$(shortened "$command")"; done
+  exit 0
+fi
+
+rm -rf "$out"
+trap 'rm -rf "$out"' EXIT
+log=$(mktemp)
+number=0
+while IFS= read -r command; do
+  run=$(shortened "$command")
+  [ -n "$run" ] || continue
+  number=$((number + 1))
+  code=0
+  eval "$run" >"$log" 2>&1 </dev/null || code=$?
+  # doctor says with 1 that a machine is not fit to measure on.
+  if [ "$code" = 0 ] || { [ "$code" = 1 ] && [[ $run == *"launcher doctor"* ]]; }; then
+    printf '%4ss  %s\n' "$SECONDS" "$run"
+  else
+    tail -n 40 "$log"
+    echo "exit code $code: $run"
+    echo "quoted as: $command"
+    exit 1
+  fi
+done < <(quoted)
+rm -f "$log"
+[ "$number" -ge 10 ] || { echo "only $number commands are quoted: the search for them is broken"; exit 1; }
+echo "$number quoted commands ran"

@@ -1,0 +1,164 @@
+//! The roles of a run, a record each: what the rest of bulkhead has to know of a role is a field here. How a role is built is
+//! in the launcher, beside the crates that implement the roles.
+
+use crate::labels::{Counter, GatewayCounter, Label, OrchestratorCounter, StrategyCounter};
+use crate::stamps::Point;
+use serde::{Deserialize, Serialize};
+use shm::names;
+
+names! {
+    /// The kinds of roles.
+    #[derive(Hash)]
+    RoleKind {
+        /// Sends orders and takes their reports.
+        Strategy = "strategy",
+        /// The central event loop.
+        Orchestrator = "orchestrator",
+        /// Trades with a venue.
+        Gateway = "gateway",
+    }
+}
+
+/// One agent of a run: a kind, and which of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Role {
+    /// The strategy with this index.
+    Strategy(u16),
+    /// The central event loop.
+    Orchestrator,
+    /// The gateway to the venue with this index.
+    Gateway(u16),
+}
+
+impl Role {
+    /// Its kind.
+    pub const fn kind(self) -> RoleKind {
+        match self {
+            Role::Strategy(_) => RoleKind::Strategy,
+            Role::Orchestrator => RoleKind::Orchestrator,
+            Role::Gateway(_) => RoleKind::Gateway,
+        }
+    }
+
+    /// Which of its kind, from 0.
+    pub const fn index(self) -> u16 {
+        match self {
+            Role::Strategy(index) | Role::Gateway(index) => index,
+            Role::Orchestrator => 0,
+        }
+    }
+
+    /// What there is to know of its kind.
+    pub const fn record(self) -> &'static RoleRecord {
+        self.kind().record()
+    }
+}
+
+impl core::fmt::Display for Role {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.record().is_numbered {
+            true => write!(f, "{}-{}", self.kind(), self.index()),
+            false => f.pad(self.kind().name()),
+        }
+    }
+}
+
+/// How much a process trusts the code of a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// It is the engine: never confined.
+    Engine,
+    /// Under isolation `sandbox` it gives up what it does not need to trade, and its memory is limited.
+    Confined,
+}
+
+/// What there is to know of a kind of role.
+#[derive(Debug)]
+pub struct RoleRecord {
+    /// There may be several: the name carries the index.
+    pub is_numbered: bool,
+    /// The points that it stamps; nobody else stamps them.
+    pub points: &'static [Point],
+    /// The most records of one order in its stamp log.
+    pub records_an_order: u64,
+    /// Whether the run can go on without it after its death, and it be started again.
+    pub is_restartable: bool,
+    /// How much its process trusts it.
+    pub trust: Trust,
+    /// What it counts.
+    pub counters: &'static [Label],
+}
+
+impl RoleKind {
+    /// The record of this kind.
+    pub const fn record(self) -> &'static RoleRecord {
+        match self {
+            RoleKind::Strategy => &RoleRecord {
+                is_numbered: true,
+                points: &[Point::StrategySend, Point::StrategyRecv, Point::Due],
+                records_an_order: 3,
+                is_restartable: true,
+                trust: Trust::Confined,
+                counters: StrategyCounter::LABELS,
+            },
+            RoleKind::Orchestrator => &RoleRecord {
+                is_numbered: false,
+                points: &[
+                    Point::OrchRecvSubmit,
+                    Point::OrchDispatch,
+                    Point::OrchRecvCompletion,
+                    Point::OrchReturn,
+                    Point::Rejected,
+                ],
+                // One that is refused has t2, the reason and t7.
+                records_an_order: 4,
+                is_restartable: false,
+                trust: Trust::Engine,
+                counters: OrchestratorCounter::LABELS,
+            },
+            RoleKind::Gateway => &RoleRecord {
+                is_numbered: true,
+                points: &[Point::GatewayRecv, Point::GatewayDone, Point::Release, Point::Cancelled],
+                records_an_order: 4,
+                is_restartable: false,
+                trust: Trust::Confined,
+                counters: GatewayCounter::LABELS,
+            },
+        }
+    }
+}
+
+impl RoleRecord {
+    /// Its points, a bit each: bit `n` for the point with code `n`.
+    pub const fn points_mask(&self) -> u64 {
+        let (mut mask, mut index) = (0, 0);
+        while index < self.points.len() {
+            mask |= 1 << self.points[index] as u64;
+            index += 1;
+        }
+        mask
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_point_is_stamped_by_one_kind_of_role() {
+        for point in Point::ALL {
+            let by = RoleKind::ALL.iter().filter(|kind| kind.record().points.contains(&point)).count();
+            assert_eq!(by, 1, "{point:?}");
+            let masks: u64 = RoleKind::ALL.iter().map(|kind| kind.record().points_mask()).sum();
+            assert_eq!((masks >> point as u64) & 1, 1);
+        }
+    }
+
+    #[test]
+    fn names_carry_the_index_where_there_are_several() {
+        assert_eq!(Role::Strategy(3).to_string(), "strategy-3");
+        assert_eq!(Role::Orchestrator.to_string(), "orchestrator");
+        assert_eq!(Role::Gateway(63).to_string(), "gateway-63");
+        assert_eq!((Role::Gateway(63).kind(), Role::Gateway(63).index()), (RoleKind::Gateway, 63));
+    }
+}

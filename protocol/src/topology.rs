@@ -1,0 +1,361 @@
+//! The segments of a run as data: what each is for, who may do what with it, and with whom it is made anew.
+//!
+//! They follow from the plan's links, threads and workload, so every process derives the same list and no plan has to carry
+//! it. A role that is not named in a segment's rights has none: what is not declared here cannot be mapped.
+
+use crate::control;
+use crate::plan::{Plan, ProcessPlan};
+use crate::role::Role;
+use crate::segments::{SCHEDULE_ENTRY_WORDS, SCHEDULE_KIND, bell_segment, schedule_segment, thread_segment};
+use crate::stamps::RECORD_WORDS;
+use crate::status::{self, LOG_OFFSET};
+use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
+use shm::attached::Access;
+use shm::bell::{self, BELL_WORDS};
+use shm::memory::Kind;
+use shm::memory::header::HEADER_WORDS;
+use shm::ring::{Ends, Place, SegmentSpec};
+
+/// The control segment's name within the run.
+pub const CONTROL: &str = "control";
+
+/// What a segment is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Plan and state of the run.
+    Control,
+    /// A part of the link with this place in [`Plan::links`].
+    Link(usize),
+    /// A strategy's schedule.
+    Schedule(u16),
+    /// Status block and stamp log of the thread with this place in [`Plan::threads`].
+    Thread(usize),
+    /// What wakes that thread.
+    Bell(usize),
+    /// What the engine says about strategies that died.
+    Repairs,
+}
+
+/// Who may do what with a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rights {
+    /// Every process of the run.
+    Everybody(Access),
+    /// These roles; others nothing.
+    Roles(Vec<(Role, Access)>),
+}
+
+/// A segment of a run: its memory, and what is to be known of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Name, place, size and kind.
+    pub spec: SegmentSpec,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The role after whose death it is made anew; `None`: it stays for the whole run.
+    pub renewed_with: Option<Role>,
+    /// Who may do what with it. The launcher may do everything, the warden reads the threads' logs.
+    pub rights: Rights,
+}
+
+impl Segment {
+    /// What a process with these roles may do with it: the most that one of them may.
+    pub fn access(&self, roles: impl IntoIterator<Item = Role>) -> Option<Access> {
+        match &self.rights {
+            Rights::Everybody(access) => Some(*access),
+            Rights::Roles(rights) => {
+                let mut found = None;
+                for role in roles {
+                    for (_, access) in rights.iter().filter(|(holder, _)| *holder == role) {
+                        match access {
+                            Access::Write => return Some(Access::Write),
+                            Access::Read => found = Some(Access::Read),
+                        }
+                    }
+                }
+                found
+            }
+        }
+    }
+
+    /// The one role that writes it; `None`: several do, or only the launcher does.
+    pub fn owner(&self) -> Option<Role> {
+        let Rights::Roles(rights) = &self.rights else { return None };
+        let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write);
+        let (owner, other) = (writers.next()?, writers.next());
+        other.is_none().then_some(owner.0)
+    }
+}
+
+/// All segments of a run but the control segment.
+pub fn segments(plan: &Plan) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = (0..plan.links.len()).flat_map(|link| of_link(plan, link)).collect();
+    segments.extend(plan.orders.iter().enumerate().map(|(index, orders)| schedule(index as u16, *orders)));
+    segments.push(Segment {
+        spec: single(REPAIRS.into(), REPAIRS_WORDS, supervision::KIND, 0),
+        purpose: Purpose::Repairs,
+        renewed_with: None,
+        rights: Rights::Roles(vec![(Role::Orchestrator, Access::Write)]),
+    });
+    for index in 0..plan.threads.len() {
+        segments.push(thread(plan, index));
+        segments.push(bell(plan, index));
+    }
+    segments
+}
+
+/// The control segment, of so many words: everybody reads it.
+pub fn control(words: usize) -> Segment {
+    Segment {
+        spec: single(CONTROL.into(), words, control::KIND, 0),
+        purpose: Purpose::Control,
+        renewed_with: None,
+        rights: Rights::Everybody(Access::Read),
+    }
+}
+
+/// What a process of the plan may do with each segment; what is not listed it may not map.
+pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item = (String, Access)> + use<'a> {
+    let roles: Vec<Role> = plan.roles_of(process).collect();
+    let all = segments(plan).into_iter().chain([control(0)]);
+    all.filter_map(move |segment| {
+        segment.access(roles.iter().copied()).map(|access| (segment.spec.what, access))
+    })
+}
+
+/// A segment of one entry.
+fn single(what: String, words: usize, kind: Kind, index: u64) -> SegmentSpec {
+    SegmentSpec {
+        what,
+        place: Place::Memory,
+        words,
+        kind,
+        capacity: 1,
+        slot_words: 1,
+        index,
+        ends: Ends::NONE,
+    }
+}
+
+fn of_link(plan: &Plan, index: usize) -> impl Iterator<Item = Segment> + '_ {
+    let link = &plan.links[index];
+    link.segments(plan).into_iter().map(move |spec| {
+        let Ends { only, producer, consumer } = spec.ends;
+        let writers = match only {
+            Some(only) => &link.writers[only..=only],
+            None => &link.writers,
+        };
+        let right = |roles: &[Role], access: Option<Access>| -> Vec<(Role, Access)> {
+            roles.iter().filter_map(|role| access.map(|access| (*role, access))).collect()
+        };
+        // What only one producer and the consumer use dies with either; what all producers share with none of them.
+        let ends = writers.iter().chain(&link.readers);
+        let restartable = ends.copied().find(|role| role.record().is_restartable);
+        Segment {
+            purpose: Purpose::Link(index),
+            renewed_with: restartable.filter(|_| only.is_some()),
+            rights: Rights::Roles([right(writers, producer), right(&link.readers, consumer)].concat()),
+            spec,
+        }
+    })
+}
+
+fn schedule(strategy: u16, orders: u64) -> Segment {
+    Segment {
+        spec: SegmentSpec {
+            what: schedule_segment(strategy),
+            place: Place::Memory,
+            words: HEADER_WORDS + orders as usize * SCHEDULE_ENTRY_WORDS,
+            kind: SCHEDULE_KIND,
+            capacity: orders,
+            slot_words: SCHEDULE_ENTRY_WORDS as u64,
+            index: strategy.into(),
+            ends: Ends::NONE,
+        },
+        purpose: Purpose::Schedule(strategy),
+        renewed_with: None,
+        rights: Rights::Roles(vec![(Role::Strategy(strategy), Access::Read)]),
+    }
+}
+
+/// The segment of a thread's status block and stamp log.
+pub(crate) fn thread(plan: &Plan, index: usize) -> Segment {
+    let thread = &plan.threads[index];
+    Segment {
+        spec: SegmentSpec {
+            what: thread_segment(&thread.name),
+            place: Place::Memory,
+            words: LOG_OFFSET + thread.log_records as usize * RECORD_WORDS,
+            kind: status::KIND,
+            capacity: thread.log_records,
+            slot_words: RECORD_WORDS as u64,
+            index: index as u64,
+            ends: Ends::NONE,
+        },
+        purpose: Purpose::Thread(index),
+        renewed_with: None,
+        rights: Rights::Roles(thread.roles.iter().map(|role| (*role, Access::Write)).collect()),
+    }
+}
+
+/// A thread's bell: the thread waits on it, and whoever sends to one of its roles rings it. Ringing is a write to a word of
+/// another's thread, which loses at most the time of one sleep.
+fn bell(plan: &Plan, index: usize) -> Segment {
+    let thread = &plan.threads[index];
+    let is_heard = |role: &Role| thread.roles.contains(role);
+    let to_us = plan.links.iter().filter(|link| link.readers.iter().any(is_heard));
+    let mut holders: Vec<Role> = thread.roles.clone();
+    for role in to_us.flat_map(|link| &link.writers) {
+        if !holders.contains(role) {
+            holders.push(*role);
+        }
+    }
+    Segment {
+        spec: single(bell_segment(&thread.name), BELL_WORDS, bell::KIND, index as u64),
+        purpose: Purpose::Bell(index),
+        renewed_with: None,
+        rights: Rights::Roles(holders.into_iter().map(|role| (role, Access::Write)).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Placement, Technique, Threading};
+    use std::collections::HashMap;
+
+    fn rights_of(plan: &Plan, process: &str) -> HashMap<String, Access> {
+        let process = plan.processes.iter().find(|other| other.name == process).unwrap();
+        rights(plan, process).collect()
+    }
+
+    fn plan(technique: Technique, placement: Placement) -> Plan {
+        Plan { technique, placement, ..Plan::trading(2, 2) }.arranged()
+    }
+
+    #[test]
+    fn a_strategy_has_what_is_its_own_and_nothing_else() {
+        let (read, write) = (Some(Access::Read), Some(Access::Write));
+        for (technique, wanted) in [
+            (
+                Technique::default(),
+                &[("submit-0", write), ("submit-0.head", read), ("submit-1", None), ("submit-1.head", None)]
+                    [..],
+            ),
+            (
+                Technique::of::<shm::ring::channel::Channel>(),
+                &[
+                    ("submit", write),
+                    ("submit-waker", write),
+                    ("submit-0.intent", write),
+                    ("submit-1.intent", None),
+                    ("completion", None),
+                ],
+            ),
+        ] {
+            let held = rights_of(&plan(technique, Placement::Engine), "strategy-0");
+            let always = [
+                ("return-0", read),
+                ("return-0.head", write),
+                ("return-1.head", None),
+                ("completion-0", None),
+                ("inbox-0", None),
+                ("schedule-0", read),
+                ("schedule-1", None),
+                ("thread-strategy-0", write),
+                ("thread-engine", None),
+                ("bell-strategy-0", write),
+                ("bell-strategy-1", None),
+                ("bell-engine", write),
+                ("repairs", None),
+                ("control", read),
+                ("anything-else", None),
+            ];
+            for (what, right) in wanted.iter().chain(&always) {
+                assert_eq!(held.get(*what), right.as_ref(), "{technique}: {what}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_engine_reads_what_strategies_write() {
+        let held = rights_of(&plan(Technique::default(), Placement::Engine), "engine");
+        for (what, right) in [
+            ("submit-1", Some(Access::Read)),
+            ("submit-1.head", Some(Access::Write)),
+            ("return-1", Some(Access::Write)),
+            ("return-1.head", Some(Access::Read)),
+            ("inbox-1", Some(Access::Write)),
+            ("inbox-1.head", Some(Access::Write)),
+            ("schedule-0", None),
+            ("thread-strategy-0", None),
+            ("thread-engine", Some(Access::Write)),
+            ("bell-strategy-1", Some(Access::Write)),
+            ("repairs", Some(Access::Write)),
+        ] {
+            assert_eq!(held.get(what), right.as_ref(), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_of_its_own_process_sees_its_inbox_and_its_completions() {
+        let plan = plan(Technique::default(), Placement::EachGateway);
+        let held = rights_of(&plan, "gateway-1");
+        let mut names: Vec<(&str, Access)> =
+            held.iter().map(|(what, right)| (what.as_str(), *right)).collect();
+        names.sort_by_key(|(what, _)| *what);
+        let (read, write) = (Access::Read, Access::Write);
+        let wanted = [
+            ("bell-gateway-1", write),
+            ("bell-orchestrator", write),
+            ("completion-1", write),
+            ("completion-1.head", read),
+            ("control", read),
+            ("inbox-1", read),
+            ("inbox-1.head", write),
+            ("thread-gateway-1", write),
+        ];
+        assert_eq!(names, wanted);
+        assert_eq!(rights_of(&plan, "engine").get("inbox-1"), Some(&write));
+        assert_eq!(rights_of(&plan, "engine").get("inbox-1.head"), Some(&read));
+    }
+
+    #[test]
+    fn a_process_without_roles_gets_the_plan_and_nothing_else() {
+        let plan = plan(Technique::of::<shm::ring::array_queue::ArrayQueue>(), Placement::Engine);
+        let nobody = ProcessPlan { name: "nobody".into(), threads: vec![] };
+        assert_eq!(rights(&plan, &nobody).collect::<Vec<_>>(), [(CONTROL.to_owned(), Access::Read)]);
+    }
+
+    #[test]
+    fn a_strategys_own_memory_is_renewed_with_it_and_nothing_else_is() {
+        for technique in Technique::all() {
+            let plan = plan(technique, Placement::Engine);
+            for segment in segments(&plan) {
+                let of = |index: u16| {
+                    let own = [format!("submit-{index}"), format!("return-{index}")];
+                    own.iter().any(|own| {
+                        segment
+                            .spec
+                            .what
+                            .strip_prefix(own.as_str())
+                            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                    })
+                };
+                let wanted = (0..2).find(|index| of(*index)).map(Role::Strategy);
+                assert_eq!(segment.renewed_with, wanted, "{technique}: {}", segment.spec.what);
+            }
+        }
+    }
+
+    #[test]
+    fn an_owner_is_the_one_who_writes() {
+        let plan = Plan { threading: Threading::Dedicated, ..plan(Technique::default(), Placement::Engine) }
+            .arranged();
+        let owner = |what: &str| segments(&plan).into_iter().find(|s| s.spec.what == what).unwrap().owner();
+        assert_eq!(owner("submit-1"), Some(Role::Strategy(1)));
+        assert_eq!(owner("submit-1.head"), Some(Role::Orchestrator));
+        assert_eq!(owner("thread-gateway-0"), Some(Role::Gateway(0)));
+        assert_eq!((owner("schedule-0"), owner("bell-orchestrator")), (None, None));
+    }
+}

@@ -1,0 +1,224 @@
+//! The trading workload: strategies, an orchestrator, and a gateway for each venue. What its topology looks like, and what it
+//! demands of a plan.
+
+use crate::link::LinkPlan;
+use crate::plan::{
+    ClockSource, Idle, Isolation, OnDeath, Pacing, Placement, Plan, PlanError, ProcessPlan, Technique,
+    ThreadPlan, Threading, WorkPlan, check,
+};
+use crate::role::Role;
+use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
+
+/// The submit hand-off: strategies to orchestrator.
+pub const SUBMIT: &str = "submit";
+/// The completion hand-off: gateways to orchestrator.
+pub const COMPLETION: &str = "completion";
+
+/// The 1→1 link from the orchestrator to a venue's gateway.
+pub fn inbox(venue: u16) -> String {
+    format!("inbox-{venue}")
+}
+
+/// The 1→1 link from the orchestrator back to a strategy.
+pub fn return_path(strategy: u16) -> String {
+    format!("return-{strategy}")
+}
+
+impl Plan {
+    /// A plan of so many strategies and venues with the smallest of everything: what a planner or a test fills in, and then
+    /// gives links, threads and processes with [`Plan::arranged`].
+    pub fn trading(strategies: u16, venues: u16) -> Plan {
+        Plan {
+            run: "test-1".into(),
+            folder: "/nowhere".into(),
+            launcher_pid: 1,
+            launcher_start: 1,
+            technique: Technique::default(),
+            isolation: Isolation::Process,
+            threading: Threading::Shared,
+            placement: Placement::Engine,
+            clock: ClockSource::Monotonic,
+            ns_per_tick: 1.0,
+            strategies,
+            venues,
+            capacity: 64,
+            max_open: 64,
+            max_held: 64,
+            pacing: Pacing::Scheduled,
+            orders: vec![0; strategies.into()],
+            venue_orders: Vec::new(),
+            max_delay_ns: 0,
+            work: WorkPlan::default(),
+            handles: Vec::new(),
+            weaker_sandbox: false,
+            on_death: OnDeath::Stop,
+            liveness_ns: 10_000_000_000,
+            faults: Vec::new(),
+            links: Vec::new(),
+            threads: Vec::new(),
+            processes: Vec::new(),
+        }
+    }
+
+    /// The same with the links, threads and processes that follow from its strategies and venues, its isolation, threading and
+    /// placement. Threads get no core, yield when idle, and have logs for 64 records: for the planner to set.
+    #[must_use]
+    pub fn arranged(mut self) -> Plan {
+        self.links = self.trading_links();
+        self.arrange_threads();
+        self
+    }
+
+    fn trading_links(&self) -> Vec<LinkPlan> {
+        let strategies = (0..self.strategies).map(Role::Strategy);
+        let gateways = (0..self.venues).map(Role::Gateway);
+        let (engine, slots) = (Role::Orchestrator, self.capacity);
+        let mut links = vec![
+            LinkPlan::many_to_one(SUBMIT, strategies, engine, slots),
+            LinkPlan::many_to_one(COMPLETION, gateways, engine, slots),
+        ];
+        let inboxes =
+            (0..self.venues).map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
+        links.extend(inboxes);
+        let returns = (0..self.strategies)
+            .map(|i| LinkPlan::one_to_one(return_path(i), engine, Role::Strategy(i), slots));
+        links.extend(returns);
+        links
+    }
+
+    /// Threads in the order strategies, orchestrator, gateways; processes in the order of their threads.
+    fn arrange_threads(&mut self) {
+        let gateways: Vec<Role> = (0..self.venues).map(Role::Gateway).collect();
+        let one = |role: Role| (role.to_string(), vec![role]);
+        let each = |roles: &[Role]| roles.iter().copied().map(one).collect::<Vec<_>>();
+        let mut threads: Vec<(String, Vec<Role>)> =
+            (0..self.strategies).map(Role::Strategy).map(one).collect();
+        match (self.threading, self.placement) {
+            (Threading::Shared, Placement::Engine) => {
+                let roles = [&[Role::Orchestrator], gateways.as_slice()].concat();
+                threads.push(("engine".into(), roles));
+            }
+            (Threading::Shared, Placement::Gateways) => {
+                threads.push(one(Role::Orchestrator));
+                threads.push(("gateways".into(), gateways));
+            }
+            (Threading::Dedicated, _) | (_, Placement::EachGateway) => {
+                threads.push(one(Role::Orchestrator));
+                threads.extend(each(&gateways));
+            }
+        }
+        let thread =
+            |(name, roles)| ThreadPlan { name, roles, core: None, idle: Idle::Yield, log_records: 64 };
+        self.threads = threads.into_iter().map(thread).collect();
+        self.processes = self.processes_of_threads();
+    }
+
+    fn processes_of_threads(&self) -> Vec<ProcessPlan> {
+        let process = |name: &str, threads: std::ops::Range<u32>| ProcessPlan {
+            name: name.into(),
+            threads: threads.collect(),
+        };
+        let (strategies, all) = (u32::from(self.strategies), self.threads.len() as u32);
+        if self.isolation == Isolation::Thread {
+            return vec![process("all", 0..all)];
+        }
+        let own = |thread: u32| process(&self.threads[thread as usize].name, thread..thread + 1);
+        let mut processes: Vec<ProcessPlan> = (0..strategies).map(own).collect();
+        match self.placement {
+            Placement::Engine => processes.push(process("engine", strategies..all)),
+            Placement::Gateways => {
+                processes.push(process("engine", strategies..strategies + 1));
+                processes.push(process("gateways", strategies + 1..all));
+            }
+            Placement::EachGateway => {
+                processes.push(process("engine", strategies..strategies + 1));
+                processes.extend((strategies + 1..all).map(own));
+            }
+        }
+        processes
+    }
+
+    /// What this workload demands beyond a topology that fits together.
+    pub(crate) fn validate_trading(&self) -> Result<(), PlanError> {
+        let (strategies, venues) = (usize::from(self.strategies), usize::from(self.venues));
+        if !(1..=MAX_STRATEGIES).contains(&strategies) {
+            return Err(PlanError::Strategies(strategies as u64));
+        }
+        if !(1..=MAX_VENUES).contains(&venues) {
+            return Err(PlanError::Venues(venues as u64));
+        }
+        if !self.capacity.is_power_of_two() || !(2..=Self::MAX_CAPACITY).contains(&self.capacity) {
+            return Err(PlanError::Capacity(self.capacity.into()));
+        }
+        check(self.orders.len() == strategies, "one order count for each strategy")?;
+        check(
+            self.venue_orders.is_empty() || self.venue_orders.len() == strategies * venues,
+            "one order count for each strategy and venue, or none",
+        )?;
+        check(self.max_open > 0 && self.max_held > 0, "open and held orders have room")?;
+        let mut wanted = (0..self.strategies).map(Role::Strategy).chain((0..self.venues).map(Role::Gateway));
+        let runs = |role: Role| self.thread_of(role).is_some();
+        check(runs(Role::Orchestrator) && wanted.all(runs), "strategies, orchestrator and gateways all run")?;
+        let is_strategy = |role: &&Role| matches!(role, Role::Strategy(_));
+        let roles = || self.threads.iter().flat_map(|thread| &thread.roles);
+        check(roles().filter(is_strategy).count() == strategies, "no strategies but those")?;
+        let has = |wanted: &LinkPlan| {
+            self.link(&wanted.name).is_some_and(|link| {
+                (link.shape, &link.writers, &link.readers) == (wanted.shape, &wanted.writers, &wanted.readers)
+            })
+        };
+        // Saved plans of earlier versions name no links; they are read and never run.
+        check(
+            self.links.is_empty() || self.trading_links().iter().all(has),
+            "the links of a trading run are there",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn processes(plan: &Plan) -> String {
+        let of = |process: &ProcessPlan| {
+            let threads: Vec<&str> =
+                process.threads.iter().map(|thread| plan.threads[*thread as usize].name.as_str()).collect();
+            format!("{}[{}]", process.name, threads.join(" "))
+        };
+        plan.processes.iter().map(of).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn every_placement_gives_a_valid_plan() {
+        for (threading, placement, wanted) in [
+            (Threading::Shared, Placement::Engine, "strategy-0[strategy-0] engine[engine]"),
+            (
+                Threading::Shared,
+                Placement::Gateways,
+                "strategy-0[strategy-0] engine[orchestrator] gateways[gateways]",
+            ),
+            (
+                Threading::Shared,
+                Placement::EachGateway,
+                "strategy-0[strategy-0] engine[orchestrator] gateway-0[gateway-0] gateway-1[gateway-1]",
+            ),
+            (
+                Threading::Dedicated,
+                Placement::Gateways,
+                "strategy-0[strategy-0] engine[orchestrator] gateways[gateway-0 gateway-1]",
+            ),
+        ] {
+            let plan = Plan { threading, placement, ..Plan::trading(1, 2) }.arranged();
+            assert_eq!(plan.validate(), Ok(()));
+            assert_eq!(processes(&plan), wanted);
+        }
+    }
+
+    #[test]
+    fn another_role_beside_those_of_the_workload_is_welcome() {
+        let mut plan = Plan::trading(1, 2).arranged();
+        plan.threads[1].roles.push(Role::Gateway(2));
+        plan.links.push(LinkPlan::one_to_one("tap".into(), Role::Orchestrator, Role::Gateway(2), 8));
+        assert_eq!(plan.validate(), Ok(()));
+    }
+}

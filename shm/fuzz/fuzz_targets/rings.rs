@@ -1,0 +1,3 @@
+//! See `bodies/rings.rs`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bulkhead_fuzz::bodies::rings(bytes));

@@ -1,0 +1,55 @@
+//! A lock that says "somebody lives here": taken for as long as a file is open, and asked about without taking it.
+//!
+//! It belongs to the open file and not to the process (an OFD lock). The kernel lets go of it when the last descriptor of
+//! that open file is closed, so also when its process is killed; and it tells of it across PID namespaces, where a process
+//! id says nothing.
+
+use nix::fcntl::{FcntlArg, fcntl};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+
+const fn whole_file(kind: i32) -> libc::flock {
+    libc::flock { l_type: kind as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 }
+}
+
+/// Holds the lock until the file is closed. Any number of open files can hold it at once. The file must be open for reading.
+///
+/// # Errors
+/// What the system refused.
+pub fn hold(file: &File) -> io::Result<()> {
+    fcntl(file.as_fd(), FcntlArg::F_OFD_SETLK(&whole_file(libc::F_RDLCK)))?;
+    Ok(())
+}
+
+/// Whether another open file holds the lock. Takes none: two that ask at once do not see each other.
+///
+/// # Errors
+/// What the system refused.
+pub fn is_held(file: &File) -> io::Result<bool> {
+    let mut asked = whole_file(libc::F_WRLCK);
+    fcntl(file.as_fd(), FcntlArg::F_OFD_GETLK(&mut asked))?;
+    Ok(i32::from(asked.l_type) != libc::F_UNLCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no file locks")]
+    fn a_lock_is_seen_by_others_and_goes_with_its_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || File::open(file.path()).unwrap();
+        let (first, second, other) = (open(), open(), open());
+        assert!(!is_held(&other).unwrap());
+        hold(&first).unwrap();
+        hold(&second).unwrap();
+        assert!(is_held(&other).unwrap() && is_held(&first).unwrap(), "the second's");
+        drop(second);
+        assert!(!is_held(&first).unwrap(), "its own is not another's");
+        assert!(is_held(&other).unwrap());
+        drop(first);
+        assert!(!is_held(&other).unwrap());
+    }
+}

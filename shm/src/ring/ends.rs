@@ -1,0 +1,146 @@
+//! The two ends of a hand-off, as the hot loops see them.
+
+use super::message::Message;
+use super::step::Step;
+use core::ops::ControlFlow;
+use thiserror::Error;
+
+/// The ring has no free slot now. The message stays with the caller, who may try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the ring is full")]
+pub struct Full;
+
+/// Something that no honest peer does with the memory it can write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PeerFault {
+    /// A slot's sequence is none that an honest producer could have left there.
+    #[error("invalid sequence {found} on message {position}")]
+    InvalidSequence {
+        /// The sequence as it was read.
+        found: u64,
+        /// The position of the message that the slot was to hold.
+        position: u64,
+    },
+    /// A slot's stamp is none that an honest producer or the consumer itself could have left there.
+    #[error("invalid stamp {stamp} on message {position}")]
+    InvalidStamp {
+        /// The stamp as it was read.
+        stamp: u64,
+        /// The number of the message that the slot was to hold.
+        position: u64,
+    },
+    /// A block's link leads to no block that could follow it.
+    #[error("invalid link {link:#x} behind block {block}")]
+    InvalidLink {
+        /// The link as it was read.
+        link: u64,
+        /// The number of the block.
+        block: u64,
+    },
+    /// The cursor that all producers claim by is where no honest claim could have moved it.
+    #[error("invalid tail {tail} while message {position} is due")]
+    InvalidTail {
+        /// The tail as it was read.
+        tail: u64,
+        /// The number of the next message to take.
+        position: u64,
+    },
+    /// The kernel delivered something that is no message.
+    #[error("{bytes} bytes that are no message")]
+    Framing {
+        /// How many bytes, since the last such fault was taken.
+        bytes: usize,
+    },
+    /// A process that is none of the producers has connected, or one that has its connection already.
+    #[error("a connection of process {pid}, which no producer has or which has its connection")]
+    Stranger {
+        /// The process's id; 0 for one in a place from which no id is seen here.
+        pid: u32,
+    },
+    /// A connection claims to be of a producer that there is not, that is another process, or that has a connection.
+    #[error("a connection claims to be of producer {index}")]
+    InvalidIndex {
+        /// What it claims.
+        index: u64,
+    },
+}
+
+/// How a technique that allocates has grown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allocation {
+    /// Blocks that were used for the first time: memory that the run had not touched before.
+    pub fresh: u64,
+    /// How often a block was used again.
+    pub reused: u64,
+}
+
+/// The sending end of a hand-off. One thread at a time.
+pub trait Producer: Send {
+    /// Puts a message into the ring, or says that it is full. Never blocks.
+    ///
+    /// # Errors
+    /// [`Full`]; the message was not taken.
+    #[inline(always)]
+    fn try_push(&mut self, message: &Message) -> Result<(), Full> {
+        self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Producer::try_push`], and calls `at` at each step of the push: where an injected fault strikes and where a
+    /// model's producer dies. `Break` leaves the push as a death at that step would, and returns [`Full`]; a producer that
+    /// was left so is never used again. Compiled for an `at` that always continues, it is `try_push`. A technique of whose
+    /// pushes only begin and end can be seen implements it by [`whole`](super::step::whole).
+    ///
+    /// # Errors
+    /// [`Full`]; the message was not taken, or `at` broke off.
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full>;
+}
+
+/// The receiving end of an N→1 hand-off. One thread at a time.
+pub trait Consumer: Send {
+    /// Takes a message and the index of the producer whose memory it came from, or `None` if nothing is there.
+    /// First in, first out for each producer; no order between producers. Never blocks. The index is `None` where
+    /// several producers write into the same memory: then only the message says whose it is, and it may lie.
+    fn try_pop(&mut self) -> Option<(Option<usize>, Message)>;
+
+    /// Something that no honest producer does, found since the last call. With the producer's index, where it is the
+    /// only one that could have done it: nothing more is taken from it then. `None` where several producers write into
+    /// the same memory: the damaged message is passed over and the others' go on arriving.
+    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)>;
+
+    /// A producer's death is certain (its process was reaped): mends what it left, so that
+    /// nobody waits for it. Call it in each duty cycle until it says `true`: then nothing waits for the dead any more, and
+    /// its own memory is not read again before [`Consumer::revive`]. Whole messages that the dead one had published come
+    /// out of [`Consumer::try_pop`] as before, until `true` at the latest where they stand in its own memory.
+    ///
+    /// Pop between the calls: a claimed place can be passed over only once what stands before it is taken, and a ring given
+    /// up only once it is empty. Several who are dead at the same time are all to be buried, in any order.
+    fn bury(&mut self, producer: usize) -> bool {
+        let _ = producer;
+        true
+    }
+
+    /// The dead producer's memory was made anew (all zero but its header) and a new producer of that index will come, or
+    /// has: takes from it from its beginning. After [`Consumer::bury`] has said `true`.
+    fn revive(&mut self, producer: usize) {
+        let _ = producer;
+    }
+
+    /// Messages that dead producers had claimed and not written, passed over so far.
+    fn passed_over(&self) -> u64 {
+        0
+    }
+
+    /// Looks for damage that would stop the hand-off for everybody and that polling does not show; seldom called.
+    fn check(&mut self) -> Result<(), PeerFault> {
+        Ok(())
+    }
+
+    /// How the technique has grown since the start; zero for one that never allocates.
+    fn allocation(&self) -> Allocation {
+        Allocation::default()
+    }
+}

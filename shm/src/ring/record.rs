@@ -1,0 +1,88 @@
+//! What there is to know about a technique beside its code: one constant in its file.
+
+use super::step::Step;
+
+/// Where a technique keeps what it carries, and so where it can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// On the heap of one process: between its threads only.
+    Heap,
+    /// In memory that processes can share.
+    Memory,
+    /// In the kernel: a send or a look is a system call.
+    Kernel,
+}
+
+/// A technique's facts. Command line, planner, sweeps, bill, containment and tests go by them, and by nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The name that users type and read: `a-z`, `0-9`, `-`. Plans and summaries hold it.
+    pub name: &'static str,
+    /// Where it can run.
+    pub home: Home,
+    /// The steps of a push, in their order: where a fault can strike. Exactly those at which
+    /// [`Producer::try_push_with`](super::Producer::try_push_with) calls.
+    pub steps: &'static [Step],
+    /// Whether each producer has memory or a connection of its own, so that what one does cannot reach the others.
+    pub apart: bool,
+    /// Whether a push can be refused because nothing was taken for long.
+    pub bounded: bool,
+    /// Whether a consumer can take the place of one that has died: [`Link::resume`](super::Link::resume).
+    pub resumable: bool,
+    /// The technique on the heap of which this is the port: what the bill compares it with.
+    pub reference: Option<&'static str>,
+    /// For a technique on the heap: the one to use across processes instead.
+    pub twin: Option<&'static str>,
+}
+
+impl Record {
+    /// A bounded technique of that name whose producers share one queue; of its pushes only begin and end can be seen.
+    pub const fn new(name: &'static str, home: Home) -> Self {
+        Self {
+            name,
+            home,
+            steps: &[Step::Entered, Step::Published],
+            apart: false,
+            bounded: true,
+            resumable: false,
+            reference: None,
+            twin: None,
+        }
+    }
+
+    /// With these steps of a push.
+    #[must_use]
+    pub const fn steps(self, steps: &'static [Step]) -> Self {
+        Self { steps, ..self }
+    }
+
+    /// Each producer has its own.
+    #[must_use]
+    pub const fn apart(self) -> Self {
+        Self { apart: true, ..self }
+    }
+
+    /// It is never full.
+    #[must_use]
+    pub const fn unbounded(self) -> Self {
+        Self { bounded: false, ..self }
+    }
+
+    /// Its consumer can be replaced.
+    #[must_use]
+    pub const fn resumable(self) -> Self {
+        Self { resumable: true, ..self }
+    }
+
+    /// It is the port of that technique on the heap.
+    #[must_use]
+    pub const fn port_of(self, reference: &'static str) -> Self {
+        Self { reference: Some(reference), ..self }
+    }
+
+    /// Across processes, that technique is what to use instead.
+    #[must_use]
+    pub const fn twin(self, twin: &'static str) -> Self {
+        Self { twin: Some(twin), ..self }
+    }
+}
