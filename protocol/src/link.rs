@@ -1,11 +1,24 @@
 //! The links of a run: who writes, who reads, and what carries the messages.
 
-use crate::plan::{Plan, PlanError};
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
 use shm::names;
-use shm::ring::{LinkSpec, SegmentSpec, spsc_mux};
+use shm::ring::{LinkSpec, SegmentSpec, Technique, spsc_mux};
 use std::collections::HashSet;
+use thiserror::Error;
+
+/// The most slots of a ring.
+pub const MAX_SLOTS: u32 = 1 << 20;
+
+/// A link that no run can have.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("link {link}: {why}")]
+pub struct LinkError {
+    /// Its name.
+    pub link: String,
+    /// What is wrong.
+    pub why: &'static str,
+}
 
 names! {
     /// How many ends a link has.
@@ -85,10 +98,10 @@ impl LinkPlan {
         LinkSpec { name: &self.name, producers: self.writers.len(), capacity: self.slots }
     }
 
-    /// The segments that carry it.
-    pub(crate) fn segments(&self, plan: &Plan) -> Vec<SegmentSpec> {
+    /// The segments that carry it, where that is the technique under test.
+    pub(crate) fn segments(&self, technique: Technique) -> Vec<SegmentSpec> {
         match self.carrier {
-            Carrier::Technique => plan.technique.segments(&self.spec()),
+            Carrier::Technique => technique.segments(&self.spec()),
             Carrier::Spsc => {
                 // The header says which of the run's links of this kind it is.
                 let index = self.writers[0].index().max(self.readers[0].index());
@@ -97,9 +110,14 @@ impl LinkPlan {
         }
     }
 
+    /// What is wrong with it.
+    pub(crate) fn error(&self, why: &'static str) -> LinkError {
+        LinkError { link: self.name.clone(), why }
+    }
+
     /// That the ends fit the shape and the carrier.
-    pub(crate) fn validate(&self) -> Result<(), PlanError> {
-        let no = |why| Err(PlanError::Link { link: self.name.clone(), why });
+    pub(crate) fn validate(&self) -> Result<(), LinkError> {
+        let no = |why| Err(self.error(why));
         let name_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         if self.name.is_empty() || !self.name.bytes().all(name_ok) {
             return no("its name is not of a-z, 0-9 and -");
@@ -116,8 +134,8 @@ impl LinkPlan {
             (Carrier::Technique, Shape::ManyToOne | Shape::OneToOne) | (Carrier::Spsc, Shape::OneToOne) => {}
             _ => return no("its carrier cannot have that shape"),
         }
-        if !self.slots.is_power_of_two() || !(2..=Plan::MAX_CAPACITY).contains(&self.slots) {
-            return Err(PlanError::Capacity(self.slots.into()));
+        if !self.slots.is_power_of_two() || !(2..=MAX_SLOTS).contains(&self.slots) {
+            return no("its slots are no power of two from 2 to 2^20");
         }
         if self.words != shm::ring::MESSAGE_WORDS as u32 {
             return no("its carrier has messages of another size");

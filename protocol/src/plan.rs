@@ -4,7 +4,7 @@
 //! attaches and where its core is. The launcher makes it from the settings and the facts of the host, writes it
 //! into the control segment, and nothing else is told to a child.
 
-use crate::link::LinkPlan;
+use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
@@ -297,13 +297,8 @@ pub enum PlanError {
     #[error("run id {0:?}: 1 to 64 characters of a-z, 0-9 and -")]
     RunId(String),
     /// A link that no run can have.
-    #[error("link {link}: {why}")]
-    Link {
-        /// Its name.
-        link: String,
-        /// What is wrong.
-        why: &'static str,
-    },
+    #[error(transparent)]
+    Link(#[from] LinkError),
     /// Threads, processes and roles that do not fit together.
     #[error("inconsistent plan: {0}")]
     Inconsistent(&'static str),
@@ -314,7 +309,7 @@ impl Plan {
     pub const MAX_RUN_ID: usize = 64;
 
     /// The largest capacity of a ring.
-    pub const MAX_CAPACITY: u32 = 1 << 20;
+    pub const MAX_CAPACITY: u32 = link::MAX_SLOTS;
 
     /// The prefix of the names of all segments of all runs.
     pub const PREFIX: &'static str = shm::memory::region::PREFIX;
@@ -381,7 +376,7 @@ impl Plan {
         let mut names = HashSet::new();
         for link in &self.links {
             link.validate()?;
-            let no = |why| Err(PlanError::Link { link: link.name.clone(), why });
+            let no = |why| Err(link.error(why).into());
             if !names.insert(link.name.as_str()) {
                 return no("there are two of that name");
             }

@@ -4,26 +4,21 @@ use crate::codec::{self, CodecError};
 use crate::control::{self, Control, Launching};
 use crate::plan::{Handle, Plan, ProcessPlan, Role};
 use crate::status;
-pub use crate::topology::CONTROL;
 use crate::topology::{self, Segment};
+pub use crate::topology::{
+    CONTROL, SCHEDULE_ENTRY_WORDS, SCHEDULE_KIND, bell_segment, schedule_segment, thread_segment,
+};
 use crate::trading::{COMPLETION, SUBMIT};
 use shm::attached::{Access, Attached, Peers, SameProcess, Source};
 use shm::bell::{self, Bell};
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
-use shm::memory::{Header, Kind, Region, RegionError, View, Words};
+use shm::memory::{Header, Region, RegionError, View, Words};
 use shm::os::fifo;
 use shm::ring::{LinkSpec, Place, SegmentSpec};
 use shm::sync::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Words in a schedule entry: see `strategy::schedule`.
-pub const SCHEDULE_ENTRY_WORDS: usize = 4;
-
-/// A strategy's schedule; written by the launcher before the start.
-pub const SCHEDULE_KIND: Kind =
-    Kind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)]).of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
 
 /// The submit hand-off of a trading plan: strategies to orchestrator.
 ///
@@ -43,21 +38,6 @@ pub fn completion_link(plan: &Plan) -> LinkSpec<'_> {
 
 /// Words of a page.
 const PAGE_WORDS: usize = 512;
-
-/// The name of a strategy's schedule within the run.
-pub fn schedule_segment(strategy: u16) -> String {
-    format!("schedule-{strategy}")
-}
-
-/// The name of a thread's bell within the run.
-pub fn bell_segment(thread: &str) -> String {
-    format!("bell-{thread}")
-}
-
-/// The name of a thread's segment within the run.
-pub fn thread_segment(name: &str) -> String {
-    format!("thread-{name}")
-}
 
 /// The header of a thread's segment as it was created: for who saves the segment after its thread may have written over it.
 ///

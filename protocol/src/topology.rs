@@ -6,7 +6,6 @@
 use crate::control;
 use crate::plan::{Plan, ProcessPlan};
 use crate::role::Role;
-use crate::segments::{SCHEDULE_ENTRY_WORDS, SCHEDULE_KIND, bell_segment, schedule_segment, thread_segment};
 use crate::stamps::RECORD_WORDS;
 use crate::status::{self, LOG_OFFSET};
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
@@ -18,6 +17,28 @@ use shm::ring::{Ends, Place, SegmentSpec};
 
 /// The control segment's name within the run.
 pub const CONTROL: &str = "control";
+
+/// Words in a schedule entry: see `strategy::schedule`.
+pub const SCHEDULE_ENTRY_WORDS: usize = 4;
+
+/// A strategy's schedule; written by the launcher before the start.
+pub const SCHEDULE_KIND: Kind =
+    Kind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)]).of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
+
+/// The name of a strategy's schedule within the run.
+pub fn schedule_segment(strategy: u16) -> String {
+    format!("schedule-{strategy}")
+}
+
+/// The name of a thread's bell within the run.
+pub fn bell_segment(thread: &str) -> String {
+    format!("bell-{thread}")
+}
+
+/// The name of a thread's segment within the run.
+pub fn thread_segment(name: &str) -> String {
+    format!("thread-{name}")
+}
 
 /// What a segment is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +160,7 @@ fn single(what: String, words: usize, kind: Kind, index: u64) -> SegmentSpec {
 
 fn of_link(plan: &Plan, index: usize) -> impl Iterator<Item = Segment> + '_ {
     let link = &plan.links[index];
-    link.segments(plan).into_iter().map(move |spec| {
+    link.segments(plan.technique).into_iter().map(move |spec| {
         let Ends { only, producer, consumer } = spec.ends;
         let writers = match only {
             Some(only) => &link.writers[only..=only],

@@ -1,6 +1,8 @@
 //! What each subcommand does, and what the process says and returns in the end: 0 done, 1 failed or not valid, 2 usage,
 //! 130 interrupted.
 
+mod doctor;
+
 use crate::cli::{Cli, Command, DoctorFlags, InspectFlags, ReportFlags, RunFlags};
 use crate::config::UsageError;
 use crate::experiments::bill;
@@ -8,7 +10,6 @@ use crate::experiments::compare;
 use crate::experiments::contain;
 use crate::experiments::sweep;
 use crate::host::System;
-use crate::host::doctor;
 use crate::output;
 use crate::planner::{self, Resolved};
 use crate::roles::role;

@@ -1,6 +1,5 @@
 //! The facts of the host that a plan is made from and that a figure is quoted with.
 
-pub mod doctor;
 #[cfg(test)]
 pub(crate) mod fake;
 mod read;

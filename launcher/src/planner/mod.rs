@@ -17,7 +17,7 @@ pub use descriptors::allow_descriptors;
 pub use layout::{Counts, Identity, layout};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};
-pub use room::check_room;
+pub use room::{bytes_needed, check_room};
 pub use show::show;
 pub(crate) use show::{table, trimmed};
 

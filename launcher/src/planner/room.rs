@@ -2,17 +2,25 @@
 
 use crate::config::UsageError;
 use crate::host::Machine;
-use crate::runtime::setup;
 use protocol::plan::Plan;
+use protocol::{segments, topology};
 
 const MIB: u64 = 1024 * 1024;
+
+/// Bytes that a plan needs in `/dev/shm`, control segment included.
+pub fn bytes_needed(plan: &Plan) -> u64 {
+    let pages = |words: usize| (words as u64 * 8).next_multiple_of(4096);
+    let segments = topology::segments(plan);
+    let control = segments::control_words(plan, &segments).unwrap_or(0);
+    segments.iter().map(|segment| pages(segment.spec.words)).sum::<u64>() + pages(control)
+}
 
 /// Checks that there is so much room.
 ///
 /// # Errors
 /// How much is needed, how much there is, and how to get it. A machine that tells no size is believed to have it.
 pub fn check_room(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
-    let needed = setup::bytes_needed(plan);
+    let needed = bytes_needed(plan);
     let (free, total) = (machine.shm_free_bytes, machine.shm_total_bytes);
     if total == 0 || needed <= free {
         return Ok(());

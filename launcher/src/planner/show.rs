@@ -2,10 +2,10 @@
 
 use super::faults;
 use super::resolved::{Input, Resolved};
+use super::room::bytes_needed;
 use crate::config::delay::format_delay;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
-use crate::runtime::setup::bytes_needed;
 use analysis::lists;
 use analysis::units::{Nanos, human_bytes, human_count};
 use comfy_table::{ContentArrangement, Table};

@@ -2,4 +2,9 @@
 
 mod agents;
 mod build;
+mod compose;
 pub mod role;
+mod runner;
+
+pub use build::strategy;
+pub use compose::{Composed, compose};

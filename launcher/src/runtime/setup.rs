@@ -46,14 +46,6 @@ pub struct Segments {
     heap: Option<Vec<(Segment, Arc<Region>)>>,
 }
 
-/// Bytes that a plan needs in `/dev/shm`, control segment included.
-pub fn bytes_needed(plan: &Plan) -> u64 {
-    let pages = |words: usize| (words as u64 * 8).next_multiple_of(4096);
-    let segments = topology::segments(plan);
-    let control = segments::control_words(plan, &segments).unwrap_or(0);
-    segments.iter().map(|segment| pages(segment.spec.words)).sum::<u64>() + pages(control)
-}
-
 impl Segments {
     /// Creates the control segment only, with the plan in it: the run can be found, and cleaned up after, from here on.
     ///
@@ -280,7 +272,7 @@ mod tests {
             assert_eq!(plan.threads.len(), 256 + 64 + 1, "dedicated: the most threads");
             let all = topology::segments(&plan);
             let words = segments::control_words(&plan, &all).unwrap();
-            assert!(bytes_needed(&plan) > words as u64 * 8);
+            assert!(crate::planner::bytes_needed(&plan) > words as u64 * 8);
             let names = all.iter().map(|segment| segment.spec.what.clone()).chain([CONTROL.to_owned()]);
             plan.handles = names
                 .flat_map(|what| {

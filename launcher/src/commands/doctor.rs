@@ -223,7 +223,7 @@ fn room(machine: &Machine) -> Check {
     if total == 0 {
         return bad("/dev/shm", "not there", "mount -t tmpfs tmpfs /dev/shm");
     }
-    let needed = default_plan(machine).map(|plan| crate::runtime::setup::bytes_needed(&plan)).unwrap_or(0);
+    let needed = default_plan(machine).map(|plan| planner::bytes_needed(&plan)).unwrap_or(0);
     let found = format!("{} free, the default run needs {}", human_bytes(free), human_bytes(needed));
     if needed <= free {
         return ok("/dev/shm", found);
