@@ -12,7 +12,7 @@ mod returns;
 pub mod risk;
 pub mod work;
 
-pub use incidents::{STRIKES, Supervision};
+pub use incidents::{TOLERATED, Supervision};
 pub use positions::{Position, Positions};
 pub use returns::ReturnPath;
 
@@ -78,7 +78,7 @@ pub struct Orchestrator<R> {
     /// What is known of each strategy.
     lines: Vec<Line>,
     supervision: Option<Supervision>,
-    /// Strategies whose burial has begun and not ended.
+    /// Strategies whose retirement has begun and not ended.
     dying: usize,
     cycles_to_check: u32,
     damaged: bool,
@@ -103,7 +103,7 @@ pub struct Orchestrator<R> {
 
 impl<R: Consumer> Orchestrator<R> {
     /// An orchestrator over these links; `returns` has one entry for each strategy, `inboxes` one for each venue. Without
-    /// [`Orchestrator::supervised`] no strategy is ever buried or started again.
+    /// [`Orchestrator::supervised`] no strategy is ever retired or started again.
     pub fn new(
         submit: R,
         completion: R,
@@ -298,7 +298,7 @@ impl<R: Consumer> Orchestrator<R> {
         };
         let message = report.to_message();
         self.give_back(order.id.strategy().into(), order.id, &message, digest(&message), cycle);
-        self.strike(from, reason, cycle);
+        self.offence(from, reason, cycle);
     }
 
     /// Dispatches the order that waits for room, if there is one. `false` if there still is none.
@@ -320,7 +320,7 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
             self.read_fences(cycle.now);
         }
         if self.dying > 0 {
-            self.bury(&cycle.clock);
+            self.retire(&cycle.clock);
         }
         self.cycles_to_check -= 1;
         if self.cycles_to_check == 0 {

@@ -15,7 +15,7 @@ mod table;
 mod violation;
 
 pub use folder::{FolderError, Logs, RUN_FILE, log_path, read_record};
-pub use orders::{End, Orders, Span, Toll};
+pub use orders::{End, Losses, Orders, Span};
 pub use table::{Row, bit};
 pub use violation::{Kind, Violation, name_of};
 
@@ -89,7 +89,7 @@ pub struct Merged {
     /// Stamps in all logs.
     pub records: u64,
     /// What became of the orders of each incarnation that died, in the order of the record's incidents.
-    pub tolls: Vec<Toll>,
+    pub losses: Vec<Losses>,
     /// Orders lost by incarnations that lived; in a complete run each is a violation.
     pub lost_of_survivors: u64,
     table: table::Table,
@@ -173,14 +173,14 @@ pub fn merge<L: Logs + ?Sized>(
             }
         }
     };
-    let Counted { mut orders, span, tolls, lost_of_survivors } = counted;
+    let Counted { mut orders, span, losses, lost_of_survivors } = counted;
     orders.scheduled = plan.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     for (log, thread) in threads.iter().zip(&plan.threads) {
         orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));
     }
     notes.extend(unchecked(plan));
     let violations = findings.into_sorted();
-    Ok(Merged { orders, span, violations, notes, threads, records: done, tolls, lost_of_survivors, table })
+    Ok(Merged { orders, span, violations, notes, threads, records: done, losses, lost_of_survivors, table })
 }
 
 /// A status block that says nothing.

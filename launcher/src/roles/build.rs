@@ -1,7 +1,7 @@
 //! How each role is built: the half of its record that needs the crates which implement the roles.
 
 use super::agents::RoleAgent;
-use crate::faults::sabotage::{Act, Sabotage};
+use crate::faults::own::{Act, OwnFaults};
 use anyhow::{Context, Result};
 use gateway::{Gateway, Venue};
 use orchestrator::risk::Limits;
@@ -49,19 +49,19 @@ pub(super) fn builder<T: Link>(kind: RoleKind) -> Build {
     }
 }
 
-/// A strategy, which strikes itself if the plan has a fault for this incarnation.
+/// A strategy, faulty if the plan has a fault for this incarnation.
 fn strategy_or_faulty<T: Link>(parts: &mut Parts<'_, '_>, index: u16) -> Result<Box<dyn RoleAgent>> {
     let Parts { plan, control, act, .. } = *parts;
     let epoch = control.life(index).epoch;
     let submit = parts.attached.producer::<T>(&submit_link(plan), index.into())?;
-    let Some(sabotage) = Sabotage::of(plan, index, epoch) else {
+    let Some(faults) = OwnFaults::of(plan, index, epoch) else {
         return Ok(Box::new(strategy(plan, index, epoch, submit, parts.attached)?));
     };
-    let submit = sabotage.doom(submit, act);
+    let submit = faults.producer(submit, act);
     let agent = strategy(plan, index, epoch, submit.clone(), parts.attached)?;
     let to_arm = submit.clone();
     parts.when_attached.push(Box::new(move |writable, status| to_arm.arm(writable, status)));
-    Ok(Box::new(sabotage.sabotage(agent, submit)))
+    Ok(Box::new(faults.agent(agent, submit)))
 }
 
 /// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has

@@ -7,7 +7,7 @@
 use super::agents::RoleAgent;
 use super::build::{Parts, WhenAttached, builder, gateway, orchestrator};
 use super::runner::Runner;
-use crate::faults::sabotage::Act;
+use crate::faults::own::Act;
 use anyhow::Result;
 use protocol::agent::Agent;
 use protocol::control::Control;
@@ -25,7 +25,7 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// Tells agents that strike themselves what their process can write, once all of it is attached, and where their thread's
+    /// Tells faulty agents what their process can write, once all of it is attached, and where their thread's
     /// status is.
     pub fn arm(&mut self, attached: &Attached<'_>, thread: &Words) {
         self.when_attached.drain(..).for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));

@@ -4,7 +4,7 @@
 
 use super::compose::compose;
 use super::runner::Runner;
-use crate::faults::sabotage;
+use crate::faults::own;
 use crate::runtime::{orphan, setup};
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::control::Control;
@@ -74,7 +74,7 @@ fn run_process<T: Link>(
         };
         threads.push((
             thread,
-            compose::<T>(plan, thread, control, attached, sabotage::act)?,
+            compose::<T>(plan, thread, control, attached, own::act)?,
             segments::thread(attached, &thread.name)?,
             bell,
         ));

@@ -3,9 +3,9 @@
 //! Whatever happens, every process but the warden is gone when this returns.
 
 mod stall;
-mod strikes;
+mod signals;
 
-use crate::faults::inject::Injector;
+use crate::faults::schedule::FaultSchedule;
 use crate::runtime::incidents::{Incidents, settled_by};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::progress::Progress;
@@ -75,7 +75,7 @@ struct Supervisor<'a> {
     /// There where the run goes on when a strategy dies, from the open barrier on.
     incidents: Option<Incidents<'a>>,
     liveness: Liveness,
-    injector: Injector,
+    faults: FaultSchedule,
     processes: Processes,
     signals: &'a Signals,
     progress: &'a Progress,
@@ -85,7 +85,7 @@ struct Supervisor<'a> {
 }
 
 /// Runs the plan's processes from start to end. `processes` holds the warden already; `start_timeout` is how long they
-/// may take to get ready; `injector` says whom the launcher strikes on purpose; `opened` is told the start ticks when the barrier has opened.
+/// may take to get ready; `faults` says whom the launcher sends a signal, and when; `opened` is told the start ticks when the barrier has opened.
 ///
 /// # Errors
 /// If a process cannot be started or watched before the barrier opens. What goes wrong afterwards, and a process that fails,
@@ -96,7 +96,7 @@ pub fn supervise(
     signals: &Signals,
     progress: &Progress,
     start_timeout: Duration,
-    injector: Injector,
+    faults: FaultSchedule,
     opened: impl FnOnce(u64) -> Result<()>,
 ) -> Result<Supervised> {
     let spawned = Instant::now();
@@ -110,7 +110,7 @@ pub fn supervise(
         repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
         incidents: None,
         liveness: Liveness::new(plan, plan.clock.now()),
-        injector,
+        faults,
         processes,
         signals,
         progress,
@@ -168,7 +168,7 @@ impl Supervisor<'_> {
 
     /// Sleeps a little, then looks for trouble: a process that ended before its threads were done, a thread that failed.
     fn look(&mut self) -> Result<Option<Outcome>> {
-        let pause = LOOK.min(self.liveness.interval()).min(self.until_strike());
+        let pause = LOOK.min(self.liveness.interval()).min(self.until_fault());
         let is_busy = self.incidents.as_ref().is_some_and(Incidents::is_busy);
         if let Some(incidents) = self.incidents.as_ref().filter(|_| is_busy) {
             incidents.wait(BUSY_LOOK);
@@ -180,7 +180,7 @@ impl Supervisor<'_> {
             // The time after the copy: what it says cannot be of later.
             self.liveness.see(thread, &status, self.plan.clock.now());
         }
-        self.strike();
+        self.signal_faults();
         if let Some(incidents) = &mut self.incidents {
             incidents.look(&mut self.processes, &mut self.liveness, &self.plan.clock)?;
         }

@@ -4,7 +4,7 @@ use crate::deaths::{killed, mortal};
 use crate::figures::summary;
 use crate::fixture::{Fixture, RT_VENUE, START, Shape};
 use crate::killing::{DETECTED, Death, REPAIRED};
-use analysis::merge::Toll;
+use analysis::merge::Losses;
 use analysis::summary::{Distribution, Summary, worst};
 use protocol::stamps::Point;
 use protocol::supervision::Misconduct;
@@ -43,7 +43,7 @@ fn an_incident_says_when_what_and_what_became_of_the_orders() {
     assert_eq!(incident.repair_to_restart_ns, Some((200_000 - REPAIRED) / 2));
     let orders = &summary.orders;
     assert!(orders.cancelled > 2);
-    let Toll { cancelled, orphaned, lost } = incident.orders;
+    let Losses { cancelled, orphaned, lost } = incident.orders;
     assert_eq!((cancelled, orphaned, lost), (orders.cancelled, orders.orphaned, orders.lost));
     let all = summary.containment.unwrap();
     assert_eq!((all.incidents, all.strategies, all.quarantined, all.restarted), (1, 1, 0, 1));
