@@ -312,7 +312,7 @@ impl Plan {
     pub const MAX_CAPACITY: u32 = link::MAX_SLOTS;
 
     /// The prefix of the names of all segments of all runs.
-    pub const PREFIX: &'static str = shm::memory::region::PREFIX;
+    pub const PREFIX: &'static str = shm::memory::PREFIX;
 
     /// The name of one of this run's segments in `/dev/shm`.
     pub fn segment_name(&self, what: &str) -> String {

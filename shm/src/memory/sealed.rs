@@ -4,13 +4,21 @@
 //! SIGBUS), and opens it twice: for writing and read-only. A process inherits one of the two, or neither; a read-only
 //! descriptor cannot be mapped for writing. Descriptors are closed as soon as they are mapped.
 
-use crate::attached::Access;
 use crate::memory::{Region, RegionError, Words};
 use nix::fcntl::{FcntlArg, FdFlag, SealFlag, fcntl};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// What a process may do with a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Map it read-only.
+    Read,
+    /// Map it for reading and writing.
+    Write,
+}
 
 /// A segment that a process is handed as an open descriptor instead of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
