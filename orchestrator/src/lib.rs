@@ -12,7 +12,7 @@ mod returns;
 pub mod risk;
 pub mod work;
 
-pub use incidents::{TOLERATED, Supervision};
+pub use incidents::{Supervision, TOLERATED};
 pub use positions::{Position, Positions};
 pub use returns::ReturnPath;
 

@@ -231,7 +231,7 @@ fn a_connection_is_retired_when_it_is_empty() {
     assert!(early.try_push(&message(0, 9)).is_err(), "its connection is closed");
     let mut next = [0; 2];
     for taken in 0..3 {
-        assert!(!consumer.bury(0), "{taken} of 3");
+        assert!(!consumer.retire(0), "{taken} of 3");
         while next[0] == taken {
             let (_, got) = consumer.try_pop().unwrap();
             next[(got[0] >> 48) as usize] += 1;

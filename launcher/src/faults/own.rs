@@ -10,9 +10,9 @@
 //! Only the first incarnation has faults: one that was started again is healthy. What the launcher does by signal is in
 //! [`crate::faults::schedule`].
 
-use crate::faults::schedule;
-pub use super::acts::{Means};
+pub use super::acts::Means;
 pub(crate) use super::acts::act;
+use crate::faults::schedule;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;

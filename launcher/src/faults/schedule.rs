@@ -153,7 +153,12 @@ mod tests {
     }
 
     /// Every fault up to a time, looked for every `look` nanoseconds.
-    fn all_due(schedule: &mut FaultSchedule, look: u64, until: u64, alive: impl Fn(u16) -> bool) -> Vec<DueFault> {
+    fn all_due(
+        schedule: &mut FaultSchedule,
+        look: u64,
+        until: u64,
+        alive: impl Fn(u16) -> bool,
+    ) -> Vec<DueFault> {
         let mut found = Vec::new();
         for now in (0..=until).step_by(look as usize) {
             while let Some(fault) = schedule.due(now, &alive) {

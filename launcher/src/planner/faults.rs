@@ -59,9 +59,7 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64) -> Result
                 .into());
         }
         Target::Engine | Target::Launcher if matches!(fault.when, Some(When::Push { .. })) => {
-            return Err(
-                "engine and launcher send no orders.\nGive a time, for example @2s".into()
-            );
+            return Err("engine and launcher send no orders.\nGive a time, for example @2s".into());
         }
         _ => {}
     }

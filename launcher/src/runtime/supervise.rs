@@ -2,8 +2,8 @@
 //! error ends the run, unless it is a strategy and the plan goes on without it ([`crate::runtime::incidents`]); so does Ctrl-C.
 //! Whatever happens, every process but the warden is gone when this returns.
 
-mod stall;
 mod signals;
+mod stall;
 
 use crate::faults::schedule::FaultSchedule;
 use crate::runtime::incidents::{Incidents, settled_by};

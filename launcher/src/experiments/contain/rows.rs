@@ -46,9 +46,7 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Row {
         seen: seen(summary, incident.map(|incident| incident.cause.as_str()), came),
         losses: containment.orders,
         lost_of_others,
-        detect_ns: fault_ns
-            .zip(incident)
-            .map(|(fault, incident)| incident.detected_ns.saturating_sub(fault)),
+        detect_ns: fault_ns.zip(incident).map(|(fault, incident)| incident.detected_ns.saturating_sub(fault)),
         repair_ns: incident.and_then(|incident| incident.detect_to_repair_ns),
         restart_ns: incident.and_then(|incident| incident.repair_to_restart_ns),
         before_p999_ns: before.p999_ns,
