@@ -7,6 +7,7 @@ use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
 use crate::experiments::sweep::SweepFlags;
+use crate::simulate::SimulateFlags;
 use analysis::units::Nanos;
 use clap::{Args, Parser, Subcommand};
 use protocol::wire::OrderId;
@@ -40,6 +41,9 @@ pub enum Command {
     /// What isolation buys: every fault against every technique and level
     #[command(after_help = CONTAIN_EXAMPLES)]
     Contain(Box<ContainFlags>),
+    /// Simulate runs with deaths and attacks, and judge each: no process is started, no time is measured
+    #[command(after_help = SIMULATE_EXAMPLES)]
+    Simulate(SimulateFlags),
     /// Print the stamp records of a run or of one log
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectFlags),
@@ -121,6 +125,15 @@ Examples:
 
 Strategy 1 of three has it, 400 ms after the start. Under process and
 sandbox it is started again; a thread cannot be.";
+
+const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  launcher simulate                     a thousand runs
+  launcher simulate --seeds 1M          a million
+  launcher simulate --seed 17           one of them again
+
+The same seed gives the same run on every machine. Exit code 1 if something did
+not hold, with the seed and how to see it again.";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:

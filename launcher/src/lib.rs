@@ -13,3 +13,4 @@ mod output;
 pub mod planner;
 pub mod roles;
 pub mod runtime;
+pub mod simulate;

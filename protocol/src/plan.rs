@@ -10,6 +10,7 @@ use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 pub use shm::memory::sealed::Handle;
 use shm::names;
+use shm::os::sandbox::Profile;
 use std::collections::HashSet;
 use thiserror::Error;
 
@@ -37,6 +38,15 @@ names! {
         Dedicated = "dedicated",
         /// Orchestrator and gateways are one composite agent on one thread.
         Shared = "shared",
+    }
+}
+
+names! {
+    /// What a run is for: it says which roles and links there must be. Each workload has its own module, which arranges its
+    /// topology and checks its demands.
+    Workload {
+        /// Strategies send orders through an orchestrator to gateways and get reports: [`crate::trading`].
+        Trading = "trading",
     }
 }
 
@@ -207,6 +217,9 @@ pub struct Plan {
     pub launcher_pid: u32,
     /// When the launcher started (`/proc/PID/stat`, field 22), which tells it from a later process of that id.
     pub launcher_start: u64,
+    /// What the run is for.
+    #[serde(default = "trading")]
+    pub workload: Workload,
     /// What carries submit and completion.
     pub technique: Technique,
     /// What stands between strategies and engine.
@@ -267,6 +280,11 @@ pub struct Plan {
 }
 
 /// The default for plans without this field.
+const fn trading() -> Workload {
+    Workload::Trading
+}
+
+/// The default for plans without this field.
 const fn one_engine() -> Placement {
     Placement::Engine
 }
@@ -324,6 +342,14 @@ impl Plan {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
+    /// The profile that a process of the plan is confined by under isolation `sandbox`: its roles', if they have one and the same.
+    /// `None`: a role of it is trusted, or they may do different things.
+    pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static Profile> {
+        let mut profiles = self.roles_of(process).map(|role| role.record().sandbox);
+        let first = profiles.next()??;
+        profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(first)
+    }
+
     /// The process that runs a role.
     pub fn process_of(&self, role: Role) -> Option<usize> {
         let thread = u32::try_from(self.thread_of(role)?).ok()?;
@@ -358,7 +384,9 @@ impl Plan {
         }
         check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
         self.validate_topology()?;
-        self.validate_trading()
+        match self.workload {
+            Workload::Trading => self.validate_trading(),
+        }
     }
 
     fn validate_topology(&self) -> Result<(), PlanError> {

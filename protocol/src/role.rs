@@ -5,6 +5,7 @@ use crate::labels::{Counter, GatewayCounter, Label, OrchestratorCounter, Strateg
 use crate::stamps::Point;
 use serde::{Deserialize, Serialize};
 use shm::names;
+use shm::os::sandbox::{self, Profile};
 
 names! {
     /// The kinds of roles.
@@ -63,15 +64,6 @@ impl core::fmt::Display for Role {
     }
 }
 
-/// How much a process trusts the code of a role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trust {
-    /// It is the engine: never confined.
-    Engine,
-    /// Under isolation `sandbox` it gives up what it does not need to trade, and its memory is limited.
-    Confined,
-}
-
 /// What there is to know of a kind of role.
 #[derive(Debug)]
 pub struct RoleRecord {
@@ -83,8 +75,9 @@ pub struct RoleRecord {
     pub records_an_order: u64,
     /// Whether the run can go on without it after its death, and it be started again.
     pub is_restartable: bool,
-    /// How much its process trusts it.
-    pub trust: Trust,
+    /// What its process may do under isolation `sandbox`; its memory is limited at every level. `None`: it is the engine, which
+    /// is trusted.
+    pub sandbox: Option<&'static Profile>,
     /// What it counts.
     pub counters: &'static [Label],
 }
@@ -98,7 +91,7 @@ impl RoleKind {
                 points: &[Point::StrategySend, Point::StrategyRecv, Point::Due],
                 records_an_order: 3,
                 is_restartable: true,
-                trust: Trust::Confined,
+                sandbox: Some(&sandbox::STRATEGY),
                 counters: StrategyCounter::LABELS,
             },
             RoleKind::Orchestrator => &RoleRecord {
@@ -113,7 +106,7 @@ impl RoleKind {
                 // One that is refused has t2, the reason and t7.
                 records_an_order: 4,
                 is_restartable: false,
-                trust: Trust::Engine,
+                sandbox: None,
                 counters: OrchestratorCounter::LABELS,
             },
             RoleKind::Gateway => &RoleRecord {
@@ -121,7 +114,7 @@ impl RoleKind {
                 points: &[Point::GatewayRecv, Point::GatewayDone, Point::Release, Point::Cancelled],
                 records_an_order: 4,
                 is_restartable: false,
-                trust: Trust::Confined,
+                sandbox: Some(&sandbox::GATEWAY),
                 counters: GatewayCounter::LABELS,
             },
         }
@@ -129,11 +122,11 @@ impl RoleKind {
 }
 
 impl RoleRecord {
-    /// Its points, a bit each: bit `n` for the point with code `n`.
+    /// Its points, a bit each: the lowest for the point with code 1.
     pub const fn points_mask(&self) -> u64 {
         let (mut mask, mut index) = (0, 0);
         while index < self.points.len() {
-            mask |= 1 << self.points[index] as u64;
+            mask |= 1 << (self.points[index] as u64 - 1);
             index += 1;
         }
         mask
@@ -146,13 +139,13 @@ mod tests {
 
     #[test]
     fn every_point_is_stamped_by_one_kind_of_role() {
-        for point in Point::ALL {
+        for point in Point::ALL.into_iter().filter(|point| point.is_of_order()) {
             let by = RoleKind::ALL.iter().filter(|kind| kind.record().points.contains(&point)).count();
             // What is of no order, every role may write.
             let wanted = usize::from(point.is_of_order());
             assert_eq!(by, wanted, "{point:?}");
             let masks: u64 = RoleKind::ALL.iter().map(|kind| kind.record().points_mask()).sum();
-            assert_eq!((masks >> point as u64) & 1, wanted as u64);
+            assert_eq!((masks >> (point as u64 - 1)) & 1, wanted as u64);
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::link::LinkPlan;
 use crate::plan::{
     ClockSource, Idle, Isolation, OnDeath, Pacing, Placement, Plan, PlanError, ProcessPlan, Technique,
-    ThreadPlan, Threading, WorkPlan, check,
+    ThreadPlan, Threading, WorkPlan, Workload, check,
 };
 use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
@@ -33,6 +33,7 @@ impl Plan {
             folder: "/nowhere".into(),
             launcher_pid: 1,
             launcher_start: 1,
+            workload: Workload::Trading,
             technique: Technique::default(),
             isolation: Isolation::Process,
             threading: Threading::Shared,

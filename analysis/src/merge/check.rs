@@ -13,7 +13,7 @@
 //! may be missing.
 
 use super::deaths::Deaths;
-use super::join::{BY_GATEWAY, BY_ORCHESTRATOR, BY_STRATEGY};
+use super::join::BY_STRATEGY;
 use super::orders::{End, Losses, Orders, Span};
 use super::table::{Lane, Row, Table, bit};
 use super::violation::{Findings, Kind, name_of};
@@ -66,8 +66,7 @@ impl<'a> Context<'a> {
                         *gone = true;
                     }
                 }
-                Role::Orchestrator => engine_gone |= BY_ORCHESTRATOR,
-                Role::Gateway(_) => engine_gone |= BY_GATEWAY,
+                role => engine_gone |= role.record().points_mask(),
             }
         }
         Self {

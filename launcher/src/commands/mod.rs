@@ -19,6 +19,7 @@ use crate::runtime::progress::{Progress, complain};
 use crate::runtime::run::{self, Finished, Interrupted, Presentation};
 use crate::runtime::signals::Signals;
 use crate::runtime::warden;
+use crate::simulate;
 use analysis::html;
 use analysis::inspect;
 use analysis::inspect::Format;
@@ -27,7 +28,6 @@ use analysis::record::{Outcome, RunRecord};
 use analysis::report;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
-use shm::os::process;
 use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,6 +44,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Compare(flags) => compare::command(&flags),
         Command::Bill(flags) => bill::command(&flags),
         Command::Contain(flags) => contain::command(&flags),
+        Command::Simulate(flags) => simulate::command(&flags),
         Command::Inspect(flags) => inspect(&flags),
         Command::Report(flags) => report(&flags),
         Command::Doctor(flags) => doctor(flags),
@@ -75,7 +76,6 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn run(flags: &RunFlags) -> Result<ExitCode> {
-    process::keep_descriptors();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();

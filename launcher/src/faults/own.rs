@@ -11,7 +11,7 @@
 //! [`crate::faults::schedule`].
 
 pub use super::acts::Means;
-pub(crate) use super::acts::act;
+pub(crate) use super::acts::{act, lie, scribble_once};
 use crate::faults::schedule;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};

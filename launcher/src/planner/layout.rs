@@ -13,6 +13,7 @@ use super::{cores, faults, warnings};
 use crate::config::{Arrivals, Choice, UsageError};
 use crate::host::Machine;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, WorkPlan};
+use strategy::schedule::Schedule;
 
 /// Records that a log has to spare.
 const SPARE_RECORDS: u64 = 16;
@@ -33,6 +34,16 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// The counts of a schedule.
+    pub fn of(schedule: &Schedule) -> Counts {
+        Counts {
+            per_strategy: schedule.orders_per_strategy(),
+            per_strategy_and_venue: schedule.orders_per_strategy_and_venue(),
+            venues: schedule.venues(),
+            max_delay_ns: schedule.max_delay_ns(),
+        }
+    }
+
     /// The counts of a schedule that deals its orders out evenly: an estimate before there is one.
     pub fn even(orders: u64, strategies: u16, venues: u16, max_delay_ns: u64) -> Counts {
         let deal = |orders: u64, parts: u16, first: u64| -> Vec<u64> {
@@ -146,8 +157,8 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     let records = |role: &Role, orders: &[u64]| {
         let orders = match role {
             Role::Strategy(index) => orders[usize::from(*index)],
-            Role::Orchestrator => total,
             Role::Gateway(index) => per_venue[usize::from(*index)],
+            _ => total,
         };
         // The orchestrator's log ends with the checksums of each strategy's two links, each inbox, and all completions.
         let (strategies, venues) = (u64::from(resolved.strategies), u64::from(resolved.venues));

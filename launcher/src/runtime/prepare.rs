@@ -123,13 +123,7 @@ fn make_plan(
     source: ClockSource,
     began: SystemTime,
 ) -> Result<(Plan, Vec<String>)> {
-    let counts = Counts {
-        per_strategy: schedule.orders_per_strategy(),
-        per_strategy_and_venue: schedule.orders_per_strategy_and_venue(),
-        venues: schedule.venues(),
-        max_delay_ns: schedule.max_delay_ns(),
-    };
-    lay_out(resolved, machine, &counts, source, began)
+    lay_out(resolved, machine, &Counts::of(schedule), source, began)
 }
 
 fn lay_out(

@@ -269,27 +269,26 @@ impl Supervisor<'_> {
 
     /// What the engine's orchestrator has counted.
     fn engine(&self) -> Option<AgentCounters> {
-        let thread = self.plan.thread_of(Role::Orchestrator)?;
-        let roles = &self.plan.threads[thread].roles;
-        Some(status::counters(&self.threads[thread]).of(roles, Role::Orchestrator))
+        orchestrator(self.plan, self.threads)
     }
 
     fn all_done(&self) -> bool {
         (0..self.plan.strategies).all(|strategy| !self.awaits(strategy))
     }
 
-    /// After deaths: what the dead had sent is still on its way, and nobody waits for it. Until the engine has a report of each
-    /// order that it dispatched and has found nothing more to do for a while; not for long, should it never have.
+    /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a strategy that says that it is done
+    /// and is not. Until the engine has a report of each order that it dispatched and has found nothing more to do for a while;
+    /// not for long, should it never have.
     fn let_the_engine_settle(&self) {
-        let engine = self.plan.thread_of(Role::Orchestrator);
         let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
-        let Some(engine) = engine.filter(|_| died) else { return };
+        let is_open = || self.engine().is_some_and(|engine| at_venues(&engine) > 0);
+        let engine = self.plan.thread_of(Role::Orchestrator);
+        let Some(engine) = engine.filter(|_| died || is_open()) else { return };
         let deadline = Instant::now() + GRACE;
         let mut last = None;
         while Instant::now() < deadline {
             let busy = self.status(engine).get(Field::BusyTicks);
-            let open = self.engine().is_some_and(|engine| at_venues(&engine) > 0);
-            if last == Some(busy) && !open {
+            if last == Some(busy) && !is_open() {
                 return;
             }
             last = Some(busy);
@@ -456,8 +455,14 @@ impl Supervisor<'_> {
     }
 }
 
+/// What the orchestrator of a run has counted.
+pub fn orchestrator(plan: &Plan, threads: &[View]) -> Option<AgentCounters> {
+    let thread = plan.thread_of(Role::Orchestrator)?;
+    Some(status::counters(&threads[thread]).of(&plan.threads[thread].roles, Role::Orchestrator))
+}
+
 /// Orders that were dispatched and are not settled.
-fn at_venues(engine: &AgentCounters) -> u64 {
+pub fn at_venues(engine: &AgentCounters) -> u64 {
     engine.get(OrchestratorCounter::Dispatched).saturating_sub(engine.get(OrchestratorCounter::Settled))
 }
 

@@ -5,6 +5,7 @@
 //! descriptor cannot be mapped for writing. Descriptors are closed as soon as they are mapped.
 
 use crate::memory::{Region, RegionError, Words};
+use crate::os::process;
 use nix::fcntl::{FcntlArg, FdFlag, SealFlag, fcntl};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -90,7 +91,8 @@ impl Shared {
     }
 }
 
-/// Lets the children that are started while `start` runs inherit these descriptors, and nobody afterwards.
+/// Lets the children that are started while `start` runs inherit these descriptors and the standard three, and no others: not
+/// either what this process was given by accident, by a shell for example. Nobody inherits them afterwards.
 ///
 /// # Errors
 /// What the system refused, or what `start` returns.
@@ -101,6 +103,7 @@ pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -
             .try_for_each(|file| fcntl(file.as_fd(), FcntlArg::F_SETFD(flag)).map(drop))
             .map_err(io::Error::from)
     };
+    process::keep_descriptors();
     set(FdFlag::empty())?;
     let started = start();
     set(FdFlag::FD_CLOEXEC)?;

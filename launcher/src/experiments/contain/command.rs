@@ -20,7 +20,6 @@ use analysis::units::Nanos;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use protocol::plan::{Isolation, Technique};
-use shm::os::process;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -100,7 +99,6 @@ impl ContainFlags {
 /// # Errors
 /// [`UsageError`] for what cannot be had; a run that could not be made.
 pub fn command(flags: &ContainFlags) -> Result<ExitCode> {
-    process::keep_descriptors();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
