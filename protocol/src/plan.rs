@@ -77,6 +77,16 @@ names! {
 }
 
 names! {
+    /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way that is measured.
+    Stamps {
+        /// All: every stage of the way has its figures.
+        All = "all",
+        /// Only those that rt_venue is made of: t1, t4, t5 and t8. What it is less than under `all` is what observing costs.
+        Ends = "ends",
+    }
+}
+
+names! {
     /// How a strategy paces its orders.
     Pacing {
         /// Each order has a time at which it is due (open loop).
@@ -246,6 +256,12 @@ pub struct Plan {
     pub max_held: u32,
     /// How the strategies pace their orders.
     pub pacing: Pacing,
+    /// What every strategy of the run is, by name: [`Plan::PLAYER`], or one that the program has added.
+    #[serde(default = "player")]
+    pub strategy: String,
+    /// What every venue of the run is, by name: [`Plan::DELAY_VENUE`], or one that the program has added.
+    #[serde(default = "delay_venue")]
+    pub venue: String,
     /// The orders scheduled for each strategy.
     pub orders: Vec<u64>,
     /// How many of those go to each venue: a strategy's venues side by side, strategy after strategy. One order more to a venue
@@ -255,6 +271,9 @@ pub struct Plan {
     pub venue_orders: Vec<u64>,
     /// The longest venue delay in the schedule, in nanoseconds.
     pub max_delay_ns: u64,
+    /// Which points are stamped.
+    #[serde(default = "all_stamps")]
+    pub stamps: Stamps,
     /// The orchestrator's extra work.
     pub work: WorkPlan,
     /// The descriptors that processes inherit; empty where segments have names.
@@ -280,6 +299,11 @@ pub struct Plan {
 }
 
 /// The default for plans without this field.
+const fn all_stamps() -> Stamps {
+    Stamps::All
+}
+
+/// The default for plans without this field.
 const fn trading() -> Workload {
     Workload::Trading
 }
@@ -287,6 +311,16 @@ const fn trading() -> Workload {
 /// The default for plans without this field.
 const fn one_engine() -> Placement {
     Placement::Engine
+}
+
+/// The default for plans without this field.
+fn player() -> String {
+    Plan::PLAYER.into()
+}
+
+/// The default for plans without this field.
+fn delay_venue() -> String {
+    Plan::DELAY_VENUE.into()
 }
 
 /// The default for plans without this field.
@@ -323,6 +357,11 @@ pub enum PlanError {
 }
 
 impl Plan {
+    /// The strategy that plays its schedule.
+    pub const PLAYER: &'static str = "player";
+    /// The venue that executes every order in full after the order's own delay.
+    pub const DELAY_VENUE: &'static str = "delay";
+
     /// The longest run id, in bytes.
     pub const MAX_RUN_ID: usize = 64;
 

@@ -3,8 +3,8 @@
 
 use crate::link::LinkPlan;
 use crate::plan::{
-    ClockSource, Idle, Isolation, OnDeath, Pacing, Placement, Plan, PlanError, ProcessPlan, Technique,
-    ThreadPlan, Threading, WorkPlan, Workload, check,
+    ClockSource, Idle, Isolation, OnDeath, Pacing, Placement, Plan, PlanError, ProcessPlan, Stamps,
+    Technique, ThreadPlan, Threading, WorkPlan, Workload, check,
 };
 use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
@@ -48,7 +48,10 @@ impl Plan {
             pacing: Pacing::Scheduled,
             orders: vec![0; strategies.into()],
             venue_orders: Vec::new(),
+            strategy: Plan::PLAYER.into(),
+            venue: Plan::DELAY_VENUE.into(),
             max_delay_ns: 0,
+            stamps: Stamps::All,
             work: WorkPlan::default(),
             handles: Vec::new(),
             weaker_sandbox: false,

@@ -94,7 +94,7 @@ impl Runner<'_> {
         status.announce(&self.thread.roles);
         status.set(Field::Pid, std::process::id().into());
         status.set(Field::Tid, process::thread_id().into());
-        let log = StampLog::new(&self.segment);
+        let log = StampLog::new(&self.segment).taking(self.plan.stamps);
         if let Some(confinement) = self.sandbox {
             confinement.prepared(self.plan)?;
         }

@@ -177,7 +177,7 @@ impl<'a, T: Link> Family<'a, T> {
                         as Box<dyn Agent<Virtual>>
                 }
                 _ => {
-                    let mut agent = roles::compose::<T>(plan, thread, &self.control, &mut attached, act)?;
+                    let mut agent = roles::compose_on::<T>(plan, thread, &self.control, &mut attached, act)?;
                     let segment = segments::thread(&mut attached, &thread.name)?;
                     agent.arm(&attached, &segment);
                     agent.boxed()

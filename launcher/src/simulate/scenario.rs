@@ -96,6 +96,9 @@ impl Scenario {
                 [draws.below(5) as usize],
         };
         let resolved = Resolved {
+            strategy: crate::config::StrategyName::default(),
+            venue: crate::config::VenueName::default(),
+            stamps: protocol::plan::Stamps::All,
             technique,
             isolation,
             placement: Placement::Engine,
