@@ -18,7 +18,7 @@ mod violation;
 
 pub use chain::Chained;
 pub use folder::{FolderError, Logs, RUN_FILE, log_path, read_record};
-pub use orders::{End, Orders, Span, Toll};
+pub use orders::{End, Losses, Orders, Span};
 pub use table::{Row, bit};
 pub use violation::{Kind, Violation, name_of};
 
@@ -27,6 +27,8 @@ use crate::record::{Outcome, RunRecord};
 use check::{Context, Counted};
 use deaths::Deaths;
 use join::Join;
+use protocol::counters::Counters;
+use protocol::labels::FULL;
 use protocol::plan::{Plan, PlanError, Role};
 use protocol::stamps::{Gap, RECORD_BYTES};
 use protocol::status::{Field, STATUS_WORDS, Status};
@@ -61,10 +63,26 @@ pub struct ThreadLog {
     pub records: u64,
     /// Its status block, as it was at the end; empty if it proves nothing.
     pub status: Status,
+    /// The counters of its agents, as they were at the end; all zero if they prove nothing.
+    pub counters: Counters,
     /// Log and status block prove nothing: the strategy was quarantined, and may have written anything there.
     pub is_untrusted: bool,
     /// When it was away from its duty cycles, at most [`MAX_GAPS`](protocol::stamps::MAX_GAPS) times; in the order of its log.
     pub gaps: Vec<Gap>,
+}
+
+impl ThreadLog {
+    /// A log that proves nothing.
+    fn unproven(name: String, records: u64) -> Self {
+        Self {
+            name,
+            records,
+            status: nothing(),
+            counters: Counters::default(),
+            is_untrusted: true,
+            gaps: Vec::new(),
+        }
+    }
 }
 
 /// A run, joined.
@@ -83,7 +101,7 @@ pub struct Merged {
     /// Stamps in all logs.
     pub records: u64,
     /// What became of the orders of each incarnation that died, in the order of the record's incidents.
-    pub tolls: Vec<Toll>,
+    pub losses: Vec<Losses>,
     /// Orders lost by incarnations that lived; in a complete run each is a violation.
     pub lost_of_survivors: u64,
     table: table::Table,
@@ -170,14 +188,14 @@ pub fn merge<L: Logs + ?Sized>(
                 plan.thread_of(Role::Strategy(strategy)).and_then(|place| threads.get_mut(place))
             {
                 notes.push(doubted(&log.name, &why));
-                *log = ThreadLog { status: nothing(), is_untrusted: true, ..log.clone() };
+                *log = ThreadLog::unproven(std::mem::take(&mut log.name), log.records);
             }
         }
     };
-    let Counted { mut orders, span, tolls, lost_of_survivors } = counted;
+    let Counted { mut orders, span, losses, lost_of_survivors } = counted;
     orders.scheduled = plan.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
-    for log in &threads {
-        orders.full = orders.full.saturating_add(log.status.get(Field::Full));
+    for (log, thread) in threads.iter().zip(&plan.threads) {
+        orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));
     }
     for (thread, gap) in gaps {
         if let Some(log) = threads.get_mut(thread).filter(|log| !log.is_untrusted) {
@@ -194,7 +212,7 @@ pub fn merge<L: Logs + ?Sized>(
         notes,
         threads,
         records: done,
-        tolls,
+        losses,
         lost_of_survivors,
         table,
     })
@@ -225,7 +243,7 @@ fn read<L: Logs + ?Sized>(
             || ((is_untrusted || author.is_some()) && !matches!(error, LogError::Io { .. }))
     };
     let mut damage = None;
-    let (mut records, mut status) = (0, nothing());
+    let (mut records, mut status, mut counters) = (0, nothing(), Counters::default());
     match folder::open(logs, &record.plan, thread) {
         Ok(mut log) => {
             loop {
@@ -247,7 +265,7 @@ fn read<L: Logs + ?Sized>(
                     Err(error) => return Err(error.into()),
                 }
             }
-            (records, status) = (log.records(), log.status().clone());
+            (records, status, counters) = (log.records(), log.status().clone(), log.counters().clone());
         }
         Err(error) if is_tolerable(&error) => {
             damage = Some((is_cut_by_failure(&error), format!("{error}; nothing of it was used")));
@@ -256,10 +274,7 @@ fn read<L: Logs + ?Sized>(
     }
     if is_untrusted {
         let note = untrusted(&name, damage.map(|(_, what)| what), join.ignored());
-        return Ok((
-            ThreadLog { name, records, status: nothing(), is_untrusted, gaps: Vec::new() },
-            Some(note),
-        ));
+        return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
     // What no honest strategy leaves in its log: from here on the log proves nothing.
     let forged = match &damage {
@@ -274,12 +289,12 @@ fn read<L: Logs + ?Sized>(
     if let Some((strategy, why)) = author.zip(forged) {
         join.distrust(strategy);
         let note = doubted(&name, &why);
-        return Ok((
-            ThreadLog { name, records, status: nothing(), is_untrusted: true, gaps: Vec::new() },
-            Some(note),
-        ));
+        return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
-    Ok((ThreadLog { name, records, status, is_untrusted, gaps: Vec::new() }, damage.map(|(_, what)| what)))
+    Ok((
+        ThreadLog { name, records, status, counters, is_untrusted, gaps: Vec::new() },
+        damage.map(|(_, what)| what),
+    ))
 }
 
 /// What a log that proves nothing means for the figures.

@@ -157,7 +157,10 @@ fn actors(clock: &Virtual, submit_defect: Defect, completion_defect: Defect) -> 
     );
     actors.push(actor(clock, orchestrator));
     for (index, (inbox, completion)) in (0..).zip(inbox_ends.into_iter().zip(completion)) {
-        actors.push(actor(clock, Gateway::new(index, inbox, SpscMuxProducer(completion), None, DelayVenue, 64)));
+        actors.push(actor(
+            clock,
+            Gateway::new(index, inbox, SpscMuxProducer(completion), None, DelayVenue, 64),
+        ));
     }
     actors
 }
@@ -187,7 +190,8 @@ fn play(submit: Defect, completion: Defect) -> Merged {
     for (thread, Actor { agent, cycle, segment }) in actors.iter_mut().enumerate() {
         agent.seal(&mut cycle.log);
         let status = StatusWriter::new(segment);
-        agent.publish(&status);
+        status.announce(&plan.threads[thread].roles);
+        agent.publish(&mut status.slots());
         status.set(Field::RecordsDropped, cycle.log.dropped());
         status.set_state(State::Done);
         let header = fixture.bytes(thread)[..HEADER_WORDS * 8].to_vec();
