@@ -9,6 +9,8 @@ pub mod checksum;
 pub mod codec;
 pub mod control;
 pub mod counters;
+#[cfg(not(loom))]
+pub mod flow;
 pub mod labels;
 #[cfg(not(loom))]
 pub mod link;

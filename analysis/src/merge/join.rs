@@ -12,6 +12,7 @@ use super::links::Links;
 use super::table::{Bounds, NoRow, Row, Table, bit};
 use super::violation::{Findings, Kind, Violation, Violations, name_of};
 use super::{MergeError, file_name};
+use protocol::flow::{REPORT_PATH, mask};
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::stamps::{Gap, HandOff, LinkEnd, MAX_GAPS, Point, Record};
@@ -322,10 +323,7 @@ impl<'a> Join<'a> {
 }
 
 /// What further reports have stamps of.
-const REPORT: u64 = bit(Point::GatewayDone)
-    | bit(Point::OrchRecvCompletion)
-    | bit(Point::OrchReturn)
-    | bit(Point::StrategyRecv);
+const REPORT: u64 = mask(REPORT_PATH);
 
 /// A further report meets the same hand-offs as the first.
 #[cold]

@@ -6,6 +6,7 @@
 //! each epoch, found by index as well; those after the first begin small and double.
 
 use super::hand_offs::{Return, Submit};
+use protocol::flow::{PATH, Stage, mask};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
@@ -25,10 +26,17 @@ const SPARE_ROWS: u64 = 4096;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Row {
-    ticks: [u64; 10],
+    ticks: [u64; KEPT],
     state: u64,
 }
 
+/// The points whose times a row keeps: the whole way, due and release, by their codes.
+const KEPT: usize = Point::Release as usize;
+/// The points that an order can have.
+const OF_ORDER: u32 = Point::Cancelled as u32;
+
+const _: () = assert!(mask(&PATH) | bit(Point::Due) | bit(Point::Release) == (1 << KEPT) - 1);
+const _: () = assert!(MEASURED == 1 << OF_ORDER, "the flags stand above the points");
 const _: () = assert!(size_of::<Row>() == 88);
 
 const MEASURED: u64 = 1 << 12;
@@ -51,7 +59,7 @@ impl Row {
     /// A bit for each point that was stamped.
     #[inline]
     pub const fn points(&self) -> u64 {
-        self.state & ((1 << 12) - 1)
+        self.state & ((1 << OF_ORDER) - 1)
     }
 
     /// Whether the point was stamped.
@@ -67,18 +75,43 @@ impl Row {
         if self.has(point) { self.ticks.get(point as usize - 1).copied() } else { None }
     }
 
-    /// The eight stamps t1 to t8; zero where there is none.
+    /// The stamps of the whole way, t1 to t8; zero where there is none.
     #[inline]
-    pub fn stamps(&self) -> [u64; 8] {
-        let mut stamps = [0; 8];
-        stamps.copy_from_slice(&self.ticks[..8]);
-        stamps
+    pub fn stamps(&self) -> [u64; PATH.len()] {
+        PATH.map(|point| self.ticks[point as usize - 1])
+    }
+
+    /// How long a stage took, in ticks; 0 where its end lies before its beginning, none where one of them was not stamped.
+    #[inline]
+    pub fn stage(&self, stage: Stage) -> Option<u64> {
+        let record = stage.record();
+        let both = bit(record.from) | bit(record.to);
+        (self.points() & both == both)
+            .then(|| self.ticks[record.to as usize - 1].saturating_sub(self.ticks[record.from as usize - 1]))
+    }
+
+    /// When the way began (t1); 0 where that is not stamped.
+    #[inline]
+    pub const fn began(&self) -> u64 {
+        self.ticks[PATH[0] as usize - 1]
+    }
+
+    /// When it ended (t8); 0 where that is not stamped.
+    #[inline]
+    pub const fn ended(&self) -> u64 {
+        self.ticks[PATH[PATH.len() - 1] as usize - 1]
+    }
+
+    /// The whole way, in ticks.
+    #[inline]
+    pub const fn round_trip(&self) -> u64 {
+        self.ended().saturating_sub(self.began())
     }
 
     /// Whether each of t1 to t8 was stamped: a run may stamp only the ends of the engine's way.
     #[inline]
     pub const fn has_all_stamps(&self) -> bool {
-        self.points() & 0xFF == 0xFF
+        self.points() & mask(&PATH) == mask(&PATH)
     }
 
     /// The code of the reason for which the order was refused, if it was (0 to 127, larger ones are cut).
