@@ -7,7 +7,7 @@ mod held;
 mod venue;
 
 pub use held::Held;
-pub use venue::Venue;
+pub use venue::{DelayVenue, Venue, VenueContext, in_full};
 
 use disconnect::Disconnects;
 use protocol::agent::{Agent, Cycle};
@@ -24,14 +24,14 @@ use shm::ring::{Producer, spsc};
 const BATCH: usize = 16;
 
 /// The agent of one venue.
-pub struct Gateway<P> {
+pub struct Gateway<P, V = DelayVenue> {
     /// Its venue's index in the plan.
     index: u16,
     inbox: spsc::Consumer,
     completion: P,
     /// Rings for the orchestrator, where that parks.
     bell: Option<Bell>,
-    venue: Venue,
+    venue: V,
     held: Held,
     /// Strategies that died and whose orders are being cancelled.
     disconnects: Disconnects,
@@ -46,7 +46,7 @@ pub struct Gateway<P> {
     reported: Checksum,
 }
 
-impl<P: Producer> Gateway<P> {
+impl<P: Producer, V: Venue> Gateway<P, V> {
     /// The gateway of the venue with this index in the plan. It holds at most `max_held` orders; past that it takes no more
     /// from its inbox.
     pub fn new(
@@ -54,7 +54,7 @@ impl<P: Producer> Gateway<P> {
         inbox: spsc::Consumer,
         completion: P,
         bell: Option<Bell>,
-        venue: Venue,
+        venue: V,
         max_held: usize,
     ) -> Self {
         let held = Held::with_capacity(max_held);
@@ -101,7 +101,8 @@ impl<P: Producer> Gateway<P> {
         while sent < BATCH {
             let Some(order) = self.held.pop_due(cycle.now) else { break };
             sent += 1;
-            if !self.send(&self.venue.execute(&order), cycle) {
+            let report = Report { id: order.id, ..self.venue.execute(&order) };
+            if !self.send(&report, cycle) {
                 break;
             }
         }
@@ -134,7 +135,8 @@ impl<P: Producer> Gateway<P> {
             let Some(order) = self.disconnects.next(&mut self.held, &mut looks) else { break };
             sent += 1;
             cycle.stamp(Point::Cancelled, order.id);
-            if !self.send(&self.venue.cancel(&order), cycle) {
+            let report = Report { id: order.id, ..self.venue.cancel(&order) };
+            if !self.send(&report, cycle) {
                 break;
             }
         }
@@ -172,14 +174,14 @@ impl<P: Producer> Gateway<P> {
     fn hold<C: Clock>(&mut self, order: Order, cycle: &mut Cycle<C>) {
         let id: OrderId = order.id;
         let received = cycle.stamp(Point::GatewayRecv, id);
-        let release = received.saturating_add(cycle.time.ticks(order.delay_ns));
+        let release = received.saturating_add(cycle.time.ticks(self.venue.delay_ns(&order)));
         cycle.log.append(Point::Release, id, release);
         self.received += 1;
         self.held.push(release, order);
     }
 }
 
-impl<P: Producer, C: Clock> Agent<C> for Gateway<P> {
+impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         if !self.flush() {
@@ -255,7 +257,7 @@ mod tests {
             draining: false,
             log: StampLog::new(&Region::heap(LOG_OFFSET + 1024).words()),
         };
-        let gateway = Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, Venue, max_held);
+        let gateway = Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, DelayVenue, max_held);
         Bench { gateway, inbox, completion: completion_end, clock, cycle }
     }
 

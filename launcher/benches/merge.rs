@@ -3,7 +3,7 @@
 //! `cargo bench -p launcher --bench merge [-- MILLIONS_OF_ORDERS]`; the folder is made in the temporary directory.
 #![allow(missing_docs)]
 
-#[path = "../tests/runs/fixture.rs"]
+#[path = "../tests/all/runs/fixture.rs"]
 mod fixture;
 
 use analysis::summary::figures::Figures;

@@ -156,7 +156,7 @@ impl<R: Consumer> Orchestrator<R> {
         self.lines[strategy].budget -= 1;
         self.lines[strategy].passed(id);
         self.count(strategy);
-        cycle.stamp(Point::OrchRecvSubmit, id);
+        cycle.pass(Point::OrchRecvSubmit, id);
         cycle.log.append(Point::Rejected, id, Reject::Gone as u64);
         self.rejected += 1;
     }

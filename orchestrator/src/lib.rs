@@ -176,7 +176,7 @@ impl<R: Consumer> Orchestrator<R> {
                 self.faults += 1;
                 continue;
             };
-            cycle.stamp(Point::OrchRecvCompletion, report.id);
+            cycle.pass(Point::OrchRecvCompletion, report.id);
             let strategy = usize::from(report.id.strategy());
             let is_current = self.lines[strategy].is_current(report.id);
             self.positions.settle(strategy, &report, is_current);
@@ -199,7 +199,7 @@ impl<R: Consumer> Orchestrator<R> {
         digest: u64,
         cycle: &mut Cycle<C>,
     ) {
-        cycle.stamp(Point::OrchReturn, id);
+        cycle.pass(Point::OrchReturn, id);
         self.returns[strategy].sum.add(digest);
         match self.returns[strategy].push(message) {
             Pushed::Returned => {}
@@ -257,7 +257,7 @@ impl<R: Consumer> Orchestrator<R> {
         self.knows_writers = from.is_some();
         let digest = digest(&message);
         line.taken.add(digest);
-        cycle.stamp(Point::OrchRecvSubmit, order.id);
+        cycle.pass(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
             self.reject(from, &order, reason, cycle);
             return;
@@ -272,7 +272,7 @@ impl<R: Consumer> Orchestrator<R> {
         }
         self.work.perform(&cycle.clock, cycle.time);
         self.positions.open(strategy);
-        cycle.stamp(Point::OrchDispatch, order.id);
+        cycle.pass(Point::OrchDispatch, order.id);
         self.dispatched += 1;
         // Also for one that waits: it is pushed as it is, or the run does not end.
         self.inboxes[venue].sum.add(digest);

@@ -31,6 +31,14 @@ impl<C: Clock> Cycle<C> {
         self.log.append(point, id, ticks);
         ticks
     }
+
+    /// Takes and logs the stamp of a point between the ends of the engine's way, unless the run stamps only the ends.
+    #[inline(always)]
+    pub fn pass(&mut self, point: Point, id: OrderId) {
+        if self.log.takes_all() {
+            self.stamp(point, id);
+        }
+    }
 }
 
 /// A role.

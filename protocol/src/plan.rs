@@ -10,6 +10,7 @@ use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 pub use shm::memory::sealed::Handle;
 use shm::names;
+use shm::os::sandbox::Profile;
 use std::collections::HashSet;
 use thiserror::Error;
 
@@ -41,6 +42,15 @@ names! {
 }
 
 names! {
+    /// What a run is for: it says which roles and links there must be. Each workload has its own module, which arranges its
+    /// topology and checks its demands.
+    Workload {
+        /// Strategies send orders through an orchestrator to gateways and get reports: [`crate::trading`].
+        Trading = "trading",
+    }
+}
+
+names! {
     /// Which processes the engine's roles are in, where strategies have processes of their own.
     Placement {
         /// Orchestrator and gateways are one process.
@@ -63,6 +73,16 @@ names! {
         Backoff = "backoff",
         /// Waits on a futex that the sender rings.
         Park = "park",
+    }
+}
+
+names! {
+    /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way that is measured.
+    Stamps {
+        /// All: every stage of the way has its figures.
+        All = "all",
+        /// Only those that rt_venue is made of: t1, t4, t5 and t8. What it is less than under `all` is what observing costs.
+        Ends = "ends",
     }
 }
 
@@ -207,6 +227,9 @@ pub struct Plan {
     pub launcher_pid: u32,
     /// When the launcher started (`/proc/PID/stat`, field 22), which tells it from a later process of that id.
     pub launcher_start: u64,
+    /// What the run is for.
+    #[serde(default = "trading")]
+    pub workload: Workload,
     /// What carries submit and completion.
     pub technique: Technique,
     /// What stands between strategies and engine.
@@ -233,6 +256,12 @@ pub struct Plan {
     pub max_held: u32,
     /// How the strategies pace their orders.
     pub pacing: Pacing,
+    /// What every strategy of the run is, by name: [`Plan::PLAYER`], or one that the program has added.
+    #[serde(default = "player")]
+    pub strategy: String,
+    /// What every venue of the run is, by name: [`Plan::DELAY_VENUE`], or one that the program has added.
+    #[serde(default = "delay_venue")]
+    pub venue: String,
     /// The orders scheduled for each strategy.
     pub orders: Vec<u64>,
     /// How many of those go to each venue: a strategy's venues side by side, strategy after strategy. One order more to a venue
@@ -242,6 +271,9 @@ pub struct Plan {
     pub venue_orders: Vec<u64>,
     /// The longest venue delay in the schedule, in nanoseconds.
     pub max_delay_ns: u64,
+    /// Which points are stamped.
+    #[serde(default = "all_stamps")]
+    pub stamps: Stamps,
     /// The orchestrator's extra work.
     pub work: WorkPlan,
     /// The descriptors that processes inherit; empty where segments have names.
@@ -267,8 +299,28 @@ pub struct Plan {
 }
 
 /// The default for plans without this field.
+const fn all_stamps() -> Stamps {
+    Stamps::All
+}
+
+/// The default for plans without this field.
+const fn trading() -> Workload {
+    Workload::Trading
+}
+
+/// The default for plans without this field.
 const fn one_engine() -> Placement {
     Placement::Engine
+}
+
+/// The default for plans without this field.
+fn player() -> String {
+    Plan::PLAYER.into()
+}
+
+/// The default for plans without this field.
+fn delay_venue() -> String {
+    Plan::DELAY_VENUE.into()
 }
 
 /// The default for plans without this field.
@@ -305,6 +357,11 @@ pub enum PlanError {
 }
 
 impl Plan {
+    /// The strategy that plays its schedule.
+    pub const PLAYER: &'static str = "player";
+    /// The venue that executes every order in full after the order's own delay.
+    pub const DELAY_VENUE: &'static str = "delay";
+
     /// The longest run id, in bytes.
     pub const MAX_RUN_ID: usize = 64;
 
@@ -312,7 +369,7 @@ impl Plan {
     pub const MAX_CAPACITY: u32 = link::MAX_SLOTS;
 
     /// The prefix of the names of all segments of all runs.
-    pub const PREFIX: &'static str = shm::memory::region::PREFIX;
+    pub const PREFIX: &'static str = shm::memory::PREFIX;
 
     /// The name of one of this run's segments in `/dev/shm`.
     pub fn segment_name(&self, what: &str) -> String {
@@ -322,6 +379,14 @@ impl Plan {
     /// The thread that runs a role.
     pub fn thread_of(&self, role: Role) -> Option<usize> {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
+    }
+
+    /// The profile that a process of the plan is confined by under isolation `sandbox`: its roles', if they have one and the same.
+    /// `None`: a role of it is trusted, or they may do different things.
+    pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static Profile> {
+        let mut profiles = self.roles_of(process).map(|role| role.record().sandbox);
+        let first = profiles.next()??;
+        profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(first)
     }
 
     /// The process that runs a role.
@@ -358,7 +423,9 @@ impl Plan {
         }
         check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
         self.validate_topology()?;
-        self.validate_trading()
+        match self.workload {
+            Workload::Trading => self.validate_trading(),
+        }
     }
 
     fn validate_topology(&self) -> Result<(), PlanError> {

@@ -4,6 +4,7 @@
 use crate::stamps::Point;
 use serde::{Deserialize, Serialize};
 use shm::names;
+use shm::os::sandbox::{self, Profile};
 
 names! {
     /// The kinds of roles.
@@ -62,15 +63,6 @@ impl core::fmt::Display for Role {
     }
 }
 
-/// How much a process trusts the code of a role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trust {
-    /// It is the engine: never confined.
-    Engine,
-    /// Under isolation `sandbox` it gives up what it does not need to trade, and its memory is limited.
-    Confined,
-}
-
 /// What there is to know of a kind of role.
 #[derive(Debug)]
 pub struct RoleRecord {
@@ -82,8 +74,9 @@ pub struct RoleRecord {
     pub records_an_order: u64,
     /// Whether the run can go on without it after its death, and it be started again.
     pub is_restartable: bool,
-    /// How much its process trusts it.
-    pub trust: Trust,
+    /// What its process may do under isolation `sandbox`; its memory is limited at every level. `None`: it is the engine, which
+    /// is trusted.
+    pub sandbox: Option<&'static Profile>,
 }
 
 impl RoleKind {
@@ -95,7 +88,7 @@ impl RoleKind {
                 points: &[Point::StrategySend, Point::StrategyRecv, Point::Due],
                 records_an_order: 3,
                 is_restartable: true,
-                trust: Trust::Confined,
+                sandbox: Some(&sandbox::STRATEGY),
             },
             RoleKind::Orchestrator => &RoleRecord {
                 is_numbered: false,
@@ -109,25 +102,25 @@ impl RoleKind {
                 // One that is refused has t2, the reason and t7.
                 records_an_order: 4,
                 is_restartable: false,
-                trust: Trust::Engine,
+                sandbox: None,
             },
             RoleKind::Gateway => &RoleRecord {
                 is_numbered: true,
                 points: &[Point::GatewayRecv, Point::GatewayDone, Point::Release, Point::Cancelled],
                 records_an_order: 4,
                 is_restartable: false,
-                trust: Trust::Confined,
+                sandbox: Some(&sandbox::GATEWAY),
             },
         }
     }
 }
 
 impl RoleRecord {
-    /// Its points, a bit each: bit `n` for the point with code `n`.
+    /// Its points, a bit each: the lowest for the point with code 1.
     pub const fn points_mask(&self) -> u64 {
         let (mut mask, mut index) = (0, 0);
         while index < self.points.len() {
-            mask |= 1 << self.points[index] as u64;
+            mask |= 1 << (self.points[index] as u64 - 1);
             index += 1;
         }
         mask
@@ -140,11 +133,11 @@ mod tests {
 
     #[test]
     fn every_point_is_stamped_by_one_kind_of_role() {
-        for point in Point::ALL {
+        for point in Point::ALL.into_iter().filter(|point| point.is_of_order()) {
             let by = RoleKind::ALL.iter().filter(|kind| kind.record().points.contains(&point)).count();
             assert_eq!(by, 1, "{point:?}");
             let masks: u64 = RoleKind::ALL.iter().map(|kind| kind.record().points_mask()).sum();
-            assert_eq!((masks >> point as u64) & 1, 1);
+            assert_eq!((masks >> (point as u64 - 1)) & 1, 1);
         }
     }
 

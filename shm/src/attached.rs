@@ -3,22 +3,13 @@
 //! Rings attach through [`Attached`] and never see where a segment comes from: a name in `/dev/shm`, an inherited
 //! descriptor, or the heap. That is for a [`Source`] to say, and so is what this process may do with it.
 
+pub use crate::memory::sealed::Access;
 use crate::memory::sealed::{self, Handle};
 use crate::memory::{Header, HeaderError, Kind, Region, RegionError, View, Words};
-use crate::ring::{Link, LinkSpec, spsc, spsc_mux};
 use std::any::Any;
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
-
-/// What a process may do with a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Map it read-only.
-    Read,
-    /// Map it for reading and writing.
-    Write,
-}
 
 /// Which processes are at the ends of a link, as the one who started them knows.
 pub trait Peers: Send {
@@ -199,22 +190,6 @@ impl<'a> Attached<'a> {
         header.map_err(|source| RegionError::Header { name, source })
     }
 
-    /// The sending end of a contended hand-off.
-    ///
-    /// # Errors
-    /// As [`Attached::region`].
-    pub fn producer<T: Link>(&mut self, spec: &LinkSpec, index: usize) -> Result<T::Producer, RegionError> {
-        T::producer(spec, index, self)
-    }
-
-    /// The receiving end of a contended hand-off.
-    ///
-    /// # Errors
-    /// As [`Attached::region`].
-    pub fn consumer<T: Link>(&mut self, spec: &LinkSpec) -> Result<T::Consumer, RegionError> {
-        T::consumer(spec, self)
-    }
-
     /// One end of what is in a segment.
     ///
     /// # Errors
@@ -227,42 +202,5 @@ impl<'a> Attached<'a> {
     ) -> Result<T, RegionError> {
         let words = self.region(what, kind)?.words();
         attach(&words).map_err(|source| RegionError::Header { name: what.into(), source })
-    }
-
-    /// The sending end of a 1→1 link.
-    ///
-    /// # Errors
-    /// As [`Attached::region`].
-    pub fn sender(&mut self, what: &str) -> Result<spsc::Producer, RegionError> {
-        let head = self.view(&spsc_mux::head_name(what), spsc::HEAD_KIND)?;
-        let tail = self.region(what, spsc::KIND)?.words();
-        spsc::Producer::attach_parts(&tail, &head)
-            .map_err(|source| RegionError::Header { name: what.into(), source })
-    }
-
-    /// The receiving end of a 1→1 link.
-    ///
-    /// # Errors
-    /// As [`Attached::region`].
-    pub fn receiver(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
-        let (tail, head) = self.parts(what)?;
-        spsc::Consumer::attach_parts(&tail, &head)
-            .map_err(|source| RegionError::Header { name: what.into(), source })
-    }
-
-    /// A receiving end in the place of one that has died: see [`spsc::Consumer::resume_parts`].
-    ///
-    /// # Errors
-    /// As [`Attached::region`].
-    pub fn successor(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
-        let (tail, head) = self.parts(what)?;
-        spsc::Consumer::resume_parts(&tail, &head)
-            .map_err(|source| RegionError::Header { name: what.into(), source })
-    }
-
-    /// The producer's and the consumer's part of a 1→1 link, for the consumer.
-    fn parts(&mut self, what: &str) -> Result<(View, Words), RegionError> {
-        let tail = self.view(what, spsc::KIND)?;
-        Ok((tail, self.region(&spsc_mux::head_name(what), spsc::HEAD_KIND)?.words()))
     }
 }

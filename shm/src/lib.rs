@@ -13,6 +13,8 @@ pub mod attached;
 pub mod bell;
 #[cfg(not(loom))]
 pub mod clock;
+#[cfg(not(loom))]
+pub mod conformance;
 pub mod containment;
 #[cfg(not(loom))]
 pub mod floor;
@@ -21,5 +23,7 @@ pub mod idle;
 pub mod memory;
 mod names;
 pub mod os;
+#[cfg(not(loom))]
+pub mod queue;
 pub mod ring;
 pub mod sync;

@@ -1,5 +1,5 @@
-//! One suite that every technique passes, from the technique table alone: over named segments as in a run, and over the
-//! heap where the technique is memory; with threads, and with real processes.
+//! The library's suite (`shm::conformance`) on every technique, and on the rings that it must find broken. Beside it what a
+//! library function cannot do: real processes, and what only some techniques have.
 //!
 //! Scribblers are in `hostile.rs`, every order of steps in `loom_*.rs`.
 //!
@@ -7,77 +7,143 @@
 
 #![cfg(not(miri))]
 
-use proptest::prelude::*;
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
-use shm::ring::Technique;
-use shm::ring::{Consumer, Link, Place, Producer};
+use shm::attached::Attached;
+use shm::conformance::broken::{Broken, Doubles, Drops, Neglects, Reorders, Tears};
+use shm::conformance::{self, Violation};
+use shm::memory::RegionError;
+use shm::ring::array_queue::ArrayQueue;
+use shm::ring::spsc_mux::SpscMux;
+use shm::ring::std_mpsc::StdMpsc;
+use shm::ring::{Consumer, Link, LinkSpec, Producer, Record, SegmentSpec, Technique, Visitor};
 use shm::with_link;
-use std::collections::VecDeque;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 mod common;
 use common::Run;
 
-/// More messages than any bounded technique holds: pipes and sockets are as large as the kernel lets them be.
-const MORE_THAN_FITS: u64 = 200_000;
 /// Nothing here takes so long unless it hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Both ends over the heap; `None` if the technique is not memory.
-fn attach_on_heap<T: Link>(run: &Run) -> Option<(T::Consumer, Vec<T::Producer>)> {
-    let specs = T::segments(&run.link());
-    let memory = |place| matches!(place, Place::Memory | Place::Reserve);
-    if specs.is_empty() || !specs.iter().all(|spec| memory(spec.place)) {
-        return None;
+struct Suite;
+
+impl Visitor for Suite {
+    fn visit<L: Link>(&mut self) {
+        let begun = Instant::now();
+        if let Err(failure) = conformance::check::<L>() {
+            panic!("{failure}");
+        }
+        println!("{}: {:.1?}", L::RECORD.name, begun.elapsed());
     }
-    let mut attached = segments::attach(run.plan(), None);
-    specs.iter().for_each(|spec| attached.adopt(&spec.what, segments::on_heap(run.plan(), spec)));
-    Some(run.attach::<T>(&mut attached))
 }
 
-/// Message `n` of a producer: both in every word, so that a torn one shows.
+#[test]
+fn every_technique_passes_the_suite() {
+    shm::ring::visit(&mut Suite);
+}
+
+/// What the suite says of a ring; it must say something.
+fn found<L: Link>() -> Violation {
+    let failure = conformance::check::<L>().expect_err(L::RECORD.name);
+    println!("{failure}");
+    *failure.violation
+}
+
+#[test]
+fn the_suite_finds_each_broken_ring() {
+    assert!(matches!(found::<Broken<Doubles>>(), Violation::Duplicated { .. }));
+    assert!(matches!(found::<Broken<Drops>>(), Violation::Lost { .. }));
+    assert!(matches!(found::<Broken<Reorders>>(), Violation::Reordered { .. }));
+    assert!(matches!(found::<Broken<Tears>>(), Violation::Torn { .. }));
+    // Behind the place that the dead one has claimed stand the other's messages.
+    assert!(matches!(found::<Broken<Neglects, ArrayQueue>>(), Violation::Lost { producer: 1, .. }));
+}
+
+#[test]
+fn the_suite_finds_them_whatever_ring_is_broken() {
+    assert!(matches!(found::<Broken<Doubles, ArrayQueue>>(), Violation::Duplicated { .. }));
+    assert!(matches!(found::<Broken<Drops, StdMpsc>>(), Violation::Lost { .. }));
+    assert!(matches!(found::<Broken<Tears, ArrayQueue>>(), Violation::Torn { .. }));
+    assert!(matches!(found::<Broken<Reorders, StdMpsc>>(), Violation::Reordered { .. }));
+}
+
+/// A type of that name which is the ring `$ring` with another record.
+macro_rules! with_record {
+    ($(#[$doc:meta])* $name:ident, $ring:ty, $record:expr) => {
+        $(#[$doc])*
+        struct $name;
+
+        impl Link for $name {
+            const RECORD: Record = $record;
+
+            type Producer = <$ring as Link>::Producer;
+            type Consumer = <$ring as Link>::Consumer;
+
+            fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
+                <$ring>::segments(spec)
+            }
+
+            fn producer(
+                spec: &LinkSpec,
+                index: usize,
+                attached: &mut Attached<'_>,
+            ) -> Result<Self::Producer, RegionError> {
+                <$ring>::producer(spec, index, attached)
+            }
+
+            fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
+                <$ring>::consumer(spec, attached)
+            }
+        }
+    };
+}
+
+with_record! {
+    /// A record that says what is not so.
+    Boasts, SpscMux, Record { name: "boasts", bounded: false, ..SpscMux::RECORD }
+}
+
+with_record! {
+    /// One that wants a name that another has.
+    Taken, ArrayQueue, ArrayQueue::RECORD
+}
+
+#[test]
+fn a_record_that_says_what_is_not_so_is_found() {
+    assert!(matches!(found::<Boasts>(), Violation::Bound { bounded: false, .. }));
+}
+
+#[test]
+fn a_program_can_add_a_technique_of_its_own() {
+    let registered = Technique::register::<Boasts>().unwrap();
+    assert_eq!(Technique::from_name("boasts"), Some(registered));
+    assert_eq!(Technique::register::<Boasts>(), Ok(registered), "again is nothing new");
+    assert!(Technique::all().contains(&registered));
+    assert!(Technique::register::<Taken>().is_err());
+}
+
+/// Message `n` of a producer.
 fn message(producer: usize, n: u64) -> Message {
     [(producer as u64) << 48 | n; MESSAGE_WORDS]
 }
 
-/// What the consumer has seen of each producer.
-struct Ledger {
-    next: Vec<u64>,
-}
-
-impl Ledger {
-    fn new(producers: usize) -> Self {
-        Self { next: vec![0; producers] }
+/// Takes until everybody has sent that many: each whole and in order.
+fn take_all(consumer: &mut impl Consumer, producers: usize, each: u64) {
+    let (started, mut next) = (Instant::now(), vec![0; producers]);
+    while next.iter().any(|n| *n < each) {
+        let Some((from, got)) = consumer.try_pop() else {
+            assert!(started.elapsed() < LIMIT, "stuck at {next:?} of {each}");
+            std::thread::yield_now();
+            continue;
+        };
+        let producer = (got[0] >> 48) as usize;
+        assert!(from.is_none_or(|from| from == producer), "{producer}'s message through {from:?}");
+        assert_eq!(got, message(producer, next[producer]), "torn, lost, twice or out of order");
+        next[producer] += 1;
     }
-
-    /// Takes what there is; how many that were. Each whole, from whom it says, and the one that was due.
-    fn take(&mut self, consumer: &mut impl Consumer) -> u64 {
-        let mut taken = 0;
-        while let Some((from, got)) = consumer.try_pop() {
-            assert_eq!(got, [got[0]; MESSAGE_WORDS], "torn");
-            let (producer, n) = ((got[0] >> 48) as usize, got[0] & ((1 << 48) - 1));
-            assert!(from.is_none_or(|from| from == producer), "{producer}'s message through {from:?}");
-            assert_eq!(n, self.next[producer], "producer {producer}: lost, twice or out of order");
-            self.next[producer] += 1;
-            taken += 1;
-        }
-        assert_eq!(consumer.take_fault(), None, "honest producers");
-        taken
-    }
-
-    /// Takes until everybody has sent that many.
-    fn take_all(&mut self, consumer: &mut impl Consumer, each: u64) {
-        let started = Instant::now();
-        while self.next.iter().any(|n| *n < each) {
-            if self.take(consumer) == 0 {
-                assert!(started.elapsed() < LIMIT, "stuck at {:?} of {each}", self.next);
-                std::thread::yield_now();
-            }
-        }
-        assert_eq!(consumer.try_pop(), None, "nothing more than was sent");
-    }
+    assert_eq!((consumer.try_pop(), consumer.take_fault()), (None, None));
 }
 
 fn push_all(mut producer: impl Producer, index: usize, count: u64) {
@@ -86,112 +152,6 @@ fn push_all(mut producer: impl Producer, index: usize, count: u64) {
         while producer.try_push(&message(index, n)).is_err() {
             assert!(started.elapsed() < LIMIT, "full for ever at {n}");
             std::thread::yield_now();
-        }
-    }
-}
-
-fn with_threads<P: Producer>(mut consumer: impl Consumer, producers: Vec<P>, each: u64) {
-    let mut ledger = Ledger::new(producers.len());
-    std::thread::scope(|scope| {
-        for (index, producer) in producers.into_iter().enumerate() {
-            scope.spawn(move || push_all(producer, index, each));
-        }
-        ledger.take_all(&mut consumer, each);
-    });
-}
-
-#[test]
-fn threads_lose_nothing() {
-    for technique in Technique::all() {
-        for producers in [1, 2, 8] {
-            let each = 40_000 / u64::from(producers);
-            let run = Run::new(technique, producers, 8);
-            println!("{technique}, {producers} producers");
-            with_link!(technique, T => {
-                let plan = run.create::<T>();
-                let (consumer, senders) = run.attach::<T>(&mut segments::attach(plan, None));
-                with_threads(consumer, senders, each);
-                if let Some((consumer, senders)) = attach_on_heap::<T>(&run) {
-                    with_threads(consumer, senders, each);
-                }
-            });
-        }
-    }
-}
-
-/// Pushes until it is full; how many fitted.
-fn fill(producer: &mut impl Producer, index: usize, from: u64) -> u64 {
-    (from..from + MORE_THAN_FITS).take_while(|n| producer.try_push(&message(index, *n)).is_ok()).count()
-        as u64
-}
-
-#[test]
-fn full_comes_back_and_goes_again() {
-    for technique in Technique::all() {
-        println!("{technique}");
-        let run = Run::new(technique, 2, 64);
-        with_link!(technique, T => {
-            let plan = run.create::<T>();
-            let (mut consumer, mut producers) = run.attach::<T>(&mut segments::attach(plan, None));
-            let mut ledger = Ledger::new(2);
-            let mut sent = [0; 2];
-            for round in 0..3 {
-                for index in [0, 1] {
-                    sent[index] += fill(&mut producers[index], index, sent[index]);
-                }
-                let fits = ledger.take(&mut consumer);
-                // Only the standard library's channel has no bound at all.
-                assert_eq!(fits == 2 * MORE_THAN_FITS, !technique.record().bounded, "round {round}: {fits}");
-                assert!(fits >= 64, "at least the capacity: {fits}");
-                assert_eq!(ledger.next, sent, "round {round}: what was refused was not taken");
-            }
-            // Full is full whoever asks, and one message taken is room for some again.
-            if technique.record().bounded {
-                sent[0] += fill(&mut producers[0], 0, sent[0]);
-                assert!(producers[0].try_push(&message(0, sent[0])).is_err());
-                ledger.take(&mut consumer);
-                assert!(producers[0].try_push(&message(0, sent[0])).is_ok());
-            }
-        });
-    }
-}
-
-/// Plays turns (0 and 1 push, 2 pops, so many times) on a technique and on a queue for each producer.
-fn against_a_model<T: Link>(run: &Run, turns: &[(usize, usize)]) {
-    let plan = run.create::<T>();
-    let (mut consumer, mut producers) = run.attach::<T>(&mut segments::attach(plan, None));
-    let mut model: [VecDeque<Message>; 2] = Default::default();
-    let mut sent = [0; 2];
-    for &(actor, times) in turns {
-        for _ in 0..times {
-            if actor < 2 {
-                let message = message(actor, sent[actor]);
-                if producers[actor].try_push(&message).is_ok() {
-                    model[actor].push_back(message);
-                    sent[actor] += 1;
-                } else {
-                    assert!(model[0].len() + model[1].len() >= plan.capacity as usize, "full too early");
-                }
-            } else if let Some((_, got)) = consumer.try_pop() {
-                assert_eq!(model[(got[0] >> 48) as usize].pop_front(), Some(got));
-            } else {
-                assert!(model.iter().all(VecDeque::is_empty), "hides messages");
-            }
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn every_technique_is_a_queue_for_each_producer(
-        turns in prop::collection::vec((0usize..3, 1usize..40), 1..40),
-    ) {
-        for technique in Technique::all() {
-            println!("{technique}");
-            let run = Run::new(technique, 2, 16);
-            with_link!(technique, T => against_a_model::<T>(&run, &turns));
         }
     }
 }
@@ -216,7 +176,7 @@ fn child() {
 
 #[test]
 fn processes_lose_nothing() {
-    for technique in Technique::all().into_iter().filter(|technique| technique.crosses_processes()) {
+    for &technique in Technique::built_in().iter().filter(|technique| technique.crosses_processes()) {
         for producers in [1, 2, 8] {
             println!("{technique}, {producers} producers");
             let each = 20_000 / u64::from(producers);
@@ -241,7 +201,7 @@ fn processes_lose_nothing() {
                 let mut attached = segments::attach_with(plan, None, &launching.control());
                 let mut consumer = attached.consumer::<T>(&run.link()).unwrap();
                 launching.go(0);
-                Ledger::new(producers.into()).take_all(&mut consumer, each);
+                take_all(&mut consumer, producers.into(), each);
                 for mut child in children {
                     assert!(child.wait().unwrap().success());
                 }
@@ -269,12 +229,12 @@ fn a_connection_is_buried_when_it_is_empty() {
     let mut early = producer(0);
     assert!(!consumer.bury(0));
     assert!(early.try_push(&message(0, 9)).is_err(), "its connection is closed");
-    let mut ledger = Ledger::new(2);
+    let mut next = [0; 2];
     for taken in 0..3 {
         assert!(!consumer.bury(0), "{taken} of 3");
-        while ledger.next[0] == taken {
+        while next[0] == taken {
             let (_, got) = consumer.try_pop().unwrap();
-            ledger.next[(got[0] >> 48) as usize] += 1;
+            next[(got[0] >> 48) as usize] += 1;
         }
     }
     assert!(consumer.bury(0) && consumer.bury(0));
@@ -283,12 +243,12 @@ fn a_connection_is_buried_when_it_is_empty() {
     successor.try_push(&message(0, 3)).unwrap();
     lives.try_push(&message(1, 1)).unwrap();
     let started = Instant::now();
-    while ledger.next != [4, 2] {
+    while next != [4, 2] {
         assert!(started.elapsed() < LIMIT);
         if let Some((from, got)) = consumer.try_pop() {
             let (producer, n) = ((got[0] >> 48) as usize, got[0] & 0xFF);
-            assert_eq!((from, n), (Some(producer), ledger.next[producer]));
-            ledger.next[producer] += 1;
+            assert_eq!((from, n), (Some(producer), next[producer]));
+            next[producer] += 1;
         }
     }
 }

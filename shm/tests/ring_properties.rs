@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use protocol::wire::MESSAGE_WORDS;
-use shm::memory::{Region, Words, region::unlink};
+use shm::memory::{Region, Words, unlink};
 use shm::ring::spsc::{self, HEAD, HEAD_WORDS, SLOTS, ring_words, slot_words};
 use shm::ring::spsc_mux::Mux;
 use shm::ring::{Consumer as _, Full, PeerFault};

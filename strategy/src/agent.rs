@@ -70,7 +70,7 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
     }
 
     fn finished(&self, draining: bool) -> bool {
-        let sends_no_more = draining || self.strategy.finished();
+        let sends_no_more = draining || self.session.is_spent() || self.strategy.finished();
         sends_no_more && self.session.open() == 0
     }
 

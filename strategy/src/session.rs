@@ -15,6 +15,8 @@ pub struct Session<P> {
     strategy: u16,
     epoch: u16,
     next_sequence: u64,
+    /// The most orders that it can send.
+    budget: u64,
     max_open: u64,
     submit: P,
     /// Rings for the orchestrator, where that parks.
@@ -41,6 +43,7 @@ impl<P: Producer> Session<P> {
             strategy,
             epoch: 0,
             next_sequence: 0,
+            budget: u64::MAX,
             max_open,
             submit,
             bell,
@@ -63,6 +66,17 @@ impl<P: Producer> Session<P> {
         Self { epoch, ..self }
     }
 
+    /// The same with so many orders to send: the stamp log has room for no more.
+    #[must_use]
+    pub fn with_budget(self, budget: u64) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// Whether all of them are sent.
+    pub const fn is_spent(&self) -> bool {
+        self.next_sequence >= self.budget
+    }
+
     /// Orders without a report yet.
     #[inline]
     pub fn open(&self) -> u64 {
@@ -77,6 +91,9 @@ impl<P: Producer> Session<P> {
     pub fn send<C: Clock>(&mut self, new: NewOrder, cycle: &mut Cycle<C>) -> Result<OrderId, Refused> {
         if cycle.draining {
             return Err(Refused::Ending);
+        }
+        if self.is_spent() {
+            return Err(Refused::Spent);
         }
         if self.waiting.is_some() {
             return Err(Refused::Busy);

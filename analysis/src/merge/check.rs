@@ -13,7 +13,7 @@
 //! may be missing.
 
 use super::deaths::Deaths;
-use super::join::{BY_GATEWAY, BY_ORCHESTRATOR, BY_STRATEGY};
+use super::join::BY_STRATEGY;
 use super::orders::{End, Orders, Span, Toll};
 use super::table::{Lane, Row, Table, bit};
 use super::violation::{Findings, Kind, name_of};
@@ -31,6 +31,8 @@ pub(super) struct Context<'a> {
     deaths: &'a Deaths,
     /// Points that every order needs which has gone its way.
     also: u64,
+    /// Points that the run stamps at all.
+    taken: u64,
     /// Whether every order must have gone its way: the run ended in order.
     is_complete: bool,
     /// Points that may be missing, because the threads that stamp them are in processes that died.
@@ -66,17 +68,31 @@ impl<'a> Context<'a> {
                         *gone = true;
                     }
                 }
-                Role::Orchestrator => engine_gone |= BY_ORCHESTRATOR,
-                Role::Gateway(_) => engine_gone |= BY_GATEWAY,
+                role => engine_gone |= role.record().points_mask(),
             }
         }
         Self {
             deaths,
             also: if plan.pacing == Pacing::Scheduled { bit(Point::Due) } else { 0 },
+            taken: Point::ALL
+                .iter()
+                .filter(|point| point.is_taken(plan.stamps))
+                .fold(0, |points, point| points | bit(*point)),
             is_complete: record.outcome == Outcome::Complete,
             engine_gone,
             strategy_gone,
         }
+    }
+}
+
+impl Context<'_> {
+    /// The points of an order as they show how it ended. Where the orchestrator stamps no report, one that was made or
+    /// refused is taken for one that it had and gave back.
+    #[inline]
+    fn shown(&self, row: &Row) -> u64 {
+        let by_report = bit(Point::OrchRecvCompletion) | bit(Point::OrchReturn);
+        let is_made = row.has(Point::GatewayDone) || row.has(Point::Rejected);
+        row.points() | if is_made { by_report & !self.taken } else { 0 }
     }
 }
 
@@ -108,7 +124,8 @@ pub(super) fn check(
         let incident = context.deaths.incident(lane.strategy, lane.epoch);
         let mut toll = Toll::default();
         if lane.is_excused {
-            count_excused(lane, incident.is_some(), &mut counted.orders, &mut toll);
+            let is_dead = incident.is_some();
+            count_excused(lane, context, is_dead, &mut counted.orders, &mut toll);
         } else {
             check_lane(lane, context, incident.is_some(), &mut counted, &mut toll, findings);
             if incident.is_none() {
@@ -124,11 +141,12 @@ pub(super) fn check(
 
 /// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped. What it gave to a strategy
 /// that lived to the end was taken, or the run would not have ended.
-fn count_excused(lane: &Lane, is_dead: bool, orders: &mut Orders, toll: &mut Toll) {
+fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Orders, toll: &mut Toll) {
     for row in lane.rows.iter().filter(|row| row.points() & !BY_STRATEGY != 0) {
-        let was_given = row.has(Point::OrchReturn);
+        let shown = context.shown(row);
+        let was_given = shown & bit(Point::OrchReturn) != 0;
         let taken = if was_given && !is_dead { bit(Point::StrategyRecv) } else { 0 };
-        let end = match End::from_points(row.points() | taken, true) {
+        let end = match End::from_points(shown | taken, true) {
             End::Returned | End::Rejected if !was_given => End::Orphaned,
             end => end,
         };
@@ -176,7 +194,7 @@ fn check_lane(
                 }
             }
         }
-        let end = End::from_points(row.points(), is_dead);
+        let end = End::from_points(context.shown(row), is_dead);
         counted.orders.count(end);
         counted.span.take(row);
         toll.count(end);
@@ -241,12 +259,13 @@ fn check_lane(
 /// The points that an order must have which ended so.
 #[inline]
 fn needed(row: &Row, end: End, context: &Context) -> u64 {
-    match end {
+    let points = match end {
         End::Returned | End::Rejected => required(row) | context.also,
         End::Orphaned => required(row) & UP_TO_ENGINE | context.also,
         End::Cancelled if context.is_complete => UP_TO_ENGINE | context.also,
         End::Cancelled | End::Lost => required(row) & below_last(row),
-    }
+    };
+    points & context.taken
 }
 
 /// The points that an order that came back must have, beside what the pacing adds.

@@ -11,19 +11,11 @@ use super::table::{Bounds, NoRow, Table, bit};
 use super::violation::{Findings, Kind, Violation, Violations, name_of};
 use super::{MergeError, file_name};
 use protocol::plan::{Plan, Role};
+use protocol::role::RoleKind;
 use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 
 /// What the strategies stamp.
-pub(super) const BY_STRATEGY: u64 = bit(Point::StrategySend) | bit(Point::StrategyRecv) | bit(Point::Due);
-/// What the orchestrator stamps.
-pub(super) const BY_ORCHESTRATOR: u64 = bit(Point::OrchRecvSubmit)
-    | bit(Point::OrchDispatch)
-    | bit(Point::OrchRecvCompletion)
-    | bit(Point::OrchReturn)
-    | bit(Point::Rejected);
-/// What the gateways stamp.
-pub(super) const BY_GATEWAY: u64 =
-    bit(Point::GatewayRecv) | bit(Point::GatewayDone) | bit(Point::Release) | bit(Point::Cancelled);
+pub(super) const BY_STRATEGY: u64 = RoleKind::Strategy.record().points_mask();
 
 /// Whose log it is.
 struct Source {
@@ -113,14 +105,7 @@ impl<'a> Join<'a> {
     /// The records that follow come from this thread's log.
     pub fn begin(&mut self, thread: usize) {
         let Some(plan) = self.plan.threads.get(thread) else { return };
-        let points = plan.roles.iter().fold(0, |points, role| {
-            points
-                | match role {
-                    Role::Strategy(_) => BY_STRATEGY,
-                    Role::Orchestrator => BY_ORCHESTRATOR,
-                    Role::Gateway(_) => BY_GATEWAY,
-                }
-        });
+        let points = plan.roles.iter().fold(0, |points, role| points | role.record().points_mask());
         self.source = Source {
             thread,
             file: file_name(&plan.name),

@@ -13,7 +13,7 @@ pub use threads::ThreadSummary;
 use crate::machine::Machine;
 use crate::merge::{Merged, Orders, Violation};
 use crate::record::{Floor, Input, Outcome, RunRecord};
-use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Technique, Threading};
+use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Stamps, Technique, Threading};
 use protocol::status::Field;
 use serde::{Deserialize, Serialize};
 
@@ -189,10 +189,22 @@ pub struct ClockSummary {
     /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer than this.
     #[serde(default)]
     pub step_ns: f64,
+    /// What the looks at the clock on the way take that rt_venue counts, in nanoseconds an order: about, since a look may
+    /// cost more where it is cold.
+    #[serde(default)]
+    pub stamps_ns: f64,
     /// Nanoseconds a tick, over the whole run.
     pub ns_per_tick: f64,
     /// By how much the calibration before the run differs, in parts per million.
     pub drift_ppm: f64,
+}
+
+/// How many looks at the clock rt_venue holds: between two stamps there is one, on the way out and on the way home.
+const fn looks_in_rt_venue(stamps: Stamps) -> u32 {
+    match stamps {
+        Stamps::All => 6,
+        Stamps::Ends => 2,
+    }
 }
 
 /// Nanoseconds a tick of a run: the calibration over the whole run, or where a damaged record has none that makes
@@ -257,6 +269,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
             source: plan.clock,
             read_ns: record.clock.read_ns,
             step_ns: record.clock.step_ns,
+            stamps_ns: f64::from(looks_in_rt_venue(plan.stamps)) * record.clock.read_ns,
             ns_per_tick,
             drift_ppm: record.clock.drift_ppm,
         },

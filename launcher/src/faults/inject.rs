@@ -123,6 +123,14 @@ impl Draws {
     pub(crate) const PLANNING: u64 = 2;
     /// For what a scribbler writes where.
     pub(crate) const SCRIBBLES: u64 = 3;
+    /// For the technique of a simulated run.
+    pub(crate) const TECHNIQUE: u64 = 4;
+    /// For what happens in a simulated run.
+    pub(crate) const SCENARIO: u64 = 5;
+    /// For whose turn it is in a simulated run.
+    pub(crate) const TURNS: u64 = 6;
+    /// For what the kernel decides in a simulated run.
+    pub(crate) const PROCESSES: u64 = 7;
 
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         // Not `seed_from_u64`: how that spreads its argument is the library's to change.

@@ -3,19 +3,17 @@
 //! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
 
 use super::compose::compose;
-use super::runner::Runner;
+use super::runner::{Confinement, Runner};
 use crate::faults::sabotage;
-use crate::runtime::{orphan, setup};
+use crate::runtime::orphan::{self, Watch};
+use crate::runtime::setup;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::control::Control;
 use protocol::plan::{Idle, Isolation, Plan, ProcessPlan};
-use protocol::role::Trust;
 use protocol::segments;
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
-use shm::os::{memory, process, sandbox};
-use shm::ring::Link;
-use shm::with_link;
+use shm::os::{memory, process};
 
 /// Runs the process of that name of that run, until the run ends.
 ///
@@ -25,12 +23,11 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
     let me = plan.processes.iter().find(|process| process.name == name);
     let me = me.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
-    orphan::watch(&plan, &control).context("cannot watch the launcher")?;
+    let watch = Watch::new(&plan).context("cannot watch the launcher")?;
     process::set_thread_name(name);
     exit_on_panic();
-    // The technique table: from a name to monomorphised loops.
     let mut attached = segments::attach_with(&plan, Some(me), &control);
-    let result = with_link!(plan.technique, T => run_process::<T>(&plan, me, &control, &mut attached));
+    let result = run_process(&plan, me, &control, watch, &mut attached);
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
     } else if control.is_abandoned() {
@@ -58,10 +55,11 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
     }
 }
 
-fn run_process<T: Link>(
+fn run_process(
     plan: &Plan,
     me: &ProcessPlan,
     control: &Control,
+    watch: Watch,
     attached: &mut Attached<'_>,
 ) -> Result<()> {
     let mut threads = Vec::new();
@@ -74,7 +72,7 @@ fn run_process<T: Link>(
         };
         threads.push((
             thread,
-            compose::<T>(plan, thread, control, attached, sabotage::act)?,
+            compose(plan, thread, control, attached, sabotage::act)?,
             segments::thread(attached, &thread.name)?,
             bell,
         ));
@@ -82,20 +80,23 @@ fn run_process<T: Link>(
     for (_, agent, segment, _) in &mut threads {
         agent.arm(attached, segment);
     }
-    let is_confined = plan.roles_of(me).all(|role| role.record().trust == Trust::Confined);
-    if is_confined {
+    let profile = plan.sandbox_of(me);
+    if profile.is_some() {
         let room = memory::STRATEGY_ROOM * threads.len() as u64;
         memory::limit(room).context("cannot limit this process's memory")?;
     }
-    let sandboxed = plan.isolation == Isolation::Sandbox && is_confined;
-    if sandboxed {
-        sandbox::restrict_thread(plan.weaker_sandbox)?;
+    let profile = profile.filter(|_| plan.isolation == Isolation::Sandbox);
+    if let Some(profile) = profile {
+        profile.confine(plan.weaker_sandbox)?;
     }
+    let sandbox = profile.map(|profile| Confinement::new(profile, threads.len()));
+    let sandbox = sandbox.as_ref();
+    watch.start(plan, control).context("cannot watch the launcher")?;
     std::thread::scope(|scope| {
         let running: Vec<_> = threads
             .into_iter()
             .map(|(thread, agent, segment, bell)| {
-                scope.spawn(move || agent.run(Runner { plan, thread, segment, bell, control, sandboxed }))
+                scope.spawn(move || agent.run(Runner { plan, thread, segment, bell, control, sandbox }))
             })
             .collect();
         running.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?)

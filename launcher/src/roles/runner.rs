@@ -12,7 +12,9 @@ use shm::bell::Bell;
 use shm::clock::{Clock, Monotonic, Timebase, Tsc};
 use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
 use shm::memory::Words;
-use shm::os::{pin, process, sandbox};
+use shm::os::sandbox::{Profile, SandboxError};
+use shm::os::{pin, process};
+use shm::sync::{AtomicU64, Ordering};
 
 /// What a thread needs beside its agent.
 pub struct Runner<'a> {
@@ -21,8 +23,33 @@ pub struct Runner<'a> {
     pub segment: Words,
     pub bell: Option<Bell>,
     pub control: &'a Control,
-    /// The thread's roles are confined: it gives up what it does not need to trade.
-    pub sandboxed: bool,
+    /// What the thread's process gives up; `None`: nothing.
+    pub sandbox: Option<&'a Confinement>,
+}
+
+/// What a process gives up once all its threads are prepared.
+pub struct Confinement {
+    profile: &'static Profile,
+    /// Threads that still need system calls that will be refused.
+    unprepared: AtomicU64,
+}
+
+impl Confinement {
+    /// Of a process with so many threads.
+    pub fn new(profile: &'static Profile, threads: usize) -> Self {
+        Self { profile, unprepared: AtomicU64::new(threads as u64) }
+    }
+
+    /// The calling thread is prepared. The last one closes the door behind all of them, before the barrier opens, which waits for
+    /// it: nothing of the roles' own has run yet.
+    fn prepared(&self, plan: &Plan) -> Result<(), SandboxError> {
+        // AcqRel: the last one comes after all others.
+        if self.unprepared.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return Ok(());
+        }
+        let through_kernel = topology::segments(plan).iter().any(|segment| segment.spec.place.is_kernel());
+        self.profile.restrict_calls(through_kernel)
+    }
 }
 
 impl Runner<'_> {
@@ -66,12 +93,9 @@ impl Runner<'_> {
         }
         status.set(Field::Pid, std::process::id().into());
         status.set(Field::Tid, process::thread_id().into());
-        let log = StampLog::new(&self.segment);
-        if self.sandboxed {
-            // The last thing before the barrier: nothing of the strategy's own has run yet.
-            let through_kernel =
-                topology::segments(self.plan).iter().any(|segment| segment.spec.place.is_kernel());
-            sandbox::restrict_syscalls(through_kernel)?;
+        let log = StampLog::new(&self.segment).taking(self.plan.stamps);
+        if let Some(confinement) = self.sandbox {
+            confinement.prepared(self.plan)?;
         }
         status.set_state(State::Ready);
         let state = self.control.wait_for_go();

@@ -8,7 +8,7 @@ use protocol::control::Control;
 use protocol::plan::Plan;
 use shm::os::process;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -26,27 +26,42 @@ pub fn message(plan: &Plan) -> String {
     )
 }
 
-/// Watches for the launcher's death from now on.
-///
-/// # Errors
-/// The launcher is dead already, or the system refuses a thread.
-pub fn watch(plan: &Plan, control: &Control) -> io::Result<()> {
-    process::wake_with_parent(plan.launcher_pid)?;
-    let launcher = process::pidfd_open(plan.launcher_pid)?;
-    let (control, last_words) = (control.clone(), message(plan));
-    let (begun, has_begun) = mpsc::sync_channel(1);
-    let watching = move || {
-        let _ = begun.send(());
-        while let Ok(ready) = process::wait_readable(&[launcher.as_fd()], Duration::from_secs(3600)) {
-            if ready[0] {
-                control.abandon();
-                thread::sleep(GRACE);
-                progress::complain(&format!("error: {last_words}; ended in the middle of a duty cycle"));
-                std::process::exit(1);
+/// Sees the launcher's death, from when it was made.
+pub struct Watch {
+    launcher: OwnedFd,
+}
+
+impl Watch {
+    /// Asks the kernel to be told of the launcher's death.
+    ///
+    /// # Errors
+    /// The launcher is dead already.
+    pub fn new(plan: &Plan) -> io::Result<Self> {
+        process::wake_with_parent(plan.launcher_pid)?;
+        Ok(Self { launcher: process::pidfd_open(plan.launcher_pid)? })
+    }
+
+    /// Waits for it on a thread of its own. That begins after a sandbox was put up, which binds only later threads.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn start(self, plan: &Plan, control: &Control) -> io::Result<()> {
+        let (control, last_words) = (control.clone(), message(plan));
+        let (begun, has_begun) = mpsc::sync_channel(1);
+        let watching = move || {
+            let _ = begun.send(());
+            while let Ok(ready) = process::wait_readable(&[self.launcher.as_fd()], Duration::from_secs(3600))
+            {
+                if ready[0] {
+                    control.abandon();
+                    thread::sleep(GRACE);
+                    progress::complain(&format!("error: {last_words}; ended in the middle of a duty cycle"));
+                    std::process::exit(1);
+                }
             }
-        }
-    };
-    thread::Builder::new().name(NAME.into()).stack_size(64 << 10).spawn(watching)?;
-    // A thread sets itself up with system calls that the sandbox refuses to all threads: not before this one has.
-    has_begun.recv().map_err(io::Error::other)
+        };
+        thread::Builder::new().name(NAME.into()).stack_size(64 << 10).spawn(watching)?;
+        // A thread sets itself up with system calls that the sandbox refuses to all threads: not before this one has.
+        has_begun.recv().map_err(io::Error::other)
+    }
 }

@@ -10,7 +10,7 @@
 //! A process id alone says little: it is used again, and in every container the first process has 1.
 
 use core::fmt;
-use shm::memory::region::PREFIX;
+use shm::memory::PREFIX;
 use std::time::SystemTime;
 
 /// A run's id.

@@ -10,7 +10,7 @@ use protocol::topology::{self, Purpose, Segment};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::sealed::Shared;
-use shm::memory::{Region, View, Words, region, region::SHM_DIR};
+use shm::memory::{Region, SHM_DIR, View, Words, unlink};
 use shm::ring::Place;
 use shm::sync::Ordering;
 use std::fs::File;
@@ -233,7 +233,7 @@ struct RemoveOnError<'a>(&'a Plan);
 
 impl Drop for RemoveOnError<'_> {
     fn drop(&mut self) {
-        let _ = region::unlink(&self.0.segment_name(CONTROL));
+        let _ = unlink(&self.0.segment_name(CONTROL));
     }
 }
 
@@ -250,9 +250,9 @@ impl Drop for Segments {
 pub fn remove_all(plan: &Plan, left_behind: &[String]) {
     let names = topology::segments(plan).into_iter().map(|segment| plan.segment_name(&segment.spec.what));
     for name in names.filter(|name| !left_behind.contains(name)) {
-        let _ = region::unlink(&name);
+        let _ = unlink(&name);
     }
-    let _ = region::unlink(&plan.segment_name(CONTROL));
+    let _ = unlink(&plan.segment_name(CONTROL));
 }
 
 #[cfg(test)]

@@ -268,12 +268,17 @@ impl Supervisor<'_> {
         (0..self.plan.strategies).all(|strategy| !self.awaits(strategy))
     }
 
-    /// After deaths: what the dead had sent is still on its way, and nobody waits for it. Until the engine has a report of each
-    /// order that it dispatched and has found nothing more to do for a while; not for long, should it never have.
+    /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a strategy that says that it is done
+    /// and is not. Until the engine has a report of each order that it dispatched and has found nothing more to do for a while;
+    /// not for long, should it never have.
     fn let_the_engine_settle(&self) {
-        let engine = self.plan.thread_of(Role::Orchestrator);
         let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
-        let Some(engine) = engine.filter(|_| died) else { return };
+        let is_open = |thread: &usize| {
+            let status = self.status(*thread);
+            status.get(Field::Sent) != status.get(Field::Returned)
+        };
+        let engine = self.plan.thread_of(Role::Orchestrator);
+        let Some(engine) = engine.filter(|engine| died || is_open(engine)) else { return };
         let deadline = Instant::now() + GRACE;
         let mut last = None;
         while Instant::now() < deadline {

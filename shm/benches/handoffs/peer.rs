@@ -7,8 +7,8 @@
 use crate::{Options, roundtrip, stream};
 use protocol::wire::MESSAGE_WORDS;
 use shm::floor::{self, wait};
-use shm::memory::region::{list_segments, unlink};
 use shm::memory::{Region, Words};
+use shm::memory::{list_segments, unlink};
 use shm::os::{futex, pin, process};
 use shm::ring::element::Line;
 use shm::ring::spsc::{self, Consumer, Producer};

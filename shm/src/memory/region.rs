@@ -13,9 +13,6 @@ use core::ptr::NonNull;
 use std::sync::Arc;
 use thiserror::Error;
 
-#[cfg(not(loom))]
-pub use super::mapped::{PREFIX, SHM_DIR, list_segments, open_safely, unlink};
-
 /// Why there is no region.
 #[derive(Debug, Error)]
 pub enum RegionError {
@@ -202,6 +199,7 @@ impl From<Words> for View {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::memory::{SHM_DIR, list_segments, open_safely, unlink};
 
     #[test]
     fn windows_share_their_words() {
@@ -275,7 +273,7 @@ mod tests {
         created.words()[511].store(9, Ordering::Release);
         assert_eq!(opened.load(511, Ordering::Acquire), 9);
         let file = open_safely(&name, std::fs::OpenOptions::new().read(true)).unwrap();
-        let is_held = || crate::os::lock::is_held(&file).unwrap();
+        let is_held = || crate::memory::lock::is_held(&file).unwrap();
         assert!(is_held(), "by its creator");
         drop(created);
         assert!(!is_held());

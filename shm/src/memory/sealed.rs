@@ -4,13 +4,22 @@
 //! SIGBUS), and opens it twice: for writing and read-only. A process inherits one of the two, or neither; a read-only
 //! descriptor cannot be mapped for writing. Descriptors are closed as soon as they are mapped.
 
-use crate::attached::Access;
 use crate::memory::{Region, RegionError, Words};
+use crate::os::process;
 use nix::fcntl::{FcntlArg, FdFlag, SealFlag, fcntl};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// What a process may do with a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Map it read-only.
+    Read,
+    /// Map it for reading and writing.
+    Write,
+}
 
 /// A segment that a process is handed as an open descriptor instead of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +91,8 @@ impl Shared {
     }
 }
 
-/// Lets the children that are started while `start` runs inherit these descriptors, and nobody afterwards.
+/// Lets the children that are started while `start` runs inherit these descriptors and the standard three, and no others: not
+/// either what this process was given by accident, by a shell for example. Nobody inherits them afterwards.
 ///
 /// # Errors
 /// What the system refused, or what `start` returns.
@@ -93,6 +103,7 @@ pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -
             .try_for_each(|file| fcntl(file.as_fd(), FcntlArg::F_SETFD(flag)).map(drop))
             .map_err(io::Error::from)
     };
+    process::keep_descriptors();
     set(FdFlag::empty())?;
     let started = start();
     set(FdFlag::FD_CLOEXEC)?;

@@ -1,7 +1,7 @@
 //! Named pipes (FIFOs) beside the segments in `/dev/shm`.
 
 use crate::memory::RegionError;
-use crate::memory::region::SHM_DIR;
+use crate::memory::SHM_DIR;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;

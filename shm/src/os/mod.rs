@@ -8,8 +8,6 @@ pub mod fault;
 pub mod fifo;
 pub mod futex;
 #[cfg(not(loom))]
-pub mod lock;
-#[cfg(not(loom))]
 pub mod memory;
 #[cfg(not(loom))]
 pub mod pin;

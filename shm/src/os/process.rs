@@ -95,6 +95,17 @@ fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// From now on a write that would make a file larger than this process may ([`setrlimit`](nix::sys::resource::setrlimit) of
+/// `RLIMIT_FSIZE`) fails with EFBIG; otherwise the process would get SIGXFSZ, which ends it.
+///
+/// # Errors
+/// What the system refused.
+pub fn ignore_file_limit() -> io::Result<()> {
+    // SAFETY: the signal is ignored: no handler of ours runs.
+    unsafe { nix::sys::signal::signal(Signal::SIGXFSZ, nix::sys::signal::SigHandler::SigIgn) }?;
+    Ok(())
+}
+
 /// Keeps descriptors that this process was given by accident (a shell's pipe) from its children: all but the standard
 /// three are closed when it executes something.
 pub fn keep_descriptors() {

@@ -4,7 +4,7 @@
 //! read gives one packet, a write sends one.
 
 use crate::memory::RegionError;
-use crate::memory::region::SHM_DIR;
+use crate::memory::SHM_DIR;
 use core::time::Duration;
 use nix::errno::Errno;
 use nix::sys::socket::{

@@ -1,14 +1,9 @@
 //! The two ends of a hand-off, as the hot loops see them.
 
-use super::message::Message;
+use super::message::{Full, Message};
 use super::step::Step;
 use core::ops::ControlFlow;
 use thiserror::Error;
-
-/// The ring has no free slot now. The message stays with the caller, who may try again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the ring is full")]
-pub struct Full;
 
 /// Something that no honest peer does with the memory it can write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -6,6 +6,8 @@
 pub mod array_queue;
 #[cfg(not(loom))]
 pub mod array_queue_mux;
+#[cfg(not(loom))]
+mod attach;
 pub mod channel;
 #[cfg(not(loom))]
 pub mod crossbeam_array_queue;
@@ -35,10 +37,10 @@ pub mod table;
 #[cfg(not(loom))]
 pub mod unix_seqpacket;
 
-pub use ends::{Allocation, Consumer, Full, PeerFault, Producer};
+pub use ends::{Allocation, Consumer, PeerFault, Producer};
 #[cfg(not(loom))]
 pub use link::{Ends, Link, LinkSpec, Place, SegmentSpec};
-pub use message::{MESSAGE_WORDS, Message};
+pub use message::{Full, MESSAGE_WORDS, Message};
 #[cfg(not(loom))]
 pub use record::{Home, Record};
 pub use step::Step;

@@ -1,6 +1,6 @@
 //! The steps of a push: where a producer can die, and what of its message is in the ring then.
 
-use super::ends::Full;
+use super::message::Full;
 use crate::sync::{AtomicU64, Ordering};
 use core::ops::ControlFlow;
 use serde::{Deserialize, Serialize};

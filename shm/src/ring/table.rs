@@ -113,6 +113,11 @@ impl Technique {
         Ok(new)
     }
 
+    /// Those that this library brings.
+    pub const fn built_in() -> &'static [Self] {
+        BUILT_IN
+    }
+
     /// Every technique: the built-in ones, then the program's own.
     pub fn all() -> Vec<Self> {
         let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);

@@ -4,7 +4,7 @@
 use protocol::plan::{Pacing, Plan, Technique};
 use protocol::segments::{self, submit_link};
 use shm::attached::Attached;
-use shm::memory::region::{list_segments, unlink};
+use shm::memory::{list_segments, unlink};
 use shm::ring::{Link, LinkSpec};
 use std::sync::Mutex;
 

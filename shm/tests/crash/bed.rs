@@ -12,7 +12,7 @@ use shm::attached::Attached;
 use shm::bell::BELL;
 use shm::memory::Words;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::region::unlink;
+use shm::memory::unlink;
 use shm::ring::linked::{BLOCK_SLOTS, Linked};
 use shm::ring::{Consumer, Link, Place, Producer, SegmentSpec};
 use shm::sync::Ordering::Relaxed;

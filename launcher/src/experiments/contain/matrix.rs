@@ -92,6 +92,16 @@ pub fn across_processes() -> Vec<Technique> {
     Technique::all().into_iter().filter(|technique| technique.crosses_processes()).collect()
 }
 
+/// The cell that a run with these settings is of; `None`: of none.
+pub fn cell(settings: &Settings) -> Option<Cell> {
+    let fault = *settings.fault.as_ref()?.0.first()?;
+    Some(Cell {
+        technique: settings.technique?,
+        isolation: settings.isolation?,
+        scenario: Scenario::of(fault),
+    })
+}
+
 /// What a cell's run is asked for, over what the user set: a small load that lasts long enough for a time before, the
 /// incident, and a time after.
 pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
@@ -130,6 +140,14 @@ mod tests {
         let kernel_push =
             cells.iter().any(|cell| cell.technique.is_kernel() && cell.scenario.name.contains("push"));
         assert!(!kernel_push, "a system call has no middle");
+    }
+
+    #[test]
+    fn a_cell_is_found_again_by_its_settings() {
+        for cell in cells(&Technique::all(), Isolation::ALL, None) {
+            let texts = settings(&cell, &Settings::default()).to_texts();
+            assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
+        }
     }
 
     #[test]

@@ -11,6 +11,6 @@ mod matrix;
 mod rows;
 
 pub use analysis::report::contain::grids;
-pub use command::{ContainFlags, command};
+pub use command::{ContainFlags, begin, documents};
 pub use cost::Cost;
 pub use rows::{CONTAIN_FILE, CONTAIN_SCHEMA, Contained, Containments, Row};

@@ -29,7 +29,7 @@ pub struct Means {
     /// Sends as fast as it can from now on.
     pub(crate) floods: bool,
     /// What it sends from now on does not arrive.
-    pub(super) loses: bool,
+    pub(crate) loses: bool,
     /// What its thread says about itself.
     pub(super) status: Option<StatusWriter>,
 }
@@ -83,19 +83,20 @@ pub(crate) fn act(kind: FaultKind, means: &mut Means) {
         }
         FaultKind::Scribble => scribble(means),
         FaultKind::Flood => means.floods = true,
-        FaultKind::Forge => {
-            if let Some(status) = &means.status {
-                status.set(Field::HeartbeatTicks, u64::MAX);
-            }
-            hang()
-        }
-        FaultKind::Feign => {
-            if let Some(status) = &means.status {
-                status.set_state(State::Done);
-            }
+        FaultKind::Forge | FaultKind::Feign => {
+            lie(kind, means);
             hang()
         }
         FaultKind::Lose => means.loses = true,
+    }
+}
+
+/// Says of its thread what is not so.
+pub(crate) fn lie(kind: FaultKind, means: &Means) {
+    let Some(status) = &means.status else { return };
+    match kind {
+        FaultKind::Forge => status.set(Field::HeartbeatTicks, u64::MAX),
+        _ => status.set_state(State::Done),
     }
 }
 
@@ -114,7 +115,7 @@ fn scribble(means: &Means) -> ! {
 }
 
 /// Writes one word somewhere: what cursors, sequences and lengths are most sensitive to, or anything.
-fn scribble_once(writable: &[Words], draws: &mut Draws) {
+pub(crate) fn scribble_once(writable: &[Words], draws: &mut Draws) {
     let Some(words) = writable.get(draws.below(writable.len() as u64) as usize) else { return };
     let len = words.len() as u64;
     let within = if draws.below(2) == 0 { len.min(HEAD_WORDS) } else { len };

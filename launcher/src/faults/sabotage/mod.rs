@@ -14,7 +14,7 @@ mod acts;
 
 use crate::faults::inject;
 pub use acts::Means;
-pub(crate) use acts::act;
+pub(crate) use acts::{act, lie, scribble_once};
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
 use protocol::plan::{FaultKind, Isolation, Plan, Target, When};

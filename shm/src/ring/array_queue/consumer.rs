@@ -1,7 +1,6 @@
 //! The receiving end: takes with a private cursor, and mends what dead producers left.
 
-use super::Parts;
-use super::parts::{LAP, WRITTEN};
+use super::parts::{LAP, Parts, WRITTEN};
 use crate::memory::{HeaderError, Words};
 use crate::ring::intent::Intents;
 use crate::ring::receiver::SharedQueue;

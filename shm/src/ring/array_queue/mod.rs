@@ -46,7 +46,6 @@ mod parts;
 mod producer;
 
 pub use consumer::Consumer;
-use parts::Parts;
 pub use parts::{KIND, SLOTS, TAIL, ring_words, write_header};
 pub use producer::Producer;
 

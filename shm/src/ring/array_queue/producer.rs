@@ -1,7 +1,6 @@
 //! The sending end: announces a place, claims it by CAS, writes and stamps.
 
-use super::Parts;
-use super::parts::WRITTEN;
+use super::parts::{Parts, WRITTEN};
 use crate::memory::{HeaderError, Words};
 use crate::ring::intent::Intent;
 use crate::ring::step::{reach, write};

@@ -1,0 +1,194 @@
+//! The settings of an experiment: those of `run`, of which some take a list.
+//!
+//! [`Swept`] takes every flag of [`Settings`] as text, so that `--work` may be `500ns` or `0ns,500ns`. A flag with one
+//! value belongs to the base; a list, even of one value for `--rate`, is an axis.
+
+use super::axes::{Axis, AxisValue};
+use crate::config::{Settings, UsageError};
+use analysis::units::Count;
+use clap::builder::StringValueParser;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use std::path::PathBuf;
+
+/// The settings as typed: key and text, in the order of [`Settings::KEYS`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Swept(pub Vec<(&'static str, String)>);
+
+impl Args for Swept {
+    fn augment_args(command: Command) -> Command {
+        let texts = |command: Command, key: &&'static str| {
+            command.mut_arg(key, |arg| {
+                let arg = arg.value_parser(StringValueParser::new());
+                match *key {
+                    "preset" => arg.value_name("NAME").help("A named sweep: seed or bill"),
+                    "repeats" => arg.help("Runs of every point, each with its own schedule [default: 5]"),
+                    key if Axis::from_name(key).is_some() => arg.value_name("LIST"),
+                    _ => arg,
+                }
+            })
+        };
+        Settings::KEYS.iter().fold(Settings::augment_args(command), texts)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Swept {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        // One text a key; several for `fault`, which may be given several times.
+        let text = |key: &&'static str| {
+            let texts: Vec<&str> = matches.get_many::<String>(key)?.map(String::as_str).collect();
+            Some((*key, texts.join(";")))
+        };
+        Ok(Self(Settings::KEYS.iter().filter_map(text).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// What was asked for: settings that all points share, axes, and the preset that fills up what is open.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// The settings of all points, without the axes'.
+    pub base: Settings,
+    /// The axes in the order of [`Axis::ALL`].
+    pub axes: Vec<Vec<AxisValue>>,
+    /// The name of the preset.
+    pub preset: Option<String>,
+    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    pub weaker_sandbox: bool,
+}
+
+impl Swept {
+    /// Sorts the texts into base and axes; `config` lies below the base.
+    ///
+    /// # Errors
+    /// The flag that cannot be read, or the config file.
+    pub fn asked(&self, rate: Option<&str>, config: Option<&PathBuf>) -> Result<Asked, UsageError> {
+        let mut asked = Asked::default();
+        for (key, text) in &self.0 {
+            match Axis::from_name(key) {
+                _ if *key == "preset" => asked.preset = Some(text.clone()),
+                Some(axis) => asked.take(super::axes::read_values(axis, text)?),
+                None => match asked.base.set(key, text) {
+                    Some(Err(message)) => {
+                        return Err(UsageError(format!("--{}: {message}", key.replace('_', "-"))));
+                    }
+                    _ => continue,
+                },
+            }
+        }
+        if let Some(rate) = rate {
+            asked.axes.push(super::axes::read_values(Axis::Rate, rate)?);
+            if asked.base.orders.take().is_some() {
+                return Err(UsageError(
+                    "--rate with --orders: the rate over the window says how many".into(),
+                ));
+            }
+        }
+        let file = config.map_or_else(|| Ok(Settings::default()), |path| Settings::read(path))?;
+        asked.base = std::mem::take(&mut asked.base).over(file).with_preset();
+        for axis in asked.axes.iter().filter_map(|values| values.first()) {
+            // An axis wins over what the config file says for all.
+            asked.base = without(std::mem::take(&mut asked.base), axis.axis);
+        }
+        asked.axes.sort_by_key(|values| values[0].axis);
+        Ok(asked)
+    }
+}
+
+impl Asked {
+    fn take(&mut self, values: Vec<AxisValue>) {
+        if let [value] = &values[..] {
+            value.apply(&mut self.base);
+        } else {
+            self.axes.push(values);
+        }
+    }
+
+    /// Whether that is varied or fixed already.
+    pub fn has(&self, axis: Axis) -> bool {
+        let fixed = self.base.texts().iter().any(|(key, _)| *key == axis.name());
+        fixed || self.axes.iter().any(|values| values[0].axis == axis)
+    }
+
+    /// How many repeats.
+    pub fn repeats(&self, default: u64) -> Count {
+        self.base.repeats.unwrap_or(Count(default))
+    }
+}
+
+fn without(mut settings: Settings, axis: Axis) -> Settings {
+    match axis {
+        Axis::Technique => settings.technique = None,
+        Axis::Isolation => settings.isolation = None,
+        Axis::Process => settings.process = None,
+        Axis::Idle => settings.idle = None,
+        Axis::Capacity => settings.capacity = None,
+        Axis::Stamps => settings.stamps = None,
+        Axis::Work => settings.work = None,
+        Axis::Strategies => settings.strategies = None,
+        Axis::Venues => settings.venues = None,
+        Axis::Rate => settings.orders = None,
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::presets::SweepPreset;
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    fn asked(line: &str) -> Result<Asked, UsageError> {
+        let words = ["launcher", "sweep"].into_iter().chain(line.split_whitespace());
+        match Cli::try_parse_from(words).unwrap().command {
+            Command::Sweep(flags) => {
+                let asked = flags.swept.asked(flags.rate.as_deref(), flags.common.config.as_ref())?;
+                asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
+                Ok(asked)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn lists_become_axes_and_single_values_the_base() {
+        let found =
+            asked("--isolation thread,process --work 0ns,500ns --venues 2 --rate 10k --cores 0,1 --seed 7")
+                .unwrap();
+        let axes: Vec<_> = found.axes.iter().map(|values| (values[0].axis, values.len())).collect();
+        assert_eq!(axes, [(Axis::Isolation, 2), (Axis::Work, 2), (Axis::Rate, 1)]);
+        assert_eq!((found.base.venues, found.base.seed), (Some(Count(2)), Some(Count(7))));
+        assert_eq!(found.base.cores.as_ref().unwrap().0, [0, 1], "a list that is no axis");
+        assert!(found.has(Axis::Venues) && found.has(Axis::Work) && !found.has(Axis::Technique));
+        assert_eq!(found.preset, None);
+        let faults = asked("--fault kill@1s --fault hang;scribble").unwrap().base.fault.unwrap();
+        assert_eq!(faults.0.len(), 3);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_flag() {
+        let wrong = |line: &str| asked(line).unwrap_err().to_string();
+        assert!(wrong("--preset sed").contains("did you mean seed?"));
+        assert!(wrong("--window 5").contains("--window: \"5\" has no unit"));
+        assert!(wrong("--max-open x").contains("--max-open: "));
+        assert!(wrong("--rate 1k --orders 5").contains("--rate with --orders"));
+        assert!(wrong("--config /nowhere.yaml").contains("/nowhere.yaml"));
+    }
+
+    #[test]
+    fn an_axis_wins_over_the_config_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("b.yaml");
+        std::fs::write(&path, "work: 1us\nvenues: 3\norders: 9\n").unwrap();
+        let found = asked(&format!("--work 0ns,2us --rate 5k --config {}", path.display())).unwrap();
+        assert_eq!((found.base.work, found.base.orders, found.base.venues), (None, None, Some(Count(3))));
+    }
+}

@@ -1,0 +1,143 @@
+//! Makes the runs of a sweep that are still missing, and saves after every one.
+
+use super::order::order;
+use super::progress::Bar;
+use crate::config::Settings;
+use crate::runtime::run::{Finished, Interrupted};
+use analysis::experiment::{RunEntry, State, SweepRecord};
+use analysis::logfile::EXTENSION;
+use analysis::record::Outcome;
+use analysis::stats::Outline;
+use analysis::units::Count;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How a sweep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All runs are done.
+    Complete,
+    /// Ctrl-C: the rest is for `--resume`.
+    Interrupted,
+}
+
+/// A run that was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Its figures.
+    pub outline: Outline,
+}
+
+impl From<Finished> for Made {
+    fn from(finished: Finished) -> Self {
+        let outline = Outline::of(&finished.summary);
+        Self { folder: finished.folder, outcome: finished.outcome, outline }
+    }
+}
+
+/// What makes one run: tests have one that makes it up.
+pub type Maker<'a> = dyn FnMut(&Settings) -> Result<Made> + 'a;
+
+/// Makes what is missing of a sweep. A run that failed is kept as such, and tried again by the next call.
+///
+/// # Errors
+/// A run that could not be made or saved: no room, a full disk. What was finished before is in `sweep.json`.
+pub fn measure(
+    record: &mut SweepRecord,
+    folder: &Path,
+    make: &mut Maker<'_>,
+    bar: &mut Bar,
+) -> Result<Ended> {
+    let todo: Vec<(u32, usize)> = order(&record.points, record.repeats)
+        .into_iter()
+        .filter(|(repeat, point)| !record.points[*point].has(*repeat, record.keeps_failures))
+        .collect();
+    let all = record.points.len() * record.repeats as usize;
+    for (number, (repeat, point)) in todo.iter().copied().enumerate() {
+        let left = todo.len() - number;
+        bar.begin(&record.points[point].name, all - left, left);
+        let seed = record.seed_of(repeat);
+        let settings = Settings {
+            seed: Some(Count(seed)),
+            out: Some(folder.to_owned()),
+            ..Settings::from_texts(&record.points[point].settings)?
+        };
+        let Some((name, outline)) = one(record, folder, &settings, make)? else {
+            return Ok(Ended::Interrupted);
+        };
+        bar.end();
+        let runs = &mut record.points[point].runs;
+        runs.retain(|run| run.repeat != repeat);
+        runs.push(RunEntry { repeat, seed, folder: name, outline });
+        runs.sort_by_key(|run| run.repeat);
+        record.save(folder).with_context(|| go_on(folder))?;
+    }
+    record.state = State::Complete;
+    record.save(folder)?;
+    discard_strangers(record, folder);
+    Ok(Ended::Complete)
+}
+
+/// Makes one run: the name of its folder and its figures. `None`: interrupted, and saved as that.
+pub(super) fn one(
+    record: &mut SweepRecord,
+    folder: &Path,
+    settings: &Settings,
+    make: &mut Maker<'_>,
+) -> Result<Option<(String, Outline)>> {
+    let made = match make(settings) {
+        Ok(made) if made.outcome != Outcome::Interrupted => made,
+        Err(error) if !error.is::<Interrupted>() => {
+            // A run that began keeps its folder: the error says what to do with it.
+            record.state = State::Interrupted;
+            // The error below says more than a second one would.
+            let _ = record.save(folder);
+            return Err(error.context(go_on(folder)));
+        }
+        _ => {
+            record.state = State::Interrupted;
+            discard_strangers(record, folder);
+            record.save(folder)?;
+            return Ok(None);
+        }
+    };
+    if !record.keep_logs {
+        discard_logs(&made.folder);
+    }
+    let name = made.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Some((name, made.outline)))
+}
+
+/// What stands in front of the error that stops a sweep.
+fn go_on(folder: &Path) -> String {
+    format!("the sweep stopped; what was finished is saved: --resume {} goes on", folder.display())
+}
+
+/// Removes the stamp logs of a run whose summary is saved: they are by far the largest part.
+pub fn discard_logs(run: &Path) {
+    let entries = fs::read_dir(run).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            // A log that stays costs room, not correctness.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes the folders of runs that were not finished: those with a run's files that the record does not name.
+pub(super) fn discard_strangers(record: &SweepRecord, folder: &Path) {
+    let known = record.folders();
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        let path = entry.path();
+        let named = known.iter().any(|name| entry.file_name() == **name);
+        if !named && (path.join("config.yaml").exists() || path.join("run.json").exists()) {
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}

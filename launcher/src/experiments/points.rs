@@ -1,0 +1,309 @@
+//! From axes to points: every combination that the planner accepts, all with the same load.
+
+use super::axes::{Axis, AxisValue};
+use super::flags::Asked;
+use crate::config::{Arrivals, Choice, Settings, UsageError};
+use crate::host::Machine;
+use crate::planner::{self, Counts, Identity, Input, Resolved};
+use analysis::experiment::{AxisRecord, Point};
+use analysis::units::{Count, Nanos};
+use protocol::plan::{ClockSource, Isolation, Threading, WorkPlan};
+use shm::os::sandbox;
+
+/// More points than this are a mistake.
+const MOST_POINTS: usize = 10_000;
+
+/// What is to be measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// The settings that all points share.
+    pub base: Settings,
+    /// The axes.
+    pub axes: Vec<AxisRecord>,
+    /// The combinations, conditions outside, what is compared inside.
+    pub points: Vec<Point>,
+    /// What was left out, and what was settled for all points.
+    pub notes: Vec<String>,
+}
+
+/// Makes the points.
+///
+/// A combination that the planner refuses is left out with a note, if its values can be had in others. The load is what
+/// the machine carries: the least that the planner chooses for any point, so that all have the same; and if
+/// some would get dedicated threads and others not, all share.
+///
+/// # Errors
+/// A value that no combination can have, a rate with a recorded flow or stress arrivals, far too many points.
+pub fn lay_out(asked: &Asked, machine: &Machine) -> Result<Layout, UsageError> {
+    let size = asked.axes.iter().map(Vec::len).try_fold(1usize, usize::checked_mul);
+    if size.is_none_or(|size| size > MOST_POINTS) {
+        return Err(UsageError(format!("more than {MOST_POINTS} combinations: sweep over less at a time")));
+    }
+    let (mut base, mut notes) = (asked.base.clone(), Vec::new());
+    let mut accepted: Vec<(Vec<AxisValue>, Resolved)> = Vec::new();
+    let mut refused: Vec<(Vec<AxisValue>, String)> = Vec::new();
+    for values in combinations(&asked.axes) {
+        match check(
+            &with(&base, values.iter().filter(|value| value.axis != Axis::Rate)),
+            machine,
+            asked.weaker_sandbox,
+        ) {
+            Ok(resolved) => accepted.push((values, resolved)),
+            Err(UsageError(why)) => refused.push((values, why)),
+        }
+    }
+    let hopeless = |values: &&(Vec<AxisValue>, String)| {
+        values.0.iter().any(|value| !accepted.iter().any(|(others, _)| others.contains(value)))
+    };
+    // A preset asks for all there are, whether they go together or not; a user names what is wanted.
+    let wrong = refused.iter().find(hopeless).filter(|_| asked.preset.is_none() || accepted.is_empty());
+    if let Some((values, why)) = wrong {
+        return Err(UsageError(if values.is_empty() {
+            why.clone()
+        } else {
+            format!("{}: {why}", name(values))
+        }));
+    }
+    for (values, why) in &refused {
+        notes.push(format!("{} left out: {}", name(values), why.lines().next().unwrap_or("")));
+    }
+    settle_load(&mut base, &accepted, asked)?;
+    settle_threading(&mut base, &accepted, &mut notes);
+    let mut points = Vec::new();
+    for (values, _) in &accepted {
+        let resolved = check(&with(&base, values.iter()), machine, asked.weaker_sandbox)?;
+        let settings = Settings { repeats: None, out: None, seed: None, ..resolved.settings() };
+        points.push(Point {
+            name: name(values),
+            values: values.iter().map(|value| (value.axis, value.text.clone())).collect(),
+            settings: settings.to_texts(),
+            runs: Vec::new(),
+        });
+    }
+    let axes = asked.axes.iter().map(|values| AxisRecord {
+        axis: values[0].axis,
+        values: values.iter().map(|value| value.text.clone()).collect(),
+    });
+    Ok(Layout { axes: axes.collect(), base, points, notes })
+}
+
+/// One side of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    /// Its name.
+    pub name: String,
+    /// What it sets, over what both have.
+    pub settings: Settings,
+    /// Its rate, if it sets one.
+    pub rate: Option<AxisValue>,
+}
+
+/// Makes a point of each side, with the same load unless a side sets its own.
+///
+/// # Errors
+/// A side that the planner refuses.
+pub fn lay_out_sides(asked: &Asked, sides: &[Side], machine: &Machine) -> Result<Layout, UsageError> {
+    let (mut base, mut notes) = (asked.base.clone(), Vec::new());
+    let named = |side: &Side, settings: &Settings| {
+        check(settings, machine, asked.weaker_sandbox)
+            .map_err(|error| UsageError(format!("{}: {error}", side.name)))
+    };
+    let mut accepted = Vec::new();
+    for side in sides {
+        accepted.push((Vec::new(), named(side, &side.settings.clone().over(base.clone()))?));
+    }
+    // A load that a side sets itself wins over this one: `over` below.
+    settle_load(&mut base, &accepted, asked)?;
+    settle_threading(&mut base, &accepted, &mut notes);
+    let mut points = Vec::new();
+    for side in sides {
+        let mut settings = side.settings.clone().over(base.clone());
+        side.rate.iter().for_each(|rate| rate.apply(&mut settings));
+        let settings = named(side, &settings)?.settings();
+        points.push(Point {
+            name: side.name.clone(),
+            values: std::collections::BTreeMap::new(),
+            settings: Settings { repeats: None, out: None, seed: None, ..settings }.to_texts(),
+            runs: Vec::new(),
+        });
+    }
+    Ok(Layout { base, axes: Vec::new(), points, notes })
+}
+
+/// What the planner, and the kernel where a sandbox is asked for, say about settings, without a schedule.
+pub(super) fn check(
+    settings: &Settings,
+    machine: &Machine,
+    weaker_sandbox: bool,
+) -> Result<Resolved, UsageError> {
+    let resolved = planner::resolve(settings, machine)?;
+    if resolved.isolation == Isolation::Sandbox && !weaker_sandbox {
+        let missing = sandbox::missing();
+        if !missing.is_empty() {
+            return Err(UsageError(format!(
+                "no full sandbox here: {}. --allow-weaker-sandbox goes on all the same",
+                missing.join("; ")
+            )));
+        }
+    }
+    let orders = match resolved.input {
+        Input::Drawn { orders, .. } => orders,
+        Input::Recorded { .. } => 1,
+    };
+    let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
+    let nobody = Identity { run: "check".into(), pid: 1, start: 1 };
+    planner::layout(&resolved, machine, &counts, nobody, ClockSource::Monotonic, 1.0, WorkPlan::default())?;
+    Ok(resolved)
+}
+
+/// All combinations: conditions vary slowest, what is compared fastest.
+fn combinations(axes: &[Vec<AxisValue>]) -> Vec<Vec<AxisValue>> {
+    let (compared, conditions): (Vec<_>, Vec<_>) =
+        axes.iter().partition(|values| values[0].axis.is_compared());
+    let mut found: Vec<Vec<AxisValue>> = vec![Vec::new()];
+    for values in conditions.into_iter().chain(compared) {
+        found = found
+            .iter()
+            .flat_map(|so_far| values.iter().map(|value| [&so_far[..], std::slice::from_ref(value)].concat()))
+            .collect();
+    }
+    for values in &mut found {
+        values.sort_by_key(|value| value.axis);
+    }
+    found
+}
+
+fn with<'a>(base: &Settings, values: impl Iterator<Item = &'a AxisValue>) -> Settings {
+    let mut settings = base.clone();
+    values.for_each(|value| value.apply(&mut settings));
+    settings
+}
+
+fn name(values: &[AxisValue]) -> String {
+    let words: Vec<String> = values.iter().map(|value| format!("{}={}", value.axis, value.text)).collect();
+    if words.is_empty() { "base".into() } else { words.join(" ") }
+}
+
+/// Sets the window and, unless a rate says them, the orders, once for all points.
+fn settle_load(
+    base: &mut Settings,
+    accepted: &[(Vec<AxisValue>, Resolved)],
+    asked: &Asked,
+) -> Result<(), UsageError> {
+    let has_rate = asked.axes.iter().any(|values| values[0].axis == Axis::Rate);
+    let loads = accepted.iter().filter_map(|(_, resolved)| match resolved.input {
+        Input::Drawn { orders, window_ns, arrivals } => Some((orders, window_ns, arrivals)),
+        Input::Recorded { .. } => None,
+    });
+    let Some((orders, window_ns, arrivals)) = loads.min_by_key(|(orders, ..)| *orders) else {
+        return if has_rate {
+            Err(UsageError(
+                "--rate with --schedule: the recorded flow has its own rate; sweep --speed by hand".into(),
+            ))
+        } else {
+            Ok(())
+        };
+    };
+    if has_rate && arrivals == Arrivals::Stress {
+        return Err(UsageError(
+            "--rate with --arrivals stress: under stress nothing is due, so there is no rate".into(),
+        ));
+    }
+    base.window = Some(Nanos(window_ns));
+    base.orders = (!has_rate).then_some(Count(orders));
+    Ok(())
+}
+
+/// Points that the planner would give different threading are no comparison: then all share.
+fn settle_threading(base: &mut Settings, accepted: &[(Vec<AxisValue>, Resolved)], notes: &mut Vec<String>) {
+    if !matches!(base.threading, None | Some(Choice::Auto)) {
+        return;
+    }
+    let shared = accepted.iter().filter(|(_, resolved)| resolved.threading == Threading::Shared).count();
+    if shared > 0 && shared < accepted.len() {
+        base.threading = Some(Choice::Fixed(Threading::Shared));
+        notes.push("shared threading for all points: not all would have cores for dedicated".into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake;
+
+    fn asked(axes: &[(Axis, &str)], base: &str) -> Asked {
+        let axes =
+            axes.iter().map(|(axis, list)| super::super::axes::read_values(*axis, list).unwrap()).collect();
+        let mut asked = Asked { axes, ..Asked::default() };
+        for word in base.split_whitespace() {
+            let (key, text) = word.split_once('=').unwrap();
+            asked.base.set(key, text).unwrap().unwrap();
+        }
+        asked
+    }
+
+    fn read(texts: &analysis::experiment::Texts) -> Settings {
+        Settings::from_texts(texts).unwrap()
+    }
+
+    fn names(layout: &Layout) -> Vec<&str> {
+        layout.points.iter().map(|point| point.name.as_str()).collect()
+    }
+
+    #[test]
+    fn what_is_compared_varies_fastest() {
+        let asked = asked(&[(Axis::Isolation, "thread,process"), (Axis::Work, "0ns,1us")], "");
+        let layout = lay_out(&asked, &fake::plain(2).machine()).unwrap();
+        let wanted = [
+            "isolation=thread work=0ns",
+            "isolation=process work=0ns",
+            "isolation=thread work=1us",
+            "isolation=process work=1us",
+        ];
+        assert_eq!(names(&layout), wanted);
+        let orders: Vec<_> = layout.points.iter().map(|point| read(&point.settings).orders).collect();
+        assert_eq!(orders, [Some(Count(100_000)); 4], "what a small machine carries");
+    }
+
+    #[test]
+    fn all_points_have_the_same_load_and_threading() {
+        let asked = asked(&[(Axis::Strategies, "1,8,30")], "");
+        let layout = lay_out(&asked, &fake::plain(16).machine()).unwrap();
+        for point in &layout.points {
+            assert_eq!(read(&point.settings).orders, Some(Count(100_000)), "the least of them");
+            assert_eq!(read(&point.settings).threading, Some(Choice::Fixed(Threading::Shared)));
+        }
+        assert!(layout.notes[0].contains("shared threading"), "{:?}", layout.notes);
+    }
+
+    #[test]
+    fn rates_become_orders_in_one_window() {
+        let layout =
+            lay_out(&asked(&[(Axis::Rate, "10k,20k")], "window=2s"), &fake::plain(2).machine()).unwrap();
+        let orders: Vec<_> =
+            layout.points.iter().map(|point| read(&point.settings).orders.unwrap().0).collect();
+        assert_eq!(orders, [20_000, 40_000]);
+        for base in ["schedule=f.csv", "arrivals=stress"] {
+            let error = lay_out(&asked(&[(Axis::Rate, "10k")], base), &fake::plain(2).machine()).unwrap_err();
+            assert!(error.to_string().contains("--rate with --"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_had_is_an_error_unless_a_preset_asked() {
+        let mut asked = asked(&[(Axis::Capacity, "64,100")], "");
+        let error = lay_out(&asked, &fake::plain(2).machine()).unwrap_err().to_string();
+        assert!(error.contains("capacity=100: --capacity 100: rings have a power of two"), "{error}");
+        asked.preset = Some("bill".into());
+        let layout = lay_out(&asked, &fake::plain(2).machine()).unwrap();
+        assert_eq!((names(&layout), layout.notes.len()), (vec!["capacity=64"], 1));
+        assert!(layout.notes[0].contains("capacity=100 left out"), "{:?}", layout.notes);
+    }
+
+    #[test]
+    fn without_axes_there_is_one_point() {
+        let layout = lay_out(&asked(&[], "venues=2"), &fake::plain(2).machine()).unwrap();
+        assert_eq!(names(&layout), ["base"]);
+        assert_eq!(read(&layout.points[0].settings).venues, Some(Count(2)));
+    }
+}

@@ -1,0 +1,154 @@
+//! Rings and logs that are broken on purpose: each shows that the judge finds what it looks for.
+
+use protocol::stamps::RECORD_BYTES;
+use protocol::status::LOG_OFFSET;
+use shm::attached::Attached;
+use shm::memory::RegionError;
+use shm::names;
+use shm::ring::step::whole;
+use shm::ring::{Full, Link, LinkSpec, MESSAGE_WORDS, Message, Producer, Record, SegmentSpec, Step};
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+names! {
+    /// What is broken.
+    Defect {
+        /// A message comes out twice.
+        Doubles = "doubles",
+        /// A message is lost.
+        Drops = "drops",
+        /// A message is overtaken by the next one.
+        Reorders = "reorders",
+        /// The second half of a message is that of the one before.
+        Tears = "tears",
+    }
+}
+
+/// Every so many messages of a producer the defect shows.
+const EVERY: u64 = 7;
+
+thread_local! {
+    /// What is broken about the rings that this thread attaches.
+    static DEFECT: Cell<Defect> = const { Cell::new(Defect::Doubles) };
+}
+
+/// Breaks the rings that this thread attaches from now on, where they are a [`BrokenLink`]'s.
+pub(super) fn set(defect: Defect) {
+    DEFECT.set(defect);
+}
+
+/// The technique `L`, broken.
+pub struct BrokenLink<L>(PhantomData<L>);
+
+/// Its sending end.
+pub struct BrokenProducer<P> {
+    inner: P,
+    defect: Defect,
+    taken: u64,
+    last: Message,
+    /// The message that is to be overtaken.
+    held: Option<Message>,
+}
+
+impl<P: Producer> Producer for BrokenProducer<P> {
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        whole(at, || self.push(message))
+    }
+}
+
+impl<P: Producer> BrokenProducer<P> {
+    fn push(&mut self, message: &Message) -> Result<(), Full> {
+        let shows = (self.taken + 1).is_multiple_of(EVERY);
+        match self.defect {
+            Defect::Drops if shows => {}
+            Defect::Reorders if shows => self.held = Some(*message),
+            Defect::Tears if shows => {
+                let mut torn = *message;
+                // Not the id, which is the first word.
+                torn[1..MESSAGE_WORDS / 2].copy_from_slice(&self.last[1..MESSAGE_WORDS / 2]);
+                self.inner.try_push(&torn)?;
+            }
+            _ => self.inner.try_push(message)?,
+        }
+        match self.defect {
+            Defect::Doubles if shows => drop(self.inner.try_push(message)),
+            Defect::Reorders if !shows => {
+                let _ = self.held.take_if(|held| self.inner.try_push(held).is_ok());
+            }
+            _ => {}
+        }
+        (self.taken, self.last) = (self.taken + 1, *message);
+        Ok(())
+    }
+}
+
+impl<L: Link> Link for BrokenLink<L> {
+    type Producer = BrokenProducer<L::Producer>;
+    type Consumer = L::Consumer;
+
+    const RECORD: Record = L::RECORD;
+
+    fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
+        L::segments(spec)
+    }
+
+    fn producer(
+        spec: &LinkSpec,
+        index: usize,
+        attached: &mut Attached<'_>,
+    ) -> Result<Self::Producer, RegionError> {
+        Ok(BrokenProducer {
+            inner: L::producer(spec, index, attached)?,
+            defect: DEFECT.get(),
+            taken: 0,
+            last: [0; MESSAGE_WORDS],
+            held: None,
+        })
+    }
+
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
+        L::consumer(spec, attached)
+    }
+}
+
+names! {
+    /// How a log lies.
+    Lie {
+        /// A record is left out.
+        Omits = "omits",
+        /// A record is there twice.
+        Repeats = "repeats",
+        /// A record is of another order.
+        Renames = "renames",
+        /// A time is a hundred years late.
+        Postdates = "postdates",
+    }
+}
+
+impl Lie {
+    /// Changes a saved log so; `seed` says where. A log without records stays as it is.
+    pub fn tell(self, log: &mut Vec<u8>, seed: u64) {
+        let records = log.len().saturating_sub(LOG_OFFSET * 8) / RECORD_BYTES;
+        if records == 0 {
+            return;
+        }
+        // Not what the thread says at its very end.
+        let stamps = |record: &usize| log[LOG_OFFSET * 8 + record * RECORD_BYTES + 7] >> 4 <= 8;
+        let timed: Vec<usize> = (0..records).filter(stamps).collect();
+        let Some(record) = timed.get(seed as usize % timed.len().max(1)) else { return };
+        let at = LOG_OFFSET * 8 + record * RECORD_BYTES;
+        let bytes = log[at..at + RECORD_BYTES].to_vec();
+        match self {
+            Lie::Omits => drop(log.drain(at..at + RECORD_BYTES)),
+            Lie::Repeats => drop(log.splice(at..at, bytes)),
+            // The lowest byte of the sequence.
+            Lie::Renames => log[at] ^= 0x40,
+            Lie::Postdates => log[at + 15] |= 0x20,
+        }
+    }
+}

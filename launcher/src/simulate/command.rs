@@ -1,0 +1,299 @@
+//! `launcher simulate`.
+
+use super::broken::Defect;
+use super::scenario::{Scenario, is_simulated, technique_of};
+use super::{Trial, trial, unplanned};
+use crate::config::UsageError;
+use crate::config::value::named;
+use crate::runtime::progress::Progress;
+use analysis::units::{Count, human_count};
+use anyhow::Result;
+use clap::Args;
+use protocol::plan::Technique;
+use serde::Serialize;
+use shm::memory::header::{FNV_OFFSET, fnv1a};
+use shm::sync::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// The flags of `simulate`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct SimulateFlags {
+    /// Simulate the runs of seeds 0 to N − 1
+    #[arg(long, value_name = "N", default_value = "1000")]
+    pub seeds: Count,
+    /// Simulate the run of this seed only, and tell its story
+    #[arg(long, value_name = "S", conflicts_with = "seeds")]
+    pub seed: Option<Count>,
+    /// Techniques to draw from, all in memory [default: all of them]
+    #[arg(long, value_name = "LIST", value_parser = named::<Technique>(), value_delimiter = ',')]
+    pub technique: Vec<Technique>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Break the ring so, to see that it is found: doubles, drops, reorders, tears
+    #[arg(long, value_name = "HOW", hide = true, value_parser = defect)]
+    pub broken: Option<Defect>,
+}
+
+fn defect(name: &str) -> Result<Defect, String> {
+    Defect::from_name(name).ok_or_else(|| "expected doubles, drops, reorders or tears".into())
+}
+
+/// What came of many runs. Sums, so that the order in which they were simulated does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Runs.
+    pub runs: u64,
+    /// Orders sent.
+    pub sent: u64,
+    /// Orders that came back.
+    pub returned: u64,
+    /// Incarnations that died, were killed or quarantined.
+    pub incidents: u64,
+    /// Those of them that were quarantined.
+    pub quarantined: u64,
+    /// Those that were started again.
+    pub restarted: u64,
+    /// Turns of threads.
+    pub turns: u64,
+    /// The sum of the runs' hashes.
+    pub digest: u64,
+}
+
+impl Tally {
+    /// Takes in a run.
+    pub fn add(&mut self, trial: &Trial) {
+        let hash = fnv1a(fnv1a(FNV_OFFSET, &trial.seed.to_le_bytes()), trial.technique.name().as_bytes());
+        self.join(&Tally {
+            runs: 1,
+            sent: trial.sent,
+            returned: trial.returned,
+            incidents: trial.incidents,
+            quarantined: trial.quarantined,
+            restarted: trial.restarted,
+            turns: trial.turns,
+            digest: fnv1a(hash, &trial.digest.to_le_bytes()),
+        });
+    }
+
+    /// Takes in other runs.
+    pub fn join(&mut self, other: &Tally) {
+        self.runs += other.runs;
+        self.sent += other.sent;
+        self.returned += other.returned;
+        self.incidents += other.incidents;
+        self.quarantined += other.quarantined;
+        self.restarted += other.restarted;
+        self.turns += other.turns;
+        self.digest = self.digest.wrapping_add(other.digest);
+    }
+}
+
+/// What came of all runs.
+#[derive(Debug, Default)]
+pub struct Tallies {
+    /// By technique and kind of scenario.
+    pub by: BTreeMap<(&'static str, &'static str), Tally>,
+    /// The runs in which something did not hold, by seed.
+    pub failed: Vec<Trial>,
+}
+
+/// Simulates the runs of seeds `0..seeds`, on all cores; stops soon after the first in which something does not hold.
+///
+/// # Errors
+/// A mistake of the simulation itself.
+pub fn simulate_all(
+    seeds: u64,
+    techniques: &[Technique],
+    defect: Option<Defect>,
+    progress: impl Fn(u64) + Sync,
+) -> Result<Tallies> {
+    let (next, stop) = (AtomicU64::new(0), AtomicU64::new(0));
+    let worker = || {
+        let mut tallies = Tallies::default();
+        while stop.load(Ordering::Relaxed) == 0 {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                break;
+            }
+            progress(seed);
+            let technique = technique_of(seed, techniques);
+            let trial = trial(seed, technique, defect).map_err(|error| unplanned(seed, technique, &error))?;
+            tallies.by.entry((technique.name(), trial.kind.name())).or_default().add(&trial);
+            if !trial.broken.is_empty() {
+                stop.store(1, Ordering::Relaxed);
+                tallies.failed.push(trial);
+            }
+        }
+        Ok::<_, anyhow::Error>(tallies)
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut all = Tallies::default();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        for worker in workers {
+            let tallies = worker.join().map_err(|_| anyhow::anyhow!("a simulating thread panicked"))??;
+            for (key, tally) in &tallies.by {
+                all.by.entry(*key).or_default().join(tally);
+            }
+            all.failed.extend(tallies.failed);
+        }
+        Ok::<_, anyhow::Error>(())
+    })?;
+    all.failed.sort_by_key(|trial| trial.seed);
+    Ok(all)
+}
+
+/// The techniques to draw from.
+fn techniques(asked: &[Technique]) -> Result<Vec<Technique>> {
+    if let Some(kernel) = asked.iter().find(|technique| !is_simulated(**technique)) {
+        return Err(UsageError(format!(
+            "--technique {kernel}: passes through the kernel, of which the simulation has none. Choose one in memory"
+        ))
+        .into());
+    }
+    let all = || Technique::all().into_iter().filter(|technique| is_simulated(*technique)).collect();
+    Ok(if asked.is_empty() { all() } else { asked.to_vec() })
+}
+
+/// Simulates what was asked for.
+///
+/// # Errors
+/// [`UsageError`] for what cannot be simulated; an output that cannot be written.
+pub fn command(flags: &SimulateFlags) -> Result<ExitCode> {
+    let techniques = techniques(&flags.technique)?;
+    match flags.seed {
+        Some(Count(seed)) => replay(seed, &techniques, flags),
+        None => many(&techniques, flags),
+    }
+}
+
+fn many(techniques: &[Technique], flags: &SimulateFlags) -> Result<ExitCode> {
+    let seeds = flags.seeds.0;
+    let bar = Progress::new(!flags.json);
+    bar.phase("simulating", seeds);
+    let began = Instant::now();
+    let all = simulate_all(seeds, techniques, flags.broken, |seed| bar.at(seed))?;
+    bar.clear();
+    let mut total = Tally::default();
+    all.by.values().for_each(|tally| total.join(tally));
+    let mut out = crate::output::stdout();
+    if flags.json {
+        let by: Vec<_> = all
+            .by
+            .iter()
+            .map(|((technique, kind), tally)| {
+                serde_json::json!({ "technique": technique, "kind": kind, "tally": tally })
+            })
+            .collect();
+        let failed: Vec<_> = all.failed.iter().map(|trial| failure(trial, flags)).collect();
+        let json = serde_json::json!({ "total": total, "by": by, "failed": failed });
+        serde_json::to_writer_pretty(&mut out, &json)?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{}", table(&all, &total))?;
+        writeln!(out, "{:.1} s; digest {:016x}", began.elapsed().as_secs_f64(), total.digest)?;
+    }
+    for trial in &all.failed {
+        tell(trial, flags);
+    }
+    Ok(if all.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn table(all: &Tallies, total: &Tally) -> String {
+    let row = |name: &str, tally: &Tally| {
+        format!(
+            "{name:<24} {:>8} {:>12} {:>10} {:>12} {:>10}\n",
+            human_count(tally.runs),
+            human_count(tally.sent),
+            human_count(tally.incidents),
+            human_count(tally.quarantined),
+            human_count(tally.restarted),
+        )
+    };
+    let mut by_technique: BTreeMap<&str, Tally> = BTreeMap::new();
+    let mut by_kind: BTreeMap<&str, Tally> = BTreeMap::new();
+    for ((technique, kind), tally) in &all.by {
+        by_technique.entry(technique).or_default().join(tally);
+        by_kind.entry(kind).or_default().join(tally);
+    }
+    let mut text = format!(
+        "{:<24} {:>8} {:>12} {:>10} {:>12} {:>10}\n",
+        "", "runs", "orders", "incidents", "quarantined", "restarted"
+    );
+    by_technique.iter().for_each(|(name, tally)| text += &row(name, tally));
+    text.push('\n');
+    by_kind.iter().for_each(|(name, tally)| text += &row(name, tally));
+    text.push('\n');
+    text + &row("all", total)
+}
+
+/// How to see it again.
+fn replay_command(trial: &Trial, flags: &SimulateFlags) -> String {
+    let broken = flags.broken.map_or_else(String::new, |defect| format!(" --broken {defect}"));
+    format!("launcher simulate --seed {} --technique {}{broken}", trial.seed, trial.technique)
+}
+
+fn failure(trial: &Trial, flags: &SimulateFlags) -> serde_json::Value {
+    serde_json::json!({
+        "seed": trial.seed,
+        "technique": trial.technique,
+        "kind": trial.kind.name(),
+        "broken": trial.broken,
+        "replay": replay_command(trial, flags),
+    })
+}
+
+/// Says on stderr what did not hold.
+fn tell(trial: &Trial, flags: &SimulateFlags) {
+    eprintln!("error: seed {} ({}, {}):", trial.seed, trial.technique, trial.kind.name());
+    trial.broken.iter().for_each(|what| eprintln!("  {what}"));
+    eprintln!("  again: {}", replay_command(trial, flags));
+}
+
+/// One run, with its story.
+fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<ExitCode> {
+    let technique = technique_of(seed, techniques);
+    let scenario = Scenario::draw(seed, technique).map_err(|error| unplanned(seed, technique, &error))?;
+    let trial = trial(seed, technique, flags.broken).map_err(|error| unplanned(seed, technique, &error))?;
+    let mut out = crate::output::stdout();
+    if flags.json {
+        let mut tally = Tally::default();
+        tally.add(&trial);
+        let failed = (!trial.broken.is_empty()).then(|| failure(&trial, flags));
+        let json = serde_json::json!({
+            "seed": seed,
+            "technique": technique,
+            "kind": trial.kind.name(),
+            "scenario": scenario.describe(),
+            "tally": tally,
+            "failed": failed,
+        });
+        serde_json::to_writer_pretty(&mut out, &json)?;
+        writeln!(out)?;
+    } else {
+        writeln!(out, "seed {seed}: {}", scenario.describe())?;
+        for fault in &scenario.plan.faults {
+            writeln!(out, "  {} {:?} {:?}", fault.kind, fault.target, fault.when)?;
+        }
+        writeln!(
+            out,
+            "{} orders sent, {} returned; {} incidents, {} quarantined, {} restarted; {} turns; digest {:016x}",
+            trial.sent,
+            trial.returned,
+            trial.incidents,
+            trial.quarantined,
+            trial.restarted,
+            trial.turns,
+            trial.digest
+        )?;
+    }
+    if trial.broken.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    tell(&trial, flags);
+    Ok(ExitCode::FAILURE)
+}

@@ -1,0 +1,389 @@
+//! The processes of a simulated run: the agents that real ones would run, a turn at a time, on one virtual clock.
+//!
+//! A process dies by unwinding: from the step of a push at which its fault strikes nothing more of it is executed, as if it had
+//! been killed there.
+
+use super::hostile::Hostile;
+use super::scenario::{Kind, Scenario};
+use crate::faults::inject::Draws;
+use crate::faults::sabotage::{self, Means};
+use crate::roles;
+use crate::runtime::incidents::Children;
+use crate::runtime::setup::Segments;
+use analysis::record::Exit;
+use anyhow::{Context, Result};
+use protocol::agent::{Agent, Cycle, Turn, Turns};
+use protocol::control::Control;
+use protocol::plan::{FaultKind, Role};
+use protocol::segments;
+use protocol::stamps::StampLog;
+use protocol::status::{State, StatusWriter};
+use protocol::supervision::Death;
+use shm::clock::{Timebase, Virtual};
+use shm::memory::Words;
+use shm::ring::Link;
+use shm::sync::AtomicU64;
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+/// Words that a scribbler writes in a turn.
+const SCRIBBLES: usize = 20;
+/// A process that was sent SIGKILL has fewer turns than this before it is gone.
+const LAST_TURNS: u64 = 3;
+
+/// What unwinds a turn in which a fault strikes.
+struct Struck(FaultKind);
+
+/// How a simulated strategy does a fault to itself: see [`sabotage::act`].
+fn act(kind: FaultKind, means: &mut Means) {
+    match kind {
+        FaultKind::Flood => means.floods = true,
+        FaultKind::Lose => means.loses = true,
+        // Memory is the kernel's matter.
+        FaultKind::Leak => {}
+        FaultKind::Forge | FaultKind::Feign => {
+            sabotage::lie(kind, means);
+            resume_unwind(Box::new(Struck(kind)))
+        }
+        kind => resume_unwind(Box::new(Struck(kind))),
+    }
+}
+
+/// What a thread does when it has its turn.
+enum Mode {
+    /// Its duty cycle.
+    Duty,
+    /// Nothing: it hangs.
+    Hung,
+    /// It writes words over all that its process can write.
+    Scribbling(Box<Draws>),
+    /// It has ended.
+    Over,
+}
+
+/// A thread.
+struct Actor {
+    process: usize,
+    name: String,
+    agent: Option<Box<dyn Agent<Virtual>>>,
+    cycle: Cycle<Virtual>,
+    /// From its first turn on.
+    turns: Option<Turns>,
+    status: StatusWriter,
+    mode: Mode,
+    /// What the process can write.
+    writable: Vec<Words>,
+    /// When it wants its next turn, in ticks.
+    wake: u64,
+    /// When it last found something to do, in ticks.
+    busy: u64,
+}
+
+/// A process.
+struct Child {
+    name: String,
+    pid: u32,
+    /// How it ended: in order?, and in words.
+    ended: Option<(bool, String)>,
+    /// It was sent SIGKILL and has so many turns left.
+    killed: Option<u64>,
+    /// That was a fault.
+    by_fault: bool,
+}
+
+/// All processes, over the technique `T`.
+pub(super) struct Family<'a, T> {
+    scenario: &'a Scenario,
+    control: Control,
+    clock: Virtual,
+    actors: Vec<Option<Actor>>,
+    children: Vec<Child>,
+    next_pid: u32,
+    draws: Draws,
+    /// Faults that struck, by kind.
+    pub struck: Vec<FaultKind>,
+    /// Messages that a hostile strategy has tampered with.
+    pub tampered: Arc<AtomicU64>,
+    technique: std::marker::PhantomData<T>,
+}
+
+impl<'a, T: Link> Family<'a, T> {
+    /// Every process started, none of them has had a turn.
+    ///
+    /// # Errors
+    /// A segment that is not what it should be.
+    pub fn start(scenario: &'a Scenario, segments: &Segments, clock: &Virtual) -> Result<Self> {
+        let plan = &scenario.plan;
+        let mut family = Self {
+            scenario,
+            control: segments.control.control(),
+            clock: clock.clone(),
+            actors: plan.threads.iter().map(|_| None).collect(),
+            children: Vec::new(),
+            next_pid: super::LAUNCHER_PID,
+            draws: Draws::new(scenario.seed, Draws::PROCESSES),
+            struck: Vec::new(),
+            tampered: Arc::new(AtomicU64::new(0)),
+            technique: std::marker::PhantomData,
+        };
+        for process in &plan.processes {
+            let pid = family.new_pid();
+            family.children.push(Child {
+                name: process.name.clone(),
+                pid,
+                ended: None,
+                killed: None,
+                by_fault: false,
+            });
+        }
+        for process in 0..plan.processes.len() {
+            family.begin(segments, process)?;
+        }
+        Ok(family)
+    }
+
+    fn new_pid(&mut self) -> u32 {
+        self.next_pid += 1;
+        self.next_pid
+    }
+
+    /// Builds the threads of a process as the process would.
+    fn begin(&mut self, segments: &Segments, process: usize) -> Result<()> {
+        let plan = &segments.plan;
+        let me = &plan.processes[process];
+        let mut attached = segments.attached(me);
+        let mut begun = Vec::new();
+        // The engine's threads come last in a plan and are composed first: consumers before producers.
+        for &index in me.threads.iter().rev() {
+            let thread = &plan.threads[index as usize];
+            let agent = match (thread.roles.as_slice(), self.scenario.kind) {
+                ([Role::Strategy(strategy)], Kind::Hostile(attack, from))
+                    if self.scenario.culprits.contains(strategy)
+                        && self.control.life(*strategy).epoch == 0 =>
+                {
+                    let inner =
+                        attached.producer::<T>(&segments::submit_link(plan), usize::from(*strategy))?;
+                    let submit = Hostile {
+                        inner,
+                        attack,
+                        from,
+                        strategies: plan.strategies,
+                        sent: Arc::clone(&self.tampered),
+                    };
+                    let epoch = self.control.life(*strategy).epoch;
+                    Box::new(roles::strategy(plan, *strategy, epoch, submit, &mut attached)?)
+                        as Box<dyn Agent<Virtual>>
+                }
+                _ => {
+                    let mut agent = roles::compose_on::<T>(plan, thread, &self.control, &mut attached, act)?;
+                    let segment = segments::thread(&mut attached, &thread.name)?;
+                    agent.arm(&attached, &segment);
+                    agent.boxed()
+                }
+            };
+            let segment = segments::thread(&mut attached, &thread.name)?;
+            begun.push((index as usize, thread.name.clone(), agent, segment));
+        }
+        let writable = attached.writable();
+        for (index, name, agent, segment) in begun {
+            let status = StatusWriter::new(&segment);
+            status.set_state(State::Ready);
+            let time = Timebase { start_ticks: super::START_TICKS, ns_per_tick: 1.0 };
+            let log = StampLog::new(&segment);
+            let cycle = Cycle { clock: self.clock.clone(), now: 0, time, draining: false, log };
+            self.actors[index] = Some(Actor {
+                process,
+                name,
+                agent: Some(agent),
+                cycle,
+                turns: None,
+                status,
+                mode: Mode::Duty,
+                writable: writable.clone(),
+                wake: 0,
+                busy: 0,
+            });
+        }
+        Ok(())
+    }
+
+    /// One turn of a thread, if it has any; whether it did something.
+    ///
+    /// # Errors
+    /// It panicked.
+    pub fn turn(&mut self, thread: usize) -> Result<bool, String> {
+        let Some(actor) = &mut self.actors[thread] else { return Ok(false) };
+        let child = &mut self.children[actor.process];
+        if child.ended.is_some() {
+            return Ok(false);
+        }
+        match &mut child.killed {
+            Some(0) => {
+                child.ended = Some((false, "signal 9 (SIGKILL)".into()));
+                if child.by_fault {
+                    self.struck.push(FaultKind::Kill);
+                }
+                return Ok(true);
+            }
+            Some(turns) => *turns -= 1,
+            None => {}
+        }
+        match &mut actor.mode {
+            Mode::Duty => {}
+            Mode::Hung | Mode::Over => {
+                actor.wake = u64::MAX;
+                return Ok(false);
+            }
+            Mode::Scribbling(draws) => {
+                for _ in 0..SCRIBBLES {
+                    sabotage::scribble_once(&actor.writable, draws);
+                }
+                return Ok(true);
+            }
+        }
+        let Some(agent) = &mut actor.agent else { return Ok(false) };
+        let Actor { cycle, turns, status, .. } = actor;
+        let turns = turns.get_or_insert_with(|| Turns::begin(cycle, status));
+        let turn = catch_unwind(AssertUnwindSafe(|| turns.turn(&mut **agent, cycle, status, &self.control)));
+        match turn {
+            Ok(Turn::Busy) => {
+                (actor.wake, actor.busy) = (0, actor.cycle.now);
+                return Ok(true);
+            }
+            Ok(Turn::Idle(ns)) => actor.wake = actor.cycle.now.saturating_add(ns),
+            Ok(Turn::Over) => {
+                turns.end(&**agent, &mut actor.cycle, &actor.status);
+                actor.status.set_state(State::Done);
+                actor.mode = Mode::Over;
+                let process = actor.process;
+                let mut threads = self.actors.iter().flatten().filter(|actor| actor.process == process);
+                if threads.all(|actor| matches!(actor.mode, Mode::Over)) {
+                    self.children[process].ended = Some((true, "exit 0".into()));
+                }
+                return Ok(true);
+            }
+            Err(payload) => match payload.downcast::<Struck>() {
+                Ok(struck) => self.struck(thread, struck.0),
+                Err(payload) => {
+                    return Err(format!("{} panicked: {}", actor.name, message(&*payload)));
+                }
+            },
+        }
+        Ok(false)
+    }
+
+    /// A thread's own fault has struck it: it did not come to the end of its turn, and has no other like it.
+    fn struck(&mut self, thread: usize, kind: FaultKind) {
+        self.struck.push(kind);
+        let Some(actor) = &mut self.actors[thread] else { return };
+        match kind {
+            FaultKind::Hang | FaultKind::Stop | FaultKind::Forge | FaultKind::Feign => {
+                actor.mode = Mode::Hung
+            }
+            FaultKind::Scribble => {
+                let draws = Draws::new(self.scenario.seed, Draws::SCRIBBLES);
+                actor.mode = Mode::Scribbling(Box::new(draws));
+            }
+            kind => {
+                let how = match kind {
+                    FaultKind::Segv => "signal 11 (SIGSEGV)",
+                    FaultKind::Abort => "signal 6 (SIGABRT)",
+                    FaultKind::Exit => "exit 3",
+                    _ => "signal 9 (SIGKILL)",
+                };
+                self.children[actor.process].ended = Some((false, how.into()));
+            }
+        }
+    }
+
+    /// When the first thread wants its next turn, in ticks.
+    pub fn wake(&self) -> u64 {
+        let runs = |actor: &&Actor| self.children[actor.process].ended.is_none();
+        self.actors.iter().flatten().filter(runs).map(|actor| actor.wake).min().unwrap_or(u64::MAX)
+    }
+
+    /// When a thread last found something to do, in ticks.
+    pub fn busy(&self, thread: usize) -> u64 {
+        self.actors[thread].as_ref().map_or(0, |actor| actor.busy)
+    }
+
+    /// Sends a process a signal: it is stopped, or killed.
+    pub fn signal(&mut self, process: usize, kind: FaultKind) {
+        if kind == FaultKind::Stop {
+            self.struck.push(kind);
+            for actor in self.actors.iter_mut().flatten().filter(|actor| actor.process == process) {
+                actor.mode = Mode::Hung;
+            }
+        } else {
+            self.children[process].by_fault = true;
+            self.kill(process);
+        }
+    }
+
+    /// Whether every process has ended.
+    pub fn all_ended(&self) -> bool {
+        self.children.iter().all(|child| child.ended.is_some())
+    }
+
+    /// Kills what still runs, at once.
+    pub fn kill_rest(&mut self) {
+        for child in self.children.iter_mut().filter(|child| child.ended.is_none()) {
+            child.ended = Some((false, "signal 9 (SIGKILL)".into()));
+        }
+    }
+
+    /// How each ended.
+    pub fn exits(&self) -> Vec<Exit> {
+        let exit = |child: &Child| Exit {
+            process: child.name.clone(),
+            pid: child.pid,
+            how: child.ended.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone()),
+        };
+        self.children.iter().map(exit).collect()
+    }
+}
+
+/// What a panic says.
+fn message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+impl<T: Link> Children for Family<'_, T> {
+    fn ended(&self, process: usize) -> Option<bool> {
+        self.children[process].ended.as_ref().map(|(in_order, _)| *in_order)
+    }
+
+    fn how(&self, process: usize) -> String {
+        self.children[process].ended.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone())
+    }
+
+    fn pid(&self, process: usize) -> u32 {
+        self.children[process].pid
+    }
+
+    fn kill(&mut self, process: usize) {
+        let turns = self.draws.below(LAST_TURNS);
+        let child = &mut self.children[process];
+        if child.ended.is_none() && child.killed.is_none() {
+            child.killed = Some(turns);
+        }
+    }
+
+    fn death(&mut self, process: usize) -> io::Result<Option<Death>> {
+        if self.children[process].ended.is_none() {
+            return Ok(None);
+        }
+        let mut actors = self.actors.iter_mut().flatten().filter(|actor| actor.process == process);
+        Ok(actors.find_map(|actor| actor.agent.take()).map(Death::of_simulated))
+    }
+
+    fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
+        assert!(self.children[process].ended.is_some(), "a process has one incarnation at a time");
+        let (pid, name) = (self.new_pid(), self.children[process].name.clone());
+        self.children[process] = Child { name, pid, ended: None, killed: None, by_fault: false };
+        self.begin(segments, process).context("cannot start a process again")
+    }
+}

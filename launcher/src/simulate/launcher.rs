@@ -1,0 +1,249 @@
+//! The launcher of a simulated run: its incidents, its liveness deadline and its faults are the real ones; what it would ask the
+//! kernel it asks the [`Family`].
+
+use super::family::Family;
+use super::scenario::{Kind, LIVENESS_NS, Scenario};
+use super::{LAUNCHER_PID, START_TICKS};
+use crate::faults::inject::{Injector, Strike, Struck};
+use crate::runtime::incidents::{Children, Incidents};
+use crate::runtime::liveness::Liveness;
+use crate::runtime::setup::Segments;
+use analysis::record::{Incident, Outcome};
+use protocol::control::RunState;
+use protocol::plan::{Plan, Role};
+use protocol::status::{self, Field, State, Status};
+use protocol::supervision::Repairs;
+use shm::clock::{Clock, Virtual};
+use shm::ring::Link;
+
+/// An engine that was idle for so long has nothing more to do, in ticks.
+const SETTLED: u64 = 20_000;
+/// How long the engine may move nothing, beyond the longest delay, in ticks.
+const SILENCE: u64 = 20 * LIVENESS_NS;
+
+/// The launcher.
+pub(super) struct Launcher<'a> {
+    plan: &'a Plan,
+    kind: Kind,
+    segments: &'a Segments,
+    clock: Virtual,
+    repairs: Repairs,
+    incidents: Option<Incidents<'a>>,
+    liveness: Liveness,
+    injector: Injector,
+    is_draining: bool,
+    /// What the strategies had counted when that last changed, and when.
+    progress: (u64, u64),
+}
+
+impl<'a> Launcher<'a> {
+    /// The barrier is open.
+    pub fn new(scenario: &'a Scenario, segments: &'a Segments, clock: &Virtual) -> Self {
+        let plan = &scenario.plan;
+        let repairs = segments.repairs.clone().expect("every run has them");
+        let mut liveness = Liveness::new(plan, clock.now());
+        liveness.open(clock.now());
+        segments.control.go(START_TICKS);
+        Self {
+            plan,
+            kind: scenario.kind,
+            segments,
+            clock: clock.clone(),
+            repairs: Repairs::new(repairs.into()),
+            incidents: Incidents::contains(plan).then(|| Incidents::new(segments, START_TICKS)),
+            liveness,
+            injector: Injector::new(plan, scenario.seed),
+            is_draining: false,
+            progress: (0, clock.now()),
+        }
+    }
+
+    /// When it wants its next turn at the latest, in ticks.
+    pub fn wake(&self) -> u64 {
+        let interrupt = match self.kind {
+            Kind::Interrupted(ns) if !self.is_draining => START_TICKS + ns,
+            _ => u64::MAX,
+        };
+        let strike = self.injector.next_due_ns().map_or(u64::MAX, |ns| START_TICKS + ns);
+        interrupt.min(strike)
+    }
+
+    /// One look at the run; how it ended, if it has.
+    ///
+    /// # Errors
+    /// An incident that cannot be handled.
+    pub fn turn<T: Link>(&mut self, family: &mut Family<'a, T>) -> anyhow::Result<Option<Outcome>> {
+        let now = self.clock.now();
+        self.liveness.awake(now);
+        self.strike(family, now);
+        for thread in 0..self.plan.threads.len() {
+            let status = self.status(thread);
+            self.liveness.see(thread, &status, now);
+        }
+        if let Some(incidents) = &mut self.incidents {
+            incidents.look(family, &mut self.liveness, &self.clock)?;
+        }
+        if let Some(failure) = self.failure(family) {
+            return Ok(Some(failure));
+        }
+        if let Kind::Interrupted(ns) = self.kind
+            && now >= START_TICKS + ns
+            && !self.is_draining
+        {
+            self.segments.control.set_state(RunState::Drain);
+            self.is_draining = true;
+        }
+        let is_done = (0..self.plan.strategies).all(|strategy| !self.awaits(strategy));
+        if is_done && self.has_settled(family, now) {
+            return Ok(Some(if self.is_draining { Outcome::Interrupted } else { Outcome::Complete }));
+        }
+        Ok(self.silence(now))
+    }
+
+    /// Whether the run waits for a strategy.
+    fn awaits(&self, strategy: u16) -> bool {
+        let is_done = |thread| self.status(thread).state() == State::Done;
+        match &self.incidents {
+            Some(incidents) => incidents.awaits(strategy),
+            None => !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done),
+        }
+    }
+
+    /// Nothing comes of the run any more: some order has no report and never will. All orders are due long before.
+    fn silence(&mut self, now: u64) -> Option<Outcome> {
+        let engine = self.status(self.plan.thread_of(Role::Orchestrator)?);
+        let counted = [Field::Sent, Field::Returned, Field::Rejected].map(|field| engine.get(field));
+        let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
+        let counted = counted.into_iter().fold(steps, u64::wrapping_add);
+        let waits = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process);
+        if counted != self.progress.0 || waits {
+            self.progress = (counted, now);
+        }
+        let limit = self.plan.max_delay_ns + SILENCE;
+        (now - self.progress.1 > limit).then(|| self.failed(Role::Orchestrator, "nothing comes any more"))
+    }
+
+    fn failed(&self, role: Role, what: &str) -> Outcome {
+        let process = self
+            .process_of(role)
+            .map_or_else(String::new, |process| self.plan.processes[process].name.clone());
+        Outcome::Failed { process, pid: LAUNCHER_PID, what: what.to_owned() }
+    }
+
+    fn status(&self, thread: usize) -> Status {
+        status::read(&self.segments.threads[thread])
+    }
+
+    fn process_of(&self, role: Role) -> Option<usize> {
+        let thread = self.plan.thread_of(role)? as u32;
+        self.plan.processes.iter().position(|process| process.threads.contains(&thread))
+    }
+
+    /// The faults that are signals.
+    fn strike<T: Link>(&mut self, family: &mut Family<'a, T>, now: u64) {
+        let living: Vec<bool> = (0..self.plan.strategies)
+            .map(|index| {
+                let thread = self.plan.thread_of(Role::Strategy(index));
+                thread.is_some_and(|thread| self.status(thread).state() == State::Running)
+                    && self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(index))
+            })
+            .collect();
+        let mut strikes = Vec::new();
+        while let Some(strike) =
+            self.injector.due(now.saturating_sub(START_TICKS), |index| living[usize::from(index)])
+        {
+            strikes.push(strike);
+        }
+        for Strike { kind, target, .. } in strikes {
+            let Struck::Strategy(index) = target else { continue };
+            let Some(process) = self.process_of(Role::Strategy(index)) else { continue };
+            if family.ended(process).is_some() {
+                continue;
+            }
+            if let Some(incidents) = &mut self.incidents {
+                incidents.injected(index, now);
+            }
+            family.signal(process, kind);
+        }
+    }
+
+    /// What ends the run: a process that nobody contains has died, hangs, failed or was quarantined; damage to what all share.
+    fn failure<T: Link>(&self, family: &Family<'a, T>) -> Option<Outcome> {
+        if let Some(what) = self.repairs.damage() {
+            return Some(
+                self.failed(Role::Orchestrator, &format!("{what}: memory that all share is damaged")),
+            );
+        }
+        let contained = |process| self.incidents.as_ref().is_some_and(|incidents| incidents.owns(process));
+        for (index, process) in self.plan.processes.iter().enumerate().filter(|(index, _)| !contained(*index))
+        {
+            let threads = process.threads.iter().map(|thread| *thread as usize);
+            let suspicion = threads
+                .clone()
+                .filter(|_| family.ended(index).is_none())
+                .find_map(|thread| self.liveness.suspicion(thread, &process.threads));
+            let failed = threads.clone().any(|thread| self.status(thread).state() == State::Failed);
+            let done = threads.clone().all(|thread| self.status(thread).state() == State::Done);
+            let ended_badly = family.ended(index).is_some_and(|in_order| !(in_order && done));
+            if suspicion.is_some() || failed || ended_badly {
+                let what = suspicion.map_or_else(|| family.how(index), |suspicion| suspicion.to_string());
+                return Some(Outcome::Failed { process: process.name.clone(), pid: family.pid(index), what });
+            }
+        }
+        if self.incidents.is_some() {
+            return None;
+        }
+        let quarantined = |index: u16| Some((index, self.repairs.of(index).quarantined?.1));
+        let (index, why) = (0..self.plan.strategies).find_map(quarantined)?;
+        Some(self.failed(Role::Strategy(index), &format!("strategy {index} was quarantined: {why}")))
+    }
+
+    /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a strategy that says that it is done
+    /// and is not: whether the engine is through with it.
+    fn has_settled<T: Link>(&self, family: &Family<'a, T>, now: u64) -> bool {
+        let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
+        let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return true };
+        let status = self.status(engine);
+        let is_quiet = !died || now.saturating_sub(family.busy(engine)) > SETTLED;
+        // A flood that nobody ends is not waited for.
+        let is_late = now.saturating_sub(self.progress.1) > self.plan.max_delay_ns + SILENCE;
+        is_late || (is_quiet && status.get(Field::Sent) == status.get(Field::Returned))
+    }
+
+    /// Ends the run: everybody has turns until it has ended, what has not then is killed.
+    ///
+    /// # Errors
+    /// A thread panicked.
+    pub fn end<T: Link>(
+        mut self,
+        family: &mut Family<'a, T>,
+        outcome: Outcome,
+    ) -> Result<(Outcome, Vec<Incident>), String> {
+        self.segments.control.set_state(RunState::Stop);
+        for _ in 0..1000 {
+            for thread in 0..self.plan.threads.len() {
+                family.turn(thread)?;
+            }
+            if family.all_ended() {
+                break;
+            }
+        }
+        family.kill_rest();
+        if let Some(incidents) = &mut self.incidents {
+            incidents.end(family, &self.clock);
+        }
+        let is_excused =
+            |index: usize| self.incidents.as_ref().is_some_and(|incidents| incidents.excuses(index));
+        let bad = (0..self.plan.processes.len())
+            .find(|index| family.ended(*index) != Some(true) && !is_excused(*index));
+        let outcome = match (outcome, bad) {
+            (Outcome::Complete, Some(index)) => Outcome::Failed {
+                process: self.plan.processes[index].name.clone(),
+                pid: family.pid(index),
+                what: format!("did not end in order: {}", family.how(index)),
+            },
+            (outcome, _) => outcome,
+        };
+        Ok((outcome, self.incidents.map(Incidents::into_list).unwrap_or_default()))
+    }
+}

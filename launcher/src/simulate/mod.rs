@@ -1,0 +1,316 @@
+//! The simulation: whole runs in one thread, on a virtual clock and heap memory, in an order of events that a seed draws.
+//!
+//! Everything but the kernel is the real thing: the planner's plan, the agents that the roles build, the techniques' rings, the
+//! launcher's incidents, the stamp logs, and the merge, which is the judge. Strategies die at any step of a push, hang, are
+//! started again, scribble over all that they can write, flood, or send what no honest one does. Rings have two to sixteen slots,
+//! and some threads seldom have their turn.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`scenario`] | what a seed stands for |
+//! | `family` | the processes: agents that are stepped one by one |
+//! | `launcher` | the launcher, with the real incidents, deadline and faults |
+//! | `hostile` | what a hostile strategy sends |
+//! | `judge` | what must hold afterwards |
+//! | [`broken`] | rings, logs and heartbeats that lie, to see that the judge finds them |
+//!
+//! The same seed and technique give the same run, to the last stamp, on every machine.
+
+pub mod broken;
+mod command;
+mod family;
+mod hostile;
+mod judge;
+mod launcher;
+pub mod scenario;
+
+pub use command::{SimulateFlags, Tallies, Tally, command, simulate_all};
+pub use hostile::Attack;
+
+use crate::faults::inject::Draws;
+use crate::runtime::gather;
+use crate::runtime::setup::Segments;
+use analysis::merge::{self, Merged};
+use analysis::record::{self, Incident, Outcome, RUN_SCHEMA, RunRecord};
+use anyhow::{Context, Result, anyhow};
+use broken::{BrokenLink, Defect};
+use family::Family;
+use launcher::Launcher;
+use protocol::plan::{FaultKind, Technique};
+use protocol::segments::thread_header;
+use protocol::stamps::Point;
+use protocol::wire::OrderId;
+use scenario::{Kind, LIVENESS_NS, Scenario};
+use shm::clock::Virtual;
+use shm::memory::header::{FNV_OFFSET, fnv1a};
+use shm::ring::Link;
+use shm::ring::array_queue::ArrayQueue;
+use shm::ring::spsc_mux::SpscMux;
+use shm::sync::Ordering;
+use shm::with_link;
+
+/// The process id that the launcher has in a simulated run. Its processes have the ones behind it; none is the kernel's.
+pub const LAUNCHER_PID: u32 = 1_000_000_000;
+/// Time zero of the schedule, in ticks of one nanosecond.
+const START_TICKS: u64 = 1_000;
+/// A run that takes more turns than this does not end.
+const MOST_TURNS: u64 = 5_000_000;
+
+/// A simulated run, as it is before it is judged.
+#[derive(Debug)]
+pub struct Simulated {
+    /// What was simulated.
+    pub scenario: Scenario,
+    /// What the launcher knows of it.
+    pub record: RunRecord,
+    /// The threads' logs, in the order of the plan.
+    pub logs: Vec<Vec<u8>>,
+    /// Faults that struck, in their order.
+    pub struck: Vec<FaultKind>,
+    /// Messages that a hostile strategy has tampered with.
+    pub tampered: u64,
+    /// Turns that all threads and the launcher had.
+    pub turns: u64,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// The seed.
+    pub seed: u64,
+    /// The technique.
+    pub technique: Technique,
+    /// What happened in it.
+    pub kind: Kind,
+    /// What must hold and did not; empty if all is well.
+    pub broken: Vec<String>,
+    /// Orders sent.
+    pub sent: u64,
+    /// Orders that came back.
+    pub returned: u64,
+    /// Incarnations that died, were killed or quarantined.
+    pub incidents: u64,
+    /// Those of them that were quarantined.
+    pub quarantined: u64,
+    /// Those that were started again.
+    pub restarted: u64,
+    /// Turns that all threads and the launcher had.
+    pub turns: u64,
+    /// A hash over every stamp, every incident and the outcome.
+    pub digest: u64,
+}
+
+/// Simulates and judges the run of a seed; with `defect`, over the technique's ring broken so.
+///
+/// # Errors
+/// A mistake of the simulation itself: a scenario that cannot be planned.
+pub fn trial(seed: u64, technique: Technique, defect: Option<Defect>) -> Result<Trial> {
+    let scenario = Scenario::draw(seed, technique).context("cannot plan the run")?;
+    let kind = scenario.kind;
+    Ok(simulate(scenario, defect).map_or_else(
+        |what| Trial { broken: vec![what], ..Trial::of_nothing(seed, technique, kind) },
+        |simulated| simulated.judge(),
+    ))
+}
+
+impl Trial {
+    const fn of_nothing(seed: u64, technique: Technique, kind: Kind) -> Self {
+        Self {
+            seed,
+            technique,
+            kind,
+            broken: Vec::new(),
+            sent: 0,
+            returned: 0,
+            incidents: 0,
+            quarantined: 0,
+            restarted: 0,
+            turns: 0,
+            digest: FNV_OFFSET,
+        }
+    }
+}
+
+impl Simulated {
+    /// Merges the logs and says what became of the run.
+    pub fn judge(&self) -> Trial {
+        let Self { scenario, record, logs, .. } = self;
+        let incidents = &record.incidents;
+        let count = |of: fn(&Incident) -> bool| incidents.iter().filter(|incident| of(incident)).count();
+        let mut trial = Trial {
+            incidents: incidents.len() as u64,
+            quarantined: count(|incident| incident.quarantined.is_some()) as u64,
+            restarted: count(|incident| incident.restarted_ns.is_some()) as u64,
+            turns: self.turns,
+            ..Trial::of_nothing(scenario.seed, scenario.plan.technique, scenario.kind)
+        };
+        match merge::merge(logs.as_slice(), record, |_, _| {}) {
+            Ok(merged) => {
+                (trial.sent, trial.returned) = (merged.orders.sent, merged.orders.returned);
+                trial.digest = digest(record, &merged);
+                trial.broken = judge::judge(self, &merged);
+            }
+            Err(error) => trial.broken.push(format!("cannot be merged: {error}")),
+        }
+        trial
+    }
+}
+
+/// Simulates a run.
+///
+/// # Errors
+/// What went so wrong that there is no run to judge: it does not end, or something panicked.
+pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated, String> {
+    let technique = scenario.plan.technique;
+    let Some(defect) = defect else { return with_link!(technique, T => run::<T>(scenario)) };
+    broken::set(defect);
+    // One of each sort: a ring for each producer, and one that all share.
+    if technique == Technique::of::<SpscMux>() {
+        run::<BrokenLink<SpscMux>>(scenario)
+    } else if technique == Technique::of::<ArrayQueue>() {
+        run::<BrokenLink<ArrayQueue>>(scenario)
+    } else {
+        Err(format!("{technique} is not kept broken: use spsc-mux or array-queue"))
+    }
+}
+
+fn run<T: Link>(scenario: Scenario) -> Result<Simulated, String> {
+    let segments = Segments::on_heap(&scenario.plan, &scenario.schedule);
+    let clock = Virtual::default();
+    clock.set(START_TICKS);
+    let unbuilt = |error: anyhow::Error| format!("{error:#}");
+    let mut family = Family::<T>::start(&scenario, &segments, &clock).map_err(unbuilt)?;
+    let mut launcher = Launcher::new(&scenario, &segments, &clock);
+    let (outcome, turns) = play(&scenario, &clock, &mut family, &mut launcher)?;
+    let (outcome, incidents) = launcher.end(&mut family, outcome)?;
+    let exits = family.exits();
+    let (struck, tampered) = (std::mem::take(&mut family.struck), family.tampered.load(Ordering::Relaxed));
+    drop(family);
+    let logs = logs(&scenario, &segments).map_err(|error| error.to_string())?;
+    drop(segments);
+    let record = record(&scenario, outcome, incidents, exits);
+    Ok(Simulated { scenario, record, logs, struck, tampered, turns })
+}
+
+/// Gives threads and launcher their turns, until the launcher says that the run is over; and how many there were.
+fn play<'a, T: Link>(
+    scenario: &Scenario,
+    clock: &Virtual,
+    family: &mut Family<'a, T>,
+    launcher: &mut Launcher<'a>,
+) -> Result<(Outcome, u64), String> {
+    let threads = scenario.plan.threads.len();
+    let mut draws = Draws::new(scenario.seed, Draws::TURNS);
+    let (mut now, mut quiet) = (START_TICKS, 0);
+    let failed = |error: anyhow::Error| format!("the launcher failed: {error:#}");
+    for turns in 0..MOST_TURNS {
+        let who = draws.below(threads as u64 + 1) as usize;
+        now += draws.below(16);
+        clock.set(now);
+        let slowness = scenario.slowness[who];
+        if slowness > 0 && draws.below(1 << slowness) > 0 {
+            continue;
+        }
+        if who == threads {
+            if let Some(outcome) = launcher.turn(family).map_err(failed)? {
+                return Ok((outcome, turns));
+            }
+        } else if family.turn(who)? {
+            quiet = 0;
+            continue;
+        }
+        quiet += 1;
+        if quiet > 4 * threads {
+            // Nobody has anything to do now: on to when somebody has. Never so far that who is in time would seem to hang.
+            quiet = 0;
+            let wake = family.wake().min(launcher.wake());
+            now = wake.clamp(now, now + LIVENESS_NS / 5);
+            clock.set(now);
+            for thread in 0..threads {
+                family.turn(thread)?;
+            }
+            if let Some(outcome) = launcher.turn(family).map_err(failed)? {
+                return Ok((outcome, turns));
+            }
+        }
+    }
+    Err(format!("does not end: {MOST_TURNS} turns, {} ns", now - START_TICKS))
+}
+
+/// The logs, as they would be saved.
+fn logs(scenario: &Scenario, segments: &Segments) -> std::io::Result<Vec<Vec<u8>>> {
+    let log = |(index, segment)| {
+        let mut bytes = Vec::new();
+        gather::write(&thread_header(&scenario.plan, index), segment, &mut bytes)?;
+        Ok(bytes)
+    };
+    segments.threads.iter().enumerate().map(log).collect()
+}
+
+/// What the launcher would save beside them.
+fn record(
+    scenario: &Scenario,
+    outcome: Outcome,
+    incidents: Vec<Incident>,
+    exits: Vec<record::Exit>,
+) -> RunRecord {
+    let plan = scenario.plan.clone();
+    RunRecord {
+        schema: RUN_SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started: "1970-01-01T00:00:00Z".into(),
+        machine: analysis::machine::Machine::default(),
+        input: record::Input {
+            arrivals: "simulated".into(),
+            seed: scenario.seed,
+            window_ns: scenario.schedule.window_ns(),
+            hash: format!("{:016x}", scenario.schedule.hash()),
+            offered_per_s: scenario.schedule.offered_per_s(),
+            ..record::Input::default()
+        },
+        clock: record::Clock { ns_per_tick: 1.0, start_ticks: START_TICKS, ..record::Clock::default() },
+        floor: record::Floor::default(),
+        outcome,
+        exits,
+        startup_ns: 0,
+        open_orders: None,
+        warnings: Vec::new(),
+        pss_bytes: None,
+        incidents,
+        plan,
+    }
+}
+
+/// A hash over every stamp of every order, every incident and how the run ended. Not over how any of it is stored.
+fn digest(record: &RunRecord, merged: &Merged) -> u64 {
+    let add = |hash: u64, word: u64| fnv1a(hash, &word.to_le_bytes());
+    let mut orders: Vec<_> = merged.orders().collect();
+    orders.sort_by_key(|(id, _)| id.word());
+    let mut hash = FNV_OFFSET;
+    for (id, row) in orders {
+        hash = add(hash, OrderId::word(id));
+        for point in Point::ALL {
+            hash = add(hash, row.at(point).map_or(0, |ticks| ticks.wrapping_add(1)));
+        }
+        hash = add(hash, row.reason().map_or(0, |reason| u64::from(reason) + 1));
+    }
+    for incident in &record.incidents {
+        hash = add(hash, u64::from(incident.strategy) << 16 | u64::from(incident.epoch));
+        hash = fnv1a(hash, incident.quarantined.map_or("", |why| why.name()).as_bytes());
+        for at in [incident.repaired_ns, incident.restarted_ns] {
+            hash = add(hash, at.map_or(0, |ns| ns.wrapping_add(1)));
+        }
+        hash = add(add(hash, incident.detected_ns), incident.fenced_ns);
+    }
+    let ended = match &record.outcome {
+        Outcome::Complete => "complete",
+        Outcome::Interrupted => "interrupted",
+        Outcome::Failed { process, .. } => process,
+    };
+    fnv1a(hash, ended.as_bytes())
+}
+
+/// Why a seed cannot be simulated at all.
+fn unplanned(seed: u64, technique: Technique, error: &anyhow::Error) -> anyhow::Error {
+    anyhow!("seed {seed} with {technique}: {error:#}")
+}

@@ -1,0 +1,239 @@
+//! What a seed stands for: a plan, its schedule, what goes wrong, and who is slow.
+
+use super::hostile::Attack;
+use crate::config::{Arrivals, Choice, DelayRange};
+use crate::faults::inject::Draws;
+use crate::planner::{self, Counts, Identity, Input, Resolved};
+use analysis::machine::Machine;
+use anyhow::Result;
+use protocol::plan::{
+    Fault, FaultKind, Idle, Isolation, OnDeath, Placement, Plan, Target, Technique, Threading, When, WorkPlan,
+};
+use shm::clock::ClockSource;
+use std::path::PathBuf;
+use strategy::schedule::{Schedule, Spec, sample};
+
+/// A thread that has had no turn for so long hangs, in nanoseconds of the virtual clock.
+pub(super) const LIVENESS_NS: u64 = 1_000_000;
+
+/// What the run goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing goes wrong.
+    Peace,
+    /// As with Ctrl-C: after so many nanoseconds no strategy sends any more.
+    Interrupted(u64),
+    /// Strategies die or hang: the plan's faults.
+    Deaths,
+    /// One strategy attacks from within, by a fault of the plan: `scribble`, `flood`, `forge`, `feign`, `lose`.
+    Assault(FaultKind),
+    /// One strategy sends what no honest one does, from an order on.
+    Hostile(Attack, u64),
+}
+
+impl Kind {
+    /// What it is called in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Peace => "peace",
+            Kind::Interrupted(_) => "interrupted",
+            Kind::Deaths => "deaths",
+            Kind::Assault(kind) => kind.name(),
+            Kind::Hostile(attack, _) => attack.name(),
+        }
+    }
+}
+
+/// A run to simulate. A function of seed and technique.
+#[derive(Debug)]
+pub struct Scenario {
+    /// Where it was drawn from.
+    pub seed: u64,
+    /// What happens.
+    pub kind: Kind,
+    /// Strategies that may die, hang or misbehave.
+    pub culprits: Vec<u16>,
+    /// The plan, by the planner.
+    pub plan: Plan,
+    /// The orders.
+    pub schedule: Schedule,
+    /// For each thread of the plan, and the launcher: it has one turn in 2^n of those that it is drawn for.
+    pub(super) slowness: Vec<u64>,
+}
+
+/// Whether the technique is memory alone: the others would wait for the kernel.
+pub fn is_simulated(technique: Technique) -> bool {
+    !technique.is_kernel()
+}
+
+/// Draws a technique among these.
+///
+/// # Panics
+/// If there is none.
+pub fn technique_of(seed: u64, among: &[Technique]) -> Technique {
+    among[Draws::new(seed, Draws::TECHNIQUE).below(among.len() as u64) as usize]
+}
+
+impl Scenario {
+    /// Draws it.
+    ///
+    /// # Errors
+    /// The planner refuses what was drawn: a mistake here or there.
+    pub fn draw(seed: u64, technique: Technique) -> Result<Self> {
+        let draws = &mut Draws::new(seed, Draws::SCENARIO);
+        let on_heap = technique.twin().is_some();
+        let strategies = 1 + draws.below(4) as u16;
+        let venues = 1 + draws.below(3) as u16;
+        let orders = 1 + draws.below(120);
+        let arrivals = Arrivals::ALL[draws.below(Arrivals::ALL.len() as u64) as usize];
+        let window_ns = 1 + draws.below(20_000);
+        let delay = DelayRange { min_ns: 0, max_ns: draws.below(2_000) };
+        let isolation = if on_heap || draws.below(10) == 0 { Isolation::Thread } else { Isolation::Process };
+        let kind = kind(draws, isolation, strategies, window_ns, orders);
+        let on_death = match (isolation, kind) {
+            (Isolation::Thread, _) | (_, Kind::Peace | Kind::Interrupted(_)) => OnDeath::Stop,
+            _ => [OnDeath::Restart, OnDeath::Restart, OnDeath::Restart, OnDeath::Continue, OnDeath::Stop]
+                [draws.below(5) as usize],
+        };
+        let resolved = Resolved {
+            strategy: crate::config::StrategyName::default(),
+            venue: crate::config::VenueName::default(),
+            stamps: protocol::plan::Stamps::All,
+            technique,
+            isolation,
+            placement: Placement::Engine,
+            threading: if draws.below(2) == 0 { Threading::Dedicated } else { Threading::Shared },
+            idle: Choice::Fixed(Idle::Yield),
+            cores: Vec::new(),
+            cores_named: false,
+            strategies,
+            venues,
+            capacity: 2 << draws.below(4),
+            max_open: 1 + draws.below(20) as u32,
+            input: Input::Drawn { arrivals, orders, window_ns },
+            delay,
+            work_ns: 0,
+            seed,
+            on_death,
+            liveness_ns: LIVENESS_NS,
+            faults: Vec::new(),
+            repeats: 1,
+            out: PathBuf::new(),
+        };
+        let schedule = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed })?;
+        let counts = Counts::of(&schedule);
+        let identity = Identity { run: format!("simulated-{seed}"), pid: super::LAUNCHER_PID, start: 1 };
+        let clock = ClockSource::Monotonic;
+        let (mut plan, _) = planner::layout(
+            &resolved,
+            &Machine::default(),
+            &counts,
+            identity,
+            clock,
+            1.0,
+            WorkPlan::default(),
+        )?;
+        if kind == Kind::Peace && draws.below(2) == 0 {
+            plan.max_held = 1 + draws.below(5) as u32;
+        }
+        let mut culprits = Vec::new();
+        match kind {
+            Kind::Peace | Kind::Interrupted(_) => {}
+            Kind::Deaths => {
+                for _ in 0..=draws.below(3) {
+                    plan.faults.push(death(draws, &plan, window_ns));
+                }
+                let all = plan.faults.iter().any(|fault| fault.target == Target::Any);
+                let struck = |index: &u16| {
+                    all || plan.faults.iter().any(|fault| fault.target == Target::Strategy(*index))
+                };
+                culprits.extend((0..strategies).filter(struck));
+            }
+            Kind::Assault(kind) => {
+                let target = draws.below(strategies.into()) as u16;
+                let when = When::At { ns: draws.below(window_ns) };
+                plan.faults.push(Fault { kind, target: Target::Strategy(target), when, every_ns: None });
+                culprits.push(target);
+            }
+            Kind::Hostile(..) => culprits.push(draws.below(strategies.into()) as u16),
+        }
+        let slowness =
+            (0..=plan.threads.len()).map(|_| [0, 0, 0, 0, 1, 3, 5][draws.below(7) as usize]).collect();
+        Ok(Self { seed, kind, culprits, plan, schedule, slowness })
+    }
+
+    /// In one line, for people.
+    pub fn describe(&self) -> String {
+        let plan = &self.plan;
+        let mut text = format!(
+            "{} strategies, {} venues, {} orders, {} slots, at most {} open, {} at {}, {}",
+            plan.strategies,
+            plan.venues,
+            plan.total_orders(),
+            plan.capacity,
+            plan.max_open,
+            plan.technique,
+            plan.isolation,
+            plan.threading,
+        );
+        if self.kind != Kind::Peace {
+            text += &format!("; {}", self.kind.name());
+        }
+        if !self.culprits.is_empty() {
+            let names: Vec<String> = self.culprits.iter().map(u16::to_string).collect();
+            text += &format!(" of strategy {}, on death {}", names.join(", "), plan.on_death);
+        }
+        text
+    }
+}
+
+fn kind(draws: &mut Draws, isolation: Isolation, strategies: u16, window_ns: u64, orders: u64) -> Kind {
+    if isolation == Isolation::Thread {
+        let interrupted = draws.below(4) == 0;
+        return if interrupted { Kind::Interrupted(draws.below(window_ns)) } else { Kind::Peace };
+    }
+    match draws.below(12) {
+        0..=1 => Kind::Peace,
+        2 => Kind::Interrupted(draws.below(window_ns)),
+        3..=6 => Kind::Deaths,
+        7 => Kind::Assault(FaultKind::Scribble),
+        8 => Kind::Assault(FaultKind::Flood),
+        9 => Kind::Assault([FaultKind::Forge, FaultKind::Feign, FaultKind::Lose][draws.below(3) as usize]),
+        _ => {
+            let attack = Attack::ALL[draws.below(Attack::ALL.len() as u64) as usize];
+            let alone = strategies == 1 && attack == Attack::ForeignId;
+            let attack = if alone { Attack::Garbage } else { attack };
+            Kind::Hostile(attack, draws.below(orders.div_ceil(u64::from(strategies))))
+        }
+    }
+}
+
+/// A fault by which a strategy dies or hangs.
+fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
+    let strategy = Target::Strategy(draws.below(plan.strategies.into()) as u16);
+    let (ns, by_signal) = (draws.below(window_ns), draws.below(2) == 0);
+    if by_signal {
+        let kind = if draws.below(4) == 0 { FaultKind::Stop } else { FaultKind::Kill };
+        let target = if draws.below(2) == 0 { Target::Any } else { strategy };
+        let every_ns = (draws.below(2) == 0).then(|| window_ns / 4 + 1 + draws.below(window_ns));
+        return Fault { kind, target, when: When::At { ns }, every_ns };
+    }
+    const KINDS: [FaultKind; 6] = [
+        FaultKind::Kill,
+        FaultKind::Hang,
+        FaultKind::Segv,
+        FaultKind::Abort,
+        FaultKind::Exit,
+        FaultKind::Stop,
+    ];
+    let kind = KINDS[draws.below(6) as usize];
+    let steps = plan.technique.steps();
+    let when = if draws.below(4) == 0 && kind != FaultKind::Kill && kind != FaultKind::Stop {
+        When::At { ns }
+    } else {
+        let most = plan.orders.iter().copied().max().unwrap_or(1);
+        let step = steps[draws.below(steps.len() as u64) as usize];
+        When::Push { order: draws.below(most), step }
+    };
+    Fault { kind, target: strategy, when, every_ns: None }
+}

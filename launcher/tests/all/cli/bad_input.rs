@@ -1,0 +1,188 @@
+//! Whatever a user types or feeds: a clear error that names the thing, the right exit code, nothing left behind.
+
+use crate::common::{Launcher, command, output, text};
+
+/// Runs with these flags; must be a usage error that contains all of `words`.
+fn usage_error(flags: &[&str], words: &[&str]) {
+    let launcher = Launcher::new();
+    let output = launcher.run(flags).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{flags:?}: {stderr}");
+    for word in words {
+        assert!(stderr.contains(word), "{flags:?}: {word:?} is not in: {stderr}");
+    }
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert_eq!(launcher.folders().len(), 0, "{flags:?}");
+}
+
+#[test]
+fn flags_that_make_no_sense_are_named() {
+    usage_error(&["--technique", "spsc-mix"], &["spsc-mux"]);
+    usage_error(&["--isolation", "proces"], &["process"]);
+    usage_error(&["--window", "5"], &["--window", "unit"]);
+    usage_error(&["--window", "5 parsecs"], &["--window"]);
+    usage_error(&["--delay", "uniform:9ms..5ms"], &["--delay"]);
+    usage_error(&["--capacity", "100"], &["--capacity", "power of two"]);
+    usage_error(&["--strategies", "0"], &["--strategies"]);
+    usage_error(&["--strategies", "100000"], &["--strategies", "256"]);
+    usage_error(&["--venues", "65"], &["--venues", "64"]);
+    usage_error(&["--threading", "dedicated", "--strategies", "200"], &["dedicated", "cores"]);
+    usage_error(&["--cores", "4095"], &["4095"]);
+    usage_error(&["--speed", "2"], &["--schedule"]);
+    usage_error(&["--orders"], &["--orders"]);
+    usage_error(&["--liveness", "5ms"], &["--liveness", "20ms"]);
+    usage_error(&["--on-death", "restrat"], &["--on-death", "restart"]);
+    usage_error(&["--nonsense"], &["--nonsense"]);
+}
+
+#[test]
+fn faults_that_cannot_be_are_named() {
+    let fault = |spec: &str, words: &[&str]| {
+        usage_error(&["--strategies", "2", "--fault", spec], &[&["--fault"], words].concat());
+    };
+    fault("kil:strategy-0", &["kill", "KIND[:TARGET][@WHEN]"]);
+    fault("kill:strategy-2@1s", &["strategy-0 to strategy-1", "--strategies"]);
+    fault("kill:orchestrator", &["strategy-N, any, engine or launcher"]);
+    fault("kill@2", &["unit"]);
+    fault("kill@order:many", &["count"]);
+    fault("kill@push:claimd:1", &["claimd", "claimed"]);
+    fault("kill@push:linked:1", &["spsc-mux", "linked", "--technique"]);
+    fault("hang:engine", &["kill and stop"]);
+    fault("kill:launcher@order:1", &["Give a time"]);
+    fault("kill@order:1 every 10ms", &["every"]);
+    fault("leak@1s every 10ms", &["only kill and stop come again"]);
+    fault("kill@1s every 10us", &["at least 1ms"]);
+    fault("", &["KIND[:TARGET][@WHEN]"]);
+    usage_error(
+        &["--isolation", "thread", "--on-death", "restart"],
+        &["--on-death", "--isolation", "cannot be fenced"],
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bulkhead.yaml");
+    std::fs::write(&path, "fault: kill:any@1s; explode\n").unwrap();
+    usage_error(&["--config", path.to_str().unwrap()], &["bulkhead.yaml:1", "fault", "explode"]);
+}
+
+#[test]
+fn configuration_files_are_read_strictly() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = |text: &str| {
+        let path = folder.path().join("bulkhead.yaml");
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    usage_error(&["--config", &config("stratgies: 3\n")], &["stratgies", "strategies", "bulkhead.yaml"]);
+    usage_error(&["--config", &config("n_strategies: 8\n")], &["n_strategies", "strategies"]);
+    usage_error(&["--config", &config("venues: many\n")], &["venues"]);
+    usage_error(&["--config", &config("venues: [1, 2\n")], &["bulkhead.yaml"]);
+    usage_error(&["--config", "/nowhere/bulkhead.yaml"], &["/nowhere/bulkhead.yaml"]);
+    usage_error(&["--config", "/dev/zero"], &["/dev/zero", "too much"]);
+    usage_error(&["--config", &config(&"# long\n".repeat(10_000))], &["bulkhead.yaml", "too much"]);
+}
+
+#[test]
+fn schedules_are_read_strictly() {
+    let folder = tempfile::tempdir().unwrap();
+    let flow = |rows: &str| {
+        let path = folder.path().join("flow.csv");
+        let header = "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi";
+        std::fs::write(&path, format!("{header}\n{rows}\n")).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let bad_price = flow("0,1,new,1,S,limit,gtc,abc,5");
+    usage_error(&["--schedule", &bad_price], &["flow.csv:2", "price_cents", "abc"]);
+    usage_error(&["--schedule", "/nowhere/flow.csv"], &["/nowhere/flow.csv"]);
+    let venue = folder.path().join("venue.csv");
+    let rows = "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi,venue\n0,1,new,1,S,limit,gtc,1,5,9\n";
+    std::fs::write(&venue, rows).unwrap();
+    usage_error(&["--schedule", venue.to_str().unwrap()], &["venue.csv:2", "venue"]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    let output = output(&["run", "--out", "/proc/nowhere"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/proc/nowhere"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn too_little_shared_memory_is_said_before_anything_starts() {
+    let launcher = Launcher::new();
+    let output = launcher.run(&["--orders", "1000M", "--strategies", "1"]).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert!(matches!(output.status.code(), Some(1 | 2)), "{stderr}");
+    assert!(stderr.contains("/dev/shm") || stderr.contains("--orders"), "{stderr}");
+}
+
+#[test]
+fn a_role_started_by_hand_says_who_starts_it() {
+    let output = output(&["role", "strategy-0", "20260101-000000000-1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("launcher"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn damaged_logs_never_crash_inspect() {
+    let launcher = Launcher::new();
+    launcher.summary(&["--orders", "500", "--window", "50ms", "--delay", "fixed:1ms"]);
+    let folder = launcher.folders()[0].clone();
+    let log = folder.join("engine.stamps");
+    let whole = std::fs::read(&log).unwrap();
+    let inspect = |path: &str| {
+        let output = command(&["inspect", path]).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{:?}: {stderr}", output.status);
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        (output.status.code(), stderr)
+    };
+    let path = log.to_str().unwrap();
+    for len in [0, 7, 128, 300, 640, 641, 648, 700, whole.len() - 3] {
+        std::fs::write(&log, &whole[..len]).unwrap();
+        inspect(path);
+        inspect(folder.to_str().unwrap());
+    }
+    for (word, name) in [(0, "magic"), (1, "version"), (2, "layout")] {
+        let mut scribbled = whole.clone();
+        scribbled[word * 8] ^= 0xff;
+        std::fs::write(&log, &scribbled).unwrap();
+        let (code, stderr) = inspect(path);
+        assert_eq!(code, Some(1));
+        assert!(stderr.contains(name), "{name}: {stderr}");
+    }
+    let mut random = 1u64;
+    for _ in 0..40 {
+        let mut scribbled = whole.clone();
+        for _ in 0..20 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let place = (random >> 33) as usize % scribbled.len();
+            scribbled[place] = random as u8;
+        }
+        std::fs::write(&log, &scribbled).unwrap();
+        inspect(path);
+    }
+    std::fs::write(&log, &whole).unwrap();
+    assert_eq!(inspect(path).0, Some(0));
+}
+
+#[test]
+fn a_log_of_another_run_is_refused() {
+    let launcher = Launcher::new();
+    let flags = ["--orders", "500", "--window", "50ms", "--delay", "fixed:1ms"];
+    launcher.summary(&flags);
+    launcher.summary(&flags);
+    let folders = launcher.folders();
+    std::fs::copy(folders[0].join("engine.stamps"), folders[1].join("engine.stamps")).unwrap();
+    let report = output(&["report", folders[1].to_str().unwrap()]);
+    assert_eq!(report.status.code(), Some(1));
+    assert!(text(&report.stderr).contains("another run"), "{}", text(&report.stderr));
+}
+
+#[test]
+fn help_fits_eighty_columns() {
+    for args in [&["--help"][..], &["run", "--help"], &["inspect", "--help"], &["doctor"]] {
+        let stdout = text(&output(args).stdout);
+        for line in stdout.lines() {
+            assert!(line.chars().count() <= 80, "{args:?}: {line}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! What users get wrong.
+
+mod bad_input;

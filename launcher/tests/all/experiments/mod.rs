@@ -1,0 +1,4 @@
+//! Many runs: sweeps, the containment matrix.
+
+mod contain;
+mod sweeps;

@@ -1,0 +1,346 @@
+//! Live sweeps, comparisons and bills: counts, structure and verdicts, never a latency.
+
+use crate::common::{LIMIT, assert_nothing_left, command, family, signal, text, wait_until};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Runs that take a moment each.
+const TINY: &[&str] = &[
+    "--strategies",
+    "1",
+    "--venues",
+    "2",
+    "--orders",
+    "500",
+    "--window",
+    "50ms",
+    "--delay",
+    "fixed:1ms",
+    "--idle",
+    "yield",
+];
+
+/// `launcher` with a folder of its own as `--out`.
+fn launcher(out: &TempDir, words: &[&str], tiny: bool) -> std::process::Command {
+    let mut command = command(words);
+    command.args(["--out", out.path().to_str().unwrap()]);
+    if tiny {
+        command.args(TINY);
+    }
+    command
+}
+
+fn ok(output: &Output) -> String {
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(text(&output.stderr), "", "no progress where there is no terminal");
+    text(&output.stdout)
+}
+
+fn fails(words: &[&str], code: i32, wanted: &[&str]) {
+    let output = command(words).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {stderr}");
+    for word in wanted {
+        assert!(stderr.contains(word), "{words:?}: {word:?} is not in: {stderr}");
+    }
+}
+
+/// The one folder in the out folder.
+fn only(out: &TempDir) -> PathBuf {
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(out.path()).unwrap().map(|e| e.unwrap().path()).collect();
+    assert_eq!(folders.len(), 1, "{folders:?}");
+    folders.remove(0)
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// Finished runs in a sweep's record.
+fn runs(sweep: &Value) -> Vec<Value> {
+    let points = sweep["points"].as_array().unwrap().iter();
+    points.flat_map(|point| point["runs"].as_array().unwrap().clone()).collect()
+}
+
+fn narrow(text: &str) {
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "fits 80 columns:\n{text}");
+    assert!(!text.contains('\u{1b}'), "no colours");
+}
+
+/// Starts a sweep of 2 points × 2 repeats and ends it by a signal once a run is finished and another one runs.
+fn killed(out: &TempDir, name: &str) -> (PathBuf, Option<i32>) {
+    let words = ["sweep", "--isolation", "thread,process", "--repeats", "2", "--window", "1s"];
+    let mut command = launcher(out, &words, false);
+    command.args([
+        "--orders",
+        "500",
+        "--delay",
+        "fixed:1ms",
+        "--venues",
+        "2",
+        "--strategies",
+        "1",
+        "--idle",
+        "yield",
+    ]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let measured = || {
+        let folder = std::fs::read_dir(out.path()).unwrap().flatten().next().map(|entry| entry.path());
+        let text = folder.and_then(|folder| std::fs::read(folder.join("sweep.json")).ok());
+        text.and_then(|text| serde_json::from_slice::<Value>(&text).ok())
+            .map_or(0, |sweep| runs(&sweep).len())
+    };
+    wait_until("a run is finished", || measured() >= 1);
+    wait_until("another one runs", || family(child.id()).len() > 1);
+    signal(child.id(), name);
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(began.elapsed() < LIMIT, "the launcher does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_nothing_left(child.id());
+    let folder = only(out);
+    let sweep = json(&folder.join("sweep.json"));
+    assert!((1..4).contains(&runs(&sweep).len()), "in the middle");
+    (folder, status.code())
+}
+
+/// Resumes and checks that what was finished before was not made again.
+fn resumed(folder: &Path) {
+    let before = runs(&json(&folder.join("sweep.json")));
+    let output = command(&["sweep", "--resume", folder.to_str().unwrap()]).output().unwrap();
+    narrow(&ok(&output));
+    let sweep = json(&folder.join("sweep.json"));
+    let after = runs(&sweep);
+    assert_eq!((sweep["state"].as_str(), after.len()), (Some("complete"), 4));
+    assert!(before.iter().all(|run| after.contains(run)), "finished runs are kept as they were");
+    let named: Vec<&str> = after.iter().map(|run| run["folder"].as_str().unwrap()).collect();
+    for entry in std::fs::read_dir(folder).unwrap().flatten().filter(|e| e.path().is_dir()) {
+        assert!(named.contains(&entry.file_name().to_str().unwrap()), "{entry:?} is nobody's");
+        let logs = std::fs::read_dir(entry.path()).unwrap().flatten();
+        let logs = logs.filter(|file| file.path().extension().is_some_and(|e| e == "stamps"));
+        assert_eq!(logs.count(), 0, "logs are gone once summed up");
+    }
+    let hashes = |point: usize| -> Vec<Value> {
+        let runs = sweep["points"][point]["runs"].as_array().unwrap();
+        runs.iter().map(|run| run["outline"]["schedule_hash"].clone()).collect()
+    };
+    assert_eq!(hashes(0), hashes(1), "a repeat has one schedule for all");
+    assert_ne!(hashes(0)[0], hashes(0)[1], "each repeat has its own");
+}
+
+#[test]
+fn an_interrupted_sweep_goes_on() {
+    let out = tempfile::tempdir().unwrap();
+    let (folder, code) = killed(&out, "INT");
+    assert_eq!(code, Some(130));
+    assert_eq!(json(&folder.join("sweep.json"))["state"], "interrupted");
+    resumed(&folder);
+}
+
+#[test]
+fn a_killed_sweep_leaves_nothing_and_goes_on() {
+    let out = tempfile::tempdir().unwrap();
+    let (folder, code) = killed(&out, "KILL");
+    assert_eq!(code, None);
+    resumed(&folder);
+}
+
+#[test]
+fn a_sweep_over_rate_and_work_writes_its_tables() {
+    let out = tempfile::tempdir().unwrap();
+    let words = [
+        "sweep",
+        "--work",
+        "0ns,20us",
+        "--rate",
+        "5k,10k",
+        "--repeats",
+        "1",
+        "--window",
+        "60ms",
+        "--delay",
+        "fixed:1ms",
+    ];
+    let stdout =
+        ok(&launcher(&out, &words, false).args(["--venues", "2", "--strategies", "1"]).output().unwrap());
+    narrow(&stdout);
+    for word in ["rt_venue p50", "rt_venue p99.9", "M/D/1", "saturates", "5,000/s", "20000 ns"] {
+        assert!(stdout.contains(word), "{word}:\n{stdout}");
+    }
+    let folder = only(&out);
+    for file in
+        ["sweep.md", "runs.csv", "knee.csv", "rt_venue_p50.csv", "rt_venue_p99.csv", "rt_venue_p999.csv"]
+    {
+        assert!(folder.join(file).exists(), "{file}");
+    }
+    let csv = std::fs::read_to_string(folder.join("runs.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 5, "a line for each run:\n{csv}");
+    let orders: Vec<u64> = runs(&json(&folder.join("sweep.json")))
+        .iter()
+        .map(|run| run["outline"]["returned"].as_u64().unwrap())
+        .collect();
+    assert_eq!(orders, [300, 600, 300, 600]);
+}
+
+#[test]
+fn the_bill_has_a_row_for_each_level_and_can_be_compared() {
+    let out = tempfile::tempdir().unwrap();
+    let words = ["bill", "--technique", "spsc-mux", "--isolation", "thread,process", "--repeats", "5"];
+    let stdout = ok(&launcher(&out, &words, true).output().unwrap());
+    narrow(&stdout);
+    for word in ["isolation", "CPU s/M", "PSS", "switches", "thread/spsc-mux"] {
+        assert!(stdout.contains(word), "{word}:\n{stdout}");
+    }
+    let folder = only(&out);
+    let path = folder.to_str().unwrap();
+    let bill = json(&folder.join("bill.json"));
+    assert_eq!(bill["schema"], "bulkhead.bill/1");
+    let rows = bill["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    assert_eq!((&rows[0]["reference"], &rows[0]["runs"]), (&Value::Null, &5.into()));
+    assert_eq!(rows[1]["reference"]["isolation"], "thread");
+    assert_eq!(rows[1]["differences"].as_array().unwrap().len(), 3);
+    for cost in ["cpu_s_per_million", "startup_ns", "page_faults", "context_switches"] {
+        assert!(rows[1][cost].is_number(), "{cost}: {}", rows[1]);
+    }
+    assert!(folder.join("bill.csv").exists() && folder.join("bill.md").exists());
+    let again = ok(&command(&["bill", path, "--json"]).output().unwrap());
+    assert_eq!(serde_json::from_str::<Value>(&again).unwrap(), bill, "made again of what was measured");
+
+    let compare = |words: &[&str]| -> Value {
+        let words = [&["compare"], words, &["--json"]].concat();
+        serde_json::from_str(&ok(&command(&words).output().unwrap())).unwrap()
+    };
+    let levels = compare(&[path, "--a", "isolation=thread", "--b", "isolation=process"]);
+    let found = &levels["comparisons"].as_array().unwrap()[0];
+    assert_eq!((levels["comparisons"].as_array().unwrap().len(), pairs_and_moved(found)), (1, 5));
+    let lines = found["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 27, "nine measures at three percentiles");
+    assert_eq!(lines[0]["measure"], "rt_venue");
+    let known = ["faster", "slower", "no-difference-seen", "not-comparable"];
+    assert!(lines.iter().all(|line| known.contains(&line["verdict"].as_str().unwrap())));
+    assert_eq!((&lines[2]["percentile"], &lines[2]["verdict"]), (&"p99.9".into(), &"not-comparable".into()));
+    assert!(!lines[2]["why"].as_array().unwrap().is_empty(), "500 orders have no p99.9");
+    let same = compare(&[path, path]);
+    for comparison in same["comparisons"].as_array().unwrap() {
+        assert_eq!(comparison["lines"][0]["verdict"], "no-difference-seen");
+    }
+    narrow(&ok(&command(&["compare", path, "--a", "isolation=thread", "--b", "isolation=process"])
+        .output()
+        .unwrap()));
+    fails(
+        &["compare", path, "--a", "isolation=thread", "--b", "work=5us"],
+        2,
+        &["--b work=5us", "the folder holds 0ns"],
+    );
+}
+
+#[test]
+fn runs_are_compared_and_unlike_ones_are_not() {
+    let out = tempfile::tempdir().unwrap();
+    let run = |seed: &str| {
+        let before: Vec<PathBuf> =
+            std::fs::read_dir(out.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        ok(&launcher(&out, &["run", "--seed", seed], true).output().unwrap());
+        let after = std::fs::read_dir(out.path()).unwrap().map(|e| e.unwrap().path());
+        after.filter(|path| !before.contains(path)).last().unwrap().to_str().unwrap().to_owned()
+    };
+    let (one, other) = (run("1"), run("2"));
+    let verdict = |a: &str, b: &str| {
+        let report: Value =
+            serde_json::from_str(&ok(&command(&["compare", a, b, "--json"]).output().unwrap())).unwrap();
+        let line = &report["comparisons"][0]["lines"][0];
+        (line["verdict"].as_str().unwrap().to_owned(), line["why"].to_string())
+    };
+    assert_eq!(verdict(&one, &one).0, "no-difference-seen");
+    let (unlike, why) = verdict(&one, &other);
+    assert_eq!(unlike, "not-comparable");
+    assert!(why.contains("other schedule"), "{why}");
+    assert!(ok(&command(&["compare", &one, &other]).output().unwrap()).contains("not comparable"));
+}
+
+/// The pairs that were compared, and those that were left out because the machine moved its cores during a run.
+fn pairs_and_moved(comparison: &Value) -> u64 {
+    let caveats = comparison["caveats"].as_array().unwrap().iter().filter_map(Value::as_str);
+    let moved = caveats.filter(|caveat| caveat.contains("the core-to-core floor changed during a run"));
+    let moved: u64 = moved.map(|caveat| caveat.split(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+    comparison["pairs"].as_u64().unwrap() + moved
+}
+
+#[test]
+fn two_settings_are_measured_on_the_spot_in_alternation() {
+    let out = tempfile::tempdir().unwrap();
+    let words =
+        ["compare", "--a", "isolation=thread", "--b", "isolation=process", "--repeats", "5", "--json"];
+    let report: Value = serde_json::from_str(&ok(&launcher(&out, &words, true).output().unwrap())).unwrap();
+    assert_eq!(pairs_and_moved(&report["comparisons"][0]), 5);
+    let folder = only(&out);
+    let sweep = json(&folder.join("sweep.json"));
+    let begun = |point: usize, repeat: usize| -> String {
+        sweep["points"][point]["runs"][repeat]["outline"]["run"].as_str().unwrap().to_owned()
+    };
+    assert!(begun(0, 0) < begun(1, 0) && begun(0, 1) > begun(1, 1), "each begins in turn");
+    for file in ["compare.json", "compare.csv", "compare.md", "runs.csv"] {
+        assert!(folder.join(file).exists(), "{file}");
+    }
+    assert!(ok(&command(&["compare", folder.to_str().unwrap()]).output().unwrap()).contains("verdict"));
+}
+
+#[test]
+fn the_search_for_the_highest_rate_ends_and_says_what_it_found() {
+    let out = tempfile::tempdir().unwrap();
+    let words = [
+        "sweep",
+        "--find-max-rate",
+        "--p999",
+        "1ns",
+        "--steps",
+        "2",
+        "--rate",
+        "100k",
+        "--window",
+        "120ms",
+        "--delay",
+        "fixed:1ms",
+        "--venues",
+        "2",
+        "--strategies",
+        "1",
+    ];
+    let stdout = ok(&launcher(&out, &words, false).output().unwrap());
+    narrow(&stdout);
+    assert_eq!(stdout.matches("not held: p99.9").count(), 2, "every step is printed:\n{stdout}");
+    assert!(stdout.contains("even the lowest rate tried"), "{stdout}");
+    let sweep = json(&only(&out).join("sweep.json"));
+    assert_eq!(sweep["search"]["points"][0]["highest_per_s"], Value::Null);
+}
+
+#[test]
+fn what_cannot_be_is_said_before_anything_runs() {
+    fails(&["sweep", "--preset", "sead"], 2, &["did you mean seed?"]);
+    fails(&["sweep", "--technique", ","], 2, &["--technique A,B"]);
+    fails(&["sweep", "--isolation", "thread,proces"], 2, &["did you mean process?"]);
+    fails(&["sweep"], 2, &["nothing to sweep over"]);
+    fails(&["sweep", "--capacity", "64,100"], 2, &["capacity=100", "power of two"]);
+    fails(&["sweep", "--find-max-rate"], 2, &["--p999"]);
+    fails(&["sweep", "--resume", "/nowhere"], 1, &["/nowhere", "not the folder of a sweep"]);
+    fails(&["sweep", "--resume", "/nowhere", "--seed", "4"], 2, &["--seed with --resume"]);
+    fails(&["bill", "--work", "0ns,1us"], 2, &["launcher sweep --work"]);
+    fails(&["bill", "/nowhere"], 1, &["/nowhere"]);
+    fails(&["compare"], 2, &["--a and --b"]);
+    fails(&["compare", "/nowhere", "/nothing"], 1, &["/nowhere"]);
+    fails(&["compare", "--a", "isolation=thread", "--b", "isolation=none"], 2, &["isolation=none"]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("sweep.json"), "{\"schema\": \"bulkhead.sweep/0\"}").unwrap();
+    let path = folder.path().to_str().unwrap();
+    fails(&["sweep", "--resume", path], 1, &["bulkhead.sweep/0", "use the launcher that wrote it"]);
+    fails(&["compare", path, path], 1, &["bulkhead.sweep/0"]);
+}

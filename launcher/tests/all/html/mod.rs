@@ -1,0 +1,11 @@
+//! `report.html`: the pictures show what the saved results say, the file stands alone, a browser is content with it.
+
+use crate::runs::{fixture, killing};
+
+mod browser;
+mod command;
+mod dom;
+mod incidents;
+mod made_up;
+mod run_page;
+mod sweeps;

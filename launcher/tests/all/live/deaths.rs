@@ -1,0 +1,202 @@
+//! Whatever dies, hangs or is interrupted: the run ends, says why, keeps what was measured and leaves nothing behind.
+
+use crate::common::{
+    LONG, Launcher, assert_exists, assert_nothing_left, family, segments, signal, text, wait_until,
+};
+use serde_json::Value;
+
+fn summary(launcher: &Launcher) -> Value {
+    serde_json::from_slice(&std::fs::read(launcher.folders()[0].join("summary.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_killed_strategy_ends_the_run_and_is_named() {
+    let launcher = Launcher::new();
+    let running = launcher.start(LONG);
+    let (pid, victim) = (running.pid(), running.process("strategy-1"));
+    signal(victim, "KILL");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("strategy-1") && stderr.contains(&victim.to_string()), "{stderr}");
+    assert!(stderr.contains("SIGKILL"), "{stderr}");
+    assert_nothing_left(pid);
+    let summary = summary(&launcher);
+    assert_eq!(summary["outcome"]["ended"], "failed");
+    assert!(summary["orders"]["sent"].as_u64().unwrap() > 0, "the logs were gathered");
+    let lost = summary["orders"]["lost"].as_u64().unwrap();
+    assert_eq!(summary["valid"], lost == 0, "no incident explains what was lost: {}", summary["reasons"]);
+    assert_eq!(summary["fit_for_latency"], false);
+}
+
+#[test]
+fn a_killed_engine_ends_the_run_and_is_named() {
+    let launcher = Launcher::new();
+    let running = launcher.start(LONG);
+    let pid = running.pid();
+    signal(running.process("engine"), "ABRT");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("engine") && stderr.contains("SIGABRT"), "{stderr}");
+    assert_nothing_left(pid);
+}
+
+#[test]
+fn a_killed_process_of_gateways_ends_the_run_and_is_named() {
+    let launcher = Launcher::new();
+    let running = launcher.start(&[LONG, &["--process", "gateways"]].concat());
+    let pid = running.pid();
+    signal(running.process("gateways"), "KILL");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("gateways (pid") && stderr.contains("SIGKILL"), "{stderr}");
+    assert_nothing_left(pid);
+}
+
+#[test]
+fn a_stopped_strategy_is_a_hang() {
+    let launcher = Launcher::new();
+    let running = launcher.start(LONG);
+    let pid = running.pid();
+    signal(running.process("strategy-0"), "STOP");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("strategy-0") && stderr.contains("hangs"), "{stderr}");
+    assert_nothing_left(pid);
+}
+
+#[test]
+fn a_process_that_is_late_at_the_start_is_named() {
+    let launcher = Launcher::new();
+    let mut command = launcher.run(LONG);
+    let output = command.args(["--start-timeout", "1ns"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("pid") && stderr.contains("not ready after 1ns"), "{stderr}");
+    assert_eq!(launcher.folders().len(), 0, "a run that never began leaves no folder");
+}
+
+#[test]
+fn ctrl_c_ends_in_order_and_reports_what_was_measured() {
+    let launcher = Launcher::new();
+    let running = launcher.start(LONG);
+    let pid = running.pid();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    signal(pid, "INT");
+    let (code, stdout, _) = running.end();
+    assert_eq!(code, Some(130));
+    assert!(stdout.contains("rt_venue"), "{stdout}");
+    assert_nothing_left(pid);
+    let summary = summary(&launcher);
+    let orders = &summary["orders"];
+    assert_eq!((&summary["valid"], &summary["outcome"]["ended"]), (&true.into(), &"interrupted".into()));
+    assert_eq!(orders["sent"], orders["returned"], "what was sent came home");
+    assert!(orders["sent"].as_u64() < orders["scheduled"].as_u64());
+}
+
+#[test]
+fn a_killed_launcher_takes_everything_along_and_its_logs_can_be_merged() {
+    let launcher = Launcher::new();
+    let mut running = launcher.start(LONG);
+    let pid = running.pid();
+    assert!(family(pid).len() >= 4, "two strategies, the engine, the warden");
+    assert!(!segments(pid).is_empty());
+    signal(pid, "KILL");
+    running.child.wait().unwrap();
+    wait_until("its children are gone", || family(pid).is_empty());
+    assert_eq!(segments(pid), Vec::<String>::new());
+    let folder = &launcher.folders()[0];
+    assert_exists(&folder.join("engine.stamps"));
+    for role in ["strategy-0", "strategy-1", "engine"] {
+        let said = std::fs::read_to_string(folder.join(format!("{role}.stderr"))).unwrap();
+        assert!(said.contains(&format!("the launcher (pid {pid}) died")), "{role}: {said:?}");
+    }
+    let report = crate::common::output(&["report", folder.to_str().unwrap(), "--json"]);
+    let summary: Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert_eq!(summary["outcome"]["ended"], "failed");
+    assert!(summary["orders"]["sent"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_stopped_role_ends_with_its_launcher_too() {
+    let launcher = Launcher::new();
+    let mut running = launcher.start(LONG);
+    let pid = running.pid();
+    signal(running.process("strategy-1"), "STOP");
+    signal(pid, "KILL");
+    running.child.wait().unwrap();
+    assert_nothing_left(pid);
+}
+
+#[test]
+fn a_start_while_the_warden_saves_the_logs_leaves_them_to_it() {
+    let launcher = Launcher::new();
+    let mut running = launcher.start(LONG);
+    let pid = running.pid();
+    signal(pid, "KILL");
+    running.child.wait().unwrap();
+    assert!(crate::common::output(&["clean"]).status.success());
+    assert_nothing_left(pid);
+    assert_exists(&launcher.folders()[0].join("engine.stamps"));
+}
+
+#[test]
+fn what_even_the_warden_could_not_remove_the_next_start_does() {
+    let launcher = Launcher::new();
+    let mut running = launcher.start(LONG);
+    let pid = running.pid();
+    signal(running.process("warden"), "KILL");
+    signal(pid, "KILL");
+    running.child.wait().unwrap();
+    wait_until("its children are gone", || family(pid).is_empty());
+    assert!(!segments(pid).is_empty(), "nobody was left to remove them");
+    let cleaned = crate::common::output(&["clean"]);
+    assert!(cleaned.status.success());
+    assert_nothing_left(pid);
+}
+
+#[test]
+fn a_run_under_nohup_outlives_its_terminal() {
+    let launcher = Launcher::new();
+    let flags: Vec<String> = launcher.run(&[]).get_args().map(|arg| arg.to_str().unwrap().into()).collect();
+    // As `nohup` starts it: with SIGHUP ignored. The signal comes while it sets up, or trades; either way it is ignored.
+    let script = "trap '' HUP; exec \"$0\" \"$@\"";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_launcher")]).args(flags);
+    command.args(["--strategies", "2", "--venues", "2", "--orders", "2000", "--window", "3s"]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let running = crate::common::Running { child: command.spawn().unwrap() };
+    let pid = running.pid();
+    wait_until("the run has begun", || {
+        launcher.folders().iter().any(|folder| folder.join("run.json").exists())
+    });
+    signal(pid, "HUP");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_nothing_left(pid);
+    assert_eq!(summary(&launcher)["orders"]["returned"], 2000);
+}
+
+#[test]
+fn a_reader_that_goes_away_costs_neither_the_run_nor_its_exit_code() {
+    for (fault, wanted) in [(None, 0), (Some("kill:engine@100ms"), 1)] {
+        let launcher = Launcher::new();
+        let mut command = launcher.run(crate::common::SHORT);
+        command.args(fault.map(|fault| ["--fault", fault]).into_iter().flatten());
+        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(wanted), "{fault:?}");
+        assert_exists(&launcher.folders()[0].join("summary.json"));
+    }
+}
+
+#[test]
+fn ps_shows_who_is_who() {
+    let launcher = Launcher::new();
+    let running = launcher.start(LONG);
+    let comm = |name: &str| std::fs::read_to_string(format!("/proc/{}/comm", running.process(name))).unwrap();
+    assert_eq!((comm("strategy-1").trim(), comm("engine").trim()), ("strategy-1", "engine"));
+    let pid = running.pid();
+    signal(pid, "TERM");
+    assert_eq!(running.end().0, Some(130));
+    assert_nothing_left(pid);
+}

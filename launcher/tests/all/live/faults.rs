@@ -1,0 +1,214 @@
+//! Every fault that a strategy does to itself, live: with `--on-death stop` the run ends, names who died of what, and leaves
+//! nothing behind.
+
+use crate::common::{LONG, Launcher, SHORT, assert_nothing_left, signal, text};
+
+/// Runs with these flags until the fault in strategy 1 has ended the run; what was said.
+fn struck(flags: &[&str], fault: &str) -> String {
+    let launcher = Launcher::new();
+    // Short only where it is waited for: a backtrace takes its time.
+    let liveness =
+        if ["hang", "stop", "feign"].iter().any(|kind| fault.starts_with(kind)) { "1s" } else { "10s" };
+    let all = [LONG, &["--on-death", "stop", "--liveness", liveness, "--fault", fault], flags].concat();
+    let running = launcher.start(&all);
+    let pid = running.pid();
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1), "{fault} {flags:?}: {stderr}");
+    assert!(!stderr.contains("panicked"), "{fault} {flags:?}: {stderr}");
+    assert_nothing_left(pid);
+    stderr
+}
+
+/// How the strategy ends that does this to itself.
+const ENDS: &[(&str, &str)] = &[
+    ("kill", "SIGKILL"),
+    ("stop", "hangs"),
+    ("hang", "hangs"),
+    ("segv", "SIGSEGV"),
+    ("abort", "SIGABRT"),
+    ("exit", "exit 3"),
+    ("oom", "SIGABRT"),
+    ("leak", "SIGABRT"),
+    ("forge", "its heartbeat lies in the future"),
+    ("feign", "has not ended for 1s"),
+];
+
+#[track_caller]
+fn ends_as_it_should(flags: &[&str], kind: &str, when: &str) {
+    let stderr = struck(flags, &format!("{kind}:strategy-1{when}"));
+    let (_, how) = ENDS.iter().find(|(name, _)| *name == kind).unwrap();
+    assert!(stderr.contains("strategy-1") && stderr.contains(how), "{kind}{when} {flags:?}: {stderr}");
+}
+
+fn sandbox_is_missing() -> bool {
+    let missing = shm::os::sandbox::missing();
+    if !missing.is_empty() {
+        eprintln!("SKIPPED: {}", missing.join("; "));
+    }
+    !missing.is_empty()
+}
+
+const SANDBOX: &[&str] = &["--isolation", "sandbox"];
+const THREAD: &[&str] = &["--isolation", "thread"];
+
+#[test]
+fn each_kind_at_a_time() {
+    for (kind, _) in ENDS {
+        ends_as_it_should(&[], kind, "@200ms");
+    }
+}
+
+#[test]
+fn each_kind_at_an_order() {
+    for (kind, _) in ENDS {
+        ends_as_it_should(&[], kind, "@order:20");
+    }
+}
+
+#[test]
+fn each_kind_in_the_sandbox() {
+    if sandbox_is_missing() {
+        return;
+    }
+    for (kind, _) in ENDS {
+        ends_as_it_should(SANDBOX, kind, "@order:20");
+    }
+    ends_as_it_should(SANDBOX, "segv", "@200ms");
+}
+
+#[test]
+fn the_steps_of_a_push() {
+    for (technique, steps) in [
+        ("spsc-mux", &["half-written", "written", "published"][..]),
+        ("array-queue", &["announced", "claimed", "half-written", "written", "published"]),
+        ("channel", &["claimed", "published"]),
+        ("linked", &["published"]),
+        ("pipe", &["published"]),
+        ("unix-seqpacket", &["published"]),
+    ] {
+        for step in steps {
+            ends_as_it_should(&["--technique", technique], "kill", &format!("@push:{step}:20"));
+        }
+    }
+    ends_as_it_should(&["--technique", "array-queue"], "hang", "@push:claimed:20");
+}
+
+#[test]
+fn what_ends_a_thread_ends_its_process_and_a_hang_is_seen() {
+    for (kind, how) in [("segv", "SIGSEGV"), ("exit", "exit 3"), ("leak", "SIGABRT"), ("hang", "hangs")] {
+        let stderr = struck(THREAD, &format!("{kind}:strategy-1@order:20"));
+        assert!(stderr.contains("all (pid") && stderr.contains(how), "{kind}: {stderr}");
+    }
+}
+
+#[test]
+fn a_scribbler_harms_itself_only() {
+    for technique in ["spsc-mux", "pipe"] {
+        let stderr = struck(&["--technique", technique], "scribble:strategy-1@200ms");
+        assert!(stderr.contains("strategy-1") && !stderr.contains("engine"), "{technique}: {stderr}");
+    }
+    if !sandbox_is_missing() {
+        let stderr = struck(SANDBOX, "scribble:strategy-1@order:20");
+        assert!(stderr.contains("strategy-1") && !stderr.contains("engine"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_scribbler_with_all_in_its_reach_does_not_hang_the_launcher() {
+    struck(&["--technique", "array-queue"], "scribble:strategy-1@200ms");
+    struck(THREAD, "scribble:strategy-1@200ms");
+}
+
+#[test]
+fn a_flood_is_noticed() {
+    for when in ["@200ms", "@order:20"] {
+        let stderr = struck(&["--max-open", "1000"], &format!("flood:strategy-1{when}"));
+        assert!(stderr.contains("strategy-1") && stderr.contains("flood"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_run_whose_orders_are_lost_ends_also_while_there_are_orders_to_send() {
+    for technique in ["spsc-mux", "array-queue"] {
+        let launcher = Launcher::new();
+        let output = launcher
+            .run(SHORT)
+            .args(["--technique", technique, "--max-open", "20", "--fault", "lose:strategy-1@order:30"])
+            .output()
+            .unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{technique}: {stderr}");
+        assert!(stderr.contains("20 orders have no report and none comes any more"), "{technique}: {stderr}");
+        assert!(stderr.contains("strategy-1 would wait for ever"), "{technique}: {stderr}");
+    }
+}
+
+#[test]
+fn a_strategy_that_forges_its_status_in_the_middle_of_a_push_holds_nobody_up() {
+    let forged = "quarantined: forged-status: its heartbeat lies in the future";
+    let feigned = "hangs: done, it says, and has not ended for 1s";
+    for (fault, cause) in [("forge", forged), ("feign", feigned)] {
+        let launcher = Launcher::new();
+        let fault = format!("{fault}:strategy-1@push:claimed:20");
+        let flags =
+            ["--technique", "array-queue", "--on-death", "restart", "--liveness", "500ms", "--fault", &fault];
+        let summary = launcher.summary(&[SHORT, &flags].concat());
+        let incidents = summary["incidents"].as_array().unwrap();
+        assert_eq!(incidents.len(), 1, "{fault}: neither is started again: {incidents:#?}");
+        assert_eq!((&incidents[0]["strategy"], &incidents[0]["cause"]), (&1.into(), &cause.into()));
+        assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{fault}");
+    }
+}
+
+#[test]
+fn a_long_pause_before_an_order_is_no_stall() {
+    let launcher = Launcher::new();
+    // Its last order, and here it is the only one, is due at the end of the window: for longer than nothing may move where
+    // something should, nothing moves.
+    let pareto = ["--arrivals", "pareto", "--orders", "1", "--window", "13s", "--delay", "fixed:1ms"];
+    let summary = launcher.summary(&[&pareto[..], &["--strategies", "1", "--idle", "park"]].concat());
+    assert_eq!(summary["orders"]["returned"], 1);
+}
+
+#[test]
+fn one_among_many_is_drawn_by_the_seed() {
+    let stderr = struck(&["--seed", "7"], "exit:any@order:20");
+    let again = struck(&["--seed", "7"], "exit:any@order:20");
+    let who = |text: &str| ["strategy-0", "strategy-1"].map(|name| text.contains(name));
+    assert_eq!(who(&stderr), who(&again), "{stderr}");
+    assert!(who(&stderr)[0] != who(&stderr)[1], "{stderr}");
+}
+
+#[test]
+fn a_process_maps_read_only_what_it_only_reads() {
+    let launcher = Launcher::new();
+    let running = launcher.start(LONG);
+    let (pid, strategy) = (running.pid(), running.process("strategy-1"));
+    let maps = std::fs::read_to_string(format!("/proc/{strategy}/maps")).unwrap();
+    let mut rights: Vec<(&str, &str)> = maps
+        .lines()
+        .filter_map(|line| {
+            let (_, name) = line.split_once("/bulkhead.")?;
+            Some((name.split_once('.')?.1, line.split(' ').nth(1)?))
+        })
+        .collect();
+    rights.sort_unstable();
+    let expected = [
+        ("bell-engine", "rw-s"),
+        ("bell-strategy-1", "rw-s"),
+        ("control", "r--s"),
+        ("return-1", "r--s"),
+        ("return-1.head", "rw-s"),
+        ("schedule-1", "r--s"),
+        ("submit-1", "rw-s"),
+        ("submit-1.head", "r--s"),
+        ("thread-strategy-1", "rw-s"),
+    ];
+    assert_eq!(rights, expected);
+    let limits = std::fs::read_to_string(format!("/proc/{strategy}/limits")).unwrap();
+    let limit = limits.lines().find(|line| line.starts_with("Max address space")).unwrap();
+    assert!(!limit.contains("unlimited"), "{limit}");
+    signal(pid, "INT");
+    assert_eq!(running.end().0, Some(130));
+    assert_nothing_left(pid);
+}

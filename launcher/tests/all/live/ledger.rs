@@ -1,0 +1,134 @@
+//! The ledger: strategies are killed and started again under load, a thousand times, and every message is accounted for.
+//!
+//! The merge of each run is the ledger: every order of every incarnation has its stamps, so a lost, doubled, overtaken or
+//! invented one is a violation, and an incarnation may lose one order: the one that it was about to push when it died. Beside it
+//! this test watches from outside that nothing grows: descriptors, memory, segments. `BULKHEAD_SLOW=1`: ten thousand.
+
+use crate::common::{Launcher, assert_nothing_left, segments};
+use serde_json::Value;
+use std::fs;
+
+/// Every technique across processes has its turn.
+const TECHNIQUES: [&str; 6] = ["spsc-mux", "array-queue", "linked", "channel", "pipe", "unix-seqpacket"];
+
+/// One run: about three seconds of load with a kill every 8 ms.
+const FLAGS: &[&str] = &[
+    "--strategies",
+    "4",
+    "--venues",
+    "2",
+    "--orders",
+    "24000",
+    "--window",
+    "3s",
+    "--delay",
+    "uniform:1ms..20ms",
+    "--on-death",
+    "restart",
+    "--fault",
+    "kill:any@200ms every 8ms",
+    "--json",
+];
+
+/// What a process has open and holds: descriptors, and kilobytes of memory of its own.
+#[derive(Clone, Copy, Debug, Default)]
+struct Holds {
+    descriptors: usize,
+    own_kb: u64,
+}
+
+fn holds(pid: u32) -> Option<Holds> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    let own_kb = anonymous.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(Holds { descriptors: fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count(), own_kb })
+}
+
+/// Makes one run, watches launcher and engine, and returns its summary.
+fn run(technique: &str, isolation: &str, seed: u64) -> Value {
+    let launcher = Launcher::new();
+    let seed = seed.to_string();
+    let mut flags = vec!["--technique", technique, "--isolation", isolation, "--seed", &seed];
+    flags.extend(FLAGS);
+    let running = launcher.start(&flags);
+    let (pid, engine) = (running.pid(), running.process("engine"));
+    let (mut seen, mut named) = (Vec::new(), Vec::new());
+    while let (Some(launcher), Some(engine)) = (holds(pid), holds(engine)) {
+        seen.push((launcher, engine));
+        named.push(segments(pid).len());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        if launcher.descriptors == 0 || engine.descriptors == 0 {
+            break;
+        }
+    }
+    let (code, stdout, stderr) = running.end();
+    assert_eq!(code, Some(0), "{technique}, {isolation}: {stderr}\n{stdout}");
+    assert_nothing_left(pid);
+    let flat = |what: &str, of: &dyn Fn(&(Holds, Holds)) -> u64, slack: u64| {
+        // The first samples are of the start, the last of the end.
+        let samples: Vec<u64> = seen.iter().map(of).collect();
+        let middle = &samples[samples.len() / 5..samples.len() * 4 / 5];
+        let Some((first, rest)) = middle.split_first() else { return };
+        let most = rest.iter().max().unwrap_or(first);
+        assert!(*most <= first + slack, "{technique}: {what} grew from {first} to {most}: {samples:?}");
+    };
+    // A start in the middle has a few descriptors of its own for a moment.
+    flat("the launcher's descriptors", &|(launcher, _)| launcher.descriptors as u64, 8);
+    flat("the engine's descriptors", &|(_, engine)| engine.descriptors as u64, 5);
+    flat("the launcher's memory (KiB)", &|(launcher, _)| launcher.own_kb, 4096);
+    flat("the engine's memory (KiB)", &|(_, engine)| engine.own_kb, 1024);
+    let middle = &named[named.len() / 5..named.len() * 4 / 5];
+    assert!(middle.iter().all(|count| Some(count) == middle.first()), "segments come and go: {named:?}");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+/// Kills, and orders that went with them.
+fn check(summary: &Value, what: &str) -> (u64, u64) {
+    assert_eq!(summary["outcome"]["ended"], "complete", "{what}");
+    assert_eq!(summary["valid"], true, "{what}: {:#}", summary["violations"]);
+    let orders = &summary["orders"];
+    let count = |key: &str| orders[key].as_u64().unwrap();
+    assert_eq!(count("duplicated"), 0, "{what}");
+    let accounted: u64 = ["returned", "rejected", "cancelled", "orphaned", "lost"].map(count).iter().sum();
+    assert_eq!(count("sent"), accounted, "{what}: each order is one of these");
+    let incidents = summary["incidents"].as_array().unwrap();
+    assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{what}");
+    for incident in incidents {
+        assert!(
+            incident["orders"]["lost"].as_u64().unwrap() <= 1,
+            "{what}: its unfinished order only: {incident:#}"
+        );
+        assert!(!incident["detect_to_repair_ns"].is_null(), "{what}: repaired: {incident:#}");
+    }
+    (incidents.len() as u64, count("lost"))
+}
+
+#[test]
+fn a_thousand_kills_lose_nothing_but_the_order_in_hand() {
+    let wanted = if crate::common::slow() { 10_000 } else { 1_000 };
+    let (mut kills, mut lost, mut sent, mut runs) = (0, 0, 0, 0);
+    let mut by_technique = vec![0; TECHNIQUES.len()];
+    while kills < wanted || runs < TECHNIQUES.len() as u64 {
+        assert!(runs < wanted / 10 + 6, "{kills} kills in {runs} runs: they are too rare");
+        let place = runs as usize % TECHNIQUES.len();
+        // Every fourth round in the sandbox.
+        let isolation = if runs as usize / TECHNIQUES.len() % 4 == 3 { "sandbox" } else { "process" };
+        let summary = run(TECHNIQUES[place], isolation, runs);
+        let found = check(&summary, &format!("{} under {isolation}, seed {runs}", TECHNIQUES[place]));
+        kills += found.0;
+        lost += found.1;
+        sent += summary["orders"]["sent"].as_u64().unwrap();
+        by_technique[place] += found.0;
+        runs += 1;
+    }
+    let each: Vec<String> = TECHNIQUES
+        .iter()
+        .zip(&by_technique)
+        .map(|(technique, kills)| format!("{technique} {kills}"))
+        .collect();
+    println!(
+        "{kills} kills in {runs} runs ({}): {sent} orders sent, {lost} unfinished ones lost with their strategy, 0 of survivors, \
+         0 doubled, 0 overtaken",
+        each.join(", ")
+    );
+}

@@ -1,0 +1,9 @@
+//! Real runs: what they measure, and what they survive.
+
+mod deaths;
+mod faults;
+mod ledger;
+mod room;
+mod runs;
+mod sandboxed;
+mod techniques;

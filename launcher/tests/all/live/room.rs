@@ -1,0 +1,207 @@
+//! Too little room in `/dev/shm` or on the disk, on file systems of the test's own. Needs the right to mount in a namespace
+//! of its own; says so loudly and passes where that is missing.
+
+use crate::common::text;
+use std::process::{Command, Output};
+
+/// Runs a script in a mount namespace of its own, with `$L` as the launcher and `$OUT` as an empty folder; `None` where
+/// that is not allowed.
+fn in_namespace(script: &str) -> Option<Output> {
+    let may = Command::new("unshare").args(["--mount", "true"]).output();
+    if !may.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: no right to make a mount namespace here; run as root to test small file systems");
+        return None;
+    }
+    let out = tempfile::tempdir().unwrap();
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script])
+        .env("L", env!("CARGO_BIN_EXE_launcher"))
+        .env("OUT", out.path())
+        .output()
+        .unwrap();
+    Some(output)
+}
+
+#[test]
+fn a_small_dev_shm_is_said_before_anything_starts() {
+    let script = "mount -t tmpfs -o size=64m tmpfs /dev/shm && $L run --orders 1M --out $OUT; echo rc=$?; ls /dev/shm $OUT";
+    let Some(output) = in_namespace(script) else { return };
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("/dev/shm") && stderr.contains("--shm-size"), "{stderr}");
+    let stdout = text(&output.stdout);
+    assert!(stdout.contains("rc=1") && !stdout.contains("bulkhead"), "nothing is left: {stdout}");
+}
+
+#[test]
+fn a_dev_shm_that_fills_up_at_the_last_moment_is_an_error_too() {
+    // The size says there is room; a limit on files' size does not.
+    let script = "mount -t tmpfs -o size=64m tmpfs /dev/shm && ulimit -f 1000; trap '' XFSZ; \
+                  $L run --orders 100k --out $OUT; echo rc=$?; ls /dev/shm";
+    let Some(output) = in_namespace(script) else { return };
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(stdout.contains("rc=1") && !stdout.contains("bulkhead."), "{stdout}{stderr}");
+    assert!(stderr.contains("bulkhead.") && stderr.contains("reserve"), "{stderr}");
+}
+
+#[test]
+fn a_small_disk_is_said_before_anything_starts() {
+    let script =
+        "mount -t tmpfs -o size=1m tmpfs $OUT && $L run --orders 100k --out $OUT; echo rc=$?; ls $OUT";
+    let Some(output) = in_namespace(script) else { return };
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(stderr.contains("--out") && stderr.contains("MiB"), "{stderr}");
+    assert!(stdout.trim_end().ends_with("rc=1"), "no folder is left: {stdout}");
+}
+
+/// Waits in a script until the orders of the run flow.
+const BEGUN: &str = "until ls $OUT/*/run.json >/dev/null 2>&1; do sleep 0.05; done;";
+/// A run of two seconds in the background.
+const TWO_SECONDS: &str =
+    "$L run --orders 20000 --window 2s --strategies 2 --venues 1 --delay fixed:1ms --out $OUT >/dev/null &";
+const SMALL_DISKS: &str =
+    "mount -t tmpfs -o size=256m tmpfs /dev/shm && mount -t tmpfs -o size=48m tmpfs $OUT || exit 9;";
+const FILL: &str = "cat /dev/zero > $OUT/filler 2>/dev/null;";
+/// Reports the run once there is room again; what its orders came to, and what is left.
+const RESCUE: &str = "rm $OUT/filler; $L report $OUT/*-* --json > $OUT/json; echo report=$?; \
+                      grep -E '\"(valid|sent|returned|lost)\":' $OUT/json | head -4 | tr -d ' ,\\n'; echo; \
+                      echo left=$(ls /dev/shm | wc -l)";
+
+#[test]
+fn a_disk_that_is_full_at_the_end_of_a_run_loses_nothing() {
+    let script = format!(
+        "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {FILL} wait $PID; echo rc=$?; ls /dev/shm; {RESCUE}"
+    );
+    let Some(output) = in_namespace(&script) else { return };
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(stdout.contains("rc=1") && !stderr.contains("panicked"), "{stdout}{stderr}");
+    assert!(stderr.contains("launcher report") && stderr.contains("No space left"), "{stderr}");
+    assert!(stdout.contains(".thread-engine") && !stdout.contains(".control"), "{stdout}");
+    assert!(
+        stdout.contains("\"sent\":20000\"returned\":20000") && stdout.contains("\"lost\":0"),
+        "{stdout}{stderr}"
+    );
+    assert!(stdout.contains("left=0"), "{stdout}{stderr}");
+}
+
+#[test]
+fn in_the_sandbox_a_full_disk_loses_nothing_either() {
+    let run = TWO_SECONDS.replace("$L run", "$L run --isolation sandbox --allow-weaker-sandbox");
+    let script =
+        format!("{SMALL_DISKS} {run} PID=$!; {BEGUN} {FILL} wait $PID; echo rc=$?; ls /dev/shm; {RESCUE}");
+    let Some(output) = in_namespace(&script) else { return };
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(stdout.contains("rc=1") && stdout.contains(".thread-engine"), "{stdout}{stderr}");
+    assert!(
+        stdout.contains("\"sent\":20000\"returned\":20000") && stdout.contains("left=0"),
+        "{stdout}{stderr}"
+    );
+}
+
+#[test]
+fn a_warden_on_a_full_disk_keeps_the_logs_and_removes_the_rest() {
+    let gone = "while ls /dev/shm | grep -q control; do sleep 0.05; done;";
+    let script = format!(
+        "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {FILL} kill -KILL $PID; {gone} ls /dev/shm; \
+         cat $OUT/*/warden.stderr; {RESCUE}"
+    );
+    let Some(output) = in_namespace(&script) else { return };
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    let left: Vec<&str> = stdout.lines().filter(|line| line.starts_with("bulkhead.")).collect();
+    assert!(!left.is_empty() && left.iter().all(|name| name.contains(".thread-")), "{stdout}{stderr}");
+    assert!(!stdout.contains("panicked") && stdout.contains("left=0"), "{stdout}{stderr}");
+    assert!(stdout.contains("report=") && !stdout.contains("\"sent\":0"), "{stdout}{stderr}");
+}
+
+#[test]
+fn clean_throws_away_what_was_not_saved_and_a_start_does_not() {
+    let script = format!(
+        "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {FILL} wait $PID; rm $OUT/filler; \
+         $L run --orders 100 --window 50ms --out $OUT/second >/dev/null; echo second=$?; \
+         echo kept=$(ls /dev/shm | grep -c thread-); $L clean; echo left=$(ls /dev/shm | wc -l)"
+    );
+    let Some(output) = in_namespace(&script) else { return };
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(stdout.contains("second=0") && !stdout.contains("kept=0"), "{stdout}{stderr}");
+    assert!(stdout.contains("left=0"), "{stdout}{stderr}");
+}
+
+/// A run whose strategy is killed and started again after a second, and whose launcher can open only so many descriptors more
+/// from the start on; none: not even those that it has are within its limit.
+fn with_descriptors(more: Option<u32>) -> Option<Output> {
+    let kill = "--on-death restart --fault kill:strategy-1@1s";
+    let run = TWO_SECONDS.replace("--out", &format!("{kill} --out"));
+    let free = "free=0; n=0; while [ $free -lt MORE ]; do [ -e /proc/$PID/fd/$n ] || free=$((free + 1)); n=$((n + 1)); done;";
+    let free = more.map_or("n=4;".into(), |more| free.replace("MORE", &more.to_string()));
+    let limit = format!("{free} prlimit --pid $PID --nofile=$n;");
+    in_namespace(&format!(
+        "which prlimit >/dev/null || {{ echo SKIPPED; exit; }}; {SMALL_DISKS} {run} PID=$!; {BEGUN} {limit} wait $PID; \
+         echo rc=$?; touch $OUT/filler; ls $OUT/*/; ls /dev/shm; {RESCUE}; cat $OUT/json"
+    ))
+    .filter(|output| {
+        let skipped = text(&output.stdout).contains("SKIPPED");
+        if skipped {
+            eprintln!("SKIPPED: no prlimit here");
+        }
+        !skipped
+    })
+}
+
+#[test]
+fn a_restart_without_descriptors_fails_the_run_and_keeps_it() {
+    let Some(output) = with_descriptors(Some(1)) else { return };
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(stdout.contains("rc=1") && stderr.contains("Too many open files"), "{stdout}{stderr}");
+    assert!(stdout.contains("summary.json") && stdout.contains("strategy-1.stamps"), "{stdout}{stderr}");
+    assert!(
+        stdout.contains("\"ended\": \"failed\"") && stdout.contains("cannot start process strategy-1"),
+        "{stdout}"
+    );
+    assert!(!stdout.contains("bulkhead.2") && stdout.contains("left=0"), "{stdout}{stderr}");
+}
+
+#[test]
+fn a_launcher_without_any_descriptors_leaves_its_logs_to_be_rescued() {
+    let Some(output) = with_descriptors(None) else { return };
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(stdout.contains("rc=1") && stderr.contains("launcher report"), "{stdout}{stderr}");
+    assert!(stdout.contains(".thread-engine") && !stdout.contains(".control"), "{stdout}{stderr}");
+    assert!(stdout.contains("report=") && stdout.contains("left=0"), "{stdout}{stderr}");
+    assert!(stdout.contains("\"sent\":") && !stdout.contains("\"sent\":0"), "{stdout}{stderr}");
+}
+
+#[test]
+fn what_stands_in_dev_shm_under_such_names_holds_nobody_up_and_stays() {
+    let script = "mount -t tmpfs -o size=256m tmpfs /dev/shm || exit 9; cd /dev/shm; \
+                  mkfifo bulkhead.x-1.control; echo data > bulkhead.mydb; ln -s /dev/zero bulkhead.link.control; \
+                  mkfifo bulkhead.20260101-000000000-5-1.control bulkhead.20260101-000000000-1.control; \
+                  timeout 60 $L clean; echo clean=$?; \
+                  timeout 60 $L run --orders 100 --window 50ms --out $OUT >/dev/null; echo run=$?; ls";
+    let Some(output) = in_namespace(script) else { return };
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(stdout.contains("clean=0") && stdout.contains("run=0"), "{stdout}{stderr}");
+    for kept in ["bulkhead.x-1.control", "bulkhead.mydb", "bulkhead.link.control"] {
+        assert!(stdout.contains(kept), "{kept} is gone: {stdout}");
+    }
+    assert!(
+        !stdout.contains("-5-1.control"),
+        "a run of a pid 1 that started at another time is dead: {stdout}"
+    );
+}
+
+#[test]
+fn a_clean_from_another_pid_namespace_leaves_a_run_that_is_setting_up() {
+    let script = "mount -t tmpfs -o size=512m tmpfs /dev/shm || exit 9; \
+                  unshare --pid --fork --mount-proc true || { echo SKIPPED; exit; }; \
+                  $L run --isolation sandbox --allow-weaker-sandbox --strategies 16 --orders 64000 --window 200ms \
+                  --delay fixed:1ms --out $OUT >/dev/null & PID=$!; \
+                  for n in $(seq 1 40); do unshare --pid --fork --mount-proc $L clean; done; \
+                  wait $PID; echo rc=$?; ls /dev/shm";
+    let Some(output) = in_namespace(script) else { return };
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    if stdout.contains("SKIPPED") {
+        eprintln!("SKIPPED: no right to make a PID namespace here");
+        return;
+    }
+    assert!(stdout.contains("rc=0") && !stdout.contains("bulkhead."), "{stdout}{stderr}");
+    assert!(stdout.contains("kept") && !stdout.contains("1 segments removed"), "{stdout}{stderr}");
+}

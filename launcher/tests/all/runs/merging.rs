@@ -1,0 +1,391 @@
+//! The merge: exact counts of honest runs, and every kind of violation found and named.
+
+use super::fixture::{Fixture, START, Shape};
+use analysis::merge::{Kind, MergeError, Merged, Orders, merge, read_record};
+use analysis::record::Outcome;
+use proptest::prelude::*;
+use protocol::plan::{Pacing, Threading};
+use protocol::stamps::{Point, Record};
+use protocol::status::Field;
+use protocol::wire::OrderId;
+
+/// Writes and merges.
+pub(crate) fn run(fixture: &Fixture) -> Merged {
+    try_run(fixture).unwrap()
+}
+
+fn try_run(fixture: &Fixture) -> Result<Merged, MergeError> {
+    let folder = fixture.write();
+    let record = read_record(folder.path()).unwrap();
+    assert_eq!(record, fixture.record);
+    let mut last = (0, 0);
+    let merged = merge(folder.path(), &record, |done, total| {
+        assert!(done >= last.0 && done <= total);
+        last = (done, total);
+    })?;
+    assert_eq!(last.0, merged.records);
+    Ok(merged)
+}
+
+const ID: OrderId = OrderId::new(1, 0, 7);
+/// The order after it, at the same venue: with two strategies and two venues, each strategy has its own.
+const NEXT: OrderId = OrderId::new(1, 0, 8);
+const NAME: &str = "strategy 1 order 7: ";
+
+/// Spoils an honest run and expects exactly one violation.
+fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> (Kind, String, Merged) {
+    let mut fixture = Fixture::new(Shape::default());
+    spoil(&mut fixture);
+    let merged = run(&fixture);
+    let [violation] = merged.violations.as_slice() else {
+        panic!("one violation expected, got {:?}", merged.violations)
+    };
+    assert_eq!(violation.count, 1, "{violation:?}");
+    (violation.kind, violation.first.clone(), merged)
+}
+
+#[test]
+fn an_honest_run_is_counted_exactly() {
+    let merged = run(&Fixture::new(Shape { reject_every: 5, ..Shape::default() }));
+    assert_eq!(merged.violations, []);
+    assert_eq!(merged.notes, [""; 0]);
+    assert_eq!(
+        merged.orders,
+        Orders { scheduled: 40, sent: 40, returned: 32, rejected: 8, ..Orders::default() }
+    );
+    // Beside the stamps the checksums of both ends of each link.
+    assert_eq!(merged.records, 32 * 10 + 8 * 6 + 2 * 4 + 2 * 4 - 1);
+    assert_eq!(merged.measured().count(), 32);
+    let rejected: Vec<_> = merged.orders().filter_map(|(_, row)| row.reason()).collect();
+    assert_eq!(rejected, [3; 8]);
+    assert_eq!(merged.span.first_sent, START + 100);
+}
+
+#[test]
+fn a_shared_engine_is_joined_from_one_log() {
+    let merged = run(&Fixture::new(Shape { threading: Threading::Shared, ..Shape::default() }));
+    assert_eq!(merged.violations, []);
+    assert_eq!(merged.orders.returned, 40);
+    assert!(merged.notes[0].contains("2 gateways on thread engine"), "{:?}", merged.notes);
+    let merged = run(&Fixture::new(Shape { threading: Threading::Shared, venues: 1, ..Shape::default() }));
+    assert!(merged.notes.is_empty() && merged.violations.is_empty());
+}
+
+#[test]
+fn closed_pacing_has_no_due_times() {
+    let merged = run(&Fixture::new(Shape { pacing: Pacing::Closed, ..Shape::default() }));
+    assert_eq!(merged.violations, []);
+    assert_eq!(merged.measured().count(), 40);
+}
+
+#[test]
+fn a_duplicate_is_named() {
+    let (kind, first, merged) = spoiled(|fixture| {
+        let (thread, place) = fixture.find(Point::GatewayRecv, ID);
+        let twin = fixture.logs[thread][place];
+        fixture.logs[thread].push(twin);
+    });
+    assert_eq!((kind, first), (Kind::Duplicate, format!("{NAME}t4 twice")));
+    assert_eq!(merged.orders.duplicated, 1);
+}
+
+#[test]
+fn a_gap_is_named() {
+    let (kind, first, merged) = spoiled(|fixture| {
+        for log in &mut fixture.logs {
+            log.retain(|record| record.id != ID);
+        }
+        fixture.status("strategy-1", Field::Sent, 19);
+    });
+    assert_eq!((kind, first), (Kind::Gap, format!("{NAME}never sent, though later ones were")));
+    assert_eq!((merged.orders.sent, merged.orders.returned), (39, 39));
+}
+
+#[test]
+fn orders_outside_the_plan_are_named() {
+    for (id, words) in [
+        (OrderId::new(9, 0, 1), "strategy 9 order 1: the plan has no such strategy"),
+        (OrderId::new(1, 0, 4000), "strategy 1 order 4000: t2, but the plan has 20 orders for it"),
+        (
+            OrderId::new(1, 0, u64::MAX),
+            "strategy 1 order 1099511627775: t2, but the plan has 20 orders for it",
+        ),
+    ] {
+        let (kind, first, _) = spoiled(|fixture| {
+            let orchestrator = fixture.thread("orchestrator");
+            fixture.logs[orchestrator].push(Record { point: Point::OrchRecvSubmit, id, value: 1 });
+        });
+        assert_eq!((kind, first.as_str()), (Kind::NotInPlan, words));
+    }
+}
+
+#[test]
+fn an_order_that_nobody_sent_is_named() {
+    let mut fixture = Fixture::new(Shape::default());
+    fixture.remove(Point::StrategySend, ID);
+    fixture.status("strategy-1", Field::Sent, 19);
+    let merged = run(&fixture);
+    let [violation] = merged.violations.as_slice() else { panic!("{:?}", merged.violations) };
+    assert_eq!(violation.kind, Kind::NeverSent);
+    assert!(violation.first.starts_with(NAME) && violation.first.contains("t2 t3"), "{}", violation.first);
+}
+
+#[test]
+fn a_stamp_in_a_foreign_log_is_named() {
+    let (kind, first, _) = spoiled(|fixture| {
+        let forged = Record { point: Point::StrategyRecv, id: ID, value: START };
+        let gateway = fixture.thread("gateway-0");
+        fixture.logs[gateway].push(forged);
+    });
+    assert_eq!((kind, first), (Kind::Misplaced, format!("{NAME}t8 stands in gateway-0.stamps")));
+}
+
+#[test]
+fn every_hand_off_is_first_in_first_out() {
+    let (kind, first, _) = spoiled(|fixture| fixture.swap(Point::OrchRecvSubmit, ID, NEXT));
+    assert_eq!(kind, Kind::SubmitOrder);
+    assert!(first.starts_with(NAME), "{first}");
+
+    // Both went to gateway 1; which of the two comes first depends on their delays.
+    let (kind, _, _) = spoiled(|fixture| fixture.swap(Point::OrchRecvCompletion, ID, NEXT));
+    assert_eq!(kind, Kind::CompletionOrder);
+    let (kind, _, _) = spoiled(|fixture| fixture.swap(Point::OrchReturn, ID, NEXT));
+    assert_eq!(kind, Kind::ReturnOrder);
+    let (kind, _, _) = spoiled(|fixture| fixture.swap(Point::OrchDispatch, ID, NEXT));
+    assert_eq!(kind, Kind::DispatchOrder);
+}
+
+#[test]
+fn time_never_goes_back() {
+    for (point, words) in [
+        (Point::OrchRecvSubmit, "t2 before t1"),
+        (Point::OrchDispatch, "t3 before t2"),
+        (Point::GatewayDone, "t5 before t4"),
+        (Point::OrchRecvCompletion, "t6 before t5"),
+        (Point::StrategyRecv, "t8 before t7"),
+        (Point::Release, "release before t4"),
+    ] {
+        let mut fixture = Fixture::new(Shape::default());
+        fixture.set(point, ID, |_| 1);
+        let merged = run(&fixture);
+        let violation = merged.violations.iter().find(|violation| violation.kind == Kind::TimeOrder).unwrap();
+        assert_eq!(violation.first, format!("{NAME}{words}"));
+        assert_eq!(merged.measured().count(), 39, "an impossible order is in no figure");
+    }
+    let (kind, first, _) = spoiled(|fixture| fixture.set(Point::Due, ID, |due| due + 101));
+    assert_eq!((kind, first), (Kind::TimeOrder, format!("{NAME}t1 before due")));
+    let (kind, first, _) = spoiled(|fixture| fixture.set(Point::Release, ID, |release| release + 51));
+    assert_eq!((kind, first), (Kind::TimeOrder, format!("{NAME}t5 before release")));
+}
+
+#[test]
+fn a_missing_stamp_is_named() {
+    for point in Point::ALL {
+        if matches!(
+            point,
+            Point::StrategySend | Point::StrategyRecv | Point::Rejected | Point::Cancelled | Point::Checksum
+        ) {
+            continue;
+        }
+        let (kind, first, _) = spoiled(|fixture| {
+            fixture.remove(point, ID);
+        });
+        assert_eq!((kind, first), (Kind::MissingPoint, format!("{NAME}has no {}", point.name())));
+    }
+}
+
+#[test]
+fn a_rejected_order_must_not_reach_a_gateway() {
+    let (kind, first, merged) = spoiled(|fixture| {
+        let (thread, place) = fixture.find(Point::OrchRecvSubmit, ID);
+        fixture.logs[thread].insert(place + 1, Record { point: Point::Rejected, id: ID, value: 1 });
+    });
+    assert_eq!(kind, Kind::RejectedDispatched);
+    assert!(first.starts_with(NAME) && first.contains("t3 t4"), "{first}");
+    assert_eq!((merged.orders.returned, merged.orders.rejected), (39, 1));
+}
+
+#[test]
+fn a_lost_order_is_a_violation_unless_the_run_broke_off() {
+    let lose = |fixture: &mut Fixture| {
+        for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
+            fixture.remove(point, ID);
+        }
+    };
+    let (kind, first, merged) = spoiled(lose);
+    assert_eq!(kind, Kind::Lost);
+    assert_eq!(first, format!("{NAME}sent and never returned; it has t1 t2 t3 t4 t5 due release"));
+    assert_eq!((merged.orders.sent, merged.orders.returned, merged.orders.lost), (40, 39, 1));
+
+    let mut fixture = Fixture::new(Shape::default());
+    lose(&mut fixture);
+    fixture.record.outcome = Outcome::Interrupted;
+    let merged = run(&fixture);
+    assert_eq!((merged.violations.len(), merged.orders.lost), (0, 1));
+}
+
+#[test]
+fn dropped_records_and_wrong_counters_are_named() {
+    let (kind, first, _) = spoiled(|fixture| fixture.status("gateway-1", Field::RecordsDropped, 1));
+    assert_eq!(kind, Kind::RecordsDropped);
+    assert!(first.starts_with("gateway-1: 1 records did not fit the log"), "{first}");
+    let (kind, first, _) = spoiled(|fixture| fixture.status("strategy-0", Field::Sent, 21));
+    assert_eq!(kind, Kind::Counters);
+    assert!(first.contains("counted 21 orders sent, its log has 20"), "{first}");
+}
+
+#[test]
+fn what_arrived_must_be_what_was_pushed() {
+    for (thread, place, words) in [
+        ("strategy-0", 0, "submit of strategy-0: what was taken is not what was pushed"),
+        ("strategy-1", 1, "return of strategy-1: what was taken"),
+        ("gateway-1", 0, "inbox of gateway-1: what was taken"),
+        ("gateway-0", 1, "completion of the gateways: what was taken"),
+        ("orchestrator", 2, "submit of strategy-1: what was taken"),
+    ] {
+        let (kind, first, _) = spoiled(|fixture| {
+            let thread = fixture.thread(thread);
+            fixture.sums[thread][place].1 ^= 1 << 40;
+        });
+        assert_eq!(kind, Kind::Checksum);
+        assert!(first.starts_with(words), "{first}");
+    }
+    let (kind, first, _) = spoiled(|fixture| {
+        let thread = fixture.thread("gateway-1");
+        fixture.sums[thread].remove(0);
+    });
+    assert_eq!(kind, Kind::Checksum);
+    assert!(first.contains("inbox of gateway-1: a log ends without its checksum"), "{first}");
+    // Nobody knows what was on its way when a run was interrupted.
+    let mut fixture = Fixture::new(Shape::default());
+    fixture.sums[0][0].1 = 7;
+    fixture.record.outcome = Outcome::Interrupted;
+    assert_eq!(run(&fixture).violations, []);
+}
+
+#[test]
+fn peer_faults_need_an_explanation() {
+    let (kind, first, _) = spoiled(|fixture| fixture.status("orchestrator", Field::PeerFaults, 200));
+    assert_eq!(kind, Kind::PeerFaults);
+    assert!(first.starts_with("orchestrator: was handed 200 messages"), "{first}");
+    let (kind, ..) = spoiled(|fixture| fixture.status("gateway-0", Field::PeerFaults, 1));
+    assert_eq!(kind, Kind::PeerFaults);
+    // A run that failed has told why.
+    let mut fixture = Fixture::new(Shape::default());
+    fixture.status("orchestrator", Field::PeerFaults, 1);
+    fixture.fail("strategy-1");
+    assert_eq!(run(&fixture).violations, []);
+}
+
+#[test]
+fn a_killed_strategy_loses_orders_and_nothing_else() {
+    let mut fixture = Fixture::new(Shape::default());
+    let killed_at = START + 150_000;
+    fixture.logs[1].retain(|record| record.value < killed_at);
+    // What it had not sent, the engine never saw; one order was pushed before its stamp was stored.
+    let sent = |id: OrderId, log: &[Record]| log.iter().any(|r| r.id == id && r.point == Point::StrategySend);
+    let own = fixture.logs[1].clone();
+    for log in &mut fixture.logs[2..] {
+        log.retain(|record| record.id.strategy() == 0 || sent(record.id, &own));
+    }
+    fixture.remove(Point::StrategySend, OrderId::new(1, 0, 6));
+    fixture.fail("strategy-1");
+    let merged = run(&fixture);
+    assert_eq!(merged.violations, []);
+    let orders = merged.orders;
+    let ended = orders.returned + orders.rejected + orders.cancelled + orders.orphaned;
+    assert_eq!(orders.sent, ended + orders.lost);
+    assert!(orders.lost > 0 && orders.returned >= 20, "{orders:?}");
+}
+
+#[test]
+fn a_log_cut_inside_a_record_is_an_error_unless_the_run_failed() {
+    let mut fixture = Fixture::new(Shape::default());
+    let cut = |fixture: &Fixture| {
+        let folder = fixture.write();
+        let path = folder.path().join("gateway-1.stamps");
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() - 5]).unwrap();
+        merge(folder.path(), &fixture.record, |_, _| {})
+    };
+    let error = cut(&fixture).unwrap_err().to_string();
+    assert!(error.contains("gateway-1.stamps: ends inside record 61"), "{error}");
+    fixture.fail("engine");
+    let merged = cut(&fixture).unwrap();
+    assert!(merged.notes[0].contains("cut short; its whole records were used"), "{:?}", merged.notes);
+    assert_eq!((merged.violations.len(), merged.orders.lost), (0, 0));
+}
+
+#[test]
+fn a_missing_or_swapped_log_is_an_error() {
+    let fixture = Fixture::new(Shape::default());
+    let folder = fixture.write();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::copy(path("gateway-0.stamps"), path("gateway-1.stamps")).unwrap();
+    let error = merge(folder.path(), &fixture.record, |_, _| {}).unwrap_err().to_string();
+    assert!(error.contains("gateway-1.stamps: is the log of thread 3"), "{error}");
+    std::fs::remove_file(path("gateway-1.stamps")).unwrap();
+    let error = merge(folder.path(), &fixture.record, |_, _| {}).unwrap_err().to_string();
+    assert!(error.contains("gateway-1.stamps: No such file"), "{error}");
+}
+
+#[test]
+fn a_record_that_promises_the_moon_costs_nothing() {
+    let mut fixture = Fixture::new(Shape::default());
+    fixture.record.plan.orders = vec![u64::MAX; 2];
+    let (thread, _) = fixture.find(Point::OrchDispatch, ID);
+    let far = OrderId::new(1, 0, 1 << 39);
+    fixture.logs[thread].push(Record { point: Point::OrchRecvSubmit, id: far, value: 1 });
+    let merged = run(&fixture);
+    assert_eq!(merged.orders.scheduled, u64::MAX);
+    assert_eq!(merged.orders.returned, 40);
+    assert_eq!(merged.violations[0].kind, Kind::NeverSent);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_honest_run_merges_to_exact_counts(
+        strategies in 1u16..6, venues in 1u16..5, orders in 1u64..60, reject_every in 0u64..7,
+        shared: bool, closed: bool, period in 1u64..20_000, delay in 0u64..200_000,
+    ) {
+        let shape = Shape {
+            strategies, venues, orders, reject_every, period, delay,
+            threading: if shared { Threading::Shared } else { Threading::Dedicated },
+            pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
+        };
+        let merged = run(&Fixture::new(shape));
+        prop_assert_eq!(&merged.violations, &[]);
+        let all = orders * u64::from(strategies);
+        let rejected = orders.checked_div(reject_every).unwrap_or(0) * u64::from(strategies);
+        prop_assert_eq!(merged.orders, Orders {
+            scheduled: all, sent: all, returned: all - rejected, rejected, ..Orders::default()
+        });
+        prop_assert_eq!(merged.measured().count() as u64, all - rejected);
+    }
+
+    #[test]
+    fn damaged_folders_never_panic(
+        file in 0usize..5, cut in prop::option::of(0usize..3000),
+        scribbles in prop::collection::vec((640usize..3000, any::<u8>()), 0..30),
+    ) {
+        let fixture = Fixture::new(Shape::default());
+        let folder = fixture.write();
+        let name = &fixture.record.plan.threads[file].name;
+        let path = folder.path().join(format!("{name}.stamps"));
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes.truncate(cut.unwrap_or(usize::MAX));
+        for (place, byte) in scribbles {
+            if let Some(old) = bytes.get_mut(place) {
+                *old = byte;
+            }
+        }
+        std::fs::write(&path, bytes).unwrap();
+        if let Ok(merged) = merge(folder.path(), &fixture.record, |_, _| {}) {
+            let orders = merged.orders;
+            let ended = orders.returned + orders.rejected + orders.cancelled + orders.orphaned;
+            prop_assert_eq!(orders.sent, ended + orders.lost);
+        }
+    }
+}

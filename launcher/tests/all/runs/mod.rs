@@ -1,0 +1,14 @@
+//! Made-up runs through everything that reads a run's folder: logs, merge, summary, report, histograms, inspect.
+
+mod containment;
+mod deaths;
+mod distrust;
+mod figures;
+pub mod fixture;
+mod inspecting;
+pub mod killing;
+mod logfiles;
+mod merging;
+mod quarantine;
+mod reporting;
+mod verdicts;

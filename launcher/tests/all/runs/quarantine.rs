@@ -1,0 +1,135 @@
+//! Strategies that were quarantined: whatever they wrote, the run is merged, and they are in no figure.
+
+use super::deaths::{T1_OF_20, all_accounted, killed};
+use super::fixture::Fixture;
+use super::killing::Death;
+use super::merging::run;
+use analysis::merge::{Kind, Merged, merge};
+use proptest::prelude::*;
+use protocol::plan::{Fault, FaultKind, Isolation, Target, When};
+use protocol::stamps::{Point, Record};
+use protocol::status::{Field, LOG_OFFSET};
+use protocol::supervision::Misconduct;
+use protocol::wire::OrderId;
+use shm::memory::header::HEADER_WORDS;
+
+fn quarantined() -> Fixture {
+    killed(&[Death { quarantined: Some(Misconduct::BadCursor), ..Death::of(1, T1_OF_20) }])
+}
+
+/// Writes the folder with words of the quarantined strategy's log changed, and merges it.
+fn scribbled(fixture: &Fixture, scribble: impl FnOnce(&mut Vec<u8>)) -> Merged {
+    let folder = fixture.write();
+    let path = folder.path().join("strategy-1.stamps");
+    let mut bytes = std::fs::read(&path).unwrap();
+    scribble(&mut bytes);
+    std::fs::write(&path, bytes).unwrap();
+    merge(folder.path(), &fixture.record, |_, _| {}).unwrap()
+}
+
+/// What the engine stamped of strategy 1.
+fn taken(fixture: &Fixture) -> u64 {
+    let log = &fixture.logs[fixture.thread("orchestrator")];
+    let of_strategy = |record: &&Record| record.id.strategy() == 1 && record.point == Point::OrchRecvSubmit;
+    log.iter().filter(of_strategy).count() as u64
+}
+
+#[test]
+fn a_quarantined_strategy_proves_nothing_and_spoils_nothing() {
+    let fixture = quarantined();
+    let whole = run(&fixture);
+    assert_eq!(whole.violations, []);
+    assert_eq!(whole.orders.sent, 80 + taken(&fixture));
+    all_accounted(&whole.orders);
+    assert!(whole.measured().all(|(id, _)| id.strategy() != 1));
+    assert!(whole.threads[1].is_untrusted && !whole.threads[0].is_untrusted);
+    assert_eq!(whole.threads[1].status.get(Field::Pid), 0);
+    assert!(whole.notes[0].contains("the log and the counters of strategy-1"), "{:?}", whole.notes);
+
+    // Its header, its status, the keys of its records, all of it, and its end.
+    let scribbles: [fn(&mut Vec<u8>); 7] = [
+        |bytes| bytes[..HEADER_WORDS * 8].fill(0xA5),
+        |bytes| bytes[HEADER_WORDS * 8..LOG_OFFSET * 8].fill(0xFF),
+        |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0,
+        |bytes| bytes[LOG_OFFSET * 8 + 16 * 9..][..16].fill(0),
+        |bytes| bytes.fill(0x11),
+        |bytes| bytes.truncate(LOG_OFFSET * 8 + 5),
+        |bytes| bytes.truncate(20),
+    ];
+    for scribble in scribbles {
+        let merged = scribbled(&fixture, scribble);
+        assert_eq!(merged.violations, []);
+        assert_eq!((merged.orders.sent, merged.orders.full), (80 + taken(&fixture), 0));
+        all_accounted(&merged.orders);
+        assert_eq!(merged.span, whole.span);
+    }
+    let merged = scribbled(&fixture, |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0);
+    assert!(merged.notes[0].contains("strategy-1.stamps: record 9"), "{:?}", merged.notes);
+}
+
+#[test]
+fn a_scribbled_log_is_an_error_where_the_engine_may_have_done_it() {
+    let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
+    fixture.record.plan.isolation = Isolation::Thread;
+    let try_merge = |fixture: &Fixture| {
+        let folder = fixture.write();
+        let path = folder.path().join("strategy-1.stamps");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0;
+        std::fs::write(&path, bytes).unwrap();
+        merge(folder.path(), &fixture.record, |_, _| {})
+    };
+    assert!(try_merge(&fixture).unwrap_err().to_string().contains("record 9"));
+    // Unless somebody in that process was told to scribble, caught at it or not.
+    let when = When::At { ns: 0 };
+    let scribble = |target| Fault { kind: FaultKind::Scribble, target, when, every_ns: None };
+    fixture.record.plan.faults = vec![scribble(Target::Strategy(0))];
+    assert_eq!(try_merge(&fixture).unwrap().violations, []);
+    fixture.record.plan.faults.clear();
+    fixture.record.plan.isolation = Isolation::Process;
+    assert_eq!(try_merge(&fixture).unwrap().violations, [], "in a process of its own it was the strategy");
+}
+
+#[test]
+fn nonsense_in_a_worthless_log_is_passed_over_and_said() {
+    let mut fixture = quarantined();
+    for (point, id) in [
+        (Point::OrchReturn, OrderId::new(1, 0, 3)),
+        (Point::StrategyRecv, OrderId::new(0, 0, 3)),
+        (Point::StrategySend, OrderId::new(1, 4_000, 3)),
+        (Point::StrategySend, OrderId::new(1, 0, 1 << 39)),
+        (Point::StrategySend, OrderId::new(200, 0, 3)),
+    ] {
+        fixture.logs[1].push(Record { point, id, value: 1 });
+    }
+    // Not one more sent, however often it says so.
+    fixture.logs[1].push(Record { point: Point::StrategySend, id: OrderId::new(1, 0, 39), value: 1 });
+    fixture.status("strategy-1", Field::RecordsDropped, 7);
+    let merged = run(&fixture);
+    assert_eq!(merged.violations, []);
+    assert_eq!(merged.orders.sent, 80 + taken(&fixture));
+    assert!(merged.notes[0].contains("; 5 records in it that make no sense"), "{:?}", merged.notes);
+    // What others log of it is not excused.
+    let gateway = fixture.thread("gateway-0");
+    fixture.logs[gateway].push(Record { point: Point::StrategySend, id: OrderId::new(1, 0, 3), value: 1 });
+    assert_eq!(run(&fixture).violations[0].kind, Kind::Misplaced);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_scribble_is_contained(scribbles in prop::collection::vec((0usize..3_000, any::<u8>()), 0..400)) {
+        let fixture = quarantined();
+        let merged = scribbled(&fixture, |bytes| {
+            for (place, byte) in scribbles {
+                let len = bytes.len();
+                bytes[place % len] = byte;
+            }
+        });
+        prop_assert_eq!(&merged.violations, &[]);
+        all_accounted(&merged.orders);
+        prop_assert_eq!(merged.orders.sent, 80 + taken(&fixture));
+        prop_assert!(merged.measured().all(|(id, _)| id.strategy() != 1));
+    }
+}

@@ -1,0 +1,129 @@
+//! The report: readable, narrow, verdict first.
+
+use super::deaths::mortal;
+use super::figures::summary;
+use super::fixture::{Fixture, Shape};
+use super::killing::Death;
+use analysis::report::{WIDTH, csv, markdown, terminal};
+use analysis::summary::Summary;
+use protocol::status::Field;
+use protocol::supervision::Misconduct;
+
+fn narrow(summary: &Summary) -> String {
+    let text = terminal(summary, false);
+    for line in text.lines() {
+        assert!(line.chars().count() <= WIDTH, "{} columns: {line}", line.chars().count());
+        assert_eq!(line, line.trim_end());
+    }
+    assert!(!text.contains('\x1b'));
+    text
+}
+
+#[test]
+fn the_report_of_a_good_run() {
+    let summary = summary(&Fixture::new(Shape { orders: 5_000, reject_every: 100, ..Shape::default() }));
+    insta::assert_snapshot!(narrow(&summary));
+}
+
+#[test]
+fn the_report_of_a_bad_run() {
+    let mut fixture = Fixture::new(Shape { strategies: 30, venues: 3, ..Shape::default() });
+    fixture.status("gateway-0", Field::RecordsDropped, 3);
+    fixture.status("strategy-7", Field::LongestGapTicks, 3_000_000);
+    fixture.record.warnings.push(
+        "32 spinning threads share 2 cores: every figure is a figure of the scheduler; use --threading shared".into(),
+    );
+    insta::assert_snapshot!(narrow(&summary(&fixture)));
+}
+
+#[test]
+fn the_report_of_a_run_with_deaths() {
+    let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::default() });
+    for number in 0..10 {
+        let restart = (number != 8).then_some(100_000);
+        let quarantined = (number == 8).then_some(Misconduct::OutOfSequence);
+        let strategy = if number == 8 { 2 } else { (number % 2) as u16 };
+        fixture.kill(Death { restart, quarantined, ..Death::of(strategy, 4_000_000 + number * 5_000_000) });
+    }
+    insta::assert_snapshot!(narrow(&summary(&fixture)));
+}
+
+#[test]
+fn incidents_of_any_size_stay_within_the_page() {
+    let mut summary = summary(&mortal(20));
+    for incident in &mut summary.incidents {
+        incident.strategy = 255;
+        incident.epoch = 4_095;
+        incident.cause = "hangs: no duty cycle for 200ms,\n and so on and on".into();
+        incident.detected_ns = u64::MAX;
+        (incident.detect_to_repair_ns, incident.repair_to_restart_ns) = (Some(9_999_000), Some(u64::MAX));
+        incident.orders.cancelled = 123_456_789;
+        incident.survivors.max_ns = Some(9_999_000);
+    }
+    narrow(&summary);
+}
+
+#[test]
+fn colours_only_when_asked_for() {
+    let summary = summary(&Fixture::new(Shape::default()));
+    let coloured = terminal(&summary, true);
+    let plain: String = coloured
+        .split('\x1b')
+        .enumerate()
+        .map(|(number, part)| if number == 0 { part } else { part.split_once('m').unwrap().1 })
+        .collect();
+    assert_ne!(coloured, plain);
+    assert_eq!(plain, terminal(&summary, false));
+}
+
+#[test]
+fn odd_values_stay_within_the_page() {
+    let mut fixture = Fixture::new(Shape::default());
+    for words in &mut fixture.statuses {
+        words[1..].fill(u64::MAX);
+    }
+    fixture.record.machine.cpu_model = "x".repeat(300);
+    fixture.record.warnings.push("y".repeat(300));
+    fixture.record.plan.orders[0] = u64::MAX;
+    narrow(&summary(&fixture));
+}
+
+#[test]
+fn csv_and_markdown_carry_every_measure() {
+    let summary = summary(&Fixture::new(Shape::default()));
+    let mut text = Vec::new();
+    csv(&summary, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(text.lines().count(), 13);
+    assert!(text.starts_with("stage,count,min_ns,p50_ns,"), "{text}");
+    assert!(text.contains("\nsubmit,40,200,200,,,,,200,200.0\n"), "{text}");
+
+    let mut text = Vec::new();
+    markdown(&summary, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        text.contains("**not fit for latency claims**") && text.contains("- 40 orders came back"),
+        "{text}"
+    );
+    assert!(text.lines().filter(|line| line.starts_with('|')).count() == 14, "{text}");
+}
+
+#[test]
+fn csv_and_markdown_carry_the_incidents() {
+    let summary = summary(&mortal(60));
+    let (mut table, mut document) = (Vec::new(), Vec::new());
+    csv(&summary, &mut table).unwrap();
+    let table = String::from_utf8(table).unwrap();
+    assert_eq!(table.lines().count(), 16);
+    assert!(table.contains("\ndetect_to_repair,59,200,200,,,,,200,200.0\nsurvivors_before,"), "{table}");
+    markdown(&summary, &mut document).unwrap();
+    let document = String::from_utf8(document).unwrap();
+    assert!(
+        document.contains("Incidents: 59 deaths of 1 strategy, quarantined 0, restarted 59"),
+        "{document}"
+    );
+    assert!(document.ends_with("\n9 more, felt less: see summary.json.\n"), "{document}");
+    // Two more tables, each with head and rule: three distributions, and the fifty worst.
+    let rows = document.lines().filter(|line| line.starts_with('|')).count();
+    assert_eq!(rows, 14 + 2 + 3 + 2 + 50, "{document}");
+}

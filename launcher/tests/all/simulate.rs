@@ -1,0 +1,177 @@
+//! The simulation: a thousand runs hold, the same seed gives the same run, and what is broken on purpose is found.
+
+use crate::common::{output, slow, text};
+use launcher::simulate::broken::{Defect, Lie};
+use launcher::simulate::scenario::{Kind, Scenario, is_simulated, technique_of};
+use launcher::simulate::{Tally, Trial, simulate, simulate_all, trial};
+use protocol::plan::Technique;
+use shm::ring::array_queue::ArrayQueue;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Runs whose summaries are kept.
+const GOLDEN: u64 = 120;
+/// Where they are kept.
+const GOLDEN_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/simulate.golden");
+
+fn techniques() -> Vec<Technique> {
+    Technique::all().into_iter().filter(|technique| is_simulated(*technique)).collect()
+}
+
+#[test]
+fn a_thousand_runs_hold() {
+    let seeds = if slow() { 1_000_000 } else { 1_000 };
+    let all = simulate_all(seeds, &techniques(), None, |_| {}).unwrap();
+    assert!(all.failed.is_empty(), "{:#?}", all.failed);
+    let mut total = Tally::default();
+    let mut by_kind: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut by_technique: BTreeMap<&str, u64> = BTreeMap::new();
+    for ((technique, kind), tally) in &all.by {
+        total.join(tally);
+        *by_kind.entry(kind).or_default() += tally.runs;
+        *by_technique.entry(technique).or_default() += tally.incidents;
+    }
+    println!("{total:?}\n{by_kind:?}\nincidents: {by_technique:?}");
+    assert_eq!(total.runs, seeds);
+    // What is drawn takes place: enough of everything, on every technique that can outlive a death.
+    assert!(total.returned > 20 * seeds && total.incidents > seeds / 5, "{total:?}");
+    assert!(total.quarantined > seeds / 50 && total.restarted > seeds / 10, "{total:?}");
+    for kind in
+        ["peace", "interrupted", "deaths", "scribble", "flood", "garbage", "foreign-id", "wrong-epoch"]
+            .into_iter()
+            .chain(["repeat", "gap", "unknown-venue", "forge", "feign", "lose"])
+    {
+        assert!(by_kind.contains_key(kind), "no run with {kind}: {by_kind:?}");
+    }
+    for technique in ["spsc-mux", "array-queue", "linked", "channel"] {
+        assert!(by_technique[technique] > seeds / 50, "{technique}: {by_technique:?}");
+    }
+}
+
+/// One line a run.
+fn line(trial: &Trial) -> String {
+    format!(
+        "{} {} {}: sent {} returned {} incidents {} quarantined {} restarted {} digest {:016x}\n",
+        trial.seed,
+        trial.technique,
+        trial.kind.name(),
+        trial.sent,
+        trial.returned,
+        trial.incidents,
+        trial.quarantined,
+        trial.restarted,
+        trial.digest
+    )
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_on_every_machine() {
+    let techniques = techniques();
+    let lines = |seeds: std::ops::Range<u64>| {
+        let mut text = String::new();
+        for seed in seeds {
+            let trial = trial(seed, technique_of(seed, &techniques), None).unwrap();
+            assert_eq!(trial.broken, Vec::<String>::new(), "seed {seed}");
+            text.write_str(&line(&trial)).unwrap();
+        }
+        text
+    };
+    // Twice, on two threads.
+    let (first, second) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| lines(0..GOLDEN));
+        let second = scope.spawn(|| lines(0..GOLDEN / 4));
+        (first.join().unwrap(), second.join().unwrap())
+    });
+    assert!(first.starts_with(&second));
+    if std::env::var_os("BULKHEAD_GOLDEN").is_some_and(|value| value == "write") {
+        std::fs::write(GOLDEN_FILE, &first).unwrap();
+    }
+    let golden = std::fs::read_to_string(GOLDEN_FILE).unwrap();
+    for (found, kept) in first.lines().zip(golden.lines()) {
+        assert_eq!(
+            found, kept,
+            "a change of behaviour: if it is meant, BULKHEAD_GOLDEN=write writes the file anew"
+        );
+    }
+    assert_eq!(first.lines().count(), golden.lines().count());
+}
+
+#[test]
+fn each_broken_ring_is_found() {
+    for technique in [Technique::default(), Technique::of::<ArrayQueue>()] {
+        for defect in Defect::ALL {
+            let found = (0..200).filter_map(|seed| {
+                let scenario = Scenario::draw(seed, technique).unwrap();
+                let broken = |scenario| match simulate(scenario, Some(*defect)) {
+                    Ok(simulated) => simulated.judge().broken,
+                    Err(what) => vec![what],
+                };
+                (scenario.kind == Kind::Peace).then(|| (seed, broken(scenario)))
+            });
+            // Among the first runs in which nothing else goes wrong.
+            let found = found.take(10).find(|(_, broken)| !broken.is_empty());
+            println!("{technique} {defect}: {found:?}");
+            assert!(found.is_some(), "a {technique} that {defect} was not found in 10 runs");
+        }
+    }
+}
+
+#[test]
+fn each_log_that_lies_is_found() {
+    for lie in Lie::ALL {
+        let mut tried = 0;
+        for seed in 0..400 {
+            let scenario = Scenario::draw(seed, Technique::default()).unwrap();
+            // Every thread's log has some records then.
+            if scenario.kind != Kind::Peace || scenario.plan.orders.contains(&0) || scenario.plan.venues > 1 {
+                continue;
+            }
+            let mut simulated = simulate(scenario, None).unwrap();
+            assert_eq!(simulated.judge().broken, Vec::<String>::new());
+            let whose = tried % simulated.logs.len();
+            lie.tell(&mut simulated.logs[whose], seed);
+            let name = &simulated.scenario.plan.threads[whose].name;
+            let broken = simulated.judge().broken;
+            assert!(!broken.is_empty(), "seed {seed}: the log of {name} lies ({lie}) and is believed");
+            tried += 1;
+            if tried == 12 {
+                break;
+            }
+        }
+        assert_eq!(tried, 12, "{lie}");
+    }
+}
+
+#[test]
+fn a_failing_seed_is_named_and_replays() {
+    let args = ["simulate", "--seeds", "60", "--technique", "spsc-mux", "--broken", "doubles"];
+    let found = output(&args);
+    let stderr = text(&found.stderr);
+    assert_eq!(found.status.code(), Some(1), "{stderr}");
+    let again = stderr.lines().find_map(|line| line.trim().strip_prefix("again: launcher ")).unwrap();
+    let args: Vec<&str> = again.split(' ').collect();
+    let (once, twice) = (output(&args), output(&args));
+    assert_eq!((once.status.code(), &once.stdout), (Some(1), &twice.stdout));
+    assert!(stderr.contains(text(&once.stderr).trim()), "{stderr}\n{}", text(&once.stderr));
+}
+
+#[test]
+fn the_command_tells_what_it_did() {
+    let json = output(&["simulate", "--seeds", "50", "--json"]);
+    assert_eq!(json.status.code(), Some(0), "{}", text(&json.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(value["total"]["runs"], 50);
+    assert_eq!(value["failed"], serde_json::json!([]));
+    assert_eq!(
+        json.stdout,
+        output(&["simulate", "--seeds", "50", "--json"]).stdout,
+        "whoever simulated what"
+    );
+    let people = output(&["simulate", "--seeds", "10"]);
+    assert!(text(&people.stdout).contains("runs") && people.status.success());
+    let one = output(&["simulate", "--seed", "3"]);
+    assert!(text(&one.stdout).starts_with("seed 3: "), "{}", text(&one.stdout));
+    let refused = output(&["simulate", "--technique", "pipe"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("--technique pipe"), "{}", text(&refused.stderr));
+}

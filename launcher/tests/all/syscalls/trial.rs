@@ -1,0 +1,213 @@
+//! One trial: a launcher is killed at one stop, its processes end, the next start clears up, and the folder makes sense.
+
+use super::tracer::{End, Stop, Then, trace};
+use crate::common::{family, output, segments, text};
+use serde_json::Value;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+/// Whatever has to go is gone by then, or stays.
+const BOUND: Duration = Duration::from_secs(30);
+
+/// A run of 20 orders.
+const TINY: &[&str] = &["--orders", "20", "--window", "5ms"];
+
+/// A run that lasts until it is interrupted.
+const ENDLESS: &[&str] = &["--orders", "60000", "--window", "60s"];
+
+/// What all runs here have in common.
+const SMALL: &[&str] = &[
+    "--strategies",
+    "1",
+    "--venues",
+    "1",
+    "--delay",
+    "fixed:1ms",
+    "--idle",
+    "yield",
+    "--threading",
+    "shared",
+];
+
+/// Which stops count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// All but `sched_yield`: two threads wait for each other with any number of them when the floor is measured.
+    All,
+    /// Those at calls that change the world.
+    Changes,
+}
+
+/// What is killed, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial {
+    /// The isolation level of the run.
+    pub isolation: &'static str,
+    /// Interrupt the run while it plays, and count from there.
+    pub interrupted: bool,
+    /// Which stops count.
+    pub counted: Counted,
+    /// The number of the stop, from 1.
+    pub number: usize,
+    /// The next start is a run, not `launcher clean`.
+    pub run_next: bool,
+}
+
+/// A trial in which all was well.
+#[derive(Clone, Debug)]
+pub enum Ended {
+    /// The launcher was killed.
+    Killed(Left),
+    /// The launcher ended before the stop came.
+    Itself,
+}
+
+/// What a killed launcher left.
+#[derive(Clone, Debug)]
+pub struct Left {
+    /// The name of the call that it was killed at.
+    pub at: &'static str,
+    /// Segments that were there for the next start to remove.
+    pub segments: usize,
+    /// What `launcher report` made of the run's folder; `None` where there is none.
+    pub merged: Option<bool>,
+}
+
+impl Trial {
+    /// Makes the trial in a new folder below `scratch`.
+    ///
+    /// # Errors
+    /// What was not well, with the stop at which the launcher was killed.
+    pub fn make(&self, scratch: &Path) -> Result<Ended, String> {
+        let folder = tempfile::tempdir_in(scratch).unwrap();
+        let out = folder.path().join("runs");
+        let errors = folder.path().join("stderr");
+        let (mut counting, mut begun, mut count, mut last) = (!self.interrupted, false, 0, String::new());
+        let decide = |stop: &Stop| {
+            last.clone_from(&stop.what);
+            if !counting {
+                // The record is written when the barrier has opened; then the launcher sleeps while the run plays.
+                begun |= stop.what.starts_with("after") && stop.what.ends_with("run.json");
+                counting = begun && stop.what == "before poll";
+                return if counting { Then::Interrupt } else { Then::Go };
+            }
+            let counts = match self.counted {
+                Counted::All => stop.name != "sched_yield",
+                Counted::Changes => stop.changes,
+            };
+            count += usize::from(counts);
+            if counts && count == self.number { Then::Kill } else { Then::Go }
+        };
+        let arguments = self.arguments(&out);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let stderr = File::create(&errors).unwrap();
+        let traced = trace(env!("CARGO_BIN_EXE_launcher"), &arguments, stderr, &out, decide).unwrap();
+        let said = std::fs::read_to_string(&errors).unwrap();
+        let (result, stop) = match traced.end {
+            End::KilledAt(stop) => {
+                (self.after(stop.name, traced.pid, &traced.children, &out).map(Ended::Killed), stop.what)
+            }
+            End::Itself(code) => (self.ended(code, &out), "the end".into()),
+            End::Signal(signal) => (Err(format!("died of {signal}")), last),
+        };
+        result.map_err(|what| format!("{} stop {}, {stop}: {what}\n{said}", self.isolation, self.number))
+    }
+
+    fn arguments(&self, out: &Path) -> Vec<String> {
+        let run = if self.interrupted { ENDLESS } else { TINY };
+        let fixed = ["run", "--isolation", self.isolation, "--out", out.to_str().unwrap()];
+        fixed.iter().chain(SMALL).chain(run).map(|&flag| flag.to_owned()).collect()
+    }
+
+    /// A launcher that nobody killed: its run is complete.
+    fn ended(&self, code: i32, out: &Path) -> Result<Ended, String> {
+        let expected = if self.interrupted { 130 } else { 0 };
+        if code != expected {
+            return Err(format!("exit code {code}"));
+        }
+        let folder = folders(out).pop().ok_or("no folder")?;
+        let summary = std::fs::read(folder.join("summary.json")).map_err(|error| error.to_string())?;
+        let summary: Value = serde_json::from_slice(&summary).map_err(|error| error.to_string())?;
+        if summary["valid"] == true { Ok(Ended::Itself) } else { Err(format!("not valid: {summary:#}")) }
+    }
+
+    /// What is to be true after a launcher was killed.
+    fn after(&self, at: &'static str, pid: u32, children: &[u32], out: &Path) -> Result<Left, String> {
+        within_bound(|| {
+            let alive: Vec<u32> = children.iter().copied().filter(|child| is_alive(*child)).collect();
+            let known = family(pid);
+            (!alive.is_empty() || !known.is_empty())
+                .then(|| format!("processes are left: {alive:?} {known:?}"))
+        })?;
+        let left = segments(pid).len();
+        let next = if self.run_next {
+            let next = out.with_file_name("next");
+            let flags = ["run", "--json", "--out", next.to_str().unwrap()];
+            output(&[&flags[..], SMALL, TINY].concat())
+        } else {
+            output(&["clean"])
+        };
+        if next.status.code() != Some(0) {
+            return Err(format!("the next start fails: {}", both(&next)));
+        }
+        let leaked = segments(pid);
+        if !leaked.is_empty() {
+            return Err(format!("the next start leaves {leaked:?}"));
+        }
+        let mut merged = None;
+        for folder in folders(out) {
+            merged = Some(report(&folder)?);
+        }
+        Ok(Left { at, segments: left, merged })
+    }
+}
+
+/// A folder with a record is a run that began, which is merged; one without is refused in words.
+fn report(folder: &Path) -> Result<bool, String> {
+    let began = folder.join("run.json").exists();
+    let report = output(&["report", folder.to_str().unwrap(), "--json"]);
+    let (code, said) = (report.status.code(), both(&report));
+    let summary: Option<Value> = serde_json::from_slice(&report.stdout).ok();
+    let merged = summary.is_some_and(|summary| summary["schema"].is_string());
+    let in_words = text(&report.stderr).starts_with("error: ");
+    match (code, merged) {
+        (Some(0 | 1), true) if began => Ok(true),
+        (Some(1), false) if !began && in_words => Ok(false),
+        _ => Err(format!("{:?}: report exits with {code:?}: {said}", names(folder))),
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    let name = |path: PathBuf| format!("{} {}", path.file_name().unwrap().to_string_lossy(), size(&path));
+    folders(folder).into_iter().map(name).collect()
+}
+
+/// What is in a folder; nothing if it is not there.
+fn folders(out: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(out).into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
+}
+
+fn both(output: &Output) -> String {
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// Whether a process runs. One that has ended and that nobody has waited for does not.
+fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// Waits until nothing is wrong any more.
+fn within_bound(wrong: impl Fn() -> Option<String>) -> Result<(), String> {
+    let started = Instant::now();
+    while let Some(what) = wrong() {
+        if started.elapsed() > BOUND {
+            return Err(what);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}

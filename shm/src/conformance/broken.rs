@@ -1,0 +1,165 @@
+//! Rings with one fault each: what the suite must find, and what a run must find if it ever carries orders through one. They are
+//! good rings whose consumer spoils every hundredth message, or forgets the dead.
+
+use crate::attached::Attached;
+use crate::memory::RegionError;
+use crate::ring::spsc_mux::SpscMux;
+use crate::ring::{
+    Allocation, Consumer, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Record, SegmentSpec,
+};
+use core::marker::PhantomData;
+
+/// A message as a consumer gives it out.
+type Popped = (Option<usize>, Message);
+
+/// What a broken ring does to a message.
+pub trait Spoil: Send + 'static {
+    /// The name of the technique.
+    const NAME: &'static str;
+
+    /// Whether the consumer mends what a dead producer has left.
+    const BURIES: bool = true;
+
+    /// Spoils a message: what comes out now, and what comes out after the next one or when nothing else is there.
+    fn spoil(message: Popped, before: &Message) -> (Option<Popped>, Option<Popped>);
+}
+
+/// Gives it out twice.
+pub struct Doubles;
+/// Never gives it out.
+pub struct Drops;
+/// Gives it out after the next one.
+pub struct Reorders;
+/// Gives it out with half of the words of the one before.
+pub struct Tears;
+/// Does nothing to a message, and leaves what a dead producer has left as it is.
+pub struct Neglects;
+
+impl Spoil for Doubles {
+    const NAME: &'static str = "broken-doubles";
+
+    fn spoil(message: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
+        (Some(message), Some(message))
+    }
+}
+
+impl Spoil for Drops {
+    const NAME: &'static str = "broken-drops";
+
+    fn spoil(_: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
+        (None, None)
+    }
+}
+
+impl Spoil for Reorders {
+    const NAME: &'static str = "broken-reorders";
+
+    fn spoil(message: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
+        (None, Some(message))
+    }
+}
+
+impl Spoil for Tears {
+    const NAME: &'static str = "broken-tears";
+
+    fn spoil((from, mut message): Popped, before: &Message) -> (Option<Popped>, Option<Popped>) {
+        message[MESSAGE_WORDS / 2..].copy_from_slice(&before[MESSAGE_WORDS / 2..]);
+        (Some((from, message)), None)
+    }
+}
+
+impl Spoil for Neglects {
+    const NAME: &'static str = "broken-neglects";
+    const BURIES: bool = false;
+
+    fn spoil(message: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
+        (Some(message), None)
+    }
+}
+
+/// The ring `T`, spoilt.
+pub struct Broken<S, T = SpscMux>(PhantomData<(S, T)>);
+
+/// Its consumer.
+pub struct Receiver<S, C> {
+    inner: C,
+    popped: u64,
+    before: Message,
+    late: Option<Popped>,
+    is_due: bool,
+    spoil: PhantomData<S>,
+}
+
+impl<S: Spoil, C: Consumer> Consumer for Receiver<S, C> {
+    fn try_pop(&mut self) -> Option<Popped> {
+        if std::mem::take(&mut self.is_due) {
+            return self.late.take();
+        }
+        let Some(message) = self.inner.try_pop() else { return self.late.take() };
+        // What was kept back comes behind this one.
+        self.is_due = self.late.is_some();
+        self.popped += 1;
+        let before = std::mem::replace(&mut self.before, message.1);
+        if !self.popped.is_multiple_of(100) {
+            return Some(message);
+        }
+        let (now, late) = S::spoil(message, &before);
+        self.late = self.late.or(late);
+        now.or_else(|| self.try_pop())
+    }
+
+    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
+        self.inner.take_fault()
+    }
+
+    fn bury(&mut self, producer: usize) -> bool {
+        !S::BURIES || self.inner.bury(producer)
+    }
+
+    fn revive(&mut self, producer: usize) {
+        self.inner.revive(producer);
+    }
+
+    fn passed_over(&self) -> u64 {
+        self.inner.passed_over()
+    }
+
+    fn check(&mut self) -> Result<(), PeerFault> {
+        self.inner.check()
+    }
+
+    fn allocation(&self) -> Allocation {
+        self.inner.allocation()
+    }
+}
+
+impl<S: Spoil, T: Link> Link for Broken<S, T> {
+    const RECORD: Record = Record { name: S::NAME, reference: None, resumable: false, ..T::RECORD };
+
+    type Producer = T::Producer;
+    type Consumer = Receiver<S, T::Consumer>;
+
+    fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
+        T::segments(spec)
+    }
+
+    fn producer(
+        spec: &LinkSpec,
+        index: usize,
+        attached: &mut Attached<'_>,
+    ) -> Result<T::Producer, RegionError> {
+        T::producer(spec, index, attached)
+    }
+
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
+        let inner = T::consumer(spec, attached)?;
+        Ok(Receiver {
+            inner,
+            popped: 0,
+            before: [0; MESSAGE_WORDS],
+            late: None,
+            is_due: false,
+            spoil: PhantomData,
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! Landlock: no file is opened, no TCP port used, nobody outside signalled.
+
+use super::SandboxError;
+use crate::os::sandbox::privileges;
+use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetStatus, Scope};
+
+/// The newest features that are asked for; a kernel with fewer is a weaker sandbox.
+const NEWEST: ABI = ABI::V6;
+
+/// Refuses everything that landlock knows, for the calling thread and those that it starts.
+pub(super) fn restrict(weaker_is_fine: bool) -> Result<(), SandboxError> {
+    // Landlock asks for it.
+    privileges::gain_none().map_err(SandboxError::Privileges)?;
+    let status = Ruleset::default()
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .handle_access(AccessNet::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?
+        .create()?
+        .restrict_self()?;
+    match status.ruleset {
+        RulesetStatus::FullyEnforced => Ok(()),
+        _ if weaker_is_fine => Ok(()),
+        RulesetStatus::PartiallyEnforced => Err(SandboxError::Weaker("partially enforced")),
+        RulesetStatus::NotEnforced => Err(SandboxError::Weaker("not enforced")),
+    }
+}
+
+/// What this kernel's landlock cannot refuse, in words.
+pub(super) fn missing() -> Option<String> {
+    match version() {
+        0 => Some(
+            "landlock is not there (kernel 5.13 or newer, CONFIG_SECURITY_LANDLOCK, lsm=landlock)".into(),
+        ),
+        version if version < NEWEST as i64 => Some(format!(
+            "landlock is version {version} of {}: {} cannot be refused by it",
+            NEWEST as i32,
+            if version < 4 { "TCP ports and signals" } else { "signals" }
+        )),
+        _ => None,
+    }
+}
+
+/// The kernel's landlock version; 0 if it has none.
+fn version() -> i64 {
+    const CREATE_RULESET_VERSION: u32 = 1;
+    // SAFETY: with this flag the call reads no memory and returns a number; the null attribute and its size of zero are
+    // what the flag asks for.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            core::ptr::null::<u8>(),
+            0usize,
+            CREATE_RULESET_VERSION,
+        )
+    };
+    version.max(0)
+}

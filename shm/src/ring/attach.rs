@@ -1,0 +1,61 @@
+//! The ends of links, as a process attaches them.
+
+use super::link::{Link, LinkSpec};
+use super::{spsc, spsc_mux};
+use crate::attached::Attached;
+use crate::memory::{RegionError, View, Words};
+
+impl Attached<'_> {
+    /// The sending end of a contended hand-off.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn producer<T: Link>(&mut self, spec: &LinkSpec, index: usize) -> Result<T::Producer, RegionError> {
+        T::producer(spec, index, self)
+    }
+
+    /// The receiving end of a contended hand-off.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn consumer<T: Link>(&mut self, spec: &LinkSpec) -> Result<T::Consumer, RegionError> {
+        T::consumer(spec, self)
+    }
+
+    /// The sending end of a 1→1 link.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn sender(&mut self, what: &str) -> Result<spsc::Producer, RegionError> {
+        let head = self.view(&spsc_mux::head_name(what), spsc::HEAD_KIND)?;
+        let tail = self.region(what, spsc::KIND)?.words();
+        spsc::Producer::attach_parts(&tail, &head)
+            .map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// The receiving end of a 1→1 link.
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn receiver(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
+        let (tail, head) = self.parts(what)?;
+        spsc::Consumer::attach_parts(&tail, &head)
+            .map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// A receiving end in the place of one that has died: see [`spsc::Consumer::resume_parts`].
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn successor(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
+        let (tail, head) = self.parts(what)?;
+        spsc::Consumer::resume_parts(&tail, &head)
+            .map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
+    /// The producer's and the consumer's part of a 1→1 link, for the consumer.
+    fn parts(&mut self, what: &str) -> Result<(View, Words), RegionError> {
+        let tail = self.view(what, spsc::KIND)?;
+        Ok((tail, self.region(&spsc_mux::head_name(what), spsc::HEAD_KIND)?.words()))
+    }
+}
