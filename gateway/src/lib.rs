@@ -12,8 +12,9 @@ pub use venue::{DelayVenue, Venue, VenueContext, in_full};
 use disconnect::Disconnects;
 use protocol::agent::{Agent, Cycle};
 use protocol::checksum::{Checksum, digest};
+use protocol::counters::Slots;
+use protocol::labels::GatewayCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
-use protocol::status::{Field, StatusWriter};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use shm::bell::Bell;
 use shm::clock::Clock;
@@ -206,11 +207,13 @@ impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
         log.append_checksum(LinkEnd::sender(HandOff::Completion, self.index, 0), self.reported);
     }
 
-    fn publish(&self, status: &StatusWriter) {
-        status.set(Field::Sent, self.received);
-        status.set(Field::Returned, self.completed);
-        status.set(Field::Full, self.full);
-        status.set(Field::PeerFaults, self.faults);
+    #[inline]
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        let slot = slots.take();
+        slot.set(GatewayCounter::Received, self.received);
+        slot.set(GatewayCounter::Completed, self.completed);
+        slot.set(GatewayCounter::Full, self.full);
+        slot.set(GatewayCounter::ProtocolErrors, self.faults);
     }
 }
 

@@ -122,7 +122,7 @@ Examples:
   launcher contain --technique spsc-mux,array-queue --isolation process
   launcher contain --fault 'kill;hang@push:claimed:500' --isolation sandbox
 
-Strategy 1 of three is struck, 400 ms after the start. Under process and
+Strategy 1 of three has it, 400 ms after the start. Under process and
 sandbox it is started again; a thread cannot be.";
 
 const SIMULATE_EXAMPLES: &str = "\

@@ -140,7 +140,7 @@ names! {
     }
 }
 
-/// Whom a fault strikes.
+/// To whom a fault is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
@@ -154,7 +154,7 @@ pub enum Target {
     Launcher,
 }
 
-/// When a fault strikes.
+/// When a fault is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
@@ -172,7 +172,7 @@ pub enum When {
     },
 }
 
-/// A fault to inject.
+/// A fault on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// What.
@@ -286,7 +286,7 @@ pub struct Plan {
     /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
     #[serde(default = "ten_seconds")]
     pub liveness_ns: u64,
-    /// The faults to inject, in the order in which they were asked for.
+    /// The faults on purpose, in the order in which they were asked for.
     #[serde(default)]
     pub faults: Vec<Fault>,
     /// Who sends messages to whom.

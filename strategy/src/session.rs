@@ -3,8 +3,9 @@
 use crate::{NewOrder, Refused};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
+use protocol::counters::Slot;
+use protocol::labels::StrategyCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
-use protocol::status::{Field, StatusWriter};
 use protocol::wire::{Message, Order, OrderId, Report, Status};
 use shm::bell::Bell;
 use shm::clock::Clock;
@@ -176,13 +177,13 @@ impl<P: Producer> Session<P> {
         log.append_checksum(LinkEnd::receiver(HandOff::Return, strategy, epoch), self.reported);
     }
 
-    /// Stores the counters into the status block.
-    pub fn publish(&self, status: &StatusWriter) {
-        status.set(Field::Sent, self.sent);
-        status.set(Field::Returned, self.returned);
-        status.set(Field::Rejected, self.rejected);
-        status.set(Field::Full, self.full);
-        status.set(Field::PeerFaults, self.faults);
-        status.set(Field::InFlightMax, self.in_flight_max);
+    /// Stores the counters.
+    pub fn publish(&self, slot: &Slot<'_>) {
+        slot.set(StrategyCounter::Sent, self.sent);
+        slot.set(StrategyCounter::Returned, self.returned);
+        slot.set(StrategyCounter::Rejected, self.rejected);
+        slot.set(StrategyCounter::Full, self.full);
+        slot.set(StrategyCounter::ProtocolErrors, self.faults);
+        slot.set(StrategyCounter::InFlightPeak, self.in_flight_max);
     }
 }

@@ -76,7 +76,7 @@ impl Consumer for Receiver {
         self.fault.take().map(|(producer, fault)| (Some(producer), fault))
     }
 
-    fn bury(&mut self, producer: usize) -> bool {
+    fn retire(&mut self, producer: usize) -> bool {
         let (ring, is_open) = &mut self.rings[producer];
         if *is_open && !ring.looks_empty() {
             return false;

@@ -109,7 +109,7 @@ pub struct Settings {
     /// A thread without a duty cycle for so long hangs [default: 10s]
     #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Containment")]
     pub liveness: Option<Nanos>,
-    /// Faults to inject.
+    /// Faults on purpose.
     #[command(flatten)]
     pub fault: Option<Faults>,
 

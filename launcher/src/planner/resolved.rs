@@ -74,7 +74,7 @@ pub struct Resolved {
     pub on_death: OnDeath,
     /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
     pub liveness_ns: u64,
-    /// The faults to inject, as they were asked for.
+    /// The faults on purpose, as they were asked for.
     pub faults: Vec<FaultSpec>,
     /// Runs, one after the other.
     pub repeats: u32,

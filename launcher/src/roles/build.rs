@@ -1,7 +1,7 @@
 //! How each role is built: the half of its record that needs the crates which implement the roles.
 
 use super::agents::RoleAgent;
-use crate::faults::sabotage::{Act, Sabotage};
+use crate::faults::own::{Act, OwnFaults};
 use anyhow::{Context, Result};
 use gateway::{Gateway, Venue, VenueContext};
 use orchestrator::risk::Limits;
@@ -76,7 +76,7 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
     })
 }
 
-/// A strategy, which strikes itself if the plan has a fault for this incarnation.
+/// A strategy, faulty if the plan has a fault for this incarnation.
 pub(super) fn strategy_or_faulty<T: Link, S: Strategy + Send + 'static>(
     parts: &mut Parts<'_, '_>,
     index: u16,
@@ -86,16 +86,16 @@ pub(super) fn strategy_or_faulty<T: Link, S: Strategy + Send + 'static>(
     let epoch = control.life(index).epoch;
     let context = context(plan, index, epoch, parts.attached)?;
     let submit = parts.attached.producer::<T>(&submit_link(plan), index.into())?;
-    let Some(sabotage) = Sabotage::of(plan, index, epoch) else {
+    let Some(faults) = OwnFaults::of(plan, index, epoch) else {
         let session = session(plan, &context, submit, parts.attached)?;
         return Ok(Box::new(StrategyAgent::new(make(&context), session)));
     };
-    let submit = sabotage.doom(submit, act);
+    let submit = faults.producer(submit, act);
     let session = session(plan, &context, submit.clone(), parts.attached)?;
     let agent = StrategyAgent::new(make(&context), session);
     let to_arm = submit.clone();
     parts.when_attached.push(Box::new(move |writable, status| to_arm.arm(writable, status)));
-    Ok(Box::new(sabotage.sabotage(agent, submit)))
+    Ok(Box::new(faults.agent(agent, submit)))
 }
 
 /// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has

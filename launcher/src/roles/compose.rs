@@ -8,7 +8,7 @@ use super::agents::RoleAgent;
 use super::build::{BuildStrategy, Parts, WhenAttached, strategy_or_faulty, thread_agent};
 use super::registry::Registry;
 use super::runner::Runner;
-use crate::faults::sabotage::Act;
+use crate::faults::own::Act;
 use anyhow::Result;
 use gateway::DelayVenue;
 use protocol::agent::Agent;
@@ -28,7 +28,7 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// Tells agents that strike themselves what their process can write, once all of it is attached, and where their thread's
+    /// Tells faulty agents what their process can write, once all of it is attached, and where their thread's
     /// status is.
     pub fn arm(&mut self, attached: &Attached<'_>, thread: &Words) {
         self.when_attached.drain(..).for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));

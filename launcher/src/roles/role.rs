@@ -4,7 +4,7 @@
 
 use super::compose::compose;
 use super::runner::{Confinement, Runner};
-use crate::faults::sabotage;
+use crate::faults::own;
 use crate::runtime::orphan::{self, Watch};
 use crate::runtime::setup;
 use anyhow::{Context, Result, anyhow, bail};
@@ -72,7 +72,7 @@ fn run_process(
         };
         threads.push((
             thread,
-            compose(plan, thread, control, attached, sabotage::act)?,
+            compose(plan, thread, control, attached, own::act)?,
             segments::thread(attached, &thread.name)?,
             bell,
         ));

@@ -2,7 +2,7 @@
 
 use super::hostile::Attack;
 use crate::config::{Arrivals, Choice, DelayRange};
-use crate::faults::inject::Draws;
+use crate::faults::schedule::Draws;
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use analysis::machine::Machine;
 use anyhow::Result;
