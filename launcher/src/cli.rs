@@ -122,7 +122,7 @@ Examples:
   launcher contain --technique spsc-mux,array-queue --isolation process
   launcher contain --fault 'kill;hang@push:claimed:500' --isolation sandbox
 
-Strategy 1 of three is struck, 400 ms after the start. Under process and
+Strategy 1 of three has it, 400 ms after the start. Under process and
 sandbox it is started again; a thread cannot be.";
 
 const SIMULATE_EXAMPLES: &str = "\
@@ -270,7 +270,8 @@ mod tests {
         assert!(wrong("run --orders many").contains("is not a count"));
         assert!(wrong("run --delay 5ms").contains("uniform:5ms..500ms"));
         assert!(wrong("run --cores 3-1").contains("0,2-5"));
-        assert!(wrong("run --strategy 2").contains("--strategies"));
+        assert!(wrong("run --strategie 2").contains("--strateg"));
+        assert!(wrong("run --strategy 2").contains("player"));
         assert!(wrong("inspct").contains("inspect"));
         assert!(wrong("inspect runs/x --order 17").contains("STRATEGY/SEQUENCE"));
         assert!(wrong("inspect runs/x --json --csv").contains("--csv"));

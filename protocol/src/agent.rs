@@ -2,7 +2,8 @@
 //! (Agrona's `Agent`). The runner owns a thread and hands the count to an idle strategy.
 
 use crate::control::{Control, RunState};
-use crate::stamps::{Point, StampLog};
+use crate::counters::Slots;
+use crate::stamps::{Gap, Point, StampLog, Switches};
 use crate::status::{Field, State, StatusWriter};
 use crate::wire::OrderId;
 use shm::clock::{Clock, Timebase};
@@ -32,11 +33,25 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
+    /// The same with a detail: the venue, or the number of the report.
+    #[inline(always)]
+    pub fn stamp_with(&mut self, point: Point, id: OrderId, detail: u8) -> u64 {
+        let ticks = self.clock.now();
+        self.log.append_with(point, id, detail, ticks);
+        ticks
+    }
+
     /// Takes and logs the stamp of a point between the ends of the engine's way, unless the run stamps only the ends.
     #[inline(always)]
     pub fn pass(&mut self, point: Point, id: OrderId) {
+        self.pass_with(point, id, 0);
+    }
+
+    /// The same with a detail.
+    #[inline(always)]
+    pub fn pass_with(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.log.takes_all() {
-            self.stamp(point, id);
+            self.stamp_with(point, id, detail);
         }
     }
 }
@@ -63,9 +78,9 @@ pub trait Agent<C: Clock> {
         let _ = log;
     }
 
-    /// Stores its counters into the thread's status block; called after each duty cycle with work.
-    fn publish(&self, status: &StatusWriter) {
-        let _ = status;
+    /// Takes its place among the thread's counters and stores its own there; called after each duty cycle with work.
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        let _ = slots.take();
     }
 }
 
@@ -89,9 +104,10 @@ impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
         self.1.seal(log);
     }
 
-    /// The first one speaks for the thread: two would overwrite each other's counters.
-    fn publish(&self, status: &StatusWriter) {
-        self.0.publish(status);
+    #[inline]
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        self.0.publish(slots);
+        self.1.publish(slots);
     }
 }
 
@@ -112,6 +128,11 @@ impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
 
     fn seal(&self, log: &mut StampLog) {
         self.iter().for_each(|agent| agent.seal(log));
+    }
+
+    #[inline]
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        self.iter_mut().for_each(|agent| agent.publish(slots));
     }
 }
 
@@ -172,7 +193,7 @@ impl Turns {
         if work > 0 {
             self.busy_cycles += 1;
             self.busy_ticks += cycle.clock.peek().saturating_sub(now);
-            agent.publish(status);
+            agent.publish(&mut status.slots());
             status.set(Field::BusyTicks, self.busy_ticks);
             return Turn::Busy;
         }
@@ -188,12 +209,12 @@ impl Turns {
     /// Seals the log and stores the final counters; [`State::Done`] is for the caller to say, behind what it has to add.
     pub fn end<C: Clock>(
         self,
-        agent: &(impl Agent<C> + ?Sized),
+        agent: &mut (impl Agent<C> + ?Sized),
         cycle: &mut Cycle<C>,
         status: &StatusWriter,
     ) {
         agent.seal(&mut cycle.log);
-        agent.publish(status);
+        agent.publish(&mut status.slots());
         for (field, value) in [
             (Field::EndedTicks, cycle.clock.peek()),
             (Field::Cycles, self.cycles),
@@ -206,10 +227,54 @@ impl Turns {
     }
 }
 
+/// From which length on a gap is recorded, in nanoseconds: longer than any duty cycle that finds all its rings in the cache.
+const GAP_NS: u64 = 3_000;
+
+/// Writes down when the thread was away. Looks after each turn, and asks the kernel only after a gap.
+struct Gaps {
+    threshold_ticks: u64,
+    last: u64,
+    usage: Usage,
+}
+
+impl Gaps {
+    fn new<C>(cycle: &Cycle<C>) -> Self {
+        Self { threshold_ticks: cycle.time.ticks(GAP_NS), last: cycle.now, usage: Usage::of_this_thread() }
+    }
+
+    /// After a turn that began at `cycle.now`; `has_slept`: the thread gave its core away before it, which is no gap.
+    #[inline(always)]
+    fn look<C>(&mut self, cycle: &mut Cycle<C>, has_slept: bool) {
+        let ticks = cycle.now.saturating_sub(self.last);
+        self.last = cycle.now;
+        if ticks > self.threshold_ticks && !has_slept {
+            self.record(cycle, ticks);
+        }
+    }
+
+    #[cold]
+    fn record<C>(&mut self, cycle: &mut Cycle<C>, ticks: u64) {
+        if !cycle.log.has_room_for_gaps() {
+            return;
+        }
+        let usage = Usage::of_this_thread();
+        let since = usage.since(self.usage);
+        self.usage = usage;
+        let bit = |count: u64, bit: u8| if count > 0 { bit } else { 0 };
+        let switches = Switches(
+            bit(since.involuntary_switches, Switches::INVOLUNTARY)
+                | bit(since.voluntary_switches, Switches::VOLUNTARY)
+                | bit(since.minor_faults, Switches::MINOR_FAULT)
+                | bit(since.major_faults, Switches::MAJOR_FAULT),
+        );
+        cycle.log.append_gap(Gap { ended: cycle.now, ticks, switches });
+    }
+}
+
 /// Runs an agent on the calling thread, from the open barrier until it has finished or the run is stopped.
-pub fn run<C: Clock>(
+pub fn run<C: Clock, I: Idle>(
     agent: &mut impl Agent<C>,
-    idle: &mut impl Idle,
+    idle: &mut I,
     cycle: &mut Cycle<C>,
     status: &StatusWriter,
     control: &Control,
@@ -218,10 +283,18 @@ pub fn run<C: Clock>(
     #[cfg(feature = "count-alloc")]
     let allocations_before = shm::alloc::allocations();
     let mut turns = Turns::begin(cycle, status);
+    let mut gaps = Gaps::new(cycle);
+    let mut has_slept = false;
     loop {
-        match turns.turn(agent, cycle, status, control) {
+        let turn = turns.turn(agent, cycle, status, control);
+        gaps.look(cycle, has_slept);
+        has_slept = false;
+        match turn {
             Turn::Busy => idle.reset(),
-            Turn::Idle(ns) => idle.idle(ns),
+            Turn::Idle(ns) => {
+                has_slept = I::GIVES_CORE;
+                idle.idle(ns);
+            }
             Turn::Over => break,
         }
     }

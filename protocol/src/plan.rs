@@ -140,7 +140,7 @@ names! {
     }
 }
 
-/// Whom a fault strikes.
+/// To whom a fault is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
@@ -154,7 +154,7 @@ pub enum Target {
     Launcher,
 }
 
-/// When a fault strikes.
+/// When a fault is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
@@ -172,7 +172,7 @@ pub enum When {
     },
 }
 
-/// A fault to inject.
+/// A fault on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// What.
@@ -256,6 +256,12 @@ pub struct Plan {
     pub max_held: u32,
     /// How the strategies pace their orders.
     pub pacing: Pacing,
+    /// What every strategy of the run is, by name: [`Plan::PLAYER`], or one that the program has added.
+    #[serde(default = "player")]
+    pub strategy: String,
+    /// What every venue of the run is, by name: [`Plan::DELAY_VENUE`], or one that the program has added.
+    #[serde(default = "delay_venue")]
+    pub venue: String,
     /// The orders scheduled for each strategy.
     pub orders: Vec<u64>,
     /// How many of those go to each venue: a strategy's venues side by side, strategy after strategy. One order more to a venue
@@ -280,7 +286,7 @@ pub struct Plan {
     /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
     #[serde(default = "ten_seconds")]
     pub liveness_ns: u64,
-    /// The faults to inject, in the order in which they were asked for.
+    /// The faults on purpose, in the order in which they were asked for.
     #[serde(default)]
     pub faults: Vec<Fault>,
     /// Who sends messages to whom.
@@ -305,6 +311,16 @@ const fn trading() -> Workload {
 /// The default for plans without this field.
 const fn one_engine() -> Placement {
     Placement::Engine
+}
+
+/// The default for plans without this field.
+fn player() -> String {
+    Plan::PLAYER.into()
+}
+
+/// The default for plans without this field.
+fn delay_venue() -> String {
+    Plan::DELAY_VENUE.into()
 }
 
 /// The default for plans without this field.
@@ -341,6 +357,11 @@ pub enum PlanError {
 }
 
 impl Plan {
+    /// The strategy that plays its schedule.
+    pub const PLAYER: &'static str = "player";
+    /// The venue that executes every order in full after the order's own delay.
+    pub const DELAY_VENUE: &'static str = "delay";
+
     /// The longest run id, in bytes.
     pub const MAX_RUN_ID: usize = 64;
 

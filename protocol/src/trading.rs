@@ -48,6 +48,8 @@ impl Plan {
             pacing: Pacing::Scheduled,
             orders: vec![0; strategies.into()],
             venue_orders: Vec::new(),
+            strategy: Plan::PLAYER.into(),
+            venue: Plan::DELAY_VENUE.into(),
             max_delay_ns: 0,
             stamps: Stamps::All,
             work: WorkPlan::default(),

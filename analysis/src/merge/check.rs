@@ -14,7 +14,7 @@
 
 use super::deaths::Deaths;
 use super::join::BY_STRATEGY;
-use super::orders::{End, Orders, Span, Toll};
+use super::orders::{End, Losses, Orders, Span};
 use super::table::{Lane, Row, Table, bit};
 use super::violation::{Findings, Kind, name_of};
 use crate::record::{Outcome, RunRecord};
@@ -101,7 +101,7 @@ pub(super) struct Counted {
     pub orders: Orders,
     pub span: Span,
     /// For each incident of the record.
-    pub tolls: Vec<Toll>,
+    pub losses: Vec<Losses>,
     /// Orders lost by incarnations that lived.
     pub lost_of_survivors: u64,
 }
@@ -116,24 +116,24 @@ pub(super) fn check(
     let mut counted = Counted {
         orders: Orders::default(),
         span: Span::empty(),
-        tolls: vec![Toll::default(); incidents],
+        losses: vec![Losses::default(); incidents],
         lost_of_survivors: 0,
     };
     for lane in &mut table.lanes {
         let lost_before = counted.orders.lost;
         let incident = context.deaths.incident(lane.strategy, lane.epoch);
-        let mut toll = Toll::default();
+        let mut losses = Losses::default();
         if lane.is_excused {
             let is_dead = incident.is_some();
-            count_excused(lane, context, is_dead, &mut counted.orders, &mut toll);
+            count_excused(lane, context, is_dead, &mut counted.orders, &mut losses);
         } else {
-            check_lane(lane, context, incident.is_some(), &mut counted, &mut toll, findings);
+            check_lane(lane, context, incident.is_some(), &mut counted, &mut losses, findings);
             if incident.is_none() {
                 counted.lost_of_survivors += counted.orders.lost - lost_before;
             }
         }
-        if let Some(place) = incident.and_then(|incident| counted.tolls.get_mut(incident)) {
-            *place = toll;
+        if let Some(place) = incident.and_then(|incident| counted.losses.get_mut(incident)) {
+            *place = losses;
         }
     }
     counted
@@ -141,7 +141,7 @@ pub(super) fn check(
 
 /// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped. What it gave to a strategy
 /// that lived to the end was taken, or the run would not have ended.
-fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Orders, toll: &mut Toll) {
+fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Orders, losses: &mut Losses) {
     for row in lane.rows.iter().filter(|row| row.points() & !BY_STRATEGY != 0) {
         let shown = context.shown(row);
         let was_given = shown & bit(Point::OrchReturn) != 0;
@@ -151,7 +151,7 @@ fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Ord
             end => end,
         };
         orders.count(end);
-        toll.count(end);
+        losses.count(end);
     }
 }
 
@@ -160,10 +160,10 @@ fn check_lane(
     context: &Context,
     is_dead: bool,
     counted: &mut Counted,
-    toll: &mut Toll,
+    losses: &mut Losses,
     findings: &mut Findings,
 ) {
-    let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.next_sent);
+    let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.submit.next_sent());
     let gone = context.strategy_gone.get(usize::from(strategy)).copied().unwrap_or(false);
     // An incarnation that died in an incident has written down all that it did.
     let is_gone = gone && !is_dead;
@@ -197,7 +197,7 @@ fn check_lane(
         let end = End::from_points(context.shown(row), is_dead);
         counted.orders.count(end);
         counted.span.take(row);
-        toll.count(end);
+        losses.count(end);
         if end == End::Lost && context.is_complete {
             // Either the engine never saw it, or its strategy has no t8 of what it was given.
             let is_its_word = row.points() & !BY_STRATEGY == 0 || row.has(Point::OrchReturn);
@@ -215,9 +215,9 @@ fn check_lane(
                 }),
             }
         }
-        let is_buried = row.has(Point::Cancelled) || row.reason() == Some(Reject::Gone as u8);
+        let is_retired = row.has(Point::Cancelled) || row.reason() == Some(Reject::Gone as u8);
         let was_given = row.has(Point::OrchReturn) || row.has(Point::StrategyRecv);
-        if is_buried && context.deaths.are_known() && (!is_dead || was_given) {
+        if is_retired && context.deaths.are_known() && (!is_dead || was_given) {
             broken(
                 by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() }),
                 Kind::NotDead,

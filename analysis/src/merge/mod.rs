@@ -4,18 +4,21 @@
 //! true of an honest run (a stamp twice, a gap, a report out of turn, time going backwards) is counted and named.
 //! Strategies that died in the middle of the run owe what `check` says; the living owe everything.
 
+mod chain;
 mod check;
 mod counters;
 mod deaths;
 pub(crate) mod folder;
+mod hand_offs;
 mod join;
 mod links;
 mod orders;
 mod table;
 mod violation;
 
+pub use chain::Chained;
 pub use folder::{FolderError, Logs, RUN_FILE, log_path, read_record};
-pub use orders::{End, Orders, Span, Toll};
+pub use orders::{End, Losses, Orders, Span};
 pub use table::{Row, bit};
 pub use violation::{Kind, Violation, name_of};
 
@@ -24,8 +27,10 @@ use crate::record::{Outcome, RunRecord};
 use check::{Context, Counted};
 use deaths::Deaths;
 use join::Join;
+use protocol::counters::Counters;
+use protocol::labels::FULL;
 use protocol::plan::{Plan, PlanError, Role};
-use protocol::stamps::RECORD_BYTES;
+use protocol::stamps::{Gap, RECORD_BYTES};
 use protocol::status::{Field, STATUS_WORDS, Status};
 use protocol::wire::OrderId;
 use table::Bounds;
@@ -58,8 +63,26 @@ pub struct ThreadLog {
     pub records: u64,
     /// Its status block, as it was at the end; empty if it proves nothing.
     pub status: Status,
+    /// The counters of its agents, as they were at the end; all zero if they prove nothing.
+    pub counters: Counters,
     /// Log and status block prove nothing: the strategy was quarantined, and may have written anything there.
     pub is_untrusted: bool,
+    /// When it was away from its duty cycles, at most [`MAX_GAPS`](protocol::stamps::MAX_GAPS) times; in the order of its log.
+    pub gaps: Vec<Gap>,
+}
+
+impl ThreadLog {
+    /// A log that proves nothing.
+    fn unproven(name: String, records: u64) -> Self {
+        Self {
+            name,
+            records,
+            status: nothing(),
+            counters: Counters::default(),
+            is_untrusted: true,
+            gaps: Vec::new(),
+        }
+    }
 }
 
 /// A run, joined.
@@ -78,16 +101,22 @@ pub struct Merged {
     /// Stamps in all logs.
     pub records: u64,
     /// What became of the orders of each incarnation that died, in the order of the record's incidents.
-    pub tolls: Vec<Toll>,
+    pub losses: Vec<Losses>,
     /// Orders lost by incarnations that lived; in a complete run each is a violation.
     pub lost_of_survivors: u64,
     table: table::Table,
+    chains: chain::Chains,
 }
 
 impl Merged {
     /// Every order that has some stamp, by strategy and sequence.
     pub fn orders(&self) -> impl Iterator<Item = (OrderId, &Row)> {
         self.table.rows().filter(|(_, row)| row.points() != 0)
+    }
+
+    /// Every report but the first of its order, with the order and the report's number.
+    pub fn further_reports(&self) -> impl Iterator<Item = (OrderId, u8, &Chained)> {
+        self.chains.iter()
     }
 
     /// The orders that count in the figures: returned, with every stamp, in time.
@@ -132,7 +161,7 @@ pub fn merge<L: Logs + ?Sized>(
         notes.extend(note);
         threads[thread] = Some(log);
     }
-    let Join { mut table, mut links, .. } = join;
+    let Join { mut table, mut links, chains, gaps, .. } = join;
     let mut threads: Vec<ThreadLog> = threads.into_iter().flatten().collect();
 
     let (counted, findings) = loop {
@@ -141,6 +170,7 @@ pub fn merge<L: Logs + ?Sized>(
         let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
         counters::check(record, &threads, &deaths, &table, &mut findings);
         links.check(record, &threads, &deaths, &mut findings);
+        chains.check(&table, record, &deaths, &mut findings);
         let lies = |(strategy, found): (u16, &Violations)| {
             let is_new = deaths.may_lie() && !deaths.is_untrusted(strategy);
             found.first().filter(|_| is_new).map(|first| (strategy, contradiction(first, found.total())))
@@ -158,18 +188,34 @@ pub fn merge<L: Logs + ?Sized>(
                 plan.thread_of(Role::Strategy(strategy)).and_then(|place| threads.get_mut(place))
             {
                 notes.push(doubted(&log.name, &why));
-                *log = ThreadLog { status: nothing(), is_untrusted: true, ..log.clone() };
+                *log = ThreadLog::unproven(std::mem::take(&mut log.name), log.records);
             }
         }
     };
-    let Counted { mut orders, span, tolls, lost_of_survivors } = counted;
+    let Counted { mut orders, span, losses, lost_of_survivors } = counted;
     orders.scheduled = plan.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
-    for log in &threads {
-        orders.full = orders.full.saturating_add(log.status.get(Field::Full));
+    for (log, thread) in threads.iter().zip(&plan.threads) {
+        orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));
     }
-    notes.extend(unchecked(plan));
+    for (thread, gap) in gaps {
+        if let Some(log) = threads.get_mut(thread).filter(|log| !log.is_untrusted) {
+            log.gaps.push(gap);
+        }
+    }
+    orders.further_reports = chains.iter().count() as u64;
     let violations = findings.into_sorted();
-    Ok(Merged { orders, span, violations, notes, threads, records: done, tolls, lost_of_survivors, table })
+    Ok(Merged {
+        chains,
+        orders,
+        span,
+        violations,
+        notes,
+        threads,
+        records: done,
+        losses,
+        lost_of_survivors,
+        table,
+    })
 }
 
 /// A status block that says nothing.
@@ -197,7 +243,7 @@ fn read<L: Logs + ?Sized>(
             || ((is_untrusted || author.is_some()) && !matches!(error, LogError::Io { .. }))
     };
     let mut damage = None;
-    let (mut records, mut status) = (0, nothing());
+    let (mut records, mut status, mut counters) = (0, nothing(), Counters::default());
     match folder::open(logs, &record.plan, thread) {
         Ok(mut log) => {
             loop {
@@ -219,7 +265,7 @@ fn read<L: Logs + ?Sized>(
                     Err(error) => return Err(error.into()),
                 }
             }
-            (records, status) = (log.records(), log.status().clone());
+            (records, status, counters) = (log.records(), log.status().clone(), log.counters().clone());
         }
         Err(error) if is_tolerable(&error) => {
             damage = Some((is_cut_by_failure(&error), format!("{error}; nothing of it was used")));
@@ -228,7 +274,7 @@ fn read<L: Logs + ?Sized>(
     }
     if is_untrusted {
         let note = untrusted(&name, damage.map(|(_, what)| what), join.ignored());
-        return Ok((ThreadLog { name, records, status: nothing(), is_untrusted }, Some(note)));
+        return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
     // What no honest strategy leaves in its log: from here on the log proves nothing.
     let forged = match &damage {
@@ -243,9 +289,12 @@ fn read<L: Logs + ?Sized>(
     if let Some((strategy, why)) = author.zip(forged) {
         join.distrust(strategy);
         let note = doubted(&name, &why);
-        return Ok((ThreadLog { name, records, status: nothing(), is_untrusted: true }, Some(note)));
+        return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
-    Ok((ThreadLog { name, records, status, is_untrusted }, damage.map(|(_, what)| what)))
+    Ok((
+        ThreadLog { name, records, status, counters, is_untrusted, gaps: Vec::new() },
+        damage.map(|(_, what)| what),
+    ))
 }
 
 /// What a log that proves nothing means for the figures.
@@ -307,15 +356,4 @@ fn reading_order(plan: &Plan) -> Vec<usize> {
         if roles.contains(&Role::Orchestrator) { 2 } else { u8::from(!roles.iter().any(is_strategy)) }
     });
     order
-}
-
-/// What the stamps of this plan cannot tell.
-fn unchecked(plan: &Plan) -> Option<String> {
-    let gateways = |roles: &[Role]| roles.iter().filter(|role| matches!(role, Role::Gateway(_))).count();
-    let thread = plan.threads.iter().find(|thread| gateways(&thread.roles) > 1)?;
-    Some(format!(
-        "the order of hand-offs to and from the {} gateways on thread {} was not checked: stamps name no venue",
-        gateways(&thread.roles),
-        thread.name
-    ))
 }

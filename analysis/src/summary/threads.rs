@@ -3,9 +3,13 @@
 
 use super::figures::to_ns;
 use crate::merge::Merged;
+use protocol::counters::AgentCounters;
+use protocol::labels::{FULL, PROTOCOL_ERRORS};
 use protocol::plan::Plan;
+use protocol::stamps::Switches;
 use protocol::status::Field;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One thread of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,6 +36,12 @@ pub struct ThreadSummary {
     pub cpu_ns: u64,
     /// The longest time between the starts of two duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
+    /// How often it was away from its duty cycles for longer than 3 µs; no more are counted than its log holds.
+    #[serde(default)]
+    pub gaps: u64,
+    /// Of those, how often the kernel had taken its core away.
+    #[serde(default)]
+    pub gaps_preempted: u64,
     /// Duty cycles.
     pub cycles: u64,
     /// From its first duty cycle to its last, in nanoseconds; null if it never ended.
@@ -40,19 +50,30 @@ pub struct ThreadSummary {
     pub utilisation: Option<f64>,
     /// Heap allocations after the start; `None` if they were not counted (that takes the feature `count-alloc`).
     pub allocations: Option<u64>,
-    /// Blocks that the contended hand-offs used for the first time; orchestrator, technique `linked`.
-    #[serde(default)]
-    pub blocks_fresh: u64,
-    /// How often they used a block again.
-    #[serde(default)]
-    pub blocks_reused: u64,
-    /// Pushes that found a ring full.
+    /// Pushes of its agents that found a ring full.
     pub full: u64,
-    /// Things that an honest peer does not do, seen by this thread.
+    /// What peers wrote that none may, seen by its agents.
     pub peer_faults: u64,
+    /// What each of its agents counted.
+    #[serde(default)]
+    pub agents: Vec<AgentSummary>,
     /// Nothing of the above is known: the strategy was quarantined, and may have written anything into its log.
     #[serde(default)]
     pub untrusted: bool,
+}
+
+/// What one agent counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentSummary {
+    /// Its role: `orchestrator`, `gateway-1`.
+    pub role: String,
+    /// Its counters by their names; see `protocol::counters` for their units.
+    pub counters: BTreeMap<String, u64>,
+}
+
+fn agent(counted: AgentCounters) -> AgentSummary {
+    let counters = counted.labelled().map(|(label, value)| (label.name.to_owned(), value));
+    AgentSummary { role: counted.role().to_string(), counters: counters.collect() }
 }
 
 /// Every thread of the merge, in the order of the plan.
@@ -62,7 +83,7 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
         owner.map_or_else(String::new, |process| process.name.clone())
     };
     let threads = merged.threads.iter().enumerate().map(|(index, log)| {
-        let status = &log.status;
+        let (status, roles) = (&log.status, plan.threads[index].roles.as_slice());
         let (started, ended) = (status.get(Field::StartedTicks), status.get(Field::EndedTicks));
         let running = ended.checked_sub(started).filter(|ticks| *ticks > 0 && started > 0);
         ThreadSummary {
@@ -77,14 +98,16 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
             major_faults: status.get(Field::MajorFaults),
             cpu_ns: status.get(Field::CpuNs),
             longest_gap_ns: to_ns(status.get(Field::LongestGapTicks), ns_per_tick),
+            gaps: log.gaps.len() as u64,
+            gaps_preempted: log.gaps.iter().filter(|gap| gap.switches.has(Switches::INVOLUNTARY)).count()
+                as u64,
             cycles: status.get(Field::Cycles),
             running_ns: running.map(|ticks| to_ns(ticks, ns_per_tick)),
             utilisation: running.map(|ticks| status.get(Field::BusyTicks) as f64 / ticks as f64),
             allocations: status.get(Field::AllocationsPlusOne).checked_sub(1),
-            blocks_fresh: status.get(Field::BlocksFresh),
-            blocks_reused: status.get(Field::BlocksReused),
-            full: status.get(Field::Full),
-            peer_faults: status.get(Field::PeerFaults),
+            full: log.counters.total(roles, FULL),
+            peer_faults: log.counters.total(roles, PROTOCOL_ERRORS),
+            agents: log.counters.agents(roles).filter(|_| !log.is_untrusted).map(agent).collect(),
             untrusted: log.is_untrusted,
         }
     });

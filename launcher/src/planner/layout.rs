@@ -10,13 +10,14 @@
 
 use super::resolved::{Input, Resolved};
 use super::{cores, faults, warnings};
-use crate::config::{Arrivals, Choice, UsageError};
+use crate::config::{Arrivals, Choice, StrategyName, UsageError};
 use crate::host::Machine;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, WorkPlan};
+use protocol::stamps::MAX_GAPS;
 use strategy::schedule::Schedule;
 
 /// Records that a log has to spare.
-const SPARE_RECORDS: u64 = 16;
+const SPARE_RECORDS: u64 = 16 + MAX_GAPS;
 /// The most orders that a gateway has to hold at once.
 const MAX_HELD: u64 = 1 << 18;
 
@@ -101,7 +102,10 @@ pub fn layout(
             return Err(UsageError(format!("the schedule is for {held} {what}: run it with {flag} {held}")));
         }
     }
-    let per_venue = counts.per_venue();
+    // A strategy of the user's own sends when and where it likes.
+    let is_own = resolved.strategy != StrategyName::default();
+    let total = counts.per_strategy.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
+    let per_venue = if is_own { vec![total; usize::from(counts.venues)] } else { counts.per_venue() };
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
     let plan = Plan {
@@ -119,18 +123,20 @@ pub fn layout(
         capacity: resolved.capacity,
         max_open: resolved.max_open,
         max_held: max_held(resolved, busiest),
-        pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
+        pacing: if closed || is_own { Pacing::Closed } else { Pacing::Scheduled },
         orders: counts.per_strategy.clone(),
         on_death: resolved.on_death,
         liveness_ns: resolved.liveness_ns,
         faults: faults::plan(resolved),
         max_delay_ns: counts.max_delay_ns,
         work,
+        strategy: resolved.strategy.name().into(),
+        venue: resolved.venue.name().into(),
         ..Plan::trading(resolved.strategies, resolved.venues)
     };
     let mut plan = plan.arranged();
     let venue_threads = plan.threads.iter().filter(|thread| matches!(thread.roles[..], [Role::Gateway(_)]));
-    if venue_threads.count() > 0 {
+    if venue_threads.count() > 0 && !is_own {
         // A gateway's own log has room for what the schedule sends it; one log of all venues for all orders.
         plan.venue_orders.clone_from(&counts.per_strategy_and_venue);
     }
@@ -256,11 +262,11 @@ mod tests {
         let (_, plan, _) = planned("strategies=2 venues=2 orders=10", &machine).unwrap();
         let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
         // The orchestrator ends its log with the checksums of 2 × 2 + 2 + 1 links.
-        assert_eq!(records, [5 * 3 + 16, 5 * 3 + 16, 10 * 4 + 7 + 16, 5 * 4 + 16, 5 * 4 + 16]);
+        assert_eq!(records, [5 * 3, 5 * 3, 10 * 4 + 7, 5 * 4, 5 * 4].map(|records| records + 16 + MAX_GAPS));
         assert_eq!(plan.venue_orders, [3, 2, 2, 3], "no gateway gets more than its log holds");
         let (_, plan, _) = planned("venues=3 orders=10 threading=shared", &machine).unwrap();
         assert!(plan.venue_orders.is_empty(), "one log for all venues");
-        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + (2 + 3 + 1) + 16);
+        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + (2 + 3 + 1) + 16 + MAX_GAPS);
         assert_eq!((plan.max_held, plan.max_open), (4, 65_536));
         assert_eq!(plan.pacing, Pacing::Scheduled);
         assert_eq!(planned("arrivals=stress", &machine).unwrap().1.pacing, Pacing::Closed);

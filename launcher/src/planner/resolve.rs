@@ -96,6 +96,8 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         cores_named,
         strategies: strategies as u16,
         venues: venues as u16,
+        strategy: settings.strategy.unwrap_or_default(),
+        venue: settings.venue.unwrap_or_default(),
         capacity: capacity(count(settings.capacity, 8192))?,
         max_open: within("--max-open", count(settings.max_open, open), 1..=MAX_OPEN)? as u32,
         input,

@@ -1,6 +1,8 @@
 //! Settings with nothing left open: what [`super::resolve`] makes.
 
-use crate::config::{Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Settings};
+use crate::config::{
+    Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Settings, StrategyName, VenueName,
+};
 use analysis::units::{Count, Nanos};
 use protocol::plan::{Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
 use std::path::PathBuf;
@@ -50,6 +52,10 @@ pub struct Resolved {
     pub strategies: u16,
     /// Venues, 1 to 64.
     pub venues: u16,
+    /// What the strategies are.
+    pub strategy: StrategyName,
+    /// What the venues are.
+    pub venue: VenueName,
     /// Slots of every ring, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// The most open orders of a strategy, 1 to 2^20.
@@ -68,7 +74,7 @@ pub struct Resolved {
     pub on_death: OnDeath,
     /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
     pub liveness_ns: u64,
-    /// The faults to inject, as they were asked for.
+    /// The faults on purpose, as they were asked for.
     pub faults: Vec<FaultSpec>,
     /// Runs, one after the other.
     pub repeats: u32,
@@ -93,6 +99,8 @@ impl Resolved {
             cores: self.cores_named.then(|| CoreList(self.cores.clone())),
             strategies: Some(Count(self.strategies.into())),
             venues: Some(Count(self.venues.into())),
+            strategy: (self.strategy != StrategyName::default()).then_some(self.strategy),
+            venue: (self.venue != VenueName::default()).then_some(self.venue),
             capacity: Some(Count(self.capacity.into())),
             max_open: Some(Count(self.max_open.into())),
             delay: Some(self.delay),

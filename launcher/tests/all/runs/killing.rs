@@ -99,7 +99,7 @@ impl Fixture {
             |record: &&Record| record.point == Point::StrategySend && record.id.epoch() == epoch + 1;
         let sent = self.logs[self.thread(&name)].iter().filter(of_next).count() as u64;
         if death.restart.is_some() {
-            self.status(&name, Field::Sent, sent);
+            self.counter(&name, "sent", sent);
         } else {
             self.status(&name, Field::State, State::Running as u64);
             let exit = self.record.exits.iter_mut().find(|exit| exit.process == name).unwrap();
@@ -115,7 +115,7 @@ fn after_death(record: Record, stamps: &[u64; 12], died: u64, is_unpushed: bool)
     let is_refused = t2 > fenced;
     let cancelled_at = died + CANCELLED;
     let is_cancelled = !is_refused && t5 > cancelled_at;
-    let refusal = || vec![Record { point: Point::Rejected, value: GONE, ..record }];
+    let refusal = || vec![Record { point: Point::Rejected, detail: 0, value: GONE, ..record }];
     let kept = |is_kept: bool| if is_kept { vec![record] } else { Vec::new() };
     match record.point {
         Point::Due | Point::StrategySend => kept(true),
