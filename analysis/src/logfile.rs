@@ -1,16 +1,17 @@
 //! A saved log: one thread's segment as it was at the end of the run, cut after its last record.
 //!
 //! ```text
-//! byte 0         128           640                                       end of file
-//!      ┌─────────┬─────────────┬────────┬────────┬─────   ─────┬────────┐
-//!      │ header  │ status      │ record │ record │      …      │ record │
-//!      └─────────┴─────────────┴────────┴────────┴─────   ─────┴────────┘
-//!       16 words  64 words      16 bytes each, until a zero key or the end of the file
+//! byte 0         128           640          9088                                      end of file
+//!      ┌─────────┬─────────────┬────────────┬────────┬────────┬─────   ─────┬────────┐
+//!      │ header  │ status      │ counters   │ record │ record │      …      │ record │
+//!      └─────────┴─────────────┴────────────┴────────┴────────┴─────   ─────┴────────┘
+//!       16 words  64 words      1056 words   16 bytes each, until a zero key or the end of the file
 //! ```
 //!
 //! Files are read in blocks and never mapped: a file that is cut while it is read is an error here and would be a
 //! SIGBUS there. Nothing in a file is believed before it was checked, so any bytes give records or an error.
 
+use protocol::counters::Counters;
 use protocol::stamps::{Point, RECORD_BYTES, RECORD_WORDS, Record};
 use protocol::status::{self, LOG_OFFSET, STATUS_WORDS, Status};
 use shm::memory::header::{HEADER_WORDS, Header, HeaderError, run_hash};
@@ -125,6 +126,7 @@ pub struct LogReader<R = File> {
     file: String,
     header: Header,
     status: Status,
+    counters: Counters,
     block: Vec<u8>,
     records: u64,
     /// What ended the log, kept until the good records before it were handed out.
@@ -169,6 +171,7 @@ impl<R: Read> LogReader<R> {
         header_words.fill_with(|| words.next().unwrap_or(0));
         let mut status_words = [0; STATUS_WORDS];
         status_words.fill_with(|| words.next().unwrap_or(0));
+        let counters = Counters::from_words(words);
 
         let header = if bytes < HEADER_WORDS * 8 {
             Err(HeaderError::TooShort(bytes as u64))
@@ -189,7 +192,7 @@ impl<R: Read> LogReader<R> {
             return Err(LogError::CutStatus { file, bytes: bytes as u64 });
         }
         let status = Status::from_words(status_words);
-        Ok(Self { source, file, header, status, block: Vec::new(), records: 0, ended: None })
+        Ok(Self { source, file, header, status, counters, block: Vec::new(), records: 0, ended: None })
     }
 
     /// The checked header.
@@ -200,6 +203,11 @@ impl<R: Read> LogReader<R> {
     /// What the thread said about itself last.
     pub const fn status(&self) -> &Status {
         &self.status
+    }
+
+    /// What the thread's agents counted.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// What errors call this log: its path.

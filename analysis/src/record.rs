@@ -62,7 +62,7 @@ pub struct Incident {
     pub cause: String,
     /// The engine took no more from it before it died, and why.
     pub quarantined: Option<Misconduct>,
-    /// When the launcher injected the fault, if it did.
+    /// When the launcher did the fault, if it did one.
     pub injected_ns: Option<u64>,
     /// When the launcher noticed: the process had ended, was past its liveness deadline, or was quarantined.
     pub detected_ns: u64,

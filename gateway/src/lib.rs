@@ -7,13 +7,14 @@ mod held;
 mod venue;
 
 pub use held::Held;
-pub use venue::Venue;
+pub use venue::{DelayVenue, Venue, VenueContext, in_full};
 
 use disconnect::Disconnects;
 use protocol::agent::{Agent, Cycle};
 use protocol::checksum::{Checksum, digest};
+use protocol::counters::Slots;
+use protocol::labels::GatewayCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
-use protocol::status::{Field, StatusWriter};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use shm::bell::Bell;
 use shm::clock::Clock;
@@ -24,14 +25,14 @@ use shm::ring::{Producer, spsc};
 const BATCH: usize = 16;
 
 /// The agent of one venue.
-pub struct Gateway<P> {
+pub struct Gateway<P, V = DelayVenue> {
     /// Its venue's index in the plan.
     index: u16,
     inbox: spsc::Consumer,
     completion: P,
     /// Rings for the orchestrator, where that parks.
     bell: Option<Bell>,
-    venue: Venue,
+    venue: V,
     held: Held,
     /// Strategies that died and whose orders are being cancelled.
     disconnects: Disconnects,
@@ -46,7 +47,7 @@ pub struct Gateway<P> {
     reported: Checksum,
 }
 
-impl<P: Producer> Gateway<P> {
+impl<P: Producer, V: Venue> Gateway<P, V> {
     /// The gateway of the venue with this index in the plan. It holds at most `max_held` orders; past that it takes no more
     /// from its inbox.
     pub fn new(
@@ -54,7 +55,7 @@ impl<P: Producer> Gateway<P> {
         inbox: spsc::Consumer,
         completion: P,
         bell: Option<Bell>,
-        venue: Venue,
+        venue: V,
         max_held: usize,
     ) -> Self {
         let held = Held::with_capacity(max_held);
@@ -101,7 +102,8 @@ impl<P: Producer> Gateway<P> {
         while sent < BATCH {
             let Some(order) = self.held.pop_due(cycle.now) else { break };
             sent += 1;
-            if !self.send(&self.venue.execute(&order), cycle) {
+            let report = Report { id: order.id, ..self.venue.execute(&order) };
+            if !self.send(&report, cycle) {
                 break;
             }
         }
@@ -134,7 +136,8 @@ impl<P: Producer> Gateway<P> {
             let Some(order) = self.disconnects.next(&mut self.held, &mut looks) else { break };
             sent += 1;
             cycle.stamp(Point::Cancelled, order.id);
-            if !self.send(&self.venue.cancel(&order), cycle) {
+            let report = Report { id: order.id, ..self.venue.cancel(&order) };
+            if !self.send(&report, cycle) {
                 break;
             }
         }
@@ -172,14 +175,14 @@ impl<P: Producer> Gateway<P> {
     fn hold<C: Clock>(&mut self, order: Order, cycle: &mut Cycle<C>) {
         let id: OrderId = order.id;
         let received = cycle.stamp(Point::GatewayRecv, id);
-        let release = received.saturating_add(cycle.time.ticks(order.delay_ns));
+        let release = received.saturating_add(cycle.time.ticks(self.venue.delay_ns(&order)));
         cycle.log.append(Point::Release, id, release);
         self.received += 1;
         self.held.push(release, order);
     }
 }
 
-impl<P: Producer, C: Clock> Agent<C> for Gateway<P> {
+impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         if !self.flush() {
@@ -204,11 +207,13 @@ impl<P: Producer, C: Clock> Agent<C> for Gateway<P> {
         log.append_checksum(LinkEnd::sender(HandOff::Completion, self.index, 0), self.reported);
     }
 
-    fn publish(&self, status: &StatusWriter) {
-        status.set(Field::Sent, self.received);
-        status.set(Field::Returned, self.completed);
-        status.set(Field::Full, self.full);
-        status.set(Field::PeerFaults, self.faults);
+    #[inline]
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        let slot = slots.take();
+        slot.set(GatewayCounter::Received, self.received);
+        slot.set(GatewayCounter::Completed, self.completed);
+        slot.set(GatewayCounter::Full, self.full);
+        slot.set(GatewayCounter::ProtocolErrors, self.faults);
     }
 }
 
@@ -255,7 +260,7 @@ mod tests {
             draining: false,
             log: StampLog::new(&Region::heap(LOG_OFFSET + 1024).words()),
         };
-        let gateway = Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, Venue, max_held);
+        let gateway = Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, DelayVenue, max_held);
         Bench { gateway, inbox, completion: completion_end, clock, cycle }
     }
 

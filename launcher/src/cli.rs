@@ -1,14 +1,13 @@
-//! The command line. Nothing else reads it: [`RunFlags::settings`] turns the flags into [`Settings`].
+//! The command line. Nothing else reads it: [`RunFlags::settings`] turns the flags into [`Settings`](crate::config::Settings).
 //!
-//! Clap reports what it cannot parse and exits with 2; a [`UsageError`] from anything later does the same.
+//! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
 
-use crate::config::{Settings, UsageError};
+use crate::config::RunFlags;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
 use crate::experiments::sweep::SweepFlags;
 use crate::simulate::SimulateFlags;
-use analysis::units::Nanos;
 use clap::{Args, Parser, Subcommand};
 use protocol::wire::OrderId;
 use std::path::PathBuf;
@@ -123,7 +122,7 @@ Examples:
   launcher contain --technique spsc-mux,array-queue --isolation process
   launcher contain --fault 'kill;hang@push:claimed:500' --isolation sandbox
 
-Strategy 1 of three is struck, 400 ms after the start. Under process and
+Strategy 1 of three has it, 400 ms after the start. Under process and
 sandbox it is started again; a thread cannot be.";
 
 const SIMULATE_EXAMPLES: &str = "\
@@ -140,40 +139,6 @@ Examples:
   launcher inspect runs/RUN --head 20
   launcher inspect runs/RUN --order 3/1042
   launcher inspect runs/RUN/engine.stamps --csv";
-
-/// The flags of everything that runs something.
-#[derive(Args, Clone, Debug, Default, PartialEq)]
-pub struct RunFlags {
-    /// What can also stand in a config file.
-    #[command(flatten)]
-    pub settings: Settings,
-    /// YAML file of settings, `key: value`
-    #[arg(long, value_name = "FILE", help_heading = "Run")]
-    pub config: Option<PathBuf>,
-    /// Print the summary as JSON on stdout
-    #[arg(long, help_heading = "Run")]
-    pub json: bool,
-    /// Go on with a kernel that lacks a piece of the sandbox
-    #[arg(long, help_heading = "Run")]
-    pub allow_weaker_sandbox: bool,
-    /// How long the processes may take to get ready
-    #[arg(long, value_name = "DUR", default_value = "30s", hide = true)]
-    pub start_timeout: Nanos,
-}
-
-impl RunFlags {
-    /// The settings asked for: command line over config file over preset.
-    ///
-    /// # Errors
-    /// The config file cannot be read or is wrong.
-    pub fn settings(&self) -> Result<Settings, UsageError> {
-        let file = match &self.config {
-            Some(path) => Settings::read(path)?,
-            None => Settings::default(),
-        };
-        Ok(self.settings.clone().over(file).with_preset())
-    }
-}
 
 /// The flags of `inspect`.
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -230,7 +195,7 @@ pub struct RoleFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Arrivals, Choice};
+    use crate::config::{Arrivals, Choice, Common, Settings};
     use analysis::units::{Count, Nanos};
     use clap::CommandFactory;
     use clap::error::ErrorKind;
@@ -291,7 +256,10 @@ mod tests {
         assert_eq!(settings.venues, Some(Count(2)), "command line");
         assert_eq!(settings.strategies, Some(Count(3)), "file");
         assert_eq!(settings.orders, Some(Count(4_000_000)), "preset");
-        let flags = RunFlags { config: Some(dir.path().join("none.yaml")), ..RunFlags::default() };
+        let flags = RunFlags {
+            common: Common { config: Some(dir.path().join("none.yaml")), ..Common::default() },
+            ..RunFlags::default()
+        };
         assert!(flags.settings().unwrap_err().to_string().contains("none.yaml"));
     }
 
@@ -302,7 +270,8 @@ mod tests {
         assert!(wrong("run --orders many").contains("is not a count"));
         assert!(wrong("run --delay 5ms").contains("uniform:5ms..500ms"));
         assert!(wrong("run --cores 3-1").contains("0,2-5"));
-        assert!(wrong("run --strategy 2").contains("--strategies"));
+        assert!(wrong("run --strategie 2").contains("--strateg"));
+        assert!(wrong("run --strategy 2").contains("player"));
         assert!(wrong("inspct").contains("inspect"));
         assert!(wrong("inspect runs/x --order 17").contains("STRATEGY/SEQUENCE"));
         assert!(wrong("inspect runs/x --json --csv").contains("--csv"));

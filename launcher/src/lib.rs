@@ -8,9 +8,14 @@ pub mod commands;
 pub mod config;
 pub mod experiments;
 pub mod faults;
+mod harness;
 pub mod host;
 mod output;
 pub mod planner;
 pub mod roles;
 pub mod runtime;
 pub mod simulate;
+
+pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Strategies, Venues};
+// What parts of one's own are written with.
+pub use {gateway, protocol, shm, strategy};

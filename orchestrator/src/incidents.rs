@@ -21,7 +21,7 @@ use shm::ring::{Consumer, PeerFault};
 
 /// Refused orders that an honest mistake explains; one more, and the strategy is quarantined. A session keeps to its
 /// limit of open orders by itself, so an honest strategy has none at all.
-pub const STRIKES: u32 = 64;
+pub const TOLERATED: u32 = 64;
 /// A look for damage to shared rings every so many duty cycles.
 pub(crate) const CYCLES_A_CHECK: u32 = 4096;
 
@@ -71,9 +71,9 @@ impl<R: Consumer> Orchestrator<R> {
         }
     }
 
-    /// Goes on with the burials that have begun.
+    /// Goes on with the retirements that have begun.
     #[cold]
-    pub(crate) fn bury(&mut self, clock: &impl Clock) {
+    pub(crate) fn retire(&mut self, clock: &impl Clock) {
         for index in 0..self.lines.len() {
             let State::Dying { noticed, mut told } = self.lines[index].state else { continue };
             let epoch = self.lines[index].epoch;
@@ -86,10 +86,10 @@ impl<R: Consumer> Orchestrator<R> {
                 self.inboxes[told].sum.add(digest(&everybody));
                 told += 1;
             }
-            let is_buried = self.submit.bury(index) && told == self.inboxes.len();
+            let is_retired = self.submit.retire(index) && told == self.inboxes.len();
             let line = &mut self.lines[index];
-            line.state = if is_buried { State::Dead } else { State::Dying { noticed, told } };
-            if is_buried {
+            line.state = if is_retired { State::Dead } else { State::Dying { noticed, told } };
+            if is_retired {
                 self.dying -= 1;
                 if let Some(supervision) = &self.supervision {
                     supervision.repairs.repaired(index as u16, epoch, noticed, clock.now());
@@ -156,7 +156,7 @@ impl<R: Consumer> Orchestrator<R> {
         self.lines[strategy].budget -= 1;
         self.lines[strategy].passed(id);
         self.count(strategy);
-        cycle.stamp(Point::OrchRecvSubmit, id);
+        cycle.pass(Point::OrchRecvSubmit, id);
         cycle.log.append(Point::Rejected, id, Reject::Gone as u64);
         self.rejected += 1;
     }
@@ -179,7 +179,7 @@ impl<R: Consumer> Orchestrator<R> {
     /// A refused order that an honest strategy never sends. Where several strategies write into the same memory, whoever the
     /// order names may be innocent: there it is only counted.
     #[cold]
-    pub(crate) fn strike<C: Clock>(&mut self, from: Option<usize>, reason: Reject, cycle: &Cycle<C>) {
+    pub(crate) fn offence<C: Clock>(&mut self, from: Option<usize>, reason: Reject, cycle: &Cycle<C>) {
         let why = match reason {
             Reject::UnknownVenue => Misconduct::UnknownVenue,
             Reject::TooManyOpen | Reject::NotPlanned => Misconduct::Flood,
@@ -189,8 +189,8 @@ impl<R: Consumer> Orchestrator<R> {
             self.faults += 1;
             return;
         };
-        self.lines[strategy].strikes += 1;
-        if self.lines[strategy].strikes > STRIKES {
+        self.lines[strategy].offences += 1;
+        if self.lines[strategy].offences > TOLERATED {
             self.misconduct(from, why, cycle);
         }
     }

@@ -12,7 +12,7 @@ mod returns;
 pub mod risk;
 pub mod work;
 
-pub use incidents::{STRIKES, Supervision};
+pub use incidents::{Supervision, TOLERATED};
 pub use positions::{Position, Positions};
 pub use returns::ReturnPath;
 
@@ -20,8 +20,9 @@ use incidents::Verdict;
 use line::Line;
 use protocol::agent::{Agent, Cycle};
 use protocol::checksum::{Checksum, digest};
+use protocol::counters::Slots;
+use protocol::labels::OrchestratorCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
-use protocol::status::{Field, StatusWriter};
 use protocol::supervision::Misconduct;
 use protocol::wire::{Message, Order, OrderId, Report, Side, Status};
 use returns::Pushed;
@@ -77,7 +78,7 @@ pub struct Orchestrator<R> {
     /// What is known of each strategy.
     lines: Vec<Line>,
     supervision: Option<Supervision>,
-    /// Strategies whose burial has begun and not ended.
+    /// Strategies whose retirement has begun and not ended.
     dying: usize,
     cycles_to_check: u32,
     damaged: bool,
@@ -102,7 +103,7 @@ pub struct Orchestrator<R> {
 
 impl<R: Consumer> Orchestrator<R> {
     /// An orchestrator over these links; `returns` has one entry for each strategy, `inboxes` one for each venue. Without
-    /// [`Orchestrator::supervised`] no strategy is ever buried or started again.
+    /// [`Orchestrator::supervised`] no strategy is ever retired or started again.
     pub fn new(
         submit: R,
         completion: R,
@@ -176,7 +177,7 @@ impl<R: Consumer> Orchestrator<R> {
                 self.faults += 1;
                 continue;
             };
-            cycle.stamp(Point::OrchRecvCompletion, report.id);
+            cycle.pass(Point::OrchRecvCompletion, report.id);
             let strategy = usize::from(report.id.strategy());
             let is_current = self.lines[strategy].is_current(report.id);
             self.positions.settle(strategy, &report, is_current);
@@ -199,7 +200,7 @@ impl<R: Consumer> Orchestrator<R> {
         digest: u64,
         cycle: &mut Cycle<C>,
     ) {
-        cycle.stamp(Point::OrchReturn, id);
+        cycle.pass(Point::OrchReturn, id);
         self.returns[strategy].sum.add(digest);
         match self.returns[strategy].push(message) {
             Pushed::Returned => {}
@@ -257,7 +258,7 @@ impl<R: Consumer> Orchestrator<R> {
         self.knows_writers = from.is_some();
         let digest = digest(&message);
         line.taken.add(digest);
-        cycle.stamp(Point::OrchRecvSubmit, order.id);
+        cycle.pass(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
             self.reject(from, &order, reason, cycle);
             return;
@@ -272,7 +273,7 @@ impl<R: Consumer> Orchestrator<R> {
         }
         self.work.perform(&cycle.clock, cycle.time);
         self.positions.open(strategy);
-        cycle.stamp(Point::OrchDispatch, order.id);
+        cycle.pass(Point::OrchDispatch, order.id);
         self.dispatched += 1;
         // Also for one that waits: it is pushed as it is, or the run does not end.
         self.inboxes[venue].sum.add(digest);
@@ -297,7 +298,7 @@ impl<R: Consumer> Orchestrator<R> {
         };
         let message = report.to_message();
         self.give_back(order.id.strategy().into(), order.id, &message, digest(&message), cycle);
-        self.strike(from, reason, cycle);
+        self.offence(from, reason, cycle);
     }
 
     /// Dispatches the order that waits for room, if there is one. `false` if there still is none.
@@ -319,7 +320,7 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
             self.read_fences(cycle.now);
         }
         if self.dying > 0 {
-            self.bury(&cycle.clock);
+            self.retire(&cycle.clock);
         }
         self.cycles_to_check -= 1;
         if self.cycles_to_check == 0 {
@@ -348,16 +349,18 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         log.append_checksum(LinkEnd::receiver(HandOff::Completion, 0, 0), self.reported);
     }
 
-    fn publish(&self, status: &StatusWriter) {
-        status.set(Field::Sent, self.dispatched);
-        status.set(Field::Returned, self.settled);
-        status.set(Field::Rejected, self.rejected);
-        status.set(Field::Full, self.full);
-        status.set(Field::PeerFaults, self.faults);
-        status.set(Field::WorkPicos, self.work.achieved_picos());
+    #[inline]
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        let slot = slots.take();
+        slot.set(OrchestratorCounter::Dispatched, self.dispatched);
+        slot.set(OrchestratorCounter::Settled, self.settled);
+        slot.set(OrchestratorCounter::Rejected, self.rejected);
+        slot.set(OrchestratorCounter::Full, self.full);
+        slot.set(OrchestratorCounter::ProtocolErrors, self.faults);
+        slot.set(OrchestratorCounter::Work, self.work.achieved_picos());
         let (submit, completion) = (self.submit.allocation(), self.completion.allocation());
-        status.set(Field::BlocksFresh, submit.fresh.saturating_add(completion.fresh));
-        status.set(Field::BlocksReused, submit.reused.saturating_add(completion.reused));
+        slot.set(OrchestratorCounter::BlocksFresh, submit.fresh.saturating_add(completion.fresh));
+        slot.set(OrchestratorCounter::BlocksReused, submit.reused.saturating_add(completion.reused));
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Line {
     /// Orders that the plan still has for it, all its incarnations together: so many have room in the stamp logs.
     pub budget: u64,
     /// Orders beyond what a mistake explains.
-    pub strikes: u32,
+    pub offences: u32,
     /// Orders refused because their sender was dead.
     pub refused: u64,
     /// Reports that nobody was there to take.
@@ -57,7 +57,7 @@ impl Line {
             strategy,
             next: 0,
             budget: u64::MAX,
-            strikes: 0,
+            offences: 0,
             refused: 0,
             orphaned: 0,
             taken: Checksum::default(),

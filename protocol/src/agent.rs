@@ -2,6 +2,7 @@
 //! (Agrona's `Agent`). The runner owns a thread and hands the count to an idle strategy.
 
 use crate::control::{Control, RunState};
+use crate::counters::Slots;
 use crate::stamps::{Point, StampLog};
 use crate::status::{Field, State, StatusWriter};
 use crate::wire::OrderId;
@@ -31,6 +32,14 @@ impl<C: Clock> Cycle<C> {
         self.log.append(point, id, ticks);
         ticks
     }
+
+    /// Takes and logs the stamp of a point between the ends of the engine's way, unless the run stamps only the ends.
+    #[inline(always)]
+    pub fn pass(&mut self, point: Point, id: OrderId) {
+        if self.log.takes_all() {
+            self.stamp(point, id);
+        }
+    }
 }
 
 /// A role.
@@ -55,9 +64,9 @@ pub trait Agent<C: Clock> {
         let _ = log;
     }
 
-    /// Stores its counters into the thread's status block; called after each duty cycle with work.
-    fn publish(&self, status: &StatusWriter) {
-        let _ = status;
+    /// Takes its place among the thread's counters and stores its own there; called after each duty cycle with work.
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        let _ = slots.take();
     }
 }
 
@@ -81,9 +90,10 @@ impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
         self.1.seal(log);
     }
 
-    /// The first one speaks for the thread: two would overwrite each other's counters.
-    fn publish(&self, status: &StatusWriter) {
-        self.0.publish(status);
+    #[inline]
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        self.0.publish(slots);
+        self.1.publish(slots);
     }
 }
 
@@ -104,6 +114,11 @@ impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
 
     fn seal(&self, log: &mut StampLog) {
         self.iter().for_each(|agent| agent.seal(log));
+    }
+
+    #[inline]
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        self.iter_mut().for_each(|agent| agent.publish(slots));
     }
 }
 
@@ -164,7 +179,7 @@ impl Turns {
         if work > 0 {
             self.busy_cycles += 1;
             self.busy_ticks += cycle.clock.peek().saturating_sub(now);
-            agent.publish(status);
+            agent.publish(&mut status.slots());
             status.set(Field::BusyTicks, self.busy_ticks);
             return Turn::Busy;
         }
@@ -180,12 +195,12 @@ impl Turns {
     /// Seals the log and stores the final counters; [`State::Done`] is for the caller to say, behind what it has to add.
     pub fn end<C: Clock>(
         self,
-        agent: &(impl Agent<C> + ?Sized),
+        agent: &mut (impl Agent<C> + ?Sized),
         cycle: &mut Cycle<C>,
         status: &StatusWriter,
     ) {
         agent.seal(&mut cycle.log);
-        agent.publish(status);
+        agent.publish(&mut status.slots());
         for (field, value) in [
             (Field::EndedTicks, cycle.clock.peek()),
             (Field::Cycles, self.cycles),

@@ -8,6 +8,8 @@ pub mod checksum;
 #[cfg(not(loom))]
 pub mod codec;
 pub mod control;
+pub mod counters;
+pub mod labels;
 #[cfg(not(loom))]
 pub mod link;
 #[cfg(not(loom))]

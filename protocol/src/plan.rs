@@ -42,6 +42,15 @@ names! {
 }
 
 names! {
+    /// What a run is for: it says which roles and links there must be. Each workload has its own module, which arranges its
+    /// topology and checks its demands.
+    Workload {
+        /// Strategies send orders through an orchestrator to gateways and get reports: [`crate::trading`].
+        Trading = "trading",
+    }
+}
+
+names! {
     /// Which processes the engine's roles are in, where strategies have processes of their own.
     Placement {
         /// Orchestrator and gateways are one process.
@@ -64,6 +73,16 @@ names! {
         Backoff = "backoff",
         /// Waits on a futex that the sender rings.
         Park = "park",
+    }
+}
+
+names! {
+    /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way that is measured.
+    Stamps {
+        /// All: every stage of the way has its figures.
+        All = "all",
+        /// Only those that rt_venue is made of: t1, t4, t5 and t8. What it is less than under `all` is what observing costs.
+        Ends = "ends",
     }
 }
 
@@ -121,7 +140,7 @@ names! {
     }
 }
 
-/// Whom a fault strikes.
+/// To whom a fault is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
@@ -135,7 +154,7 @@ pub enum Target {
     Launcher,
 }
 
-/// When a fault strikes.
+/// When a fault is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
@@ -153,7 +172,7 @@ pub enum When {
     },
 }
 
-/// A fault to inject.
+/// A fault on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// What.
@@ -208,6 +227,9 @@ pub struct Plan {
     pub launcher_pid: u32,
     /// When the launcher started (`/proc/PID/stat`, field 22), which tells it from a later process of that id.
     pub launcher_start: u64,
+    /// What the run is for.
+    #[serde(default = "trading")]
+    pub workload: Workload,
     /// What carries submit and completion.
     pub technique: Technique,
     /// What stands between strategies and engine.
@@ -234,6 +256,12 @@ pub struct Plan {
     pub max_held: u32,
     /// How the strategies pace their orders.
     pub pacing: Pacing,
+    /// What every strategy of the run is, by name: [`Plan::PLAYER`], or one that the program has added.
+    #[serde(default = "player")]
+    pub strategy: String,
+    /// What every venue of the run is, by name: [`Plan::DELAY_VENUE`], or one that the program has added.
+    #[serde(default = "delay_venue")]
+    pub venue: String,
     /// The orders scheduled for each strategy.
     pub orders: Vec<u64>,
     /// How many of those go to each venue: a strategy's venues side by side, strategy after strategy. One order more to a venue
@@ -243,6 +271,9 @@ pub struct Plan {
     pub venue_orders: Vec<u64>,
     /// The longest venue delay in the schedule, in nanoseconds.
     pub max_delay_ns: u64,
+    /// Which points are stamped.
+    #[serde(default = "all_stamps")]
+    pub stamps: Stamps,
     /// The orchestrator's extra work.
     pub work: WorkPlan,
     /// The descriptors that processes inherit; empty where segments have names.
@@ -255,7 +286,7 @@ pub struct Plan {
     /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
     #[serde(default = "ten_seconds")]
     pub liveness_ns: u64,
-    /// The faults to inject, in the order in which they were asked for.
+    /// The faults on purpose, in the order in which they were asked for.
     #[serde(default)]
     pub faults: Vec<Fault>,
     /// Who sends messages to whom.
@@ -268,8 +299,28 @@ pub struct Plan {
 }
 
 /// The default for plans without this field.
+const fn all_stamps() -> Stamps {
+    Stamps::All
+}
+
+/// The default for plans without this field.
+const fn trading() -> Workload {
+    Workload::Trading
+}
+
+/// The default for plans without this field.
 const fn one_engine() -> Placement {
     Placement::Engine
+}
+
+/// The default for plans without this field.
+fn player() -> String {
+    Plan::PLAYER.into()
+}
+
+/// The default for plans without this field.
+fn delay_venue() -> String {
+    Plan::DELAY_VENUE.into()
 }
 
 /// The default for plans without this field.
@@ -306,6 +357,11 @@ pub enum PlanError {
 }
 
 impl Plan {
+    /// The strategy that plays its schedule.
+    pub const PLAYER: &'static str = "player";
+    /// The venue that executes every order in full after the order's own delay.
+    pub const DELAY_VENUE: &'static str = "delay";
+
     /// The longest run id, in bytes.
     pub const MAX_RUN_ID: usize = 64;
 
@@ -367,7 +423,9 @@ impl Plan {
         }
         check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
         self.validate_topology()?;
-        self.validate_trading()
+        match self.workload {
+            Workload::Trading => self.validate_trading(),
+        }
     }
 
     fn validate_topology(&self) -> Result<(), PlanError> {

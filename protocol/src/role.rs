@@ -1,6 +1,7 @@
 //! The roles of a run, a record each: what the rest of bulkhead has to know of a role is a field here. How a role is built is
 //! in the launcher, beside the crates that implement the roles.
 
+use crate::labels::{Counter, GatewayCounter, Label, OrchestratorCounter, StrategyCounter};
 use crate::stamps::Point;
 use serde::{Deserialize, Serialize};
 use shm::names;
@@ -77,6 +78,8 @@ pub struct RoleRecord {
     /// What its process may do under isolation `sandbox`; its memory is limited at every level. `None`: it is the engine, which
     /// is trusted.
     pub sandbox: Option<&'static Profile>,
+    /// What it counts.
+    pub counters: &'static [Label],
 }
 
 impl RoleKind {
@@ -89,6 +92,7 @@ impl RoleKind {
                 records_an_order: 3,
                 is_restartable: true,
                 sandbox: Some(&sandbox::STRATEGY),
+                counters: StrategyCounter::LABELS,
             },
             RoleKind::Orchestrator => &RoleRecord {
                 is_numbered: false,
@@ -103,6 +107,7 @@ impl RoleKind {
                 records_an_order: 4,
                 is_restartable: false,
                 sandbox: None,
+                counters: OrchestratorCounter::LABELS,
             },
             RoleKind::Gateway => &RoleRecord {
                 is_numbered: true,
@@ -110,6 +115,7 @@ impl RoleKind {
                 records_an_order: 4,
                 is_restartable: false,
                 sandbox: Some(&sandbox::GATEWAY),
+                counters: GatewayCounter::LABELS,
             },
         }
     }
@@ -135,9 +141,11 @@ mod tests {
     fn every_point_is_stamped_by_one_kind_of_role() {
         for point in Point::ALL.into_iter().filter(|point| point.is_of_order()) {
             let by = RoleKind::ALL.iter().filter(|kind| kind.record().points.contains(&point)).count();
-            assert_eq!(by, 1, "{point:?}");
+            // What is of no order, every role may write.
+            let wanted = usize::from(point.is_of_order());
+            assert_eq!(by, wanted, "{point:?}");
             let masks: u64 = RoleKind::ALL.iter().map(|kind| kind.record().points_mask()).sum();
-            assert_eq!((masks >> (point as u64 - 1)) & 1, 1);
+            assert_eq!((masks >> (point as u64 - 1)) & 1, wanted as u64);
         }
     }
 

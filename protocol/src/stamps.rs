@@ -13,6 +13,7 @@
 //! ```
 
 use crate::checksum::Checksum;
+use crate::plan::Stamps;
 use crate::wire::OrderId;
 use shm::memory::{View, Words};
 use shm::sync::Ordering;
@@ -105,6 +106,13 @@ impl Point {
     /// Whether its records hold a time, in ticks.
     pub const fn is_time(self) -> bool {
         !matches!(self, Point::Rejected | Point::Checksum)
+    }
+
+    /// Whether a run that stamps so stamps this.
+    pub const fn is_taken(self, stamps: Stamps) -> bool {
+        use Point::{OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, OrchReturn};
+        matches!(stamps, Stamps::All)
+            || !matches!(self, OrchRecvSubmit | OrchDispatch | OrchRecvCompletion | OrchReturn)
     }
 
     /// What happened, in the words of the design.
@@ -235,6 +243,7 @@ pub struct StampLog {
     /// The word of the next record's key. Private.
     next: usize,
     dropped: u64,
+    ends_only: bool,
 }
 
 impl StampLog {
@@ -246,7 +255,19 @@ impl StampLog {
     pub fn new(segment: &Words) -> Self {
         let offset = crate::status::LOG_OFFSET;
         let next = count_records(&segment.clone().into()) * RECORD_WORDS;
-        Self { records: segment.window(offset, segment.len() - offset), next, dropped: 0 }
+        Self { records: segment.window(offset, segment.len() - offset), next, dropped: 0, ends_only: false }
+    }
+
+    /// The same, taking the stamps that a plan asks for.
+    #[must_use]
+    pub fn taking(self, stamps: Stamps) -> Self {
+        Self { ends_only: stamps == Stamps::Ends, ..self }
+    }
+
+    /// Whether the points between the ends of the engine's way are stamped too.
+    #[inline(always)]
+    pub const fn takes_all(&self) -> bool {
+        !self.ends_only
     }
 
     /// Appends a record. If the log is full the record is counted as dropped instead, which makes the run invalid.

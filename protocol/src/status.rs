@@ -2,20 +2,28 @@
 //!
 //! One writer (the thread), any number of readers, all words Relaxed except the state, whose Release pairs with
 //! the readers' Acquire: who sees `Ready` sees everything that was prepared, who sees `Done` sees the final
-//! counters. The block stands between the segment's header and its stamp log, so a saved log carries it along.
+//! counters. Behind the block are the counters of the thread's agents ([`crate::counters`]). Both stand between the segment's
+//! header and its stamp log, so a saved log carries them along.
 
+use crate::counters::{self, COUNTER_WORDS, Counters, Slots};
+use crate::role::Role;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Kind, View, Words};
 use shm::sync::Ordering;
 
 /// Words in the block.
 pub const STATUS_WORDS: usize = 64;
+/// Where the agents' counters begin in a thread's segment (words).
+pub const COUNTERS_OFFSET: usize = HEADER_WORDS + STATUS_WORDS;
 /// Where the stamp records begin in a thread's segment (words).
-pub const LOG_OFFSET: usize = HEADER_WORDS + STATUS_WORDS;
+pub const LOG_OFFSET: usize = COUNTERS_OFFSET + COUNTER_WORDS;
 /// A thread's status block and stamp log; written by that thread.
-pub const KIND: Kind =
-    Kind::new(3, "thread", &[("status", STATUS_WORDS), ("record", crate::stamps::RECORD_WORDS)])
-        .of_slots(LOG_OFFSET, crate::stamps::RECORD_WORDS);
+pub const KIND: Kind = Kind::new(
+    3,
+    "thread",
+    &[("status", STATUS_WORDS), ("counters", COUNTER_WORDS), ("record", crate::stamps::RECORD_WORDS)],
+)
+.of_slots(LOG_OFFSET, crate::stamps::RECORD_WORDS);
 /// The longest error text that fits, in bytes.
 pub const ERROR_BYTES: usize = 256;
 
@@ -54,7 +62,7 @@ impl State {
     }
 }
 
-/// The words of the block. Units stand in the names; counts are since the start of the run.
+/// The words of the block: what is known of the thread itself. Units stand in the names; counts are since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Field {
@@ -90,28 +98,10 @@ pub enum Field {
     MajorFaults,
     /// CPU time of the thread, in nanoseconds.
     CpuNs,
-    /// Orders sent (strategy), dispatched (orchestrator) or received (gateway).
-    Sent,
-    /// Reports received (strategy), returned (orchestrator) or completed (gateway), without rejections.
-    Returned,
-    /// Orders rejected.
-    Rejected,
-    /// Pushes that found a ring full.
-    Full,
     /// Records that found the stamp log full: the run is invalid if there are any.
     RecordsDropped,
     /// Heap allocations after the barrier, plus one; 0: not counted (that takes the feature `count-alloc`).
     AllocationsPlusOne,
-    /// The most orders open at once.
-    InFlightMax,
-    /// Things that an honest peer does not do.
-    PeerFaults,
-    /// Achieved work an order, in nanoseconds times 1000; orchestrator only.
-    WorkPicos,
-    /// Blocks that the contended hand-offs used for the first time; orchestrator only, 0 for what never allocates.
-    BlocksFresh,
-    /// How often they used a block again.
-    BlocksReused,
     /// Length of the error text, in bytes.
     ErrorBytes,
     /// The first word of the error text (UTF-8, little endian), 32 words.
@@ -164,6 +154,7 @@ impl Status {
 /// The writing end: the thread that the block is about.
 pub struct StatusWriter {
     words: Words,
+    counters: Words,
 }
 
 impl StatusWriter {
@@ -172,7 +163,24 @@ impl StatusWriter {
     /// # Panics
     /// If the segment is shorter than [`LOG_OFFSET`].
     pub fn new(segment: &Words) -> Self {
-        Self { words: segment.window(HEADER_WORDS, STATUS_WORDS) }
+        Self {
+            words: segment.window(HEADER_WORDS, STATUS_WORDS),
+            counters: segment.window(COUNTERS_OFFSET, COUNTER_WORDS),
+        }
+    }
+
+    /// Says which agents the thread runs, in the order of its duty cycle.
+    ///
+    /// # Panics
+    /// If there are more than [`counters::MAX_AGENTS`].
+    pub fn announce(&self, roles: &[Role]) {
+        counters::announce(&self.counters, roles);
+    }
+
+    /// The counters of the thread's agents, from the first one on.
+    #[inline(always)]
+    pub const fn slots(&self) -> Slots<'_> {
+        Slots::new(&self.counters)
     }
 
     /// Stores a field. A plain store to a line of our own.
@@ -213,6 +221,15 @@ pub fn read(segment: &View) -> Status {
     Status::from_words(words)
 }
 
+/// Copies the counters of a thread's agents out of its segment.
+///
+/// # Panics
+/// If the segment is shorter than [`LOG_OFFSET`].
+pub fn counters(segment: &View) -> Counters {
+    let word = |index| segment.load(COUNTERS_OFFSET + index, Ordering::Relaxed);
+    Counters::from_words((0..COUNTER_WORDS).map(word))
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -222,12 +239,12 @@ mod tests {
     fn a_status_is_read_as_it_was_written() {
         let segment = Region::heap(LOG_OFFSET).words();
         let writer = StatusWriter::new(&segment);
-        writer.set(Field::Sent, 17);
+        writer.set(Field::Cycles, 17);
         writer.set(Field::CorePlusOne, 4);
         writer.fail("no room for 3 µs");
         let status = read(&segment.clone().into());
         assert_eq!(status.state(), State::Failed);
-        assert_eq!((status.get(Field::Sent), status.core()), (17, Some(3)));
+        assert_eq!((status.get(Field::Cycles), status.core()), (17, Some(3)));
         assert_eq!(status.error(), "no room for 3 µs");
     }
 

@@ -13,7 +13,7 @@
 //!
 //! ```text
 //! launcher   dies ─ reaped ─ Fenced(e) ────────────────────────── memory made anew ─ Alive(e+1) ─ starts it
-//! engine                        └─ refuses epoch e ─ buries ─ repaired(e) ─┘               └─ takes from it again
+//! engine                        └─ refuses epoch e ─ retires ─ repaired(e) ┘               └─ takes from it again
 //! ```
 //!
 //! A strategy that does with its memory what no honest one does is *quarantined*: the engine takes no more from it and

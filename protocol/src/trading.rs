@@ -3,8 +3,8 @@
 
 use crate::link::LinkPlan;
 use crate::plan::{
-    ClockSource, Idle, Isolation, OnDeath, Pacing, Placement, Plan, PlanError, ProcessPlan, Technique,
-    ThreadPlan, Threading, WorkPlan, check,
+    ClockSource, Idle, Isolation, OnDeath, Pacing, Placement, Plan, PlanError, ProcessPlan, Stamps,
+    Technique, ThreadPlan, Threading, WorkPlan, Workload, check,
 };
 use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
@@ -33,6 +33,7 @@ impl Plan {
             folder: "/nowhere".into(),
             launcher_pid: 1,
             launcher_start: 1,
+            workload: Workload::Trading,
             technique: Technique::default(),
             isolation: Isolation::Process,
             threading: Threading::Shared,
@@ -47,7 +48,10 @@ impl Plan {
             pacing: Pacing::Scheduled,
             orders: vec![0; strategies.into()],
             venue_orders: Vec::new(),
+            strategy: Plan::PLAYER.into(),
+            venue: Plan::DELAY_VENUE.into(),
             max_delay_ns: 0,
+            stamps: Stamps::All,
             work: WorkPlan::default(),
             handles: Vec::new(),
             weaker_sandbox: false,

@@ -15,7 +15,9 @@ use shm::with_link;
 
 #[path = "../tests/crash/orders.rs"]
 mod orders;
-use orders::{BURY, BURY_ENTRY, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, WORDS, message, orders_name};
+use orders::{
+    COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS, message, orders_name,
+};
 
 /// The push that is stepped.
 #[inline(never)]
@@ -35,10 +37,10 @@ fn pop<C: Consumer>(consumer: &mut C, into: &mut Message) -> bool {
     }
 }
 
-/// The burial that is stepped.
+/// The retirement that is stepped.
 #[inline(never)]
-fn bury<C: Consumer>(consumer: &mut C, dead: usize) -> bool {
-    consumer.bury(dead)
+fn retire<C: Consumer>(consumer: &mut C, dead: usize) -> bool {
+    consumer.retire(dead)
 }
 
 /// Stops, and comes back when the tracer has new orders.
@@ -64,12 +66,12 @@ fn produce<P: Producer>(mut producer: P, index: usize, orders: &Words) {
 /// Pops as often as it is told, and writes down what came.
 fn consume<C: Consumer>(mut consumer: C, orders: &Words) {
     orders[ENTRY].store(pop::<C> as fn(&mut C, &mut Message) -> bool as usize as u64, Relaxed);
-    orders[BURY_ENTRY].store(bury::<C> as fn(&mut C, usize) -> bool as usize as u64, Relaxed);
+    orders[RETIRE_ENTRY].store(retire::<C> as fn(&mut C, usize) -> bool as usize as u64, Relaxed);
     loop {
         stop();
-        if let Some(dead) = orders[BURY].load(Relaxed).checked_sub(1) {
-            let buried = bury(&mut consumer, dead as usize);
-            orders[DONE].fetch_add(u64::from(buried), Relaxed);
+        if let Some(dead) = orders[RETIRE].load(Relaxed).checked_sub(1) {
+            let retired = retire(&mut consumer, dead as usize);
+            orders[DONE].fetch_add(u64::from(retired), Relaxed);
             continue;
         }
         for _ in 0..orders[COUNT].load(Relaxed) {

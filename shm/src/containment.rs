@@ -13,11 +13,11 @@
 //! 3. the hand-off goes on at once or after a repair, and is as large as it was,
 //! 4. a successor of the same index can take its place.
 //!
-//! The repair is done by the one consumer ([`bury`](crate::ring::Consumer::bury)), between two polls, in memory, without a lock and
+//! The repair is done by the one consumer ([`retire`](crate::ring::Consumer::retire)), between two polls, in memory, without a lock and
 //! without waiting: what it cannot do yet it does at the next poll. Nobody but the consumer decides anything, so there is no race
 //! between repairs.
 //!
-//! **Nothing goes by time.** A producer that does nothing for an hour may still be in the middle of a push. `bury` is called
+//! **Nothing goes by time.** A producer that does nothing for an hour may still be in the middle of a push. `retire` is called
 //! for a producer only once the kernel has said that its process has ended (`protocol::supervision::Death`, which is not to be had in
 //! any other way): from then on it writes nothing more, and all that it wrote is there to be seen. And a repair touches a place or a
 //! block only if it is shown to be the dead one's: what a living producer announces or owns is left alone, however slow it is.
@@ -61,7 +61,7 @@
 //! [`channel`](crate::ring::channel::Receiver::resume) and [`linked`](crate::ring::linked::Consumer::resume).
 //! Everything that was not taken comes out, whole and in order. A message counts as taken when one store has said so, behind the last
 //! load of its words: who dies before that store has perhaps the message, and it comes out again. What the dead consumer had taken and
-//! not passed on is lost with it, as is what it knew of burials: they begin anew. The kernel keeps a pipe as long as somebody
+//! not passed on is lost with it, as is what it knew of retirements: they begin anew. The kernel keeps a pipe as long as somebody
 //! has it open; connections end with their consumer, and what was in them.
 //!
 //! # What cannot be contained
@@ -85,9 +85,9 @@
 //! # What was done to test it
 //!
 //! - Loom (`tests/loom_deaths.rs`): a death at each [`Step`](crate::ring::Step) of a push, in every order with a living producer's pushes
-//!   and the burial, with every value that the orderings allow. Mutants of every ordering that this rests on die there
+//!   and the retirement, with every value that the orderings allow. Mutants of every ordering that this rests on die there
 //!   ([`sync`](crate::sync)).
-//! - Random events (`tests/deaths.rs`): pushes, pops, deaths at random steps, burials and successors of three producers on every technique
+//! - Random events (`tests/deaths.rs`): pushes, pops, deaths at random steps, retirements and successors of three producers on every technique
 //!   in memory, against queues; and consumers that are replaced.
 //! - Thousands of deaths in a row on a small arena (`ring/linked/tests.rs`): it has not shrunk by a block.
 //! - Impossible tails and links, and random words in random places (`tests/hostile.rs`).

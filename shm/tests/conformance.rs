@@ -212,7 +212,7 @@ fn processes_lose_nothing() {
 
 /// A successor gets the index of a connection whose producer is dead, once what that had sent is taken; not before.
 #[test]
-fn a_connection_is_buried_when_it_is_empty() {
+fn a_connection_is_retired_when_it_is_empty() {
     use shm::ring::unix_seqpacket::UnixSeqpacket;
     let run = Run::new(Technique::of::<UnixSeqpacket>(), 2, 8);
     let spec = run.link();
@@ -224,20 +224,20 @@ fn a_connection_is_buried_when_it_is_empty() {
     // It dies before the consumer has accepted it.
     (0..3).for_each(|n| dies.try_push(&message(0, n)).unwrap());
     drop(dies);
-    assert!(!consumer.bury(0));
-    // A successor that does not wait for the burial is refused, as anybody would be.
+    assert!(!consumer.retire(0));
+    // A successor that does not wait for the retirement is refused, as anybody would be.
     let mut early = producer(0);
-    assert!(!consumer.bury(0));
+    assert!(!consumer.retire(0));
     assert!(early.try_push(&message(0, 9)).is_err(), "its connection is closed");
     let mut next = [0; 2];
     for taken in 0..3 {
-        assert!(!consumer.bury(0), "{taken} of 3");
+        assert!(!consumer.retire(0), "{taken} of 3");
         while next[0] == taken {
             let (_, got) = consumer.try_pop().unwrap();
             next[(got[0] >> 48) as usize] += 1;
         }
     }
-    assert!(consumer.bury(0) && consumer.bury(0));
+    assert!(consumer.retire(0) && consumer.retire(0));
     consumer.revive(0);
     let mut successor = producer(0);
     successor.try_push(&message(0, 3)).unwrap();

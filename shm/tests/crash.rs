@@ -3,7 +3,7 @@
 //!
 //! A *victim* (`examples/victim.rs`) is traced: it stands before the first instruction of one push, does so many
 //! instructions, and is killed. Then the ring is repaired as in a run (the kernel confirms the death, the fence goes up, the
-//! consumer buries), and everything that the others sent must come, whole and in order, of the dead one everything
+//! consumer retires), and everything that the others sent must come, whole and in order, of the dead one everything
 //! but perhaps the message on its way, and the ring must go on to its last place, for two laps and two more with a new
 //! producer in the dead one's place.
 //!
@@ -13,8 +13,6 @@
 
 #[path = "crash/bed.rs"]
 mod bed;
-#[path = "crash/burials.rs"]
-mod burials;
 #[path = "common/mod.rs"]
 mod common;
 #[path = "crash/consumers.rs"]
@@ -25,6 +23,8 @@ mod deaths;
 mod orders;
 #[path = "crash/report.rs"]
 mod report;
+#[path = "crash/retirements.rs"]
+mod retirements;
 #[path = "crash/setups.rs"]
 mod setups;
 #[path = "crash/victim.rs"]
@@ -159,18 +159,18 @@ fn a_consumer_may_die_at_every_instruction() {
 }
 
 #[test]
-fn a_consumer_may_die_in_the_middle_of_a_burial() {
+fn a_consumer_may_die_in_the_middle_of_a_retirement() {
     if !may_trace() {
         return;
     }
     const COLUMNS: &[&str] = &["set-ups", "distinct states", "deaths", "violations"];
-    let report = Report::new("consumers that died while they buried a producer", COLUMNS);
+    let report = Report::new("consumers that died while they retired a producer", COLUMNS);
     in_all_states(
         &resumable(),
         0,
         &report,
         SetUp::takes_nothing,
-        |technique, set_up| with_bed!(technique, bed => burials::exhaust(bed, set_up)),
+        |technique, set_up| with_bed!(technique, bed => retirements::exhaust(bed, set_up)),
     );
     assert_eq!(report.print(), 0, "violations");
 }
@@ -203,7 +203,7 @@ fn a_repair_of_the_living_would_do_harm() {
     }
     const COLUMNS: &[&str] =
         &["set-ups", "boundaries", "harmed", "torn", "twice or out of order", "lost", "stuck", "damage"];
-    let title = "the rule broken: producers that stood still in their push were buried, and then went on";
+    let title = "the rule broken: producers that stood still in their push were retired, and then went on";
     let report = Report::new(title, COLUMNS);
     let is_fit = |set_up: &SetUp| set_up.thorough;
     in_all_states(

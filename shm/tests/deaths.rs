@@ -28,8 +28,8 @@ enum Event {
     Push(usize),
     Pop(usize),
     Die(usize, Step),
-    /// One duty cycle: every dead one is buried, as far as that goes.
-    Bury,
+    /// One duty cycle: every dead one is retired, as far as that goes.
+    Retire,
     /// A successor; the consumer is told before its first push or behind it.
     Revive(usize, bool),
 }
@@ -41,7 +41,7 @@ fn event() -> impl Strategy<Value = Event> {
         8 => who.clone().prop_map(Event::Push),
         4 => (1usize..4).prop_map(Event::Pop),
         2 => (who.clone(), step).prop_map(|(who, step)| Event::Die(who, step)),
-        2 => Just(Event::Bury),
+        2 => Just(Event::Retire),
         2 => (who, any::<bool>()).prop_map(|(who, late)| Event::Revive(who, late)),
     ]
 }
@@ -50,7 +50,7 @@ fn event() -> impl Strategy<Value = Event> {
 enum Life {
     Living,
     Dead,
-    Buried,
+    Retired,
 }
 
 fn message(producer: usize, n: u64) -> Message {
@@ -143,16 +143,16 @@ impl<'a, T: Link> World<'a, T> {
         self.lives[who] = Life::Dead;
     }
 
-    fn bury(&mut self) {
+    fn retire(&mut self) {
         for who in 0..PRODUCERS {
-            if self.lives[who] == Life::Dead && self.consumer.bury(who) {
-                self.lives[who] = Life::Buried;
+            if self.lives[who] == Life::Dead && self.consumer.retire(who) {
+                self.lives[who] = Life::Retired;
             }
         }
     }
 
     fn revive(&mut self, who: usize, late: bool) {
-        if self.lives[who] != Life::Buried {
+        if self.lives[who] != Life::Retired {
             return;
         }
         // As the launcher makes its memory anew.
@@ -169,11 +169,11 @@ impl<'a, T: Link> World<'a, T> {
         self.consumer.revive(who);
     }
 
-    /// Everybody who is dead is buried, and everything comes out.
+    /// Everybody who is dead is retired, and everything comes out.
     fn settle(&mut self) {
         for _ in 0..=PRODUCERS {
             self.pop(usize::MAX);
-            self.bury();
+            self.retire();
         }
         self.pop(usize::MAX);
         assert!(self.due.iter().all(VecDeque::is_empty), "{:?} never came", self.due);
@@ -189,7 +189,7 @@ fn play<T: Link>(run: &Run, events: &[Event]) {
             Event::Push(who) => _ = world.push(who),
             Event::Pop(times) => _ = world.pop(times),
             Event::Die(who, step) => world.die(who, step),
-            Event::Bury => world.bury(),
+            Event::Retire => world.retire(),
             Event::Revive(who, late) => world.revive(who, late),
         }
     }
@@ -235,7 +235,7 @@ fn resumed<P, C>(
     mut resume: impl FnMut(bool) -> C,
     mut push: impl FnMut(&mut P, &Message, &mut dyn FnMut(Step) -> ControlFlow<()>) -> bool,
     mut pop: impl FnMut(&mut C) -> Option<Message>,
-    mut bury: impl FnMut(&mut C, usize) -> bool,
+    mut retire: impl FnMut(&mut C, usize) -> bool,
 ) {
     let mut consumer = resume(false);
     let mut producers: Vec<Option<P>> = (0..PRODUCERS).map(|who| Some(attach(who))).collect();
@@ -264,12 +264,12 @@ fn resumed<P, C>(
                 }
             }
             Event::Pop(times) => take(&mut consumer, times, &mut due),
-            Event::Bury | Event::Revive(..) => consumer = resume(true),
+            Event::Retire | Event::Revive(..) => consumer = resume(true),
         }
     }
     for _ in 0..=PRODUCERS {
         take(&mut consumer, usize::MAX, &mut due);
-        (0..PRODUCERS).filter(|who| producers[*who].is_none()).for_each(|who| _ = bury(&mut consumer, who));
+        (0..PRODUCERS).filter(|who| producers[*who].is_none()).for_each(|who| _ = retire(&mut consumer, who));
     }
     take(&mut consumer, usize::MAX, &mut due);
     assert!(due.iter().all(VecDeque::is_empty), "{due:?} never came");
@@ -292,7 +292,7 @@ proptest! {
             |_| array_queue::Consumer::<MESSAGE_WORDS>::resume(&ring, intents.clone()).unwrap(),
             |producer, message, mut at| producer.try_push_with(message, &mut at).is_ok(),
             |consumer| consumer.try_pop().unwrap(),
-            |consumer, who| consumer.bury(who),
+            |consumer, who| consumer.retire(who),
         );
 
         let intents = intent::on_heap(PRODUCERS);
@@ -304,7 +304,7 @@ proptest! {
             |_| linked::Consumer::<MESSAGE_WORDS, 2>::resume(&arena, intents.clone()).unwrap(),
             |producer, message, mut at| producer.try_push_with(message, &mut at).is_ok(),
             |consumer| consumer.try_pop().unwrap(),
-            |consumer, who| consumer.bury(who),
+            |consumer, who| consumer.retire(who),
         );
 
         // One producer only: the others never come.

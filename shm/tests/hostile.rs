@@ -29,7 +29,7 @@ enum Act {
     Push(usize),
     Pop,
     /// The consumer is told of a death, or of a successor.
-    Bury(usize),
+    Retire(usize),
     Revive(usize),
     Check,
     /// Overwrites the word at that place (modulo the segments' words, headers left out).
@@ -53,7 +53,7 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         4 => (0usize..2).prop_map(Act::Push),
         4 => Just(Act::Pop),
-        1 => (0usize..3).prop_map(Act::Bury),
+        1 => (0usize..3).prop_map(Act::Retire),
         1 => (0usize..3).prop_map(Act::Revive),
         1 => Just(Act::Check),
         1 => (any::<usize>(), value()).prop_map(|(place, value)| Act::Scribble { place, value }),
@@ -86,7 +86,7 @@ fn play<T: Link>(run: &Run, acts: &[Act]) {
                 let _ = consumer.try_pop();
                 let _ = (consumer.take_fault(), consumer.allocation());
             }
-            Act::Bury(index) => _ = consumer.bury(*index),
+            Act::Retire(index) => _ = consumer.retire(*index),
             Act::Revive(index) => consumer.revive(*index),
             Act::Check => _ = consumer.check(),
             Act::Scribble { place, value } => {

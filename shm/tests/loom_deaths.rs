@@ -1,8 +1,8 @@
 //! Loom runs these in every order of steps, and with every value, that the orderings allow: a producer dies at each step of a
-//! push, another one lives and pushes all the while, and the consumer buries the dead one under it.
+//! push, another one lives and pushes all the while, and the consumer retires the dead one under it.
 //!
 //! The dead one's push and the consumer share a thread: the push ends at its step, and then its death is certain. The living
-//! one's every pause is in the model, so that a producer that is only slow is shown never to be buried. The consumer is on the
+//! one's every pause is in the model, so that a producer that is only slow is shown never to be retired. The consumer is on the
 //! spawned thread: loom runs the other one first, and does not find every order in which a load is overtaken.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p shm --release --target-dir target/loom --test loom_deaths`
@@ -47,7 +47,7 @@ fn dies_at(step: Step) -> impl FnMut(Step) -> ControlFlow<()> {
 /// What the consumers have in common.
 trait Ring {
     fn pop(&mut self) -> Option<u64>;
-    fn bury(&mut self, producer: usize) -> bool;
+    fn retire(&mut self, producer: usize) -> bool;
 }
 
 macro_rules! ring {
@@ -57,8 +57,8 @@ macro_rules! ring {
                 self.try_pop().expect("honest peers").map(|[n]| n)
             }
 
-            fn bury(&mut self, producer: usize) -> bool {
-                <$consumer>::bury(self, producer)
+            fn retire(&mut self, producer: usize) -> bool {
+                <$consumer>::retire(self, producer)
             }
         }
     };
@@ -72,14 +72,14 @@ fn drain(ring: &mut impl Ring, got: &mut Vec<u64>) {
     got.extend(std::iter::from_fn(|| ring.pop()));
 }
 
-/// Nobody else does anything any more: what is left to bury goes in as many rounds as there are dead.
-fn bury_the_rest(ring: &mut impl Ring, dead: &[usize], got: &mut Vec<u64>) {
+/// Nobody else does anything any more: what is left to retire goes in as many rounds as there are dead.
+fn retire_the_rest(ring: &mut impl Ring, dead: &[usize], got: &mut Vec<u64>) {
     for _ in dead {
         drain(ring, got);
-        dead.iter().for_each(|producer| _ = ring.bury(*producer));
+        dead.iter().for_each(|producer| _ = ring.retire(*producer));
     }
     drain(ring, got);
-    dead.iter().for_each(|producer| assert!(ring.bury(*producer), "nobody is left to wait for: {got:?}"));
+    dead.iter().for_each(|producer| assert!(ring.retire(*producer), "nobody is left to wait for: {got:?}"));
 }
 
 /// The living one's numbers (20 and on) are all there in order, the dead one's (10) if it was published, nothing else.
@@ -117,12 +117,12 @@ fn the_array_survives_a_death_at_each_step() {
             assert_eq!(died, Err(Full));
             let mut got = Vec::new();
             drain(&mut consumer, &mut got);
-            consumer.bury(0);
+            consumer.retire(0);
             (consumer, got)
         });
         let pushed = (20..22).take_while(|n| lives.try_push(&[*n]).is_ok()).count();
         let (mut consumer, mut got) = other.join().unwrap();
-        bury_the_rest(&mut consumer, &[0], &mut got);
+        retire_the_rest(&mut consumer, &[0], &mut got);
         // The ring may have been full when the dead one reached its step, and then it never did.
         let published = got.iter().filter(|n| **n == 10).count();
         assert!(published == 0 || step == Step::Published);
@@ -144,14 +144,14 @@ fn the_array_survives_two_deaths_at_one_place() {
                     let _ = producers[dead].try_push_with(&[10], &mut dies_at(step));
                 }
                 let mut got = Vec::new();
-                consumer.bury(order[0]);
+                consumer.retire(order[0]);
                 drain(&mut consumer, &mut got);
-                consumer.bury(order[1]);
+                consumer.retire(order[1]);
                 (consumer, got)
             });
             let pushed = lives.try_push(&[20]).is_ok();
             let (mut consumer, mut got) = other.join().unwrap();
-            bury_the_rest(&mut consumer, &order, &mut got);
+            retire_the_rest(&mut consumer, &order, &mut got);
             assert_nothing_lost(&got, &[], pushed.into(), 0);
             goes_on(&mut lives, &mut consumer);
         });
@@ -160,7 +160,7 @@ fn the_array_survives_two_deaths_at_one_place() {
 
 /// The dead one's successor announces where the dead one did, and is not taken for it.
 #[test]
-fn the_array_revives_what_it_buried() {
+fn the_array_revives_what_it_retired() {
     model(None, || {
         let ring = Region::heap(array_queue::ring_words(CAPACITY, 1)).words();
         array_queue::write_header::<1>(&ring, CAPACITY);
@@ -168,18 +168,18 @@ fn the_array_revives_what_it_buried() {
         let producer = |index: usize| array_queue::Producer::<1>::attach(&ring, &intents[index]).unwrap();
         let mut consumer = array_queue::Consumer::<1>::attach(&ring, intents.clone()).unwrap();
         let _ = producer(0).try_push_with(&[10], &mut dies_at(Step::Claimed));
-        assert!(consumer.bury(0) && consumer.bury(0), "again is nothing new");
+        assert!(consumer.retire(0) && consumer.retire(0), "again is nothing new");
         let (mut successor, mut dies) = (producer(0), producer(1));
         let other = thread::spawn(move || {
             let _ = dies.try_push_with(&[10], &mut dies_at(Step::Announced));
             let mut got = Vec::new();
-            consumer.bury(1);
+            consumer.retire(1);
             drain(&mut consumer, &mut got);
             (consumer, got)
         });
         let pushed = successor.try_push(&[20]).is_ok();
         let (mut consumer, mut got) = other.join().unwrap();
-        bury_the_rest(&mut consumer, &[1], &mut got);
+        retire_the_rest(&mut consumer, &[1], &mut got);
         assert_nothing_lost(&got, &[], pushed.into(), 0);
         assert_eq!(consumer.passed_over(), 1);
     });
@@ -200,7 +200,7 @@ fn the_channel_survives_a_death_at_each_step() {
         let mut got = Vec::new();
         loop {
             drain(&mut receiver, &mut got);
-            if receiver.bury(0) {
+            if receiver.retire(0) {
                 break;
             }
             spin_hint();
@@ -245,12 +245,12 @@ fn the_list_survives_a_death_at_each_step() {
             let died = producers[0].try_push_with(&[10], &mut dies_at(step));
             let mut got = Vec::new();
             drain(&mut list, &mut got);
-            list.bury(0);
+            list.retire(0);
             (list, got, died)
         });
         let pushed = (20..22).take_while(|n| lives.try_push(&[*n]).is_ok()).count();
         let (mut list, mut got, died) = other.join().unwrap();
-        bury_the_rest(&mut list, &[0], &mut got);
+        retire_the_rest(&mut list, &[0], &mut got);
         // Where the other one links the block, the dead one may not come by its step, and publishes.
         let published = usize::from(step == Step::Published || died.is_ok());
         assert_eq!(pushed, 2);

@@ -132,7 +132,7 @@ fn a_place_belongs_to_the_process_that_was_started_last() {
     first.try_push(&message(1)).unwrap();
     assert_eq!(next(&mut consumer), (Some(0), message(1), vec![]));
     drop(first);
-    while !consumer.bury(0) {}
+    while !consumer.retire(0) {}
     launching.ended(0);
     consumer.revive(0);
     // What it sends came from a process that is still producer 1.

@@ -2,8 +2,8 @@
 
 use crate::{NewOrder, Orders, Refused, Session, Strategy};
 use protocol::agent::{Agent, Cycle};
+use protocol::counters::Slots;
 use protocol::stamps::StampLog;
-use protocol::status::StatusWriter;
 use protocol::wire::OrderId;
 use shm::clock::{Clock, Timebase};
 use shm::ring::Producer;
@@ -70,7 +70,7 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
     }
 
     fn finished(&self, draining: bool) -> bool {
-        let sends_no_more = draining || self.strategy.finished();
+        let sends_no_more = draining || self.session.is_spent() || self.strategy.finished();
         sends_no_more && self.session.open() == 0
     }
 
@@ -78,7 +78,8 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
         self.session.seal(log);
     }
 
-    fn publish(&self, status: &StatusWriter) {
-        self.session.publish(status);
+    #[inline]
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        self.session.publish(&slots.take());
     }
 }

@@ -41,12 +41,14 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod context;
 mod player;
 pub mod schedule;
 mod session;
 pub mod testing;
 
 pub use agent::StrategyAgent;
+pub use context::Context;
 pub use player::Player;
 pub use session::Session;
 pub use testing::Event;
@@ -94,7 +96,7 @@ pub trait Orders {
     fn time(&self) -> shm::clock::Timebase;
 }
 
-/// Why an order could not be sent now. Trying again in a later cycle is right for all of them but `Ending`.
+/// Why an order could not be sent now. Trying again in a later cycle is right for `Busy` and `TooManyOpen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// An earlier order still waits for room in the ring.
@@ -106,6 +108,9 @@ pub enum Refused {
     /// The run is ending: no order is sent any more.
     #[error("the run is ending")]
     Ending,
+    /// The strategy has sent as many orders as the plan has for it: no order is sent any more.
+    #[error("all orders of the plan are sent")]
+    Spent,
 }
 
 /// An order as the strategy wants it. Who sends it and its sequence are added by the session.

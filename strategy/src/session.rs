@@ -3,8 +3,9 @@
 use crate::{NewOrder, Refused};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
+use protocol::counters::Slot;
+use protocol::labels::StrategyCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
-use protocol::status::{Field, StatusWriter};
 use protocol::wire::{Message, Order, OrderId, Report, Status};
 use shm::bell::Bell;
 use shm::clock::Clock;
@@ -15,6 +16,8 @@ pub struct Session<P> {
     strategy: u16,
     epoch: u16,
     next_sequence: u64,
+    /// The most orders that it can send.
+    budget: u64,
     max_open: u64,
     submit: P,
     /// Rings for the orchestrator, where that parks.
@@ -41,6 +44,7 @@ impl<P: Producer> Session<P> {
             strategy,
             epoch: 0,
             next_sequence: 0,
+            budget: u64::MAX,
             max_open,
             submit,
             bell,
@@ -63,6 +67,17 @@ impl<P: Producer> Session<P> {
         Self { epoch, ..self }
     }
 
+    /// The same with so many orders to send: the stamp log has room for no more.
+    #[must_use]
+    pub fn with_budget(self, budget: u64) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// Whether all of them are sent.
+    pub const fn is_spent(&self) -> bool {
+        self.next_sequence >= self.budget
+    }
+
     /// Orders without a report yet.
     #[inline]
     pub fn open(&self) -> u64 {
@@ -77,6 +92,9 @@ impl<P: Producer> Session<P> {
     pub fn send<C: Clock>(&mut self, new: NewOrder, cycle: &mut Cycle<C>) -> Result<OrderId, Refused> {
         if cycle.draining {
             return Err(Refused::Ending);
+        }
+        if self.is_spent() {
+            return Err(Refused::Spent);
         }
         if self.waiting.is_some() {
             return Err(Refused::Busy);
@@ -159,13 +177,13 @@ impl<P: Producer> Session<P> {
         log.append_checksum(LinkEnd::receiver(HandOff::Return, strategy, epoch), self.reported);
     }
 
-    /// Stores the counters into the status block.
-    pub fn publish(&self, status: &StatusWriter) {
-        status.set(Field::Sent, self.sent);
-        status.set(Field::Returned, self.returned);
-        status.set(Field::Rejected, self.rejected);
-        status.set(Field::Full, self.full);
-        status.set(Field::PeerFaults, self.faults);
-        status.set(Field::InFlightMax, self.in_flight_max);
+    /// Stores the counters.
+    pub fn publish(&self, slot: &Slot<'_>) {
+        slot.set(StrategyCounter::Sent, self.sent);
+        slot.set(StrategyCounter::Returned, self.returned);
+        slot.set(StrategyCounter::Rejected, self.rejected);
+        slot.set(StrategyCounter::Full, self.full);
+        slot.set(StrategyCounter::ProtocolErrors, self.faults);
+        slot.set(StrategyCounter::InFlightPeak, self.in_flight_max);
     }
 }

@@ -17,6 +17,8 @@ pub enum Axis {
     Idle,
     /// Slots of every ring.
     Capacity,
+    /// Which points of an order's way are stamped.
+    Stamps,
     /// The orchestrator's extra work.
     Work,
     /// Strategies.
@@ -29,12 +31,13 @@ pub enum Axis {
 
 impl Axis {
     /// Every axis: first what is compared, then the conditions under which it is.
-    pub const ALL: [Axis; 9] = [
+    pub const ALL: [Axis; 10] = [
         Axis::Technique,
         Axis::Isolation,
         Axis::Process,
         Axis::Idle,
         Axis::Capacity,
+        Axis::Stamps,
         Axis::Work,
         Axis::Strategies,
         Axis::Venues,
@@ -43,8 +46,18 @@ impl Axis {
 
     /// Its flag without the dashes.
     pub const fn name(self) -> &'static str {
-        ["technique", "isolation", "process", "idle", "capacity", "work", "strategies", "venues", "rate"]
-            [self as usize]
+        [
+            "technique",
+            "isolation",
+            "process",
+            "idle",
+            "capacity",
+            "stamps",
+            "work",
+            "strategies",
+            "venues",
+            "rate",
+        ][self as usize]
     }
 
     /// The axis of that name.
@@ -54,7 +67,10 @@ impl Axis {
 
     /// Whether its values are alternated against each other, rather than being a condition that both sides share.
     pub const fn is_compared(self) -> bool {
-        matches!(self, Axis::Technique | Axis::Isolation | Axis::Process | Axis::Idle | Axis::Capacity)
+        matches!(
+            self,
+            Axis::Technique | Axis::Isolation | Axis::Process | Axis::Idle | Axis::Capacity | Axis::Stamps
+        )
     }
 }
 

@@ -1,6 +1,6 @@
 //! `contain.json`: what each fault did to each technique at each level.
 
-use crate::merge::Toll;
+use crate::merge::Losses;
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub enum Contained {
     Waited,
     /// The run ended, or the others lost orders.
     No,
-    /// There was nothing to contain: the fault never struck.
+    /// There was nothing to contain: the fault never came.
     Nothing,
 }
 
@@ -59,7 +59,7 @@ impl Containments {
         let late = if late > 0 { format!(", {late} late") } else { String::new() };
         let nothing = match count(Contained::Nothing) {
             0 => String::new(),
-            nothing => format!(", {nothing} never struck"),
+            nothing => format!(", {nothing} never came"),
         };
         (all > 0).then(|| format!("{yes} of {all}{late}{nothing}"))
     }
@@ -78,8 +78,9 @@ pub struct Containment {
     pub contained: Contained,
     /// What the engine or the launcher saw: `signal 9 (SIGKILL)`, `quarantined: bad-cursor`, or why the run ended.
     pub seen: String,
-    /// Orders of the struck strategy that it got no report of.
-    pub toll: Toll,
+    /// Orders of the victim that it got no report of.
+    #[serde(rename = "toll")]
+    pub losses: Losses,
     /// Orders of the others that never came back.
     pub lost_of_others: u64,
     /// From the fault, where its time is known, until it was noticed.

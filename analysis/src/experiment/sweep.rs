@@ -48,7 +48,7 @@ pub struct SweepRecord {
     pub version: String,
     /// When it began, UTC.
     pub started: String,
-    /// `sweep`, `bill`, `compare` or `max-rate`.
+    /// `sweep`, `bill`, `compare`, `contain` or `max-rate`.
     pub kind: String,
     /// The preset, if one was asked for.
     pub preset: Option<String>,
@@ -80,6 +80,9 @@ pub struct SweepRecord {
     /// The search for the highest rate, if this is one.
     #[serde(default)]
     pub search: Option<SearchRecord>,
+    /// Whether a run that failed is a finding like any other: it is not tried again, and no failure of the experiment.
+    #[serde(default)]
+    pub keeps_failures: bool,
 }
 
 /// An axis and its values in the order of the tables.
@@ -123,9 +126,9 @@ impl Point {
         self.runs.iter().map(|run| run.outline.clone()).collect()
     }
 
-    /// Whether that repeat has been measured to the end.
-    pub fn has(&self, repeat: u32) -> bool {
-        self.runs.iter().any(|run| run.repeat == repeat && run.outline.complete)
+    /// Whether that repeat has been measured, to the end or (`also_failed`) to whatever end it came.
+    pub fn has(&self, repeat: u32, also_failed: bool) -> bool {
+        self.runs.iter().any(|run| run.repeat == repeat && (also_failed || run.outline.complete))
     }
 }
 

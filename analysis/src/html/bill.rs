@@ -33,6 +33,7 @@ pub struct Bill {
 pub struct Row {
     isolation: String,
     technique: String,
+    variant: String,
     runs: u64,
     p50_ns: Option<f64>,
     p99_ns: Option<f64>,
@@ -87,8 +88,19 @@ impl Row {
         self.differences.iter().find(|line| line.percentile == percentile)
     }
 
+    /// The level, and what else sets the row apart.
+    fn level(&self) -> String {
+        if self.variant.is_empty() {
+            self.isolation.clone()
+        } else {
+            format!("{} ({})", self.isolation, self.variant)
+        }
+    }
+
     fn is_reference_of(&self, reference: &Reference) -> bool {
-        self.isolation == reference.isolation && self.technique == reference.technique
+        self.variant.is_empty()
+            && self.isolation == reference.isolation
+            && self.technique == reference.technique
     }
 }
 
@@ -144,7 +156,7 @@ fn chart(bill: &Bill, percentile: &str) -> Option<Markup> {
                 &reference.technique
             };
             Some(Drawn {
-                name: format!("{}, {} vs {against}", row.technique, row.isolation),
+                name: format!("{}, {} vs {against}", row.technique, row.level()),
                 note: line.words(),
                 class: CLASSES[level % CLASSES.len()],
                 interval: line.interval(),
@@ -182,7 +194,7 @@ fn table(bill: &Bill) -> Markup {
                 @if contains { th { "contains" } }
             } }
             tbody { @for row in &bill.rows { tr data-level=(row.isolation) data-technique=(row.technique) {
-                th scope="row" { (row.isolation) } th scope="row" { (row.technique) } td class="n" { (row.runs) }
+                th scope="row" { (row.level()) } th scope="row" { (row.technique) } td class="n" { (row.runs) }
                 @for (percentile, value) in PERCENTILES.iter().zip([row.p50_ns, row.p99_ns, row.p999_ns]) {
                     td class="n" { (time(value)) (ratio(bill, row, percentile)) }
                 }
@@ -219,7 +231,7 @@ fn remarks(bill: &Bill) -> Vec<String> {
     for row in &bill.rows {
         let reasons = row.differences.iter().flat_map(|line| &line.why).chain(&row.caveats);
         for reason in reasons {
-            let name = format!("{} {}", row.technique, row.isolation);
+            let name = format!("{} {}", row.technique, row.level());
             match about.iter_mut().find(|(known, _)| known == reason) {
                 Some((_, rows)) if rows.contains(&name) => {}
                 Some((_, rows)) => rows.push(name),

@@ -17,7 +17,7 @@ pub fn contain_page(all: &Containments) -> String {
         (section("contain", "Did the fault stay with its strategy?", &html! {
             p {
                 "yes: all others' orders came back and none of them waited for it. late: they all came back, but some waited "
-                "for the deadline. NO: the run ended, or others lost orders. nothing: the fault never struck."
+                "for the deadline. NO: the run ended, or others lost orders. nothing: the fault never came."
             }
             ul { @for isolation in Isolation::ALL {
                 @let tried = count(*isolation, None);

@@ -116,8 +116,8 @@ fn clock(summary: &Summary) -> Vec<Fact> {
         (
             "clock",
             format!(
-                "{}, {:.1} ns a read, steps of {:.1} ns, drift {drift:.1} ppm",
-                clock.source, clock.read_ns, clock.step_ns
+                "{}, {:.1} ns a read, steps of {:.1} ns, drift {drift:.1} ppm; stamps ({}) about {:.0} ns of rt_venue",
+                clock.source, clock.read_ns, clock.step_ns, summary.plan.stamps, clock.stamps_ns
             ),
         ),
         (

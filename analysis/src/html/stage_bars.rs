@@ -9,6 +9,7 @@ use super::svg::{Frame, WIDTH, line, num, text, text_width};
 use crate::report::units::{duration, duration_or_dash};
 use crate::summary::{Distribution, Measure, Summary};
 use maud::{Markup, html};
+use protocol::plan::Stamps;
 
 /// The stages without the venue, each with its colour: the hand-offs bright, the engine's own work grey.
 pub const STAGES: [(Measure, &str); 6] = [
@@ -27,6 +28,12 @@ const BARS: [Percentile; 2] = [("p50", |figures| figures.p50_ns), ("p99", |figur
 
 /// Both bars and their table.
 pub fn draw(summary: &Summary) -> Markup {
+    if summary.plan.stamps == Stamps::Ends {
+        return html! {
+            p class="none" { "The stages were not stamped (--stamps ends)." }
+            (table(summary))
+        };
+    }
     html! {
         @for (name, of) in BARS {
             @match bar(summary, name, of) {

@@ -16,7 +16,7 @@ use std::path::Path;
 const SHOWN: u64 = 10;
 
 /// The words of a status block that mean something by themselves, with their names in JSON.
-const FIELDS: [(&str, Field); 21] = [
+const FIELDS: [(&str, Field); 15] = [
     ("tid", Field::Tid),
     ("heartbeat_ticks", Field::HeartbeatTicks),
     ("cycles", Field::Cycles),
@@ -30,14 +30,8 @@ const FIELDS: [(&str, Field); 21] = [
     ("minor_faults", Field::MinorFaults),
     ("major_faults", Field::MajorFaults),
     ("cpu_ns", Field::CpuNs),
-    ("sent", Field::Sent),
-    ("returned", Field::Returned),
-    ("rejected", Field::Rejected),
-    ("full", Field::Full),
     ("records_dropped", Field::RecordsDropped),
     ("allocations_plus_one", Field::AllocationsPlusOne),
-    ("in_flight_max", Field::InFlightMax),
-    ("peer_faults", Field::PeerFaults),
 ];
 
 /// A record as it is printed.
@@ -98,6 +92,12 @@ fn text(
     for (name, field) in FIELDS.iter().filter(|(_, field)| status.get(*field) != 0) {
         writeln!(out, "  {name:22} {:>20}", count(status.get(*field)))?;
     }
+    for agent in log.counters().announced() {
+        writeln!(out, "  {}", agent.role())?;
+        for (label, value) in agent.labelled().filter(|(_, value)| *value != 0) {
+            writeln!(out, "    {:20} {:>20} {}", label.name, count(value), label.unit.name())?;
+        }
+    }
     writeln!(out)?;
     writeln!(out, "{:>12}  {:>16}  {:9}  {:16}  meaning", "record", "seconds", "point", "order")?;
     let mut next = 0;
@@ -146,6 +146,12 @@ fn json(
     let Header { bytes, capacity, creator_pid, run, index, .. } = *log.header();
     let words: serde_json::Map<_, _> =
         FIELDS.iter().map(|(name, field)| ((*name).to_owned(), status.get(*field).into())).collect();
+    let agents = log.counters().announced().map(|agent| {
+        let counters = agent.labelled().map(|(label, value)| (label.name.to_owned(), value.into()));
+        let counters = counters.collect::<serde_json::Map<String, serde_json::Value>>();
+        serde_json::json!({ "role": agent.role().to_string(), "counters": counters })
+    });
+    let agents: Vec<serde_json::Value> = agents.collect();
     let front = serde_json::json!({
         "file": log.file(),
         "thread": base.and_then(|base| base.threads.get(usize::try_from(index).ok()?)),
@@ -158,6 +164,7 @@ fn json(
         "core": status.core(),
         "error": status.error(),
         "status": words,
+        "agents": agents,
     });
     // The object without its closing brace: records, total and damage follow as they become known.
     let front = front.to_string();

@@ -14,7 +14,7 @@
 
 use super::deaths::Deaths;
 use super::join::BY_STRATEGY;
-use super::orders::{End, Orders, Span, Toll};
+use super::orders::{End, Losses, Orders, Span};
 use super::table::{Lane, Row, Table, bit};
 use super::violation::{Findings, Kind, name_of};
 use crate::record::{Outcome, RunRecord};
@@ -31,6 +31,8 @@ pub(super) struct Context<'a> {
     deaths: &'a Deaths,
     /// Points that every order needs which has gone its way.
     also: u64,
+    /// Points that the run stamps at all.
+    taken: u64,
     /// Whether every order must have gone its way: the run ended in order.
     is_complete: bool,
     /// Points that may be missing, because the threads that stamp them are in processes that died.
@@ -72,10 +74,25 @@ impl<'a> Context<'a> {
         Self {
             deaths,
             also: if plan.pacing == Pacing::Scheduled { bit(Point::Due) } else { 0 },
+            taken: Point::ALL
+                .iter()
+                .filter(|point| point.is_taken(plan.stamps))
+                .fold(0, |points, point| points | bit(*point)),
             is_complete: record.outcome == Outcome::Complete,
             engine_gone,
             strategy_gone,
         }
+    }
+}
+
+impl Context<'_> {
+    /// The points of an order as they show how it ended. Where the orchestrator stamps no report, one that was made or
+    /// refused is taken for one that it had and gave back.
+    #[inline]
+    fn shown(&self, row: &Row) -> u64 {
+        let by_report = bit(Point::OrchRecvCompletion) | bit(Point::OrchReturn);
+        let is_made = row.has(Point::GatewayDone) || row.has(Point::Rejected);
+        row.points() | if is_made { by_report & !self.taken } else { 0 }
     }
 }
 
@@ -84,7 +101,7 @@ pub(super) struct Counted {
     pub orders: Orders,
     pub span: Span,
     /// For each incident of the record.
-    pub tolls: Vec<Toll>,
+    pub losses: Vec<Losses>,
     /// Orders lost by incarnations that lived.
     pub lost_of_survivors: u64,
 }
@@ -99,23 +116,24 @@ pub(super) fn check(
     let mut counted = Counted {
         orders: Orders::default(),
         span: Span::empty(),
-        tolls: vec![Toll::default(); incidents],
+        losses: vec![Losses::default(); incidents],
         lost_of_survivors: 0,
     };
     for lane in &mut table.lanes {
         let lost_before = counted.orders.lost;
         let incident = context.deaths.incident(lane.strategy, lane.epoch);
-        let mut toll = Toll::default();
+        let mut losses = Losses::default();
         if lane.is_excused {
-            count_excused(lane, incident.is_some(), &mut counted.orders, &mut toll);
+            let is_dead = incident.is_some();
+            count_excused(lane, context, is_dead, &mut counted.orders, &mut losses);
         } else {
-            check_lane(lane, context, incident.is_some(), &mut counted, &mut toll, findings);
+            check_lane(lane, context, incident.is_some(), &mut counted, &mut losses, findings);
             if incident.is_none() {
                 counted.lost_of_survivors += counted.orders.lost - lost_before;
             }
         }
-        if let Some(place) = incident.and_then(|incident| counted.tolls.get_mut(incident)) {
-            *place = toll;
+        if let Some(place) = incident.and_then(|incident| counted.losses.get_mut(incident)) {
+            *place = losses;
         }
     }
     counted
@@ -123,16 +141,17 @@ pub(super) fn check(
 
 /// Orders of a strategy whose log proves nothing: those that the engine took, by what it stamped. What it gave to a strategy
 /// that lived to the end was taken, or the run would not have ended.
-fn count_excused(lane: &Lane, is_dead: bool, orders: &mut Orders, toll: &mut Toll) {
+fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Orders, losses: &mut Losses) {
     for row in lane.rows.iter().filter(|row| row.points() & !BY_STRATEGY != 0) {
-        let was_given = row.has(Point::OrchReturn);
+        let shown = context.shown(row);
+        let was_given = shown & bit(Point::OrchReturn) != 0;
         let taken = if was_given && !is_dead { bit(Point::StrategyRecv) } else { 0 };
-        let end = match End::from_points(row.points() | taken, true) {
+        let end = match End::from_points(shown | taken, true) {
             End::Returned | End::Rejected if !was_given => End::Orphaned,
             end => end,
         };
         orders.count(end);
-        toll.count(end);
+        losses.count(end);
     }
 }
 
@@ -141,7 +160,7 @@ fn check_lane(
     context: &Context,
     is_dead: bool,
     counted: &mut Counted,
-    toll: &mut Toll,
+    losses: &mut Losses,
     findings: &mut Findings,
 ) {
     let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.next_sent);
@@ -175,10 +194,10 @@ fn check_lane(
                 }
             }
         }
-        let end = End::from_points(row.points(), is_dead);
+        let end = End::from_points(context.shown(row), is_dead);
         counted.orders.count(end);
         counted.span.take(row);
-        toll.count(end);
+        losses.count(end);
         if end == End::Lost && context.is_complete {
             // Either the engine never saw it, or its strategy has no t8 of what it was given.
             let is_its_word = row.points() & !BY_STRATEGY == 0 || row.has(Point::OrchReturn);
@@ -196,9 +215,9 @@ fn check_lane(
                 }),
             }
         }
-        let is_buried = row.has(Point::Cancelled) || row.reason() == Some(Reject::Gone as u8);
+        let is_retired = row.has(Point::Cancelled) || row.reason() == Some(Reject::Gone as u8);
         let was_given = row.has(Point::OrchReturn) || row.has(Point::StrategyRecv);
-        if is_buried && context.deaths.are_known() && (!is_dead || was_given) {
+        if is_retired && context.deaths.are_known() && (!is_dead || was_given) {
             broken(
                 by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() }),
                 Kind::NotDead,
@@ -240,12 +259,13 @@ fn check_lane(
 /// The points that an order must have which ended so.
 #[inline]
 fn needed(row: &Row, end: End, context: &Context) -> u64 {
-    match end {
+    let points = match end {
         End::Returned | End::Rejected => required(row) | context.also,
         End::Orphaned => required(row) & UP_TO_ENGINE | context.also,
         End::Cancelled if context.is_complete => UP_TO_ENGINE | context.also,
         End::Cancelled | End::Lost => required(row) & below_last(row),
-    }
+    };
+    points & context.taken
 }
 
 /// The points that an order that came back must have, beside what the pacing adds.

@@ -5,6 +5,7 @@ use super::deaths::Deaths;
 use super::table::Table;
 use super::violation::{Findings, Kind};
 use crate::record::{Outcome, RunRecord};
+use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
 use protocol::plan::{Role, ThreadPlan};
 use protocol::stamps::Point;
 use protocol::status::{Field, State};
@@ -24,7 +25,7 @@ pub(super) fn check(
         findings.firm.add_many(Kind::RecordsDropped, dropped, || {
             format!("{name}: {dropped} records did not fit the log of {}", thread.log_records)
         });
-        let strange = log.status.get(Field::PeerFaults);
+        let strange = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
         let has_failed = matches!(record.outcome, Outcome::Failed { .. });
         if strange > 0 && !has_failed && !deaths.explain_misconduct() {
             findings.add(author, Kind::PeerFaults, || {
@@ -33,9 +34,14 @@ pub(super) fn check(
         }
         let finished = record.outcome == Outcome::Complete && log.status.state() == State::Done;
         let Some(strategies) = only_strategies(thread).filter(|_| finished && dropped == 0) else { continue };
+        if strategies.iter().any(|strategy| stayed_dead(record, deaths, *strategy)) {
+            // It said that it was done, and was killed: what it stored last is not final.
+            continue;
+        }
         let stamped: u64 =
             strategies.iter().map(|strategy| sent_last(record, deaths, table, *strategy)).sum();
-        let counted = log.status.get(Field::Sent);
+        let sent = log.counters.agents(&thread.roles).map(|agent| agent.get(StrategyCounter::Sent));
+        let counted = sent.fold(0, u64::saturating_add);
         if stamped != counted {
             findings.add(author, Kind::Counters, || {
                 format!("{name}: counted {counted} orders sent, its log has {stamped}: records are missing")
@@ -51,6 +57,14 @@ fn only_strategies(thread: &ThreadPlan) -> Option<Vec<u16>> {
         _ => None,
     };
     thread.roles.iter().map(strategy).collect()
+}
+
+/// Whether a strategy died and was not started again.
+fn stayed_dead(record: &RunRecord, deaths: &Deaths, strategy: u16) -> bool {
+    let died = deaths.last_epoch(strategy).checked_sub(1);
+    let incident = died.and_then(|epoch| deaths.incident(strategy, epoch));
+    let incident = incident.and_then(|incident| record.incidents.get(incident));
+    incident.is_some_and(|incident| incident.restarted_ns.is_none())
 }
 
 /// The orders that the last incarnation of a strategy stamped as sent.

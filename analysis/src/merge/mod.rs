@@ -15,7 +15,7 @@ mod table;
 mod violation;
 
 pub use folder::{FolderError, Logs, RUN_FILE, log_path, read_record};
-pub use orders::{End, Orders, Span, Toll};
+pub use orders::{End, Losses, Orders, Span};
 pub use table::{Row, bit};
 pub use violation::{Kind, Violation, name_of};
 
@@ -24,6 +24,8 @@ use crate::record::{Outcome, RunRecord};
 use check::{Context, Counted};
 use deaths::Deaths;
 use join::Join;
+use protocol::counters::Counters;
+use protocol::labels::FULL;
 use protocol::plan::{Plan, PlanError, Role};
 use protocol::stamps::RECORD_BYTES;
 use protocol::status::{Field, STATUS_WORDS, Status};
@@ -58,8 +60,17 @@ pub struct ThreadLog {
     pub records: u64,
     /// Its status block, as it was at the end; empty if it proves nothing.
     pub status: Status,
+    /// The counters of its agents, as they were at the end; all zero if they prove nothing.
+    pub counters: Counters,
     /// Log and status block prove nothing: the strategy was quarantined, and may have written anything there.
     pub is_untrusted: bool,
+}
+
+impl ThreadLog {
+    /// A log that proves nothing.
+    fn unproven(name: String, records: u64) -> Self {
+        Self { name, records, status: nothing(), counters: Counters::default(), is_untrusted: true }
+    }
 }
 
 /// A run, joined.
@@ -78,7 +89,7 @@ pub struct Merged {
     /// Stamps in all logs.
     pub records: u64,
     /// What became of the orders of each incarnation that died, in the order of the record's incidents.
-    pub tolls: Vec<Toll>,
+    pub losses: Vec<Losses>,
     /// Orders lost by incarnations that lived; in a complete run each is a violation.
     pub lost_of_survivors: u64,
     table: table::Table,
@@ -158,18 +169,18 @@ pub fn merge<L: Logs + ?Sized>(
                 plan.thread_of(Role::Strategy(strategy)).and_then(|place| threads.get_mut(place))
             {
                 notes.push(doubted(&log.name, &why));
-                *log = ThreadLog { status: nothing(), is_untrusted: true, ..log.clone() };
+                *log = ThreadLog::unproven(std::mem::take(&mut log.name), log.records);
             }
         }
     };
-    let Counted { mut orders, span, tolls, lost_of_survivors } = counted;
+    let Counted { mut orders, span, losses, lost_of_survivors } = counted;
     orders.scheduled = plan.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
-    for log in &threads {
-        orders.full = orders.full.saturating_add(log.status.get(Field::Full));
+    for (log, thread) in threads.iter().zip(&plan.threads) {
+        orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));
     }
     notes.extend(unchecked(plan));
     let violations = findings.into_sorted();
-    Ok(Merged { orders, span, violations, notes, threads, records: done, tolls, lost_of_survivors, table })
+    Ok(Merged { orders, span, violations, notes, threads, records: done, losses, lost_of_survivors, table })
 }
 
 /// A status block that says nothing.
@@ -197,7 +208,7 @@ fn read<L: Logs + ?Sized>(
             || ((is_untrusted || author.is_some()) && !matches!(error, LogError::Io { .. }))
     };
     let mut damage = None;
-    let (mut records, mut status) = (0, nothing());
+    let (mut records, mut status, mut counters) = (0, nothing(), Counters::default());
     match folder::open(logs, &record.plan, thread) {
         Ok(mut log) => {
             loop {
@@ -219,7 +230,7 @@ fn read<L: Logs + ?Sized>(
                     Err(error) => return Err(error.into()),
                 }
             }
-            (records, status) = (log.records(), log.status().clone());
+            (records, status, counters) = (log.records(), log.status().clone(), log.counters().clone());
         }
         Err(error) if is_tolerable(&error) => {
             damage = Some((is_cut_by_failure(&error), format!("{error}; nothing of it was used")));
@@ -228,7 +239,7 @@ fn read<L: Logs + ?Sized>(
     }
     if is_untrusted {
         let note = untrusted(&name, damage.map(|(_, what)| what), join.ignored());
-        return Ok((ThreadLog { name, records, status: nothing(), is_untrusted }, Some(note)));
+        return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
     // What no honest strategy leaves in its log: from here on the log proves nothing.
     let forged = match &damage {
@@ -243,9 +254,9 @@ fn read<L: Logs + ?Sized>(
     if let Some((strategy, why)) = author.zip(forged) {
         join.distrust(strategy);
         let note = doubted(&name, &why);
-        return Ok((ThreadLog { name, records, status: nothing(), is_untrusted: true }, Some(note)));
+        return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
-    Ok((ThreadLog { name, records, status, is_untrusted }, damage.map(|(_, what)| what)))
+    Ok((ThreadLog { name, records, status, counters, is_untrusted }, damage.map(|(_, what)| what)))
 }
 
 /// What a log that proves nothing means for the figures.

@@ -92,7 +92,7 @@ impl End {
 
 /// What became of the orders of an incarnation that died: those that it got no report of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Toll {
+pub struct Losses {
     /// Never seen again.
     pub lost: u64,
     /// Cancelled by their venue.
@@ -101,7 +101,7 @@ pub struct Toll {
     pub orphaned: u64,
 }
 
-impl Toll {
+impl Losses {
     /// Counts an order.
     #[inline]
     pub(super) fn count(&mut self, end: End) {
@@ -119,12 +119,12 @@ impl Toll {
     }
 }
 
-impl Sum for Toll {
-    fn sum<I: Iterator<Item = Self>>(tolls: I) -> Self {
-        tolls.fold(Self::default(), |sum, toll| Self {
-            lost: sum.lost + toll.lost,
-            cancelled: sum.cancelled + toll.cancelled,
-            orphaned: sum.orphaned + toll.orphaned,
+impl Sum for Losses {
+    fn sum<I: Iterator<Item = Self>>(losses: I) -> Self {
+        losses.fold(Self::default(), |sum, losses| Self {
+            lost: sum.lost + losses.lost,
+            cancelled: sum.cancelled + losses.cancelled,
+            orphaned: sum.orphaned + losses.orphaned,
         })
     }
 }

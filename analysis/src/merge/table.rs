@@ -74,6 +74,12 @@ impl Row {
         stamps
     }
 
+    /// Whether each of t1 to t8 was stamped: a run may stamp only the ends of the engine's way.
+    #[inline]
+    pub const fn has_all_stamps(&self) -> bool {
+        self.points() & 0xFF == 0xFF
+    }
+
     /// The code of the reason for which the order was refused, if it was (0 to 127, larger ones are cut).
     pub const fn reason(&self) -> Option<u8> {
         if self.has(Point::Rejected) {

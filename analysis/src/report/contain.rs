@@ -109,7 +109,9 @@ pub fn wide(all: &Containments) -> Grid {
             row.contained.word().to_owned(),
             row.seen.clone(),
         ];
-        cells.extend([row.toll.lost, row.toll.cancelled, row.toll.orphaned, row.lost_of_others].map(short));
+        cells.extend(
+            [row.losses.lost, row.losses.cancelled, row.losses.orphaned, row.lost_of_others].map(short),
+        );
         cells.extend(
             [
                 row.detect_ns,
@@ -127,7 +129,7 @@ pub fn wide(all: &Containments) -> Grid {
     Grid {
         name: "contain".into(),
         title: "Containment (contained: yes, late: the others waited for the deadline, NO: the run ended or others lost orders, \
-                nothing: the fault never struck)"
+                nothing: the fault never came)"
             .into(),
         head: head.map(String::from).into(),
         keys: 3,

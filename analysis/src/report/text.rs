@@ -106,9 +106,13 @@ fn run(page: &mut Page, summary: &Summary) {
         (Some(only), None) | (None, Some(only)) => format!("core to core {only:.0} ns"),
         (None, None) => "core to core not measured".into(),
     };
-    let ClockSummary { source, read_ns, step_ns, .. } = summary.clock;
+    let ClockSummary { source, read_ns, step_ns, stamps_ns, .. } = summary.clock;
+    let stamps = format!("stamps ({}) {stamps_ns:.0} ns of rt_venue", summary.plan.stamps);
     let clock = format!("{source} clock, {read_ns:.1} ns a read, steps of {step_ns:.1} ns");
-    page.fields("on", &[summary.machine.hostname.clone(), summary.machine.cpu_model.clone(), clock, floor]);
+    page.fields(
+        "on",
+        &[summary.machine.hostname.clone(), summary.machine.cpu_model.clone(), clock, stamps, floor],
+    );
 }
 
 fn tallies(page: &mut Page, summary: &Summary) {

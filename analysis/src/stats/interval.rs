@@ -108,6 +108,18 @@ impl Difference {
     }
 }
 
+/// A ratio with its interval, as it is printed: `1.032 [0.990–1.071]`.
+pub fn ratio(difference: &Difference) -> String {
+    let text = |value: f64| match value {
+        value if value < 2.0 => format!("{value:.3}"),
+        value if value < 10.0 => format!("{value:.2}"),
+        value if value < 99.95 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    };
+    let found = &difference.ratio;
+    format!("{} [{}–{}]", text(found.value), text(found.low), text(found.high))
+}
+
 /// Compares B with A, of which the entries with one index are a pair. `step`: how finely the figures are known, in their
 /// unit; what lies a step apart may be equal, so no interval reaches less far than that.
 ///

@@ -2,7 +2,7 @@
 
 use super::{MachineKey, Outline};
 use crate::summary::Distribution;
-use protocol::plan::{Idle, Isolation, Technique, Threading};
+use protocol::plan::{Idle, Isolation, Stamps, Technique, Threading};
 
 /// A made-up run of a schedule whose rt_venue has this median, and twice that as p99.
 pub fn run(hash: usize, ns: f64) -> Outline {
@@ -24,6 +24,7 @@ pub fn run(hash: usize, ns: f64) -> Outline {
         strategies: 1,
         venues: 4,
         capacity: 8192,
+        stamps: Stamps::All,
         work_ns: 0,
         work_done_ns: None,
         machine: MachineKey {

@@ -19,7 +19,7 @@ mod shift;
 mod verdict;
 
 pub use draws::Draws;
-pub use interval::{Difference, Estimate, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, difference};
+pub use interval::{Difference, Estimate, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, difference, ratio};
 pub use outline::{MachineKey, Outline, Percentile, values};
 pub use sample::{median, spread};
 pub use shift::Sample;

@@ -3,7 +3,7 @@
 use crate::machine::Machine;
 use crate::record::Outcome;
 use crate::summary::{Distribution, Measure, Summary};
-use protocol::plan::{Idle, Isolation, Technique, Threading};
+use protocol::plan::{Idle, Isolation, Stamps, Technique, Threading};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +26,9 @@ pub struct Outline {
     pub venues: u16,
     /// Slots of every ring.
     pub capacity: u32,
+    /// Which points were stamped.
+    #[serde(default = "all_stamps")]
+    pub stamps: Stamps,
     /// Extra work asked for, in nanoseconds an order.
     pub work_ns: u64,
     /// Extra work done, in nanoseconds an order, as it was measured in the run; `None`: an older launcher did not save it.
@@ -75,6 +78,11 @@ pub struct Outline {
     pub measures: BTreeMap<String, Distribution>,
 }
 
+/// Default for outlines without this field.
+const fn all_stamps() -> Stamps {
+    Stamps::All
+}
+
 /// Two runs of the same of these were on the same machine, with the same cores.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineKey {
@@ -113,6 +121,7 @@ impl Outline {
             strategies: plan.strategies,
             venues: plan.venues,
             capacity: plan.capacity,
+            stamps: plan.stamps,
             work_ns: plan.work.requested_ns,
             work_done_ns: Some(summary.work.achieved_ns),
             machine: MachineKey::of(&summary.machine),

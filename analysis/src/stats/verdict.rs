@@ -80,7 +80,8 @@ pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
     for left in a {
         let Some(right) = by_hash.get_mut(left.schedule_hash.as_str()).and_then(Vec::pop) else { continue };
         matched += 1;
-        if moved(left) || moved(right) {
+        // A run against itself is always like itself.
+        if left.run != right.run && (moved(left) || moved(right)) {
             in_between += 1;
         } else if left.is_sound() && right.is_sound() {
             found.a.push(left);

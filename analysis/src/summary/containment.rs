@@ -5,7 +5,7 @@
 
 use super::figures::{Distribution, SAMPLES_FOR_P50, SAMPLES_FOR_P999, Series, quantile, rt_venue, to_ns};
 use super::touched::Windows;
-use crate::merge::{Merged, Toll};
+use crate::merge::{Losses, Merged};
 use crate::record::{Incident, RunRecord};
 use protocol::supervision::Misconduct;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct IncidentSummary {
     pub cause: String,
     /// What the engine quarantined it for; null if it did not. Nothing is started again after that.
     pub quarantined: Option<Misconduct>,
-    /// When the fault was injected; null if nobody did.
+    /// When the fault was done on purpose; null if it was not.
     pub injected_ns: Option<u64>,
     /// When the launcher noticed the death or the hang, or the engine quarantined the strategy.
     pub detected_ns: u64,
@@ -30,7 +30,7 @@ pub struct IncidentSummary {
     /// From there until the next incarnation was in its duty cycles; null if there is none.
     pub repair_to_restart_ns: Option<u64>,
     /// What became of the orders that the dead one got no report of.
-    pub orders: Toll,
+    pub orders: Losses,
     /// rt_venue of the orders of other strategies that the incident touched.
     pub survivors: Survivors,
 }
@@ -60,7 +60,7 @@ pub struct Containment {
     /// Deaths after which the strategy was started again.
     pub restarted: u64,
     /// What became of the orders that the dead got no report of.
-    pub orders: Toll,
+    pub orders: Losses,
     /// Orders lost by incarnations that lived; more than none makes a complete run invalid.
     pub lost_of_survivors: u64,
     /// From detection to repair, one sample for each incident that was repaired.
@@ -110,9 +110,9 @@ pub(super) fn summarise(
             during.take(ticks, ns_per_tick);
         }
     }
-    let tolls = merged.tolls.iter().copied().chain(std::iter::repeat(Toll::default()));
-    let incidents: Vec<IncidentSummary> = (record.incidents.iter().zip(tolls).zip(&mut touched))
-        .map(|((incident, toll), touched)| summary(incident, toll, survivors(touched, ns_per_tick)))
+    let losses = merged.losses.iter().copied().chain(std::iter::repeat(Losses::default()));
+    let incidents: Vec<IncidentSummary> = (record.incidents.iter().zip(losses).zip(&mut touched))
+        .map(|((incident, losses), touched)| summary(incident, losses, survivors(touched, ns_per_tick)))
         .collect();
     for ns in incidents.iter().filter_map(|incident| incident.detect_to_repair_ns) {
         // Nanoseconds already.
@@ -128,7 +128,7 @@ pub(super) fn summarise(
         strategies: strategies.len() as u64,
         quarantined: many(|incident| incident.quarantined.is_some()),
         restarted: many(|incident| incident.repair_to_restart_ns.is_some()),
-        orders: merged.tolls.iter().copied().sum(),
+        orders: merged.losses.iter().copied().sum(),
         lost_of_survivors: merged.lost_of_survivors,
         detect_to_repair: repairs.distribution(1.0),
         survivors_before: before.distribution(ns_per_tick),
@@ -137,7 +137,7 @@ pub(super) fn summarise(
     (incidents, Some(containment))
 }
 
-fn summary(incident: &Incident, orders: Toll, survivors: Survivors) -> IncidentSummary {
+fn summary(incident: &Incident, orders: Losses, survivors: Survivors) -> IncidentSummary {
     let repaired = incident.repaired_ns;
     let restarted = incident.restarted_ns.zip(repaired);
     IncidentSummary {

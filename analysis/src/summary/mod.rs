@@ -13,8 +13,8 @@ pub use threads::ThreadSummary;
 use crate::machine::Machine;
 use crate::merge::{Merged, Orders, Violation};
 use crate::record::{Floor, Input, Outcome, RunRecord};
-use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Technique, Threading};
-use protocol::status::Field;
+use protocol::labels::{OrchestratorCounter, StrategyCounter};
+use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Stamps, Technique, Threading};
 use serde::{Deserialize, Serialize};
 
 /// The version of `summary.json`.
@@ -189,10 +189,22 @@ pub struct ClockSummary {
     /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer than this.
     #[serde(default)]
     pub step_ns: f64,
+    /// What the looks at the clock on the way take that rt_venue counts, in nanoseconds an order: about, since a look may
+    /// cost more where it is cold.
+    #[serde(default)]
+    pub stamps_ns: f64,
     /// Nanoseconds a tick, over the whole run.
     pub ns_per_tick: f64,
     /// By how much the calibration before the run differs, in parts per million.
     pub drift_ppm: f64,
+}
+
+/// How many looks at the clock rt_venue holds: between two stamps there is one, on the way out and on the way home.
+const fn looks_in_rt_venue(stamps: Stamps) -> u32 {
+    match stamps {
+        Stamps::All => 6,
+        Stamps::Ends => 2,
+    }
 }
 
 /// Nanoseconds a tick of a run: the calibration over the whole run, or where a damaged record has none that makes
@@ -209,7 +221,9 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
     let orchestrator = plan.thread_of(Role::Orchestrator);
     let processes = threads::summarise(plan, merged, ns_per_tick);
     let engine = orchestrator.and_then(|thread| processes.get(thread));
-    let status = orchestrator.and_then(|thread| merged.threads.get(thread)).map(|log| &log.status);
+    let counted = orchestrator.and_then(|thread| {
+        Some(merged.threads.get(thread)?.counters.of(&plan.threads[thread].roles, Role::Orchestrator))
+    });
     let (incidents, containment) = containment::summarise(record, merged, ns_per_tick);
     let mut summary = Summary {
         schema: SUMMARY_SCHEMA.into(),
@@ -251,12 +265,13 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         containment,
         work: Work {
             requested_ns: plan.work.requested_ns,
-            achieved_ns: status.map_or(0.0, |status| status.get(Field::WorkPicos) as f64 / 1000.0),
+            achieved_ns: counted.map_or(0.0, |engine| engine.get(OrchestratorCounter::Work) as f64 / 1000.0),
         },
         clock: ClockSummary {
             source: plan.clock,
             read_ns: record.clock.read_ns,
             step_ns: record.clock.step_ns,
+            stamps_ns: f64::from(looks_in_rt_venue(plan.stamps)) * record.clock.read_ns,
             ns_per_tick,
             drift_ppm: record.clock.drift_ppm,
         },
@@ -312,15 +327,9 @@ fn rate(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Rate {
 fn in_flight(record: &RunRecord, merged: &Merged) -> InFlight {
     let span = &merged.span;
     let ticks = span.last_received.checked_sub(span.first_sent).filter(|ticks| *ticks > 0);
-    let is_strategy = |index: &usize| {
-        record
-            .plan
-            .threads
-            .get(*index)
-            .is_some_and(|t| t.roles.iter().any(|r| matches!(r, Role::Strategy(_))))
-    };
-    let strategies = merged.threads.iter().enumerate().filter(|(index, _)| is_strategy(index));
-    let max = strategies.fold(0, |sum: u64, (_, log)| sum.saturating_add(log.status.get(Field::InFlightMax)));
+    let threads = merged.threads.iter().zip(&record.plan.threads);
+    let peaks = threads.flat_map(|(log, thread)| log.counters.agents(&thread.roles));
+    let max = peaks.fold(0, |sum: u64, agent| sum.saturating_add(agent.get(StrategyCounter::InFlightPeak)));
     let nobody_died = record.incidents.is_empty();
     // λ·W with λ = completions / span and W = open ticks / completions: the completions cancel out.
     let law = ticks.map(|ticks| span.open_ticks as f64 / ticks as f64);

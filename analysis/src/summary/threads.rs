@@ -3,9 +3,12 @@
 
 use super::figures::to_ns;
 use crate::merge::Merged;
+use protocol::counters::AgentCounters;
+use protocol::labels::{FULL, PROTOCOL_ERRORS};
 use protocol::plan::Plan;
 use protocol::status::Field;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One thread of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,19 +43,30 @@ pub struct ThreadSummary {
     pub utilisation: Option<f64>,
     /// Heap allocations after the start; `None` if they were not counted (that takes the feature `count-alloc`).
     pub allocations: Option<u64>,
-    /// Blocks that the contended hand-offs used for the first time; orchestrator, technique `linked`.
-    #[serde(default)]
-    pub blocks_fresh: u64,
-    /// How often they used a block again.
-    #[serde(default)]
-    pub blocks_reused: u64,
-    /// Pushes that found a ring full.
+    /// Pushes of its agents that found a ring full.
     pub full: u64,
-    /// Things that an honest peer does not do, seen by this thread.
+    /// What peers wrote that none may, seen by its agents.
     pub peer_faults: u64,
+    /// What each of its agents counted.
+    #[serde(default)]
+    pub agents: Vec<AgentSummary>,
     /// Nothing of the above is known: the strategy was quarantined, and may have written anything into its log.
     #[serde(default)]
     pub untrusted: bool,
+}
+
+/// What one agent counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentSummary {
+    /// Its role: `orchestrator`, `gateway-1`.
+    pub role: String,
+    /// Its counters by their names; see `protocol::counters` for their units.
+    pub counters: BTreeMap<String, u64>,
+}
+
+fn agent(counted: AgentCounters) -> AgentSummary {
+    let counters = counted.labelled().map(|(label, value)| (label.name.to_owned(), value));
+    AgentSummary { role: counted.role().to_string(), counters: counters.collect() }
 }
 
 /// Every thread of the merge, in the order of the plan.
@@ -62,7 +76,7 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
         owner.map_or_else(String::new, |process| process.name.clone())
     };
     let threads = merged.threads.iter().enumerate().map(|(index, log)| {
-        let status = &log.status;
+        let (status, roles) = (&log.status, plan.threads[index].roles.as_slice());
         let (started, ended) = (status.get(Field::StartedTicks), status.get(Field::EndedTicks));
         let running = ended.checked_sub(started).filter(|ticks| *ticks > 0 && started > 0);
         ThreadSummary {
@@ -81,10 +95,9 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
             running_ns: running.map(|ticks| to_ns(ticks, ns_per_tick)),
             utilisation: running.map(|ticks| status.get(Field::BusyTicks) as f64 / ticks as f64),
             allocations: status.get(Field::AllocationsPlusOne).checked_sub(1),
-            blocks_fresh: status.get(Field::BlocksFresh),
-            blocks_reused: status.get(Field::BlocksReused),
-            full: status.get(Field::Full),
-            peer_faults: status.get(Field::PeerFaults),
+            full: log.counters.total(roles, FULL),
+            peer_faults: log.counters.total(roles, PROTOCOL_ERRORS),
+            agents: log.counters.agents(roles).filter(|_| !log.is_untrusted).map(agent).collect(),
             untrusted: log.is_untrusted,
         }
     });

@@ -1,6 +1,6 @@
 //! Which orders an incident can have touched.
 //!
-//! An incident has a time: from the injected fault, or where nobody injected one, from its detection, until
+//! An incident has a time: from the fault, or where it was not done on purpose, from its detection, until
 //! 10 ms after the repair. In the aftermath lie the orders that queued up meanwhile, and most of the next incarnation's
 //! start. An order is touched if it was on its way through the engine in that time, out (t1 to t4) or home (t5 to t8); what
 //! rests at its venue is not. An order that was sent before the death and stood behind what the dead one left in the
@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! order     t1 ── t4 ·········· venue ·········· t5 ── t8
-//! incident       injected ── detected ── repaired ── + 10 ms          touched: t4 lies in it
+//! incident       fault ───── detected ── repaired ── + 10 ms          touched: t4 lies in it
 //! ```
 
 use crate::merge::Row;

@@ -142,6 +142,11 @@ impl Timeline {
 /// The longest of an order's stages without the venue: when it began, how long it took, what it was.
 fn slowest(row: &Row) -> (u64, u64, Measure) {
     let t = row.stamps();
+    if !row.has_all_stamps() {
+        // Which stage it was nobody stamped: on the way out or on the way home.
+        let (out, home) = (t[3].saturating_sub(t[0]), t[7].saturating_sub(t[4]));
+        return if out >= home { (t[0], out, Measure::RtVenue) } else { (t[4], home, Measure::RtVenue) };
+    }
     let mut worst = (t[0], 0, Measure::Submit);
     for (stage, pair) in Measure::ALL.iter().zip(t.windows(2)) {
         let length = pair[1].saturating_sub(pair[0]);

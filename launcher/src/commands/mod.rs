@@ -3,12 +3,9 @@
 
 mod doctor;
 
-use crate::cli::{Cli, Command, DoctorFlags, InspectFlags, ReportFlags, RunFlags};
-use crate::config::UsageError;
-use crate::experiments::bill;
-use crate::experiments::compare;
-use crate::experiments::contain;
-use crate::experiments::sweep;
+use crate::cli::{Cli, Command, DoctorFlags, InspectFlags, ReportFlags};
+use crate::config::{RunFlags, UsageError};
+use crate::experiments;
 use crate::host::System;
 use crate::output;
 use crate::planner::{self, Resolved};
@@ -40,10 +37,10 @@ const INTERRUPTED: u8 = 130;
 pub fn main(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::Run(flags) => run(&flags),
-        Command::Sweep(flags) => sweep::command(&flags),
-        Command::Compare(flags) => compare::command(&flags),
-        Command::Bill(flags) => bill::command(&flags),
-        Command::Contain(flags) => contain::command(&flags),
+        Command::Sweep(flags) => experiments::sweep(&flags),
+        Command::Compare(flags) => experiments::compare(&flags),
+        Command::Bill(flags) => experiments::bill(&flags),
+        Command::Contain(flags) => experiments::contain(&flags),
         Command::Simulate(flags) => simulate::command(&flags),
         Command::Inspect(flags) => inspect(&flags),
         Command::Report(flags) => report(&flags),
@@ -81,9 +78,9 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
     let machine = crate::host::machine();
     let resolved = planner::resolve(&flags.settings()?, &machine)?;
     let how = Presentation {
-        quiet: flags.json,
-        weaker_sandbox: flags.allow_weaker_sandbox,
-        start_timeout: Duration::from_nanos(flags.start_timeout.0),
+        quiet: flags.common.json,
+        weaker_sandbox: flags.common.allow_weaker_sandbox,
+        start_timeout: Duration::from_nanos(flags.common.start_timeout.0),
         signals: &signals,
     };
     let mut code = ExitCode::SUCCESS;
@@ -91,8 +88,8 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
         // A fresh schedule for each repeat, the same ones for the same --seed.
         let resolved = Resolved { seed: resolved.seed.wrapping_add(repeat.into()), ..resolved.clone() };
         let finished = run::run(&resolved, &machine, &how)?;
-        show(&finished.summary, flags.json)?;
-        if !flags.json {
+        show(&finished.summary, flags.common.json)?;
+        if !flags.common.json {
             writeln!(output::stdout(), "\nSaved in {}", finished.folder.display())?;
         }
         code = exit_code(&finished);

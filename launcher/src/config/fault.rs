@@ -1,4 +1,4 @@
-//! Faults to inject, as users write them.
+//! Faults on purpose, as users write them.
 //!
 //! ```text
 //! KIND[:TARGET][@WHEN][ every DUR]      several: separated by ; or ,
@@ -167,7 +167,7 @@ impl Args for Faults {
             .action(ArgAction::Append)
             .value_parser(super::parsed::<Faults>())
             .help_heading("Containment")
-            .help("A fault to inject; may be given several times, see below");
+            .help("A fault on purpose; may be given several times, see below");
         command.arg(flag).group(ArgGroup::new("faults").arg(FLAG).multiple(true))
     }
 

@@ -6,16 +6,20 @@
 pub mod delay;
 pub mod fault;
 mod file;
+mod flags;
+pub mod own;
 pub mod value;
 
 pub use fault::{FaultSpec, Faults};
+pub use flags::{Common, RunFlags};
+pub use own::{StrategyName, VenueName};
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use value::{Choice, CoreList, Factor, Preset};
 
 use analysis::units::{Count, Nanos};
 use clap::Args;
 use clap::builder::TypedValueParser;
-use protocol::plan::{Idle, Isolation, OnDeath, Placement, Technique, Threading};
+use protocol::plan::{Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
 use std::path::PathBuf;
 use thiserror::Error;
 use value::{Value, named};
@@ -61,6 +65,12 @@ pub struct Settings {
     /// Slots of every ring, a power of two up to 2^20 [default: 8192]
     #[arg(long, value_name = "SLOTS", value_parser = parsed::<Count>(), help_heading = "Layout")]
     pub capacity: Option<Count>,
+    /// What the strategies are [default: player]
+    #[arg(long, value_name = "NAME", value_parser = named::<StrategyName>(), help_heading = "Layout")]
+    pub strategy: Option<StrategyName>,
+    /// What the venues are [default: delay]
+    #[arg(long, value_name = "NAME", value_parser = named::<VenueName>(), help_heading = "Layout")]
+    pub venue: Option<VenueName>,
     /// Most orders that a strategy has open at once [default: what the load keeps open, and more]
     #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Layout")]
     pub max_open: Option<Count>,
@@ -80,6 +90,9 @@ pub struct Settings {
     /// Extra work of the orchestrator for each order, e.g. 500ns [default: 0ns]
     #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Load")]
     pub work: Option<Nanos>,
+    /// Points of an order's way to stamp: all, or the ends that rt_venue needs [default: all]
+    #[arg(long, value_name = "WHICH", value_parser = named::<Stamps>(), help_heading = "Run")]
+    pub stamps: Option<Stamps>,
     /// Seed of everything that is drawn at random [default: 1]
     #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Load")]
     pub seed: Option<Count>,
@@ -96,7 +109,7 @@ pub struct Settings {
     /// A thread without a duty cycle for so long hangs [default: 10s]
     #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Containment")]
     pub liveness: Option<Nanos>,
-    /// Faults to inject.
+    /// Faults on purpose.
     #[command(flatten)]
     pub fault: Option<Faults>,
 
@@ -166,8 +179,8 @@ macro_rules! fields {
 }
 
 fields! {
-    technique, isolation, threading, process, idle, cores, strategies, venues, capacity, max_open,
-    orders, window, arrivals, delay, work, seed, schedule, speed,
+    technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, capacity, max_open,
+    orders, window, arrivals, delay, work, stamps, seed, schedule, speed,
     on_death, liveness, fault,
     repeats, preset, out,
 }
@@ -247,7 +260,7 @@ pub(crate) mod tests {
             (maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
             (count(), count(), count(), count(), count(), count(), count()),
             (time(), time(), path(), path(), cores, delay, speed),
-            (time(), proptest::option::of(fault::tests::any_faults())),
+            (time(), proptest::option::of(fault::tests::any_faults()), maybe(), maybe(), maybe()),
         )
             .prop_map(|(names, counts, rest, containment)| Settings {
                 technique: names.0,
@@ -260,6 +273,9 @@ pub(crate) mod tests {
                 process: names.7,
                 liveness: containment.0,
                 fault: containment.1,
+                stamps: containment.2,
+                strategy: containment.3,
+                venue: containment.4,
                 strategies: counts.0,
                 venues: counts.1,
                 capacity: counts.2,

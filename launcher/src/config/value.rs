@@ -8,7 +8,7 @@ use analysis::lists;
 use analysis::units::{Count, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::fmt;
-use protocol::plan::{FaultKind, Idle, Isolation, OnDeath, Placement, Technique, Threading};
+use protocol::plan::{FaultKind, Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
 use std::path::PathBuf;
 
 /// A setting's value as text.
@@ -66,7 +66,7 @@ impl Named for Technique {
     }
 }
 
-named!(Isolation, Threading, Placement, Idle, Arrivals, OnDeath, FaultKind, Preset);
+named!(Isolation, Threading, Placement, Stamps, Idle, Arrivals, OnDeath, FaultKind, Preset);
 
 impl<T: Named> Value for T {
     fn parse(text: &str) -> Result<Self, String> {

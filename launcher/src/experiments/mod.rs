@@ -1,6 +1,120 @@
-//! Experiments: many runs, compared.
+//! Experiments: many runs, compared. All have one shape.
+//!
+//! ```text
+//! flags ─▶ cells (points: settings) ─▶ order of runs ─▶ run, outline, save ─▶ rows ─▶ documents: tables, notes, JSON, page
+//!                                           ▲                   │
+//!                                           └── --resume ── sweep.json
+//! ```
+//!
+//! An experiment of its own has a `begin`, which makes the record with its cells, and `documents`, which makes rows and tables
+//! of what was measured. Flags, axes, the order of the runs, the record and its file, resuming, printing and saving are the same
+//! for all.
+//!
+//! What is compared (technique, isolation, idle, capacity …) is alternated within each condition (work, strategies,
+//! venues, rate) and its order rotated between repeats; every repeat has a schedule seed of its own that all share.
 
+pub mod axes;
 pub mod bill;
 pub mod compare;
 pub mod contain;
+pub mod documents;
+mod export;
+pub mod flags;
+mod launch;
+mod measure;
+mod order;
+pub mod points;
+mod presets;
+mod progress;
+pub mod record;
+mod search;
 pub mod sweep;
+
+use analysis::experiment::SweepRecord;
+use analysis::html;
+use anyhow::Result;
+use documents::{Documents, publish};
+use launch::launch;
+use measure::Ended;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Does what `launcher sweep` says.
+///
+/// # Errors
+/// [`UsageError`](crate::config::UsageError) for what cannot be had; a folder of another version; a run that could not be made.
+pub fn sweep(flags: &sweep::SweepFlags) -> Result<ExitCode> {
+    let (record, folder) = sweep::begin(flags)?;
+    go_on(record, &folder, flags.common.json)
+}
+
+/// Does what `launcher bill` says.
+///
+/// # Errors
+/// As [`sweep()`]; a folder without a sweep.
+pub fn bill(flags: &bill::BillFlags) -> Result<ExitCode> {
+    // Read first: a folder that is none is found out before anything is measured.
+    let containments = flags.contain.as_deref().map(html::containments).transpose()?;
+    let json = flags.common.json;
+    let (mut record, folder) = match &flags.folder {
+        Some(folder) => {
+            bill::check_folder(flags)?;
+            let record = record::read(folder)?;
+            let documents = bill::documents(&record, containments.as_ref())?;
+            return publish(&record, folder, &documents, json, Ended::Complete);
+        }
+        None => bill::begin(flags)?,
+    };
+    match launch(&mut record, &folder, json)? {
+        Ended::Complete => {
+            let documents = bill::documents(&record, containments.as_ref())?;
+            publish(&record, &folder, &documents, json, Ended::Complete)
+        }
+        Ended::Interrupted => finish(&record, &folder, json, Ended::Interrupted),
+    }
+}
+
+/// Does what `launcher compare` says.
+///
+/// # Errors
+/// As [`sweep()`]; folders without runs.
+pub fn compare(flags: &compare::CompareFlags) -> Result<ExitCode> {
+    let json = flags.run.common.json;
+    match compare::begin(flags)? {
+        compare::Asks::Shown(documents) => {
+            documents.print(json)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        compare::Asks::Finished(record, folder) => finish(&record, &folder, json, Ended::Complete),
+        compare::Asks::Measured(record, folder) => go_on(record, &folder, json),
+    }
+}
+
+/// Does what `launcher contain` says.
+///
+/// # Errors
+/// As [`sweep()`].
+pub fn contain(flags: &contain::ContainFlags) -> Result<ExitCode> {
+    let (record, folder) = contain::begin(flags)?;
+    go_on(record, &folder, flags.common.json)
+}
+
+/// Measures what an experiment lacks, and shows it.
+fn go_on(mut record: SweepRecord, folder: &Path, json: bool) -> Result<ExitCode> {
+    let ended = launch(&mut record, folder, json)?;
+    finish(&record, folder, json, ended)
+}
+
+fn finish(record: &SweepRecord, folder: &Path, json: bool, ended: Ended) -> Result<ExitCode> {
+    publish(record, folder, &documents_of(record, folder, ended)?, json, ended)
+}
+
+/// What an experiment shows, by its kind; one that is not complete and cannot be judged yet, as a sweep.
+fn documents_of(record: &SweepRecord, folder: &Path, ended: Ended) -> Result<Documents> {
+    match (record.kind.as_str(), ended) {
+        ("bill", Ended::Complete) => bill::documents(record, None),
+        ("compare", Ended::Complete) => compare::documents(record),
+        ("contain", _) => contain::documents(record, folder),
+        _ => sweep::documents(record),
+    }
+}

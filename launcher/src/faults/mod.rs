@@ -1,4 +1,5 @@
-//! Faults that are injected on purpose.
+//! Faults on purpose: when each is due, what the launcher does by signal, and what a strategy does to itself.
 
-pub mod inject;
-pub mod sabotage;
+mod acts;
+pub mod own;
+pub mod schedule;

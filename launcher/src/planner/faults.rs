@@ -2,19 +2,19 @@
 
 use super::resolved::{Input, Resolved};
 use crate::config::{Arrivals, FaultSpec, UsageError};
-use crate::faults::inject::{self, Draws};
+use crate::faults::schedule::{self, Draws};
 use analysis::units::Nanos;
 use protocol::plan::{Fault, FaultKind, Isolation, OnDeath, Plan, Target, Technique, When};
 use shm::ring::Step;
 
 /// More faults than this are a mistake.
 const MOST: usize = 32;
-/// The shortest time between two strikes of one fault, in nanoseconds.
+/// The shortest time between two times of one fault, in nanoseconds.
 const LEAST_EVERY_NS: u64 = 1_000_000;
-/// When a fault strikes at the earliest unless the user says so, in nanoseconds after the start.
+/// When a fault is due at the earliest unless the user says so, in nanoseconds after the start.
 const LEAST_DEFAULT_NS: u64 = 100_000_000;
 
-/// Refuses what cannot be injected into such a run.
+/// Refuses faults that such a run cannot have.
 ///
 /// # Errors
 /// The fault, what is wrong with it, and the way out.
@@ -54,14 +54,12 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64) -> Result
             return Err(format!("{there}.\nName one of them, or run more --strategies"));
         }
         Target::Engine | Target::Launcher if !signal => {
-            return Err("only kill and stop strike engine and launcher.\n\
-                        Use one of these, or strike a strategy"
+            return Err("only kill and stop are for engine and launcher.\n\
+                        Use one of these, or choose a strategy"
                 .into());
         }
         Target::Engine | Target::Launcher if matches!(fault.when, Some(When::Push { .. })) => {
-            return Err(
-                "engine and launcher send no orders to strike at.\nGive a time, for example @2s".into()
-            );
+            return Err("engine and launcher send no orders.\nGive a time, for example @2s".into());
         }
         _ => {}
     }
@@ -95,7 +93,7 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64) -> Result
     }
 }
 
-/// The faults with nothing left open but whom a signal strikes, which is drawn among the living when it does.
+/// The faults with nothing left open but who gets a signal, which is drawn among the living when it does.
 pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     let window_ns = match resolved.input {
         Input::Drawn { arrivals, window_ns, .. } if arrivals != Arrivals::Stress => window_ns,
@@ -107,7 +105,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
         let FaultSpec { kind, target, when, every } = *spec;
         let when = when.unwrap_or(default);
         let mut fault = Fault { kind, target, when, every_ns: every.map(|every| every.0) };
-        if fault.target == Target::Any && !inject::by_signal(&fault) {
+        if fault.target == Target::Any && !schedule::by_signal(&fault) {
             // The strategy does it itself, so it must know before.
             fault.target = Target::Strategy(draws.below(resolved.strategies.into()) as u16);
         }
@@ -140,8 +138,8 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
         );
         !lives && !matches!(fault.target, Target::Launcher | Target::Engine)
     };
-    let struck = plan.faults.iter().any(ends_the_process);
-    if plan.isolation == Isolation::Thread && struck {
+    let some_do = plan.faults.iter().any(ends_the_process);
+    if plan.isolation == Isolation::Thread && some_do {
         notes.push(
             "Strategies and engine are one process here: what ends or stops one strategy ends or stops all."
                 .into(),
@@ -171,15 +169,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_injected_is_named_with_the_way_out() {
+    fn what_cannot_be_had_is_named_with_the_way_out() {
         wrong(
             "strategies=2",
             "kill:strategy-2@1s",
             "--fault \"kill:strategy-2@1s\": there are strategy-0 to",
         );
         wrong("strategies=1", "kill:strategy-2", "there is only strategy-0");
-        wrong("", "hang:engine@1s", "only kill and stop strike engine and launcher");
-        wrong("", "segv:launcher", "strike a strategy");
+        wrong("", "hang:engine@1s", "only kill and stop are for engine and launcher");
+        wrong("", "segv:launcher", "choose a strategy");
         wrong("", "kill:engine@order:5", "Give a time");
         wrong("", "kill@order:5 every 1s", "every is for a fault at a time");
         wrong("", "hang@1s every 1s", "only kill and stop come again");

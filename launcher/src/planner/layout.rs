@@ -10,7 +10,7 @@
 
 use super::resolved::{Input, Resolved};
 use super::{cores, faults, warnings};
-use crate::config::{Arrivals, Choice, UsageError};
+use crate::config::{Arrivals, Choice, StrategyName, UsageError};
 use crate::host::Machine;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, WorkPlan};
 use strategy::schedule::Schedule;
@@ -101,7 +101,10 @@ pub fn layout(
             return Err(UsageError(format!("the schedule is for {held} {what}: run it with {flag} {held}")));
         }
     }
-    let per_venue = counts.per_venue();
+    // A strategy of the user's own sends when and where it likes.
+    let is_own = resolved.strategy != StrategyName::default();
+    let total = counts.per_strategy.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
+    let per_venue = if is_own { vec![total; usize::from(counts.venues)] } else { counts.per_venue() };
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
     let plan = Plan {
@@ -111,6 +114,7 @@ pub fn layout(
         launcher_start: identity.start,
         technique: resolved.technique,
         isolation: resolved.isolation,
+        stamps: resolved.stamps,
         threading: resolved.threading,
         placement: resolved.placement,
         clock,
@@ -118,18 +122,20 @@ pub fn layout(
         capacity: resolved.capacity,
         max_open: resolved.max_open,
         max_held: max_held(resolved, busiest),
-        pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
+        pacing: if closed || is_own { Pacing::Closed } else { Pacing::Scheduled },
         orders: counts.per_strategy.clone(),
         on_death: resolved.on_death,
         liveness_ns: resolved.liveness_ns,
         faults: faults::plan(resolved),
         max_delay_ns: counts.max_delay_ns,
         work,
+        strategy: resolved.strategy.name().into(),
+        venue: resolved.venue.name().into(),
         ..Plan::trading(resolved.strategies, resolved.venues)
     };
     let mut plan = plan.arranged();
     let venue_threads = plan.threads.iter().filter(|thread| matches!(thread.roles[..], [Role::Gateway(_)]));
-    if venue_threads.count() > 0 {
+    if venue_threads.count() > 0 && !is_own {
         // A gateway's own log has room for what the schedule sends it; one log of all venues for all orders.
         plan.venue_orders.clone_from(&counts.per_strategy_and_venue);
     }

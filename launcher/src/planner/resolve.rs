@@ -6,7 +6,7 @@ use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError
 use crate::host::Machine;
 use analysis::lists;
 use analysis::units::{Count, Nanos};
-use protocol::plan::{Isolation, OnDeath, Placement, Plan, Threading};
+use protocol::plan::{Isolation, OnDeath, Placement, Plan, Stamps, Threading};
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -96,11 +96,14 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         cores_named,
         strategies: strategies as u16,
         venues: venues as u16,
+        strategy: settings.strategy.unwrap_or_default(),
+        venue: settings.venue.unwrap_or_default(),
         capacity: capacity(count(settings.capacity, 8192))?,
         max_open: within("--max-open", count(settings.max_open, open), 1..=MAX_OPEN)? as u32,
         input,
         delay,
         work_ns,
+        stamps: settings.stamps.unwrap_or(Stamps::All),
         seed: count(settings.seed, 1),
         on_death,
         liveness_ns,

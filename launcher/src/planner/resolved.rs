@@ -1,8 +1,10 @@
 //! Settings with nothing left open: what [`super::resolve`] makes.
 
-use crate::config::{Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Settings};
+use crate::config::{
+    Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Settings, StrategyName, VenueName,
+};
 use analysis::units::{Count, Nanos};
-use protocol::plan::{Idle, Isolation, OnDeath, Placement, Technique, Threading};
+use protocol::plan::{Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
 use std::path::PathBuf;
 
 /// How long a thread may go without a duty cycle unless the user says so.
@@ -50,6 +52,10 @@ pub struct Resolved {
     pub strategies: u16,
     /// Venues, 1 to 64.
     pub venues: u16,
+    /// What the strategies are.
+    pub strategy: StrategyName,
+    /// What the venues are.
+    pub venue: VenueName,
     /// Slots of every ring, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// The most open orders of a strategy, 1 to 2^20.
@@ -60,13 +66,15 @@ pub struct Resolved {
     pub delay: DelayRange,
     /// Extra work of the orchestrator, in nanoseconds an order.
     pub work_ns: u64,
+    /// Which points are stamped.
+    pub stamps: Stamps,
     /// The seed of everything that is drawn.
     pub seed: u64,
     /// What happens when a strategy dies.
     pub on_death: OnDeath,
     /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
     pub liveness_ns: u64,
-    /// The faults to inject, as they were asked for.
+    /// The faults on purpose, as they were asked for.
     pub faults: Vec<FaultSpec>,
     /// Runs, one after the other.
     pub repeats: u32,
@@ -91,12 +99,15 @@ impl Resolved {
             cores: self.cores_named.then(|| CoreList(self.cores.clone())),
             strategies: Some(Count(self.strategies.into())),
             venues: Some(Count(self.venues.into())),
+            strategy: (self.strategy != StrategyName::default()).then_some(self.strategy),
+            venue: (self.venue != VenueName::default()).then_some(self.venue),
             capacity: Some(Count(self.capacity.into())),
             max_open: Some(Count(self.max_open.into())),
             delay: Some(self.delay),
             work: Some(Nanos(self.work_ns)),
             seed: Some(Count(self.seed)),
             // Only where they are not what they always were: settings that were saved before stay the same.
+            stamps: (self.stamps != Stamps::All).then_some(self.stamps),
             on_death: (self.on_death != OnDeath::Stop).then_some(self.on_death),
             liveness: (self.liveness_ns != DEFAULT_LIVENESS_NS).then_some(Nanos(self.liveness_ns)),
             fault: (!self.faults.is_empty()).then(|| Faults(self.faults.clone())),

@@ -4,8 +4,8 @@
 use super::runner::Runner;
 use anyhow::Result;
 use protocol::agent::{Agent, Cycle};
+use protocol::counters::Slots;
 use protocol::stamps::StampLog;
-use protocol::status::StatusWriter;
 use shm::clock::{Monotonic, Tsc, Virtual};
 
 /// An agent on whatever clock.
@@ -43,8 +43,8 @@ macro_rules! boxed_role {
                 Agent::<$clock>::seal(&**self, log);
             }
 
-            fn publish(&self, status: &StatusWriter) {
-                Agent::<$clock>::publish(&**self, status);
+            fn publish(&mut self, slots: &mut Slots<'_>) {
+                Agent::<$clock>::publish(&mut **self, slots);
             }
         })+
     };

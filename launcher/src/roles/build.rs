@@ -1,15 +1,14 @@
 //! How each role is built: the half of its record that needs the crates which implement the roles.
 
 use super::agents::RoleAgent;
-use crate::faults::sabotage::{Act, Sabotage};
+use crate::faults::own::{Act, OwnFaults};
 use anyhow::{Context, Result};
-use gateway::{Gateway, Venue};
+use gateway::{Gateway, Venue, VenueContext};
 use orchestrator::risk::Limits;
 use orchestrator::work::Work;
 use orchestrator::{Inbox, Orchestrator, ReturnPath, Supervision};
 use protocol::control::Control;
 use protocol::plan::{Idle, Plan, Role, ThreadPlan};
-use protocol::role::RoleKind;
 use protocol::segments::{self, completion_link, submit_link};
 use protocol::stamps::{Point, count_point};
 use protocol::status::StatusWriter;
@@ -19,7 +18,7 @@ use shm::attached::Attached;
 use shm::bell::Bell;
 use shm::memory::Words;
 use shm::ring::{Link, Producer};
-use strategy::{Player, Session, StrategyAgent};
+use strategy::{Player, Session, Strategy, StrategyAgent};
 
 /// What is done once all memory of a process is attached: it is given everything that the process can write, and the status of
 /// its thread.
@@ -37,31 +36,66 @@ pub(super) struct Parts<'a, 's> {
     pub when_attached: Vec<WhenAttached>,
 }
 
-/// Builds the role of that index of its kind.
-pub(super) type Build = fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent>>;
+/// Builds the agent of a strategy.
+pub(super) type BuildStrategy =
+    Box<dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent>> + Send + Sync>;
 
-/// How roles of that kind are built.
-pub(super) fn builder<T: Link>(kind: RoleKind) -> Build {
-    match kind {
-        RoleKind::Strategy => strategy_or_faulty::<T>,
-        RoleKind::Orchestrator => |parts, _| Ok(Box::new(orchestrator::<T>(parts)?)),
-        RoleKind::Gateway => |parts, index| Ok(Box::new(gateway::<T>(parts, index)?)),
-    }
+/// Builds the agent of a thread whose roles are the engine's, or a mixture.
+pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
+    parts: &mut Parts<'_, '_>,
+    roles: &[Role],
+    venue: &dyn Fn(&VenueContext) -> V,
+    strategy: &BuildStrategy,
+) -> Result<Box<dyn RoleAgent>> {
+    let is_gateway = |role: &Role| matches!(role, Role::Gateway(_));
+    let gateway = |parts: &mut Parts<'_, '_>, index| gateway::<T, V>(parts, index, venue);
+    Ok(match roles {
+        [Role::Orchestrator] => Box::new(orchestrator::<T>(parts)?),
+        [Role::Gateway(index)] => Box::new(gateway(parts, *index)?),
+        [Role::Orchestrator, gateways @ ..] if gateways.iter().all(is_gateway) => {
+            // The consumer of the completions is attached before their producers.
+            let orchestrator = orchestrator::<T>(parts)?;
+            let gateways: Result<Vec<_>> = gateways.iter().map(|role| gateway(parts, role.index())).collect();
+            Box::new((orchestrator, gateways?))
+        }
+        gateways if gateways.iter().all(is_gateway) => {
+            let gateways: Result<Vec<_>> = gateways.iter().map(|role| gateway(parts, role.index())).collect();
+            Box::new(gateways?)
+        }
+        roles => {
+            let all: Result<Vec<Box<dyn RoleAgent>>> = roles
+                .iter()
+                .map(|role| match role {
+                    Role::Strategy(index) => strategy(parts, *index),
+                    Role::Orchestrator => Ok(Box::new(orchestrator::<T>(parts)?) as Box<dyn RoleAgent>),
+                    Role::Gateway(index) => Ok(Box::new(gateway(parts, *index)?) as Box<dyn RoleAgent>),
+                })
+                .collect();
+            Box::new(all?)
+        }
+    })
 }
 
-/// A strategy, which strikes itself if the plan has a fault for this incarnation.
-fn strategy_or_faulty<T: Link>(parts: &mut Parts<'_, '_>, index: u16) -> Result<Box<dyn RoleAgent>> {
+/// A strategy, faulty if the plan has a fault for this incarnation.
+pub(super) fn strategy_or_faulty<T: Link, S: Strategy + Send + 'static>(
+    parts: &mut Parts<'_, '_>,
+    index: u16,
+    make: &dyn Fn(&strategy::Context) -> S,
+) -> Result<Box<dyn RoleAgent>> {
     let Parts { plan, control, act, .. } = *parts;
     let epoch = control.life(index).epoch;
+    let context = context(plan, index, epoch, parts.attached)?;
     let submit = parts.attached.producer::<T>(&submit_link(plan), index.into())?;
-    let Some(sabotage) = Sabotage::of(plan, index, epoch) else {
-        return Ok(Box::new(strategy(plan, index, epoch, submit, parts.attached)?));
+    let Some(faults) = OwnFaults::of(plan, index, epoch) else {
+        let session = session(plan, &context, submit, parts.attached)?;
+        return Ok(Box::new(StrategyAgent::new(make(&context), session)));
     };
-    let submit = sabotage.doom(submit, act);
-    let agent = strategy(plan, index, epoch, submit.clone(), parts.attached)?;
+    let submit = faults.producer(submit, act);
+    let session = session(plan, &context, submit.clone(), parts.attached)?;
+    let agent = StrategyAgent::new(make(&context), session);
     let to_arm = submit.clone();
     parts.when_attached.push(Box::new(move |writable, status| to_arm.arm(writable, status)));
-    Ok(Box::new(sabotage.sabotage(agent, submit)))
+    Ok(Box::new(faults.agent(agent, submit)))
 }
 
 /// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has
@@ -74,7 +108,47 @@ fn bell_of(plan: &Plan, from: &ThreadPlan, role: Role, attached: &mut Attached<'
     }
 }
 
-/// Builds a strategy that submits through that producer.
+/// What a strategy is built from.
+///
+/// # Errors
+/// A segment that is missing or not what it should be.
+fn context(plan: &Plan, index: u16, epoch: u16, attached: &mut Attached<'_>) -> Result<strategy::Context> {
+    let (schedule, entries) = segments::schedule(attached, index)?;
+    let orders = plan.orders.get(usize::from(index)).copied().unwrap_or(0);
+    let sent_before = if epoch == 0 {
+        0
+    } else {
+        let thread =
+            &plan.threads[plan.thread_of(Role::Strategy(index)).context("every strategy has a thread")?];
+        count_point(&segments::log(attached, &thread.name)?, Point::StrategySend) as u64
+    };
+    let mut context = strategy::Context::new(index, schedule, entries, plan.pacing);
+    (context.strategies, context.venues, context.epoch) = (plan.strategies, plan.venues, epoch);
+    (context.orders, context.sent_before) = (orders.saturating_sub(sent_before), sent_before);
+    context.max_open = plan.max_open.into();
+    Ok(context)
+}
+
+/// The session of a strategy that submits through that producer.
+///
+/// # Errors
+/// A segment that is missing or not what it should be.
+fn session<P: Producer>(
+    plan: &Plan,
+    context: &strategy::Context,
+    submit: P,
+    attached: &mut Attached<'_>,
+) -> Result<Session<P>> {
+    let index = context.strategy;
+    let thread =
+        &plan.threads[plan.thread_of(Role::Strategy(index)).context("every strategy has a thread")?];
+    let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
+    let returns = attached.receiver(&return_path(index))?;
+    let session = Session::new(index, context.max_open, submit, bell, returns).in_epoch(context.epoch);
+    Ok(session.with_budget(context.orders))
+}
+
+/// The player of a strategy that submits through that producer.
 ///
 /// # Errors
 /// A segment that is missing or not what it should be.
@@ -85,21 +159,12 @@ pub fn strategy<P: Producer>(
     submit: P,
     attached: &mut Attached<'_>,
 ) -> Result<StrategyAgent<Player, P>> {
-    let role = Role::Strategy(index);
-    let thread = &plan.threads[plan.thread_of(role).context("every strategy has a thread")?];
-    let (schedule, entries) = segments::schedule(attached, index)?;
-    let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
-    let returns = attached.receiver(&return_path(index))?;
-    let session = Session::new(index, plan.max_open.into(), submit, bell, returns).in_epoch(epoch);
-    let mut player = Player::new(schedule, entries, plan.pacing);
-    if epoch > 0 {
-        player = player.resume(count_point(&segments::log(attached, &thread.name)?, Point::StrategySend));
-    }
-    Ok(StrategyAgent::new(player, session))
+    let context = context(plan, index, epoch, attached)?;
+    Ok(StrategyAgent::new(context.player(), session(plan, &context, submit, attached)?))
 }
 
 /// The orchestrator.
-pub(super) fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Consumer>> {
+fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Consumer>> {
     let Parts { plan, thread, control, ref mut attached, .. } = *parts;
     let submit = attached.consumer::<T>(&submit_link(plan))?;
     let completion = attached.consumer::<T>(&completion_link(plan))?;
@@ -123,10 +188,15 @@ pub(super) fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchest
 }
 
 /// The gateway of a venue.
-pub(super) fn gateway<T: Link>(parts: &mut Parts<'_, '_>, index: u16) -> Result<Gateway<T::Producer>> {
+fn gateway<T: Link, V: Venue>(
+    parts: &mut Parts<'_, '_>,
+    index: u16,
+    make: &dyn Fn(&VenueContext) -> V,
+) -> Result<Gateway<T::Producer, V>> {
     let Parts { plan, thread, ref mut attached, .. } = *parts;
+    let venue = make(&VenueContext { venue: index, venues: plan.venues, strategies: plan.strategies });
     let inbox = attached.receiver(&inbox(index))?;
     let completion = attached.producer::<T>(&completion_link(plan), index.into())?;
     let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
-    Ok(Gateway::new(index, inbox, completion, bell, Venue, plan.max_held as usize))
+    Ok(Gateway::new(index, inbox, completion, bell, venue, plan.max_held as usize))
 }

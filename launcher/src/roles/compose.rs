@@ -5,10 +5,12 @@
 //! mixture of roles makes a dynamic call for each role in each duty cycle.
 
 use super::agents::RoleAgent;
-use super::build::{Parts, WhenAttached, builder, gateway, orchestrator};
+use super::build::{BuildStrategy, Parts, WhenAttached, strategy_or_faulty, thread_agent};
+use super::registry::Registry;
 use super::runner::Runner;
-use crate::faults::sabotage::Act;
+use crate::faults::own::Act;
 use anyhow::Result;
+use gateway::DelayVenue;
 use protocol::agent::Agent;
 use protocol::control::Control;
 use protocol::plan::{Plan, Role, ThreadPlan};
@@ -17,6 +19,7 @@ use shm::attached::Attached;
 use shm::clock::Virtual;
 use shm::memory::Words;
 use shm::ring::Link;
+use strategy::Context;
 
 /// A thread's agent, ready to run.
 pub struct Composed {
@@ -25,7 +28,7 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// Tells agents that strike themselves what their process can write, once all of it is attached, and where their thread's
+    /// Tells faulty agents what their process can write, once all of it is attached, and where their thread's
     /// status is.
     pub fn arm(&mut self, attached: &Attached<'_>, thread: &Words) {
         self.when_attached.drain(..).for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));
@@ -49,34 +52,44 @@ impl Composed {
 ///
 /// # Errors
 /// A segment that is missing or not what it should be.
-pub fn compose<T: Link>(
+pub fn compose(
     plan: &Plan,
     thread: &ThreadPlan,
     control: &Control,
     attached: &mut Attached<'_>,
     act: Act,
 ) -> Result<Composed> {
-    let mut parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
-    let is_gateway = |role: &Role| matches!(role, Role::Gateway(_));
-    let agent: Box<dyn RoleAgent> = match thread.roles.as_slice() {
-        [role] => builder::<T>(role.kind())(&mut parts, role.index())?,
-        [Role::Orchestrator, gateways @ ..] if gateways.iter().all(is_gateway) => {
-            // The consumer of the completions is attached before their producers.
-            let orchestrator = orchestrator::<T>(&mut parts)?;
-            let gateways: Result<Vec<_>> =
-                gateways.iter().map(|role| gateway::<T>(&mut parts, role.index())).collect();
-            Box::new((orchestrator, gateways?))
-        }
-        gateways if gateways.iter().all(is_gateway) => {
-            let gateways: Result<Vec<_>> =
-                gateways.iter().map(|role| gateway::<T>(&mut parts, role.index())).collect();
-            Box::new(gateways?)
-        }
-        roles => {
-            let all: Result<Vec<_>> =
-                roles.iter().map(|role| builder::<T>(role.kind())(&mut parts, role.index())).collect();
-            Box::new(all?)
-        }
+    let registry = Registry::of_program();
+    let strategy = registry.strategy(plan)?;
+    let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
+    agent_of(parts, strategy, |parts, roles| registry.thread(plan)?(parts, roles, strategy))
+}
+
+/// The same with bulkhead's own strategy and venue on this technique, whatever the plan says: for one that is in no table.
+///
+/// # Errors
+/// As [`compose`].
+pub fn compose_on<T: Link>(
+    plan: &Plan,
+    thread: &ThreadPlan,
+    control: &Control,
+    attached: &mut Attached<'_>,
+    act: Act,
+) -> Result<Composed> {
+    let strategy: BuildStrategy =
+        Box::new(|parts, index| strategy_or_faulty::<T, _>(parts, index, &Context::player));
+    let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
+    agent_of(parts, &strategy, |parts, roles| thread_agent::<T, _>(parts, roles, &|_| DelayVenue, &strategy))
+}
+
+fn agent_of<'a, 's>(
+    mut parts: Parts<'a, 's>,
+    strategy: &BuildStrategy,
+    thread: impl FnOnce(&mut Parts<'a, 's>, &[Role]) -> Result<Box<dyn RoleAgent>>,
+) -> Result<Composed> {
+    let agent = match parts.thread.roles.as_slice() {
+        [Role::Strategy(index)] => strategy(&mut parts, *index)?,
+        roles => thread(&mut parts, roles)?,
     };
     Ok(Composed { agent, when_attached: parts.when_attached })
 }

@@ -3,8 +3,9 @@
 mod agents;
 mod build;
 mod compose;
+pub mod registry;
 pub mod role;
 mod runner;
 
 pub use build::strategy;
-pub use compose::{Composed, compose};
+pub use compose::{Composed, compose, compose_on};

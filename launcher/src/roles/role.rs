@@ -4,7 +4,7 @@
 
 use super::compose::compose;
 use super::runner::{Confinement, Runner};
-use crate::faults::sabotage;
+use crate::faults::own;
 use crate::runtime::orphan::{self, Watch};
 use crate::runtime::setup;
 use anyhow::{Context, Result, anyhow, bail};
@@ -14,8 +14,6 @@ use protocol::segments;
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
 use shm::os::{memory, process};
-use shm::ring::Link;
-use shm::with_link;
 
 /// Runs the process of that name of that run, until the run ends.
 ///
@@ -28,9 +26,8 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let watch = Watch::new(&plan).context("cannot watch the launcher")?;
     process::set_thread_name(name);
     exit_on_panic();
-    // The technique table: from a name to monomorphised loops.
     let mut attached = segments::attach_with(&plan, Some(me), &control);
-    let result = with_link!(plan.technique, T => run_process::<T>(&plan, me, &control, watch, &mut attached));
+    let result = run_process(&plan, me, &control, watch, &mut attached);
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
     } else if control.is_abandoned() {
@@ -58,7 +55,7 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
     }
 }
 
-fn run_process<T: Link>(
+fn run_process(
     plan: &Plan,
     me: &ProcessPlan,
     control: &Control,
@@ -75,7 +72,7 @@ fn run_process<T: Link>(
         };
         threads.push((
             thread,
-            compose::<T>(plan, thread, control, attached, sabotage::act)?,
+            compose(plan, thread, control, attached, own::act)?,
             segments::thread(attached, &thread.name)?,
             bell,
         ));

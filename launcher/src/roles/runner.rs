@@ -91,9 +91,10 @@ impl Runner<'_> {
             pin::pin_to(core).with_context(|| format!("thread {}", self.thread.name))?;
             status.set(Field::CorePlusOne, u64::from(core) + 1);
         }
+        status.announce(&self.thread.roles);
         status.set(Field::Pid, std::process::id().into());
         status.set(Field::Tid, process::thread_id().into());
-        let log = StampLog::new(&self.segment);
+        let log = StampLog::new(&self.segment).taking(self.plan.stamps);
         if let Some(confinement) = self.sandbox {
             confinement.prepared(self.plan)?;
         }

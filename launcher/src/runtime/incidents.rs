@@ -13,8 +13,11 @@ use crate::runtime::liveness::{Liveness, Suspicion};
 use crate::runtime::setup::Segments;
 use analysis::record::Incident;
 use anyhow::{Context, Result};
+use protocol::counters::Counters;
+use protocol::labels::StrategyCounter;
 use protocol::plan::{OnDeath, Plan, Role};
-use protocol::status::{self, Field, State, Status};
+use protocol::role::RoleKind;
+use protocol::status::{self, State, Status};
 use protocol::supervision::{Death, Misconduct, Repairs};
 use protocol::wire::MAX_EPOCH;
 use shm::bell::Bell;
@@ -58,14 +61,14 @@ enum Stage {
     Down,
 }
 
-struct Fate {
+struct Case {
     epoch: u16,
     stage: Stage,
     /// Its place among the plan's processes and threads.
     process: usize,
     thread: usize,
-    /// When a fault was last injected, in ticks.
-    injected: Option<u64>,
+    /// When a fault was last done to it, in ticks.
+    fault: Option<u64>,
 }
 
 /// The strategies of a run that goes on when one of them dies.
@@ -73,7 +76,7 @@ pub struct Incidents<'a> {
     segments: &'a Segments,
     repairs: Repairs,
     bell: Option<Bell>,
-    fates: Vec<Fate>,
+    cases: Vec<Case>,
     list: Vec<Incident>,
     start_ticks: u64,
     /// Orders that dead incarnations had sent, and those of them that were settled.
@@ -88,18 +91,18 @@ impl<'a> Incidents<'a> {
     /// If the segments are not created yet.
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
         let plan = &segments.plan;
-        let fate = |index: u16| {
+        let case = |index: u16| {
             let thread = plan.thread_of(Role::Strategy(index)).expect("a valid plan runs every role");
             let process =
                 plan.processes.iter().position(|process| process.threads.contains(&(thread as u32)));
             let process = process.expect("a valid plan owns every thread");
-            Fate { epoch: 0, stage: Stage::Living, process, thread, injected: None }
+            Case { epoch: 0, stage: Stage::Living, process, thread, fault: None }
         };
         Self {
             segments,
             repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
             bell: segments.engine_bell.as_ref().map(Bell::new),
-            fates: (0..plan.strategies).map(fate).collect(),
+            cases: (0..plan.strategies).map(case).collect(),
             list: Vec::new(),
             start_ticks,
             past: (0, 0),
@@ -114,22 +117,22 @@ impl<'a> Incidents<'a> {
 
     /// Whether a process of the plan is a strategy's.
     pub fn owns(&self, process: usize) -> bool {
-        self.fates.iter().any(|fate| fate.process == process)
+        self.cases.iter().any(|case| case.process == process)
     }
 
-    /// A strategy was struck on purpose.
-    pub fn injected(&mut self, strategy: u16, ticks: u64) {
-        self.fates[usize::from(strategy)].injected = Some(ticks);
+    /// A fault was done to a strategy on purpose.
+    pub fn fault(&mut self, strategy: u16, ticks: u64) {
+        self.cases[usize::from(strategy)].fault = Some(ticks);
     }
 
     /// Whether a strategy is there, and nothing happens to it now.
     pub fn is_living(&self, strategy: u16) -> bool {
-        self.fates[usize::from(strategy)].stage == Stage::Living
+        self.cases[usize::from(strategy)].stage == Stage::Living
     }
 
     /// Whether something is on its way: a death, a repair, a start.
     pub fn is_busy(&self) -> bool {
-        self.fates.iter().any(|fate| !matches!(fate.stage, Stage::Living | Stage::Down))
+        self.cases.iter().any(|case| !matches!(case.stage, Stage::Living | Stage::Down))
     }
 
     /// Counts everything that was done about deaths.
@@ -139,14 +142,14 @@ impl<'a> Incidents<'a> {
 
     /// Whether the kernel is about to end a process, or a process is about to get ready. Both have a bound of their own.
     pub fn waits_for_a_process(&self) -> bool {
-        self.fates.iter().any(|fate| matches!(fate.stage, Stage::Killed(_) | Stage::Starting(_)))
+        self.cases.iter().any(|case| matches!(case.stage, Stage::Killed(_) | Stage::Starting(_)))
     }
 
     /// Whether the run waits for a strategy: it is not done, or its death is not repaired.
     pub fn awaits(&self, strategy: u16) -> bool {
-        let fate = &self.fates[usize::from(strategy)];
-        match fate.stage {
-            Stage::Living => self.status(fate).state() != State::Done,
+        let case = &self.cases[usize::from(strategy)];
+        match case.stage {
+            Stage::Living => self.status(case).state() != State::Done,
             Stage::Down => false,
             Stage::Killed(_) | Stage::Fenced(_) | Stage::Starting(_) => true,
         }
@@ -155,11 +158,11 @@ impl<'a> Incidents<'a> {
     /// Orders sent by all incarnations, and how many of the living ones' are still open.
     pub fn sent_and_open(&self) -> (u64, u64) {
         let (mut sent, mut open) = (self.past.0, 0);
-        let lives = |fate: &Fate| matches!(fate.stage, Stage::Living | Stage::Starting(_));
-        for (fate, orders) in
-            self.fates.iter().zip(&self.segments.plan.orders).filter(|(fate, _)| lives(fate))
+        let lives = |case: &Case| matches!(case.stage, Stage::Living | Stage::Starting(_));
+        for (case, orders) in
+            self.cases.iter().zip(&self.segments.plan.orders).filter(|(case, _)| lives(case))
         {
-            let (mine, settled) = counters(&self.status(fate), *orders);
+            let (mine, settled) = sent_and_settled(self.segments, case.thread, *orders);
             sent += mine;
             open += mine.saturating_sub(settled);
         }
@@ -174,12 +177,12 @@ impl<'a> Incidents<'a> {
     /// At the end of the run: a strategy that said that it was done and had to be killed, or died then, is an incident too.
     pub fn end(&mut self, children: &impl Children, clock: &impl Clock) {
         let now = clock.now();
-        for strategy in 0..self.fates.len() as u16 {
-            let Fate { stage, process, .. } = self.fates[usize::from(strategy)];
+        for strategy in 0..self.cases.len() as u16 {
+            let Case { stage, process, .. } = self.cases[usize::from(strategy)];
             if stage == Stage::Living && children.ended(process) != Some(true) {
                 let how = format!("did not end in order: {}", children.how(process));
                 self.begin(strategy, children.pid(process), how, now);
-                self.fates[usize::from(strategy)].stage = Stage::Down;
+                self.cases[usize::from(strategy)].stage = Stage::Down;
             }
         }
     }
@@ -196,11 +199,11 @@ impl<'a> Incidents<'a> {
 
     /// Whether a process ended, or will, because its strategy died.
     pub fn excuses(&self, process: usize) -> bool {
-        self.fates.iter().any(|fate| fate.process == process && fate.stage != Stage::Living)
+        self.cases.iter().any(|case| case.process == process && case.stage != Stage::Living)
     }
 
-    fn status(&self, fate: &Fate) -> Status {
-        status::read(&self.segments.threads[fate.thread])
+    fn status(&self, case: &Case) -> Status {
+        status::read(&self.segments.threads[case.thread])
     }
 
     fn ns(&self, ticks: u64) -> u64 {
@@ -217,7 +220,7 @@ impl<'a> Incidents<'a> {
         liveness: &mut Liveness,
         clock: &impl Clock,
     ) -> Result<()> {
-        for strategy in 0..self.fates.len() as u16 {
+        for strategy in 0..self.cases.len() as u16 {
             // Several steps at once where nothing has to be waited for.
             while self.step(strategy, children, liveness, clock)? {
                 self.steps += 1;
@@ -235,22 +238,22 @@ impl<'a> Incidents<'a> {
         clock: &impl Clock,
     ) -> Result<bool> {
         let plan = &self.segments.plan;
-        let fate = &self.fates[usize::from(strategy)];
-        let (epoch, stage, place) = (fate.epoch, fate.stage, fate.process);
+        let case = &self.cases[usize::from(strategy)];
+        let (epoch, stage, place) = (case.epoch, case.stage, case.process);
         match stage {
             Stage::Living | Stage::Starting(_) => {
-                let status = self.status(fate);
+                let status = self.status(case);
                 let now = clock.now();
                 let quarantined =
                     self.repairs.of(strategy).quarantined.filter(|(quarantined, _)| *quarantined == epoch);
                 // One that has ended in order neither hangs nor takes long to end.
                 let suspicion = liveness
-                    .suspicion(fate.thread, &plan.processes[place].threads)
+                    .suspicion(case.thread, &plan.processes[place].threads)
                     .filter(|found| children.ended(place).is_none() || matches!(found, Suspicion::Forged(_)));
                 if let Some(how) = ended(children, place, &status) {
                     let incident = self.begin(strategy, children.pid(place), how, now);
                     self.list[incident].quarantined = quarantined.map(|(_, why)| why);
-                    self.fates[usize::from(strategy)].stage = Stage::Killed(incident);
+                    self.cases[usize::from(strategy)].stage = Stage::Killed(incident);
                 } else if let Some((_, why)) = quarantined {
                     let ticks = self.repairs.of(strategy).quarantined_ticks;
                     let incident =
@@ -269,7 +272,7 @@ impl<'a> Incidents<'a> {
                     && status.state() >= State::Running
                 {
                     self.list[incident].restarted_ns = Some(self.ns(now));
-                    self.fates[usize::from(strategy)].stage = Stage::Living;
+                    self.cases[usize::from(strategy)].stage = Stage::Living;
                 } else {
                     return Ok(false);
                 }
@@ -285,7 +288,7 @@ impl<'a> Incidents<'a> {
                     bell.ring();
                 }
                 self.list[incident].fenced_ns = self.ns(clock.now());
-                self.fates[usize::from(strategy)].stage = Stage::Fenced(incident);
+                self.cases[usize::from(strategy)].stage = Stage::Fenced(incident);
             }
             Stage::Fenced(incident) => {
                 let repair = self.repairs.of(strategy);
@@ -298,7 +301,7 @@ impl<'a> Incidents<'a> {
                 if self.may_restart(strategy, incident) {
                     self.restart(strategy, incident, children, liveness, clock.now())?;
                 } else {
-                    self.fates[usize::from(strategy)].stage = Stage::Down;
+                    self.cases[usize::from(strategy)].stage = Stage::Down;
                 }
             }
             Stage::Down => return Ok(false),
@@ -308,12 +311,10 @@ impl<'a> Incidents<'a> {
 
     /// Notes an incident; its place in the list.
     fn begin(&mut self, strategy: u16, pid: u32, cause: String, detected: u64) -> usize {
-        let fate = &mut self.fates[usize::from(strategy)];
-        let (epoch, injected) = (fate.epoch, fate.injected.take());
-        let (sent, settled) = counters(
-            &status::read(&self.segments.threads[fate.thread]),
-            self.segments.plan.orders[usize::from(strategy)],
-        );
+        let case = &mut self.cases[usize::from(strategy)];
+        let (epoch, fault) = (case.epoch, case.fault.take());
+        let orders = self.segments.plan.orders[usize::from(strategy)];
+        let (sent, settled) = sent_and_settled(self.segments, case.thread, orders);
         self.past = (self.past.0 + sent, self.past.1 + settled);
         self.list.push(Incident {
             strategy,
@@ -321,7 +322,7 @@ impl<'a> Incidents<'a> {
             pid,
             cause,
             quarantined: None,
-            injected_ns: injected.map(|ticks| self.ns(ticks)),
+            injected_ns: fault.map(|ticks| self.ns(ticks)),
             detected_ns: self.ns(detected),
             fenced_ns: 0,
             repaired_ns: None,
@@ -331,19 +332,19 @@ impl<'a> Incidents<'a> {
     }
 
     fn kill(&mut self, strategy: u16, incident: usize, children: &mut impl Children) {
-        let fate = &mut self.fates[usize::from(strategy)];
-        children.kill(fate.process);
-        fate.stage = Stage::Killed(incident);
+        let case = &mut self.cases[usize::from(strategy)];
+        children.kill(case.process);
+        case.stage = Stage::Killed(incident);
     }
 
     /// Whoever misbehaved stays down, and who died before its first duty cycle: it would do so again. So does who said that it
     /// was done: there is nothing left to do.
     fn may_restart(&self, strategy: u16, incident: usize) -> bool {
-        let fate = &self.fates[usize::from(strategy)];
+        let case = &self.cases[usize::from(strategy)];
         self.segments.plan.on_death == OnDeath::Restart
             && self.list[incident].quarantined.is_none()
-            && matches!(self.status(fate).state(), State::Running | State::Failed)
-            && fate.epoch < MAX_EPOCH
+            && matches!(self.status(case).state(), State::Running | State::Failed)
+            && case.epoch < MAX_EPOCH
     }
 
     fn restart(
@@ -354,10 +355,10 @@ impl<'a> Incidents<'a> {
         liveness: &mut Liveness,
         now: u64,
     ) -> Result<()> {
-        let fate = &mut self.fates[usize::from(strategy)];
-        fate.epoch += 1;
-        fate.stage = Stage::Starting(incident);
-        let (epoch, process, thread) = (fate.epoch, fate.process, fate.thread);
+        let case = &mut self.cases[usize::from(strategy)];
+        case.epoch += 1;
+        case.stage = Stage::Starting(incident);
+        let (epoch, process, thread) = (case.epoch, case.process, case.thread);
         self.segments.renew(strategy);
         liveness.restarted(thread, now);
         self.segments.control.revive(strategy, epoch);
@@ -372,9 +373,17 @@ fn ended(children: &impl Children, process: usize, status: &Status) -> Option<St
     (!in_order).then(|| children.how(process) + &error)
 }
 
-/// Orders that an incarnation has sent, and those of them that it got an answer for. It says so itself, and one that
-/// scribbles says anything: not believed beyond the orders that there are for it.
-pub fn counters(status: &Status, orders: u64) -> (u64, u64) {
-    let count = |field| status.get(field).min(orders);
-    (count(Field::Sent), count(Field::Returned) + count(Field::Rejected))
+/// Orders that the strategy of a thread has sent in its incarnation, and those of them that it got an answer for. It says so
+/// itself, and one that scribbles says anything: not believed beyond the orders that there are for it.
+fn sent_and_settled(segments: &Segments, thread: usize, orders: u64) -> (u64, u64) {
+    let counters = status::counters(&segments.threads[thread]);
+    let roles = &segments.plan.threads[thread].roles;
+    settled_by(&counters, roles, orders)
+}
+
+/// As [`sent_and_settled`], of a thread's counters.
+pub fn settled_by(counters: &Counters, roles: &[Role], orders: u64) -> (u64, u64) {
+    let mine = counters.agents(roles).find(|agent| agent.role().kind() == RoleKind::Strategy);
+    let count = |counter| mine.map_or(0, |mine| mine.get(counter)).min(orders);
+    (count(StrategyCounter::Sent), count(StrategyCounter::Returned) + count(StrategyCounter::Rejected))
 }

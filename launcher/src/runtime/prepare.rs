@@ -1,6 +1,6 @@
 //! What precedes a run: settings → schedule → plan, checked against the machine, with clock and floor measured.
 
-use crate::config::UsageError;
+use crate::config::{StrategyName, UsageError};
 use crate::host::{Machine, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::run_id::RunId;
@@ -153,14 +153,16 @@ pub fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::Input
         Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
         Input::Recorded { path, .. } => ("file".to_owned(), Some(path.display().to_string())),
     };
+    let is_own = resolved.strategy != StrategyName::default();
     record::Input {
-        arrivals,
+        arrivals: if is_own { resolved.strategy.name().to_owned() } else { arrivals },
         file,
         seed: resolved.seed,
         window_ns: schedule.window_ns(),
         delay: crate::config::delay::format_delay(&resolved.delay),
         hash: format!("{:016x}", schedule.hash()),
-        offered_per_s: schedule.offered_per_s(),
+        // What a strategy of the user's own makes of its schedule, nobody knows.
+        offered_per_s: schedule.offered_per_s().filter(|_| !is_own),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A run, as a sentence: settings → schedule → plan → segments → processes → logs → merge → summary.
 
-use crate::faults::inject::Injector;
+use crate::faults::schedule::FaultSchedule;
 use crate::host::Machine;
 use crate::planner::{self, Resolved};
 use crate::runtime::folder::{Folder, save_record, write_whole};
@@ -110,7 +110,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
             how.signals,
             &progress,
             how.start_timeout,
-            Injector::new(&plan, resolved.seed),
+            FaultSchedule::new(&plan, resolved.seed),
             // Written before the first order: a launcher that is killed leaves a run that can be merged.
             |start_ticks| {
                 folder.keep();

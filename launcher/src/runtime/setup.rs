@@ -5,7 +5,7 @@ use protocol::control::{self, Control, Launching};
 use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
-use protocol::status::STATUS_WORDS;
+use protocol::status::LOG_OFFSET;
 use protocol::topology::{self, Purpose, Segment};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
@@ -169,9 +169,9 @@ impl Segments {
         }
         if let Some((thread, words)) = &self.owners[usize::from(strategy)] {
             let header = segments::thread_header(&self.plan, *thread);
-            let status = [0; STATUS_WORDS];
+            let rest = [0; LOG_OFFSET - HEADER_WORDS];
             // Relaxed: published by the Release store of the next life.
-            for (word, value) in words.iter().zip(header.into_iter().chain(status)) {
+            for (word, value) in words.iter().zip(header.into_iter().chain(rest)) {
                 word.store(value, Ordering::Relaxed);
             }
         }

@@ -2,11 +2,11 @@
 //! error ends the run, unless it is a strategy and the plan goes on without it ([`crate::runtime::incidents`]); so does Ctrl-C.
 //! Whatever happens, every process but the warden is gone when this returns.
 
+mod signals;
 mod stall;
-mod strikes;
 
-use crate::faults::inject::Injector;
-use crate::runtime::incidents::{Incidents, counters};
+use crate::faults::schedule::FaultSchedule;
+use crate::runtime::incidents::{Incidents, settled_by};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::progress::Progress;
 use crate::runtime::samples::Samples;
@@ -16,6 +16,8 @@ use crate::runtime::spawn::Processes;
 use analysis::record::{Exit, Incident, OpenOrders, Outcome};
 use anyhow::Result;
 use protocol::control::{Launching, RunState};
+use protocol::counters::AgentCounters;
+use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Pacing, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::status::{self, Field, State, Status};
@@ -73,7 +75,7 @@ struct Supervisor<'a> {
     /// There where the run goes on when a strategy dies, from the open barrier on.
     incidents: Option<Incidents<'a>>,
     liveness: Liveness,
-    injector: Injector,
+    faults: FaultSchedule,
     processes: Processes,
     signals: &'a Signals,
     progress: &'a Progress,
@@ -83,7 +85,7 @@ struct Supervisor<'a> {
 }
 
 /// Runs the plan's processes from start to end. `processes` holds the warden already; `start_timeout` is how long they
-/// may take to get ready; `injector` says whom the launcher strikes on purpose; `opened` is told the start ticks when the barrier has opened.
+/// may take to get ready; `faults` says whom the launcher sends a signal, and when; `opened` is told the start ticks when the barrier has opened.
 ///
 /// # Errors
 /// If a process cannot be started or watched before the barrier opens. What goes wrong afterwards, and a process that fails,
@@ -94,7 +96,7 @@ pub fn supervise(
     signals: &Signals,
     progress: &Progress,
     start_timeout: Duration,
-    injector: Injector,
+    faults: FaultSchedule,
     opened: impl FnOnce(u64) -> Result<()>,
 ) -> Result<Supervised> {
     let spawned = Instant::now();
@@ -108,7 +110,7 @@ pub fn supervise(
         repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
         incidents: None,
         liveness: Liveness::new(plan, plan.clock.now()),
-        injector,
+        faults,
         processes,
         signals,
         progress,
@@ -166,7 +168,7 @@ impl Supervisor<'_> {
 
     /// Sleeps a little, then looks for trouble: a process that ended before its threads were done, a thread that failed.
     fn look(&mut self) -> Result<Option<Outcome>> {
-        let pause = LOOK.min(self.liveness.interval()).min(self.until_strike());
+        let pause = LOOK.min(self.liveness.interval()).min(self.until_fault());
         let is_busy = self.incidents.as_ref().is_some_and(Incidents::is_busy);
         if let Some(incidents) = self.incidents.as_ref().filter(|_| is_busy) {
             incidents.wait(BUSY_LOOK);
@@ -178,7 +180,7 @@ impl Supervisor<'_> {
             // The time after the copy: what it says cannot be of later.
             self.liveness.see(thread, &status, self.plan.clock.now());
         }
-        self.strike();
+        self.signal_faults();
         if let Some(incidents) = &mut self.incidents {
             incidents.look(&mut self.processes, &mut self.liveness, &self.plan.clock)?;
         }
@@ -253,15 +255,21 @@ impl Supervisor<'_> {
         if let Some(incidents) = &self.incidents {
             return incidents.sent_and_open();
         }
-        let counted =
-            self.strategies().zip(&self.plan.orders).map(|(status, orders)| counters(&status, *orders));
+        let counted = self.plan.orders.iter().enumerate().filter_map(|(strategy, orders)| {
+            let thread = self.plan.thread_of(Role::Strategy(strategy as u16))?;
+            Some(settled_by(
+                &status::counters(&self.threads[thread]),
+                &self.plan.threads[thread].roles,
+                *orders,
+            ))
+        });
         let (sent, settled) = counted.fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
         (sent, sent.saturating_sub(settled))
     }
 
-    fn strategies(&self) -> impl Iterator<Item = Status> {
-        let threads = (0..self.plan.strategies).filter_map(|i| self.plan.thread_of(Role::Strategy(i)));
-        threads.map(|thread| self.status(thread))
+    /// What the engine's orchestrator has counted.
+    fn engine(&self) -> Option<AgentCounters> {
+        orchestrator(self.plan, self.threads)
     }
 
     fn all_done(&self) -> bool {
@@ -273,18 +281,14 @@ impl Supervisor<'_> {
     /// not for long, should it never have.
     fn let_the_engine_settle(&self) {
         let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
-        let is_open = |thread: &usize| {
-            let status = self.status(*thread);
-            status.get(Field::Sent) != status.get(Field::Returned)
-        };
+        let is_open = || self.engine().is_some_and(|engine| at_venues(&engine) > 0);
         let engine = self.plan.thread_of(Role::Orchestrator);
-        let Some(engine) = engine.filter(|engine| died || is_open(engine)) else { return };
+        let Some(engine) = engine.filter(|_| died || is_open()) else { return };
         let deadline = Instant::now() + GRACE;
         let mut last = None;
         while Instant::now() < deadline {
-            let status = self.status(engine);
-            let busy = status.get(Field::BusyTicks);
-            if last == Some(busy) && status.get(Field::Sent) == status.get(Field::Returned) {
+            let busy = self.status(engine).get(Field::BusyTicks);
+            if last == Some(busy) && !is_open() {
                 return;
             }
             last = Some(busy);
@@ -384,12 +388,13 @@ impl Supervisor<'_> {
 
     /// Whether nothing moves although something should, and what is said then.
     fn stalls(&self, stall: &mut Stall) -> Option<String> {
-        let engine = self.status(self.plan.thread_of(Role::Orchestrator)?);
-        let [sent, returned, rejected] =
-            [Field::Sent, Field::Returned, Field::Rejected].map(|f| engine.get(f));
+        let engine = self.engine()?;
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
-        let count = sent.wrapping_add(returned).wrapping_add(rejected).wrapping_add(steps);
-        let moved = Moved { count, open: sent.saturating_sub(returned) };
+        let [dispatched, settled, rejected] =
+            [OrchestratorCounter::Dispatched, OrchestratorCounter::Settled, OrchestratorCounter::Rejected]
+                .map(|counter| engine.get(counter));
+        let count = dispatched.wrapping_add(settled).wrapping_add(rejected).wrapping_add(steps);
+        let moved = Moved { count, open: at_venues(&engine) };
         let awake_since = self.ns(self.liveness.awake_since());
         let awaited = || (0..self.plan.strategies).filter(|strategy| self.awaits(*strategy));
         let due_after = |since| awaited().map(|strategy| self.due_after(strategy, since)).min().flatten();
@@ -448,6 +453,17 @@ impl Supervisor<'_> {
             (outcome, _) => outcome,
         }
     }
+}
+
+/// What the orchestrator of a run has counted.
+pub fn orchestrator(plan: &Plan, threads: &[View]) -> Option<AgentCounters> {
+    let thread = plan.thread_of(Role::Orchestrator)?;
+    Some(status::counters(&threads[thread]).of(&plan.threads[thread].roles, Role::Orchestrator))
+}
+
+/// Orders that were dispatched and are not settled.
+pub fn at_venues(engine: &AgentCounters) -> u64 {
+    engine.get(OrchestratorCounter::Dispatched).saturating_sub(engine.get(OrchestratorCounter::Settled))
 }
 
 fn failure(process: &str, pid: u32, what: String) -> Outcome {

@@ -1,12 +1,12 @@
 //! The processes of a simulated run: the agents that real ones would run, a turn at a time, on one virtual clock.
 //!
-//! A process dies by unwinding: from the step of a push at which its fault strikes nothing more of it is executed, as if it had
+//! A process dies by unwinding: from the step of a push at which its fault is due nothing more of it is executed, as if it had
 //! been killed there.
 
 use super::hostile::Hostile;
 use super::scenario::{Kind, Scenario};
-use crate::faults::inject::Draws;
-use crate::faults::sabotage::{self, Means};
+use crate::faults::own::{self, Means};
+use crate::faults::schedule::Draws;
 use crate::roles;
 use crate::runtime::incidents::Children;
 use crate::runtime::setup::Segments;
@@ -33,10 +33,10 @@ const SCRIBBLES: usize = 20;
 /// A process that was sent SIGKILL has fewer turns than this before it is gone.
 const LAST_TURNS: u64 = 3;
 
-/// What unwinds a turn in which a fault strikes.
-struct Struck(FaultKind);
+/// What unwinds a turn in which a fault is due.
+struct Unwound(FaultKind);
 
-/// How a simulated strategy does a fault to itself: see [`sabotage::act`].
+/// How a simulated strategy does a fault to itself: see [`own::act`].
 fn act(kind: FaultKind, means: &mut Means) {
     match kind {
         FaultKind::Flood => means.floods = true,
@@ -44,10 +44,10 @@ fn act(kind: FaultKind, means: &mut Means) {
         // Memory is the kernel's matter.
         FaultKind::Leak => {}
         FaultKind::Forge | FaultKind::Feign => {
-            sabotage::lie(kind, means);
-            resume_unwind(Box::new(Struck(kind)))
+            own::lie(kind, means);
+            resume_unwind(Box::new(Unwound(kind)))
         }
-        kind => resume_unwind(Box::new(Struck(kind))),
+        kind => resume_unwind(Box::new(Unwound(kind))),
     }
 }
 
@@ -177,7 +177,7 @@ impl<'a, T: Link> Family<'a, T> {
                         as Box<dyn Agent<Virtual>>
                 }
                 _ => {
-                    let mut agent = roles::compose::<T>(plan, thread, &self.control, &mut attached, act)?;
+                    let mut agent = roles::compose_on::<T>(plan, thread, &self.control, &mut attached, act)?;
                     let segment = segments::thread(&mut attached, &thread.name)?;
                     agent.arm(&attached, &segment);
                     agent.boxed()
@@ -238,7 +238,7 @@ impl<'a, T: Link> Family<'a, T> {
             }
             Mode::Scribbling(draws) => {
                 for _ in 0..SCRIBBLES {
-                    sabotage::scribble_once(&actor.writable, draws);
+                    own::scribble_once(&actor.writable, draws);
                 }
                 return Ok(true);
             }
@@ -254,7 +254,7 @@ impl<'a, T: Link> Family<'a, T> {
             }
             Ok(Turn::Idle(ns)) => actor.wake = actor.cycle.now.saturating_add(ns),
             Ok(Turn::Over) => {
-                turns.end(&**agent, &mut actor.cycle, &actor.status);
+                turns.end(&mut **agent, &mut actor.cycle, &actor.status);
                 actor.status.set_state(State::Done);
                 actor.mode = Mode::Over;
                 let process = actor.process;
@@ -264,7 +264,7 @@ impl<'a, T: Link> Family<'a, T> {
                 }
                 return Ok(true);
             }
-            Err(payload) => match payload.downcast::<Struck>() {
+            Err(payload) => match payload.downcast::<Unwound>() {
                 Ok(struck) => self.struck(thread, struck.0),
                 Err(payload) => {
                     return Err(format!("{} panicked: {}", actor.name, message(&*payload)));

@@ -14,8 +14,8 @@ use super::hostile::Attack;
 use super::scenario::Kind;
 use analysis::merge::{self, End, Merged, Violation};
 use analysis::record::Outcome;
+use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
-use protocol::status::Field;
 use protocol::supervision::Misconduct;
 
 /// Everything that must hold and does not.
@@ -134,8 +134,8 @@ impl Judge<'_> {
 
     /// Nobody saw a peer do what none may.
     fn no_peer_faults(&mut self) {
-        for log in &self.merged.threads {
-            let faults = log.status.get(Field::PeerFaults);
+        for (log, thread) in self.merged.threads.iter().zip(&self.run.record.plan.threads) {
+            let faults = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
             self.must(faults == 0, || format!("{} counted {faults} peer faults", log.name));
         }
     }
@@ -193,13 +193,13 @@ impl Judge<'_> {
 
     /// Every incident came to its end, and each incarnation lost its unfinished order at most.
     fn repaired(&mut self) {
-        for (incident, toll) in self.run.record.incidents.iter().zip(&self.merged.tolls) {
+        for (incident, losses) in self.run.record.incidents.iter().zip(&self.merged.losses) {
             let at_the_end = incident.cause.starts_with("did not end in order");
             self.must(incident.repaired_ns.is_some() || at_the_end, || {
                 format!("strategy {} epoch {} was never repaired", incident.strategy, incident.epoch)
             });
-            self.must(toll.lost <= 1 || incident.quarantined.is_some(), || {
-                format!("strategy {} epoch {} lost {} orders", incident.strategy, incident.epoch, toll.lost)
+            self.must(losses.lost <= 1 || incident.quarantined.is_some(), || {
+                format!("strategy {} epoch {} lost {} orders", incident.strategy, incident.epoch, losses.lost)
             });
         }
     }
@@ -279,7 +279,9 @@ impl Judge<'_> {
             self.survivors_are_whole();
         }
         if !self.is_owned() {
-            let engine = self.merged.threads.iter().map(|log| log.status.get(Field::PeerFaults)).sum::<u64>();
+            let threads = self.merged.threads.iter().zip(&self.run.record.plan.threads);
+            let errors = threads.map(|(log, thread)| log.counters.total(&thread.roles, PROTOCOL_ERRORS));
+            let engine = errors.fold(0, u64::saturating_add);
             let seen = engine > 0
                 || self.merged.orders.rejected > 0
                 || !self.run.record.incidents.is_empty()

@@ -4,14 +4,17 @@
 use super::family::Family;
 use super::scenario::{Kind, LIVENESS_NS, Scenario};
 use super::{LAUNCHER_PID, START_TICKS};
-use crate::faults::inject::{Injector, Strike, Struck};
+use crate::faults::schedule::{DueFault, FaultSchedule, Victim};
 use crate::runtime::incidents::{Children, Incidents};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::setup::Segments;
+use crate::runtime::supervise::{at_venues, orchestrator};
 use analysis::record::{Incident, Outcome};
 use protocol::control::RunState;
+use protocol::counters::AgentCounters;
+use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, Role};
-use protocol::status::{self, Field, State, Status};
+use protocol::status::{self, State, Status};
 use protocol::supervision::Repairs;
 use shm::clock::{Clock, Virtual};
 use shm::ring::Link;
@@ -30,7 +33,7 @@ pub(super) struct Launcher<'a> {
     repairs: Repairs,
     incidents: Option<Incidents<'a>>,
     liveness: Liveness,
-    injector: Injector,
+    faults: FaultSchedule,
     is_draining: bool,
     /// What the strategies had counted when that last changed, and when.
     progress: (u64, u64),
@@ -52,7 +55,7 @@ impl<'a> Launcher<'a> {
             repairs: Repairs::new(repairs.into()),
             incidents: Incidents::contains(plan).then(|| Incidents::new(segments, START_TICKS)),
             liveness,
-            injector: Injector::new(plan, scenario.seed),
+            faults: FaultSchedule::new(plan, scenario.seed),
             is_draining: false,
             progress: (0, clock.now()),
         }
@@ -64,8 +67,8 @@ impl<'a> Launcher<'a> {
             Kind::Interrupted(ns) if !self.is_draining => START_TICKS + ns,
             _ => u64::MAX,
         };
-        let strike = self.injector.next_due_ns().map_or(u64::MAX, |ns| START_TICKS + ns);
-        interrupt.min(strike)
+        let fault = self.faults.next_due_ns().map_or(u64::MAX, |ns| START_TICKS + ns);
+        interrupt.min(fault)
     }
 
     /// One look at the run; how it ended, if it has.
@@ -75,7 +78,7 @@ impl<'a> Launcher<'a> {
     pub fn turn<T: Link>(&mut self, family: &mut Family<'a, T>) -> anyhow::Result<Option<Outcome>> {
         let now = self.clock.now();
         self.liveness.awake(now);
-        self.strike(family, now);
+        self.signal_faults(family, now);
         for thread in 0..self.plan.threads.len() {
             let status = self.status(thread);
             self.liveness.see(thread, &status, now);
@@ -109,10 +112,17 @@ impl<'a> Launcher<'a> {
         }
     }
 
+    /// What the engine's orchestrator has counted.
+    fn engine(&self) -> Option<AgentCounters> {
+        orchestrator(self.plan, &self.segments.threads)
+    }
+
     /// Nothing comes of the run any more: some order has no report and never will. All orders are due long before.
     fn silence(&mut self, now: u64) -> Option<Outcome> {
-        let engine = self.status(self.plan.thread_of(Role::Orchestrator)?);
-        let counted = [Field::Sent, Field::Returned, Field::Rejected].map(|field| engine.get(field));
+        let engine = self.engine()?;
+        let counted =
+            [OrchestratorCounter::Dispatched, OrchestratorCounter::Settled, OrchestratorCounter::Rejected]
+                .map(|counter| engine.get(counter));
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
         let counted = counted.into_iter().fold(steps, u64::wrapping_add);
         let waits = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process);
@@ -140,7 +150,7 @@ impl<'a> Launcher<'a> {
     }
 
     /// The faults that are signals.
-    fn strike<T: Link>(&mut self, family: &mut Family<'a, T>, now: u64) {
+    fn signal_faults<T: Link>(&mut self, family: &mut Family<'a, T>, now: u64) {
         let living: Vec<bool> = (0..self.plan.strategies)
             .map(|index| {
                 let thread = self.plan.thread_of(Role::Strategy(index));
@@ -148,20 +158,20 @@ impl<'a> Launcher<'a> {
                     && self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(index))
             })
             .collect();
-        let mut strikes = Vec::new();
-        while let Some(strike) =
-            self.injector.due(now.saturating_sub(START_TICKS), |index| living[usize::from(index)])
+        let mut all_due = Vec::new();
+        while let Some(fault) =
+            self.faults.due(now.saturating_sub(START_TICKS), |index| living[usize::from(index)])
         {
-            strikes.push(strike);
+            all_due.push(fault);
         }
-        for Strike { kind, target, .. } in strikes {
-            let Struck::Strategy(index) = target else { continue };
+        for DueFault { kind, target, .. } in all_due {
+            let Victim::Strategy(index) = target else { continue };
             let Some(process) = self.process_of(Role::Strategy(index)) else { continue };
             if family.ended(process).is_some() {
                 continue;
             }
             if let Some(incidents) = &mut self.incidents {
-                incidents.injected(index, now);
+                incidents.fault(index, now);
             }
             family.signal(process, kind);
         }
@@ -203,11 +213,10 @@ impl<'a> Launcher<'a> {
     fn has_settled<T: Link>(&self, family: &Family<'a, T>, now: u64) -> bool {
         let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
         let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return true };
-        let status = self.status(engine);
         let is_quiet = !died || now.saturating_sub(family.busy(engine)) > SETTLED;
         // A flood that nobody ends is not waited for.
         let is_late = now.saturating_sub(self.progress.1) > self.plan.max_delay_ns + SILENCE;
-        is_late || (is_quiet && status.get(Field::Sent) == status.get(Field::Returned))
+        is_late || (is_quiet && self.engine().is_none_or(|engine| at_venues(&engine) == 0))
     }
 
     /// Ends the run: everybody has turns until it has ended, what has not then is killed.

@@ -27,7 +27,7 @@ pub mod scenario;
 pub use command::{SimulateFlags, Tallies, Tally, command, simulate_all};
 pub use hostile::Attack;
 
-use crate::faults::inject::Draws;
+use crate::faults::schedule::Draws;
 use crate::runtime::gather;
 use crate::runtime::setup::Segments;
 use analysis::merge::{self, Merged};

@@ -2,7 +2,7 @@
 
 use super::hostile::Attack;
 use crate::config::{Arrivals, Choice, DelayRange};
-use crate::faults::inject::Draws;
+use crate::faults::schedule::Draws;
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use analysis::machine::Machine;
 use anyhow::Result;
@@ -96,6 +96,9 @@ impl Scenario {
                 [draws.below(5) as usize],
         };
         let resolved = Resolved {
+            strategy: crate::config::StrategyName::default(),
+            venue: crate::config::VenueName::default(),
+            stamps: protocol::plan::Stamps::All,
             technique,
             isolation,
             placement: Placement::Engine,

@@ -93,7 +93,7 @@ fn the_next_incarnation_begins_anew_and_the_old_ids_are_refused() {
 }
 
 #[test]
-fn one_that_was_started_and_died_between_two_looks_is_buried_too() {
+fn one_that_was_started_and_died_between_two_looks_is_retired_too() {
     let (mut bench, launching, repairs) = supervised(8);
     launching.fence(0, 0, &death());
     bench.cycles();
@@ -133,12 +133,12 @@ fn a_flood_is_quarantined_and_a_mistake_is_not() {
         let (mut bench, _, repairs) = supervised(256);
         bench.orchestrator.limits = Limits::open_orders(2);
         let first = if venue == 0 { 2 } else { 0 };
-        for n in 0..u64::from(STRIKES) + first {
+        for n in 0..u64::from(TOLERATED) + first {
             bench.send(&order(0, n, venue), 0);
         }
         (0..20).for_each(|_| bench.cycles());
         assert_eq!(repairs.of(0).quarantined, None, "so many may be a mistake");
-        bench.send(&order(0, u64::from(STRIKES) + first, venue), 0);
+        bench.send(&order(0, u64::from(TOLERATED) + first, venue), 0);
         bench.cycles();
         assert_eq!(repairs.of(0).quarantined, Some((0, why)));
     }
@@ -161,12 +161,12 @@ fn in_a_shared_ring_nobody_is_quarantined_for_what_another_may_have_written() {
         let (mut bench, _, repairs) = supervised(256);
         bench.orchestrator = bench.orchestrator.expecting(&[expecting, 10]);
         bench.orchestrator.limits = Limits::open_orders(2);
-        for n in 0..3 * u64::from(STRIKES) {
+        for n in 0..3 * u64::from(TOLERATED) {
             bench.orchestrator.accept(None, order(0, n, venue).to_message(), &mut bench.cycle);
         }
         assert_eq!(repairs.of(0).quarantined, None, "its name is all that is known");
         assert!(
-            bench.orchestrator.faults > u64::from(STRIKES),
+            bench.orchestrator.faults > u64::from(TOLERATED),
             "it is counted: {}",
             bench.orchestrator.faults
         );
@@ -190,7 +190,7 @@ fn more_orders_to_a_venue_than_the_plan_has_are_refused_and_then_a_flood() {
     let refused = reports.iter().filter(|report| report.reason == Reject::NotPlanned as u8).count();
     assert_eq!((reports.len(), refused), (9, 9));
     assert_eq!(repairs.of(0).quarantined, None, "so many may be a mistake");
-    (10..12 + u64::from(STRIKES)).for_each(|n| bench.send(&order(0, n, 0), 0));
+    (10..12 + u64::from(TOLERATED)).for_each(|n| bench.send(&order(0, n, 0), 0));
     (0..20).for_each(|_| bench.cycles());
     assert_eq!(repairs.of(0).quarantined, Some((0, Misconduct::Flood)));
 }

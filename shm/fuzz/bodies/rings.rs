@@ -26,7 +26,7 @@ enum Act {
         step: u8,
     },
     Pop,
-    Bury(u8),
+    Retire(u8),
     Revive(u8),
     Check,
     /// The consumer dies and another one goes on.
@@ -127,7 +127,7 @@ fn ring<T: Link>(technique: Technique, bytes: &[u8]) {
             }
             Act::Pop => _ = consumer.try_pop(),
             // One more than there is, too.
-            Act::Bury(producer) => _ = consumer.bury(usize::from(producer) % (PRODUCERS + 1)),
+            Act::Retire(producer) => _ = consumer.retire(usize::from(producer) % (PRODUCERS + 1)),
             Act::Revive(producer) => consumer.revive(usize::from(producer) % (PRODUCERS + 1)),
             Act::Check => _ = consumer.check(),
             Act::Resume => consumer = T::resume(&link, &mut attached).expect("the headers are good"),

@@ -112,8 +112,8 @@ impl<S: Spoil, C: Consumer> Consumer for Receiver<S, C> {
         self.inner.take_fault()
     }
 
-    fn bury(&mut self, producer: usize) -> bool {
-        !S::BURIES || self.inner.bury(producer)
+    fn retire(&mut self, producer: usize) -> bool {
+        !S::BURIES || self.inner.retire(producer)
     }
 
     fn revive(&mut self, producer: usize) {

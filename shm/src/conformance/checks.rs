@@ -210,10 +210,10 @@ pub fn death<T: Link>(memory: Memory, step: Step) -> Result<(), Violation> {
     let mut waiting = Waiting(None);
     loop {
         ledger.take_all(&mut consumer)?;
-        if consumer.bury(0) {
+        if consumer.retire(0) {
             break;
         }
-        waiting.more(|| "the burial of the dead producer does not end".into())?;
+        waiting.more(|| "the retirement of the dead producer does not end".into())?;
     }
     // From here on nothing waits for the dead one.
     ledger.take_all(&mut consumer)?;

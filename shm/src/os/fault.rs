@@ -1,4 +1,4 @@
-//! What a process does to itself when a fault is injected into it. Also from inside the sandbox.
+//! What a process does to itself for a fault on purpose. Also from inside the sandbox.
 
 use core::num::NonZeroUsize;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};

@@ -27,7 +27,7 @@
 //! | between taking the word back and the system call | the same, and the word says awake | the same, only that no other push wakes it: its wait ends |
 //!
 //! No wait is longer than [`MAX_WAIT`], so whoever forgets, dies, or scribbles over the word costs a bounded delay. There is
-//! nothing to repair, and no way to hang anybody: the word is no lock. While a dead one's claim is not buried, the receiver sees a
+//! nothing to repair, and no way to hang anybody: the word is no lock. While a dead one's claim is not retired, the receiver sees a
 //! place claimed and does not park: it gives way and looks again.
 //!
 //! Source: crossbeam-channel's `flavors/array.rs` and `waker.rs`; the parking after Drepper, "Futexes are tricky".
@@ -148,9 +148,9 @@ impl<const W: usize> Receiver<W> {
         self.ring.try_pop()
     }
 
-    /// As [`array_queue::Consumer::bury`].
-    pub fn bury(&mut self, producer: usize) -> bool {
-        self.ring.bury(producer)
+    /// As [`array_queue::Consumer::retire`].
+    pub fn retire(&mut self, producer: usize) -> bool {
+        self.ring.retire(producer)
     }
 
     /// Takes the next message; sleeps for it, but no longer than that. `None` if the time is over.
@@ -194,8 +194,8 @@ impl SharedQueue for Receiver {
         Receiver::try_pop(self)
     }
 
-    fn bury(&mut self, producer: usize) -> bool {
-        Receiver::bury(self, producer)
+    fn retire(&mut self, producer: usize) -> bool {
+        Receiver::retire(self, producer)
     }
 
     fn passed_over(&self) -> u64 {

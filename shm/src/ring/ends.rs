@@ -80,7 +80,7 @@ pub trait Producer: Send {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Producer::try_push`], and calls `at` at each step of the push: where an injected fault strikes and where a
+    /// As [`Producer::try_push`], and calls `at` at each step of the push: where a fault on purpose is due and where a
     /// model's producer dies. `Break` leaves the push as a death at that step would, and returns [`Full`]; a producer that
     /// was left so is never used again. Compiled for an `at` that always continues, it is `try_push`. A technique of whose
     /// pushes only begin and end can be seen implements it by [`whole`](super::step::whole).
@@ -112,14 +112,14 @@ pub trait Consumer: Send {
     /// out of [`Consumer::try_pop`] as before, until `true` at the latest where they stand in its own memory.
     ///
     /// Pop between the calls: a claimed place can be passed over only once what stands before it is taken, and a ring given
-    /// up only once it is empty. Several who are dead at the same time are all to be buried, in any order.
-    fn bury(&mut self, producer: usize) -> bool {
+    /// up only once it is empty. Several who are dead at the same time are all to be retired, in any order.
+    fn retire(&mut self, producer: usize) -> bool {
         let _ = producer;
         true
     }
 
     /// The dead producer's memory was made anew (all zero but its header) and a new producer of that index will come, or
-    /// has: takes from it from its beginning. After [`Consumer::bury`] has said `true`.
+    /// has: takes from it from its beginning. After [`Consumer::retire`] has said `true`.
     fn revive(&mut self, producer: usize) {
         let _ = producer;
     }

@@ -28,7 +28,7 @@
 //! else needs to know.
 //!
 //! Several may be dead at once and announce the same place: who is known to be dead does not count as living, and who is
-//! dead and not yet known to be is waited for until it is. What a dead one announced is cleared when it is buried: whatever
+//! dead and not yet known to be is waited for until it is. What a dead one announced is cleared when it is retired: whatever
 //! stands there from then on is its successor's, and counts.
 //!
 //! **A place is never taken from a producer that is only slow**, however long it sleeps between announcement, claim and
@@ -102,7 +102,7 @@ impl Intent {
     }
 }
 
-/// The consumer's end: everybody's announcements, and who is dead for certain and not yet buried.
+/// The consumer's end: everybody's announcements, and who is dead for certain and not yet retired.
 pub(super) struct Intents(Vec<(Words, bool)>);
 
 impl Intents {
@@ -117,7 +117,7 @@ impl Intents {
         self.0.get_mut(producer).map(|(_, is_dead)| *is_dead = true).is_some()
     }
 
-    /// The dead producer is buried: what is announced from now on is its successor's.
+    /// The dead producer is retired: what is announced from now on is its successor's.
     pub(super) fn clear(&mut self, producer: usize) {
         let (words, is_dead) = &mut self.0[producer];
         // Relaxed: only its successor writes there, which is started after this.
@@ -144,7 +144,7 @@ impl Intents {
         self.any(position, |is_dead| !is_dead)
     }
 
-    /// The same, and the dead count as well until they are buried.
+    /// The same, and the dead count as well until they are retired.
     pub(super) fn is_announced_by_anybody(&self, position: u64) -> bool {
         self.any(position, |_| true)
     }

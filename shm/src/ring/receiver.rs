@@ -12,8 +12,8 @@ pub trait SharedQueue: Send {
     /// What no honest producer leaves. The next call goes on.
     fn try_pop(&mut self) -> Result<Option<Message>, PeerFault>;
 
-    /// As [`Consumer::bury`].
-    fn bury(&mut self, producer: usize) -> bool;
+    /// As [`Consumer::retire`].
+    fn retire(&mut self, producer: usize) -> bool;
 
     /// As [`Consumer::passed_over`].
     fn passed_over(&self) -> u64;
@@ -58,8 +58,8 @@ impl<Q: SharedQueue> Consumer for Receiver<Q> {
         self.fault.take().map(|fault| (None, fault))
     }
 
-    fn bury(&mut self, producer: usize) -> bool {
-        self.queue.bury(producer)
+    fn retire(&mut self, producer: usize) -> bool {
+        self.queue.retire(producer)
     }
 
     fn passed_over(&self) -> u64 {

@@ -20,7 +20,7 @@ pub struct Record {
     pub name: &'static str,
     /// Where it can run.
     pub home: Home,
-    /// The steps of a push, in their order: where a fault can strike. Exactly those at which
+    /// The steps of a push, in their order: where a fault can be due. Exactly those at which
     /// [`Producer::try_push_with`](super::Producer::try_push_with) calls.
     pub steps: &'static [Step],
     /// Whether each producer has memory or a connection of its own, so that what one does cannot reach the others.

@@ -5,7 +5,7 @@
 //!
 //! **What a dead producer leaves:** its own ring, in which nothing is half visible (see `spsc`), and which nobody waits for. What
 //! it had published comes out as before; then its ring is taken out of the scan until a new producer has it
-//! ([`Consumer::bury`](super::Consumer::bury), [`Consumer::revive`](super::Consumer::revive)). The others' rings are not touched.
+//! ([`Consumer::retire`](super::Consumer::retire), [`Consumer::revive`](super::Consumer::revive)). The others' rings are not touched.
 
 use super::spsc;
 use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec, Step};
@@ -73,7 +73,7 @@ impl super::Consumer for Mux {
         self.fault.take().map(|(producer, fault)| (Some(producer), fault))
     }
 
-    fn bury(&mut self, producer: usize) -> bool {
+    fn retire(&mut self, producer: usize) -> bool {
         if let Some(place) = self.rings.iter().position(|(index, _)| *index == producer) {
             if !self.rings[place].1.looks_empty() {
                 return false;

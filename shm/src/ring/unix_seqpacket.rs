@@ -15,7 +15,7 @@
 //! producer has its own. Full is EAGAIN.
 //!
 //! **What a dead producer leaves:** whole messages, and a connection that the kernel has closed at its end. The kernel holds the
-//! queue's only state, so nobody waits for the dead one. [`Consumer::bury`](super::Consumer::bury) waits until its messages are
+//! queue's only state, so nobody waits for the dead one. [`Consumer::retire`](super::Consumer::retire) waits until its messages are
 //! taken and closes our end, so that its successor can claim the index: as long as a connection has it, no other gets it.
 //!
 //! **The others are not trusted.** The kernel says which process has connected (`SO_PEERCRED`), and who started the processes which
@@ -225,7 +225,7 @@ impl super::Consumer for Receiver {
         self.fault.take()
     }
 
-    fn bury(&mut self, producer: usize) -> bool {
+    fn retire(&mut self, producer: usize) -> bool {
         // It may have died before we accepted it, or before we took its name.
         self.accept();
         for place in 0..self.connections.len() {

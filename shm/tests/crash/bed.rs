@@ -277,12 +277,12 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         assert!(control.life(index as u16).fenced);
     }
 
-    /// Buries the dead as the orchestrator does, once in each duty cycle.
-    pub fn bury(&mut self, dead: &[usize]) -> bool {
+    /// Retires the dead as the orchestrator does, once in each duty cycle.
+    pub fn retire(&mut self, dead: &[usize]) -> bool {
         let mut left: Vec<usize> = dead.to_vec();
         for _ in 0..CYCLES {
             self.take_all();
-            left.retain(|index| !self.consumer.bury(*index));
+            left.retain(|index| !self.consumer.retire(*index));
             if left.is_empty() {
                 self.take_all();
                 return true;

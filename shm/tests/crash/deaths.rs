@@ -142,15 +142,15 @@ pub fn die<T: Link>(
         scene.take_all();
         scene.all_came(&[1], "before the repair");
     }
-    let mut buried = scene.bury(&dead);
+    let mut retired = scene.retire(&dead);
     if let Some(slow) = &slow {
-        tally.add("waited for the slow", u64::from(!buried));
+        tally.add("waited for the slow", u64::from(!retired));
         slow.finish();
         scene.sent[SECOND] += slow.done();
-        buried = scene.bury(&dead);
+        retired = scene.retire(&dead);
     }
-    if !buried {
-        scene.problem("unburied", format_args!("{dead:?} cannot be buried"));
+    if !retired {
+        scene.problem("unretired", format_args!("{dead:?} cannot be retired"));
     }
     let returned = at.is_none() && survey.taken && company.is_none();
     let came = judge_dead(&mut scene, FIRST, returned);

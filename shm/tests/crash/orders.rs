@@ -10,10 +10,10 @@ pub const NUMBER: usize = 1;
 pub const ENTRY: usize = 2;
 /// How many pushes were taken; how many pops gave something.
 pub const DONE: usize = 3;
-/// One more than the index of the dead producer that the consumer is to bury instead of popping; 0: it pops.
-pub const BURY: usize = 4;
-/// Where the code of the burial begins.
-pub const BURY_ENTRY: usize = 5;
+/// One more than the index of the dead producer that the consumer is to retire instead of popping; 0: it pops.
+pub const RETIRE: usize = 4;
+/// Where the code of the retirement begins.
+pub const RETIRE_ENTRY: usize = 5;
 /// What was popped, message after message, around and around.
 pub const LOG: usize = 8;
 /// Messages in the log.

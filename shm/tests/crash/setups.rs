@@ -1,4 +1,4 @@
-//! The states of a ring in which a victim is struck, and how they come about.
+//! The states of a ring in which a victim dies, and how they come about.
 
 use super::bed::{Bed, FIRST, SECOND, Scene};
 use super::report::is_slow;

@@ -1,6 +1,6 @@
 //! The victim seen from its tracer: built for release, started, stopped at any instruction of its push or pop, killed.
 
-use super::orders::{BURY, BURY_ENTRY, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, WORDS, orders_name};
+use super::orders::{COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS, orders_name};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -137,10 +137,10 @@ impl Victim {
         core::array::from_fn(|place| self.orders[entry + place].load(Relaxed))
     }
 
-    /// Lets a consumer begin a burial: it stands before the first instruction then.
-    pub fn begin_burial(&mut self, dead: usize) {
-        self.orders[BURY].store(dead as u64 + 1, Relaxed);
-        self.entry = self.orders[BURY_ENTRY].load(Relaxed);
+    /// Lets a consumer begin a retirement: it stands before the first instruction then.
+    pub fn begin_retirement(&mut self, dead: usize) {
+        self.orders[RETIRE].store(dead as u64 + 1, Relaxed);
+        self.entry = self.orders[RETIRE_ENTRY].load(Relaxed);
         self.begin();
     }
 

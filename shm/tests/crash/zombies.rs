@@ -35,7 +35,7 @@ fn slow<T: Link>(
     let victim = &mut victims.first;
     scene.approach(victim, &[(boundary, meanwhile)]);
     tally.add("stood still", 1);
-    // Without a proof of death there is no fence, and without a fence nobody buries: see `Launching::fence`.
+    // Without a proof of death there is no fence, and without a fence nobody retires: see `Launching::fence`.
     if victim.death().is_some() {
         tally.add("taken for dead", 1);
         scene.problem("dead", format_args!("stands still, and is taken for dead"));
@@ -86,7 +86,7 @@ pub fn break_the_rule<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
 /// The others work on after the wrong repair, their messages are on their way everywhere; then the victim goes on.
 fn wake_after_repair<T: Link>(scene: &mut Scene<'_, '_, T>, victim: &Victim) {
     scene.push(2);
-    scene.bury(&[FIRST]);
+    scene.retire(&[FIRST]);
     scene.push(UNTIL_FULL);
     // Each message of the others is looked at, and another one put in its place, after each of the victim's instructions.
     for _ in 0..LOOKS {

@@ -1,7 +1,7 @@
 //! Everything that a hostile strategy would try.
 
 /// How many attempts there are.
-pub const COUNT: usize = 29;
+pub const COUNT: usize = 30;
 
 /// A page of memory that others could have mapped as well.
 pub fn shared_page() -> *mut libc::c_void {
@@ -63,6 +63,8 @@ pub fn attempts(file: i32, page: *mut libc::c_void) {
         report("signal", libc::kill(parent, libc::SIGCONT).into());
         report("pidfd", libc::syscall(libc::SYS_pidfd_open, parent, 0));
         report("duplicate", libc::dup(file).into());
+        // What fills /dev/shm's memory without a name.
+        report("memory-file", libc::memfd_create(c"sandbox-test".as_ptr(), 0).into());
         report("ptrace", libc::ptrace(libc::PTRACE_SEIZE, parent, 0, 0));
         report(
             "read-memory",

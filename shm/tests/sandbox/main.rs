@@ -136,6 +136,7 @@ fn seccomp_alone_refuses_all_but_what_is_listed() {
             "signal",
             "pidfd",
             "duplicate",
+            "memory-file",
             "ptrace",
             "read-memory",
             "write-memory",
@@ -160,7 +161,17 @@ fn seccomp_alone_refuses_all_but_what_is_listed() {
 fn limits_alone_refuse_descriptors_files_that_grow_and_memory() {
     assert_refuses(
         "limits",
-        &["open", "create", "socket", "pidfd", "duplicate", "fill-file", "raise-limit", "much-memory"],
+        &[
+            "open",
+            "create",
+            "socket",
+            "pidfd",
+            "duplicate",
+            "memory-file",
+            "fill-file",
+            "raise-limit",
+            "much-memory",
+        ],
     );
 }
 

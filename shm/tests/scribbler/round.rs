@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 const STANDSTILL: u64 = 20_000;
 /// The ring goes on: so many more messages of each honest producer.
 const GOES_ON: u64 = 100;
-/// How long a burial may take, in duty cycles.
-const BURIAL: u64 = 2_000;
+/// How long a retirement may take, in duty cycles.
+const RETIREMENT: u64 = 2_000;
 /// The scribbler has written enough to be found out.
 const ENOUGH: u64 = 1 << 20;
 
@@ -34,8 +34,8 @@ pub struct Round {
     pub seen: Seen,
     /// Nothing moved any more while the scribbler lived.
     pub stood: bool,
-    /// After its death: it was buried; the others' messages came again; its successor's as well.
-    pub buried: bool,
+    /// After its death: it was retired; the others' messages came again; its successor's as well.
+    pub retired: bool,
     pub went_on: bool,
     pub succeeded: bool,
 }
@@ -200,17 +200,17 @@ impl Round {
         child.kill().expect("our child");
         child.wait().expect("our child");
         let words = tally[0].load(Relaxed);
-        let last = scene.engine.cycles + BURIAL;
-        let mut buried = scene.engine.consumer.bury(0);
-        while !buried && scene.engine.cycles < last {
+        let last = scene.engine.cycles + RETIREMENT;
+        let mut retired = scene.engine.consumer.retire(0);
+        while !retired && scene.engine.cycles < last {
             scene.cycle();
-            buried = scene.engine.consumer.bury(0);
+            retired = scene.engine.consumer.retire(0);
         }
         for (header, words) in &own {
             let new = header.iter().chain(std::iter::repeat(&0));
             words.iter().zip(new).for_each(|(word, value)| word.store(*value, Relaxed));
         }
-        if buried {
+        if retired {
             launching.ended(0);
             scene.engine.consumer.revive(0);
             (scene.engine.seen.due[0], scene.engine.seen.whole[0]) = (0, 0);
@@ -219,7 +219,7 @@ impl Round {
         // In this process, but attached as a new process attaches.
         launching.started(0, std::process::id());
         let successor = segments::attach_with(plan, None, &launching.control()).producer::<T>(&link, 0);
-        let succeeded = buried && went_on && successor.is_ok_and(|producer| scene.serves(producer));
+        let succeeded = retired && went_on && successor.is_ok_and(|producer| scene.serves(producer));
 
         // The end: all that is on its way comes, or is lost.
         scene.shared[STOP].store(1, Release);
@@ -234,7 +234,17 @@ impl Round {
         while scene.engine.empty < STANDSTILL / 10 {
             scene.cycle();
         }
-        Self { seconds, words, words_until, sent, seen: scene.engine.seen, stood, buried, went_on, succeeded }
+        Self {
+            seconds,
+            words,
+            words_until,
+            sent,
+            seen: scene.engine.seen,
+            stood,
+            retired,
+            went_on,
+            succeeded,
+        }
     }
 
     /// What the others sent and what never came.
@@ -247,7 +257,7 @@ impl Round {
         let Seen { doubled, damaged_of_honest, faults_of_honest, checks_failed, .. } = self.seen;
         assert_eq!((self.lost(), doubled, damaged_of_honest), (0, 0, 0), "lost, doubled, damaged");
         assert_eq!((faults_of_honest, checks_failed), (0, 0), "the honest are not accused");
-        assert_eq!((self.stood, self.buried, self.went_on), (false, true, true), "it goes on");
+        assert_eq!((self.stood, self.retired, self.went_on), (false, true, true), "it goes on");
         assert!(self.succeeded, "and serves the successor");
     }
 }

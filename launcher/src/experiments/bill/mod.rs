@@ -8,5 +8,5 @@ mod command;
 mod rows;
 mod table;
 
-pub use command::{BillFlags, command, finish};
+pub use command::{BillFlags, begin, check_folder, documents};
 pub use rows::{BILL_SCHEMA, Bill, Reference, Row};

@@ -1,10 +1,11 @@
 //! The rows of the bill.
 
 use crate::config::{Settings, UsageError};
-use crate::experiments::sweep::{Axis, Point, SweepRecord};
+use crate::experiments::axes::Axis;
+use analysis::experiment::{Point, SweepRecord};
 use analysis::stats::{Line, Outline, Percentile, judge, median, pair, values};
 use analysis::summary::Measure;
-use protocol::plan::{Isolation, Technique};
+use protocol::plan::{Isolation, Placement, Stamps, Technique};
 use serde::{Deserialize, Serialize};
 
 /// The version of `bill.json`.
@@ -28,6 +29,9 @@ pub struct Row {
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
+    /// What else sets the row apart: `process gateways`, `stamps ends`; empty: nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub variant: String,
     /// Sound runs.
     pub runs: usize,
     /// rt_venue, median.
@@ -71,7 +75,7 @@ pub struct Reference {
 /// # Errors
 /// A sweep over something else.
 pub(super) fn rows(record: &SweepRecord) -> Result<Vec<Row>, UsageError> {
-    let other = record.axes.iter().find(|axis| !matches!(axis.axis, Axis::Technique | Axis::Isolation));
+    let other = record.axes.iter().find(|axis| !is_of_a_bill(axis.axis));
     if let Some(other) = other {
         return Err(UsageError(format!(
             "a sweep over {} is no bill: a bill is of techniques and isolation levels at one load",
@@ -81,53 +85,72 @@ pub(super) fn rows(record: &SweepRecord) -> Result<Vec<Row>, UsageError> {
     if record.search.is_some() || record.kind == "compare" {
         return Err(UsageError(format!("a {} is no bill: measure one with launcher bill", record.kind)));
     }
-    // The planner made every setting concrete, so each point says both.
-    let place = |point: &Point| {
-        let settings = Settings::from_texts(&point.settings).ok()?;
-        Some((settings.isolation?, settings.technique?))
+    let mut measured: Vec<Measured> = record.points.iter().filter_map(Measured::of).collect();
+    let rank = |measured: &Measured| {
+        let level = Isolation::ALL.iter().position(|other| *other == measured.isolation);
+        let technique = Technique::all().iter().position(|other| *other == measured.technique);
+        (level, technique, measured.variant.clone())
     };
-    let mut measured: Vec<(Isolation, Technique, Vec<Outline>)> = record
-        .points
-        .iter()
-        .filter_map(|point| {
-            place(point).map(|(isolation, technique)| (isolation, technique, point.outlines()))
-        })
-        .collect();
-    let rank = |isolation: &Isolation, technique: &Technique| {
-        let level = Isolation::ALL.iter().position(|other| other == isolation);
-        (level, Technique::all().iter().position(|other| other == technique))
-    };
-    measured.sort_by_key(|(isolation, technique, _)| rank(isolation, technique));
-    Ok(measured
-        .iter()
-        .map(|(isolation, technique, runs)| row(*isolation, *technique, runs, &measured))
-        .collect())
+    measured.sort_by_key(rank);
+    Ok(measured.iter().map(|of| row(of, &measured)).collect())
 }
 
-fn row(
+/// What a bill may be of: what is isolated from what, how, and what observing it costs.
+pub(super) const fn is_of_a_bill(axis: Axis) -> bool {
+    matches!(axis, Axis::Technique | Axis::Isolation | Axis::Process | Axis::Stamps)
+}
+
+/// The runs of one row.
+struct Measured {
     isolation: Isolation,
     technique: Technique,
-    runs: &[Outline],
-    all: &[(Isolation, Technique, Vec<Outline>)],
-) -> Row {
+    variant: String,
+    runs: Vec<Outline>,
+}
+
+impl Measured {
+    fn of(point: &Point) -> Option<Self> {
+        // The planner made every setting concrete, so each point says both.
+        let settings = Settings::from_texts(&point.settings).ok()?;
+        let process = settings.process.filter(|process| *process != Placement::Engine);
+        let stamps = settings.stamps.filter(|stamps| *stamps != Stamps::All);
+        let process = process.map(|process| format!("process {process}"));
+        let stamps = stamps.map(|stamps| format!("stamps {stamps}"));
+        Some(Self {
+            isolation: settings.isolation?,
+            technique: settings.technique?,
+            variant: process.into_iter().chain(stamps).collect::<Vec<_>>().join(", "),
+            runs: point.outlines(),
+        })
+    }
+}
+
+fn row(of: &Measured, all: &[Measured]) -> Row {
+    let Measured { isolation, technique, variant, runs } = of;
+    let (isolation, technique) = (*isolation, *technique);
     let sound: Vec<&Outline> = runs.iter().filter(|run| run.is_sound()).collect();
     let middle = |of: &dyn Fn(&Outline) -> Option<f64>| {
         median(&sound.iter().map(|run| of(run)).collect::<Option<Vec<_>>>()?)
     };
     let at = |percentile| values(&sound, Measure::RtVenue, percentile).and_then(|values| median(&values));
-    let reference = reference(isolation, technique, |wanted| {
-        all.iter()
-            .any(|(isolation, technique, _)| (*isolation, *technique) == (wanted.isolation, wanted.technique))
-    });
-    let against = reference.and_then(|wanted| {
-        all.iter().find(|(isolation, technique, _)| {
-            (*isolation, *technique) == (wanted.isolation, wanted.technique)
+    let plain = |wanted: &Reference| {
+        all.iter().find(|other| {
+            other.variant.is_empty()
+                && (other.isolation, other.technique) == (wanted.isolation, wanted.technique)
         })
-    });
-    let pairing = against.map(|(_, _, others)| pair(others, runs));
+    };
+    let is_measured = |wanted: &Reference| plain(wanted).is_some();
+    let reference = if variant.is_empty() {
+        reference(isolation, technique, is_measured)
+    } else {
+        // What sets it apart is what it is to show: against the same without it.
+        Some(Reference { isolation, technique }).filter(is_measured)
+    };
+    let pairing = reference.as_ref().and_then(plain).map(|other| pair(&other.runs, runs));
     Row {
         isolation,
         technique,
+        variant: variant.clone(),
         runs: sound.len(),
         p50_ns: at(Percentile::P50),
         p99_ns: at(Percentile::P99),
@@ -161,6 +184,24 @@ fn reference(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::stats::made_up;
+
+    #[test]
+    fn what_sets_a_row_apart_is_compared_with_the_same_without_it() {
+        let measured = |variant: &str, ns: f64| Measured {
+            isolation: Isolation::Process,
+            technique: Technique::default(),
+            variant: variant.into(),
+            runs: (0..8).map(|repeat| made_up::run(repeat, ns)).collect(),
+        };
+        let all = [measured("", 300.0), measured("stamps ends", 250.0)];
+        let (plain, ends) = (row(&all[0], &all), row(&all[1], &all));
+        assert_eq!(plain.reference, None, "threads were not measured");
+        let own = Reference { isolation: Isolation::Process, technique: Technique::default() };
+        assert_eq!((ends.reference, ends.variant.as_str()), (Some(own), "stamps ends"));
+        let ratio = ends.differences[0].difference.unwrap().ratio.value;
+        assert!((ratio - 250.0 / 300.0).abs() < 1e-9, "{ratio}");
+    }
 
     #[test]
     fn the_reference_is_the_crate_or_the_technique_under_threads() {

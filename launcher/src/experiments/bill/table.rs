@@ -2,10 +2,9 @@
 //! one wide table.
 
 use super::rows::{Bill, Row};
-use crate::experiments::compare::ratio;
 use analysis::report::grid::{Grid, Row as GridRow};
 use analysis::report::units::{duration_or_dash, plain, short};
-use analysis::stats::{Line, Percentile, Verdict};
+use analysis::stats::{Line, Percentile, Verdict, ratio};
 use analysis::units::human_bytes;
 
 const KEYS: [&str; 2] = ["isolation", "technique"];
@@ -62,7 +61,11 @@ fn owned(texts: &[&str]) -> Vec<String> {
 }
 
 fn keys(row: &Row) -> [String; 2] {
-    [row.isolation.to_string(), row.technique.to_string()]
+    let level = match row.variant.as_str() {
+        "" => row.isolation.to_string(),
+        variant => format!("{} ({variant})", row.isolation),
+    };
+    [level, row.technique.to_string()]
 }
 
 fn latency(row: &Row) -> Vec<String> {

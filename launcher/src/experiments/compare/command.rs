@@ -3,15 +3,16 @@
 use super::load::{Cell, load, words};
 use super::select::{self, Words};
 use super::table::{COMPARE_SCHEMA, Comparison, Report};
-use crate::cli::RunFlags;
-use crate::config::UsageError;
-use crate::experiments::sweep::{self, Asked, Ended, SweepRecord};
-use analysis::report::grid::{Grid, wrapped};
-use anyhow::{Context, Result};
+use crate::config::{RunFlags, UsageError};
+use crate::experiments::documents::{self, Documents};
+use crate::experiments::flags::Asked;
+use crate::experiments::points::{Side, lay_out_sides};
+use crate::experiments::record::{create, new_record, read};
+use analysis::experiment::{SWEEP_FILE, SweepRecord};
+use analysis::report::grid::Grid;
+use anyhow::Result;
 use clap::Args;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// The repeats of a comparison that is measured now.
 const REPEATS: u64 = 10;
@@ -36,34 +37,40 @@ pub struct CompareFlags {
     pub run: RunFlags,
 }
 
-/// Does what `launcher compare` says.
+/// What a comparison comes to.
+pub enum Asks {
+    /// Of what was measured before: this is what it shows.
+    Shown(Documents),
+    /// Of a comparison that was measured before, in its folder.
+    Finished(SweepRecord, PathBuf),
+    /// To be measured now.
+    Measured(SweepRecord, PathBuf),
+}
+
+/// Finds the two sides, or what is to be measured.
 ///
 /// # Errors
 /// [`UsageError`] for what cannot be had; folders without runs, of another version, or damaged.
-pub fn command(flags: &CompareFlags) -> Result<ExitCode> {
+pub fn begin(flags: &CompareFlags) -> Result<Asks> {
     let side =
         |flag: &str, text: &Option<String>| text.as_deref().map(|text| select::read(flag, text)).transpose();
     let (a, b) = (side("a", &flags.a)?, side("b", &flags.b)?);
-    let json = flags.run.json;
     match (&flags.folders[..], a, b) {
-        ([], Some(a), Some(b)) => measure(flags, &a, &b),
-        ([one], None, None) => {
-            let record = sweep::read(one).ok().filter(|record| record.kind == "compare");
-            let Some(record) = record else {
-                return usage("one folder: name the two sides in it with --a and --b");
-            };
-            finish(&record, one, json)
-        }
+        ([], Some(a), Some(b)) => new(flags, &a, &b),
+        ([one], None, None) => match read(one).ok().filter(|record| record.kind == "compare") {
+            Some(record) => Ok(Asks::Finished(record, one.clone())),
+            None => usage("one folder: name the two sides in it with --a and --b"),
+        },
         ([one], Some(a), Some(b)) => {
             let cells = load(one)?;
             let (left, right) = (a.choose("a", &cells)?, b.choose("b", &cells)?);
             let named: Vec<&str> = a.pairs.iter().chain(&b.pairs).map(|(key, _)| key.as_str()).collect();
-            let report = report(&left, &right, &named)?;
+            let shown = shown(&report(&left, &right, &named)?)?;
             // A folder of runs may hold anything; a sweep's is its own.
-            if one.join(sweep::SWEEP_FILE).exists() {
-                save(&report, one)?;
+            if one.join(SWEEP_FILE).exists() {
+                shown.save(one)?;
             }
-            show(&report, json)
+            Ok(Asks::Shown(shown))
         }
         ([left, right], a, b) => {
             let chosen = |flag: &str, path: &Path, words: &Option<Words>| -> Result<Vec<Cell>> {
@@ -75,7 +82,7 @@ pub fn command(flags: &CompareFlags) -> Result<ExitCode> {
             };
             let named: Vec<&str> =
                 a.iter().chain(&b).flat_map(|w| &w.pairs).map(|(key, _)| key.as_str()).collect();
-            show(&report(&chosen("a", left, &a)?, &chosen("b", right, &b)?, &named)?, json)
+            Ok(Asks::Shown(shown(&report(&chosen("a", left, &a)?, &chosen("b", right, &b)?, &named)?)?))
         }
         _ => usage("give two folders, or both --a and --b: launcher compare --help shows how"),
     }
@@ -85,35 +92,31 @@ fn usage<T>(message: &str) -> Result<T> {
     Err(UsageError(message.into()).into())
 }
 
-/// Measures both sides now, alternated, and compares them.
-fn measure(flags: &CompareFlags, a: &Words, b: &Words) -> Result<ExitCode> {
+/// Both sides measured now, alternated.
+fn new(flags: &CompareFlags, a: &Words, b: &Words) -> Result<Asks> {
     let machine = crate::host::machine();
     let asked = Asked {
         base: flags.run.settings()?,
-        weaker_sandbox: flags.run.allow_weaker_sandbox,
+        weaker_sandbox: flags.run.common.allow_weaker_sandbox,
         ..Asked::default()
     };
-    let sides = [("A", a), ("B", b)].map(|(letter, words)| sweep::Side {
+    let sides = [("A", a), ("B", b)].map(|(letter, words)| Side {
         name: format!("{letter}: {}", super::load::words(&words.pairs)),
         settings: words.settings.clone(),
         rate: words.rate.clone(),
     });
-    let layout = sweep::lay_out_sides(&asked, &sides, &machine)?;
-    let mut record = sweep::new_record("compare", &asked, layout, REPEATS, machine)?;
+    let layout = lay_out_sides(&asked, &sides, &machine)?;
+    let mut record = new_record("compare", &asked, layout, REPEATS, machine, &flags.run.common)?;
     record.keep_logs = flags.keep_logs;
-    record.start_timeout_ns = flags.run.start_timeout.0;
-    let folder = sweep::create(&mut record)?;
-    match sweep::measured(&mut record, &folder, flags.run.json)? {
-        Ended::Complete => finish(&record, &folder, flags.run.json),
-        ended => sweep::finish(&record, &folder, flags.run.json, ended),
-    }
+    let folder = create(&mut record)?;
+    Ok(Asks::Measured(record, folder))
 }
 
-/// Compares the two points of a comparison that was measured, prints it and writes it beside `sweep.json`.
+/// What a comparison that was measured shows.
 ///
 /// # Errors
-/// A folder that cannot be written, or a record without two sides.
-pub fn finish(record: &SweepRecord, folder: &Path, json: bool) -> Result<ExitCode> {
+/// A record without two sides.
+pub fn documents(record: &SweepRecord) -> Result<Documents> {
     let cells: Vec<Cell> = record
         .points
         .iter()
@@ -123,16 +126,22 @@ pub fn finish(record: &SweepRecord, folder: &Path, json: bool) -> Result<ExitCod
         })
         .collect();
     let [a, b] = &cells[..] else { return usage("this comparison has not two sides") };
-    let comparison = Comparison::of(a, b);
-    let report =
-        Report { schema: COMPARE_SCHEMA.into(), comparisons: vec![comparison], notes: sweep::notes(record) };
-    sweep::save_runs(record, folder)?;
-    save(&report, folder)?;
-    show(&report, json)?;
-    if !json {
-        writeln!(crate::output::stdout(), "\nSaved in {}", folder.display())?;
-    }
-    Ok(sweep::code(record, folder, Ended::Complete))
+    let comparisons = vec![Comparison::of(a, b)];
+    shown(&Report { schema: COMPARE_SCHEMA.into(), comparisons, notes: documents::notes(record) })
+}
+
+/// The documents of a report.
+fn shown(report: &Report) -> Result<Documents> {
+    let grids = grids(report);
+    Ok(Documents {
+        name: "compare",
+        heading: "Comparison".into(),
+        notes: report.notes.clone(),
+        narrow: grids.clone(),
+        wide: grids,
+        json: documents::json(report)?,
+        file: Some("compare.json"),
+    })
 }
 
 /// Compares what belongs together: settings that are equal in all that the words do not name.
@@ -171,28 +180,4 @@ fn grids(report: &Report) -> Vec<Grid> {
         grid
     };
     report.comparisons.iter().enumerate().map(numbered).collect()
-}
-
-fn save(report: &Report, folder: &Path) -> Result<()> {
-    sweep::save_grids(folder, "compare", "Comparison", &report.notes, &grids(report))?;
-    let path = folder.join("compare.json");
-    std::fs::write(&path, serde_json::to_vec_pretty(report)?)
-        .with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn show(report: &Report, json: bool) -> Result<ExitCode> {
-    let mut out = crate::output::stdout();
-    if json {
-        serde_json::to_writer_pretty(&mut out, report)?;
-        writeln!(out)?;
-    } else {
-        let colour = out.is_coloured();
-        for grid in grids(report) {
-            writeln!(out, "{}", grid.terminal(colour))?;
-        }
-        for note in &report.notes {
-            writeln!(out, "{}", wrapped(note))?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,9 @@
 //! What a path holds: one run, a sweep, or a folder with runs in it.
 
 use crate::config::UsageError;
-use crate::experiments::sweep::{self, Axis, SWEEP_FILE};
+use crate::experiments::axes::Axis;
+use crate::experiments::record::read;
+use analysis::experiment::SWEEP_FILE;
 use analysis::stats::Outline;
 use analysis::summary::{SUMMARY_FILE, SUMMARY_SCHEMA, Summary};
 use anyhow::{Context, Result, bail};
@@ -26,7 +28,7 @@ pub struct Cell {
 /// There is nothing that was measured, or it is of another version or damaged.
 pub fn load(path: &Path) -> Result<Vec<Cell>> {
     if path.join(SWEEP_FILE).exists() {
-        let record = sweep::read(path)?;
+        let record = read(path)?;
         if record.search.is_some() {
             return Err(UsageError(format!(
                 "{}: a search for the highest rate has no repeats to compare",

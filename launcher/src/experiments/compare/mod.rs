@@ -8,6 +8,6 @@ mod load;
 mod select;
 mod table;
 
-pub use command::{CompareFlags, command, finish};
+pub use command::{Asks, CompareFlags, begin, documents};
 pub use load::{Cell, load};
-pub use table::{COMPARE_SCHEMA, Comparison, Report, ratio};
+pub use table::{COMPARE_SCHEMA, Comparison, Report};

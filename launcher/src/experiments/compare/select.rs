@@ -2,7 +2,7 @@
 
 use super::load::Cell;
 use crate::config::{Settings, UsageError};
-use crate::experiments::sweep::{Axis, AxisValue};
+use crate::experiments::axes::{Axis, AxisValue, read_value};
 use analysis::units::Nanos;
 
 /// One side in words.
@@ -32,7 +32,7 @@ pub(super) fn read(flag: &str, text: &str) -> Result<Words, UsageError> {
             return Err(wrong(format!("{key} is the same for both sides: give it as --{key}")));
         }
         if key == "rate" {
-            words.rate = Some(crate::experiments::sweep::read_value(Axis::Rate, value)?);
+            words.rate = Some(read_value(Axis::Rate, value)?);
         } else {
             match words.settings.set(&key, value) {
                 Some(Ok(())) => {}

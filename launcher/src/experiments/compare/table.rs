@@ -2,8 +2,8 @@
 
 use super::load::Cell;
 use analysis::report::grid::{Grid, Row};
-use analysis::report::units::{duration, duration_or_dash, plain};
-use analysis::stats::{Difference, Line, Percentile, Placed, Verdict, judge, pair};
+use analysis::report::units::{duration, duration_or_dash};
+use analysis::stats::{Line, Percentile, Placed, Verdict, judge, pair, ratio};
 use analysis::summary::Measure;
 use serde::{Deserialize, Serialize};
 
@@ -138,15 +138,4 @@ impl Comparison {
             notes,
         }
     }
-}
-
-/// A ratio with its interval: `1.032 [0.990–1.071]`.
-pub fn ratio(difference: &Difference) -> String {
-    let text = |value: f64| match value {
-        value if value < 2.0 => format!("{value:.3}"),
-        value if value < 10.0 => format!("{value:.2}"),
-        value => plain(value),
-    };
-    let found = &difference.ratio;
-    format!("{} [{}–{}]", text(found.value), text(found.low), text(found.high))
 }

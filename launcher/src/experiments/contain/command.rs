@@ -1,29 +1,23 @@
-//! The command: runs the matrix, cell by cell, saves after each, and prints the table.
+//! The command: a cell of the matrix is a point with one run; its row comes from the run's summary.
 
 use super::cost;
-use super::matrix::{Cell, across_processes, cells, settings};
-use super::rows::{CONTAIN_FILE, CONTAIN_SCHEMA, Containments, Row, row};
-use crate::config::{Settings, UsageError};
-use crate::experiments::sweep::{self, Axis, Swept};
-use crate::host::Machine;
+use super::matrix::{Cell, across_processes, cell, cells, settings};
+use super::rows::{CONTAIN_FILE, CONTAIN_SCHEMA, Containments, row};
+use crate::config::{Common, Settings, UsageError};
+use crate::experiments::axes::Axis;
+use crate::experiments::documents::{self, Documents};
+use crate::experiments::flags::{Asked as Flags, Swept};
+use crate::experiments::points::Layout;
+use crate::experiments::record::{create, new_record};
 use crate::planner;
-use crate::runtime::clean::{self, Scope};
-use crate::runtime::folder;
-use crate::runtime::progress::Progress;
-use crate::runtime::run::{self, Interrupted, Presentation};
-use crate::runtime::signals::Signals;
-use analysis::html;
-use analysis::record::Outcome;
+use analysis::experiment::{Point, SweepRecord};
 use analysis::report::contain as table;
-use analysis::report::grid::wrapped;
-use analysis::units::Nanos;
-use anyhow::{Context, Result, bail};
+use analysis::summary::{SUMMARY_FILE, Summary};
+use anyhow::{Context, Result};
 use clap::Args;
 use protocol::plan::{Isolation, Technique};
-use std::io::Write;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
 
 /// The flags of `contain`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -31,18 +25,9 @@ pub struct ContainFlags {
     /// The settings of `run`; technique and isolation may be lists, fault says what is tried.
     #[command(flatten)]
     pub swept: Swept,
-    /// YAML file of settings, `key: value`
-    #[arg(long, value_name = "FILE", help_heading = "Run")]
-    pub config: Option<PathBuf>,
-    /// Print the table as JSON on stdout
-    #[arg(long, help_heading = "Run")]
-    pub json: bool,
-    /// Go on with a kernel that lacks a piece of the sandbox
-    #[arg(long, help_heading = "Run")]
-    pub allow_weaker_sandbox: bool,
-    /// How long the processes may take to get ready
-    #[arg(long, value_name = "DUR", default_value = "30s", hide = true)]
-    pub start_timeout: Nanos,
+    /// What every command has.
+    #[command(flatten)]
+    pub common: Common,
 }
 
 /// What to try.
@@ -53,7 +38,7 @@ struct Asked {
 
 impl ContainFlags {
     fn asked(&self) -> Result<Asked, UsageError> {
-        let asked = self.swept.asked(None, self.config.as_ref())?;
+        let asked = self.swept.asked(None, self.common.config.as_ref())?;
         if asked.preset.is_some() {
             return Err(UsageError("--preset with contain: there is none; leave it out".into()));
         }
@@ -94,119 +79,68 @@ impl ContainFlags {
     }
 }
 
-/// Does what `launcher contain` says.
+/// The record of a matrix to try and its folder.
 ///
 /// # Errors
-/// [`UsageError`] for what cannot be had; a run that could not be made.
-pub fn command(flags: &ContainFlags) -> Result<ExitCode> {
-    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
+/// [`UsageError`] for what cannot be had.
+pub fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
     let machine = crate::host::machine();
     let Asked { base, cells } = flags.asked()?;
-    // Found out before the first run: a setting that cannot be.
-    for cell in &cells {
-        planner::resolve(&settings(cell, &base), &machine)?;
-    }
-    let out = base.out.clone().unwrap_or_else(|| "runs".into());
-    let folder = create(&out)?;
+    let point = |cell: &Cell| -> Result<Point> {
+        // Found out before the first run: a setting that cannot be.
+        let resolved = planner::resolve(&settings(cell, &base), &machine)?;
+        let Cell { technique, isolation, scenario } = cell;
+        Ok(Point {
+            name: format!("{} against {technique} under {isolation}", scenario.name),
+            values: BTreeMap::new(),
+            settings: Settings { seed: None, out: None, repeats: None, ..resolved.settings() }.to_texts(),
+            runs: Vec::new(),
+        })
+    };
+    let points = cells.iter().map(point).collect::<Result<_>>()?;
+    let base = Settings { fault: None, technique: None, isolation: None, on_death: None, ..base };
+    let layout = Layout { base: base.clone(), axes: Vec::new(), points, notes: Vec::new() };
+    let asked = Flags { base, ..Flags::default() };
+    let mut record = new_record("contain", &asked, layout, 1, machine, &flags.common)?;
+    record.keeps_failures = true;
+    let folder = create(&mut record)?;
+    Ok((record, folder))
+}
+
+/// What the runs of a matrix show, and what the protection costs, measured now.
+///
+/// # Errors
+/// A run's summary that cannot be read.
+pub fn documents(record: &SweepRecord, folder: &Path) -> Result<Documents> {
+    let cost = cost::measure();
     let mut all = Containments {
         schema: CONTAIN_SCHEMA.into(),
-        machine: machine.cpu_model.clone(),
+        machine: record.machine.cpu_model.clone(),
         rows: Vec::new(),
-        cost: Some(cost::measure()),
-        notes: Vec::new(),
+        cost: Some(cost),
+        notes: documents::notes(record),
     };
-    all.notes.extend(all.cost.map(|cost| cost.words()));
-    let progress = Progress::new(!flags.json);
-    let how = Presentation {
-        quiet: true,
-        weaker_sandbox: flags.allow_weaker_sandbox,
-        start_timeout: Duration::from_nanos(flags.start_timeout.0),
-        signals: &signals,
-    };
-    progress.phase("trying", cells.len() as u64);
-    for (number, cell) in cells.iter().enumerate() {
-        progress.at(number as u64);
-        let asked = Settings { out: Some(folder.clone()), ..settings(cell, &base) };
-        match try_cell(cell, &asked, &machine, &how)? {
-            Some(row) => all.rows.push(row),
-            None => {
-                progress.clear();
-                save(&all, &folder)?;
-                eprintln!(
-                    "interrupted after {number} of {} cells; saved in {}",
-                    cells.len(),
-                    folder.display()
-                );
-                return Ok(ExitCode::from(130));
-            }
-        }
-        save(&all, &folder)?;
-    }
-    progress.clear();
-    finish(&all, &folder, flags.json)
-}
-
-/// One run; `None`: interrupted.
-fn try_cell(cell: &Cell, asked: &Settings, machine: &Machine, how: &Presentation<'_>) -> Result<Option<Row>> {
-    let resolved = planner::resolve(asked, machine)?;
-    let finished = match run::run(&resolved, machine, how) {
-        Ok(finished) if finished.outcome == Outcome::Interrupted => return Ok(None),
-        Ok(finished) => finished,
-        Err(error) if error.is::<Interrupted>() => return Ok(None),
-        Err(error) => {
-            let Cell { technique, isolation, scenario } = cell;
-            return Err(error.context(format!("{} against {technique} under {isolation}", scenario.name)));
-        }
-    };
-    sweep::discard_logs(&finished.folder);
-    let name = finished.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Some(row(cell, &finished.summary, &name)))
-}
-
-fn create(out: &Path) -> Result<PathBuf> {
-    let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(':', "");
-    let base = format!("{}-contain", time.trim_end_matches('Z'));
-    for number in 1..1000 {
-        let name = if number == 1 { base.clone() } else { format!("{base}-{number}") };
-        let path = out.join(name);
-        std::fs::create_dir_all(out).with_context(|| format!("cannot make {} (--out)", out.display()))?;
-        match std::fs::create_dir(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot make {} (--out)", path.display()));
-            }
+    all.notes.push(cost.words());
+    for point in &record.points {
+        let cell = cell(&Settings::from_texts(&point.settings)?)
+            .with_context(|| format!("{}: no cell of a containment table", point.name))?;
+        for run in &point.runs {
+            let path = folder.join(&run.folder).join(SUMMARY_FILE);
+            let text = std::fs::read(&path).with_context(|| path.display().to_string())?;
+            let summary: Summary =
+                serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
+            all.rows.push(row(&cell, &summary, &run.folder));
         }
     }
-    bail!("{} holds a thousand of this second: choose another --out", out.display())
-}
-
-fn save(all: &Containments, folder: &Path) -> Result<()> {
-    let mut json = serde_json::to_vec_pretty(all)?;
-    json.push(b'\n');
-    folder::write_whole(&folder.join(CONTAIN_FILE), &json)
-}
-
-fn finish(all: &Containments, folder: &Path, json: bool) -> Result<ExitCode> {
-    let heading = "What isolation buys: containment";
-    let mut documents = table::narrow(all);
-    documents.push(table::wide(all));
-    sweep::save_grids(folder, "contain", heading, &all.notes, &documents)?;
-    html::write(folder, &folder.join(html::HTML_FILE))?;
-    let mut out = crate::output::stdout();
-    if json {
-        serde_json::to_writer_pretty(&mut out, all)?;
-        writeln!(out)?;
-    } else {
-        let colour = out.is_coloured();
-        for grid in table::narrow(all) {
-            writeln!(out, "{}", grid.terminal(colour))?;
-        }
-        for note in &all.notes {
-            writeln!(out, "{}", wrapped(note))?;
-        }
-        writeln!(out, "Saved in {}", folder.display())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let mut wide = table::narrow(&all);
+    wide.push(table::wide(&all));
+    Ok(Documents {
+        name: "contain",
+        heading: "What isolation buys: containment".into(),
+        notes: all.notes.clone(),
+        narrow: table::narrow(&all),
+        wide,
+        json: documents::json(&all)?,
+        file: Some(CONTAIN_FILE),
+    })
 }

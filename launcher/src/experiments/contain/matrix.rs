@@ -6,12 +6,12 @@ use analysis::units::{Count, Nanos};
 use protocol::plan::{FaultKind, Isolation, OnDeath, Target, Technique, When};
 use shm::ring::Step;
 
-/// The strategy that is struck, of three.
+/// The strategy that has the fault, of three.
 pub const VICTIM: u16 = 1;
-/// When it is struck, unless the fault says so: late enough for a picture of the time before.
-const STRUCK_AT: Nanos = Nanos(400_000_000);
-/// The order in whose push it is struck, where the fault is tied to one: about the same time.
-const STRUCK_ORDER: u64 = 600;
+/// When it has it, unless the fault says so: late enough for a picture of the time before.
+const FAULT_AT: Nanos = Nanos(400_000_000);
+/// The order in whose push it has it, where the fault is tied to one: about the same time.
+const FAULT_ORDER: u64 = 600;
 /// The deadline for hangs.
 const LIVENESS: Nanos = Nanos(200_000_000);
 
@@ -39,7 +39,7 @@ impl Scenario {
     /// A fault as a user asked for it, or one of the standard ones: at the victim, at the standard time.
     fn of(fault: FaultSpec) -> Self {
         let target = if fault.target == Target::Any { Target::Strategy(VICTIM) } else { fault.target };
-        let when = fault.when.unwrap_or(When::At { ns: STRUCK_AT.0 });
+        let when = fault.when.unwrap_or(When::At { ns: FAULT_AT.0 });
         let name = match when {
             When::At { .. } => fault.kind.name().to_owned(),
             When::Push { step, .. } => format!("{} in a push, {step}", fault.kind),
@@ -47,7 +47,7 @@ impl Scenario {
         Self { name, fault: FaultSpec { target, when: Some(when), ..fault } }
     }
 
-    /// Whether the technique has the step at which it strikes.
+    /// Whether the technique has the step at which it is due.
     fn fits(&self, technique: Technique) -> bool {
         match self.fault.when {
             Some(When::Push { step, .. }) => technique.steps().contains(&step),
@@ -62,7 +62,7 @@ impl Scenario {
 pub fn standard() -> Vec<Scenario> {
     let at = |kind, when| FaultSpec { kind, target: Target::Any, when, every: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
-        .map(|kind| at(kind, Some(When::Push { order: STRUCK_ORDER, step: Step::HalfWritten })));
+        .map(|kind| at(kind, Some(When::Push { order: FAULT_ORDER, step: Step::HalfWritten })));
     let kinds = FaultKind::ALL.iter().filter(|kind| **kind != FaultKind::Lose).map(|kind| at(*kind, None));
     kinds.chain(pushes).map(Scenario::of).collect()
 }
@@ -90,6 +90,16 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
 /// The techniques that are tried unless the user names some: those that go across processes.
 pub fn across_processes() -> Vec<Technique> {
     Technique::all().into_iter().filter(|technique| technique.crosses_processes()).collect()
+}
+
+/// The cell that a run with these settings is of; `None`: of none.
+pub fn cell(settings: &Settings) -> Option<Cell> {
+    let fault = *settings.fault.as_ref()?.0.first()?;
+    Some(Cell {
+        technique: settings.technique?,
+        isolation: settings.isolation?,
+        scenario: Scenario::of(fault),
+    })
 }
 
 /// What a cell's run is asked for, over what the user set: a small load that lasts long enough for a time before, the
@@ -130,6 +140,14 @@ mod tests {
         let kernel_push =
             cells.iter().any(|cell| cell.technique.is_kernel() && cell.scenario.name.contains("push"));
         assert!(!kernel_push, "a system call has no middle");
+    }
+
+    #[test]
+    fn a_cell_is_found_again_by_its_settings() {
+        for cell in cells(&Technique::all(), Isolation::ALL, None) {
+            let texts = settings(&cell, &Settings::default()).to_texts();
+            assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Row {
     };
     let incident = summary.incidents.iter().find(|incident| incident.strategy == victim);
     let (before, during) = (&containment.survivors_before, &containment.survivors_during);
-    let struck_ns = match cell.scenario.fault.when {
+    let fault_ns = match cell.scenario.fault.when {
         Some(When::At { ns }) => incident.map(|incident| incident.injected_ns.unwrap_or(ns)),
         _ => None,
     };
@@ -31,24 +31,22 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Row {
         let unlike_before = during > before.max_ns.unwrap_or(0).saturating_mul(HURT_TIMES);
         during > HURT_NS && (unlike_before || during > summary.plan.liveness_ns / 2)
     });
-    let struck = incident.is_some() || has_struck(cell, victim, summary);
+    let came = incident.is_some() || has_come(cell, victim, summary);
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Row {
         isolation: cell.isolation,
         technique: cell.technique,
         fault: cell.scenario.name.clone(),
-        contained: match (survived, struck, waited) {
+        contained: match (survived, came, waited) {
             (false, ..) => Contained::No,
             (true, false, _) => Contained::Nothing,
             (true, true, true) => Contained::Waited,
             (true, true, false) => Contained::Yes,
         },
-        seen: seen(summary, incident.map(|incident| incident.cause.as_str()), struck),
-        toll: containment.orders,
+        seen: seen(summary, incident.map(|incident| incident.cause.as_str()), came),
+        losses: containment.orders,
         lost_of_others,
-        detect_ns: struck_ns
-            .zip(incident)
-            .map(|(struck, incident)| incident.detected_ns.saturating_sub(struck)),
+        detect_ns: fault_ns.zip(incident).map(|(fault, incident)| incident.detected_ns.saturating_sub(fault)),
         repair_ns: incident.and_then(|incident| incident.detect_to_repair_ns),
         restart_ns: incident.and_then(|incident| incident.repair_to_restart_ns),
         before_p999_ns: before.p999_ns,
@@ -59,9 +57,9 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Row {
     }
 }
 
-/// Whether the fault can have struck in a run that ended in order and in which the victim did not die: then it sent all its
+/// Whether the fault can have come in a run that ended in order and in which the victim did not die: then it sent all its
 /// orders, and was there until the last was due.
-fn has_struck(cell: &Cell, victim: u16, summary: &Summary) -> bool {
+fn has_come(cell: &Cell, victim: u16, summary: &Summary) -> bool {
     match cell.scenario.fault.when {
         Some(When::Push { order, .. }) => {
             summary.plan.orders.get(usize::from(victim)).is_some_and(|orders| order < *orders)
@@ -71,13 +69,13 @@ fn has_struck(cell: &Cell, victim: u16, summary: &Summary) -> bool {
     }
 }
 
-/// In a run that ended, nothing that was open comes back, whoever's it was; the struck one's cannot be told apart there.
+/// In a run that ended, nothing that was open comes back, whoever's it was; the victim's cannot be told apart there.
 fn lost_of_others(summary: &Summary) -> u64 {
     let orders = &summary.orders;
     orders.lost + orders.orphaned + orders.cancelled
 }
 
-fn seen(summary: &Summary, cause: Option<&str>, struck: bool) -> String {
+fn seen(summary: &Summary, cause: Option<&str>, came: bool) -> String {
     let first = summary.violations.first();
     match (&summary.outcome, cause) {
         (Outcome::Failed { process, what, .. }, _) => format!("{process}: {what}"),
@@ -86,7 +84,7 @@ fn seen(summary: &Summary, cause: Option<&str>, struck: bool) -> String {
             format!("invalid: {}", first.map_or("", |violation| &violation.first))
         }
         (Outcome::Complete, Some(cause)) => cause.to_owned(),
-        (Outcome::Complete, None) if struck => "nobody died".into(),
-        (Outcome::Complete, None) => "the fault never struck".into(),
+        (Outcome::Complete, None) if came => "nobody died".into(),
+        (Outcome::Complete, None) => "the fault never came".into(),
     }
 }

@@ -1,7 +1,7 @@
 //! Where queueing sets in: measured waiting at the orchestrator beside M/D/1, over a sweep's work or rate.
 
-use super::axes::Axis;
 use super::tables::{micros, shown};
+use crate::experiments::axes::Axis;
 use analysis::experiment::{Point, SweepRecord};
 use analysis::report::grid::{Grid, Row};
 use analysis::report::units::{percent, plain};

@@ -1,7 +1,7 @@
 //! The three tables of a sweep: rt_venue p50, p99 and p99.9 in microseconds, in the layout of the seed benchmark:
 //! a row for each condition, a column for each of what is compared, the best of a row in bold.
 
-use super::axes::Axis;
+use crate::experiments::axes::Axis;
 use analysis::experiment::{Point, SweepRecord};
 use analysis::report::grid::{Grid, Row};
 use analysis::report::units::{percent, plain};
@@ -11,7 +11,8 @@ use analysis::units::Nanos;
 use std::collections::BTreeMap;
 
 /// The axes that may be columns, the first one that is varied is.
-const COLUMNS: [Axis; 5] = [Axis::Technique, Axis::Isolation, Axis::Process, Axis::Idle, Axis::Capacity];
+const COLUMNS: [Axis; 6] =
+    [Axis::Technique, Axis::Isolation, Axis::Process, Axis::Idle, Axis::Capacity, Axis::Stamps];
 
 /// The tables of a sweep.
 pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {

@@ -1,12 +1,14 @@
 //! Sweeps with made-up runs: order, seeds, saving, going on, failing; and what their tables say.
 
-use super::axes::Axis;
-use super::flags::Asked;
-use super::measure::{Ended, Made, measure};
-use super::progress::Bar;
-use super::search::search;
-use super::{knee, new_record, points, tables};
-use crate::config::Settings;
+use super::{knee, tables};
+use crate::config::{Common, Settings};
+use crate::experiments::axes::{Axis, read_values};
+use crate::experiments::flags::Asked;
+use crate::experiments::measure::{Ended, Made, measure};
+use crate::experiments::points;
+use crate::experiments::progress::Bar;
+use crate::experiments::record::{new_record, read};
+use crate::experiments::search::search;
 use crate::host::fake;
 use crate::runtime::run::Interrupted;
 use analysis::experiment::{SWEEP_FILE, State, SweepRecord};
@@ -20,12 +22,12 @@ use std::path::Path;
 fn record(axes: &[(Axis, &str)], repeats: u64) -> SweepRecord {
     let machine = fake::plain(2).machine();
     let mut asked = Asked {
-        axes: axes.iter().map(|(axis, list)| super::axes::read_values(*axis, list).unwrap()).collect(),
+        axes: axes.iter().map(|(axis, list)| read_values(*axis, list).unwrap()).collect(),
         ..Asked::default()
     };
     asked.base.repeats = Some(analysis::units::Count(repeats));
     let layout = points::lay_out(&asked, &machine).unwrap();
-    new_record("sweep", &asked, layout, 5, machine).unwrap()
+    new_record("sweep", &asked, layout, 5, machine, &Common::default()).unwrap()
 }
 
 /// A run that took 1 µs, and twice the work on top: its folder exists and has a log.
@@ -163,7 +165,7 @@ fn a_sweep_is_being_measured_while_its_launcher_lives() {
 #[test]
 fn another_version_and_damage_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let read = || format!("{:#}", super::read(folder.path()).unwrap_err());
+    let read = || format!("{:#}", read(folder.path()).unwrap_err());
     assert!(read().contains("not the folder of a sweep"));
     for (text, wanted) in [
         ("{\"schema\": \"bulkhead.sweep/9\"}", "use the launcher that wrote it"),

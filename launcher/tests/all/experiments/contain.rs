@@ -82,7 +82,7 @@ fn a_death_in_the_middle_of_a_push_is_contained_in_a_shared_ring_too() {
 }
 
 #[test]
-fn a_fault_that_never_struck_is_not_contained() {
+fn a_fault_that_never_came_is_not_contained() {
     // Each strategy has 2,000 orders.
     let faults = "kill@order:5000;kill:strategy-1@30m";
     let (rows, out) = rows(&["--technique", "spsc-mux", "--isolation", "process", "--fault", faults]);
@@ -90,7 +90,7 @@ fn a_fault_that_never_struck_is_not_contained() {
     for row in &rows {
         assert_eq!(
             (&row["contained"], &row["seen"]),
-            (&"nothing".into(), &"the fault never struck".into()),
+            (&"nothing".into(), &"the fault never came".into()),
             "{row:#}"
         );
     }

@@ -4,7 +4,7 @@
 use crate::common::{LONG, Launcher, SHORT, assert_nothing_left, signal, text};
 
 /// Runs with these flags until the fault in strategy 1 has ended the run; what was said.
-fn struck(flags: &[&str], fault: &str) -> String {
+fn ended_by(flags: &[&str], fault: &str) -> String {
     let launcher = Launcher::new();
     // Short only where it is waited for: a backtrace takes its time.
     let liveness =
@@ -35,7 +35,7 @@ const ENDS: &[(&str, &str)] = &[
 
 #[track_caller]
 fn ends_as_it_should(flags: &[&str], kind: &str, when: &str) {
-    let stderr = struck(flags, &format!("{kind}:strategy-1{when}"));
+    let stderr = ended_by(flags, &format!("{kind}:strategy-1{when}"));
     let (_, how) = ENDS.iter().find(|(name, _)| *name == kind).unwrap();
     assert!(stderr.contains("strategy-1") && stderr.contains(how), "{kind}{when} {flags:?}: {stderr}");
 }
@@ -96,7 +96,7 @@ fn the_steps_of_a_push() {
 #[test]
 fn what_ends_a_thread_ends_its_process_and_a_hang_is_seen() {
     for (kind, how) in [("segv", "SIGSEGV"), ("exit", "exit 3"), ("leak", "SIGABRT"), ("hang", "hangs")] {
-        let stderr = struck(THREAD, &format!("{kind}:strategy-1@order:20"));
+        let stderr = ended_by(THREAD, &format!("{kind}:strategy-1@order:20"));
         assert!(stderr.contains("all (pid") && stderr.contains(how), "{kind}: {stderr}");
     }
 }
@@ -104,25 +104,25 @@ fn what_ends_a_thread_ends_its_process_and_a_hang_is_seen() {
 #[test]
 fn a_scribbler_harms_itself_only() {
     for technique in ["spsc-mux", "pipe"] {
-        let stderr = struck(&["--technique", technique], "scribble:strategy-1@200ms");
+        let stderr = ended_by(&["--technique", technique], "scribble:strategy-1@200ms");
         assert!(stderr.contains("strategy-1") && !stderr.contains("engine"), "{technique}: {stderr}");
     }
     if !sandbox_is_missing() {
-        let stderr = struck(SANDBOX, "scribble:strategy-1@order:20");
+        let stderr = ended_by(SANDBOX, "scribble:strategy-1@order:20");
         assert!(stderr.contains("strategy-1") && !stderr.contains("engine"), "{stderr}");
     }
 }
 
 #[test]
 fn a_scribbler_with_all_in_its_reach_does_not_hang_the_launcher() {
-    struck(&["--technique", "array-queue"], "scribble:strategy-1@200ms");
-    struck(THREAD, "scribble:strategy-1@200ms");
+    ended_by(&["--technique", "array-queue"], "scribble:strategy-1@200ms");
+    ended_by(THREAD, "scribble:strategy-1@200ms");
 }
 
 #[test]
 fn a_flood_is_noticed() {
     for when in ["@200ms", "@order:20"] {
-        let stderr = struck(&["--max-open", "1000"], &format!("flood:strategy-1{when}"));
+        let stderr = ended_by(&["--max-open", "1000"], &format!("flood:strategy-1{when}"));
         assert!(stderr.contains("strategy-1") && stderr.contains("flood"), "{stderr}");
     }
 }
@@ -172,8 +172,8 @@ fn a_long_pause_before_an_order_is_no_stall() {
 
 #[test]
 fn one_among_many_is_drawn_by_the_seed() {
-    let stderr = struck(&["--seed", "7"], "exit:any@order:20");
-    let again = struck(&["--seed", "7"], "exit:any@order:20");
+    let stderr = ended_by(&["--seed", "7"], "exit:any@order:20");
+    let again = ended_by(&["--seed", "7"], "exit:any@order:20");
     let who = |text: &str| ["strategy-0", "strategy-1"].map(|name| text.contains(name));
     assert_eq!(who(&stderr), who(&again), "{stderr}");
     assert!(who(&stderr)[0] != who(&stderr)[1], "{stderr}");

@@ -33,12 +33,29 @@ fn short(more: &[&str]) -> Value {
     for thread in summary["processes"].as_array().unwrap() {
         assert_eq!(thread["allocations"], 0, "no heap allocation after the barrier: {thread}");
     }
+    for (role, counters) in [
+        ("strategy-", ["sent", "returned"]),
+        ("orchestrator", ["dispatched", "settled"]),
+        ("gateway-", ["received", "completed"]),
+    ] {
+        for counter in counters {
+            assert_eq!(counted(&summary, role, counter), 2000, "{role} {counter}");
+        }
+    }
     // Under closed pacing nothing is due.
     let due = if more.contains(&"stress") { 0 } else { 2000 };
     for from_due in ["rt_venue_from_due", "slip"] {
         assert_eq!(summary[from_due]["count"], due, "{from_due}");
     }
     summary
+}
+
+/// The sum of a counter over all agents whose role begins so, on whatever threads they run.
+fn counted(summary: &Value, role: &str, counter: &str) -> u64 {
+    let threads = summary["processes"].as_array().unwrap().iter();
+    let agents = threads.flat_map(|thread| thread["agents"].as_array().unwrap());
+    let of_role = agents.filter(|agent| agent["role"].as_str().unwrap().starts_with(role));
+    of_role.map(|agent| agent["counters"][counter].as_u64().unwrap()).sum()
 }
 
 #[test]

@@ -34,6 +34,21 @@ fn every_idle_strategy_carries_a_sandboxed_run() {
     }
 }
 
+/// Also through the kernel, and with gateways in the sandbox.
+#[test]
+fn every_technique_carries_a_sandboxed_run() {
+    if unsupported() {
+        return;
+    }
+    for technique in ["spsc-mux", "array-queue", "linked", "channel", "pipe", "unix-seqpacket"] {
+        for process in ["engine", "gateways"] {
+            let flags = ["--technique", technique, "--process", process];
+            let summary = Launcher::new().summary(&[SANDBOX, SHORT, &flags].concat());
+            assert_eq!(summary["orders"]["returned"], 2000, "{technique} {process}");
+        }
+    }
+}
+
 /// What a process has open beside null, null, and the file that stderr goes to. The launcher's pidfd, which it watches, says when
 /// that one dies and no more: no system call that takes one is allowed.
 fn open_files(pid: u32) -> Vec<String> {

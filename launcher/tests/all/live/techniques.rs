@@ -76,12 +76,14 @@ fn the_blocks_of_the_list_are_in_the_figures() {
         threads.iter().find(|thread| thread["role"] == "engine").unwrap().clone()
     };
     let linked = engine(Technique::of::<Linked>());
-    let (fresh, reused) =
-        (linked["blocks_fresh"].as_u64().unwrap(), linked["blocks_reused"].as_u64().unwrap());
+    let (fresh, reused) = (
+        linked["agents"][0]["counters"]["blocks-fresh"].as_u64().unwrap(),
+        linked["agents"][0]["counters"]["blocks-reused"].as_u64().unwrap(),
+    );
     assert!(fresh >= 2, "each hand-off begins with one");
     // 2,000 orders and as many reports, 31 to a block; a block that another producer was faster to link counts too.
     assert!(fresh + reused >= 2 * 2000 / 31, "{fresh} + {reused}");
-    assert_eq!(engine(Technique::default())["blocks_fresh"], 0);
+    assert_eq!(engine(Technique::default())["agents"][0]["counters"]["blocks-fresh"], 0);
 }
 
 /// FIFOs and sockets are removed as memory is, by whoever is left to do it.

@@ -4,10 +4,9 @@ use super::deaths::{killed, mortal};
 use super::figures::summary;
 use super::fixture::{Fixture, RT_VENUE, START, Shape};
 use super::killing::{DETECTED, Death, REPAIRED};
-use analysis::merge::Toll;
+use analysis::merge::Losses;
 use analysis::summary::{Distribution, Summary, worst};
 use protocol::stamps::Point;
-use protocol::status::Field;
 use protocol::supervision::Misconduct;
 use protocol::wire::OrderId;
 
@@ -44,7 +43,7 @@ fn an_incident_says_when_what_and_what_became_of_the_orders() {
     assert_eq!(incident.repair_to_restart_ns, Some((200_000 - REPAIRED) / 2));
     let orders = &summary.orders;
     assert!(orders.cancelled > 2);
-    let Toll { cancelled, orphaned, lost } = incident.orders;
+    let Losses { cancelled, orphaned, lost } = incident.orders;
     assert_eq!((cancelled, orphaned, lost), (orders.cancelled, orders.orphaned, orders.lost));
     let all = summary.containment.unwrap();
     assert_eq!((all.incidents, all.strategies, all.quarantined, all.restarted), (1, 1, 0, 1));
@@ -164,6 +163,7 @@ fn a_quarantined_strategys_counters_are_in_no_figure() {
         killed(&[Death { quarantined: Some(Misconduct::Flood), ..Death::of(1, (20 * 3 + 1) * 3_000) }]);
     let thread = fixture.thread("strategy-1");
     fixture.statuses[thread].fill(u64::MAX);
+    fixture.counters[thread].fill(u64::MAX);
     let summary = summary(&fixture);
     assert!(summary.valid, "{:?}", summary.violations);
     assert_eq!((summary.orders.full, summary.processes[thread].cpu_ns), (0, 0));
@@ -172,7 +172,7 @@ fn a_quarantined_strategys_counters_are_in_no_figure() {
     assert_eq!(summary.incidents[0].quarantined, Some(Misconduct::Flood));
     assert_eq!(summary.containment.unwrap().quarantined, 1);
     assert_eq!(summary.rt_venue.count, summary.orders.returned - returned_of_1(&fixture));
-    fixture.status("strategy-0", Field::Full, 3);
+    fixture.counter("strategy-0", "full", 3);
 }
 
 /// Orders of strategy 1 whose report the strategy got.

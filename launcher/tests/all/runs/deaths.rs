@@ -4,12 +4,11 @@
 use super::fixture::{Fixture, START, Shape};
 use super::killing::{Death, GONE};
 use super::merging::run;
-use analysis::merge::{Kind, Orders, Toll};
+use analysis::merge::{Kind, Losses, Orders};
 use analysis::record::{Incident, Outcome};
 use proptest::prelude::*;
 use protocol::plan::Threading;
 use protocol::stamps::{Point, Record};
-use protocol::status::Field;
 use protocol::supervision::Misconduct;
 use protocol::wire::OrderId;
 
@@ -72,8 +71,8 @@ fn every_order_of_the_dead_is_in_one_category() {
     assert_eq!(orders.sent, 40 + 21 + 40);
     assert_eq!((orders.lost, orders.orphaned), (0, 1));
     assert!(orders.cancelled >= 3, "{orders:?}");
-    assert_eq!(merged.tolls, [Toll { lost: 0, cancelled: orders.cancelled, orphaned: 1 }]);
-    assert_eq!((merged.tolls[0].all(), merged.lost_of_survivors), (orders.cancelled + 1, 0));
+    assert_eq!(merged.losses, [Losses { lost: 0, cancelled: orders.cancelled, orphaned: 1 }]);
+    assert_eq!((merged.losses[0].all(), merged.lost_of_survivors), (orders.cancelled + 1, 0));
     // Cancelled and refused orders are in no figure.
     let refused: Vec<_> = merged.orders().filter(|(_, row)| row.reason() == Some(GONE as u8)).collect();
     assert_eq!(refused.len(), 1);
@@ -85,7 +84,7 @@ fn every_order_of_the_dead_is_in_one_category() {
 fn the_order_in_the_push_may_be_lost_and_no_other() {
     let unfinished = Death { unfinished: true, ..Death::of(1, T1_OF_20 + 50) };
     let merged = run(&killed(&[unfinished]));
-    assert_eq!((merged.violations.as_slice(), merged.tolls[0].lost), ([].as_slice(), 1));
+    assert_eq!((merged.violations.as_slice(), merged.losses[0].lost), ([].as_slice(), 1));
     all_accounted(&merged.orders);
 
     // The one before it too: that one had been pushed.
@@ -128,7 +127,7 @@ fn no_death_excuses_a_ghost() {
 }
 
 #[test]
-fn the_living_are_not_buried() {
+fn the_living_are_not_retired() {
     let cancel = |fixture: &mut Fixture, id: OrderId| {
         let (thread, place) = fixture.find(Point::GatewayDone, id);
         let done = fixture.logs[thread][place];
@@ -181,13 +180,13 @@ fn incarnations_count_apart_and_counters_are_of_the_last() {
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     all_accounted(&merged.orders);
-    assert_eq!((merged.tolls.len(), merged.tolls[1].lost), (2, 1));
+    assert_eq!((merged.losses.len(), merged.losses[1].lost), (2, 1));
     let epochs = |epoch| merged.orders().filter(|(id, _)| (id.strategy(), id.epoch()) == (1, epoch)).count();
     assert!((0..3).all(|epoch| epochs(epoch) > 5) && epochs(3) == 0);
 
     let mut wrong = fixture;
-    let sent = wrong.statuses[1][Field::Sent as usize];
-    wrong.status("strategy-1", Field::Sent, sent + 1);
+    let sent = wrong.counters[1][1];
+    wrong.counter("strategy-1", "sent", sent + 1);
     let merged = run(&wrong);
     assert_eq!((merged.violations.len(), merged.violations[0].kind), (1, Kind::Counters));
     assert!(merged.violations[0].first.contains(&format!("its log has {sent}")));
@@ -270,7 +269,7 @@ pub(crate) fn mortal(epochs: u16) -> Fixture {
             restarted_ns: Some(u64::from(epoch) * 10_000 + 9_500),
         })
         .collect();
-    fixture.status("strategy-1", Field::Sent, 2);
+    fixture.counter("strategy-1", "sent", 2);
     fixture
 }
 
@@ -280,7 +279,7 @@ fn thousands_of_epochs_are_merged() {
     assert_eq!(merged.violations, []);
     assert_eq!((merged.orders.sent, merged.orders.lost), (12_000, 0));
     assert_eq!(merged.orders().filter(|(id, _)| id.epoch() == 2_999).count(), 2);
-    assert_eq!(merged.tolls, vec![Toll::default(); 2_999]);
+    assert_eq!(merged.losses, vec![Losses::default(); 2_999]);
 }
 
 proptest! {
@@ -302,10 +301,10 @@ proptest! {
         let merged = run(&fixture);
         prop_assert_eq!(&merged.violations, &[]);
         all_accounted(&merged.orders);
-        let tolls = |of: fn(&Toll) -> u64| merged.tolls.iter().map(of).sum::<u64>();
-        prop_assert_eq!(tolls(|toll| toll.lost), merged.orders.lost);
-        prop_assert_eq!(tolls(|toll| toll.cancelled), merged.orders.cancelled);
-        prop_assert_eq!(tolls(|toll| toll.orphaned), merged.orders.orphaned);
+        let losses = |of: fn(&Losses) -> u64| merged.losses.iter().map(of).sum::<u64>();
+        prop_assert_eq!(losses(|losses| losses.lost), merged.orders.lost);
+        prop_assert_eq!(losses(|losses| losses.cancelled), merged.orders.cancelled);
+        prop_assert_eq!(losses(|losses| losses.orphaned), merged.orders.orphaned);
         prop_assert_eq!(merged.measured().count() as u64, merged.orders.returned);
     }
 

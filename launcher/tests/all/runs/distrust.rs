@@ -106,16 +106,16 @@ fn a_lie_is_a_violation_unless_strategies_may_be_hostile() {
         }),
         (Kind::NeverSent, "but its strategy never sent it", |f| {
             f.remove(Point::StrategySend, ID);
-            f.status("strategy-1", Field::Sent, 19);
+            f.counter("strategy-1", "sent", 19);
         }),
         (Kind::MissingPoint, "strategy 1 order 7: has no due", |f| {
             f.remove(Point::Due, ID);
         }),
         (Kind::Counters, "strategy-1: counted 21 orders sent, its log has 20", |f| {
-            f.status("strategy-1", Field::Sent, 21);
+            f.counter("strategy-1", "sent", 21);
         }),
         (Kind::PeerFaults, "strategy-1: was handed 3 messages", |f| {
-            f.status("strategy-1", Field::PeerFaults, 3)
+            f.counter("strategy-1", "protocol-errors", 3)
         }),
         (Kind::Checksum, "submit of strategy-1: what was taken is not what was pushed", |f| {
             f.sums[1][0].1 = 1
@@ -149,7 +149,7 @@ fn what_the_engine_itself_shows_is_a_violation_everywhere() {
             f.remove(Point::GatewayRecv, ID);
         }),
         (Kind::SubmitOrder, |f| f.swap(Point::OrchRecvSubmit, ID, OrderId::new(1, 0, 8))),
-        (Kind::PeerFaults, |f| f.status("orchestrator", Field::PeerFaults, 1)),
+        (Kind::PeerFaults, |f| f.counter("orchestrator", "protocol-errors", 1)),
         (Kind::Checksum, |f| f.sums[3][0].1 = 1),
     ];
     for (kind, spoil) in spoils {

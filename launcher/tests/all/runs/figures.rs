@@ -6,7 +6,9 @@ use analysis::summary::{Distribution, Figures, Measure, Summary, summarise};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use protocol::plan::Pacing;
+use protocol::plan::{Pacing, Stamps};
+use protocol::stamps::Point;
+use protocol::wire::OrderId;
 
 /// Writes, merges, measures and sums up.
 pub(crate) fn summary(fixture: &Fixture) -> Summary {
@@ -42,6 +44,38 @@ fn fixed_stages_come_out_exactly() {
     let (venue, trip) = (stages.venue_service, summary.round_trip);
     assert_eq!(trip.min_ns, venue.min_ns.map(|ns| ns + RT_VENUE / 2));
     assert_eq!(trip.max_ns, venue.max_ns.map(|ns| ns + RT_VENUE / 2));
+}
+
+/// Takes out what a run does not stamp that stamps only the ends.
+fn ends_only(mut fixture: Fixture) -> Fixture {
+    fixture.record.plan.stamps = Stamps::Ends;
+    fixture.logs.iter_mut().for_each(|log| log.retain(|record| record.point.is_taken(Stamps::Ends)));
+    fixture
+}
+
+#[test]
+fn the_ends_alone_give_rt_venue_and_no_stages() {
+    let shape = Shape { reject_every: 4, ..Shape::default() };
+    let (all, ends) = (summary(&Fixture::new(shape)), summary(&ends_only(Fixture::new(shape))));
+    assert!(ends.valid, "{:?}", ends.violations);
+    assert_eq!((ends.orders, ends.rt_venue, ends.slip), (all.orders, all.rt_venue, all.slip));
+    assert_eq!(ends.stages.venue_service, all.stages.venue_service);
+    for stage in [ends.stages.submit, ends.stages.dispatch, ends.stages.completion, ends.stages.r#return] {
+        assert_eq!(stage, Distribution::default());
+    }
+    // The fixture's clock takes 12.5 ns a look; rt_venue holds six of them, or two.
+    assert_eq!((all.clock.stamps_ns, ends.clock.stamps_ns), (75.0, 25.0));
+}
+
+#[test]
+fn a_run_that_stamps_the_ends_still_needs_those() {
+    let mut fixture = ends_only(Fixture::new(Shape::default()));
+    fixture.remove(Point::GatewayRecv, OrderId::new(0, 0, 3));
+    assert!(!summary(&fixture).valid);
+    // A run that stamps all needs all.
+    let mut fixture = ends_only(Fixture::new(Shape::default()));
+    fixture.record.plan.stamps = Stamps::All;
+    assert!(!summary(&fixture).valid);
 }
 
 #[test]

@@ -6,11 +6,14 @@
 
 use analysis::record::{Clock, Exit, Floor, Input, OpenOrders, Outcome, RUN_SCHEMA, RunRecord};
 use launcher::host::Machine;
+use protocol::counters::AGENT_WORDS;
 use protocol::plan::{Idle, Pacing, Plan, Role, Threading};
 use protocol::stamps::{HandOff, LinkEnd, Point, Record, key};
-use protocol::status::{Field, LOG_OFFSET, STATUS_WORDS, State};
+use protocol::status::{COUNTERS_OFFSET, Field, LOG_OFFSET, STATUS_WORDS, State, StatusWriter};
 use protocol::wire::OrderId;
+use shm::memory::Region;
 use shm::memory::header::{MAGIC, VERSION, run_hash};
+use shm::sync::Ordering;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -61,6 +64,8 @@ pub struct Fixture {
     /// Of each thread of the plan.
     pub logs: Vec<Vec<Record>>,
     pub statuses: Vec<[u64; STATUS_WORDS]>,
+    /// What the agents of each thread counted.
+    pub counters: Vec<Vec<u64>>,
     /// What stands behind all stamps of each log: the checksums of its ends of the links.
     pub sums: Vec<Vec<(LinkEnd, u64)>>,
 }
@@ -115,10 +120,12 @@ impl Fixture {
             sort_by_event(log);
         }
         let statuses = (0..logs.len()).map(|thread| status(&record, thread, &logs[thread])).collect();
+        let counters =
+            logs.iter().zip(&plan.threads).map(|(log, thread)| counters(log, &thread.roles)).collect();
         let sums = plan.threads.iter().map(|thread| sums(&thread.roles, shape)).collect();
         // As if the launcher had looked at every change.
         record.open_orders = Some(OpenOrders { samples: 200, order_ticks: open_ticks as f64, variance: 0.0 });
-        Self { record, logs, statuses, sums }
+        Self { record, logs, statuses, counters, sums }
     }
 
     /// The thread of that name.
@@ -160,6 +167,13 @@ impl Fixture {
         self.statuses[thread][field as usize] = value;
     }
 
+    /// Sets the counter of that name of the first agent of a thread.
+    pub fn counter(&mut self, thread: &str, name: &str, value: u64) {
+        let thread = self.thread(thread);
+        let place = place_of(self.record.plan.threads[thread].roles[0], name);
+        self.counters[thread][place] = value;
+    }
+
     /// Marks the run as failed because a process was killed.
     pub fn fail(&mut self, process: &str) {
         let what = "signal 9 (SIGKILL)".to_owned();
@@ -191,6 +205,7 @@ impl Fixture {
         ];
         words[..header.len()].copy_from_slice(&header);
         words[16..16 + STATUS_WORDS].copy_from_slice(&self.statuses[thread]);
+        words[COUNTERS_OFFSET..LOG_OFFSET].copy_from_slice(&self.counters[thread]);
         words.extend(log.iter().flat_map(|record| [key(record.point, record.id), record.value]));
         words.extend(self.sums[thread].iter().flat_map(|(end, sum)| [key(Point::Checksum, end.id()), *sum]));
         words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect()
@@ -272,7 +287,6 @@ fn sums(roles: &[Role], shape: Shape) -> Vec<(LinkEnd, u64)> {
 fn status(record: &RunRecord, thread: usize, log: &[Record]) -> [u64; STATUS_WORDS] {
     let mut words = [0; STATUS_WORDS];
     let mut set = |field: Field, value: u64| words[field as usize] = value;
-    let count = |points: &[Point]| log.iter().filter(|record| points.contains(&record.point)).count() as u64;
     let end = log.iter().map(|record| record.value).max().unwrap_or(START);
     set(Field::State, State::Done as u64);
     set(Field::Pid, 4000 + thread as u64);
@@ -286,9 +300,35 @@ fn status(record: &RunRecord, thread: usize, log: &[Record]) -> [u64; STATUS_WOR
     set(Field::VoluntarySwitches, 2);
     set(Field::MinorFaults, 12);
     set(Field::CpuNs, (end - START) / 2);
-    set(Field::Sent, count(&[Point::StrategySend, Point::OrchDispatch, Point::GatewayRecv]));
-    set(Field::Returned, count(&[Point::StrategyRecv, Point::OrchReturn, Point::GatewayDone]));
-    set(Field::InFlightMax, 4);
+    words
+}
+
+/// Where the counter of that name is in the words of an agent of that role.
+fn place_of(role: Role, name: &str) -> usize {
+    1 + role.record().counters.iter().position(|label| label.name == name).unwrap()
+}
+
+fn counters(log: &[Record], roles: &[Role]) -> Vec<u64> {
+    let segment = Region::heap(LOG_OFFSET).words();
+    StatusWriter::new(&segment).announce(roles);
+    let mut words: Vec<u64> =
+        segment[COUNTERS_OFFSET..].iter().map(|word| word.load(Ordering::Relaxed)).collect();
+    let count = |point: Point| log.iter().filter(|record| record.point == point).count() as u64;
+    for (agent, role) in roles.iter().enumerate() {
+        let counted = match role {
+            Role::Strategy(_) => [("sent", Point::StrategySend), ("returned", Point::StrategyRecv)],
+            Role::Orchestrator => {
+                [("dispatched", Point::OrchDispatch), ("settled", Point::OrchRecvCompletion)]
+            }
+            Role::Gateway(_) => [("received", Point::GatewayRecv), ("completed", Point::GatewayDone)],
+        };
+        for (name, point) in counted {
+            words[agent * AGENT_WORDS + place_of(*role, name)] = count(point);
+        }
+        if matches!(role, Role::Strategy(_)) {
+            words[agent * AGENT_WORDS + place_of(*role, "in-flight-peak")] = 4;
+        }
+    }
     words
 }
 

@@ -3,6 +3,7 @@
 use super::fixture::{Fixture, Shape};
 use super::killing::Death;
 use analysis::inspect::{Format, InspectError, Options, inspect};
+use analysis::logfile::RECORDS_AT;
 use proptest::prelude::*;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -87,7 +88,7 @@ fn json_is_json_and_csv_has_every_record() {
     let value = json(&log, TEXT);
     assert_eq!(value["records"].as_array().unwrap().len(), 62);
     assert_eq!((&value["thread"], &value["total"]), (&"strategy-0".into(), &62.into()));
-    assert_eq!(value["status"]["sent"], 20);
+    assert_eq!(value["agents"][0]["counters"]["sent"], 20);
     assert_eq!(json(&log, Options { tail: Some(3), ..TEXT })["records"][2]["number"], 61);
     assert_eq!(json(&log, Options { head: Some(0), ..TEXT })["records"], serde_json::json!([]));
     assert_eq!(json(folder.path(), TEXT)["logs"][2]["thread"], "orchestrator");
@@ -124,7 +125,7 @@ fn damage_is_printed_and_then_an_error() {
     let folder = folder();
     let path = folder.path().join("gateway-1.stamps");
     let bytes = std::fs::read(&path).unwrap();
-    std::fs::write(&path, &bytes[..640 + 16 * 5 + 3]).unwrap();
+    std::fs::write(&path, &bytes[..RECORDS_AT as usize + 16 * 5 + 3]).unwrap();
     let (text, result) = show(&path, TEXT);
     assert!(text.contains("\n5 records"), "{text}");
     assert!(result.unwrap_err().to_string().contains("inside record 5"));

@@ -99,7 +99,7 @@ impl Fixture {
             |record: &&Record| record.point == Point::StrategySend && record.id.epoch() == epoch + 1;
         let sent = self.logs[self.thread(&name)].iter().filter(of_next).count() as u64;
         if death.restart.is_some() {
-            self.status(&name, Field::Sent, sent);
+            self.counter(&name, "sent", sent);
         } else {
             self.status(&name, Field::State, State::Running as u64);
             let exit = self.record.exits.iter_mut().find(|exit| exit.process == name).unwrap();

@@ -1,7 +1,7 @@
 //! Saved logs, whole and damaged.
 
 use super::fixture::{Fixture, Shape};
-use analysis::logfile::{LogError, LogReader};
+use analysis::logfile::{LogError, LogReader, RECORDS_AT};
 use proptest::prelude::*;
 use protocol::stamps::Record;
 use shm::memory::header::HeaderError;
@@ -82,20 +82,20 @@ fn each_damage_has_its_error_and_the_good_records_come_first() {
         assert_eq!(records, fixture.logs[0][..records.len()]);
         (records.len(), end.unwrap_err().to_string())
     };
-    let (records, error) = spoiled(|bytes| bytes.truncate(640 + 16 * 7 + 5));
+    let (records, error) = spoiled(|bytes| bytes.truncate(RECORDS_AT as usize + 16 * 7 + 5));
     assert_eq!(records, 7);
-    assert!(error.contains("inside record 7 (at byte 752)"), "{error}");
+    assert!(error.contains("inside record 7 (at byte 9200)"), "{error}");
 
-    let (records, error) = spoiled(|bytes| bytes[640 + 16 * 4 + 7] = 0xF0);
+    let (records, error) = spoiled(|bytes| bytes[RECORDS_AT as usize + 16 * 4 + 7] = 0xF0);
     assert_eq!(records, 4);
-    assert!(error.contains("record 4 (at byte 704)") && error.contains("point code 15"), "{error}");
+    assert!(error.contains("record 4 (at byte 9152)") && error.contains("point code 15"), "{error}");
 
-    let (records, error) = spoiled(|bytes| bytes[640 + 16 * 3..][..8].fill(0));
+    let (records, error) = spoiled(|bytes| bytes[RECORDS_AT as usize + 16 * 3..][..8].fill(0));
     assert_eq!(records, 3);
     assert!(error.contains("ends at record 3, yet record 4"), "{error}");
 
     assert!(spoiled(|bytes| bytes.truncate(100)).1.contains("100 bytes: too short"));
-    assert!(spoiled(|bytes| bytes.truncate(300)).1.contains("status block, at byte 300 of 640"));
+    assert!(spoiled(|bytes| bytes.truncate(300)).1.contains("status block, at byte 300 of 9088"));
     assert!(spoiled(|bytes| bytes[0] = 0).1.contains("wrong magic"));
     assert!(spoiled(|bytes| bytes[8] = 9).1.contains("format version 9"));
     assert!(spoiled(|bytes| bytes[16] ^= 1).1.contains("layout hash"));

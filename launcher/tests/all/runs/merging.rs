@@ -95,7 +95,7 @@ fn a_gap_is_named() {
         for log in &mut fixture.logs {
             log.retain(|record| record.id != ID);
         }
-        fixture.status("strategy-1", Field::Sent, 19);
+        fixture.counter("strategy-1", "sent", 19);
     });
     assert_eq!((kind, first), (Kind::Gap, format!("{NAME}never sent, though later ones were")));
     assert_eq!((merged.orders.sent, merged.orders.returned), (39, 39));
@@ -123,7 +123,7 @@ fn orders_outside_the_plan_are_named() {
 fn an_order_that_nobody_sent_is_named() {
     let mut fixture = Fixture::new(Shape::default());
     fixture.remove(Point::StrategySend, ID);
-    fixture.status("strategy-1", Field::Sent, 19);
+    fixture.counter("strategy-1", "sent", 19);
     let merged = run(&fixture);
     let [violation] = merged.violations.as_slice() else { panic!("{:?}", merged.violations) };
     assert_eq!(violation.kind, Kind::NeverSent);
@@ -229,7 +229,7 @@ fn dropped_records_and_wrong_counters_are_named() {
     let (kind, first, _) = spoiled(|fixture| fixture.status("gateway-1", Field::RecordsDropped, 1));
     assert_eq!(kind, Kind::RecordsDropped);
     assert!(first.starts_with("gateway-1: 1 records did not fit the log"), "{first}");
-    let (kind, first, _) = spoiled(|fixture| fixture.status("strategy-0", Field::Sent, 21));
+    let (kind, first, _) = spoiled(|fixture| fixture.counter("strategy-0", "sent", 21));
     assert_eq!(kind, Kind::Counters);
     assert!(first.contains("counted 21 orders sent, its log has 20"), "{first}");
 }
@@ -265,14 +265,14 @@ fn what_arrived_must_be_what_was_pushed() {
 
 #[test]
 fn peer_faults_need_an_explanation() {
-    let (kind, first, _) = spoiled(|fixture| fixture.status("orchestrator", Field::PeerFaults, 200));
+    let (kind, first, _) = spoiled(|fixture| fixture.counter("orchestrator", "protocol-errors", 200));
     assert_eq!(kind, Kind::PeerFaults);
     assert!(first.starts_with("orchestrator: was handed 200 messages"), "{first}");
-    let (kind, ..) = spoiled(|fixture| fixture.status("gateway-0", Field::PeerFaults, 1));
+    let (kind, ..) = spoiled(|fixture| fixture.counter("gateway-0", "protocol-errors", 1));
     assert_eq!(kind, Kind::PeerFaults);
     // A run that failed has told why.
     let mut fixture = Fixture::new(Shape::default());
-    fixture.status("orchestrator", Field::PeerFaults, 1);
+    fixture.counter("orchestrator", "protocol-errors", 1);
     fixture.fail("strategy-1");
     assert_eq!(run(&fixture).violations, []);
 }

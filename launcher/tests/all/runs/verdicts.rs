@@ -25,6 +25,7 @@ fn reasons(spoil: impl FnOnce(&mut Fixture)) -> Vec<String> {
         record: GOOD.record.clone(),
         logs: GOOD.logs.clone(),
         statuses: GOOD.statuses.clone(),
+        counters: GOOD.counters.clone(),
         sums: GOOD.sums.clone(),
     };
     spoil(&mut fixture);
@@ -52,7 +53,7 @@ fn each_flaw_is_a_reason() {
     only("interrupted", |f| f.record.outcome = Outcome::Interrupted);
     only("failed: engine (pid 77): signal 9", |f| f.fail("engine"));
     only("offered 220,000/s but sent 200,", |f| f.record.input.offered_per_s = Some(220_000.0));
-    only("7 pushes found a ring full, most on strategy-1", |f| f.status("strategy-1", Field::Full, 7));
+    only("7 pushes found a ring full, most on strategy-1", |f| f.counter("strategy-1", "full", 7));
     only("strategy-0 was to be on core 0, is pinned on core 3", |f| {
         f.status("strategy-0", Field::CorePlusOne, 4)
     });

@@ -29,7 +29,7 @@ impl<const W: usize> Consumer<W> {
 
     /// Attaches a receiving end in the place of one that has died: what was not taken comes out, whole and in order. The
     /// message that the dead one was taking comes out again if it had not given its slot back. Producers may go on meanwhile;
-    /// burials begin anew.
+    /// retirements begin anew.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
@@ -107,8 +107,8 @@ impl<const W: usize> Consumer<W> {
     }
 
     /// A producer's death is certain: if it had claimed a place and not written it, we go on behind it when we have come to it.
-    /// Whether nothing waits for the dead one any more; see [`ring::Consumer::bury`](crate::ring::Consumer::bury).
-    pub fn bury(&mut self, producer: usize) -> bool {
+    /// Whether nothing waits for the dead one any more; see [`ring::Consumer::retire`](crate::ring::Consumer::retire).
+    pub fn retire(&mut self, producer: usize) -> bool {
         if !self.intents.mark_dead(producer) {
             return true;
         }
@@ -182,8 +182,8 @@ impl SharedQueue for Consumer {
         Consumer::try_pop(self)
     }
 
-    fn bury(&mut self, producer: usize) -> bool {
-        Consumer::bury(self, producer)
+    fn retire(&mut self, producer: usize) -> bool {
+        Consumer::retire(self, producer)
     }
 
     fn passed_over(&self) -> u64 {

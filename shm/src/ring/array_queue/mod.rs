@@ -20,7 +20,7 @@
 //! it claims, so it never overwrites what is still to be read. A producer's messages are taken in the order of its
 //! claims.
 //!
-//! **What a dead producer leaves**, and what [`Consumer::bury`] does:
+//! **What a dead producer leaves**, and what [`Consumer::retire`] does:
 //!
 //! | died at | in the ring | repair |
 //! |---|---|---|

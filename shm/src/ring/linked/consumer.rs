@@ -53,7 +53,7 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
 
     /// Attaches a receiving end in the place of one that has died: what was not taken comes out, whole and in order. The
     /// message that the dead one was taking comes out again if it had not stored its head. Producers may go on meanwhile;
-    /// burials begin anew.
+    /// retirements begin anew.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
@@ -217,8 +217,8 @@ impl SharedQueue for Consumer {
         Consumer::try_pop(self)
     }
 
-    fn bury(&mut self, producer: usize) -> bool {
-        Consumer::bury(self, producer)
+    fn retire(&mut self, producer: usize) -> bool {
+        Consumer::retire(self, producer)
     }
 
     fn passed_over(&self) -> u64 {

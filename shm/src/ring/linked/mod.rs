@@ -39,7 +39,7 @@
 //! links to a reused block:** it read `last`, then `next`, then `last` again, unchanged: so `next` was that of the living block. Its
 //! CAS expects the allocation's number, which no later use of the block has again.
 //!
-//! **What a dead producer leaves**, and what [`Consumer::bury`] does:
+//! **What a dead producer leaves**, and what [`Consumer::retire`] does:
 //!
 //! | died at | in the list | repair |
 //! |---|---|---|

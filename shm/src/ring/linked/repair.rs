@@ -7,8 +7,8 @@ use crate::sync::Ordering;
 impl<const W: usize, const B: usize> Consumer<W, B> {
     /// A producer's death is certain: if it had taken a block and not linked it, the block is given back; if it had claimed a
     /// place and not written it, we go on behind it when we have come to it. Whether nothing waits for the dead one any more; see
-    /// [`ring::Consumer::bury`](crate::ring::Consumer::bury).
-    pub fn bury(&mut self, producer: usize) -> bool {
+    /// [`ring::Consumer::retire`](crate::ring::Consumer::retire).
+    pub fn retire(&mut self, producer: usize) -> bool {
         if !self.intents.mark_dead(producer) {
             return true;
         }

@@ -101,15 +101,15 @@ fn deaths_do_not_shrink_the_arena() {
             });
         }
         lives.try_push(&[taken]).unwrap();
-        let mut buried = [false; 2];
+        let mut retired = [false; 2];
         for _ in 0..4 {
             while let Some([n]) = consumer.try_pop().unwrap() {
                 assert!(n == u64::MAX || n == taken, "{n} at {taken}");
                 taken += u64::from(n == taken);
             }
-            dead.iter().for_each(|index| buried[*index] |= consumer.bury(*index));
+            dead.iter().for_each(|index| retired[*index] |= consumer.retire(*index));
         }
-        assert!(buried[..dead.len()].iter().all(|buried| *buried));
+        assert!(retired[..dead.len()].iter().all(|retired| *retired));
         assert_eq!(taken, death as u64 + 1, "the living one's message came");
         assert_eq!(consumer.check(), Ok(()));
     }

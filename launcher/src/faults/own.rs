@@ -2,21 +2,20 @@
 //!
 //! Two wrappers, used only for such a strategy; all others run the code that they always run.
 //!
-//! | wrapper | around | strikes |
+//! | wrapper | around | when |
 //! |---|---|---|
-//! | [`Doomed`] | the technique's producer | at a step of the push of an order |
-//! | [`Sabotaged`] | the strategy's agent | at the first duty cycle after a time |
+//! | [`FaultyProducer`] | the technique's producer | at a step of the push of an order |
+//! | [`FaultyAgent`] | the strategy's agent | at the first duty cycle after a time |
 //!
-//! Only the first incarnation is struck: one that was started again is healthy. What the launcher does by signal is in
-//! [`crate::faults::inject`].
+//! Only the first incarnation has faults: one that was started again is healthy. What the launcher does by signal is in
+//! [`crate::faults::schedule`].
 
-mod acts;
-
-use crate::faults::inject;
-pub use acts::Means;
-pub(crate) use acts::{act, lie, scribble_once};
+pub use super::acts::Means;
+pub(crate) use super::acts::{act, lie, scribble_once};
+use crate::faults::schedule;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
+use protocol::counters::Slots;
 use protocol::plan::{FaultKind, Isolation, Plan, Target, When};
 use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
@@ -36,7 +35,7 @@ pub type Act = fn(FaultKind, &mut Means);
 
 /// The faults of one strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sabotage {
+pub struct OwnFaults {
     strategy: u16,
     venues: u16,
     /// The strategy shares its process, so its memory is not limited yet.
@@ -46,12 +45,12 @@ pub struct Sabotage {
     pushes: Vec<(u64, Step, FaultKind)>,
 }
 
-impl Sabotage {
+impl OwnFaults {
     /// What this incarnation of a strategy does to itself; `None`: nothing.
     pub fn of(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
         let (mut at, mut pushes) = (Vec::new(), Vec::new());
         let mine = |fault: &&protocol::plan::Fault| {
-            epoch == 0 && fault.target == Target::Strategy(strategy) && !inject::by_signal(fault)
+            epoch == 0 && fault.target == Target::Strategy(strategy) && !schedule::by_signal(fault)
         };
         for fault in plan.faults.iter().filter(mine) {
             match fault.when {
@@ -67,11 +66,11 @@ impl Sabotage {
         Some(Self { strategy, venues, is_thread, at, pushes })
     }
 
-    /// The technique's producer, with what strikes within its pushes.
-    pub fn doom<P: Producer>(&self, producer: P, act: Act) -> Doomed<P> {
+    /// The technique's producer, with the faults within its pushes.
+    pub fn producer<P: Producer>(&self, producer: P, act: Act) -> FaultyProducer<P> {
         let means = Means::new(self.strategy, self.is_thread);
         let (strategy, venues, pushes) = (self.strategy, self.venues, self.pushes.clone());
-        Doomed(Arc::new(Mutex::new(Fate {
+        FaultyProducer(Arc::new(Mutex::new(Shared {
             strategy,
             venues,
             producer,
@@ -82,18 +81,18 @@ impl Sabotage {
         })))
     }
 
-    /// The strategy's agent, whose session has (a clone of) that producer, with what strikes at a time.
-    pub fn sabotage<A, P: Producer>(self, agent: A, producer: Doomed<P>) -> Sabotaged<A, P> {
-        Sabotaged { agent, producer, at: self.at }
+    /// The strategy's agent, whose session has (a clone of) that producer, with the faults at a time.
+    pub fn agent<A, P: Producer>(self, agent: A, producer: FaultyProducer<P>) -> FaultyAgent<A, P> {
+        FaultyAgent { agent, producer, at: self.at }
     }
 }
 
 /// What both wrappers share. Only one thread ever has it.
-struct Fate<P> {
+struct Shared<P> {
     strategy: u16,
     venues: u16,
     producer: P,
-    /// What strikes at which step of which order's push.
+    /// What is due at which step of which order's push.
     pushes: Vec<(u64, Step, FaultKind)>,
     /// The sequence of the first order that was not pushed yet.
     next_sequence: u64,
@@ -101,35 +100,35 @@ struct Fate<P> {
     act: Act,
 }
 
-/// A producer that strikes at a step of a push.
-pub struct Doomed<P>(Arc<Mutex<Fate<P>>>);
+/// A producer with faults at steps of a push.
+pub struct FaultyProducer<P>(Arc<Mutex<Shared<P>>>);
 
-impl<P> Clone for Doomed<P> {
+impl<P> Clone for FaultyProducer<P> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<P> Doomed<P> {
+impl<P> FaultyProducer<P> {
     /// What the process can write, for scribbling over it, and the status of its own thread, for lies.
     pub fn arm(&self, writable: Vec<Words>, status: StatusWriter) {
-        let mut fate = self.fate();
-        (fate.means.writable, fate.means.status) = (writable, Some(status));
+        let mut shared = self.shared();
+        (shared.means.writable, shared.means.status) = (writable, Some(status));
     }
 
-    fn fate(&self) -> MutexGuard<'_, Fate<P>> {
+    fn shared(&self) -> MutexGuard<'_, Shared<P>> {
         self.0.lock().expect("a thread that panics ends its process")
     }
 }
 
-impl<P: Producer> Producer for Doomed<P> {
+impl<P: Producer> Producer for FaultyProducer<P> {
     fn try_push_with(
         &mut self,
         message: &Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
-        let mut fate = self.fate();
-        let Fate { producer, pushes, next_sequence, means, act, .. } = &mut *fate;
+        let mut shared = self.shared();
+        let Shared { producer, pushes, next_sequence, means, act, .. } = &mut *shared;
         let order = Order::from_message(*message).map_or(u64::MAX, |order| order.id.sequence());
         if means.floods || pushes.contains(&(order, Step::Entered, FaultKind::Flood)) {
             // The flood takes over from here: this order waits for it, for ever.
@@ -141,12 +140,12 @@ impl<P: Producer> Producer for Doomed<P> {
             return Ok(());
         }
         producer.try_push_with(message, &mut |step| {
-            pushes.retain(|(doomed, place, kind)| {
-                let strikes = (*doomed, *place) == (order, step);
-                if strikes {
+            pushes.retain(|(producer, place, kind)| {
+                let is_due = (*producer, *place) == (order, step);
+                if is_due {
                     act(*kind, means);
                 }
-                !strikes
+                !is_due
             });
             at(step)
         })?;
@@ -155,7 +154,7 @@ impl<P: Producer> Producer for Doomed<P> {
     }
 }
 
-impl<P: Producer> Fate<P> {
+impl<P: Producer> Shared<P> {
     /// Pushes well-formed orders until the ring is full or it is enough for a duty cycle; how many.
     fn flood(&mut self) -> usize {
         for pushed in 0..FLOOD_BATCH {
@@ -178,28 +177,28 @@ impl<P: Producer> Fate<P> {
     }
 }
 
-/// A strategy that strikes at a time, and that leaks or floods from then on.
-pub struct Sabotaged<A, P> {
+/// A strategy with faults at a time, that leaks or floods from then on.
+pub struct FaultyAgent<A, P> {
     agent: A,
-    producer: Doomed<P>,
-    /// What strikes when, in nanoseconds after the start, the last first.
+    producer: FaultyProducer<P>,
+    /// What is due when, in nanoseconds after the start, the last first.
     at: Vec<(u64, FaultKind)>,
 }
 
-impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for Sabotaged<A, P> {
+impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for FaultyAgent<A, P> {
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
-        let mut fate = self.producer.fate();
+        let mut shared = self.producer.shared();
         while self.at.last().is_some_and(|(ns, _)| cycle.time.at(*ns) <= cycle.now) {
             if let Some((_, kind)) = self.at.pop() {
-                (fate.act)(kind, &mut fate.means);
+                (shared.act)(kind, &mut shared.means);
             }
         }
-        fate.means.leak();
-        if fate.means.floods {
+        shared.means.leak();
+        if shared.means.floods {
             // Neither reports are taken nor limits kept. It looks alive: its duty cycles go on.
-            return fate.flood().max(1);
+            return shared.flood().max(1);
         }
-        drop(fate);
+        drop(shared);
         self.agent.duty_cycle(cycle)
     }
 
@@ -215,8 +214,8 @@ impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for Sabotaged<A, P> {
         self.agent.seal(log);
     }
 
-    fn publish(&self, status: &StatusWriter) {
-        self.agent.publish(status);
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        self.agent.publish(slots);
     }
 }
 
@@ -256,10 +255,10 @@ mod tests {
         planned_with(words, faults, &Machine::default()).unwrap().0
     }
 
-    fn doomed(faults: &str, room: usize) -> (Sabotage, Doomed<Taker>) {
-        let sabotage = Sabotage::of(&plan(faults), 1, 0).unwrap();
-        let doomed = sabotage.doom(Taker { taken: Vec::new(), room }, act);
-        (sabotage, doomed)
+    fn faulty(faults: &str, room: usize) -> (OwnFaults, FaultyProducer<Taker>) {
+        let faults = OwnFaults::of(&plan(faults), 1, 0).unwrap();
+        let producer = faults.producer(Taker { taken: Vec::new(), room }, act);
+        (faults, producer)
     }
 
     fn message(sequence: u64) -> Message {
@@ -290,37 +289,37 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_incarnation_of_the_one_that_is_meant_is_struck() {
+    fn only_the_first_incarnation_of_the_one_that_is_meant_has_faults() {
         let plan = plan("hang:strategy-1@1s; kill:strategy-1@order:5; kill:strategy-0@1s; stop:any@1s");
-        assert_eq!(Sabotage::of(&plan, 0, 0), None, "signals are the launcher's");
-        assert_eq!(Sabotage::of(&plan, 1, 1), None);
-        let sabotage = Sabotage::of(&plan, 1, 0).unwrap();
-        assert_eq!(sabotage.at, [(1_000_000_000, FaultKind::Hang)]);
-        assert_eq!(sabotage.pushes, [(5, Step::Entered, FaultKind::Kill)]);
+        assert_eq!(OwnFaults::of(&plan, 0, 0), None, "signals are the launcher's");
+        assert_eq!(OwnFaults::of(&plan, 1, 1), None);
+        let faults = OwnFaults::of(&plan, 1, 0).unwrap();
+        assert_eq!(faults.at, [(1_000_000_000, FaultKind::Hang)]);
+        assert_eq!(faults.pushes, [(5, Step::Entered, FaultKind::Kill)]);
     }
 
     #[test]
     fn a_flood_begins_at_its_order_and_leaves_no_gap() {
-        let (sabotage, mut doomed) = doomed("flood:strategy-1@order:2", 1500);
-        assert_eq!((0..2).map(|n| doomed.try_push(&message(n))).collect::<Vec<_>>(), [Ok(()), Ok(())]);
-        assert_eq!(doomed.try_push(&message(2)), Err(Full), "the order waits");
-        let mut sabotaged = sabotage.sabotage(Honest(0), doomed.clone());
+        let (faults, mut producer) = faulty("flood:strategy-1@order:2", 1500);
+        assert_eq!((0..2).map(|n| producer.try_push(&message(n))).collect::<Vec<_>>(), [Ok(()), Ok(())]);
+        assert_eq!(producer.try_push(&message(2)), Err(Full), "the order waits");
+        let mut agent = faults.agent(Honest(0), producer.clone());
         let mut cycle = cycle();
         for _ in 0..3 {
-            assert!(sabotaged.duty_cycle(&mut cycle) > 0, "it looks busy");
+            assert!(agent.duty_cycle(&mut cycle) > 0, "it looks busy");
         }
-        assert_eq!(sabotaged.agent.0, 0, "and does nothing honest any more");
-        let taken = &doomed.fate().producer.taken;
+        assert_eq!(agent.agent.0, 0, "and does nothing honest any more");
+        let taken = &producer.shared().producer.taken;
         assert!(taken.iter().copied().eq((0..1500).map(|n| OrderId::new(1, 0, n))));
     }
 
     #[test]
     fn what_is_lost_is_said_to_have_been_sent() {
-        let (_, mut doomed) = doomed("lose:strategy-1@order:2", 10);
+        let (_, mut producer) = faulty("lose:strategy-1@order:2", 10);
         for n in 0..5 {
-            assert_eq!(doomed.try_push(&message(n)), Ok(()));
+            assert_eq!(producer.try_push(&message(n)), Ok(()));
         }
-        assert_eq!(doomed.fate().producer.taken.len(), 2);
+        assert_eq!(producer.shared().producer.taken.len(), 2);
     }
 
     fn cycle() -> Cycle<Monotonic> {
@@ -331,14 +330,14 @@ mod tests {
 
     #[test]
     fn a_time_is_waited_for() {
-        let (sabotage, doomed) = doomed("flood:strategy-1@100ns; hang:strategy-1@1m", 10);
-        let mut sabotaged = sabotage.sabotage(Honest(0), doomed);
+        let (faults, producer) = faulty("flood:strategy-1@100ns; hang:strategy-1@1m", 10);
+        let mut agent = faults.agent(Honest(0), producer);
         let mut cycle = cycle();
         cycle.now += 99;
-        assert_eq!(sabotaged.duty_cycle(&mut cycle), 0);
-        assert_eq!(sabotaged.agent.0, 1);
+        assert_eq!(agent.duty_cycle(&mut cycle), 0);
+        assert_eq!(agent.agent.0, 1);
         cycle.now += 1;
-        assert!(sabotaged.duty_cycle(&mut cycle) > 0);
-        assert_eq!(sabotaged.agent.0, 1);
+        assert!(agent.duty_cycle(&mut cycle) > 0);
+        assert_eq!(agent.agent.0, 1);
     }
 }

@@ -55,7 +55,7 @@ pub fn measure(
 ) -> Result<Ended> {
     let todo: Vec<(u32, usize)> = order(&record.points, record.repeats)
         .into_iter()
-        .filter(|(repeat, point)| !record.points[*point].has(*repeat))
+        .filter(|(repeat, point)| !record.points[*point].has(*repeat, record.keeps_failures))
         .collect();
     let all = record.points.len() * record.repeats as usize;
     for (number, (repeat, point)) in todo.iter().copied().enumerate() {

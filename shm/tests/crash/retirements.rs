@@ -1,4 +1,4 @@
-//! Consumers that die at an instruction of the burial of a dead producer: the next consumer begins it anew.
+//! Consumers that die at an instruction of the retirement of a dead producer: the next consumer begins it anew.
 
 use super::bed::{Bed, FIRST, Scene};
 use super::deaths::{NOTHING, Survey, survey, walk};
@@ -7,7 +7,7 @@ use super::setups::{SetUp, prepare};
 use super::victim::{Role, Victim};
 use shm::ring::Link;
 
-/// For each distinct state that a dead producer leaves: a death at each distinct state of the burial, since nothing else of
+/// For each distinct state that a dead producer leaves: a death at each distinct state of the retirement, since nothing else of
 /// the consumer outlives it; if there is time, at every boundary all the same.
 pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
@@ -15,24 +15,24 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut producer_at = push.before_changes();
     producer_at.push(push.end());
     for died_at in producer_at {
-        let (scene, undertaker) = open_grave(bed, set_up, died_at);
-        let burial = walk(&scene, &undertaker, 0);
-        drop(undertaker);
+        let (scene, repairer) = open_grave(bed, set_up, died_at);
+        let retirement = walk(&scene, &repairer, 0);
+        drop(repairer);
         drop(scene);
-        tally.add("distinct states", burial.distinct_states());
-        let mut boundaries = burial.before_changes();
-        boundaries.push(burial.end());
+        tally.add("distinct states", retirement.distinct_states());
+        let mut boundaries = retirement.before_changes();
+        boundaries.push(retirement.end());
         if is_slow() {
-            boundaries = (0..=burial.end()).collect();
+            boundaries = (0..=retirement.end()).collect();
         }
         for boundary in boundaries {
-            die(bed, set_up, died_at, boundary, &burial, &mut tally);
+            die(bed, set_up, died_at, boundary, &retirement, &mut tally);
         }
     }
     tally
 }
 
-/// A producer died there; a consumer that has taken nothing yet stands before its burial.
+/// A producer died there; a consumer that has taken nothing yet stands before its retirement.
 fn open_grave<'b, 'a, T: Link>(
     bed: &'b mut Bed<'a, T>,
     set_up: &SetUp,
@@ -41,9 +41,9 @@ fn open_grave<'b, 'a, T: Link>(
     let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
     scene.approach(&mut victims.first, &[(died_at, NOTHING)]);
     scene.fence(FIRST, victims.first);
-    let mut undertaker = scene.bed.victim(Role::Consumer, 0);
-    undertaker.begin_burial(FIRST);
-    (scene, undertaker)
+    let mut repairer = scene.bed.victim(Role::Consumer, 0);
+    repairer.begin_retirement(FIRST);
+    (scene, repairer)
 }
 
 fn die<T: Link>(
@@ -51,19 +51,19 @@ fn die<T: Link>(
     set_up: &SetUp,
     died_at: usize,
     boundary: usize,
-    burial: &Survey,
+    retirement: &Survey,
     tally: &mut Tally,
 ) {
-    let (mut scene, undertaker) = open_grave(bed, set_up, died_at);
-    undertaker.step(boundary);
-    assert_eq!(undertaker.at(), burial.path[boundary].0, "{set_up:?}: another way than before");
+    let (mut scene, repairer) = open_grave(bed, set_up, died_at);
+    repairer.step(boundary);
+    assert_eq!(repairer.at(), retirement.path[boundary].0, "{set_up:?}: another way than before");
     scene.push(1);
-    let _certain = undertaker.kill();
+    let _certain = repairer.kill();
     tally.add("deaths", 1);
     scene.push(1);
     scene.consumer = scene.bed.resume();
-    if !scene.bury(&[FIRST]) {
-        scene.problem("unburied", format_args!("cannot be buried"));
+    if !scene.retire(&[FIRST]) {
+        scene.problem("unretired", format_args!("cannot be retired"));
     }
     let (sent, came) = (scene.sent[FIRST], scene.came[FIRST]);
     if !(sent..=sent + 1).contains(&came) {
@@ -77,7 +77,7 @@ fn die<T: Link>(
         "{}, {}, producer died at {died_at}, consumer at {boundary} of {}",
         scene.bed.technique(),
         set_up.name,
-        burial.end()
+        retirement.end()
     );
     tally.problems(&place, &scene.problems);
 }

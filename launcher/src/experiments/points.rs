@@ -232,10 +232,8 @@ mod tests {
     use crate::host::fake;
 
     fn asked(axes: &[(Axis, &str)], base: &str) -> Asked {
-        let axes = axes
-            .iter()
-            .map(|(axis, list)| crate::experiments::sweep::read_values(*axis, list).unwrap())
-            .collect();
+        let axes =
+            axes.iter().map(|(axis, list)| super::super::axes::read_values(*axis, list).unwrap()).collect();
         let mut asked = Asked { axes, ..Asked::default() };
         for word in base.split_whitespace() {
             let (key, text) = word.split_once('=').unwrap();
@@ -296,7 +294,7 @@ mod tests {
         let mut asked = asked(&[(Axis::Capacity, "64,100")], "");
         let error = lay_out(&asked, &fake::plain(2).machine()).unwrap_err().to_string();
         assert!(error.contains("capacity=100: --capacity 100: rings have a power of two"), "{error}");
-        asked.preset = Some(crate::experiments::sweep::SweepPreset::Bill);
+        asked.preset = Some("bill".into());
         let layout = lay_out(&asked, &fake::plain(2).machine()).unwrap();
         assert_eq!((names(&layout), layout.notes.len()), (vec!["capacity=64"], 1));
         assert!(layout.notes[0].contains("capacity=100 left out"), "{:?}", layout.notes);

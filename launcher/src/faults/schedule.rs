@@ -1,17 +1,17 @@
-//! Which fault strikes whom and when, for what the launcher does by signal: `kill` and `stop` at a time, once or again and
+//! Which fault is due when, and to whom, for what the launcher does by signal: `kill` and `stop` at a time, once or again and
 //! again.
 //!
-//! Everything is drawn from the run's seed: with the same seed, and the same strategies alive at the same strikes, the
-//! same strategies are struck. The other kinds, and everything at an order, a strategy does to itself
-//! ([`crate::faults::sabotage`]).
+//! Everything is drawn from the run's seed: with the same seed, and the same strategies alive at the same times, the
+//! same strategies are chosen. The other kinds, and everything at an order, a strategy does to itself
+//! ([`crate::faults::own`]).
 
 use protocol::plan::{Fault, FaultKind, Plan, Target, When};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Who is struck.
+/// To whom a fault is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Struck {
+pub enum Victim {
     /// The strategy with this index.
     Strategy(u16),
     /// The process of the engine.
@@ -22,30 +22,30 @@ pub enum Struck {
 
 /// A fault that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Strike {
+pub struct DueFault {
     /// [`FaultKind::Kill`] or [`FaultKind::Stop`].
     pub kind: FaultKind,
     /// To whom.
-    pub target: Struck,
+    pub target: Victim,
     /// When it was to be, in nanoseconds after the start.
     pub at_ns: u64,
 }
 
-/// Whether the launcher strikes, by signal. Else the strategy does it itself.
+/// Whether the launcher does it, by signal. Else the strategy does it itself.
 pub const fn by_signal(fault: &Fault) -> bool {
     matches!((fault.kind, fault.when), (FaultKind::Kill | FaultKind::Stop, When::At { .. }))
 }
 
-/// Yields the strikes of a run in the order of their times.
+/// Yields the faults of a run in the order of their times.
 #[derive(Clone, Debug)]
-pub struct Injector {
+pub struct FaultSchedule {
     /// What is still to come; in the order of the plan.
     coming: Vec<Coming>,
     strategies: u16,
     draws: Draws,
 }
 
-/// A fault and when it strikes next.
+/// A fault and when it is due next.
 #[derive(Clone, Copy, Debug)]
 struct Coming {
     kind: FaultKind,
@@ -54,8 +54,8 @@ struct Coming {
     every_ns: Option<u64>,
 }
 
-impl Injector {
-    /// The strikes of that plan; `seed` is the run's.
+impl FaultSchedule {
+    /// The faults of that plan; `seed` is the run's.
     pub fn new(plan: &Plan, seed: u64) -> Self {
         let coming = |fault: &Fault| match fault.when {
             When::At { ns } if by_signal(fault) => {
@@ -67,7 +67,7 @@ impl Injector {
         Self {
             coming: plan.faults.iter().filter_map(coming).collect(),
             strategies: plan.strategies,
-            draws: Draws::new(seed, Draws::STRIKES),
+            draws: Draws::new(seed, Draws::SIGNALS),
         }
     }
 
@@ -76,10 +76,10 @@ impl Injector {
         self.coming.iter().map(|coming| coming.next_ns).min()
     }
 
-    /// The next strike that is due by now, if one is: ask until there is none. A strike finds its target among the
+    /// The next fault that is due by now, if one is: ask until there is none. A fault finds its victim among the
     /// living; where there is none it does not take place. What comes again and has fallen behind is not made up for:
     /// it comes again that long after now.
-    pub fn due(&mut self, now_ns: u64, alive: impl Fn(u16) -> bool) -> Option<Strike> {
+    pub fn due(&mut self, now_ns: u64, alive: impl Fn(u16) -> bool) -> Option<DueFault> {
         loop {
             let at_ns = self.next_due_ns().filter(|next| *next <= now_ns)?;
             let place = self.coming.iter().position(|coming| coming.next_ns == at_ns)?;
@@ -93,20 +93,20 @@ impl Injector {
                 None => drop(self.coming.remove(place)),
             }
             if let Some(target) = self.find(target, &alive) {
-                return Some(Strike { kind, target, at_ns });
+                return Some(DueFault { kind, target, at_ns });
             }
         }
     }
 
-    fn find(&mut self, target: Target, alive: impl Fn(u16) -> bool) -> Option<Struck> {
+    fn find(&mut self, target: Target, alive: impl Fn(u16) -> bool) -> Option<Victim> {
         match target {
-            Target::Engine => Some(Struck::Engine),
-            Target::Launcher => Some(Struck::Launcher),
-            Target::Strategy(index) => alive(index).then_some(Struck::Strategy(index)),
+            Target::Engine => Some(Victim::Engine),
+            Target::Launcher => Some(Victim::Launcher),
+            Target::Strategy(index) => alive(index).then_some(Victim::Strategy(index)),
             Target::Any => {
                 let living: Vec<u16> = (0..self.strategies).filter(|index| alive(*index)).collect();
                 let drawn = self.draws.below(living.len() as u64);
-                living.get(drawn as usize).copied().map(Struck::Strategy)
+                living.get(drawn as usize).copied().map(Victim::Strategy)
             }
         }
     }
@@ -117,8 +117,8 @@ impl Injector {
 pub(crate) struct Draws(ChaCha8Rng);
 
 impl Draws {
-    /// For whom a signal strikes.
-    const STRIKES: u64 = 1;
+    /// For who gets a signal.
+    const SIGNALS: u64 = 1;
     /// For what is drawn before the run.
     pub(crate) const PLANNING: u64 = 2;
     /// For what a scribbler writes where.
@@ -154,18 +154,23 @@ mod tests {
     use crate::planner::tests::planned_with;
     use proptest::prelude::*;
 
-    fn injector(strategies: u16, faults: &str, seed: u64) -> Injector {
+    fn schedule(strategies: u16, faults: &str, seed: u64) -> FaultSchedule {
         let (mut plan, _) = planned_with("orders=10", faults, &Machine::default()).unwrap();
         plan.strategies = strategies;
-        Injector::new(&plan, seed)
+        FaultSchedule::new(&plan, seed)
     }
 
-    /// Every strike up to a time, looked for every `look` nanoseconds.
-    fn strikes(injector: &mut Injector, look: u64, until: u64, alive: impl Fn(u16) -> bool) -> Vec<Strike> {
+    /// Every fault up to a time, looked for every `look` nanoseconds.
+    fn all_due(
+        schedule: &mut FaultSchedule,
+        look: u64,
+        until: u64,
+        alive: impl Fn(u16) -> bool,
+    ) -> Vec<DueFault> {
         let mut found = Vec::new();
         for now in (0..=until).step_by(look as usize) {
-            while let Some(strike) = injector.due(now, &alive) {
-                found.push(strike);
+            while let Some(fault) = schedule.due(now, &alive) {
+                found.push(fault);
             }
         }
         found
@@ -174,67 +179,67 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn strikes_come_in_the_order_of_their_times() {
+    fn faults_come_in_the_order_of_their_times() {
         let faults =
             "stop:engine@9ms; kill:strategy-0@5ms; kill:launcher@7ms; hang:strategy-0@1ms; kill@order:3";
-        let mut injector = injector(2, faults, 1);
-        assert_eq!(injector.next_due_ns(), Some(5 * MS));
-        assert_eq!(injector.due(5 * MS - 1, |_| true), None);
-        let found = strikes(&mut injector, 100 * MS, 100 * MS, |_| true);
+        let mut schedule = schedule(2, faults, 1);
+        assert_eq!(schedule.next_due_ns(), Some(5 * MS));
+        assert_eq!(schedule.due(5 * MS - 1, |_| true), None);
+        let found = all_due(&mut schedule, 100 * MS, 100 * MS, |_| true);
         let wanted = [
-            Strike { kind: FaultKind::Kill, target: Struck::Strategy(0), at_ns: 5 * MS },
-            Strike { kind: FaultKind::Kill, target: Struck::Launcher, at_ns: 7 * MS },
-            Strike { kind: FaultKind::Stop, target: Struck::Engine, at_ns: 9 * MS },
+            DueFault { kind: FaultKind::Kill, target: Victim::Strategy(0), at_ns: 5 * MS },
+            DueFault { kind: FaultKind::Kill, target: Victim::Launcher, at_ns: 7 * MS },
+            DueFault { kind: FaultKind::Stop, target: Victim::Engine, at_ns: 9 * MS },
         ];
         assert_eq!(found, wanted, "the others are not the launcher's");
-        assert_eq!(injector.next_due_ns(), None);
+        assert_eq!(schedule.next_due_ns(), None);
     }
 
     #[test]
-    fn the_dead_are_not_struck_again() {
-        let mut injector = injector(3, "kill:strategy-0@1ms; kill:any@2ms every 1ms; stop:any@50ms", 1);
-        for strike in strikes(&mut injector, MS, 40 * MS, |index| index == 2) {
-            assert_eq!(strike.target, Struck::Strategy(2));
+    fn the_dead_have_no_fault_again() {
+        let mut schedule = schedule(3, "kill:strategy-0@1ms; kill:any@2ms every 1ms; stop:any@50ms", 1);
+        for fault in all_due(&mut schedule, MS, 40 * MS, |index| index == 2) {
+            assert_eq!(fault.target, Victim::Strategy(2));
         }
-        assert_eq!(strikes(&mut injector, 100 * MS, 100 * MS, |_| false), []);
-        assert!(injector.next_due_ns().is_some(), "it goes on when one lives again");
+        assert_eq!(all_due(&mut schedule, 100 * MS, 100 * MS, |_| false), []);
+        assert!(schedule.next_due_ns().is_some(), "it goes on when one lives again");
     }
 
     #[test]
     fn what_fell_behind_is_not_bunched_up() {
-        let mut injector = injector(1, "kill:any@10ms every 10ms", 1);
-        assert!(injector.due(1000 * MS, |_| true).is_some());
-        assert_eq!(injector.due(1000 * MS, |_| true), None);
-        assert_eq!(injector.next_due_ns(), Some(1010 * MS));
-        assert_eq!(injector.due(1012 * MS, |_| true).unwrap().at_ns, 1010 * MS);
-        assert_eq!(injector.next_due_ns(), Some(1020 * MS), "on its beat as long as it keeps up");
+        let mut schedule = schedule(1, "kill:any@10ms every 10ms", 1);
+        assert!(schedule.due(1000 * MS, |_| true).is_some());
+        assert_eq!(schedule.due(1000 * MS, |_| true), None);
+        assert_eq!(schedule.next_due_ns(), Some(1010 * MS));
+        assert_eq!(schedule.due(1012 * MS, |_| true).unwrap().at_ns, 1010 * MS);
+        assert_eq!(schedule.next_due_ns(), Some(1020 * MS), "on its beat as long as it keeps up");
     }
 
     proptest! {
         #[test]
-        fn the_same_seed_strikes_the_same(seed: u64, other: u64, strategies in 1u16..20, dead in 0u16..20) {
+        fn the_same_seed_chooses_the_same(seed: u64, other: u64, strategies in 1u16..20, dead in 0u16..20) {
             let faults = "kill:any@1ms every 1ms; stop:any@3ms every 7ms";
             let alive = |index| index != dead;
-            let run = |seed| strikes(&mut injector(strategies, faults, seed), MS, 100 * MS, alive);
+            let run = |seed| all_due(&mut schedule(strategies, faults, seed), MS, 100 * MS, alive);
             let found = run(seed);
             prop_assert_eq!(&found, &run(seed));
             let living = (0..strategies).filter(|index| *index != dead).count();
             prop_assert_eq!(found.len(), if living == 0 { 0 } else { 100 + 14 });
-            let living_struck = |strike: &Strike| match strike.target {
-                Struck::Strategy(index) => index < strategies && index != dead,
+            let living_victim = |fault: &DueFault| match fault.target {
+                Victim::Strategy(index) => index < strategies && index != dead,
                 _ => false,
             };
-            prop_assert!(found.iter().all(living_struck));
+            prop_assert!(found.iter().all(living_victim));
             if seed != other && living > 2 {
                 prop_assert_ne!(found, run(other), "chance: 1 in 3^114 at most");
             }
         }
 
         #[test]
-        fn every_living_strategy_is_struck_sooner_or_later(seed: u64) {
-            let found = strikes(&mut injector(4, "kill:any@1ms every 1ms", seed), MS, 200 * MS, |_| true);
+        fn every_living_strategy_has_its_fault_sooner_or_later(seed: u64) {
+            let found = all_due(&mut schedule(4, "kill:any@1ms every 1ms", seed), MS, 200 * MS, |_| true);
             for index in 0..4 {
-                prop_assert!(found.iter().any(|strike| strike.target == Struck::Strategy(index)));
+                prop_assert!(found.iter().any(|fault| fault.target == Victim::Strategy(index)));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The acts themselves: each kind of fault, as a strategy does it to itself.
 
-use crate::faults::inject::Draws;
+use super::schedule::Draws;
 use protocol::plan::FaultKind;
 use protocol::status::{Field, State, StatusWriter};
 use shm::memory::Words;
@@ -31,11 +31,11 @@ pub struct Means {
     /// What it sends from now on does not arrive.
     pub(crate) loses: bool,
     /// What its thread says about itself.
-    pub(super) status: Option<StatusWriter>,
+    pub(crate) status: Option<StatusWriter>,
 }
 
 impl Means {
-    pub(super) const fn new(strategy: u16, is_unlimited: bool) -> Self {
+    pub(crate) const fn new(strategy: u16, is_unlimited: bool) -> Self {
         Self {
             strategy,
             is_unlimited,
@@ -55,7 +55,7 @@ impl Means {
     }
 
     /// Takes some memory, touches it, and never gives it back; nothing for who does not leak.
-    pub(super) fn leak(&self) {
+    pub(crate) fn leak(&self) {
         if self.leaks {
             std::mem::forget(std::hint::black_box(vec![1u8; LEAK]));
         }

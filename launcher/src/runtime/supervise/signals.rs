@@ -1,7 +1,7 @@
-//! What the launcher does to the run's processes on purpose: the faults that are signals ([`crate::faults::inject`]).
+//! What the launcher does to the run's processes on purpose: the faults that are signals ([`crate::faults::schedule`]).
 
 use super::Supervisor;
-use crate::faults::inject::{Strike, Struck};
+use crate::faults::schedule::{DueFault, Victim};
 use crate::runtime::spawn::Process;
 use protocol::plan::{FaultKind, Role};
 use protocol::status::State;
@@ -20,50 +20,50 @@ impl Supervisor<'_> {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
-    /// The time until the next injected fault.
-    pub(super) fn until_strike(&self) -> Duration {
-        match self.injector.next_due_ns() {
+    /// The time until the next fault.
+    pub(super) fn until_fault(&self) -> Duration {
+        match self.faults.next_due_ns() {
             Some(due) if self.start_ticks > 0 => Duration::from_nanos(due.saturating_sub(self.now_ns())),
             _ => Duration::MAX,
         }
     }
 
-    /// Injects the faults that are due now.
-    pub(super) fn strike(&mut self) {
-        if self.start_ticks == 0 || self.injector.next_due_ns().is_none() {
+    /// Does the faults that are due now.
+    pub(super) fn signal_faults(&mut self) {
+        if self.start_ticks == 0 || self.faults.next_due_ns().is_none() {
             return;
         }
         let now = self.now_ns();
         let living: Vec<bool> = (0..self.plan.strategies).map(|strategy| self.is_living(strategy)).collect();
-        let mut strikes = Vec::new();
-        while let Some(strike) = self.injector.due(now, |strategy| living[usize::from(strategy)]) {
-            strikes.push(strike);
+        let mut due = Vec::new();
+        while let Some(fault) = self.faults.due(now, |strategy| living[usize::from(strategy)]) {
+            due.push(fault);
         }
-        for Strike { kind, target, .. } in strikes {
+        for DueFault { kind, target, .. } in due {
             let stops = kind == FaultKind::Stop;
             let role = match target {
-                Struck::Launcher if stops => {
+                Victim::Launcher if stops => {
                     fault::stop();
                     continue;
                 }
-                Struck::Launcher => fault::kill(),
-                Struck::Engine => Role::Orchestrator,
-                Struck::Strategy(index) => Role::Strategy(index),
+                Victim::Launcher => fault::kill(),
+                Victim::Engine => Role::Orchestrator,
+                Victim::Strategy(index) => Role::Strategy(index),
             };
             let Some(child) = self.process_of(role).filter(|child| child.status.is_none()) else { continue };
-            let injected = self.plan.clock.now();
+            let done_at = self.plan.clock.now();
             if stops {
                 child.stop()
             } else {
                 child.kill()
             }
-            if let (Some(incidents), Struck::Strategy(index)) = (&mut self.incidents, target) {
-                incidents.injected(index, injected);
+            if let (Some(incidents), Victim::Strategy(index)) = (&mut self.incidents, target) {
+                incidents.fault(index, done_at);
             }
         }
     }
 
-    /// Whether a strategy is there to be struck.
+    /// Whether a strategy is there to have a fault.
     fn is_living(&self, strategy: u16) -> bool {
         let thread = self.plan.thread_of(Role::Strategy(strategy));
         thread.is_some_and(|thread| self.status(thread).state() == State::Running)

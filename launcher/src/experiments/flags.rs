@@ -1,54 +1,14 @@
-//! The flags of `sweep`: those of `run`, of which some take a list.
+//! The settings of an experiment: those of `run`, of which some take a list.
 //!
 //! [`Swept`] takes every flag of [`Settings`] as text, so that `--work` may be `500ns` or `0ns,500ns`. A flag with one
 //! value belongs to the base; a list, even of one value for `--rate`, is an axis.
 
 use super::axes::{Axis, AxisValue};
-use super::presets::SweepPreset;
 use crate::config::{Settings, UsageError};
-use analysis::units::{Count, Nanos};
+use analysis::units::Count;
 use clap::builder::StringValueParser;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::path::PathBuf;
-
-/// The flags of `sweep`.
-#[derive(Args, Clone, Debug, Default, PartialEq)]
-pub struct SweepFlags {
-    /// The settings of `run`; eight of them may be lists.
-    #[command(flatten)]
-    pub swept: Swept,
-    /// Orders a second: one or more; sets --orders
-    #[arg(long, value_name = "LIST", help_heading = "Load")]
-    pub rate: Option<String>,
-    /// YAML file of settings, `key: value`
-    #[arg(long, value_name = "FILE", help_heading = "Run")]
-    pub config: Option<PathBuf>,
-    /// Print sweep.json on stdout instead of tables
-    #[arg(long, help_heading = "Run")]
-    pub json: bool,
-    /// Go on with a kernel that lacks a piece of the sandbox
-    #[arg(long, help_heading = "Run")]
-    pub allow_weaker_sandbox: bool,
-    /// Keep every run's stamp logs (large)
-    #[arg(long, help_heading = "Run")]
-    pub keep_logs: bool,
-    /// Go on with a sweep that was interrupted
-    #[arg(long, value_name = "FOLDER", help_heading = "Run")]
-    pub resume: Option<PathBuf>,
-    /// Find the highest rate that keeps the bound, by bisection
-    #[arg(long, requires = "p999", conflicts_with = "resume", help_heading = "Highest rate")]
-    pub find_max_rate: bool,
-    /// The bound on rt_venue from due, p99.9, e.g. 100us
-    #[arg(long, value_name = "DUR", requires = "find_max_rate", help_heading = "Highest rate")]
-    pub p999: Option<Nanos>,
-    /// Most rates tried for each technique
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=64),
-          help_heading = "Highest rate")]
-    pub steps: u32,
-    /// How long the processes may take to get ready
-    #[arg(long, value_name = "DUR", default_value = "30s", hide = true)]
-    pub start_timeout: Nanos,
-}
 
 /// The settings as typed: key and text, in the order of [`Settings::KEYS`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -98,8 +58,8 @@ pub struct Asked {
     pub base: Settings,
     /// The axes in the order of [`Axis::ALL`].
     pub axes: Vec<Vec<AxisValue>>,
-    /// The preset.
-    pub preset: Option<SweepPreset>,
+    /// The name of the preset.
+    pub preset: Option<String>,
     /// Whether a kernel that lacks a piece of the sandbox is good enough.
     pub weaker_sandbox: bool,
 }
@@ -113,7 +73,7 @@ impl Swept {
         let mut asked = Asked::default();
         for (key, text) in &self.0 {
             match Axis::from_name(key) {
-                _ if *key == "preset" => asked.preset = Some(SweepPreset::parse(text)?),
+                _ if *key == "preset" => asked.preset = Some(text.clone()),
                 Some(axis) => asked.take(super::axes::read_values(axis, text)?),
                 None => match asked.base.set(key, text) {
                     Some(Err(message)) => {
@@ -170,6 +130,7 @@ fn without(mut settings: Settings, axis: Axis) -> Settings {
         Axis::Process => settings.process = None,
         Axis::Idle => settings.idle = None,
         Axis::Capacity => settings.capacity = None,
+        Axis::Stamps => settings.stamps = None,
         Axis::Work => settings.work = None,
         Axis::Strategies => settings.strategies = None,
         Axis::Venues => settings.venues = None,
@@ -180,6 +141,7 @@ fn without(mut settings: Settings, axis: Axis) -> Settings {
 
 #[cfg(test)]
 mod tests {
+    use super::super::presets::SweepPreset;
     use super::*;
     use crate::cli::{Cli, Command};
     use clap::Parser;
@@ -187,7 +149,11 @@ mod tests {
     fn asked(line: &str) -> Result<Asked, UsageError> {
         let words = ["launcher", "sweep"].into_iter().chain(line.split_whitespace());
         match Cli::try_parse_from(words).unwrap().command {
-            Command::Sweep(flags) => flags.swept.asked(flags.rate.as_deref(), flags.config.as_ref()),
+            Command::Sweep(flags) => {
+                let asked = flags.swept.asked(flags.rate.as_deref(), flags.common.config.as_ref())?;
+                asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
+                Ok(asked)
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -1,0 +1,10 @@
+//! Parts of one's own for bulkhead: what a user writes, as small as it can be.
+#![forbid(unsafe_code)]
+
+mod drain_mux;
+mod quoter;
+mod shallow;
+
+pub use drain_mux::DrainMux;
+pub use quoter::Quoter;
+pub use shallow::Shallow;

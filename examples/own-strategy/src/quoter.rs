@@ -1,0 +1,93 @@
+//! A strategy that keeps state and reacts to reports.
+
+use launcher::protocol::wire::{Report, Side};
+use launcher::strategy::{Context, NewOrder, Orders, Strategy};
+
+/// What it buys at once.
+const LOT: u64 = 100;
+/// What it never holds more than.
+const MOST: u64 = 300;
+
+/// Buys until it holds [`MOST`], then sells all of it, and begins again: one order at a time, each at the next venue. Bids lower
+/// after each buy and asks higher after each sale that was filled only in part.
+pub struct Quoter {
+    held: u64,
+    selling: bool,
+    price: i64,
+    venue: u16,
+    venues: u16,
+}
+
+impl Quoter {
+    /// One that holds nothing. A run has several: they begin at different venues.
+    pub fn new(context: &Context) -> Self {
+        Self {
+            held: 0,
+            selling: false,
+            price: 10_000,
+            venue: context.strategy % context.venues,
+            venues: context.venues,
+        }
+    }
+
+    /// Sends the next order; how many were sent.
+    fn quote(&mut self, orders: &mut impl Orders) -> usize {
+        let (side, quantity) = if self.selling { (Side::Sell, self.held) } else { (Side::Buy, LOT) };
+        let order = NewOrder { side, quantity, price: self.price, ..NewOrder::to_venue(self.venue) };
+        // Refused: too many are open, or all orders of the plan are sent. The next cycle tries again.
+        if orders.send(order).is_err() {
+            return 0;
+        }
+        self.venue = (self.venue + 1) % self.venues;
+        1
+    }
+}
+
+impl Strategy for Quoter {
+    fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
+        if orders.open() == 0 { self.quote(orders) } else { 0 }
+    }
+
+    fn on_report(&mut self, report: &Report, orders: &mut impl Orders) {
+        match report.side {
+            Side::Buy => {
+                self.held += report.filled;
+                self.price -= 1;
+            }
+            Side::Sell => {
+                // What is not ours cannot be sold: a venue that says so is wrong, and the panic ends this process only.
+                self.held = self.held.checked_sub(report.filled).expect("sold no more than was held");
+                self.price += i64::from(self.held > 0);
+            }
+        }
+        self.selling = self.held >= MOST || (self.selling && self.held > 0);
+        self.quote(orders);
+    }
+
+    /// Never by itself: it sends all orders that the plan has for it.
+    fn finished(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use launcher::protocol::wire::Order;
+    use launcher::strategy::{Event, testing};
+
+    #[test]
+    fn it_buys_three_lots_and_sells_them() {
+        let quoter = Quoter { held: 0, selling: false, price: 100, venue: 0, venues: 2 };
+        let events = testing::play_against_echo(quoter, 8);
+        let sent: Vec<Order> = events
+            .iter()
+            .filter_map(|event| if let Event::Sent(order) = event { Some(*order) } else { None })
+            .take(5)
+            .collect();
+        let sides: Vec<Side> = sent.iter().map(|order| order.side).collect();
+        assert_eq!(sides, [Side::Buy, Side::Buy, Side::Buy, Side::Sell, Side::Buy]);
+        assert_eq!((sent[3].quantity, sent[3].price), (300, 97), "all of it, and three bids lower");
+        assert_eq!(sent.iter().map(|order| order.venue).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
+    }
+}

@@ -1,0 +1,23 @@
+//! A venue of one's own.
+
+use launcher::gateway::{Venue, in_full};
+use launcher::protocol::wire::{Order, Report};
+
+/// The most that it fills of one order.
+const DEPTH: u64 = 120;
+/// What it takes for an order, in nanoseconds.
+const DELAY_NS: u64 = 1_000_000;
+
+/// A venue with little in its book: fills at most [`DEPTH`] of each order, after a millisecond.
+pub struct Shallow;
+
+impl Venue for Shallow {
+    fn delay_ns(&mut self, _: &Order) -> u64 {
+        DELAY_NS
+    }
+
+    fn execute(&mut self, order: &Order) -> Report {
+        let full = in_full(order);
+        Report { filled: full.filled.min(DEPTH), ..full }
+    }
+}

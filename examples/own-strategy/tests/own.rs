@@ -1,0 +1,132 @@
+//! The parts of this crate in real runs: this program is the launcher, and each of its processes.
+
+use serde_json::Value;
+use std::process::{Command, Output, Stdio};
+
+/// `own-strategy` with these words; `OUT` stands for a folder of the test's own.
+fn own(words: &str) -> (Output, tempfile::TempDir) {
+    let out = tempfile::tempdir().unwrap();
+    let folder = out.path().to_str().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_own-strategy"));
+    command.args(words.split_whitespace().map(|word| if word == "OUT" { folder } else { word }));
+    (command.stdin(Stdio::null()).output().unwrap(), out)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The summary of a run of the parts with these words added, which must be valid.
+fn run(words: &str) -> Value {
+    let parts = "run --json --out OUT --strategy quoter --venue shallow --strategies 2 --venues 2";
+    let (output, _out) = own(&format!("{parts} {words}"));
+    assert!(output.status.success(), "{words}: {}{}", text(&output.stdout), text(&output.stderr));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["valid"], true, "{summary:#}");
+    summary
+}
+
+#[test]
+fn its_parts_run_at_every_isolation_level() {
+    for isolation in ["thread", "process", "sandbox --allow-weaker-sandbox"] {
+        let summary = run(&format!("--technique drain-mux --orders 400 --isolation {isolation}"));
+        let plan = &summary["plan"];
+        assert_eq!(
+            (&plan["strategy"], &plan["venue"], &plan["technique"]),
+            (&"quoter".into(), &"shallow".into(), &"drain-mux".into())
+        );
+        let orders = &summary["orders"];
+        assert_eq!((&orders["sent"], &orders["returned"]), (&400.into(), &400.into()), "{isolation}");
+        assert!(summary["round_trip"]["p50_ns"].as_u64().unwrap() >= 1_000_000, "the venue's delay");
+    }
+}
+
+#[test]
+fn its_strategy_runs_with_every_technique_of_bulkhead() {
+    for technique in ["spsc-mux", "array-queue", "linked", "pipe"] {
+        assert_eq!(
+            run(&format!("--technique {technique} --orders 200"))["orders"]["returned"],
+            200,
+            "{technique}"
+        );
+    }
+}
+
+#[test]
+fn bulkheads_player_runs_with_its_technique_and_venue() {
+    let words = "run --json --out OUT --technique drain-mux --venue shallow --orders 500 --window 100ms --strategies 2";
+    let (output, _out) = own(words);
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&summary["valid"], &summary["orders"]["returned"]),
+        (&true.into(), &500.into()),
+        "{summary:#}"
+    );
+}
+
+#[test]
+fn a_killed_one_is_started_again_and_the_other_trades_on() {
+    let summary = run("--technique drain-mux --orders 2000 --on-death restart --fault kill:strategy-1@300ms");
+    let incidents = summary["incidents"].as_array().unwrap();
+    assert_eq!(incidents.len(), 1, "{summary:#}");
+    assert!(incidents[0]["repair_to_restart_ns"].as_u64().is_some(), "{incidents:#?}");
+    assert_eq!(summary["containment"]["lost_of_survivors"], 0);
+    // The next incarnation has what the first one left of its orders.
+    assert_eq!(summary["orders"]["sent"], 2000, "{}", summary["orders"]);
+}
+
+#[test]
+fn a_push_of_its_technique_is_died_in_and_mended() {
+    for step in ["half-written", "written"] {
+        let fault = format!("kill:strategy-1@push:{step}:100");
+        let words = format!("--technique drain-mux --orders 1000 --on-death restart --fault {fault}");
+        assert_eq!(run(&words)["incidents"].as_array().unwrap().len(), 1, "{step}");
+    }
+}
+
+#[test]
+fn it_is_compared_with_bulkheads_own() {
+    let load = "--strategy quoter --venue shallow --strategies 2 --venues 2 --orders 300 --repeats 2";
+    let (output, _out) =
+        own(&format!("compare --a technique=drain-mux --b technique=spsc-mux {load} --out OUT"));
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(text(&output.stdout).contains("drain-mux"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn its_names_are_known_on_the_command_line() {
+    let (help, _) = own("run --help");
+    let help = text(&help.stdout);
+    for name in ["quoter", "shallow", "drain-mux"] {
+        assert!(help.contains(name), "{name}: {help}");
+    }
+    for (words, hints) in [
+        ("run --strategy quotr", ["quotr", "quoter"]),
+        ("run --venue shalow", ["shalow", "shallow"]),
+        ("run --technique drain-mix", ["drain-mix", "drain-mux"]),
+    ] {
+        let (output, _) = own(words);
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        let stderr = text(&output.stderr);
+        assert!(hints.iter().all(|hint| stderr.contains(hint)), "{stderr}");
+    }
+}
+
+#[test]
+fn its_technique_passes_the_suite_that_bulkheads_own_pass() {
+    if let Err(failure) = launcher::shm::conformance::check::<own_strategy::DrainMux>() {
+        panic!("{failure}");
+    }
+}
+
+#[test]
+fn a_name_that_is_taken_or_none_is_refused() {
+    use launcher::Harness;
+    use own_strategy::{Quoter, Shallow};
+    let player = Harness::new().strategy("player", Quoter::new).install().unwrap_err().to_string();
+    assert!(player.contains("another strategy of the name player"), "{player}");
+    let twice = Harness::new().venue("one", |_| Shallow).venue("one", |_| Shallow).install();
+    assert!(twice.unwrap_err().to_string().contains("another venue of the name one"));
+    let none = Harness::new().strategy("My Strategy", Quoter::new).install().unwrap_err().to_string();
+    assert!(none.contains("\"My Strategy\" is no name for a strategy"), "{none}");
+}

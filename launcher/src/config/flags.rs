@@ -1,0 +1,48 @@
+//! The flags that several commands have.
+
+use super::{Settings, UsageError};
+use analysis::units::Nanos;
+use clap::Args;
+use std::path::PathBuf;
+
+/// The flags of everything that runs something, beside the settings.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct Common {
+    /// YAML file of settings, `key: value`
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    pub config: Option<PathBuf>,
+    /// Print JSON on stdout instead of tables
+    #[arg(long, help_heading = "Run")]
+    pub json: bool,
+    /// Go on with a kernel that lacks a piece of the sandbox
+    #[arg(long, help_heading = "Run")]
+    pub allow_weaker_sandbox: bool,
+    /// How long the processes may take to get ready
+    #[arg(long, value_name = "DUR", default_value = "30s", hide = true)]
+    pub start_timeout: Nanos,
+}
+
+/// The flags of one run, or of two sides of a comparison.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct RunFlags {
+    /// What can also stand in a config file.
+    #[command(flatten)]
+    pub settings: Settings,
+    /// What every command has.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl RunFlags {
+    /// The settings asked for: command line over config file over preset.
+    ///
+    /// # Errors
+    /// The config file cannot be read or is wrong.
+    pub fn settings(&self) -> Result<Settings, UsageError> {
+        let file = match &self.common.config {
+            Some(path) => Settings::read(path)?,
+            None => Settings::default(),
+        };
+        Ok(self.settings.clone().over(file).with_preset())
+    }
+}

@@ -1,0 +1,141 @@
+//! The names of strategies and venues: bulkhead's own, and those that the program has added ([`crate::Harness`]).
+
+use super::value::Named;
+use protocol::plan::Plan;
+use std::sync::{PoisonError, RwLock};
+use thiserror::Error;
+
+/// What a name is the name of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A strategy.
+    Strategy,
+    /// A venue.
+    Venue,
+}
+
+/// A name that cannot be added.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NameError {
+    /// Another one has it.
+    #[error("there is another {what} of the name {name}: give yours another one")]
+    Taken {
+        /// `strategy` or `venue`.
+        what: &'static str,
+        /// The name.
+        name: &'static str,
+    },
+    /// It cannot be typed everywhere.
+    #[error("{name:?} is no name for a {what}: 1 to 32 characters of a-z, 0-9 and -")]
+    NoName {
+        /// `strategy` or `venue`.
+        what: &'static str,
+        /// The name.
+        name: &'static str,
+    },
+}
+
+/// What the program has added.
+static ADDED: RwLock<Vec<(Part, &'static str)>> = RwLock::new(Vec::new());
+
+impl Part {
+    const fn built_in(self) -> &'static str {
+        match self {
+            Part::Strategy => Plan::PLAYER,
+            Part::Venue => Plan::DELAY_VENUE,
+        }
+    }
+
+    const fn what(self) -> &'static str {
+        match self {
+            Part::Strategy => "strategy",
+            Part::Venue => "venue",
+        }
+    }
+
+    /// All names, bulkhead's own first.
+    fn names(self) -> Vec<&'static str> {
+        let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+        let mine = added.iter().filter(|(part, _)| *part == self).map(|(_, name)| *name);
+        std::iter::once(self.built_in()).chain(mine).collect()
+    }
+
+    /// Adds a name.
+    ///
+    /// # Errors
+    /// One that another one has, or that is none.
+    pub fn register(self, name: &'static str) -> Result<(), NameError> {
+        let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let what = self.what();
+        if !(1..=32).contains(&name.len()) || !name.bytes().all(good) {
+            return Err(NameError::NoName { what, name });
+        }
+        if self.names().contains(&name) {
+            return Err(NameError::Taken { what, name });
+        }
+        ADDED.write().unwrap_or_else(PoisonError::into_inner).push((self, name));
+        Ok(())
+    }
+}
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident: $part:expr),+ $(,)?) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name(&'static str);
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self($part.built_in())
+            }
+        }
+
+        impl $name {
+            /// The name that users type.
+            pub const fn name(self) -> &'static str {
+                self.0
+            }
+        }
+
+        impl Named for $name {
+            fn names() -> Vec<&'static str> {
+                $part.names()
+            }
+            fn of(name: &str) -> Option<Self> {
+                $part.names().into_iter().find(|known| *known == name).map(Self)
+            }
+            fn name_of(&self) -> &'static str {
+                self.0
+            }
+        }
+    )+ };
+}
+
+names! {
+    /// The name of a strategy.
+    StrategyName: Part::Strategy,
+    /// The name of a venue.
+    VenueName: Part::Venue,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::value::Value;
+
+    #[test]
+    fn a_name_is_added_once_and_suggested() {
+        Part::Strategy.register("own-names-test").unwrap();
+        assert_eq!(StrategyName::of("own-names-test").unwrap().name(), "own-names-test");
+        let taken = Part::Strategy.register("own-names-test").unwrap_err().to_string();
+        assert!(taken.contains("another strategy of the name own-names-test"), "{taken}");
+        assert!(Part::Strategy.register("player").is_err(), "bulkhead's own");
+        Part::Venue.register("own-names-test").unwrap();
+        let unknown = StrategyName::parse("own-name-test").unwrap_err();
+        assert!(unknown.contains("did you mean own-names-test?"), "{unknown}");
+        for name in ["", "My strategy", "ä", "a_b", "012345678901234567890123456789012"] {
+            let error = Part::Venue.register(name.to_owned().leak()).unwrap_err().to_string();
+            assert!(error.contains("is no name for a venue"), "{error}");
+        }
+    }
+}

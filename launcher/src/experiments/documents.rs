@@ -1,0 +1,179 @@
+//! What an experiment shows in the end: tables, notes and JSON, printed and saved in one way.
+
+use super::export::{save_grids, save_runs};
+use super::measure::Ended;
+use crate::config::Settings;
+use analysis::experiment::SweepRecord;
+use analysis::html;
+use analysis::report::grid::{Grid, wrapped};
+use analysis::report::units::{duration, plain};
+use analysis::stats::placement;
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Exit code of an interrupted experiment: 128 + SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// Everything that there is to show.
+pub struct Documents {
+    /// The name of the Markdown file, without its ending.
+    pub name: &'static str,
+    /// Its heading.
+    pub heading: String,
+    /// What to know. One line each.
+    pub notes: Vec<String>,
+    /// The tables for the terminal.
+    pub narrow: Vec<Grid>,
+    /// The tables for the files.
+    pub wide: Vec<Grid>,
+    /// What `--json` prints.
+    pub json: String,
+    /// The file that it is saved as too; `None`: it is the record itself.
+    pub file: Option<&'static str>,
+}
+
+/// A value as the JSON of a document.
+///
+/// # Errors
+/// None of the values here have any.
+pub fn json(value: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+impl Documents {
+    /// Writes them into a folder.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        if let Some(name) = self.file {
+            let path = folder.join(name);
+            std::fs::write(&path, &self.json).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        save_grids(folder, self.name, &self.heading, &self.notes, &self.wide)
+    }
+
+    /// Prints them.
+    ///
+    /// # Errors
+    /// What stdout answers.
+    pub fn print(&self, json: bool) -> Result<()> {
+        let mut out = crate::output::stdout();
+        if json {
+            out.write_all(self.json.as_bytes())?;
+            return Ok(());
+        }
+        let colour = out.is_coloured();
+        for grid in &self.narrow {
+            writeln!(out, "{}", grid.terminal(colour))?;
+        }
+        for note in &self.notes {
+            writeln!(out, "{}", wrapped(note))?;
+        }
+        Ok(())
+    }
+}
+
+/// Saves and prints what an experiment shows, with `runs.csv` and `report.html`; says what to do where it is not complete.
+///
+/// # Errors
+/// A folder that cannot be written.
+pub fn publish(
+    record: &SweepRecord,
+    folder: &Path,
+    documents: &Documents,
+    json: bool,
+    ended: Ended,
+) -> Result<ExitCode> {
+    save_runs(record, folder)?;
+    documents.save(folder)?;
+    html::write(folder, &folder.join(html::HTML_FILE))?;
+    documents.print(json)?;
+    if !json {
+        writeln!(crate::output::stdout(), "\nSaved in {}", folder.display())?;
+    }
+    Ok(code(record, folder, ended))
+}
+
+/// The exit code of an experiment: interrupted, a run failed, or all is well.
+fn code(record: &SweepRecord, folder: &Path, ended: Ended) -> ExitCode {
+    if ended == Ended::Interrupted {
+        eprintln!("interrupted: launcher sweep --resume {} goes on", folder.display());
+        return ExitCode::from(INTERRUPTED);
+    }
+    if record.keeps_failures {
+        return ExitCode::SUCCESS;
+    }
+    let bad: Vec<_> = record.runs().filter(|run| !run.outline.is_sound()).collect();
+    if let Some(first) = bad.first() {
+        let why = first.outline.reasons.first().map_or("no reason given", String::as_str);
+        eprintln!(
+            "error: {} of {} runs failed, the first: {}: {why}",
+            bad.len(),
+            record.runs().count(),
+            first.folder
+        );
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+/// What to know about an experiment as a whole.
+pub fn notes(record: &SweepRecord) -> Vec<String> {
+    let mut notes: Vec<String> = conditions(record).into_iter().chain(record.notes.iter().cloned()).collect();
+    let (all, wanted) = (record.runs().count(), record.points.len() * record.repeats as usize);
+    if record.search.is_none() && all < wanted {
+        notes.push(format!("{all} of {wanted} runs are done"));
+    }
+    if record.keeps_failures {
+        return notes;
+    }
+    let unfit: Vec<_> = record.runs().filter(|run| !run.outline.fit_for_latency).collect();
+    if let Some(first) = unfit.first() {
+        let why = first.outline.reasons.first().map_or("no reason given", String::as_str);
+        notes.push(format!("{} of {all} runs are not fit for latency claims, e.g. {why}", unfit.len()));
+    }
+    notes
+}
+
+/// The heading of an experiment's document.
+pub fn heading(record: &SweepRecord) -> String {
+    let preset = record.preset.as_ref().filter(|preset| **preset != record.kind);
+    let what = preset.map_or_else(String::new, |preset| format!(" {preset}"));
+    format!("{}{what}, {} on {}", record.kind, record.started, record.machine.cpu_model)
+}
+
+/// What was measured: the settings that all points share, the seeds, the date, the machine and where it had its cores.
+fn conditions(record: &SweepRecord) -> Option<String> {
+    let first = Settings::from_texts(&record.points.first()?.settings).ok()?;
+    let is_varied = |key: &str| {
+        let text = |point: &analysis::experiment::Point| point.settings.get(key).cloned();
+        record.points.iter().any(|point| text(point) != text(&record.points[0]))
+    };
+    let shared = first.texts().into_iter().filter(|(key, _)| {
+        !matches!(*key, "seed" | "out" | "repeats" | "technique" | "isolation" | "fault") && !is_varied(key)
+    });
+    let mut said: Vec<String> =
+        shared.map(|(key, text)| format!("{} {text}", key.replace('_', " "))).collect();
+    if let (Some(orders), Some(window)) = (first.orders, first.window)
+        && window.0 > 0
+        && !is_varied("orders")
+    {
+        said.push(format!("{} orders/s", plain(orders.0 as f64 / (window.0 as f64 / 1e9))));
+    }
+    let last_seed = record.seed_of(record.repeats.saturating_sub(1));
+    said.push(match record.seed {
+        seed if seed == last_seed => format!("seed {seed}"),
+        seed => format!("seeds {seed} to {last_seed}"),
+    });
+    let floors: Vec<f64> = record.runs().filter_map(|run| placement::floor(&run.outline)).collect();
+    let least = floors.iter().copied().reduce(f64::min);
+    let most = floors.iter().copied().reduce(f64::max);
+    said.extend(least.zip(most).map(|(least, most)| {
+        format!("core to core {} to {}", duration(least as u64), duration(most as u64))
+    }));
+    Some(format!("measured {}: {}", record.started, said.join(", ")))
+}

@@ -1,0 +1,120 @@
+//! The record of an experiment, `sweep.json`: begun, read, gone on with. What was measured is saved in it run by run, so that
+//! an experiment that was stopped goes on where it was.
+
+use super::flags::Asked;
+use super::measure::discard_strangers;
+use super::points::Layout;
+use crate::config::{Common, Settings};
+use crate::host::Machine;
+use crate::planner;
+use analysis::experiment::{SWEEP_SCHEMA, State, SweepRecord};
+use analysis::stats::MachineKey;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A record of what is to be measured, with nothing measured yet.
+///
+/// # Errors
+/// Repeats out of range.
+pub fn new_record(
+    kind: &str,
+    asked: &Asked,
+    layout: Layout,
+    default_repeats: u64,
+    machine: Machine,
+    common: &Common,
+) -> Result<SweepRecord> {
+    let repeats = asked.repeats(default_repeats).0;
+    let base = Settings { repeats: Some(asked.repeats(default_repeats)), ..layout.base };
+    planner::resolve(&Settings { technique: None, isolation: None, ..base.clone() }, &machine)?;
+    Ok(SweepRecord {
+        schema: SWEEP_SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        kind: kind.into(),
+        preset: None,
+        state: State::Running,
+        launcher: (0, 0),
+        machine,
+        seed: base.seed.map_or(1, |seed| seed.0),
+        base: base.to_texts(),
+        axes: layout.axes,
+        repeats: u32::try_from(repeats)?,
+        keep_logs: false,
+        weaker_sandbox: common.allow_weaker_sandbox,
+        start_timeout_ns: common.start_timeout.0,
+        notes: layout.notes,
+        points: layout.points,
+        search: None,
+        keeps_failures: false,
+    })
+}
+
+/// Reads the record of a sweep, and sees to it that every setting in it can be had.
+///
+/// # Errors
+/// There is none, it is of another version, or it is damaged.
+pub fn read(folder: &Path) -> Result<SweepRecord> {
+    let record = SweepRecord::read(folder)?;
+    for texts in std::iter::once(&record.base).chain(record.points.iter().map(|point| &point.settings)) {
+        Settings::from_texts(texts).with_context(|| format!("{}: damaged", folder.display()))?;
+    }
+    Ok(record)
+}
+
+/// Makes the folder of a new sweep, `<out>/<time>-<kind>`, and saves the record in it.
+///
+/// # Errors
+/// A folder that cannot be made or written.
+pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
+    let out = Settings::from_texts(&record.base)?.out.unwrap_or_else(|| PathBuf::from("runs"));
+    fs::create_dir_all(&out).with_context(|| format!("cannot make the folder {} (--out)", out.display()))?;
+    let time = record.started.replace(':', "");
+    let base = format!("{}-{}", time.trim_end_matches('Z'), record.kind);
+    for number in 1..1000 {
+        let folder = out.join(if number == 1 { base.clone() } else { format!("{base}-{number}") });
+        match fs::create_dir(&folder) {
+            Ok(()) => {
+                record.take_over();
+                record.save(&folder)?;
+                return Ok(folder);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("cannot make the folder {} (--out)", folder.display()));
+            }
+        }
+    }
+    bail!("{} holds a thousand sweeps of this second: choose another --out", out.display())
+}
+
+/// Reads an experiment to go on with, and makes this process the one that measures it.
+///
+/// # Errors
+/// As [`read`]; somebody measures it, or it was measured elsewhere.
+pub fn resume(folder: &Path, machine: &Machine) -> Result<SweepRecord> {
+    let mut record = read(folder)?;
+    if record.is_being_measured() {
+        bail!("{}: launcher {} is measuring it", folder.display(), record.launcher.0);
+    }
+    let key = |machine: &Machine| MachineKey {
+        hostname: machine.hostname.clone(),
+        cpu_model: machine.cpu_model.clone(),
+        cores_allowed: machine.cores_allowed.clone(),
+    };
+    if key(&record.machine) != key(machine) {
+        bail!(
+            "{}: measured on {} ({}): the rest would be of another machine or other cores; begin a new sweep",
+            folder.display(),
+            record.machine.hostname,
+            record.machine.cpu_model
+        );
+    }
+    record.take_over();
+    record.save(folder)?;
+    discard_strangers(&record, folder);
+    Ok(record)
+}

@@ -1,0 +1,195 @@
+//! bulkhead with parts of one's own: strategies, techniques and venues.
+
+use crate::cli::Cli;
+use crate::commands;
+use crate::config::own::{NameError, Part};
+use crate::roles::registry::{Links, MakeStrategy, MakeVenue, Registry};
+use crate::runtime::progress::complain;
+use clap::Parser;
+use core::marker::PhantomData;
+use gateway::{Venue, VenueContext};
+use shm::ring::{Link, RegisterError};
+use std::process::ExitCode;
+use std::sync::Arc;
+use strategy::{Context, Strategy};
+use thiserror::Error;
+
+/// The launcher, with parts of one's own.
+///
+/// A program whose `main` is this is the launcher with these names added: it plans, starts, supervises and reports, and it
+/// executes itself for every process of a run. Each strategy is compiled with each technique: a part of one's own runs through
+/// the same loops as bulkhead's, with no dynamic call in them.
+///
+/// ```no_run
+/// use launcher::strategy::{Context, NewOrder, Orders, Strategy};
+/// use std::process::ExitCode;
+///
+/// /// Sends one order at a time.
+/// struct PingPong;
+///
+/// impl Strategy for PingPong {
+///     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
+///         // All orders of the plan sent, or one still open: nothing to do.
+///         usize::from(orders.open() == 0 && orders.send(NewOrder::to_venue(0)).is_ok())
+///     }
+///
+///     fn finished(&self) -> bool {
+///         false
+///     }
+/// }
+///
+/// fn main() -> ExitCode {
+///     // ping-pong run --strategy ping-pong --orders 10k
+///     launcher::Harness::new().strategy("ping-pong", |_: &Context| PingPong).main()
+/// }
+/// ```
+///
+/// Do nothing before [`Harness::main`] that only one process should do: every process of a run begins there.
+pub struct Harness<T = (), S = (), V = ()> {
+    strategies: S,
+    venues: V,
+    _techniques: PhantomData<T>,
+}
+
+/// A part that cannot be added.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum HarnessError {
+    /// The name of a strategy or a venue.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The name of a technique.
+    #[error(transparent)]
+    Technique(#[from] RegisterError),
+}
+
+/// A strategy of the user's, by name.
+pub struct OwnStrategy<S> {
+    name: &'static str,
+    make: MakeStrategy<S>,
+}
+
+/// A venue of the user's, by name.
+pub struct OwnVenue<V> {
+    name: &'static str,
+    make: MakeVenue<V>,
+}
+
+/// A list of strategies, as types.
+pub trait Strategies {
+    /// Adds them to the registry with each technique.
+    ///
+    /// # Errors
+    /// A name that is taken, or none.
+    fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError>;
+}
+
+impl Strategies for () {
+    fn add<T: Links>(self, _: &mut Registry) -> Result<(), NameError> {
+        Ok(())
+    }
+}
+
+impl<S: Strategy + Send + 'static, Rest: Strategies> Strategies for (OwnStrategy<S>, Rest) {
+    fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError> {
+        let (OwnStrategy { name, make }, rest) = self;
+        rest.add::<T>(registry)?;
+        Part::Strategy.register(name)?;
+        registry.add_strategy::<T, S>(name, make);
+        Ok(())
+    }
+}
+
+/// A list of venues, as types.
+pub trait Venues {
+    /// Adds them to the registry with each technique.
+    ///
+    /// # Errors
+    /// A name that is taken, or none.
+    fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError>;
+}
+
+impl Venues for () {
+    fn add<T: Links>(self, _: &mut Registry) -> Result<(), NameError> {
+        Ok(())
+    }
+}
+
+impl<V: Venue + 'static, Rest: Venues> Venues for (OwnVenue<V>, Rest) {
+    fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError> {
+        let (OwnVenue { name, make }, rest) = self;
+        rest.add::<T>(registry)?;
+        Part::Venue.register(name)?;
+        registry.add_venue::<T, V>(name, make);
+        Ok(())
+    }
+}
+
+impl Harness {
+    /// bulkhead's own parts, and no others yet.
+    pub const fn new() -> Self {
+        Self { strategies: (), venues: (), _techniques: PhantomData }
+    }
+}
+
+impl Default for Harness {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
+    /// Adds a strategy, for `--strategy NAME`: all strategies of a run are then of that kind. `make` is called once for each,
+    /// in its own process, before the run begins; what [`Context`] says tells them apart. A name is 1 to 32 characters of a-z,
+    /// 0-9 and -.
+    #[must_use]
+    pub fn strategy<U: Strategy + Send + 'static>(
+        self,
+        name: &'static str,
+        make: impl Fn(&Context) -> U + Send + Sync + 'static,
+    ) -> Harness<T, (OwnStrategy<U>, S), V> {
+        let strategies = (OwnStrategy { name, make: Arc::new(make) }, self.strategies);
+        Harness { strategies, venues: self.venues, _techniques: PhantomData }
+    }
+
+    /// Adds a venue, for `--venue NAME`: all venues of a run are then of that kind. `make` is called once for each.
+    #[must_use]
+    pub fn venue<U: Venue + 'static>(
+        self,
+        name: &'static str,
+        make: impl Fn(&VenueContext) -> U + Send + Sync + 'static,
+    ) -> Harness<T, S, (OwnVenue<U>, V)> {
+        let venues = (OwnVenue { name, make: Arc::new(make) }, self.venues);
+        Harness { strategies: self.strategies, venues, _techniques: PhantomData }
+    }
+
+    /// Adds a technique, for `--technique NAME`, with the name that its record says.
+    #[must_use]
+    pub fn technique<L: Link>(self) -> Harness<(L, T), S, V> {
+        Harness { strategies: self.strategies, venues: self.venues, _techniques: PhantomData }
+    }
+
+    /// Makes the parts known in this process, without doing anything: for tests of parts.
+    ///
+    /// # Errors
+    /// A name that is taken, or none.
+    pub fn install(self) -> Result<(), HarnessError> {
+        T::register()?;
+        let mut registry = Registry::with_built_in::<T>();
+        self.strategies.add::<T>(&mut registry)?;
+        self.venues.add::<T>(&mut registry)?;
+        registry.install();
+        Ok(())
+    }
+
+    /// Does what the command line says, as the launcher or as one process of a run. 0: done, 1: failed or not valid, 2: usage
+    /// (also a part whose name is taken, or none), 130: interrupted.
+    pub fn main(self) -> ExitCode {
+        match self.install() {
+            Ok(()) => commands::main(Cli::parse()),
+            Err(error) => {
+                complain(&format!("error: {error}"));
+                ExitCode::from(2)
+            }
+        }
+    }
+}

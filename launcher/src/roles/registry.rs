@@ -1,0 +1,161 @@
+//! The table from names to monomorphised agents: an entry for each strategy, and for each venue, with each technique.
+//!
+//! It is filled once, at the start of the program, by generic code ([`Links::each`]); from then on a plan's names lead to
+//! functions, each compiled for its types.
+
+use super::agents::RoleAgent;
+use super::build::{BuildStrategy, Parts, strategy_or_faulty, thread_agent};
+use anyhow::{Context as _, Result};
+use core::marker::PhantomData;
+use gateway::{DelayVenue, Venue, VenueContext};
+use protocol::plan::{Plan, Role};
+use shm::ring::{Link, RegisterError, Technique, Visitor};
+use std::sync::{Arc, OnceLock};
+use strategy::{Context, Strategy};
+
+/// A list of techniques, as types.
+pub trait Links: 'static {
+    /// Makes them known by their names.
+    ///
+    /// # Errors
+    /// A name that is taken, or none.
+    fn register() -> Result<(), RegisterError>;
+
+    /// Calls the visitor with each of them, and with each built-in one.
+    fn each(visitor: &mut impl Visitor);
+}
+
+impl Links for () {
+    fn register() -> Result<(), RegisterError> {
+        Ok(())
+    }
+
+    fn each(visitor: &mut impl Visitor) {
+        shm::ring::visit(visitor);
+    }
+}
+
+impl<L: Link, Rest: Links> Links for (L, Rest) {
+    fn register() -> Result<(), RegisterError> {
+        Rest::register()?;
+        Technique::register::<L>().map(drop)
+    }
+
+    fn each(visitor: &mut impl Visitor) {
+        Rest::each(visitor);
+        visitor.visit::<L>();
+    }
+}
+
+/// How a strategy of a kind is made.
+pub type MakeStrategy<S> = Arc<dyn Fn(&Context) -> S + Send + Sync>;
+/// How a venue of a kind is made.
+pub type MakeVenue<V> = Arc<dyn Fn(&VenueContext) -> V + Send + Sync>;
+
+/// Builds the agent of a thread that has these roles.
+pub(super) type BuildThread =
+    Box<dyn Fn(&mut Parts<'_, '_>, &[Role], &BuildStrategy) -> Result<Box<dyn RoleAgent>> + Send + Sync>;
+
+/// What roles can be built of.
+#[derive(Default)]
+pub struct Registry {
+    strategies: Vec<(&'static str, Technique, BuildStrategy)>,
+    venues: Vec<(&'static str, Technique, BuildThread)>,
+}
+
+static REGISTRY: OnceLock<Registry> = OnceLock::new();
+
+struct FillStrategy<'a, S> {
+    name: &'static str,
+    make: MakeStrategy<S>,
+    registry: &'a mut Registry,
+}
+
+impl<S: Strategy + Send + 'static> Visitor for FillStrategy<'_, S> {
+    fn visit<L: Link>(&mut self) {
+        let make = Arc::clone(&self.make);
+        let build = move |parts: &mut Parts<'_, '_>, index| strategy_or_faulty::<L, S>(parts, index, &*make);
+        self.registry.strategies.push((self.name, Technique::of::<L>(), Box::new(build)));
+    }
+}
+
+struct FillVenue<'a, V> {
+    name: &'static str,
+    make: MakeVenue<V>,
+    registry: &'a mut Registry,
+    _venue: PhantomData<V>,
+}
+
+impl<V: Venue + 'static> Visitor for FillVenue<'_, V> {
+    fn visit<L: Link>(&mut self) {
+        let make = Arc::clone(&self.make);
+        let build = move |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &BuildStrategy| {
+            thread_agent::<L, V>(parts, roles, &*make, strategy)
+        };
+        self.registry.venues.push((self.name, Technique::of::<L>(), Box::new(build)));
+    }
+}
+
+impl Registry {
+    /// bulkhead's own strategy and venue, with these techniques and the built-in ones.
+    pub fn with_built_in<T: Links>() -> Self {
+        let mut registry = Self::default();
+        registry.add_strategy::<T, _>(Plan::PLAYER, Arc::new(Context::player));
+        registry.add_venue::<T, _>(Plan::DELAY_VENUE, Arc::new(|_| DelayVenue));
+        registry
+    }
+
+    /// Adds a strategy.
+    pub fn add_strategy<T: Links, S: Strategy + Send + 'static>(
+        &mut self,
+        name: &'static str,
+        make: MakeStrategy<S>,
+    ) {
+        T::each(&mut FillStrategy { name, make, registry: self });
+    }
+
+    /// Adds a venue.
+    pub fn add_venue<T: Links, V: Venue + 'static>(&mut self, name: &'static str, make: MakeVenue<V>) {
+        T::each(&mut FillVenue { name, make, registry: self, _venue: PhantomData });
+    }
+
+    /// Makes this the program's table, if it has none yet.
+    pub fn install(self) {
+        let _ = REGISTRY.set(self);
+    }
+
+    /// The program's table: what was installed, else what is built in.
+    pub(super) fn of_program() -> &'static Self {
+        REGISTRY.get_or_init(Self::with_built_in::<()>)
+    }
+
+    /// How the strategies of a plan are built.
+    pub(super) fn strategy(&self, plan: &Plan) -> Result<&BuildStrategy> {
+        let found = self
+            .strategies
+            .iter()
+            .find(|(name, technique, _)| (*name, *technique) == (&*plan.strategy, plan.technique));
+        let missing = || {
+            format!(
+                "this program has no strategy {} with {}: it is not the one that planned the run",
+                plan.strategy, plan.technique
+            )
+        };
+        found.map(|(.., build)| build).with_context(missing)
+    }
+
+    /// How the threads of a plan are built that run the engine's roles.
+    pub(super) fn thread(&self, plan: &Plan) -> Result<&BuildThread> {
+        let found = self
+            .venues
+            .iter()
+            .find(|(name, technique, _)| (*name, *technique) == (&*plan.venue, plan.technique));
+        let missing = || {
+            format!(
+                "this program has no venue {} with {}: it is not the one that planned the run",
+                plan.venue, plan.technique
+            )
+        };
+        found.map(|(.., build)| build).with_context(missing)
+    }
+}

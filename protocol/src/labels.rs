@@ -1,0 +1,148 @@
+//! What agents count: for each kind of role an enum of its counters, with a label for each.
+
+/// The most counters that an agent may have.
+pub const MOST: usize = 15;
+
+/// What a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Orders.
+    Orders,
+    /// Reports.
+    Reports,
+    /// Pushes.
+    Pushes,
+    /// Messages.
+    Messages,
+    /// Blocks of a queue's memory.
+    Blocks,
+    /// Picoseconds.
+    Picoseconds,
+}
+
+impl Unit {
+    /// The unit's name, as it is printed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Orders => "orders",
+            Unit::Reports => "reports",
+            Unit::Pushes => "pushes",
+            Unit::Messages => "messages",
+            Unit::Blocks => "blocks",
+            Unit::Picoseconds => "ps",
+        }
+    }
+}
+
+/// How a counter moves, which says how two agents' values go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Only grows: values add up.
+    Total,
+    /// The greatest value so far: of two, the greater one.
+    Peak,
+    /// A value of now: they do not go together.
+    Latest,
+}
+
+/// A counter's meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Its name; counters of several roles that mean the same have the same name.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: Unit,
+    /// How it moves.
+    pub shape: Shape,
+}
+
+/// The counters of one kind of agent: an enum with a label for each value.
+pub trait Counter: Copy {
+    /// The labels, in the order of the values; at most 15.
+    const LABELS: &'static [Label];
+
+    /// Which of them it is, from 0.
+    fn place(self) -> usize;
+}
+
+macro_rules! counters {
+    ($(#[$doc:meta])* $name:ident {
+        $($(#[$each:meta])* $variant:ident = $label:literal, $unit:ident, $shape:ident;)+
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum $name { $($(#[$each])* $variant,)+ }
+
+        impl Counter for $name {
+            const LABELS: &'static [Label] =
+                &[$(Label { name: $label, unit: Unit::$unit, shape: Shape::$shape }),+];
+
+            #[inline(always)]
+            fn place(self) -> usize {
+                self as usize
+            }
+        }
+
+        const _: () = assert!(<$name as Counter>::LABELS.len() <= MOST);
+    };
+}
+
+/// Pushes that found a ring full: the name of that counter with every role.
+pub const FULL: &str = "full";
+/// What a peer wrote that none may: the name of that counter with every role.
+pub const PROTOCOL_ERRORS: &str = "protocol-errors";
+
+counters! {
+    /// What a strategy's session counts, since its incarnation began.
+    StrategyCounter {
+        /// Orders sent.
+        Sent = "sent", Orders, Total;
+        /// Reports received, without rejections and cancellations.
+        Returned = "returned", Reports, Total;
+        /// Orders that were rejected or cancelled.
+        Rejected = "rejected", Orders, Total;
+        /// Pushes that found the submit ring full.
+        Full = "full", Pushes, Total;
+        /// Messages that the engine never sends.
+        ProtocolErrors = "protocol-errors", Messages, Total;
+        /// The most orders open at once.
+        InFlightPeak = "in-flight-peak", Orders, Peak;
+    }
+}
+
+counters! {
+    /// What the orchestrator counts.
+    OrchestratorCounter {
+        /// Orders dispatched to a gateway.
+        Dispatched = "dispatched", Orders, Total;
+        /// Reports taken from the gateways.
+        Settled = "settled", Reports, Total;
+        /// Orders rejected, or refused because their sender was dead.
+        Rejected = "rejected", Orders, Total;
+        /// Pushes that found an inbox or a return ring full.
+        Full = "full", Pushes, Total;
+        /// Messages that no honest strategy or gateway sends, and reports that found no room.
+        ProtocolErrors = "protocol-errors", Messages, Total;
+        /// The work that was achieved for an order.
+        Work = "work", Picoseconds, Latest;
+        /// Blocks that the contended hand-offs used for the first time; 0 for what never allocates.
+        BlocksFresh = "blocks-fresh", Blocks, Total;
+        /// How often they used a block again.
+        BlocksReused = "blocks-reused", Blocks, Total;
+    }
+}
+
+counters! {
+    /// What a gateway counts.
+    GatewayCounter {
+        /// Orders received from the orchestrator.
+        Received = "received", Orders, Total;
+        /// Reports sent.
+        Completed = "completed", Reports, Total;
+        /// Pushes that found the completion ring full.
+        Full = "full", Pushes, Total;
+        /// Messages that the orchestrator never sends.
+        ProtocolErrors = "protocol-errors", Messages, Total;
+    }
+}
