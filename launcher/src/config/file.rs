@@ -237,9 +237,9 @@ mod tests {
 
     #[test]
     fn a_wrong_key_names_file_line_and_the_nearest() {
-        let message = wrong("venues: 4\nstrategys: 2\n");
+        let message = wrong("venues: 4\nstrategis: 2\n");
         assert!(message.starts_with("bulkhead.yaml:2: "), "{message}");
-        assert!(message.contains("unknown key strategys: did you mean strategies?"), "{message}");
+        assert!(message.contains("unknown key strategis: did you mean strategies?"), "{message}");
         assert!(wrong("max-opn: 2\n").contains("did you mean max_open?"));
         assert!(wrong("qqq: 2\n").contains("there are technique, isolation"));
         assert!(wrong("json: true\n").contains("--json"));

@@ -41,7 +41,7 @@ impl<E: Element> super::Producer for Sender<E> {
 }
 
 impl<E: Element> super::Consumer for Mux<E> {
-    #[inline]
+    #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
         // The same scan as `spsc_mux`, so that only the queues differ: two walks that only look. `is_empty` is two loads;
         // `pop` itself would add a fence for each empty queue.

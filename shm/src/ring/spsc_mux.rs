@@ -45,7 +45,7 @@ impl Mux {
 }
 
 impl super::Consumer for Mux {
-    #[inline]
+    #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
         // From `next` to the end, then from the start to `next`: round-robin without a division. Two plain walks over
         // slices that only look: an empty scan is nothing but N loads.
