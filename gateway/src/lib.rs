@@ -26,7 +26,7 @@ const BATCH: usize = 16;
 
 /// The agent of one venue.
 pub struct Gateway<P, V = DelayVenue> {
-    /// Its venue's index in the plan.
+    /// Its venue's index in the plan, below [`MAX_VENUES`](protocol::wire::MAX_VENUES).
     index: u16,
     inbox: spsc::Consumer,
     completion: P,
@@ -114,7 +114,7 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
     #[inline]
     fn send<C: Clock>(&mut self, report: &Report, cycle: &mut Cycle<C>) -> bool {
         let message = report.to_message();
-        cycle.stamp(Point::GatewayDone, report.id);
+        cycle.stamp_with(Point::GatewayDone, report.id, report.number);
         // Also for one that waits: it is pushed as it is, or the run does not end.
         self.reported.add(digest(&message));
         if self.completion.try_push(&message).is_err() {
@@ -174,7 +174,7 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
     #[inline]
     fn hold<C: Clock>(&mut self, order: Order, cycle: &mut Cycle<C>) {
         let id: OrderId = order.id;
-        let received = cycle.stamp(Point::GatewayRecv, id);
+        let received = cycle.stamp_with(Point::GatewayRecv, id, self.index as u8);
         let release = received.saturating_add(cycle.time.ticks(self.venue.delay_ns(&order)));
         cycle.log.append(Point::Release, id, release);
         self.received += 1;

@@ -75,5 +75,7 @@ pub const fn in_full(order: &Order) -> Report {
             Operation::New => order.quantity,
             Operation::Cancel => 0,
         },
+        number: 0,
+        is_last: true,
     }
 }

@@ -24,7 +24,7 @@ use protocol::counters::Slots;
 use protocol::labels::OrchestratorCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::supervision::Misconduct;
-use protocol::wire::{Message, Order, OrderId, Report, Side, Status};
+use protocol::wire::{Message, Order, Report, Side, Status};
 use returns::Pushed;
 use risk::{Limits, Reject};
 use shm::bell::Bell;
@@ -177,13 +177,13 @@ impl<R: Consumer> Orchestrator<R> {
                 self.faults += 1;
                 continue;
             };
-            cycle.pass(Point::OrchRecvCompletion, report.id);
+            cycle.pass_with(Point::OrchRecvCompletion, report.id, report.number);
             let strategy = usize::from(report.id.strategy());
             let is_current = self.lines[strategy].is_current(report.id);
             self.positions.settle(strategy, &report, is_current);
-            self.settled += 1;
+            self.settled += u64::from(report.is_last);
             if is_current {
-                self.give_back(strategy, report.id, &message, digest, cycle);
+                self.give_back(strategy, &report, &message, digest, cycle);
             } else {
                 self.orphan(strategy);
             }
@@ -195,12 +195,12 @@ impl<R: Consumer> Orchestrator<R> {
     fn give_back<C: Clock>(
         &mut self,
         strategy: usize,
-        id: OrderId,
+        report: &Report,
         message: &Message,
         digest: u64,
         cycle: &mut Cycle<C>,
     ) {
-        cycle.pass(Point::OrchReturn, id);
+        cycle.pass_with(Point::OrchReturn, report.id, report.number);
         self.returns[strategy].sum.add(digest);
         match self.returns[strategy].push(message) {
             Pushed::Returned => {}
@@ -295,9 +295,11 @@ impl<R: Consumer> Orchestrator<R> {
             side: order.side,
             price: order.price,
             filled: 0,
+            number: 0,
+            is_last: true,
         };
         let message = report.to_message();
-        self.give_back(order.id.strategy().into(), order.id, &message, digest(&message), cycle);
+        self.give_back(order.id.strategy().into(), &report, &message, digest(&message), cycle);
         self.offence(from, reason, cycle);
     }
 

@@ -44,7 +44,7 @@ impl Positions {
     #[inline]
     pub(crate) fn settle(&mut self, strategy: usize, report: &Report, is_current: bool) {
         let position = &mut self.by_strategy[strategy];
-        position.open = position.open.saturating_sub(u64::from(is_current));
+        position.open = position.open.saturating_sub(u64::from(is_current && report.is_last));
         if report.status == Status::Done {
             position.net = position.net.wrapping_add(sign(report.side).wrapping_mul(report.filled as i64));
         }

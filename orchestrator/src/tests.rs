@@ -3,7 +3,7 @@
 use super::*;
 use protocol::stamps::{Record, StampLog, count_records};
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{MESSAGE_WORDS, Operation};
+use protocol::wire::{MESSAGE_WORDS, Operation, OrderId};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::Region;
 use shm::ring::spsc_mux::Mux;
@@ -71,6 +71,8 @@ fn report(order: &Order) -> Report {
         side: order.side,
         price: order.price,
         filled: order.quantity,
+        number: 0,
+        is_last: true,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::control::{Control, RunState};
 use crate::counters::Slots;
-use crate::stamps::{Point, StampLog};
+use crate::stamps::{Gap, Point, StampLog, Switches};
 use crate::status::{Field, State, StatusWriter};
 use crate::wire::OrderId;
 use shm::clock::{Clock, Timebase};
@@ -33,11 +33,25 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
+    /// The same with a detail: the venue, or the number of the report.
+    #[inline(always)]
+    pub fn stamp_with(&mut self, point: Point, id: OrderId, detail: u8) -> u64 {
+        let ticks = self.clock.now();
+        self.log.append_with(point, id, detail, ticks);
+        ticks
+    }
+
     /// Takes and logs the stamp of a point between the ends of the engine's way, unless the run stamps only the ends.
     #[inline(always)]
     pub fn pass(&mut self, point: Point, id: OrderId) {
+        self.pass_with(point, id, 0);
+    }
+
+    /// The same with a detail.
+    #[inline(always)]
+    pub fn pass_with(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.log.takes_all() {
-            self.stamp(point, id);
+            self.stamp_with(point, id, detail);
         }
     }
 }
@@ -213,10 +227,54 @@ impl Turns {
     }
 }
 
+/// From which length on a gap is recorded, in nanoseconds: longer than any duty cycle that finds all its rings in the cache.
+const GAP_NS: u64 = 3_000;
+
+/// Writes down when the thread was away. Looks after each turn, and asks the kernel only after a gap.
+struct Gaps {
+    threshold_ticks: u64,
+    last: u64,
+    usage: Usage,
+}
+
+impl Gaps {
+    fn new<C>(cycle: &Cycle<C>) -> Self {
+        Self { threshold_ticks: cycle.time.ticks(GAP_NS), last: cycle.now, usage: Usage::of_this_thread() }
+    }
+
+    /// After a turn that began at `cycle.now`; `has_slept`: the thread gave its core away before it, which is no gap.
+    #[inline(always)]
+    fn look<C>(&mut self, cycle: &mut Cycle<C>, has_slept: bool) {
+        let ticks = cycle.now.saturating_sub(self.last);
+        self.last = cycle.now;
+        if ticks > self.threshold_ticks && !has_slept {
+            self.record(cycle, ticks);
+        }
+    }
+
+    #[cold]
+    fn record<C>(&mut self, cycle: &mut Cycle<C>, ticks: u64) {
+        if !cycle.log.has_room_for_gaps() {
+            return;
+        }
+        let usage = Usage::of_this_thread();
+        let since = usage.since(self.usage);
+        self.usage = usage;
+        let bit = |count: u64, bit: u8| if count > 0 { bit } else { 0 };
+        let switches = Switches(
+            bit(since.involuntary_switches, Switches::INVOLUNTARY)
+                | bit(since.voluntary_switches, Switches::VOLUNTARY)
+                | bit(since.minor_faults, Switches::MINOR_FAULT)
+                | bit(since.major_faults, Switches::MAJOR_FAULT),
+        );
+        cycle.log.append_gap(Gap { ended: cycle.now, ticks, switches });
+    }
+}
+
 /// Runs an agent on the calling thread, from the open barrier until it has finished or the run is stopped.
-pub fn run<C: Clock>(
+pub fn run<C: Clock, I: Idle>(
     agent: &mut impl Agent<C>,
-    idle: &mut impl Idle,
+    idle: &mut I,
     cycle: &mut Cycle<C>,
     status: &StatusWriter,
     control: &Control,
@@ -225,10 +283,18 @@ pub fn run<C: Clock>(
     #[cfg(feature = "count-alloc")]
     let allocations_before = shm::alloc::allocations();
     let mut turns = Turns::begin(cycle, status);
+    let mut gaps = Gaps::new(cycle);
+    let mut has_slept = false;
     loop {
-        match turns.turn(agent, cycle, status, control) {
+        let turn = turns.turn(agent, cycle, status, control);
+        gaps.look(cycle, has_slept);
+        has_slept = false;
+        match turn {
             Turn::Busy => idle.reset(),
-            Turn::Idle(ns) => idle.idle(ns),
+            Turn::Idle(ns) => {
+                has_slept = I::GIVES_CORE;
+                idle.idle(ns);
+            }
             Turn::Over => break,
         }
     }

@@ -5,18 +5,35 @@
 //! length to keep up to date: the log ends at the first key that is zero.
 //!
 //! ```text
-//!  63     60 59                                                    0   63                        0
-//! ┌─────────┬───────────────────────────────────────────────────────┬─────────────────────────────┐
-//! │ point   │ order id (strategy, epoch, sequence: see `wire`)      │ value: ticks, or a code     │
-//! └─────────┴───────────────────────────────────────────────────────┴─────────────────────────────┘
+//!  63     60 59      52 51          40 39      32 31              0   63                        0
+//! ┌─────────┬──────────┬──────────────┬──────────┬─────────────────┬─────────────────────────────┐
+//! │ point   │ strategy │ epoch        │ detail   │ sequence        │ value: ticks, or a code     │
+//! └─────────┴──────────┴──────────────┴──────────┴─────────────────┴─────────────────────────────┘
 //!  key: written second (Release), never zero                          value: written first
 //! ```
+//!
+//! | points | what the detail is |
+//! |---|---|
+//! | t4 | the venue: a thread may run several gateways |
+//! | t5, t6, t7, t8 | which report of its order, from 0 |
+//! | gap | what the kernel counted for the thread meanwhile ([`Gap`]); strategy, epoch and sequence are its length |
+//! | checksum | 0; strategy, epoch and sequence are a [`LinkEnd`] |
+//! | all others | 0 |
 
 use crate::checksum::Checksum;
-use crate::plan::Stamps;
 use crate::wire::OrderId;
 use shm::memory::{View, Words};
 use shm::sync::Ordering;
+
+shm::names! {
+    /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way that is measured.
+    Stamps {
+        /// All: every stage of the way has its figures.
+        All = "all",
+        /// Only those that rt_venue is made of: t1, t4, t5 and t8. What it is less than under `all` is what observing costs.
+        Ends = "ends",
+    }
+}
 
 /// Words in a record.
 pub const RECORD_WORDS: usize = 2;
@@ -53,11 +70,16 @@ pub enum Point {
     Cancelled = 12,
     /// No order but a link: the checksum of what one end of it handed over ([`LinkEnd`]). Written once, behind all stamps.
     Checksum = 13,
+    /// No order but the thread itself: it was away from its duty cycles ([`Gap`]). The value is when it came back (ticks).
+    Gap = 14,
 }
+
+// Four bits, none of which is the end of a log.
+const _: () = assert!(Point::ALL.len() < 1 << 4 && Point::ALL[0] as u8 == 1);
 
 impl Point {
     /// Every point, in the order of its codes.
-    pub const ALL: [Point; 13] = [
+    pub const ALL: [Point; 14] = [
         Point::StrategySend,
         Point::OrchRecvSubmit,
         Point::OrchDispatch,
@@ -71,15 +93,16 @@ impl Point {
         Point::Rejected,
         Point::Cancelled,
         Point::Checksum,
+        Point::Gap,
     ];
 
     /// The point with this code, if there is one.
     #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
-        if code >= 1 && code <= 13 { Some(Self::ALL[code as usize - 1]) } else { None }
+        if code >= 1 && code <= Self::ALL.len() as u8 { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`, `checksum`.
+    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`, `checksum`, `gap`.
     pub const fn name(self) -> &'static str {
         [
             "t1",
@@ -95,12 +118,13 @@ impl Point {
             "rejected",
             "cancelled",
             "checksum",
+            "gap",
         ][self as usize - 1]
     }
 
     /// Whether its records are about an order.
     pub const fn is_of_order(self) -> bool {
-        !matches!(self, Point::Checksum)
+        !matches!(self, Point::Checksum | Point::Gap)
     }
 
     /// Whether its records hold a time, in ticks.
@@ -131,6 +155,7 @@ impl Point {
             "refused by the orchestrator",
             "cancelled: its strategy died",
             "checksum of a link's messages",
+            "away from its duty cycles",
         ][self as usize - 1]
     }
 }
@@ -209,11 +234,94 @@ impl LinkEnd {
     }
 }
 
-/// The key word of a record.
+/// A time in which a thread began no duty cycle: its own work, its idling, or somebody else on its core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// When it ended, in ticks.
+    pub ended: u64,
+    /// How long it was, in ticks; [`Gap::LONGEST`] and more are that.
+    pub ticks: u64,
+    /// What the kernel counted for the thread since its last gap.
+    pub switches: Switches,
+}
+
+/// What the kernel counted for a thread, a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches(pub u8);
+
+impl Switches {
+    /// The kernel took the core away.
+    pub const INVOLUNTARY: u8 = 1;
+    /// The thread gave the core away: it slept or yielded.
+    pub const VOLUNTARY: u8 = 2;
+    /// A page fault that was served from memory.
+    pub const MINOR_FAULT: u8 = 4;
+    /// A page fault that read from a device.
+    pub const MAJOR_FAULT: u8 = 8;
+
+    /// Whether that was counted.
+    pub const fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+}
+
+impl core::fmt::Display for Gap {
+    /// `7000 ticks, preempted`.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} ticks", self.ticks)?;
+        for (bit, name) in [
+            (Switches::INVOLUNTARY, "preempted"),
+            (Switches::VOLUNTARY, "slept"),
+            (Switches::MINOR_FAULT, "minor fault"),
+            (Switches::MAJOR_FAULT, "major fault"),
+        ] {
+            if self.switches.has(bit) {
+                write!(f, ", {name}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Gap {
+    /// The longest that a record holds, in ticks: 2^52 − 1, far beyond any run.
+    pub const LONGEST: u64 = (1 << 52) - 1;
+
+    /// The words of its record: the length stands where strategy, epoch and sequence of an order do.
+    const fn words(self) -> [u64; 2] {
+        let ticks = if self.ticks < Self::LONGEST { self.ticks } else { Self::LONGEST };
+        let (low, high) = (ticks & 0xFFFF_FFFF, ticks >> 32);
+        let key = ((Point::Gap as u64) << 60) | (high << 40) | ((self.switches.0 as u64) << 32) | low;
+        [key, self.ended]
+    }
+
+    /// The gap of a record; `None` if it is of something else.
+    pub const fn of(record: &Record) -> Option<Self> {
+        if !matches!(record.point, Point::Gap) {
+            return None;
+        }
+        let word = record.id.word();
+        let ticks = (word & 0xFFFF_FFFF) | ((word >> 40) << 32);
+        Some(Self { ended: record.value, ticks, switches: Switches(record.detail) })
+    }
+}
+
+/// Where the detail stands in a key.
+const DETAIL_SHIFT: u32 = 32;
+
+/// The key word of a record without a detail.
 #[inline]
 pub const fn key(point: Point, id: OrderId) -> u64 {
     ((point as u64) << 60) | id.word()
 }
+
+/// The key word of a record.
+#[inline]
+pub const fn key_with(point: Point, id: OrderId, detail: u8) -> u64 {
+    key(point, id) | ((detail as u64) << DETAIL_SHIFT)
+}
+
+const _: () = assert!(key_with(Point::Gap, OrderId::from_word(u64::MAX), 0) & (0xFF << DETAIL_SHIFT) == 0);
 
 /// One record, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +330,8 @@ pub struct Record {
     pub point: Point,
     /// About which order; of [`Point::Checksum`] a [`LinkEnd`].
     pub id: OrderId,
+    /// The venue of t4, the number of the report of t5 to t8, else 0.
+    pub detail: u8,
     /// Ticks, or for [`Point::Rejected`] the reason's code, for [`Point::Checksum`] the sum.
     pub value: u64,
 }
@@ -231,9 +341,18 @@ impl Record {
     #[inline]
     pub const fn from_words(key: u64, value: u64) -> Option<Self> {
         match Point::from_code((key >> 60) as u8) {
-            Some(point) => Some(Self { point, id: OrderId::from_word(key), value }),
+            Some(point) => {
+                let detail = (key >> DETAIL_SHIFT) as u8;
+                Some(Self { point, id: OrderId::from_word(key), detail, value })
+            }
             None => None,
         }
+    }
+
+    /// The words of the record.
+    #[inline]
+    pub const fn words(&self) -> [u64; 2] {
+        [key_with(self.point, self.id, self.detail), self.value]
     }
 }
 
@@ -243,8 +362,12 @@ pub struct StampLog {
     /// The word of the next record's key. Private.
     next: usize,
     dropped: u64,
+    gaps_left: u64,
     ends_only: bool,
 }
+
+/// The most gaps that a log holds, all incarnations of its thread together; how much room it has for them.
+pub const MAX_GAPS: u64 = 1024;
 
 impl StampLog {
     /// The log in a thread's segment, behind its status block. Goes on behind the records that are there: those of a
@@ -254,8 +377,11 @@ impl StampLog {
     /// If the segment is shorter than [`crate::status::LOG_OFFSET`].
     pub fn new(segment: &Words) -> Self {
         let offset = crate::status::LOG_OFFSET;
-        let next = count_records(&segment.clone().into()) * RECORD_WORDS;
-        Self { records: segment.window(offset, segment.len() - offset), next, dropped: 0, ends_only: false }
+        let view = segment.clone().into();
+        let next = count_records(&view) * RECORD_WORDS;
+        let gaps_left = MAX_GAPS.saturating_sub(count_point(&view, Point::Gap) as u64);
+        let records = segment.window(offset, segment.len() - offset);
+        Self { records, next, dropped: 0, gaps_left, ends_only: false }
     }
 
     /// The same, taking the stamps that a plan asks for.
@@ -270,9 +396,21 @@ impl StampLog {
         !self.ends_only
     }
 
-    /// Appends a record. If the log is full the record is counted as dropped instead, which makes the run invalid.
+    /// Appends a record without a detail. If the log is full the record is counted as dropped instead, which makes the run
+    /// invalid.
     #[inline(always)]
     pub fn append(&mut self, point: Point, id: OrderId, value: u64) {
+        self.append_with(point, id, 0, value);
+    }
+
+    /// Appends a record; as [`StampLog::append`].
+    #[inline(always)]
+    pub fn append_with(&mut self, point: Point, id: OrderId, detail: u8, value: u64) {
+        self.append_words([key_with(point, id, detail), value]);
+    }
+
+    #[inline(always)]
+    fn append_words(&mut self, [key, value]: [u64; 2]) {
         let Some([key_word, value_word]) = self.records.get(self.next..self.next + RECORD_WORDS) else {
             self.dropped += 1;
             return;
@@ -280,13 +418,27 @@ impl StampLog {
         // Relaxed: published by the Release store of the key.
         value_word.store(value, Ordering::Relaxed);
         // Release: pairs with the Acquire of a reader of the live log; a key that is there has its value.
-        key_word.store(key(point, id), Ordering::Release);
+        key_word.store(key, Ordering::Release);
         self.next += RECORD_WORDS;
     }
 
     /// Appends the checksum of one end of a link.
     pub fn append_checksum(&mut self, end: LinkEnd, sum: Checksum) {
         self.append(Point::Checksum, end.id(), sum.value());
+    }
+
+    /// Whether one more gap would be kept.
+    pub fn has_room_for_gaps(&self) -> bool {
+        self.gaps_left > 0
+    }
+
+    /// Appends a gap of the thread, if there is room for one more: only so many are kept, so that orders always have theirs.
+    #[cold]
+    pub fn append_gap(&mut self, gap: Gap) {
+        if self.gaps_left > 0 {
+            self.gaps_left -= 1;
+            self.append_words(gap.words());
+        }
     }
 
     /// Records that found the log full.
@@ -336,7 +488,7 @@ mod tests {
         assert_eq!(count_point(&segment.clone().into(), Point::StrategySend), 0);
         let words: Vec<u64> = segment[LOG_OFFSET..].iter().map(|w| w.load(Ordering::Relaxed)).collect();
         let last = Record::from_words(words[4], words[5]);
-        assert_eq!(last, Some(Record { point: Point::Due, id: OrderId::new(2, 0, 2), value: 20 }));
+        assert_eq!(last, Some(Record { point: Point::Due, id: OrderId::new(2, 0, 2), detail: 0, value: 20 }));
     }
 
     #[test]
@@ -365,10 +517,46 @@ mod tests {
     }
 
     #[test]
+    fn details_and_gaps_survive_the_log() {
+        let segment = Region::heap(LOG_OFFSET + 8 * RECORD_WORDS).words();
+        let mut log = StampLog::new(&segment);
+        let id = OrderId::new(255, 4095, u64::MAX);
+        log.append_with(Point::GatewayDone, id, 255, 7);
+        let gaps = [1u64, (1 << 33) + 5, Gap::LONGEST, u64::MAX].map(|ticks| Gap {
+            ended: 9,
+            ticks,
+            switches: Switches(Switches::INVOLUNTARY | Switches::MAJOR_FAULT),
+        });
+        gaps.iter().for_each(|gap| log.append_gap(*gap));
+        let words: Vec<u64> = segment[LOG_OFFSET..].iter().map(|w| w.load(Ordering::Relaxed)).collect();
+        let records: Vec<Record> =
+            words.chunks(2).map_while(|pair| Record::from_words(pair[0], pair[1])).collect();
+        assert_eq!(records[0], Record { point: Point::GatewayDone, id, detail: 255, value: 7 });
+        assert_eq!(Gap::of(&records[0]), None);
+        for (record, gap) in records[1..].iter().zip(gaps) {
+            assert_eq!(Gap::of(record), Some(Gap { ticks: gap.ticks.min(Gap::LONGEST), ..gap }));
+        }
+        assert_eq!(records.len(), 5);
+    }
+
+    #[test]
+    fn gaps_take_no_orders_room() {
+        let segment = Region::heap(LOG_OFFSET + (MAX_GAPS as usize + 2) * RECORD_WORDS).words();
+        for _ in 0..3 {
+            let mut log = StampLog::new(&segment);
+            (0..MAX_GAPS / 2 + 5)
+                .for_each(|n| log.append_gap(Gap { ended: n, ticks: 1, switches: Switches(0) }));
+        }
+        let mut log = StampLog::new(&segment);
+        (0..2).for_each(|n| log.append(Point::Due, OrderId::new(0, 0, n), n));
+        assert_eq!((log.dropped(), count_records(&segment.clone().into()) as u64), (0, MAX_GAPS + 2));
+    }
+
+    #[test]
     fn codes_and_points_agree() {
         for point in Point::ALL {
             assert_eq!(Point::from_code(point as u8), Some(point));
         }
-        assert_eq!((Point::from_code(0), Point::from_code(14)), (None, None));
+        assert_eq!((Point::from_code(0), Point::from_code(15)), (None, None));
     }
 }

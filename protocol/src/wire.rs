@@ -5,9 +5,10 @@
 //! of the ring and is checked before it is believed: no Rust enum is ever made from shared bytes unchecked.
 //!
 //! ```text
-//! OrderId   63       60 59      52 51          40 39                                   0
-//!          │ 0        │ strategy │ epoch        │ sequence                             │
-//!          └──────────┴──────────┴──────────────┴──────────────────────────────────────┘
+//! OrderId   63       60 59      52 51          40 39      32 31                        0
+//!          │ 0        │ strategy │ epoch        │ 0        │ sequence                  │
+//!          └──────────┴──────────┴──────────────┴──────────┴───────────────────────────┘
+//! The zeros are room for what a stamp says beside the order: see `stamps`.
 //! ```
 
 use thiserror::Error;
@@ -19,13 +20,19 @@ pub use shm::ring::{MESSAGE_WORDS, Message};
 pub const MAX_STRATEGIES: usize = 256;
 /// The most venues that a run can hold.
 pub const MAX_VENUES: usize = 64;
-/// The most orders that one strategy can send in one epoch (40 bits of sequence).
-pub const MAX_SEQUENCE: u64 = (1 << 40) - 1;
+/// The last sequence that one strategy can send in one epoch (32 bits).
+pub const MAX_SEQUENCE: u64 = (1 << 32) - 1;
 
 /// The last epoch of a strategy: after so many restarts it stays down.
 pub const MAX_EPOCH: u16 = (1 << 12) - 1;
 
-/// Who an order is: strategy (8 bits), epoch (12 bits, the strategy's incarnation), sequence (40 bits, from 0).
+/// The bits of a word that are an order's id.
+const ID_BITS: u64 = (((1 << 20) - 1) << 40) | MAX_SEQUENCE;
+
+const _: () = assert!(ID_BITS >> 60 == 0 && ID_BITS.count_ones() == 8 + 12 + 32);
+const _: () = assert!(MAX_STRATEGIES == 1 << 8 && MAX_VENUES <= 1 << 8);
+
+/// Who an order is: strategy (8 bits), epoch (12 bits, the strategy's incarnation), sequence (32 bits, from 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OrderId(u64);
 
@@ -36,12 +43,12 @@ impl OrderId {
         let (strategy, epoch) = (strategy as u64 & 0xFF, epoch as u64 & MAX_EPOCH as u64);
         Self((strategy << 52) | (epoch << 40) | (sequence & MAX_SEQUENCE))
     }
-    /// The id in a word; the four bits above it are ignored.
+    /// The id in a word; the bits that are none of it are ignored.
     #[inline]
     pub const fn from_word(word: u64) -> Self {
-        Self(word & ((1 << 60) - 1))
+        Self(word & ID_BITS)
     }
-    /// The word form, below 2^60.
+    /// The word form, below 2^60. Bits 32 to 39 are zero.
     #[inline]
     pub const fn word(self) -> u64 {
         self.0
@@ -174,7 +181,14 @@ pub struct Report {
     pub price: i64,
     /// Filled quantity in 1e-8 units.
     pub filled: u64,
+    /// Which report of its order this is, from 0. An order has at most [`MAX_REPORTS`].
+    pub number: u8,
+    /// No report of this order follows: it is closed.
+    pub is_last: bool,
 }
+
+/// The most reports of one order.
+pub const MAX_REPORTS: usize = 256;
 
 /// The bytes of both messages. Words that a kind does not use are zero.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -189,7 +203,9 @@ struct Wire {
     code: u8,
     side: u8,
     reason: u8,
-    reserved: [u8; 11],
+    number: u8,
+    is_last: u8,
+    reserved: [u8; 9],
 }
 
 const _: () = assert!(size_of::<Wire>() == size_of::<Message>());
@@ -229,7 +245,9 @@ impl Order {
             },
             side: self.side.code(),
             reason: 0,
-            reserved: [0; 11],
+            number: 0,
+            is_last: 0,
+            reserved: [0; 9],
         })
     }
 
@@ -285,7 +303,9 @@ impl Instruction {
                 code: CANCEL_ALL,
                 side: 0,
                 reason: 0,
-                reserved: [0; 11],
+                number: 0,
+                is_last: 0,
+                reserved: [0; 9],
             }),
         }
     }
@@ -322,7 +342,9 @@ impl Report {
             },
             side: self.side.code(),
             reason: self.reason,
-            reserved: [0; 11],
+            number: self.number,
+            is_last: u8::from(self.is_last),
+            reserved: [0; 9],
         })
     }
 
@@ -346,6 +368,12 @@ impl Report {
             side: Side::from_code(wire.side)?,
             price: wire.price,
             filled: wire.quantity,
+            number: wire.number,
+            is_last: match wire.is_last {
+                0 => false,
+                1 => true,
+                _ => return Err(WireError::BadStatus),
+            },
         })
     }
 }
@@ -385,9 +413,12 @@ mod tests {
         }
 
         #[test]
-        fn reports_survive_the_wire(word in 0u64..1 << 60, venue: u16, reason: u8, price: i64, filled: u64) {
+        fn reports_survive_the_wire(
+            word in 0u64..1 << 60, venue: u16, reason: u8, price: i64, filled: u64, number: u8, is_last: bool,
+        ) {
             let report = Report {
                 id: OrderId::from_word(word), venue, status: Status::Rejected, reason, side: Side::Sell, price, filled,
+                number, is_last,
             };
             prop_assert_eq!(Report::from_message(report.to_message()), Ok(report));
         }

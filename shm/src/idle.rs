@@ -5,6 +5,9 @@ use core::time::Duration;
 
 /// What to do between two duty cycles that find nothing.
 pub trait Idle {
+    /// Whether it gives the core away, so that the thread may be away for as long as others like.
+    const GIVES_CORE: bool = true;
+
     /// Called after each duty cycle without work; waits for at most that many nanoseconds, often far less.
     fn idle(&mut self, at_most_ns: u64);
 
@@ -34,6 +37,8 @@ pub struct Park {
 }
 
 impl Idle for Spin {
+    const GIVES_CORE: bool = false;
+
     #[inline(always)]
     fn idle(&mut self, _at_most_ns: u64) {
         core::hint::spin_loop();

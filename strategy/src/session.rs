@@ -157,8 +157,10 @@ impl<P: Producer> Session<P> {
             self.faults += 1;
             return None;
         }
-        cycle.stamp(Point::StrategyRecv, report.id);
+        cycle.stamp_with(Point::StrategyRecv, report.id, report.number);
         match report.status {
+            // More reports of this order follow.
+            _ if !report.is_last => {}
             Status::Done => self.returned += 1,
             Status::Rejected | Status::Cancelled => self.rejected += 1,
         }

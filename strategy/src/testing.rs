@@ -55,6 +55,8 @@ pub fn play_against_echo(strategy: impl Strategy, cycles: u64) -> Vec<Event> {
                 side: order.side,
                 price: order.price,
                 filled: if order.operation == Operation::New { order.quantity } else { 0 },
+                number: 0,
+                is_last: true,
             };
             returns.try_push(&report.to_message()).expect("as large as the submit ring");
             events.push(Event::Reported(order.id));

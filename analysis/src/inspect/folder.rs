@@ -123,13 +123,15 @@ struct Contents {
 }
 
 fn contents(log: &mut LogReader, own: Option<u16>) -> Contents {
-    let happened = |point: Point| point.is_time() && !matches!(point, Point::Due | Point::Release);
+    let happened = |point: Point| {
+        point.is_of_order() && point.is_time() && !matches!(point, Point::Due | Point::Release)
+    };
     let mut ends: Option<(u64, u64)> = None;
     let (mut epochs, mut last) = (BTreeSet::new(), None);
     let damage = loop {
         match log.next_block() {
             Ok(Some(block)) => {
-                for Record { point, id, value } in block.records() {
+                for Record { point, id, value, .. } in block.records() {
                     if happened(point) {
                         let (first, _) = ends.unwrap_or((value, 0));
                         ends = Some((first, value));

@@ -4,7 +4,7 @@ use super::time::Timebase;
 use super::{Format, InspectError, Options, print_lines};
 use crate::logfile::{LogError, LogReader};
 use crate::report::units::count;
-use protocol::stamps::{LinkEnd, Point, Record};
+use protocol::stamps::{Gap, LinkEnd, Point, Record};
 use protocol::status::{Field, State, Status};
 use serde::Serialize;
 use shm::memory::header::Header;
@@ -197,12 +197,18 @@ fn line(number: u64, record: Record, base: Option<&Timebase>) -> Line {
     Line {
         number,
         point: record.point.name(),
-        order: match LinkEnd::of(record.id) {
-            Some(end) if record.point == Point::Checksum => end.to_string(),
-            _ => record.id.to_string(),
-        },
+        order: about(&record),
         value: record.value,
         seconds: base.filter(|_| record.point.is_time()).map(|base| base.seconds(record.value)),
+    }
+}
+
+/// What a record is about: an order, the end of a link, a gap.
+fn about(record: &Record) -> String {
+    match (Gap::of(record), LinkEnd::of(record.id)) {
+        (Some(gap), _) => gap.to_string(),
+        (None, Some(end)) if record.point == Point::Checksum => end.to_string(),
+        _ => record.id.to_string(),
     }
 }
 

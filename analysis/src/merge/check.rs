@@ -163,7 +163,7 @@ fn check_lane(
     losses: &mut Losses,
     findings: &mut Findings,
 ) {
-    let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.next_sent);
+    let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.submit.next_sent());
     let gone = context.strategy_gone.get(usize::from(strategy)).copied().unwrap_or(false);
     // An incarnation that died in an incident has written down all that it did.
     let is_gone = gone && !is_dead;

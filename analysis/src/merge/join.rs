@@ -5,14 +5,16 @@
 //! compares with. Where two of them share a thread, their records are in one log in the order of the events,
 //! which serves as well.
 
+use super::chain::{Chained, Chains};
 use super::deaths::Deaths;
+use super::hand_offs::{Broken, Gateway, InOrder, Newest, Return, gateway_of, other_end};
 use super::links::Links;
-use super::table::{Bounds, NoRow, Table, bit};
+use super::table::{Bounds, NoRow, Row, Table, bit};
 use super::violation::{Findings, Kind, Violation, Violations, name_of};
 use super::{MergeError, file_name};
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
-use protocol::stamps::{HandOff, LinkEnd, Point, Record};
+use protocol::stamps::{Gap, HandOff, LinkEnd, MAX_GAPS, Point, Record};
 
 /// What the strategies stamp.
 pub(super) const BY_STRATEGY: u64 = RoleKind::Strategy.record().points_mask();
@@ -23,11 +25,6 @@ struct Source {
     file: String,
     /// The points that the thread's roles stamp.
     points: u64,
-    /// The gateway that the thread runs, if it runs exactly one: a record does not name its venue, so with more
-    /// of them on a thread nobody can tell whose order it is.
-    gateway: Option<u16>,
-    /// Reports pushed by that gateway so far.
-    pushed: u64,
     /// The log proves nothing: what makes no sense in it is passed over.
     is_untrusted: bool,
     /// How much was.
@@ -37,25 +34,6 @@ struct Source {
     own: Violations,
 }
 
-/// How far one gateway's hand-offs have come.
-#[derive(Clone, Copy, Default)]
-struct GatewayOrder {
-    /// The latest t4 of the orders dispatched (or t3 of the orders received), whichever log is read second.
-    last_dispatch: u64,
-    /// The position that the next report to arrive must not be below.
-    next_completion: u64,
-}
-
-/// The newest incarnation of a strategy so far: once one has begun, its predecessors are dead.
-#[derive(Clone, Copy, Default)]
-struct Newest {
-    /// Among those that sent, in the order of the strategy's log.
-    sent: u16,
-    /// Among those whose orders were taken, in the order of the orchestrator's log. An order of a predecessor may still come
-    /// out of a ring that several write; it is refused then, never dispatched.
-    taken: u16,
-}
-
 /// The join of all logs.
 pub(super) struct Join<'a> {
     plan: &'a Plan,
@@ -63,7 +41,12 @@ pub(super) struct Join<'a> {
     /// The thread that runs each strategy.
     owners: Vec<Option<usize>>,
     pub table: Table,
-    gateways: Vec<GatewayOrder>,
+    /// The thread that runs each gateway.
+    gateway_threads: Vec<Option<usize>>,
+    gateways: Vec<Gateway>,
+    pub chains: Chains,
+    /// Gaps of the threads, in the order of the logs.
+    pub gaps: Vec<(usize, Gap)>,
     newest: Vec<Newest>,
     pub findings: &'a mut Findings,
     pub links: Links,
@@ -82,8 +65,6 @@ impl<'a> Join<'a> {
             thread: 0,
             file: String::new(),
             points: 0,
-            gateway: None,
-            pushed: 0,
             is_untrusted: false,
             ignored: 0,
             author: None,
@@ -94,7 +75,10 @@ impl<'a> Join<'a> {
             deaths,
             owners: (0..plan.strategies).map(|index| plan.thread_of(Role::Strategy(index))).collect(),
             table: Table::new(bounds),
-            gateways: vec![GatewayOrder::default(); usize::from(plan.venues)],
+            gateway_threads: (0..plan.venues).map(|index| plan.thread_of(Role::Gateway(index))).collect(),
+            gateways: vec![Gateway::default(); usize::from(plan.venues)],
+            chains: Chains::default(),
+            gaps: Vec::new(),
             newest: vec![Newest::default(); usize::from(plan.strategies)],
             findings,
             links: Links::default(),
@@ -110,8 +94,6 @@ impl<'a> Join<'a> {
             thread,
             file: file_name(&plan.name),
             points,
-            gateway: sole_gateway(plan),
-            pushed: 0,
             is_untrusted: self.deaths.is_untrusted_log(plan),
             ignored: 0,
             author: self.deaths.sole_author(plan),
@@ -147,13 +129,13 @@ impl<'a> Join<'a> {
     /// Only [`MergeError::Memory`]; whatever is wrong with the record is a violation.
     #[inline]
     pub fn take(&mut self, record: Record) -> Result<(), MergeError> {
-        let Record { point, id, value } = record;
+        let Record { point, id, detail, value } = record;
         let of_strategy = BY_STRATEGY & bit(point) != 0;
         if self.source.points & bit(point) == 0 || (of_strategy && !self.is_owner(id.strategy())) {
             self.misplaced(record);
             return Ok(());
         }
-        let Self { source, findings, newest, .. } = self;
+        let Self { source, findings, .. } = self;
         let lane = match self.table.lane(id) {
             Ok(lane) => lane,
             Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
@@ -162,95 +144,84 @@ impl<'a> Join<'a> {
                 return Ok(());
             }
         };
-        let is_excused = lane.is_excused;
+        let (is_excused, is_hostile) = (lane.is_excused, lane.is_hostile);
         let row = &mut lane.rows[id.sequence() as usize];
         let is_own = source.author.is_some();
         let own = &mut source.own;
         let mut broken = |witness: Option<u16>, kind, what: &dyn Fn() -> String| {
             let example = || format!("{}: {}", name_of(id), what());
             match is_own {
-                _ if is_excused => {}
+                _ if is_hostile => {}
                 true => own.add(kind, example),
+                // What the engine itself shows needs no strategy's word.
+                false if is_excused && witness.is_some() => {}
                 false => findings.add(witness, kind, example),
             }
         };
+        if detail > 0 && REPORT & bit(point) != 0 {
+            let report = self.chains.report(id, detail);
+            if !report.stamp(point, value) {
+                broken(None, Kind::Duplicate, &|| format!("{} of report {detail} twice", point.name()));
+                return Ok(());
+            }
+            if let Err(Broken { kind, by_strategy, what }) =
+                chained(point, row, report, &mut self.gateways, &mut lane.returns)
+            {
+                broken(by_strategy.then_some(id.strategy()), kind, &|| format!("report {detail}: {what}"));
+            }
+            return Ok(());
+        }
         if !row.stamp(point, value) {
             broken(None, Kind::Duplicate, &|| format!("{} twice", point.name()));
             return Ok(());
         }
-        match point {
-            Point::StrategySend => {
-                if !advance(&mut lane.next_sent, id.sequence()) {
-                    broken(None, Kind::SendOrder, &|| "sent after a later one of its strategy".into());
-                }
-                let newest = &mut newest[usize::from(id.strategy())].sent;
-                if id.epoch() < *newest {
-                    broken(None, Kind::SendOrder, &|| {
-                        "sent after the next incarnation of its strategy had begun".into()
-                    });
-                }
-                *newest = id.epoch().max(*newest);
-            }
-            Point::OrchRecvSubmit => {
-                if !advance(&mut lane.next_received, id.sequence()) {
-                    broken(None, Kind::SubmitOrder, &|| {
-                        "reached the orchestrator after a later one of its strategy".into()
-                    });
-                }
-                let newest = &mut newest[usize::from(id.strategy())].taken;
-                *newest = id.epoch().max(*newest);
-            }
-            Point::OrchReturn | Point::StrategyRecv => {
-                let other = if point == Point::OrchReturn { Point::StrategyRecv } else { Point::OrchReturn };
-                if row.at(other).is_some_and(|ticks| !rises(&mut lane.last_return, ticks)) {
-                    broken(Some(id.strategy()), Kind::ReturnOrder, &|| {
-                        "reached its strategy in another order than it was returned".into()
-                    });
-                }
-            }
-            Point::GatewayRecv | Point::GatewayDone => {
-                let Some(gateway) = source.gateway else { return Ok(()) };
-                if point == Point::GatewayDone {
-                    row.set_pushed(gateway, source.pushed);
-                    source.pushed += 1;
-                    return Ok(());
-                }
+        let newest = &mut self.newest[usize::from(id.strategy())];
+        let gateways = &mut self.gateways;
+        let in_order = match point {
+            Point::StrategySend => lane.submit.sent(id, newest),
+            Point::OrchRecvSubmit => lane.submit.taken(id, newest),
+            Point::OrchDispatch => newest.dispatched(id).and_then(|()| {
+                let received = row.at(Point::GatewayRecv);
+                gateway_of(gateways, row).map_or(Ok(()), |gateway| gateway.inbox(received))
+            }),
+            Point::GatewayRecv => {
+                row.set_pushed(u16::from(detail), 0);
                 let dispatched = row.at(Point::OrchDispatch);
-                if dispatched
-                    .is_some_and(|ticks| !rises(&mut self.gateways[gateway as usize].last_dispatch, ticks))
+                match gateway_of(gateways, row) {
+                    Some(gateway) if self.gateway_threads[usize::from(detail)] == Some(source.thread) => {
+                        gateway.inbox(dispatched)
+                    }
+                    _ => Err(Broken {
+                        kind: Kind::Misplaced,
+                        by_strategy: false,
+                        what: "t4 names a gateway that is none of its thread's",
+                    }),
+                }
+            }
+            Point::GatewayDone => {
+                if let Some((venue, _)) = row.pushed()
+                    && let Some(gateway) = gateways.get_mut(venue)
                 {
-                    broken(None, Kind::DispatchOrder, &|| {
-                        "reached its gateway in another order than it was dispatched".into()
-                    });
+                    row.set_pushed(venue as u16, gateway.push());
                 }
-                row.set_pushed(gateway, 0);
+                Ok(())
             }
-            Point::OrchDispatch => {
-                if id.epoch() < newest[usize::from(id.strategy())].taken {
-                    broken(None, Kind::SubmitOrder, &|| {
-                        "dispatched after the next incarnation of its strategy had begun".into()
-                    });
+            Point::OrchRecvCompletion => match row.pushed().filter(|_| row.has(Point::GatewayDone)) {
+                Some((venue, position)) => {
+                    gateways.get_mut(venue).map_or(Ok(()), |gateway| gateway.completion(position))
                 }
-                let (Some((gateway, _)), Some(received)) = (row.pushed(), row.at(Point::GatewayRecv)) else {
-                    return Ok(());
-                };
-                if !rises(&mut self.gateways[gateway].last_dispatch, received) {
-                    broken(None, Kind::DispatchOrder, &|| {
-                        "reached its gateway in another order than it was dispatched".into()
-                    });
-                }
-            }
-            Point::OrchRecvCompletion => {
-                let pushed = row.pushed().filter(|_| row.has(Point::GatewayDone));
-                if let Some((gateway, position)) = pushed
-                    && !advance(&mut self.gateways[gateway].next_completion, position)
-                {
-                    broken(None, Kind::CompletionOrder, &|| {
-                        "its report arrived after a later one of its gateway".into()
-                    });
-                }
-            }
-            Point::Due | Point::Release | Point::Rejected | Point::Cancelled | Point::Checksum => {}
+                None => Ok(()),
+            },
+            Point::OrchReturn | Point::StrategyRecv => lane.returns.stamped(row.at(other_end(point))),
+            Point::Due
+            | Point::Release
+            | Point::Rejected
+            | Point::Cancelled
+            | Point::Checksum
+            | Point::Gap => Ok(()),
+        };
+        if let Err(Broken { kind, by_strategy, what }) = in_order {
+            broken(by_strategy.then_some(id.strategy()), kind, &|| what.into());
         }
         Ok(())
     }
@@ -263,8 +234,20 @@ impl<'a> Join<'a> {
 
     #[cold]
     fn misplaced(&mut self, record: Record) {
-        if record.point == Point::Checksum && self.take_checksum(record) {
-            return;
+        match record.point {
+            Point::Checksum if self.take_checksum(record) => return,
+            // A log that proves nothing has no gaps either, and none more than there is room for.
+            Point::Gap => {
+                let taken =
+                    self.gaps.iter().rev().take_while(|(thread, _)| *thread == self.source.thread).count();
+                if let Some(gap) =
+                    Gap::of(&record).filter(|_| taken < MAX_GAPS as usize && !self.source.is_untrusted)
+                {
+                    self.gaps.push((self.source.thread, gap));
+                }
+                return;
+            }
+            _ => {}
         }
         let Source { file, author, own, is_untrusted, ignored, .. } = &mut self.source;
         if *is_untrusted {
@@ -338,31 +321,36 @@ impl<'a> Join<'a> {
     }
 }
 
-/// The one gateway that a thread runs.
-pub(super) fn sole_gateway(thread: &protocol::plan::ThreadPlan) -> Option<u16> {
-    let mut gateways = thread.roles.iter().filter_map(|role| match role {
-        Role::Gateway(index) => Some(*index),
-        _ => None,
-    });
-    gateways.next().filter(|_| gateways.next().is_none())
-}
+/// What further reports have stamps of.
+const REPORT: u64 = bit(Point::GatewayDone)
+    | bit(Point::OrchRecvCompletion)
+    | bit(Point::OrchReturn)
+    | bit(Point::StrategyRecv);
 
-/// Moves a cursor past `position`; `false` if it was past it before.
-#[inline]
-fn advance(next: &mut u64, position: u64) -> bool {
-    let in_order = position >= *next;
-    if in_order {
-        *next = position + 1;
+/// A further report meets the same hand-offs as the first.
+#[cold]
+fn chained(
+    point: Point,
+    row: &Row,
+    report: &mut Chained,
+    gateways: &mut [Gateway],
+    returns: &mut Return,
+) -> InOrder {
+    match point {
+        Point::GatewayDone => {
+            if let Some((venue, _)) = row.pushed()
+                && let Some(gateway) = gateways.get_mut(venue)
+            {
+                report.pushed = Some((venue, gateway.push()));
+            }
+            Ok(())
+        }
+        Point::OrchRecvCompletion => match report.pushed {
+            Some((venue, position)) => {
+                gateways.get_mut(venue).map_or(Ok(()), |gateway| gateway.completion(position))
+            }
+            None => Ok(()),
+        },
+        _ => returns.stamped(report.at(other_end(point))),
     }
-    in_order
-}
-
-/// Moves a time forward; `false` if it would go back. Equal times are in order: a batch has one time.
-#[inline]
-fn rises(last: &mut u64, ticks: u64) -> bool {
-    let in_order = ticks >= *last;
-    if in_order {
-        *last = ticks;
-    }
-    in_order
 }

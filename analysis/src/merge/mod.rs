@@ -4,16 +4,19 @@
 //! true of an honest run (a stamp twice, a gap, a report out of turn, time going backwards) is counted and named.
 //! Strategies that died in the middle of the run owe what `check` says; the living owe everything.
 
+mod chain;
 mod check;
 mod counters;
 mod deaths;
 pub(crate) mod folder;
+mod hand_offs;
 mod join;
 mod links;
 mod orders;
 mod table;
 mod violation;
 
+pub use chain::Chained;
 pub use folder::{FolderError, Logs, RUN_FILE, log_path, read_record};
 pub use orders::{End, Losses, Orders, Span};
 pub use table::{Row, bit};
@@ -27,7 +30,7 @@ use join::Join;
 use protocol::counters::Counters;
 use protocol::labels::FULL;
 use protocol::plan::{Plan, PlanError, Role};
-use protocol::stamps::RECORD_BYTES;
+use protocol::stamps::{Gap, RECORD_BYTES};
 use protocol::status::{Field, STATUS_WORDS, Status};
 use protocol::wire::OrderId;
 use table::Bounds;
@@ -64,12 +67,21 @@ pub struct ThreadLog {
     pub counters: Counters,
     /// Log and status block prove nothing: the strategy was quarantined, and may have written anything there.
     pub is_untrusted: bool,
+    /// When it was away from its duty cycles, at most [`MAX_GAPS`](protocol::stamps::MAX_GAPS) times; in the order of its log.
+    pub gaps: Vec<Gap>,
 }
 
 impl ThreadLog {
     /// A log that proves nothing.
     fn unproven(name: String, records: u64) -> Self {
-        Self { name, records, status: nothing(), counters: Counters::default(), is_untrusted: true }
+        Self {
+            name,
+            records,
+            status: nothing(),
+            counters: Counters::default(),
+            is_untrusted: true,
+            gaps: Vec::new(),
+        }
     }
 }
 
@@ -93,12 +105,18 @@ pub struct Merged {
     /// Orders lost by incarnations that lived; in a complete run each is a violation.
     pub lost_of_survivors: u64,
     table: table::Table,
+    chains: chain::Chains,
 }
 
 impl Merged {
     /// Every order that has some stamp, by strategy and sequence.
     pub fn orders(&self) -> impl Iterator<Item = (OrderId, &Row)> {
         self.table.rows().filter(|(_, row)| row.points() != 0)
+    }
+
+    /// Every report but the first of its order, with the order and the report's number.
+    pub fn further_reports(&self) -> impl Iterator<Item = (OrderId, u8, &Chained)> {
+        self.chains.iter()
     }
 
     /// The orders that count in the figures: returned, with every stamp, in time.
@@ -143,7 +161,7 @@ pub fn merge<L: Logs + ?Sized>(
         notes.extend(note);
         threads[thread] = Some(log);
     }
-    let Join { mut table, mut links, .. } = join;
+    let Join { mut table, mut links, chains, gaps, .. } = join;
     let mut threads: Vec<ThreadLog> = threads.into_iter().flatten().collect();
 
     let (counted, findings) = loop {
@@ -152,6 +170,7 @@ pub fn merge<L: Logs + ?Sized>(
         let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
         counters::check(record, &threads, &deaths, &table, &mut findings);
         links.check(record, &threads, &deaths, &mut findings);
+        chains.check(&table, record, &deaths, &mut findings);
         let lies = |(strategy, found): (u16, &Violations)| {
             let is_new = deaths.may_lie() && !deaths.is_untrusted(strategy);
             found.first().filter(|_| is_new).map(|first| (strategy, contradiction(first, found.total())))
@@ -178,9 +197,25 @@ pub fn merge<L: Logs + ?Sized>(
     for (log, thread) in threads.iter().zip(&plan.threads) {
         orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));
     }
-    notes.extend(unchecked(plan));
+    for (thread, gap) in gaps {
+        if let Some(log) = threads.get_mut(thread).filter(|log| !log.is_untrusted) {
+            log.gaps.push(gap);
+        }
+    }
+    orders.further_reports = chains.iter().count() as u64;
     let violations = findings.into_sorted();
-    Ok(Merged { orders, span, violations, notes, threads, records: done, losses, lost_of_survivors, table })
+    Ok(Merged {
+        chains,
+        orders,
+        span,
+        violations,
+        notes,
+        threads,
+        records: done,
+        losses,
+        lost_of_survivors,
+        table,
+    })
 }
 
 /// A status block that says nothing.
@@ -256,7 +291,10 @@ fn read<L: Logs + ?Sized>(
         let note = doubted(&name, &why);
         return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
-    Ok((ThreadLog { name, records, status, counters, is_untrusted }, damage.map(|(_, what)| what)))
+    Ok((
+        ThreadLog { name, records, status, counters, is_untrusted, gaps: Vec::new() },
+        damage.map(|(_, what)| what),
+    ))
 }
 
 /// What a log that proves nothing means for the figures.
@@ -318,15 +356,4 @@ fn reading_order(plan: &Plan) -> Vec<usize> {
         if roles.contains(&Role::Orchestrator) { 2 } else { u8::from(!roles.iter().any(is_strategy)) }
     });
     order
-}
-
-/// What the stamps of this plan cannot tell.
-fn unchecked(plan: &Plan) -> Option<String> {
-    let gateways = |roles: &[Role]| roles.iter().filter(|role| matches!(role, Role::Gateway(_))).count();
-    let thread = plan.threads.iter().find(|thread| gateways(&thread.roles) > 1)?;
-    Some(format!(
-        "the order of hand-offs to and from the {} gateways on thread {} was not checked: stamps name no venue",
-        gateways(&thread.roles),
-        thread.name
-    ))
 }

@@ -26,6 +26,9 @@ pub struct Orders {
     pub orphaned: u64,
     /// Orders that the engine never got, and all others that vanished.
     pub lost: u64,
+    /// Reports behind the first of their order, all orders together.
+    #[serde(default)]
+    pub further_reports: u64,
     /// Orders with some point stamped more than once.
     pub duplicated: u64,
     /// Pushes that found a ring full, over all threads; of a strategy that died, those of its last incarnation.

@@ -5,6 +5,7 @@
 //! that promises 2^60 orders and stamped ten costs ten rows. A strategy that is started again and again has a lane for
 //! each epoch, found by index as well; those after the first begin small and double.
 
+use super::hand_offs::{Return, Submit};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
@@ -151,18 +152,27 @@ pub(super) struct Lane {
     pub epoch: u16,
     /// Its strategy's log proves nothing: nothing that it shows is a violation.
     pub is_excused: bool,
+    /// It misbehaved by the record, so that what the engine has of it may be anything as well.
+    pub is_hostile: bool,
     pub rows: Vec<Row>,
-    /// One past the last sequence sent, received, … : what the next one must not be below.
-    pub next_sent: u64,
-    pub next_received: u64,
-    /// The latest t8 of an order returned (or t7 of an order received), whichever log is read second.
-    pub last_return: u64,
+    /// How far the hand-offs of this incarnation have come.
+    pub submit: Submit,
+    pub returns: Return,
 }
 
 impl Lane {
-    fn new(strategy: u16, epoch: u16, is_excused: bool) -> Self {
+    fn new(strategy: u16, epoch: u16, bounds: &Bounds) -> Self {
+        let (is_excused, is_hostile) = (bounds.is_excused, bounds.is_hostile);
         let rows = Vec::new();
-        Self { strategy, epoch, is_excused, rows, next_sent: 0, next_received: 0, last_return: 0 }
+        Self {
+            strategy,
+            epoch,
+            is_excused,
+            is_hostile,
+            rows,
+            submit: Submit::default(),
+            returns: Return::default(),
+        }
     }
 
     /// The id of the order in a row.
@@ -195,6 +205,8 @@ pub(super) struct Bounds {
     pub last_epoch: u16,
     /// Whether its lanes are excused.
     pub is_excused: bool,
+    /// And also what the engine has of them.
+    pub is_hostile: bool,
 }
 
 impl Bounds {
@@ -205,7 +217,7 @@ impl Bounds {
         // A lane that doubles is at most twice as long as it must be.
         let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
         let later_rows = rows.saturating_add(u64::from(last_epoch) * LATER_CHUNK);
-        Self { rows: planned.min(rows), later_rows, last_epoch, is_excused }
+        Self { rows: planned.min(rows), later_rows, last_epoch, is_excused, is_hostile: is_excused }
     }
 }
 
@@ -227,7 +239,7 @@ pub(super) struct Table {
 impl Table {
     /// A table for strategies with these bounds.
     pub fn new(bounds: Vec<Bounds>) -> Self {
-        let lane = |(strategy, bounds): (usize, &Bounds)| Lane::new(strategy as u16, 0, bounds.is_excused);
+        let lane = |(strategy, bounds): (usize, &Bounds)| Lane::new(strategy as u16, 0, bounds);
         let lanes = bounds.iter().enumerate().map(lane).collect();
         let later = bounds.into_iter().map(|bounds| Later { bounds, places: Vec::new() }).collect();
         Self { lanes, later }
@@ -268,7 +280,7 @@ impl Table {
         }
         // No more lanes than strategies and epochs: 20 bits.
         places[index] = self.lanes.len() as u32;
-        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds.is_excused));
+        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds));
         Ok(self.lanes.len() - 1)
     }
 
@@ -330,6 +342,11 @@ impl Table {
     /// The last epoch of a strategy of which any stamp was found.
     pub fn newest_epoch(&self, strategy: u16) -> u16 {
         self.later.get(usize::from(strategy)).map_or(0, |later| later.places.len() as u16)
+    }
+
+    /// The row of an order, if there is one.
+    pub fn row(&self, id: OrderId) -> Option<&Row> {
+        self.lane_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
     }
 
     /// Every row that could hold an order, with the order's id.

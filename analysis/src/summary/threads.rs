@@ -6,6 +6,7 @@ use crate::merge::Merged;
 use protocol::counters::AgentCounters;
 use protocol::labels::{FULL, PROTOCOL_ERRORS};
 use protocol::plan::Plan;
+use protocol::stamps::Switches;
 use protocol::status::Field;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,6 +36,12 @@ pub struct ThreadSummary {
     pub cpu_ns: u64,
     /// The longest time between the starts of two duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
+    /// How often it was away from its duty cycles for longer than 3 µs; no more are counted than its log holds.
+    #[serde(default)]
+    pub gaps: u64,
+    /// Of those, how often the kernel had taken its core away.
+    #[serde(default)]
+    pub gaps_preempted: u64,
     /// Duty cycles.
     pub cycles: u64,
     /// From its first duty cycle to its last, in nanoseconds; null if it never ended.
@@ -91,6 +98,9 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
             major_faults: status.get(Field::MajorFaults),
             cpu_ns: status.get(Field::CpuNs),
             longest_gap_ns: to_ns(status.get(Field::LongestGapTicks), ns_per_tick),
+            gaps: log.gaps.len() as u64,
+            gaps_preempted: log.gaps.iter().filter(|gap| gap.switches.has(Switches::INVOLUNTARY)).count()
+                as u64,
             cycles: status.get(Field::Cycles),
             running_ns: running.map(|ticks| to_ns(ticks, ns_per_tick)),
             utilisation: running.map(|ticks| status.get(Field::BusyTicks) as f64 / ticks as f64),

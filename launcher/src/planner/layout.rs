@@ -13,10 +13,11 @@ use super::{cores, faults, warnings};
 use crate::config::{Arrivals, Choice, StrategyName, UsageError};
 use crate::host::Machine;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, WorkPlan};
+use protocol::stamps::MAX_GAPS;
 use strategy::schedule::Schedule;
 
 /// Records that a log has to spare.
-const SPARE_RECORDS: u64 = 16;
+const SPARE_RECORDS: u64 = 16 + MAX_GAPS;
 /// The most orders that a gateway has to hold at once.
 const MAX_HELD: u64 = 1 << 18;
 
@@ -261,11 +262,11 @@ mod tests {
         let (_, plan, _) = planned("strategies=2 venues=2 orders=10", &machine).unwrap();
         let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
         // The orchestrator ends its log with the checksums of 2 × 2 + 2 + 1 links.
-        assert_eq!(records, [5 * 3 + 16, 5 * 3 + 16, 10 * 4 + 7 + 16, 5 * 4 + 16, 5 * 4 + 16]);
+        assert_eq!(records, [5 * 3, 5 * 3, 10 * 4 + 7, 5 * 4, 5 * 4].map(|records| records + 16 + MAX_GAPS));
         assert_eq!(plan.venue_orders, [3, 2, 2, 3], "no gateway gets more than its log holds");
         let (_, plan, _) = planned("venues=3 orders=10 threading=shared", &machine).unwrap();
         assert!(plan.venue_orders.is_empty(), "one log for all venues");
-        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + (2 + 3 + 1) + 16);
+        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + (2 + 3 + 1) + 16 + MAX_GAPS);
         assert_eq!((plan.max_held, plan.max_open), (4, 65_536));
         assert_eq!(plan.pacing, Pacing::Scheduled);
         assert_eq!(planned("arrivals=stress", &machine).unwrap().1.pacing, Pacing::Closed);

@@ -93,7 +93,7 @@ fn an_order_that_stood_in_the_ring_was_touched_however_early_it_was_sent() {
     // Taken just before the next one.
     let later = 39_950;
     for point in Point::ALL.into_iter().filter(|point| !matches!(point, Point::StrategySend | Point::Due)) {
-        if !matches!(point, Point::Rejected | Point::Cancelled | Point::Checksum) {
+        if !matches!(point, Point::Rejected | Point::Cancelled | Point::Checksum | Point::Gap) {
             fixture.set(point, id, |ticks| ticks + later);
         }
     }

@@ -225,7 +225,7 @@ fn an_epoch_that_the_record_does_not_have_is_named() {
     let (kind, first) = spoiled(|fixture| {
         let orchestrator = fixture.thread("orchestrator");
         let id = OrderId::new(1, 2, 0);
-        fixture.logs[orchestrator].push(Record { point: Point::OrchRecvSubmit, id, value: START });
+        fixture.logs[orchestrator].push(Record { point: Point::OrchRecvSubmit, id, detail: 0, value: START });
     });
     assert_eq!(kind, Kind::NotInPlan);
     assert_eq!(first, "strategy 1 epoch 2 order 0: t2, but by the record its last epoch was 1");

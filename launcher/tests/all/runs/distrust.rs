@@ -51,19 +51,39 @@ fn nonsense_in_a_strategys_log_is_its_own_affair() {
     let spoils: [(&str, Spoil); 7] = [
         ("7 records did not fit its log", |f| f.status("strategy-1", Field::RecordsDropped, 7)),
         ("strategy 0 order 3: t8 stands in strategy-1.stamps", |f| {
-            f.logs[1].push(Record { point: Point::StrategyRecv, id: OrderId::new(0, 0, 3), value: 1 });
+            f.logs[1].push(Record {
+                point: Point::StrategyRecv,
+                id: OrderId::new(0, 0, 3),
+                detail: 0,
+                value: 1,
+            });
         }),
         ("strategy 1 order 3: t4 stands in strategy-1.stamps", |f| {
-            f.logs[1].push(Record { point: Point::GatewayRecv, id: OrderId::new(1, 0, 3), value: 1 });
+            f.logs[1].push(Record {
+                point: Point::GatewayRecv,
+                id: OrderId::new(1, 0, 3),
+                detail: 0,
+                value: 1,
+            });
         }),
         ("strategy 1 epoch 9 order 3: t1, but by the record its last epoch was 0", |f| {
-            f.logs[1].push(Record { point: Point::StrategySend, id: OrderId::new(1, 9, 3), value: 1 });
+            f.logs[1].push(Record {
+                point: Point::StrategySend,
+                id: OrderId::new(1, 9, 3),
+                detail: 0,
+                value: 1,
+            });
         }),
         ("strategy 1 order 20: t1, but the plan has 20 orders", |f| {
-            f.logs[1].push(Record { point: Point::StrategySend, id: OrderId::new(1, 0, 20), value: 1 });
+            f.logs[1].push(Record {
+                point: Point::StrategySend,
+                id: OrderId::new(1, 0, 20),
+                detail: 0,
+                value: 1,
+            });
         }),
         ("strategy 1 order 7: t1 twice", |f| {
-            f.logs[1].push(Record { point: Point::StrategySend, id: ID, value: 1 });
+            f.logs[1].push(Record { point: Point::StrategySend, id: ID, detail: 0, value: 1 });
         }),
         ("strategy 1 order 7: sent after a later one of its strategy", |f| {
             f.swap(Point::StrategySend, ID, OrderId::new(1, 0, 8));
@@ -196,14 +216,14 @@ proptest! {
     #[test]
     fn no_sandboxed_strategy_makes_a_run_invalid(
         bytes in prop::collection::vec((0usize..3_000, any::<u8>()), 0..40),
-        records in prop::collection::vec((0usize..60, 1u8..14, 0u16..3, 0u16..2, 0u64..22, any::<u32>()), 0..12),
+        records in prop::collection::vec((0usize..60, 1u8..15, 0u16..3, 0u16..2, 0u64..22, any::<(u8, u32)>()), 0..12),
         words in prop::collection::vec((1usize..64, any::<u64>()), 0..6), done: bool,
     ) {
         let mut fixture = honest(Isolation::Sandbox);
-        for (place, point, strategy, epoch, sequence, value) in records {
+        for (place, point, strategy, epoch, sequence, (detail, value)) in records {
             let forged = Record {
                 point: Point::from_code(point).unwrap(), id: OrderId::new(strategy, epoch, sequence),
-                value: START + u64::from(value) % 600_000,
+                detail: detail * u8::from(detail > 200), value: START + u64::from(value) % 600_000,
             };
             let place = place.min(fixture.logs[1].len());
             fixture.logs[1].insert(place, forged);

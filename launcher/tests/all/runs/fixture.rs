@@ -85,7 +85,11 @@ impl Fixture {
                 let sender = plan.thread_of(Role::Strategy(strategy)).unwrap();
                 let venue = (number % u64::from(shape.venues)) as u16;
                 let gateway = plan.thread_of(Role::Gateway(venue)).unwrap();
-                let mut push = |thread: usize, point, value| logs[thread].push(Record { point, id, value });
+                let mut push = |thread: usize, point, value| {
+                    // A gateway names its venue with t4.
+                    let detail = if point == Point::GatewayRecv { venue as u8 } else { 0 };
+                    logs[thread].push(Record { point, id, detail, value });
+                };
 
                 let due = START + number * shape.period;
                 let t1 = due + STAGES[0];
@@ -206,7 +210,7 @@ impl Fixture {
         words[..header.len()].copy_from_slice(&header);
         words[16..16 + STATUS_WORDS].copy_from_slice(&self.statuses[thread]);
         words[COUNTERS_OFFSET..LOG_OFFSET].copy_from_slice(&self.counters[thread]);
-        words.extend(log.iter().flat_map(|record| [key(record.point, record.id), record.value]));
+        words.extend(log.iter().flat_map(Record::words));
         words.extend(self.sums[thread].iter().flat_map(|(end, sum)| [key(Point::Checksum, end.id()), *sum]));
         words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect()
     }

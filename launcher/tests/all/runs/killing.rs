@@ -115,7 +115,7 @@ fn after_death(record: Record, stamps: &[u64; 12], died: u64, is_unpushed: bool)
     let is_refused = t2 > fenced;
     let cancelled_at = died + CANCELLED;
     let is_cancelled = !is_refused && t5 > cancelled_at;
-    let refusal = || vec![Record { point: Point::Rejected, value: GONE, ..record }];
+    let refusal = || vec![Record { point: Point::Rejected, detail: 0, value: GONE, ..record }];
     let kept = |is_kept: bool| if is_kept { vec![record] } else { Vec::new() };
     match record.point {
         Point::Due | Point::StrategySend => kept(true),

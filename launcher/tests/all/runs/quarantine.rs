@@ -97,13 +97,18 @@ fn nonsense_in_a_worthless_log_is_passed_over_and_said() {
         (Point::OrchReturn, OrderId::new(1, 0, 3)),
         (Point::StrategyRecv, OrderId::new(0, 0, 3)),
         (Point::StrategySend, OrderId::new(1, 4_000, 3)),
-        (Point::StrategySend, OrderId::new(1, 0, 1 << 39)),
+        (Point::StrategySend, OrderId::new(1, 0, 1 << 31)),
         (Point::StrategySend, OrderId::new(200, 0, 3)),
     ] {
-        fixture.logs[1].push(Record { point, id, value: 1 });
+        fixture.logs[1].push(Record { point, id, detail: 0, value: 1 });
     }
     // Not one more sent, however often it says so.
-    fixture.logs[1].push(Record { point: Point::StrategySend, id: OrderId::new(1, 0, 39), value: 1 });
+    fixture.logs[1].push(Record {
+        point: Point::StrategySend,
+        id: OrderId::new(1, 0, 39),
+        detail: 0,
+        value: 1,
+    });
     fixture.status("strategy-1", Field::RecordsDropped, 7);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
@@ -111,7 +116,12 @@ fn nonsense_in_a_worthless_log_is_passed_over_and_said() {
     assert!(merged.notes[0].contains("; 5 records in it that make no sense"), "{:?}", merged.notes);
     // What others log of it is not excused.
     let gateway = fixture.thread("gateway-0");
-    fixture.logs[gateway].push(Record { point: Point::StrategySend, id: OrderId::new(1, 0, 3), value: 1 });
+    fixture.logs[gateway].push(Record {
+        point: Point::StrategySend,
+        id: OrderId::new(1, 0, 3),
+        detail: 0,
+        value: 1,
+    });
     assert_eq!(run(&fixture).violations[0].kind, Kind::Misplaced);
 }
 
