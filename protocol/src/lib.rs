@@ -15,7 +15,6 @@ pub mod link;
 #[cfg(not(loom))]
 pub mod plan;
 pub mod reject;
-#[cfg(not(loom))]
 pub mod role;
 #[cfg(not(loom))]
 pub mod segments;

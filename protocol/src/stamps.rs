@@ -21,10 +21,19 @@
 //! | all others | 0 |
 
 use crate::checksum::Checksum;
-use crate::plan::Stamps;
 use crate::wire::OrderId;
 use shm::memory::{View, Words};
 use shm::sync::Ordering;
+
+shm::names! {
+    /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way that is measured.
+    Stamps {
+        /// All: every stage of the way has its figures.
+        All = "all",
+        /// Only those that rt_venue is made of: t1, t4, t5 and t8. What it is less than under `all` is what observing costs.
+        Ends = "ends",
+    }
+}
 
 /// Words in a record.
 pub const RECORD_WORDS: usize = 2;
