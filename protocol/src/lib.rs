@@ -14,6 +14,7 @@ pub mod labels;
 pub mod link;
 #[cfg(not(loom))]
 pub mod plan;
+pub mod record;
 pub mod reject;
 pub mod role;
 #[cfg(not(loom))]
