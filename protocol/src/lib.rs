@@ -16,8 +16,8 @@ pub mod labels;
 pub mod link;
 #[cfg(not(loom))]
 pub mod plan;
+pub mod record;
 pub mod reject;
-#[cfg(not(loom))]
 pub mod role;
 #[cfg(not(loom))]
 pub mod segments;

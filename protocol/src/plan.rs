@@ -76,15 +76,7 @@ names! {
     }
 }
 
-names! {
-    /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way that is measured.
-    Stamps {
-        /// All: every stage of the way has its figures.
-        All = "all",
-        /// Only those that rt_venue is made of: t1, t4, t5 and t8. What it is less than under `all` is what observing costs.
-        Ends = "ends",
-    }
-}
+pub use crate::record::Stamps;
 
 names! {
     /// How a strategy paces its orders.

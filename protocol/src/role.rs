@@ -2,9 +2,10 @@
 //! in the launcher, beside the crates that implement the roles.
 
 use crate::labels::{Counter, GatewayCounter, Label, OrchestratorCounter, StrategyCounter};
-use crate::stamps::Point;
+use crate::record::Point;
 use serde::{Deserialize, Serialize};
 use shm::names;
+#[cfg(not(loom))]
 use shm::os::sandbox::{self, Profile};
 
 names! {
@@ -77,6 +78,7 @@ pub struct RoleRecord {
     pub is_restartable: bool,
     /// What its process may do under isolation `sandbox`; its memory is limited at every level. `None`: it is the engine, which
     /// is trusted.
+    #[cfg(not(loom))]
     pub sandbox: Option<&'static Profile>,
     /// What it counts.
     pub counters: &'static [Label],
@@ -91,6 +93,7 @@ impl RoleKind {
                 points: &[Point::StrategySend, Point::StrategyRecv, Point::Due],
                 records_an_order: 3,
                 is_restartable: true,
+                #[cfg(not(loom))]
                 sandbox: Some(&sandbox::STRATEGY),
                 counters: StrategyCounter::LABELS,
             },
@@ -106,6 +109,7 @@ impl RoleKind {
                 // One that is refused has t2, the reason and t7.
                 records_an_order: 4,
                 is_restartable: false,
+                #[cfg(not(loom))]
                 sandbox: None,
                 counters: OrchestratorCounter::LABELS,
             },
@@ -114,6 +118,7 @@ impl RoleKind {
                 points: &[Point::GatewayRecv, Point::GatewayDone, Point::Release, Point::Cancelled],
                 records_an_order: 4,
                 is_restartable: false,
+                #[cfg(not(loom))]
                 sandbox: Some(&sandbox::GATEWAY),
                 counters: GatewayCounter::LABELS,
             },

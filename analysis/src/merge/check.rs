@@ -15,7 +15,8 @@
 use super::deaths::Deaths;
 use super::join::BY_STRATEGY;
 use super::orders::{End, Losses, Orders, Span};
-use super::table::{Lane, Row, Table, bit};
+use super::row::{Row, bit};
+use super::table::{Lane, Table};
 use super::violation::{Findings, Kind, name_of};
 use crate::record::{Outcome, RunRecord};
 use protocol::flow::{PATH, mask};

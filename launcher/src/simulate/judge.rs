@@ -231,8 +231,9 @@ impl Judge<'_> {
     fn assault(&mut self, kind: FaultKind, contained: bool) {
         let own = self.is_owned();
         if !contained {
-            // Who is quarantined ends the run, under its own name where its memory is its own.
-            if own {
+            // Who is quarantined ends the run, under its own name where its memory is its own. Whose orders get lost is waited for,
+            // until the engine is said to have nothing for it.
+            if own && kind != FaultKind::Lose {
                 self.named();
             }
             return;
