@@ -9,4 +9,5 @@ mod text;
 pub use crate::numbers as units;
 
 pub use export::{csv, markdown};
-pub use text::{WIDTH, terminal};
+pub use tables::WIDTH;
+pub use text::terminal;

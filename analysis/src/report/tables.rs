@@ -5,6 +5,9 @@ use crate::summary::{Distribution, Measure, Summary, ThreadSummary};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use protocol::flow::Stage;
 
+/// No line of a report is wider than this.
+pub const WIDTH: usize = 80;
+
 /// More threads than this are not listed one by one: those of the engine are, and the strategies that suffered
 /// most.
 const THREADS_SHOWN: usize = 12;

@@ -1,14 +1,11 @@
 //! The report on the terminal: the verdict first, then what was run, then the figures.
 
 use super::incidents::{distribution_lines, incident_lines, totals};
-use super::tables::{stage_lines, thread_lines};
+use super::tables::{WIDTH, stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
 use crate::summary::{ClockSummary, InFlight, Measure, Summary};
 use protocol::plan::Pacing;
 use std::fmt::Write;
-
-/// No line of a report is wider than this.
-pub const WIDTH: usize = 80;
 
 /// How a line looks.
 #[derive(Clone, Copy)]

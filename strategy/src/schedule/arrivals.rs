@@ -3,52 +3,7 @@
 //! Logarithm and cube root are those of `libm`, not of the system: due times must be the same everywhere.
 
 use super::draws::{Concern, Draws};
-use super::{Spec, SpecError};
-use serde::{Deserialize, Serialize};
-
-/// How due times are spread over the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
-    /// Each order is due at a time of its own, drawn uniformly from `[0, window)`: a fixed number of orders at
-    /// random times.
-    Uniform,
-    /// Exponential gaps with a mean of window / orders, as they come: the last order is due near the end of the
-    /// window, before or after it.
-    Poisson,
-    /// Bursts: gaps from a Pareto distribution (shape 1.5: finite mean, infinite variance), all scaled by one
-    /// factor so that the last order is due exactly at the end of the window. About four in five gaps are shorter
-    /// than their mean of window / orders, a few are hundreds of times as long, none is longer than the window.
-    Pareto,
-    /// Closed loop: no due times (all 0); every order goes out as soon as its ring takes it.
-    Stress,
-}
-
-impl Arrivals {
-    /// Every value, in the order of the documentation.
-    pub const ALL: &'static [Self] = &[Self::Uniform, Self::Poisson, Self::Pareto, Self::Stress];
-
-    /// The name that users type and read.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Uniform => "uniform",
-            Self::Poisson => "poisson",
-            Self::Pareto => "pareto",
-            Self::Stress => "stress",
-        }
-    }
-
-    /// The value of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|value| value.name() == name)
-    }
-}
-
-impl core::fmt::Display for Arrivals {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.pad(self.name())
-    }
-}
+use super::{Arrivals, Spec, SpecError};
 
 /// The due times of a checked spec's orders, ascending, in nanoseconds.
 pub(super) fn due_times(spec: &Spec) -> Result<Vec<u64>, SpecError> {

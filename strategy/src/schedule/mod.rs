@@ -14,11 +14,10 @@ mod replay;
 mod sample;
 mod spec;
 
-pub use arrivals::Arrivals;
 pub use entry::{Entry, MAX_DELAY_NS, RESTING};
 pub use replay::{Replay, ReplayError, replay, replay_from};
 pub use sample::sample;
-pub use spec::{DelayRange, MAX_ORDERS, MAX_WINDOW_NS, Spec, SpecError};
+pub use spec::{Arrivals, DelayRange, MAX_ORDERS, MAX_WINDOW_NS, Spec, SpecError};
 
 use protocol::plan::Pacing;
 use protocol::segments::SCHEDULE_ENTRY_WORDS;

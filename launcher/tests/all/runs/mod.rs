@@ -2,6 +2,7 @@
 
 mod broken_links;
 mod containment;
+mod damaged;
 mod deaths;
 mod distrust;
 mod figures;

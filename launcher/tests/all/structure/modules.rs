@@ -24,20 +24,37 @@ fn uses(source: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
         }
         texts.insert(module, code(&fs::read_to_string(&path).expect("source can be read")));
     }
-    let known: BTreeSet<Module> = texts.keys().cloned().collect();
+    let origins: BTreeMap<&Module, BTreeMap<String, Module>> =
+        texts.iter().map(|(module, text)| (module, re_exports(module, text))).collect();
     let resolve = |module: &Module, text: &str| {
-        paths(text, module)
-            .into_iter()
-            .map(|mut path| {
-                while !known.contains(&path) {
-                    path.pop();
-                }
-                path
-            })
-            .filter(|path| path != module)
-            .collect()
+        let target = |path: Module| {
+            let known =
+                (0..=path.len()).rev().map(|end| path[..end].to_vec()).find(|path| texts.contains_key(path));
+            let known = known.unwrap_or_default();
+            // What a door hands on is followed to where it comes from.
+            let origin = path.get(known.len()).and_then(|name| origins[&known].get(name));
+            origin.filter(|origin| texts.contains_key(*origin)).cloned().unwrap_or(known)
+        };
+        paths(text, module).into_iter().map(target).filter(|path| path != module).collect()
     };
     texts.iter().map(|(module, text)| (module.clone(), resolve(module, text))).collect()
+}
+
+/// The names that a module hands on from its children, each with the child.
+fn re_exports(module: &Module, text: &str) -> BTreeMap<String, Module> {
+    let mut found = BTreeMap::new();
+    for item in text.split("pub").skip(1).filter_map(|rest| rest.split(';').next()) {
+        let Some((_, item)) =
+            item.split_once("use ").filter(|(before, _)| before.trim().is_empty() || before.starts_with('('))
+        else {
+            continue;
+        };
+        let Some((child, names)) = item.trim().split_once("::") else { continue };
+        for name in names.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty()) {
+            found.insert(name.to_owned(), module.iter().cloned().chain([child.to_owned()]).collect());
+        }
+    }
+    found
 }
 
 /// The text without comments and without the module of tests at its end.
@@ -162,6 +179,9 @@ fn a_cycle_is_found() {
     write("b.rs", "pub fn thing() { super::a::y::f() }\n");
     assert_eq!(cycles(&uses(folder.path())).len(), 1, "a → b → a");
     write("b.rs", "");
+    write("a/mod.rs", "mod x;\nmod y;\npub use y::{f, g};\n");
+    write("a/x.rs", "use super::f;\n");
+    assert_eq!(cycles(&uses(folder.path())).len(), 1, "x → y through the door, y → x");
     write("a/x.rs", "use super::y::f;\n");
     assert_eq!(cycles(&uses(folder.path())).len(), 1, "x → y → x, one level down");
 }

@@ -1,8 +1,10 @@
 //! Why a recorded flow is not replayed: the file, the line, and the way out.
 
-use super::row::{HEADER, excerpt};
 use crate::schedule::spec::{MAX_ORDERS, SpecError};
 use thiserror::Error;
+
+/// The header of a recorded flow.
+pub(super) const HEADER: &str = "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi";
 
 /// A recorded flow that cannot be replayed.
 #[derive(Debug, Error)]
@@ -70,4 +72,13 @@ pub enum ReplayError {
         /// The first line too many, from 1.
         line: u64,
     },
+}
+
+/// The start of a field in quotes, on one line whatever it holds.
+pub(super) fn excerpt(field: &str) -> String {
+    const SHOWN: usize = 40;
+    match field.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{:?}…", &field[..end]),
+        None => format!("{field:?}"),
+    }
 }

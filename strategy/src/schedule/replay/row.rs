@@ -1,13 +1,11 @@
 //! The columns of a recorded flow, and one row of it. [`super::replay`] says what each may hold.
 
 use super::ReplayError;
+use super::error::excerpt;
 use crate::schedule::RESTING;
 use csv::ByteRecord;
 use protocol::wire::{Operation, Side};
 use std::ops::RangeInclusive;
-
-/// The header of a recorded flow.
-pub(super) const HEADER: &str = "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi";
 
 /// A column of a recorded flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,14 +208,5 @@ impl Fields<'_> {
             Column::Venue,
             format!("is not a venue of this run, which has 0 to {}: raise their number", venues - 1),
         )
-    }
-}
-
-/// The start of a field in quotes, on one line whatever it holds.
-pub(super) fn excerpt(field: &str) -> String {
-    const SHOWN: usize = 40;
-    match field.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{:?}…", &field[..end]),
-        None => format!("{field:?}"),
     }
 }

@@ -17,7 +17,7 @@ fn read(rows: &str, how: &Replay) -> Result<Schedule, ReplayError> {
 
 /// A flow of these rows below the usual header.
 fn flow(rows: &[&str]) -> String {
-    format!("{}\n{}\n", row::HEADER, rows.join("\n"))
+    format!("{}\n{}\n", super::error::HEADER, rows.join("\n"))
 }
 
 fn entries(rows: &[&str], how: &Replay) -> Vec<Entry> {
@@ -115,7 +115,7 @@ fn delays_go_by_the_row() {
 fn a_venue_column_names_the_venue() {
     let text = format!(
         "venue,{}\n1,0,1,new,4,B,limit,gtc,9,9\n0,0,2,cancel,4,B,,,,\n1,0,3,cancel,4,B,,,,\n",
-        row::HEADER
+        super::error::HEADER
     );
     let entries: Vec<Entry> = read(&text, &Replay { venues: 2, ..how() }).unwrap().entries(0).collect();
     let seen: Vec<_> = entries.iter().map(|entry| (entry.venue, entry.target)).collect();
@@ -182,9 +182,9 @@ fn time_runs_forward_and_ends() {
 fn lines_count_as_an_editor_counts_them() {
     let bad = "0,1,new,5,B,limit,gtc,abc,7";
     for (text, line) in [
-        (format!("{}\n\n\n{bad}", row::HEADER), 4),
-        (format!("{}\r\n{bad}\r\n", row::HEADER), 2),
-        (format!("\r\n{}\r\n\r\n{bad}", row::HEADER), 4),
+        (format!("{}\n\n\n{bad}", super::error::HEADER), 4),
+        (format!("{}\r\n{bad}\r\n", super::error::HEADER), 2),
+        (format!("\r\n{}\r\n\r\n{bad}", super::error::HEADER), 4),
     ] {
         let error = read(&text, &how()).unwrap_err().to_string();
         assert!(error.starts_with(&format!("flow.csv:{line}: column price_cents")), "{error}");
@@ -195,12 +195,19 @@ fn lines_count_as_an_editor_counts_them() {
 fn headers_are_checked() {
     let error = |header: &str| read(&format!("{header}\n"), &how()).unwrap_err().to_string();
     assert!(
-        error(&row::HEADER.replace("price_cents,", "")).starts_with("flow.csv:1: no column price_cents\n")
+        error(&super::error::HEADER.replace("price_cents,", ""))
+            .starts_with("flow.csv:1: no column price_cents\n")
     );
-    assert!(error(&row::HEADER.replace("tif", "foo")).starts_with("flow.csv:1: unknown column \"foo\"\n"));
-    assert!(error(&row::HEADER.replace("tif", "op")).starts_with("flow.csv:1: column op is there twice\n"));
+    assert!(
+        error(&super::error::HEADER.replace("tif", "foo"))
+            .starts_with("flow.csv:1: unknown column \"foo\"\n")
+    );
+    assert!(
+        error(&super::error::HEADER.replace("tif", "op"))
+            .starts_with("flow.csv:1: column op is there twice\n")
+    );
     assert!(error("0,1,new,4,B,limit,gtc,100,7").starts_with("flow.csv:1: unknown column \"0\"\n"));
-    assert!(error(row::HEADER).starts_with("flow.csv: no orders\n"));
+    assert!(error(super::error::HEADER).starts_with("flow.csv: no orders\n"));
     assert!(error("").starts_with("flow.csv: no orders\n"));
     let shuffled =
         "op,time_us,sequence,order_id,side,type,tif,price_cents,qty_satoshi\nnew,0,1,4,B,limit,gtc,100,7";
