@@ -10,6 +10,7 @@ pub mod lists;
 pub mod logfile;
 pub mod machine;
 pub mod merge;
+pub mod numbers;
 pub mod record;
 pub mod report;
 pub mod stats;

@@ -48,6 +48,16 @@ impl Supervision {
 }
 
 impl<R: Consumer> Orchestrator<R> {
+    /// Looks at the fences if there is something new; whether there was.
+    #[cold]
+    pub(crate) fn catches_up(&mut self, now: u64) -> bool {
+        let has_news = self.supervision.as_ref().is_some_and(Supervision::has_news);
+        if has_news {
+            self.read_fences(now);
+        }
+        has_news
+    }
+
     /// Looks at every strategy's fence.
     #[cold]
     pub(crate) fn read_fences(&mut self, now: u64) {

@@ -242,8 +242,12 @@ impl<R: Consumer> Orchestrator<R> {
             return;
         };
         let claimed = usize::from(order.id.strategy());
-        let is_next = from.unwrap_or(claimed) == claimed
-            && self.lines.get(claimed).is_some_and(|line| line.is_next(order.id));
+        let is_next = |orchestrator: &Self| {
+            from.unwrap_or(claimed) == claimed
+                && orchestrator.lines.get(claimed).is_some_and(|line| line.is_next(order.id))
+        };
+        // Where strategies share a ring, the first order of a new incarnation may come before this duty cycle knows of it.
+        let is_next = is_next(self) || (self.catches_up(cycle.now) && is_next(self));
         if !is_next && self.irregular(from, &order, cycle) == Verdict::Drop {
             return;
         }

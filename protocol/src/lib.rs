@@ -9,11 +9,14 @@ pub mod checksum;
 pub mod codec;
 pub mod control;
 pub mod counters;
+#[cfg(not(loom))]
+pub mod flow;
 pub mod labels;
 #[cfg(not(loom))]
 pub mod link;
 #[cfg(not(loom))]
 pub mod plan;
+pub mod record;
 pub mod reject;
 pub mod role;
 #[cfg(not(loom))]

@@ -76,7 +76,7 @@ names! {
     }
 }
 
-pub use crate::stamps::Stamps;
+pub use crate::record::Stamps;
 
 names! {
     /// How a strategy paces its orders.

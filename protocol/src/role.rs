@@ -2,7 +2,7 @@
 //! in the launcher, beside the crates that implement the roles.
 
 use crate::labels::{Counter, GatewayCounter, Label, OrchestratorCounter, StrategyCounter};
-use crate::stamps::Point;
+use crate::record::Point;
 use serde::{Deserialize, Serialize};
 use shm::names;
 #[cfg(not(loom))]

@@ -14,7 +14,7 @@ use shm::bell::{self, Bell};
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
 use shm::memory::{Header, Region, RegionError, View, Words};
-use shm::os::fifo;
+use shm::named::fifo;
 use shm::ring::{LinkSpec, Place, SegmentSpec};
 use shm::sync::Ordering;
 use std::collections::HashMap;

@@ -21,9 +21,9 @@ pub const LOG_OFFSET: usize = COUNTERS_OFFSET + COUNTER_WORDS;
 pub const KIND: Kind = Kind::new(
     3,
     "thread",
-    &[("status", STATUS_WORDS), ("counters", COUNTER_WORDS), ("record", crate::stamps::RECORD_WORDS)],
+    &[("status", STATUS_WORDS), ("counters", COUNTER_WORDS), ("record", crate::record::RECORD_WORDS)],
 )
-.of_slots(LOG_OFFSET, crate::stamps::RECORD_WORDS);
+.of_slots(LOG_OFFSET, crate::record::RECORD_WORDS);
 /// The longest error text that fits, in bytes.
 pub const ERROR_BYTES: usize = 256;
 

@@ -21,6 +21,8 @@ pub mod floor;
 #[cfg(not(loom))]
 pub mod idle;
 pub mod memory;
+#[cfg(not(loom))]
+pub mod named;
 mod names;
 pub mod os;
 #[cfg(not(loom))]

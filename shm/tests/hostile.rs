@@ -6,7 +6,7 @@ use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
-use shm::os::{fifo, seqpacket};
+use shm::named::{fifo, seqpacket};
 use shm::ring::Technique;
 use shm::ring::pipe::{self, Pipe};
 use shm::ring::unix_seqpacket::UnixSeqpacket;

@@ -158,6 +158,7 @@ fn a_record_that_is_there_is_whole() {
             let expected = Record {
                 point: Point::Due,
                 id: OrderId::new(1, 0, n as u64 + 1),
+                detail: 0,
                 value: (n as u64 + 1) * 10,
             };
             assert_eq!(Record::from_words(key, value), Some(expected), "the key was there");

@@ -4,7 +4,7 @@
 
 use protocol::control::Launching;
 use protocol::segments;
-use shm::os::seqpacket;
+use shm::named::seqpacket;
 use shm::ring::unix_seqpacket::UnixSeqpacket;
 use shm::ring::{Consumer, Link, MESSAGE_WORDS, Message, PeerFault, Producer, Technique};
 use std::io::{Read, Write};

@@ -8,15 +8,16 @@ use super::svg::{Frame, Path, num, text};
 use crate::report::units::duration;
 use crate::summary::{Distribution, Measure, Summary};
 use maud::{Markup, html};
+use protocol::flow::Stage;
 
 /// What is drawn, and in which class of line: the sums thick, the hand-offs thin.
 pub const DRAWN: [(Measure, &str); 6] = [
     (Measure::RtVenueFromDue, "c2 strong dash"),
     (Measure::RtVenue, "c1 strong"),
-    (Measure::Submit, "c3"),
-    (Measure::Dispatch, "c4 dash"),
-    (Measure::Completion, "c5 dots"),
-    (Measure::Return, "c6 dashdot"),
+    (Measure::Stage(Stage::Submit), "c3"),
+    (Measure::Stage(Stage::Dispatch), "c4 dash"),
+    (Measure::Stage(Stage::Completion), "c5 dots"),
+    (Measure::Stage(Stage::Return), "c6 dashdot"),
 ];
 
 /// The percentiles that the summary knows, with the share below them in parts of 1/(1 − p).

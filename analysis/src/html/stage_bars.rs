@@ -9,16 +9,17 @@ use super::svg::{Frame, WIDTH, line, num, text, text_width};
 use crate::report::units::{duration, duration_or_dash};
 use crate::summary::{Distribution, Measure, Summary};
 use maud::{Markup, html};
+use protocol::flow::{Stage, StageRecord};
 use protocol::plan::Stamps;
 
 /// The stages without the venue, each with its colour: the hand-offs bright, the engine's own work grey.
 pub const STAGES: [(Measure, &str); 6] = [
-    (Measure::Submit, "c3"),
-    (Measure::OrchPreDispatch, "c7"),
-    (Measure::Dispatch, "c4"),
-    (Measure::Completion, "c5"),
-    (Measure::OrchPostProcess, "c8"),
-    (Measure::Return, "c6"),
+    (Measure::Stage(Stage::Submit), "c3"),
+    (Measure::Stage(Stage::OrchPreDispatch), "c7"),
+    (Measure::Stage(Stage::Dispatch), "c4"),
+    (Measure::Stage(Stage::Completion), "c5"),
+    (Measure::Stage(Stage::OrchPostProcess), "c8"),
+    (Measure::Stage(Stage::Return), "c6"),
 ];
 
 /// A percentile of the summary: its key's beginning and how to get it.
@@ -124,19 +125,17 @@ fn table(summary: &Summary) -> Markup {
 }
 
 /// A measure in words.
-pub const fn meaning(measure: Measure) -> &'static str {
-    match measure {
-        Measure::Submit => "strategy → orchestrator, t2 − t1",
-        Measure::OrchPreDispatch => "risk checks and work, t3 − t2",
-        Measure::Dispatch => "orchestrator → gateway, t4 − t3",
-        Measure::VenueService => "at the venue, t5 − t4",
-        Measure::Completion => "gateway → orchestrator, t6 − t5",
-        Measure::OrchPostProcess => "positions, t7 − t6",
-        Measure::Return => "orchestrator → strategy, t8 − t7",
+pub fn meaning(measure: Measure) -> String {
+    let words = match measure {
+        Measure::Stage(stage) => {
+            let StageRecord { from, to, meaning, .. } = stage.record();
+            return format!("{meaning}, {} − {}", to.name(), from.name());
+        }
         Measure::RoundTrip => "t8 − t1",
         Measure::RtVenue => "round trip less the venue",
         Measure::RtVenueFromDue => "the same, from when it was due",
         Measure::Slip => "how late the order was sent, t1 − due",
         Measure::GatewayLateness => "how late the gateway was, t5 − release",
-    }
+    };
+    words.into()
 }

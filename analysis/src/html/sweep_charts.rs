@@ -9,6 +9,7 @@ use crate::report::units::{duration, plain};
 use crate::stats::{Outline, md1};
 use crate::summary::Measure;
 use maud::{Markup, html};
+use protocol::flow::Stage;
 
 /// More points than this are no chart of rows.
 const ROWS: usize = 80;
@@ -161,7 +162,10 @@ fn waiting(sweep: &SweepRecord) -> Option<Markup> {
 
 /// The two stages that end when the orchestrator takes a message up, on average.
 fn waited(run: &Outline) -> Option<f64> {
-    Some(run.measure(Measure::Submit).mean_ns? + run.measure(Measure::Completion).mean_ns?)
+    Some(
+        run.measure(Measure::Stage(Stage::Submit)).mean_ns?
+            + run.measure(Measure::Stage(Stage::Completion)).mean_ns?,
+    )
 }
 
 /// M/D/1 at the run's own utilisation and rate.

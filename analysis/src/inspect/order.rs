@@ -6,7 +6,7 @@ use crate::logfile::LogReader;
 use crate::merge::{End, bit, folder, name_of, read_record};
 use crate::record::RunRecord;
 use crate::report::tables::{ruled, table};
-use crate::summary::Measure;
+use protocol::flow::Stage;
 use protocol::stamps::Point;
 use protocol::status::Field;
 use protocol::wire::OrderId;
@@ -153,8 +153,8 @@ fn search(
 fn steps(found: &[Found], base: &Timebase) -> Vec<Step> {
     let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let stage_of = |point: Point| {
-        let index = (point as usize).checked_sub(2).filter(|index| *index < 7)?;
-        Some((Measure::ALL[index].name(), at(Point::ALL[index])?))
+        let stage = Stage::ending_with(point)?;
+        Some((stage.name(), at(stage.record().from)?))
     };
     let step = |found: &Found| {
         let is_time = found.point.is_time();

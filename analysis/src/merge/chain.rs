@@ -7,18 +7,15 @@ use super::deaths::Deaths;
 use super::table::Table;
 use super::violation::{Findings, Kind, name_of};
 use crate::record::{Outcome, RunRecord};
+use protocol::flow::REPORT_PATH;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 use std::collections::BTreeMap;
 
-/// The points of a report, in the order of its way.
-const PATH: [Point; 4] =
-    [Point::GatewayDone, Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv];
-
 /// One further report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chained {
-    ticks: [Option<u64>; 4],
+    ticks: [Option<u64>; REPORT_PATH.len()],
     /// The gateway that pushed it and how many reports that had pushed before.
     pub(super) pushed: Option<(usize, u64)>,
 }
@@ -26,13 +23,13 @@ pub struct Chained {
 impl Chained {
     /// The ticks of a point, if it was stamped.
     pub fn at(&self, point: Point) -> Option<u64> {
-        let place = PATH.iter().position(|other| *other == point)?;
+        let place = REPORT_PATH.iter().position(|other| *other == point)?;
         self.ticks[place]
     }
 
     /// Notes a stamp; `false` if there is one already, or reports have no such point.
     pub(super) fn stamp(&mut self, point: Point, value: u64) -> bool {
-        match PATH.iter().position(|other| *other == point) {
+        match REPORT_PATH.iter().position(|other| *other == point) {
             Some(place) if self.ticks[place].is_none() => {
                 self.ticks[place] = Some(value);
                 true
@@ -82,7 +79,7 @@ impl Chains {
                 (None, Some(_)) => broken(Kind::MissingPoint, "has no report before it".into()),
                 _ => {}
             }
-            let missing = PATH.iter().filter(is_due).find(|point| report.at(**point).is_none());
+            let missing = REPORT_PATH.iter().filter(is_due).find(|point| report.at(**point).is_none());
             if let Some(point) = missing.filter(|_| is_complete) {
                 broken(Kind::MissingPoint, format!("has no {}", point.name()));
             }

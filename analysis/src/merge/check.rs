@@ -15,16 +15,24 @@
 use super::deaths::Deaths;
 use super::join::BY_STRATEGY;
 use super::orders::{End, Losses, Orders, Span};
-use super::table::{Lane, Row, Table, bit};
+use super::row::{Row, bit};
+use super::table::{Lane, Table};
 use super::violation::{Findings, Kind, name_of};
 use crate::record::{Outcome, RunRecord};
+use protocol::flow::{PATH, mask};
 use protocol::plan::{Pacing, Role};
 use protocol::reject::Reject;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
+/// The points of the whole way.
+const WAY: u64 = mask(&PATH);
+
+// Their bits are the lowest, in their order.
+const _: () = assert!(WAY == (1 << PATH.len()) - 1);
+
 /// What an order has that its venue has done with, and the engine has seen it.
-const UP_TO_ENGINE: u64 = 0x3F | bit(Point::Release);
+const UP_TO_ENGINE: u64 = mask(PATH.split_at(PATH.len() - 2).0) | bit(Point::Release);
 
 /// What the checks need to know about the run.
 pub(super) struct Context<'a> {
@@ -276,13 +284,13 @@ const fn required(row: &Row) -> u64 {
             | bit(Point::OrchReturn)
             | bit(Point::StrategyRecv)
     } else {
-        0xFF | bit(Point::Release)
+        WAY | bit(Point::Release)
     }
 }
 
 /// The stamps t1 to t8 below the last one that the order has: what a lost order must have passed.
 const fn below_last(row: &Row) -> u64 {
-    let stamps = row.points() & 0xFF;
+    let stamps = row.points() & WAY;
     if stamps == 0 { 0 } else { (1 << (63 - stamps.leading_zeros())) - 1 }
 }
 
@@ -290,7 +298,7 @@ const fn below_last(row: &Row) -> u64 {
 #[inline]
 fn out_of_time(row: &Row) -> Option<(Point, Point)> {
     let mut last: Option<(Point, u64)> = None;
-    for point in &Point::ALL[..8] {
+    for point in &PATH {
         let Some(ticks) = row.at(*point) else { continue };
         if let Some((before, earlier)) = last
             && ticks < earlier

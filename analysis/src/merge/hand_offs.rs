@@ -9,7 +9,7 @@
 //!
 //! Where both ends have times, whichever log is read second compares them; equal times are in order, since a batch has one.
 
-use super::table::Row;
+use super::row::Row;
 use super::violation::Kind;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;

@@ -9,9 +9,11 @@ use super::chain::{Chained, Chains};
 use super::deaths::Deaths;
 use super::hand_offs::{Broken, Gateway, InOrder, Newest, Return, gateway_of, other_end};
 use super::links::Links;
-use super::table::{Bounds, NoRow, Row, Table, bit};
+use super::row::{Row, bit};
+use super::table::{Bounds, NoRow, Table};
 use super::violation::{Findings, Kind, Violation, Violations, name_of};
 use super::{MergeError, file_name};
+use protocol::flow::{REPORT_PATH, mask};
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::stamps::{Gap, HandOff, LinkEnd, MAX_GAPS, Point, Record};
@@ -322,10 +324,7 @@ impl<'a> Join<'a> {
 }
 
 /// What further reports have stamps of.
-const REPORT: u64 = bit(Point::GatewayDone)
-    | bit(Point::OrchRecvCompletion)
-    | bit(Point::OrchReturn)
-    | bit(Point::StrategyRecv);
+const REPORT: u64 = mask(REPORT_PATH);
 
 /// A further report meets the same hand-offs as the first.
 #[cold]

@@ -13,13 +13,14 @@ mod hand_offs;
 mod join;
 mod links;
 mod orders;
+mod row;
 mod table;
 mod violation;
 
 pub use chain::Chained;
 pub use folder::{FolderError, Logs, RUN_FILE, log_path, read_record};
 pub use orders::{End, Losses, Orders, Span};
-pub use table::{Row, bit};
+pub use row::{Row, bit};
 pub use violation::{Kind, Violation, name_of};
 
 use crate::logfile::{EXTENSION, LogError, RECORDS_AT};

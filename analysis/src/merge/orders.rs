@@ -1,6 +1,6 @@
 //! Where orders go: the ways in which an order that was sent can end, and how many ended so.
 
-use super::table::{Row, bit};
+use super::row::{Row, bit};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use std::iter::Sum;

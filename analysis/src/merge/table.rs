@@ -6,7 +6,7 @@
 //! each epoch, found by index as well; those after the first begin small and double.
 
 use super::hand_offs::{Return, Submit};
-use protocol::stamps::Point;
+use super::row::Row;
 use protocol::wire::OrderId;
 
 /// The rows of a first epoch are made in chunks of this many, so that growing does not show.
@@ -15,135 +15,6 @@ const CHUNK: u64 = 4096;
 const LATER_CHUNK: u64 = 16;
 /// Rows that a lane may have beyond what its strategy's log suggests: for orders whose other stamps are lost.
 const SPARE_ROWS: u64 = 4096;
-
-/// The stamps of one order.
-///
-/// ```text
-/// state  63                    28 27     21 20   14 13         12         11                0
-///       │ position in the        │ gateway │ reason│ duplicated │ measured │ a bit for each   │
-///       │ gateway's push order   │ + 1     │       │            │          │ point stamped    │
-/// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Row {
-    ticks: [u64; 10],
-    state: u64,
-}
-
-const _: () = assert!(size_of::<Row>() == 88);
-
-const MEASURED: u64 = 1 << 12;
-const DUPLICATED: u64 = 1 << 13;
-const REASON_SHIFT: u32 = 14;
-const REASON_MASK: u64 = 0x7F;
-const GATEWAY_SHIFT: u32 = 21;
-const GATEWAY_MASK: u64 = 0x7F;
-const POSITION_SHIFT: u32 = 28;
-/// The largest position that a row can hold: a gateway's 68 thousand millionth report.
-const POSITION_MAX: u64 = (1 << (64 - POSITION_SHIFT)) - 1;
-
-/// The bit of a point in [`Row::points`].
-#[inline]
-pub const fn bit(point: Point) -> u64 {
-    1 << (point as u64 - 1)
-}
-
-impl Row {
-    /// A bit for each point that was stamped.
-    #[inline]
-    pub const fn points(&self) -> u64 {
-        self.state & ((1 << 12) - 1)
-    }
-
-    /// Whether the point was stamped.
-    #[inline]
-    pub const fn has(&self, point: Point) -> bool {
-        self.state & bit(point) != 0
-    }
-
-    /// The ticks of a point, if it was stamped; never for [`Point::Rejected`], which is no time, and [`Point::Cancelled`], whose
-    /// time is that of t5.
-    #[inline]
-    pub fn at(&self, point: Point) -> Option<u64> {
-        if self.has(point) { self.ticks.get(point as usize - 1).copied() } else { None }
-    }
-
-    /// The eight stamps t1 to t8; zero where there is none.
-    #[inline]
-    pub fn stamps(&self) -> [u64; 8] {
-        let mut stamps = [0; 8];
-        stamps.copy_from_slice(&self.ticks[..8]);
-        stamps
-    }
-
-    /// Whether each of t1 to t8 was stamped: a run may stamp only the ends of the engine's way.
-    #[inline]
-    pub const fn has_all_stamps(&self) -> bool {
-        self.points() & 0xFF == 0xFF
-    }
-
-    /// The code of the reason for which the order was refused, if it was (0 to 127, larger ones are cut).
-    pub const fn reason(&self) -> Option<u8> {
-        if self.has(Point::Rejected) {
-            Some(((self.state >> REASON_SHIFT) & REASON_MASK) as u8)
-        } else {
-            None
-        }
-    }
-
-    /// Whether the order came back with every stamp in its place: only those count in the figures.
-    #[inline]
-    pub const fn is_measured(&self) -> bool {
-        self.state & MEASURED != 0
-    }
-
-    /// Whether some point of the order was stamped more than once.
-    #[inline]
-    pub const fn is_duplicated(&self) -> bool {
-        self.state & DUPLICATED != 0
-    }
-
-    /// The gateway that served the order and how many reports it had pushed before, where its log tells.
-    #[inline]
-    pub const fn pushed(&self) -> Option<(usize, u64)> {
-        match (self.state >> GATEWAY_SHIFT) & GATEWAY_MASK {
-            0 => None,
-            gateway => Some((gateway as usize - 1, self.state >> POSITION_SHIFT)),
-        }
-    }
-
-    #[inline]
-    pub(super) fn set_measured(&mut self) {
-        self.state |= MEASURED;
-    }
-
-    #[inline]
-    fn clear_measured(&mut self) {
-        self.state &= !MEASURED;
-    }
-
-    #[inline]
-    pub(super) fn set_pushed(&mut self, gateway: u16, position: u64) {
-        self.state &= (1 << GATEWAY_SHIFT) - 1;
-        self.state |= ((u64::from(gateway) + 1) & GATEWAY_MASK) << GATEWAY_SHIFT;
-        self.state |= position.min(POSITION_MAX) << POSITION_SHIFT;
-    }
-
-    /// Notes a stamp; `false` if the order already has one of that point, which then stays.
-    #[inline]
-    pub(super) fn stamp(&mut self, point: Point, value: u64) -> bool {
-        if self.has(point) {
-            self.state |= DUPLICATED;
-            return false;
-        }
-        self.state |= bit(point);
-        match self.ticks.get_mut(point as usize - 1) {
-            Some(ticks) => *ticks = value,
-            None if point == Point::Rejected => self.state |= (value & REASON_MASK) << REASON_SHIFT,
-            None => {}
-        }
-        true
-    }
-}
 
 /// The orders of one strategy in one epoch, by sequence.
 #[derive(Debug)]

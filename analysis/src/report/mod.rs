@@ -6,7 +6,7 @@ pub mod grid;
 pub mod incidents;
 pub mod tables;
 mod text;
-pub mod units;
+pub use crate::numbers as units;
 
 pub use export::{csv, markdown};
 pub use text::{WIDTH, terminal};

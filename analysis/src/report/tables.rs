@@ -3,6 +3,7 @@
 use super::units::{count, duration, duration_or_dash, percent, short};
 use crate::summary::{Distribution, Measure, Summary, ThreadSummary};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+use protocol::flow::Stage;
 
 /// More threads than this are not listed one by one: those of the engine are, and the strategies that suffered
 /// most.
@@ -35,8 +36,8 @@ pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
     let mut lines: Vec<String> = stages(summary, ruled()).lines().collect();
     if let Some(rule) = lines.get(1).cloned() {
         // Head and rule are lines 0 and 1; the higher place first, so that the lower one stays valid.
-        for after in [Measure::RtVenueFromDue, Measure::Return] {
-            let place = 2 + after as usize + 1;
+        for after in [Measure::RtVenueFromDue, Measure::Stage(Stage::Return)] {
+            let place = 2 + after.place() + 1;
             if place <= lines.len() {
                 lines.insert(place, rule.clone());
             }

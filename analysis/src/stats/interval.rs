@@ -28,7 +28,7 @@
 //! are for the few pairs with which flips can refuse nothing.
 
 use super::sample::median;
-use super::shift::{Sample, flips, ranks};
+use super::shift::{Estimate, Sample, flips, ranks};
 use serde::{Deserialize, Serialize};
 
 /// Fewer pairs than this say nothing that can be relied on.
@@ -37,28 +37,6 @@ pub const FEWEST_PAIRS: usize = 5;
 pub const FLIPS_FROM: usize = 8;
 /// Percentiles come out of histograms with three significant figures: a ratio is known no better than this.
 pub const RESOLUTION: f64 = 0.001;
-
-/// An estimate with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// The estimate.
-    pub value: f64,
-    /// The interval's lower end.
-    pub low: f64,
-    /// The interval's upper end.
-    pub high: f64,
-}
-
-impl Estimate {
-    fn map(self, f: impl Fn(f64) -> f64) -> Self {
-        Self { value: f(self.value), low: f(self.low), high: f(self.high) }
-    }
-
-    /// The same, reaching at least so far to both sides.
-    fn no_finer_than(self, reach: f64) -> Self {
-        Self { low: self.low.min(self.value - reach), high: self.high.max(self.value + reach), ..self }
-    }
-}
 
 /// How an interval was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,8 +19,8 @@ mod shift;
 mod verdict;
 
 pub use draws::Draws;
-pub use interval::{Difference, Estimate, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, difference, ratio};
+pub use interval::{Difference, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, difference, ratio};
 pub use outline::{MachineKey, Outline, Percentile, values};
 pub use sample::{median, spread};
-pub use shift::Sample;
+pub use shift::{Estimate, Sample};
 pub use verdict::{Line, Pairing, Placed, Verdict, judge, pair};

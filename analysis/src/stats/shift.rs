@@ -10,7 +10,29 @@
 //! - [`ranks`]: any order of a placement's runs, by the normal approximation with correction for continuity.
 
 use super::draws::Draws;
-use super::interval::Estimate;
+use serde::{Deserialize, Serialize};
+
+/// An estimate with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// The interval's lower end.
+    pub low: f64,
+    /// The interval's upper end.
+    pub high: f64,
+}
+
+impl Estimate {
+    pub(super) fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        Self { value: f(self.value), low: f(self.low), high: f(self.high) }
+    }
+
+    /// The same, reaching at least so far to both sides.
+    pub(super) fn no_finer_than(self, reach: f64) -> Self {
+        Self { low: self.low.min(self.value - reach), high: self.high.max(self.value + reach), ..self }
+    }
+}
 
 /// One run's figure and the placement in which it was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,6 +5,7 @@
 
 use crate::merge::{Merged, Row};
 use hdrhistogram::Histogram;
+use protocol::flow::{Place, Stage};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 
@@ -15,23 +16,10 @@ const FIGURES: u8 = 3;
 
 /// Something that is measured for every order that came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
 pub enum Measure {
-    /// t2 − t1: through the submit hand-off.
-    Submit,
-    /// t3 − t2: risk checks and work.
-    OrchPreDispatch,
-    /// t4 − t3: through the gateway's inbox.
-    Dispatch,
-    /// t5 − t4: at the venue.
-    VenueService,
-    /// t6 − t5: through the completion hand-off.
-    Completion,
-    /// t7 − t6: positions.
-    OrchPostProcess,
-    /// t8 − t7: through the return ring.
-    Return,
-    /// t8 − t1.
+    /// One stage of the flow.
+    Stage(Stage),
+    /// The whole way, t8 − t1.
     RoundTrip,
     /// Round trip less venue service: what the engine itself adds.
     RtVenue,
@@ -43,39 +31,52 @@ pub enum Measure {
     GatewayLateness,
 }
 
+/// How many stages there are.
+const STAGES: usize = Stage::ALL.len();
+
 impl Measure {
-    /// Every measure, in the order of the reports.
-    pub const ALL: [Measure; 12] = [
-        Measure::Submit,
-        Measure::OrchPreDispatch,
-        Measure::Dispatch,
-        Measure::VenueService,
-        Measure::Completion,
-        Measure::OrchPostProcess,
-        Measure::Return,
-        Measure::RoundTrip,
-        Measure::RtVenue,
-        Measure::RtVenueFromDue,
-        Measure::Slip,
-        Measure::GatewayLateness,
-    ];
+    /// Every measure, in the order of the reports: the stages of the flow, then what is made of them.
+    pub const ALL: [Measure; STAGES + 5] = {
+        let mut all = [Measure::RoundTrip; STAGES + 5];
+        let mut place = 0;
+        while place < STAGES {
+            all[place] = Measure::Stage(Stage::ALL[place]);
+            place += 1;
+        }
+        all[STAGES + 1] = Measure::RtVenue;
+        all[STAGES + 2] = Measure::RtVenueFromDue;
+        all[STAGES + 3] = Measure::Slip;
+        all[STAGES + 4] = Measure::GatewayLateness;
+        all
+    };
+
+    /// The stages of the flow.
+    pub fn stages() -> impl Iterator<Item = Measure> {
+        Stage::ALL.into_iter().map(Measure::Stage)
+    }
+
+    /// Its place in [`Measure::ALL`].
+    pub const fn place(self) -> usize {
+        match self {
+            Measure::Stage(stage) => stage as usize,
+            Measure::RoundTrip => STAGES,
+            Measure::RtVenue => STAGES + 1,
+            Measure::RtVenueFromDue => STAGES + 2,
+            Measure::Slip => STAGES + 3,
+            Measure::GatewayLateness => STAGES + 4,
+        }
+    }
 
     /// The name in summaries, histogram logs and tables.
     pub const fn name(self) -> &'static str {
-        [
-            "submit",
-            "orch_pre_dispatch",
-            "dispatch",
-            "venue_service",
-            "completion",
-            "orch_post_process",
-            "return",
-            "round_trip",
-            "rt_venue",
-            "rt_venue_from_due",
-            "slip",
-            "gateway_lateness",
-        ][self as usize]
+        match self {
+            Measure::Stage(stage) => stage.name(),
+            Measure::RoundTrip => "round_trip",
+            Measure::RtVenue => "rt_venue",
+            Measure::RtVenueFromDue => "rt_venue_from_due",
+            Measure::Slip => "slip",
+            Measure::GatewayLateness => "gateway_lateness",
+        }
     }
 }
 
@@ -154,41 +155,37 @@ impl Figures {
     /// Takes one order, whose stamps the merge found to rise.
     #[inline]
     fn take(&mut self, row: &Row) {
-        let t = row.stamps();
-        let round_trip = t[7].saturating_sub(t[0]);
-        if row.has_all_stamps() {
-            let mut sum = 0;
-            for (series, pair) in self.series.iter_mut().zip(t.windows(2)) {
-                let stage = pair[1].saturating_sub(pair[0]);
-                sum += stage;
-                series.take(stage, self.ns_per_tick);
-            }
-            debug_assert_eq!(sum, round_trip, "stages sum to the round trip");
-        } else {
-            self.add(Measure::VenueService, t[4].saturating_sub(t[3]));
+        let mut sum = 0;
+        for (series, stage) in self.series.iter_mut().zip(Stage::ALL) {
+            // A run may stamp only the ends of the engine's way.
+            let Some(ticks) = row.stage(stage) else { continue };
+            sum += ticks;
+            series.take(ticks, self.ns_per_tick);
         }
+        let round_trip = row.round_trip();
+        debug_assert!(sum == round_trip || !row.has_all_stamps(), "stages sum to the round trip");
         let rt_venue = rt_venue(row);
         self.add(Measure::RoundTrip, round_trip);
         self.add(Measure::RtVenue, rt_venue);
         if let Some(due) = row.at(Point::Due) {
-            let slip = t[0].saturating_sub(due);
+            let slip = row.began().saturating_sub(due);
             self.add(Measure::RtVenueFromDue, rt_venue.saturating_add(slip));
             self.add(Measure::Slip, slip);
         }
-        if let Some(release) = row.at(Point::Release) {
-            self.add(Measure::GatewayLateness, t[4].saturating_sub(release));
+        if let (Some(release), Some(done)) = (row.at(Point::Release), row.at(Point::GatewayDone)) {
+            self.add(Measure::GatewayLateness, done.saturating_sub(release));
         }
     }
 
     #[inline]
     fn add(&mut self, measure: Measure, ticks: u64) {
         let ns_per_tick = self.ns_per_tick;
-        self.series[measure as usize].take(ticks, ns_per_tick);
+        self.series[measure.place()].take(ticks, ns_per_tick);
     }
 
     /// The samples of a measure.
     pub fn series(&self, measure: Measure) -> &Series {
-        &self.series[measure as usize]
+        &self.series[measure.place()]
     }
 
     /// The distribution of a measure.
@@ -200,9 +197,10 @@ impl Figures {
 /// What the engine added to an order that came back whole, in ticks.
 #[inline]
 pub(crate) fn rt_venue(row: &Row) -> u64 {
-    let t = row.stamps();
-    let round_trip = t[7].saturating_sub(t[0]);
-    round_trip - t[4].saturating_sub(t[3]).min(round_trip)
+    let venue = |stage: &Stage| stage.record().place == Place::Venue;
+    let at_venue: u64 = Stage::ALL.into_iter().filter(venue).filter_map(|stage| row.stage(stage)).sum();
+    let round_trip = row.round_trip();
+    round_trip - at_venue.min(round_trip)
 }
 
 /// The exact quantile, or nothing where there are fewer than `needed` values. Reorders the values.

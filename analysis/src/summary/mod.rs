@@ -13,9 +13,13 @@ pub use threads::ThreadSummary;
 use crate::machine::Machine;
 use crate::merge::{Merged, Orders, Violation};
 use crate::record::{Floor, Input, Outcome, RunRecord};
+use protocol::flow::Stage;
 use protocol::labels::{OrchestratorCounter, StrategyCounter};
 use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Stamps, Technique, Threading};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::ops::Index;
 
 /// The version of `summary.json`.
 pub const SUMMARY_SCHEMA: &str = "bulkhead.summary/2";
@@ -57,7 +61,7 @@ pub struct Summary {
     pub orders: Orders,
     /// Orders a second.
     pub rate: Rate,
-    /// The seven stages of the round trip.
+    /// The stages of the round trip.
     pub stages: Stages,
     /// t8 − t1.
     pub round_trip: Distribution,
@@ -115,23 +119,34 @@ pub struct Rate {
     pub completed_per_s: Option<f64>,
 }
 
-/// The seven stages of the round trip; they sum to it, order by order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Stages {
-    /// t2 − t1.
-    pub submit: Distribution,
-    /// t3 − t2.
-    pub orch_pre_dispatch: Distribution,
-    /// t4 − t3.
-    pub dispatch: Distribution,
-    /// t5 − t4.
-    pub venue_service: Distribution,
-    /// t6 − t5.
-    pub completion: Distribution,
-    /// t7 − t6.
-    pub orch_post_process: Distribution,
-    /// t8 − t7.
-    pub r#return: Distribution,
+/// The stages of the round trip, each under its name; they sum to it, order by order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stages([Distribution; Stage::ALL.len()]);
+
+impl Index<Stage> for Stages {
+    type Output = Distribution;
+
+    fn index(&self, stage: Stage) -> &Distribution {
+        &self.0[stage as usize]
+    }
+}
+
+impl Serialize for Stages {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Stage::ALL.iter().map(|stage| (stage.name(), &self[*stage])))
+    }
+}
+
+impl<'de> Deserialize<'de> for Stages {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut by_name = BTreeMap::<String, Distribution>::deserialize(deserializer)?;
+        let mut stages = Self::default();
+        for stage in Stage::ALL {
+            let missing = || D::Error::missing_field(stage.name());
+            stages.0[stage as usize] = by_name.remove(stage.name()).ok_or_else(missing)?;
+        }
+        Ok(stages)
+    }
 }
 
 /// Orders open at a time, by two witnesses that know nothing of each other: the strategies' counters, which the launcher
@@ -245,15 +260,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         pacing: plan.pacing,
         orders: merged.orders,
         rate: rate(record, merged, ns_per_tick),
-        stages: Stages {
-            submit: of(Measure::Submit),
-            orch_pre_dispatch: of(Measure::OrchPreDispatch),
-            dispatch: of(Measure::Dispatch),
-            venue_service: of(Measure::VenueService),
-            completion: of(Measure::Completion),
-            orch_post_process: of(Measure::OrchPostProcess),
-            r#return: of(Measure::Return),
-        },
+        stages: Stages(Stage::ALL.map(|stage| of(Measure::Stage(stage)))),
         round_trip: of(Measure::RoundTrip),
         rt_venue: of(Measure::RtVenue),
         rt_venue_from_due: of(Measure::RtVenueFromDue),
@@ -291,15 +298,9 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
 
 impl Summary {
     /// The distribution of a measure.
-    pub const fn distribution(&self, measure: Measure) -> &Distribution {
+    pub fn distribution(&self, measure: Measure) -> &Distribution {
         match measure {
-            Measure::Submit => &self.stages.submit,
-            Measure::OrchPreDispatch => &self.stages.orch_pre_dispatch,
-            Measure::Dispatch => &self.stages.dispatch,
-            Measure::VenueService => &self.stages.venue_service,
-            Measure::Completion => &self.stages.completion,
-            Measure::OrchPostProcess => &self.stages.orch_post_process,
-            Measure::Return => &self.stages.r#return,
+            Measure::Stage(stage) => &self.stages[stage],
             Measure::RoundTrip => &self.round_trip,
             Measure::RtVenue => &self.rt_venue,
             Measure::RtVenueFromDue => &self.rt_venue_from_due,

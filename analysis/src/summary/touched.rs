@@ -65,7 +65,7 @@ impl Windows {
 
     /// Whether the order had come back before the first incident began.
     pub fn is_before_all(&self, row: &Row) -> bool {
-        self.sorted.first().is_some_and(|first| row.stamps()[7] < first.from)
+        self.sorted.first().is_some_and(|first| row.ended() < first.from)
     }
 
     /// Calls `touched` with every incident of another strategy that touched the order, by its place in the record. The order

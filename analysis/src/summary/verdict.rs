@@ -6,8 +6,8 @@
 
 use super::figures::SAMPLES_FOR_P999;
 use super::{Summary, ThreadSummary};
+use crate::numbers::{count, duration, plain};
 use crate::record::Outcome;
-use crate::report::units::{count, duration, plain};
 use protocol::plan::{Idle, Role};
 
 /// The share of the offered rate that a run must reach.

@@ -21,6 +21,7 @@ use crate::merge::{Merged, Row};
 use crate::record::RunRecord;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, quantile, rt_venue, to_ns};
 use crate::summary::{Figures, Measure, ns_per_tick};
+use protocol::flow::{Place, Stage};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use stalls::Stalls;
@@ -75,7 +76,7 @@ impl Timeline {
 
         let mut last = start;
         for (_, row) in merged.measured() {
-            last = last.max(row.stamps()[7]);
+            last = last.max(row.ended());
             stalls.take(row);
         }
         let bucket_ns = bucket_ns(to_ns(last - start, ns_per_tick));
@@ -147,11 +148,11 @@ fn slowest(row: &Row) -> (u64, u64, Measure) {
         let (out, home) = (t[3].saturating_sub(t[0]), t[7].saturating_sub(t[4]));
         return if out >= home { (t[0], out, Measure::RtVenue) } else { (t[4], home, Measure::RtVenue) };
     }
-    let mut worst = (t[0], 0, Measure::Submit);
-    for (stage, pair) in Measure::ALL.iter().zip(t.windows(2)) {
-        let length = pair[1].saturating_sub(pair[0]);
-        if *stage != Measure::VenueService && length > worst.1 {
-            worst = (pair[0], length, *stage);
+    let mut worst = (row.began(), 0, Measure::Stage(Stage::ALL[0]));
+    for stage in Stage::ALL.into_iter().filter(|stage| stage.record().place != Place::Venue) {
+        let Some(length) = row.stage(stage) else { continue };
+        if length > worst.1 {
+            worst = (row.at(stage.record().from).unwrap_or(0), length, Measure::Stage(stage));
         }
     }
     worst
@@ -160,7 +161,7 @@ fn slowest(row: &Row) -> (u64, u64, Measure) {
 /// The same, with the wait before the order was sent: a sender that is away stalls too.
 fn slowest_from_due(row: &Row) -> (u64, u64, Measure) {
     let worst = slowest(row);
-    let slip = row.at(Point::Due).map(|due| (due, row.stamps()[0].saturating_sub(due)));
+    let slip = row.at(Point::Due).map(|due| (due, row.began().saturating_sub(due)));
     match slip {
         Some((due, slip)) if slip > worst.1 => (due, slip, Measure::Slip),
         _ => worst,

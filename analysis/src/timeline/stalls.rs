@@ -118,6 +118,7 @@ impl Stalls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::flow::Stage;
 
     fn interval(from: u64, to: u64, stage: Measure) -> Interval {
         Interval { from, to, orders: 1, worst: to - from, stage }
@@ -127,10 +128,10 @@ mod tests {
     fn overlapping_intervals_are_one_stall() {
         let mut stalls = Stalls::new(10);
         for (from, to, stage) in [
-            (500, 520, Measure::Return),
-            (100, 150, Measure::Completion),
-            (90, 170, Measure::Submit),
-            (160, 200, Measure::Completion),
+            (500, 520, Measure::Stage(Stage::Return)),
+            (100, 150, Measure::Stage(Stage::Completion)),
+            (90, 170, Measure::Stage(Stage::Submit)),
+            (160, 200, Measure::Stage(Stage::Completion)),
         ] {
             stalls.add(interval(from, to, stage));
         }
@@ -145,14 +146,14 @@ mod tests {
     fn only_the_longest_are_listed_and_memory_is_bounded() {
         let mut stalls = Stalls::new(10);
         for number in 0..COMPACT_AT as u64 * 2 {
-            stalls.add(interval(number, number + 20, Measure::Submit));
+            stalls.add(interval(number, number + 20, Measure::Stage(Stage::Submit)));
         }
         assert!(stalls.found.len() < COMPACT_AT);
         for number in 0..100 {
             stalls.add(interval(
                 1 << (20 + number / 3),
                 (1 << (20 + number / 3)) + 11 + number,
-                Measure::Return,
+                Measure::Stage(Stage::Return),
             ));
         }
         let (total, _, listed) = stalls.finish(0, 1.0);

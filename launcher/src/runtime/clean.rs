@@ -118,7 +118,7 @@ fn is_segment(name: &str) -> bool {
 mod tests {
     use super::*;
     use shm::memory::Region;
-    use shm::os::{fifo, seqpacket};
+    use shm::named::{fifo, seqpacket};
     use std::time::{SystemTime, UNIX_EPOCH};
 
     /// A pid that no process has.

@@ -9,6 +9,7 @@
 //! | `html` | the pictures of runs and sweeps |
 //! | `cli` | what users get wrong |
 //! | `simulate` | runs on a virtual clock |
+//! | `structure` | the source itself: modules, links, length |
 //!
 //! One of them alone: `cargo test -p launcher --test all ledger::`.
 
@@ -19,4 +20,5 @@ mod html;
 mod live;
 mod runs;
 mod simulate;
+mod structure;
 mod syscalls;

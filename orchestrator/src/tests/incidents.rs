@@ -156,6 +156,20 @@ fn more_orders_than_the_plan_has_are_a_flood() {
 }
 
 #[test]
+fn in_a_shared_ring_the_first_order_of_a_new_incarnation_may_be_faster_than_the_word_of_it() {
+    let (mut bench, launching, repairs) = supervised(8);
+    launching.fence(0, 0, &death());
+    bench.cycles();
+    assert_eq!(bench.orchestrator.lines[0].state, State::Dead);
+    // In the middle of a duty cycle, which has looked at the fences already.
+    launching.revive(0, 1);
+    let first = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };
+    bench.orchestrator.accept(None, first.to_message(), &mut bench.cycle);
+    assert_eq!((bench.orchestrator.faults, repairs.of(0).refused), (0, 0));
+    assert!(bench.points().contains(&Point::OrchDispatch), "it is taken");
+}
+
+#[test]
 fn in_a_shared_ring_nobody_is_quarantined_for_what_another_may_have_written() {
     for (venue, expecting) in [(9, 10_000), (0, 10_000), (0, 3)] {
         let (mut bench, _, repairs) = supervised(256);

@@ -3,7 +3,7 @@
 use crate::common::Run;
 use arbitrary::{Arbitrary, Unstructured};
 use protocol::segments;
-use shm::os::fifo;
+use shm::named::fifo;
 use shm::ring::Technique;
 use shm::ring::pipe::{FRAME_BYTES, Pipe, frame};
 use shm::ring::{Consumer, MESSAGE_WORDS, PeerFault, Producer};

@@ -244,7 +244,7 @@ mod tests {
     fn what_is_no_memory_is_refused_at_once() {
         let pid = std::process::id();
         let names = ["fifo", "link"].map(|what| format!("bulkhead.unit-{pid}.{what}"));
-        crate::os::fifo::create(&names[0]).unwrap();
+        crate::named::fifo::create(&names[0]).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", format!("{SHM_DIR}/{}", names[1])).unwrap();
         for name in &names {
             assert!(Region::open_read_only(name).is_err() && Region::open(name).is_err(), "{name}");

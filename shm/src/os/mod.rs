@@ -4,8 +4,6 @@
 pub mod descriptors;
 #[cfg(not(loom))]
 pub mod fault;
-#[cfg(not(loom))]
-pub mod fifo;
 pub mod futex;
 #[cfg(not(loom))]
 pub mod memory;
@@ -15,7 +13,5 @@ pub mod pin;
 pub mod process;
 #[cfg(not(loom))]
 pub mod sandbox;
-#[cfg(not(loom))]
-pub mod seqpacket;
 #[cfg(not(loom))]
 pub mod usage;

@@ -31,7 +31,7 @@ use super::step::{Step, whole};
 use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
-use crate::os::fifo;
+use crate::named::fifo;
 use crate::ring::{MESSAGE_WORDS, Message};
 use core::ops::ControlFlow;
 use std::fs::File;

@@ -29,7 +29,7 @@ use super::step::{Step, whole};
 use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec};
 use crate::attached::{Attached, Peers};
 use crate::memory::RegionError;
-use crate::os::seqpacket;
+use crate::named::seqpacket;
 use crate::ring::{MESSAGE_WORDS, Message};
 use core::ops::ControlFlow;
 use core::time::Duration;

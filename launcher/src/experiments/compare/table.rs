@@ -10,18 +10,10 @@ use serde::{Deserialize, Serialize};
 /// The version of a comparison's JSON.
 pub const COMPARE_SCHEMA: &str = "bulkhead.compare/1";
 
-/// What is compared: the seven stages and what the engine adds in all, both from t1 and from due.
-const MEASURES: [Measure; 9] = [
-    Measure::RtVenue,
-    Measure::RtVenueFromDue,
-    Measure::Submit,
-    Measure::OrchPreDispatch,
-    Measure::Dispatch,
-    Measure::VenueService,
-    Measure::Completion,
-    Measure::OrchPostProcess,
-    Measure::Return,
-];
+/// What is compared: what the engine adds in all, both from t1 and from due, and each stage.
+fn measures() -> impl Iterator<Item = Measure> {
+    [Measure::RtVenue, Measure::RtVenueFromDue].into_iter().chain(Measure::stages())
+}
 
 /// All comparisons of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,8 +48,7 @@ impl Comparison {
     /// Compares the runs of two cells.
     pub fn of(a: &Cell, b: &Cell) -> Self {
         let pairing = pair(&a.runs, &b.runs);
-        let each =
-            MEASURES.into_iter().flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
+        let each = measures().flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
         Self {
             a: a.name.clone(),
             b: b.name.clone(),

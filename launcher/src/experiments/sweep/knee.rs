@@ -7,6 +7,7 @@ use analysis::report::grid::{Grid, Row};
 use analysis::report::units::{percent, plain};
 use analysis::stats::{Outline, md1, median};
 use analysis::summary::Measure;
+use protocol::flow::Stage;
 use std::collections::BTreeMap;
 
 /// Of one point, medians over its repeats.
@@ -88,7 +89,10 @@ fn load(point: &Point) -> Option<Load> {
     let achieved_per_s = middle(&|run| run.achieved_per_s)?;
     let utilisation = middle(&|run| run.utilisation)?;
     let waiting = |run: &Outline| {
-        Some(run.measure(Measure::Submit).mean_ns? + run.measure(Measure::Completion).mean_ns?)
+        Some(
+            run.measure(Measure::Stage(Stage::Submit)).mean_ns?
+                + run.measure(Measure::Stage(Stage::Completion)).mean_ns?,
+        )
     };
     Some(Load {
         offered_per_s: middle(&|run| run.offered_per_s.or(run.achieved_per_s))?,

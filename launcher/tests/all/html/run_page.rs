@@ -5,6 +5,7 @@ use super::fixture::{Fixture, Shape};
 use super::made_up::{evaluated, page, tailed};
 use analysis::summary::{Distribution, Measure, Summary};
 use analysis::timeline::Timeline;
+use protocol::flow::Stage;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -98,7 +99,7 @@ fn figures_stand_where_the_scale_says() {
             (bar.number("data-ns").unwrap() / sum("data-ns"), bar.number("width").unwrap() / sum("width"));
         assert!((share - drawn).abs() < 0.001, "{bar:?}");
     }
-    assert_eq!(summary.stages.submit.p99_ns, bars[0].whole("data-ns"));
+    assert_eq!(summary.stages[Stage::Submit].p99_ns, bars[0].whole("data-ns"));
 }
 
 #[test]

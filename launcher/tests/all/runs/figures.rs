@@ -6,6 +6,7 @@ use analysis::summary::{Distribution, Figures, Measure, Summary, summarise};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use protocol::flow::Stage;
 use protocol::plan::{Pacing, Stamps};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -23,12 +24,12 @@ fn fixed_stages_come_out_exactly() {
     let summary = summary(&Fixture::new(Shape { reject_every: 4, ..Shape::default() }));
     let stages = &summary.stages;
     let fixed = [
-        (stages.submit, STAGES[1]),
-        (stages.orch_pre_dispatch, STAGES[2]),
-        (stages.dispatch, STAGES[3]),
-        (stages.completion, STAGES[5]),
-        (stages.orch_post_process, STAGES[6]),
-        (stages.r#return, STAGES[7]),
+        (stages[Stage::Submit], STAGES[1]),
+        (stages[Stage::OrchPreDispatch], STAGES[2]),
+        (stages[Stage::Dispatch], STAGES[3]),
+        (stages[Stage::Completion], STAGES[5]),
+        (stages[Stage::OrchPostProcess], STAGES[6]),
+        (stages[Stage::Return], STAGES[7]),
         (summary.rt_venue, RT_VENUE),
         (summary.rt_venue_from_due, RT_VENUE + STAGES[0]),
         (summary.slip, STAGES[0]),
@@ -41,7 +42,7 @@ fn fixed_stages_come_out_exactly() {
         assert_eq!(figures.mean_ns, Some(ns as f64));
         assert_eq!([figures.p90_ns, figures.p99_ns, figures.p999_ns, figures.p9999_ns], [None; 4]);
     }
-    let (venue, trip) = (stages.venue_service, summary.round_trip);
+    let (venue, trip) = (stages[Stage::VenueService], summary.round_trip);
     assert_eq!(trip.min_ns, venue.min_ns.map(|ns| ns + RT_VENUE / 2));
     assert_eq!(trip.max_ns, venue.max_ns.map(|ns| ns + RT_VENUE / 2));
 }
@@ -59,8 +60,13 @@ fn the_ends_alone_give_rt_venue_and_no_stages() {
     let (all, ends) = (summary(&Fixture::new(shape)), summary(&ends_only(Fixture::new(shape))));
     assert!(ends.valid, "{:?}", ends.violations);
     assert_eq!((ends.orders, ends.rt_venue, ends.slip), (all.orders, all.rt_venue, all.slip));
-    assert_eq!(ends.stages.venue_service, all.stages.venue_service);
-    for stage in [ends.stages.submit, ends.stages.dispatch, ends.stages.completion, ends.stages.r#return] {
+    assert_eq!(ends.stages[Stage::VenueService], all.stages[Stage::VenueService]);
+    for stage in [
+        ends.stages[Stage::Submit],
+        ends.stages[Stage::Dispatch],
+        ends.stages[Stage::Completion],
+        ends.stages[Stage::Return],
+    ] {
         assert_eq!(stage, Distribution::default());
     }
     // The fixture's clock takes 12.5 ns a look; rt_venue holds six of them, or two.

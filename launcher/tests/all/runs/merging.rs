@@ -85,11 +85,11 @@ fn gateways_that_share_a_thread_are_checked_each() {
         let merged = run(&fixture);
         let found: Vec<Kind> = merged.violations.iter().map(|violation| violation.kind).collect();
         assert_eq!(found, [kind], "{:?}", merged.violations);
-        // The second goes to venue 1: there is no order between the two.
-        let mut fixture = Fixture::new(shape);
-        fixture.swap(point, first, second);
-        assert_eq!(run(&fixture).violations, []);
     }
+    // The second goes to venue 1: there is no order between the two.
+    let mut fixture = Fixture::new(shape);
+    fixture.swap(Point::GatewayRecv, first, second);
+    assert_eq!(run(&fixture).violations, []);
     let mut fixture = Fixture::new(Shape::default());
     let (thread, place) = fixture.find(Point::GatewayRecv, ID);
     fixture.logs[thread][place].detail ^= 1;
@@ -147,7 +147,8 @@ fn an_order_has_as_many_reports_as_its_venue_gives() {
     });
     assert_eq!((kind, first), (Kind::Duplicate, format!("{NAME}t6 of report 1 twice")));
     let (kind, first) = spoiled(&|log| {
-        log.retain(|record| record.id != ID || record.detail != 1);
+        let is_report = |point| protocol::flow::REPORT_PATH.contains(&point);
+        log.retain(|record| record.id != ID || record.detail != 1 || !is_report(record.point));
     });
     assert_eq!((kind, first), (Kind::MissingPoint, format!("{NAME}report 2 has no report before it")));
     let (kind, _) = spoiled(&|log| {

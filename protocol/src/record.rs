@@ -1,0 +1,336 @@
+//! What one record of a stamp log says: its point, its order, its value; and the records that are no stamps: gaps and checksums.
+//!
+//! How a record's two words are laid out is drawn in [`crate::stamps`].
+
+use crate::wire::OrderId;
+
+shm::names! {
+    /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way that is measured.
+    Stamps {
+        /// All: every stage of the way has its figures.
+        All = "all",
+        /// Only those that rt_venue is made of: t1, t4, t5 and t8. What it is less than under `all` is what observing costs.
+        Ends = "ends",
+    }
+}
+
+/// Words in a record.
+pub const RECORD_WORDS: usize = 2;
+/// Bytes in a record.
+pub const RECORD_BYTES: usize = 16;
+
+/// What a record says about its order. The first eight are the stamps t1 to t8 of the round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Point {
+    /// t1: the strategy is about to push the order for the first time (ticks).
+    StrategySend = 1,
+    /// t2: the orchestrator has taken it from the submit hand-off (ticks).
+    OrchRecvSubmit = 2,
+    /// t3: the orchestrator is about to push it into a gateway's inbox (ticks).
+    OrchDispatch = 3,
+    /// t4: the gateway has taken it from its inbox (ticks).
+    GatewayRecv = 4,
+    /// t5: the venue's delay has passed, the gateway is about to push the report (ticks).
+    GatewayDone = 5,
+    /// t6: the orchestrator has taken the report from the completion hand-off (ticks).
+    OrchRecvCompletion = 6,
+    /// t7: the orchestrator is about to push the report into the strategy's return ring (ticks).
+    OrchReturn = 7,
+    /// t8: the strategy has taken the report (ticks).
+    StrategyRecv = 8,
+    /// When the schedule wanted the order sent (ticks). Absent under closed pacing.
+    Due = 9,
+    /// When the venue's delay ends: t4 + D (ticks). Lateness of the gateway is t5 minus this.
+    Release = 10,
+    /// The orchestrator refused the order; the value is the reason's code, not a time.
+    Rejected = 11,
+    /// The gateway cancelled the order, because its strategy's incarnation is dead (ticks). Its t5 follows at once.
+    Cancelled = 12,
+    /// No order but a link: the checksum of what one end of it handed over ([`LinkEnd`]). Written once, behind all stamps.
+    Checksum = 13,
+    /// No order but the thread itself: it was away from its duty cycles ([`Gap`]). The value is when it came back (ticks).
+    Gap = 14,
+}
+
+// Four bits, none of which is the end of a log.
+const _: () = assert!(Point::ALL.len() < 1 << 4 && Point::ALL[0] as u8 == 1);
+
+impl Point {
+    /// Every point, in the order of its codes.
+    pub const ALL: [Point; 14] = [
+        Point::StrategySend,
+        Point::OrchRecvSubmit,
+        Point::OrchDispatch,
+        Point::GatewayRecv,
+        Point::GatewayDone,
+        Point::OrchRecvCompletion,
+        Point::OrchReturn,
+        Point::StrategyRecv,
+        Point::Due,
+        Point::Release,
+        Point::Rejected,
+        Point::Cancelled,
+        Point::Checksum,
+        Point::Gap,
+    ];
+
+    /// The point with this code, if there is one.
+    #[inline]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        if code >= 1 && code <= Self::ALL.len() as u8 { Some(Self::ALL[code as usize - 1]) } else { None }
+    }
+
+    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`, `checksum`, `gap`.
+    pub const fn name(self) -> &'static str {
+        [
+            "t1",
+            "t2",
+            "t3",
+            "t4",
+            "t5",
+            "t6",
+            "t7",
+            "t8",
+            "due",
+            "release",
+            "rejected",
+            "cancelled",
+            "checksum",
+            "gap",
+        ][self as usize - 1]
+    }
+
+    /// Whether its records are about an order.
+    pub const fn is_of_order(self) -> bool {
+        !matches!(self, Point::Checksum | Point::Gap)
+    }
+
+    /// Whether its records hold a time, in ticks.
+    pub const fn is_time(self) -> bool {
+        !matches!(self, Point::Rejected | Point::Checksum)
+    }
+
+    /// Whether a run that stamps so stamps this.
+    pub const fn is_taken(self, stamps: Stamps) -> bool {
+        use Point::{OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, OrchReturn};
+        matches!(stamps, Stamps::All)
+            || !matches!(self, OrchRecvSubmit | OrchDispatch | OrchRecvCompletion | OrchReturn)
+    }
+
+    /// What happened, in the words of the design.
+    pub const fn meaning(self) -> &'static str {
+        [
+            "strategy_send",
+            "orch_recv_submit",
+            "orch_dispatch",
+            "gateway_recv",
+            "gateway_done",
+            "orch_recv_completion",
+            "orch_return",
+            "strategy_recv",
+            "schedule wanted it sent",
+            "venue delay ends",
+            "refused by the orchestrator",
+            "cancelled: its strategy died",
+            "checksum of a link's messages",
+            "away from its duty cycles",
+        ][self as usize - 1]
+    }
+}
+
+/// One end of a link whose messages are summed up: see [`crate::checksum`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkEnd {
+    /// Which hand-off.
+    pub hand_off: HandOff,
+    /// The strategy or the venue at the one end of it; 0 for a hand-off that is summed up as a whole.
+    pub peer: u16,
+    /// The strategy's incarnation; 0 where the peer is a venue.
+    pub epoch: u16,
+    /// The end that takes, not the one that pushes.
+    pub is_receiver: bool,
+}
+
+/// The hand-offs of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum HandOff {
+    /// Strategy to orchestrator, summed up for each strategy.
+    Submit = 0,
+    /// Orchestrator to gateway, for each venue.
+    Inbox = 1,
+    /// Gateways to orchestrator, all together.
+    Completion = 2,
+    /// Orchestrator to strategy, for each strategy.
+    Return = 3,
+}
+
+impl HandOff {
+    /// Every hand-off, in the order of an order's way.
+    pub const ALL: [HandOff; 4] = [HandOff::Submit, HandOff::Inbox, HandOff::Completion, HandOff::Return];
+
+    /// Its name: `submit`, `inbox`, `completion`, `return`.
+    pub const fn name(self) -> &'static str {
+        ["submit", "inbox", "completion", "return"][self as usize]
+    }
+}
+
+impl core::fmt::Display for LinkEnd {
+    /// `submit 3 taken`, `return 3.1 pushed`.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { hand_off, peer, epoch, is_receiver } = self;
+        let epoch = if *epoch > 0 { format!(".{epoch}") } else { String::new() };
+        let end = if *is_receiver { "taken" } else { "pushed" };
+        write!(f, "{} {peer}{epoch} {end}", hand_off.name())
+    }
+}
+
+impl LinkEnd {
+    /// The end that pushes.
+    pub const fn sender(hand_off: HandOff, peer: u16, epoch: u16) -> Self {
+        Self { hand_off, peer, epoch, is_receiver: false }
+    }
+
+    /// The end that takes.
+    pub const fn receiver(hand_off: HandOff, peer: u16, epoch: u16) -> Self {
+        Self { is_receiver: true, ..Self::sender(hand_off, peer, epoch) }
+    }
+
+    /// As the order id of its record: peer and epoch in their places, hand-off and end as the sequence.
+    pub const fn id(self) -> OrderId {
+        OrderId::new(self.peer, self.epoch, (self.hand_off as u64) << 1 | self.is_receiver as u64)
+    }
+
+    /// The end that a record names; `None` if there is no such hand-off.
+    pub const fn of(id: OrderId) -> Option<Self> {
+        let code = id.sequence();
+        if code >> 1 >= HandOff::ALL.len() as u64 {
+            return None;
+        }
+        let hand_off = HandOff::ALL[(code >> 1) as usize];
+        Some(Self { hand_off, peer: id.strategy(), epoch: id.epoch(), is_receiver: code & 1 == 1 })
+    }
+}
+
+/// A time in which a thread began no duty cycle: its own work, its idling, or somebody else on its core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// When it ended, in ticks.
+    pub ended: u64,
+    /// How long it was, in ticks; [`Gap::LONGEST`] and more are that.
+    pub ticks: u64,
+    /// What the kernel counted for the thread since its last gap.
+    pub switches: Switches,
+}
+
+/// What the kernel counted for a thread, a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches(pub u8);
+
+impl Switches {
+    /// The kernel took the core away.
+    pub const INVOLUNTARY: u8 = 1;
+    /// The thread gave the core away: it slept or yielded.
+    pub const VOLUNTARY: u8 = 2;
+    /// A page fault that was served from memory.
+    pub const MINOR_FAULT: u8 = 4;
+    /// A page fault that read from a device.
+    pub const MAJOR_FAULT: u8 = 8;
+
+    /// Whether that was counted.
+    pub const fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+}
+
+impl core::fmt::Display for Gap {
+    /// `7000 ticks, preempted`.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} ticks", self.ticks)?;
+        for (bit, name) in [
+            (Switches::INVOLUNTARY, "preempted"),
+            (Switches::VOLUNTARY, "slept"),
+            (Switches::MINOR_FAULT, "minor fault"),
+            (Switches::MAJOR_FAULT, "major fault"),
+        ] {
+            if self.switches.has(bit) {
+                write!(f, ", {name}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Gap {
+    /// The longest that a record holds, in ticks: 2^52 − 1, far beyond any run.
+    pub const LONGEST: u64 = (1 << 52) - 1;
+
+    /// The words of its record: the length stands where strategy, epoch and sequence of an order do.
+    pub(crate) const fn words(self) -> [u64; 2] {
+        let ticks = if self.ticks < Self::LONGEST { self.ticks } else { Self::LONGEST };
+        let (low, high) = (ticks & 0xFFFF_FFFF, ticks >> 32);
+        let key = ((Point::Gap as u64) << 60) | (high << 40) | ((self.switches.0 as u64) << 32) | low;
+        [key, self.ended]
+    }
+
+    /// The gap of a record; `None` if it is of something else.
+    pub const fn of(record: &Record) -> Option<Self> {
+        if !matches!(record.point, Point::Gap) {
+            return None;
+        }
+        let word = record.id.word();
+        let ticks = (word & 0xFFFF_FFFF) | ((word >> 40) << 32);
+        Some(Self { ended: record.value, ticks, switches: Switches(record.detail) })
+    }
+}
+
+/// Where the detail stands in a key.
+const DETAIL_SHIFT: u32 = 32;
+
+/// The key word of a record without a detail.
+#[inline]
+pub const fn key(point: Point, id: OrderId) -> u64 {
+    ((point as u64) << 60) | id.word()
+}
+
+/// The key word of a record.
+#[inline]
+pub const fn key_with(point: Point, id: OrderId, detail: u8) -> u64 {
+    key(point, id) | ((detail as u64) << DETAIL_SHIFT)
+}
+
+const _: () = assert!(key_with(Point::Gap, OrderId::from_word(u64::MAX), 0) & (0xFF << DETAIL_SHIFT) == 0);
+
+/// One record, decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What it says.
+    pub point: Point,
+    /// About which order; of [`Point::Checksum`] a [`LinkEnd`].
+    pub id: OrderId,
+    /// The venue of t4, the number of the report of t5 to t8, else 0.
+    pub detail: u8,
+    /// Ticks, or for [`Point::Rejected`] the reason's code, for [`Point::Checksum`] the sum.
+    pub value: u64,
+}
+
+impl Record {
+    /// Decodes the two words of a record; `None` if the key is not one of ours (zero ends a log).
+    #[inline]
+    pub const fn from_words(key: u64, value: u64) -> Option<Self> {
+        match Point::from_code((key >> 60) as u8) {
+            Some(point) => {
+                let detail = (key >> DETAIL_SHIFT) as u8;
+                Some(Self { point, id: OrderId::from_word(key), detail, value })
+            }
+            None => None,
+        }
+    }
+
+    /// The words of the record.
+    #[inline]
+    pub const fn words(&self) -> [u64; 2] {
+        [key_with(self.point, self.id, self.detail), self.value]
+    }
+}
