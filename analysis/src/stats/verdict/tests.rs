@@ -65,7 +65,7 @@ fn disturbed_runs_are_compared_and_said_to_be_disturbed() {
 
 #[test]
 fn a_run_during_which_the_machine_moved_its_cores_is_left_out() {
-    let mut b = runs(6, 1000.0);
+    let mut b = runs(6, 1010.0);
     b[2].floor_after_ns = Some(490.0);
     let found_in = |b: &[Outline]| {
         let a = runs(6, 1000.0);
