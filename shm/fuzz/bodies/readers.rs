@@ -153,7 +153,7 @@ pub fn log(bytes: &[u8]) {
     for record in 0..usize::from(records) {
         let key = behind[record * RECORD_WORDS].load(Relaxed);
         if let Some(record) = Record::from_words(key, 1) {
-            assert_eq!(stamps::key(record.point, record.id), key);
+            assert_eq!(stamps::key_with(record.point, record.id, record.detail), key);
         }
     }
     let points: usize = Point::ALL.iter().map(|point| stamps::count_point(&view, *point)).sum();
