@@ -165,7 +165,7 @@ pub struct InFlight {
     pub littles_law: Option<f64>,
     /// By how much the two differ, in orders: measured less law.
     pub difference: Option<f64>,
-    /// By how much they may differ, in orders; see [`allowed_difference`].
+    /// By how much they may differ, in orders; see `allowed_difference`.
     pub allowed: Option<f64>,
     /// The sum of each strategy's most: no more than this were ever open at once.
     pub max: Option<u64>,

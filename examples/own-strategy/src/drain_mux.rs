@@ -12,7 +12,7 @@ use launcher::shm::ring::{
 const BURST: usize = 8;
 
 /// A ring for each producer, as `spsc-mux` has them, but the consumer stays with a ring while it has something, for at most
-/// [`BURST`] messages: fewer looks at empty rings under load, and less fair.
+/// `BURST` messages: fewer looks at empty rings under load, and less fair.
 pub struct DrainMux;
 
 /// The producer: its own ring.

@@ -8,7 +8,7 @@ const LOT: u64 = 100;
 /// What it never holds more than.
 const MOST: u64 = 300;
 
-/// Buys until it holds [`MOST`], then sells all of it, and begins again: one order at a time, each at the next venue. Bids lower
+/// Buys until it holds `MOST`, then sells all of it, and begins again: one order at a time, each at the next venue. Bids lower
 /// after each buy and asks higher after each sale that was filled only in part.
 pub struct Quoter {
     held: u64,

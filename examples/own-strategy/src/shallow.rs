@@ -8,7 +8,7 @@ const DEPTH: u64 = 120;
 /// What it takes for an order, in nanoseconds.
 const DELAY_NS: u64 = 1_000_000;
 
-/// A venue with little in its book: fills at most [`DEPTH`] of each order, after a millisecond.
+/// A venue with little in its book: fills at most `DEPTH` of each order, after a millisecond.
 pub struct Shallow;
 
 impl Venue for Shallow {

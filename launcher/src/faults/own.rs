@@ -30,7 +30,7 @@ const FLOOD_BATCH: usize = 1024;
 /// How long their venue keeps them: so that they are open all at once, and the limit of open orders is passed.
 const FLOOD_DELAY_NS: u64 = 10_000_000_000;
 
-/// How a strategy does a fault to itself: [`act`] in a process. Returns only where the strategy goes on.
+/// How a strategy does a fault to itself: `act` in a process. Returns only where the strategy goes on.
 pub type Act = fn(FaultKind, &mut Means);
 
 /// The faults of one strategy.

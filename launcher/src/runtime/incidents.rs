@@ -381,7 +381,7 @@ fn sent_and_settled(segments: &Segments, thread: usize, orders: u64) -> (u64, u6
     settled_by(&counters, roles, orders)
 }
 
-/// As [`sent_and_settled`], of a thread's counters.
+/// As `sent_and_settled`, of a thread's counters.
 pub fn settled_by(counters: &Counters, roles: &[Role], orders: u64) -> (u64, u64) {
     let mine = counters.agents(roles).find(|agent| agent.role().kind() == RoleKind::Strategy);
     let count = |counter| mine.map_or(0, |mine| mine.get(counter)).min(orders);
