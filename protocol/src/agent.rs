@@ -352,6 +352,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no figures of a thread: getrusage")]
     fn who_runs_has_a_heartbeat() {
         let segment = Region::heap(LOG_OFFSET + 64).words();
         let clock = Watching(segment.clone().into());
