@@ -265,6 +265,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "thousands of readings: minutes there")]
     fn the_step_of_a_counter_is_found() {
         let found = |step: f64, read: u64| {
             let clock = Stepped { time: Virtual::default(), step, read };
