@@ -59,16 +59,16 @@ fn re_exports(module: &Module, text: &str) -> BTreeMap<String, Module> {
 
 /// The text without comments and without the module of tests at its end.
 fn code(text: &str) -> String {
-    let end = [
-        "#[cfg(test)]\nmod tests {",
-        "#[cfg(all(test, not(loom)))]\nmod tests {",
-        "#[cfg(all(test, not(loom)))]\npub(crate) mod tests {",
-    ]
-    .iter()
-    .filter_map(|mark| text.find(mark))
-    .min()
-    .unwrap_or(text.len());
-    text[..end].lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        let is_for_tests =
+            lines.last().is_some_and(|last| last.starts_with("#[cfg(") && last.contains("test"));
+        if is_for_tests && line.ends_with("mod tests {") {
+            break;
+        }
+        lines.push(line.split("//").next().unwrap_or(""));
+    }
+    lines.join("\n")
 }
 
 /// Every path in the text that begins inside the crate, as absolute paths; of a group each member.
