@@ -115,9 +115,10 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
     fn send<C: Clock>(&mut self, report: &Report, cycle: &mut Cycle<C>) -> bool {
         let message = report.to_message();
         cycle.stamp_with(Point::GatewayDone, report.id, report.number);
-        // Also for one that waits: it is pushed as it is, or the run does not end.
+        let is_pushed = self.completion.try_push(&message).is_ok();
+        // After the push, off the report's way. Also for one that waits: it is pushed as it is, or the run does not end.
         self.reported.add(digest(&message));
-        if self.completion.try_push(&message).is_err() {
+        if !is_pushed {
             self.full += 1;
             self.waiting = Some(message);
             return false;
@@ -153,13 +154,14 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
             match self.inbox.try_pop() {
                 Ok(None) => break,
                 Ok(Some(message)) => {
-                    self.dispatched.add(digest(&message));
                     match Instruction::from_message(message) {
                         Ok(Instruction::Order(order)) => self.hold(order, cycle),
                         Ok(Instruction::CancelAll(id)) => self.disconnects.add(id),
                         // The orchestrator is in our own process: this is a bug, not a hostile peer. Count, go on.
                         Err(_) => self.faults += 1,
                     }
+                    // After the stamp, off the order's way.
+                    self.dispatched.add(digest(&message));
                 }
                 Err(_) => {
                     self.faults += 1;

@@ -168,12 +168,11 @@ impl<R: Consumer> Orchestrator<R> {
         while taken < BATCH {
             let Some((_, message)) = self.completion.try_pop() else { break };
             taken += 1;
-            let digest = digest(&message);
-            self.reported.add(digest);
             // Gateways are our own threads, so this is a bug and not a hostile peer: counted, passed over.
             let report = Report::from_message(message).ok();
             let known = report.filter(|report| usize::from(report.id.strategy()) < self.returns.len());
             let Some(report) = known else {
+                self.reported.add(digest(&message));
                 self.faults += 1;
                 continue;
             };
@@ -182,11 +181,13 @@ impl<R: Consumer> Orchestrator<R> {
             let is_current = self.lines[strategy].is_current(report.id);
             self.positions.settle(strategy, &report, is_current);
             self.settled += u64::from(report.is_last);
+            let digest = digest(&message);
             if is_current {
                 self.give_back(strategy, &report, &message, digest, cycle);
             } else {
                 self.orphan(strategy);
             }
+            self.reported.add(digest);
         }
         taken
     }
@@ -260,16 +261,16 @@ impl<R: Consumer> Orchestrator<R> {
         line.budget -= 1;
         line.took(order.id);
         self.knows_writers = from.is_some();
-        let digest = digest(&message);
-        line.taken.add(digest);
         cycle.pass(Point::OrchRecvSubmit, order.id);
         if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
+            self.lines[strategy].taken.add(digest(&message));
             self.reject(from, &order, reason, cycle);
             return;
         }
         let venue = usize::from(order.venue);
         if let Some(left) = self.venue_budgets.get_mut(strategy * self.inboxes.len() + venue) {
             if *left == 0 {
+                self.lines[strategy].taken.add(digest(&message));
                 self.reject(from, &order, Reject::NotPlanned, cycle);
                 return;
             }
@@ -279,12 +280,14 @@ impl<R: Consumer> Orchestrator<R> {
         self.positions.open(strategy);
         cycle.pass(Point::OrchDispatch, order.id);
         self.dispatched += 1;
-        // Also for one that waits: it is pushed as it is, or the run does not end.
-        self.inboxes[venue].sum.add(digest);
         if !self.inboxes[venue].send(&message) {
             self.full += 1;
             self.undispatched = Some(Undispatched { message, venue });
         }
+        // After the push, off the order's way. Also for one that waits: it is pushed as it is, or the run does not end.
+        let digest = digest(&message);
+        self.lines[strategy].taken.add(digest);
+        self.inboxes[venue].sum.add(digest);
     }
 
     #[cold]
