@@ -78,7 +78,7 @@ impl<P: Producer> Session<P> {
         self.next_sequence >= self.budget
     }
 
-    /// Orders without a report yet.
+    /// Orders whose last report has not come yet.
     #[inline]
     pub fn open(&self) -> u64 {
         self.sent - self.returned - self.rejected
@@ -161,8 +161,8 @@ impl<P: Producer> Session<P> {
         match report.status {
             // More reports of this order follow.
             _ if !report.is_last => {}
-            Status::Done => self.returned += 1,
-            Status::Rejected | Status::Cancelled => self.rejected += 1,
+            Status::Rejected => self.rejected += 1,
+            _ => self.returned += 1,
         }
         Some(report)
     }

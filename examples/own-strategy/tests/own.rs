@@ -122,10 +122,10 @@ fn its_technique_passes_the_suite_that_bulkheads_own_pass() {
 #[test]
 fn a_name_that_is_taken_or_none_is_refused() {
     use launcher::Harness;
-    use own_strategy::{Quoter, Shallow};
+    use own_strategy::{InParts, Quoter};
     let player = Harness::new().strategy("player", Quoter::new).install().unwrap_err().to_string();
     assert!(player.contains("another strategy of the name player"), "{player}");
-    let twice = Harness::new().venue("one", |_| Shallow).venue("one", |_| Shallow).install();
+    let twice = Harness::new().venue("one", InParts::new).venue("one", InParts::new).install();
     assert!(twice.unwrap_err().to_string().contains("another venue of the name one"));
     let none = Harness::new().strategy("My Strategy", Quoter::new).install().unwrap_err().to_string();
     assert!(none.contains("\"My Strategy\" is no name for a strategy"), "{none}");

@@ -4,7 +4,7 @@
 
 use crate::runs::fixture::{Fixture, Shape};
 use analysis::merge::{Kind, Merged, merge};
-use gateway::{DelayVenue, Gateway};
+use gateway::{DelayVenue, Gateway, InFull};
 use orchestrator::risk::Limits;
 use orchestrator::work::Work;
 use orchestrator::{Inbox, Orchestrator, ReturnPath};
@@ -157,10 +157,8 @@ fn actors(clock: &Virtual, submit_defect: Defect, completion_defect: Defect) -> 
     );
     actors.push(actor(clock, orchestrator));
     for (index, (inbox, completion)) in (0..).zip(inbox_ends.into_iter().zip(completion)) {
-        actors.push(actor(
-            clock,
-            Gateway::new(index, inbox, SpscMuxProducer(completion), None, DelayVenue, 64),
-        ));
+        let venue = DelayVenue::holding(InFull, 64);
+        actors.push(actor(clock, Gateway::new(index, inbox, SpscMuxProducer(completion), None, venue)));
     }
     actors
 }
