@@ -27,7 +27,8 @@ fn main() {
         draining: false,
         log: StampLog::new(&Region::heap(LOG_OFFSET + 2 * records + 64).words()),
     };
-    let mut gateway = Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, DelayVenue::holding(InFull, 64));
+    let mut gateway =
+        Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, DelayVenue::holding(InFull, 64));
     // Some are always held, and none of these comes up.
     let mut order = Order {
         id: OrderId::new(0, 0, 0),

@@ -2,7 +2,7 @@
 
 use crate::held::Held;
 use crate::venue::{Reports, Sweep, Venue, VenueContext, VenueRecord};
-use protocol::wire::{Operation, Order, Report, Status};
+use protocol::wire::{Operation, Order, OrderStatus, Report};
 
 /// What a user writes to have a venue with one report an order. Its methods run on the gateway's thread and must not block.
 ///
@@ -35,7 +35,7 @@ pub trait DelayModel: Send {
 
     /// The report of an order that is cancelled at once, because its strategy is dead.
     fn cancel(&mut self, order: &Order) -> Report {
-        Report { status: Status::Cancelled, filled: 0, ..in_full(order) }
+        Report { status: OrderStatus::Cancelled, filled: 0, ..in_full(order) }
     }
 }
 
@@ -57,7 +57,7 @@ pub const fn in_full(order: &Order) -> Report {
     Report {
         id: order.id,
         venue: order.venue,
-        status: Status::Done,
+        status: OrderStatus::Done,
         reason: 0,
         side: order.side,
         price: order.price,

@@ -5,7 +5,7 @@ use crate::venue::{NoRoom, ROOM, Reports, VenueRecord};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
 use protocol::stamps::Point;
-use protocol::wire::{Message, Report, Status};
+use protocol::wire::{Message, OrderStatus, Report};
 use shm::bell::Bell;
 use shm::clock::{Clock, Timebase};
 use shm::ring::Producer;
@@ -150,7 +150,7 @@ impl<P: Producer, C: Clock, const CANCELS: bool> Reports for Sink<'_, P, C, CANC
             self.outbox.refused += 1;
             return Ok(());
         }
-        if CANCELS && report.status == Status::Cancelled {
+        if CANCELS && report.status == OrderStatus::Cancelled {
             self.cycle.stamp_with(Point::Cancelled, report.id, report.number);
         }
         let message = report.to_message();

@@ -3,7 +3,7 @@
 use super::*;
 use protocol::stamps::Record;
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{MESSAGE_WORDS, Operation, OrderId, Report, Side, Status};
+use protocol::wire::{MESSAGE_WORDS, Operation, OrderId, OrderStatus, Report, Side};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::{Region, Words};
 use shm::ring::spsc_mux::SpscMuxProducer;
@@ -88,7 +88,7 @@ fn an_order_comes_back_when_its_delay_has_passed() {
     assert_eq!(bench.at(109), []);
     let early = bench.at(110);
     assert_eq!(early.iter().map(|r| r.id.sequence()).collect::<Vec<_>>(), [1], "the shorter delay first");
-    assert_eq!((early[0].status, early[0].filled), (Status::Done, 5));
+    assert_eq!((early[0].status, early[0].filled), (OrderStatus::Done, 5));
     assert_eq!(bench.at(600).len(), 1);
     assert_eq!(bench.deadline(), u64::MAX);
 }
@@ -116,12 +116,12 @@ fn a_dead_strategys_orders_are_cancelled_at_once() {
     bench.inbox.try_push(&Instruction::CancelAll(OrderId::new(0, 1, 0)).to_message()).unwrap();
     let mut reports = bench.at(2);
     reports.extend(bench.at(3));
-    assert!(reports.iter().all(|report| report.status == Status::Cancelled && report.filled == 0));
+    assert!(reports.iter().all(|report| report.status == OrderStatus::Cancelled && report.filled == 0));
     let ids: Vec<_> = reports.iter().map(|report| (report.id.epoch(), report.id.sequence())).collect();
     assert_eq!(ids, [(0, 0), (1, 0), (0, 1)], "its own, up to that epoch");
     let left = bench.at(2000);
     assert_eq!(left.iter().map(|report| report.id.strategy()).collect::<Vec<_>>(), [1, 0]);
-    assert!(left.iter().all(|report| report.status == Status::Done));
+    assert!(left.iter().all(|report| report.status == OrderStatus::Done));
     assert_eq!(bench.deadline(), u64::MAX);
 }
 
@@ -145,8 +145,7 @@ struct Twice {
 const GAP: u64 = 100;
 
 impl Venue for Twice {
-    const RECORD: VenueRecord =
-        VenueRecord { reports_an_order: 2, reports_at_once: 1, tells_release: false };
+    const RECORD: VenueRecord = VenueRecord { reports_an_order: 2, reports_at_once: 1, tells_release: false };
 
     fn has_room(&self) -> bool {
         !self.held.is_full()
@@ -155,7 +154,8 @@ impl Venue for Twice {
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
         self.held.push(now + GAP, *order);
         let number = if self.lies { 2 } else { 0 };
-        let accepted = Report { status: Status::Accepted, filled: 0, number, is_last: false, ..in_full(order) };
+        let accepted =
+            Report { status: OrderStatus::Accepted, filled: 0, number, is_last: false, ..in_full(order) };
         reports.send(accepted).expect("promised");
         None
     }
@@ -178,7 +178,7 @@ impl Venue for Twice {
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
         while reports.has_room() {
             let Some(order) = self.held.cancel(sweep, |order| order.id) else { break };
-            let report = Report { status: Status::Cancelled, filled: 0, number: 1, ..in_full(&order) };
+            let report = Report { status: OrderStatus::Cancelled, filled: 0, number: 1, ..in_full(&order) };
             reports.send(report).expect("asked before");
         }
         self.held.is_swept(sweep)
@@ -249,7 +249,9 @@ fn a_dead_strategys_orders_are_cancelled_between_their_reports() {
     let mut reports = bench.at(2);
     reports.extend(bench.at(3));
     assert_eq!(numbers(&reports), [(0, 1, true), (1, 1, true)]);
-    assert!(reports.iter().all(|report| report.status == Status::Cancelled && report.id.strategy() == 0));
+    assert!(
+        reports.iter().all(|report| report.status == OrderStatus::Cancelled && report.id.strategy() == 0)
+    );
     assert_eq!(bench.at(500).iter().map(|report| report.id.strategy()).collect::<Vec<_>>(), [1]);
     let mut log = bench.log();
     log.retain(|record| record.point == Point::Cancelled);

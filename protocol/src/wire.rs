@@ -155,7 +155,7 @@ pub struct Order {
 
 /// What a report says of its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum OrderStatus {
     /// The venue has executed it, as a whole or what was left of it, or has carried out the cancel.
     Done,
     /// The orchestrator's risk checks refused it; it never reached a venue.
@@ -170,15 +170,15 @@ pub enum Status {
     Refused,
 }
 
-impl Status {
+impl OrderStatus {
     /// Every status, in the order of their codes, which begin at 1.
-    pub const ALL: [Status; 6] = [
-        Status::Done,
-        Status::Rejected,
-        Status::Cancelled,
-        Status::Accepted,
-        Status::PartiallyFilled,
-        Status::Refused,
+    pub const ALL: [OrderStatus; 6] = [
+        OrderStatus::Done,
+        OrderStatus::Rejected,
+        OrderStatus::Cancelled,
+        OrderStatus::Accepted,
+        OrderStatus::PartiallyFilled,
+        OrderStatus::Refused,
     ];
 
     #[inline]
@@ -189,12 +189,12 @@ impl Status {
     #[inline]
     const fn from_code(code: u8) -> Result<Self, WireError> {
         match code {
-            1 => Ok(Status::Done),
-            2 => Ok(Status::Rejected),
-            3 => Ok(Status::Cancelled),
-            4 => Ok(Status::Accepted),
-            5 => Ok(Status::PartiallyFilled),
-            6 => Ok(Status::Refused),
+            1 => Ok(OrderStatus::Done),
+            2 => Ok(OrderStatus::Rejected),
+            3 => Ok(OrderStatus::Cancelled),
+            4 => Ok(OrderStatus::Accepted),
+            5 => Ok(OrderStatus::PartiallyFilled),
+            6 => Ok(OrderStatus::Refused),
             _ => Err(WireError::BadStatus),
         }
     }
@@ -208,7 +208,7 @@ pub struct Report {
     /// The venue.
     pub venue: u16,
     /// What it says of the order.
-    pub status: Status,
+    pub status: OrderStatus,
     /// For a rejection: the reason's code (`orchestrator::risk::Reject`). Of a venue: a code of its own, or 0.
     pub reason: u8,
     /// The side of the order.
@@ -408,7 +408,7 @@ impl Report {
         Ok(Self {
             id: OrderId::from_word(wire.id),
             venue: wire.venue,
-            status: Status::from_code(wire.code)?,
+            status: OrderStatus::from_code(wire.code)?,
             reason: wire.reason,
             side: Side::from_code(wire.side)?,
             price: wire.price,
@@ -466,7 +466,7 @@ mod tests {
             status in 0usize..6,
         ) {
             let report = Report {
-                id: OrderId::from_word(word), venue, status: Status::ALL[status], reason, side: Side::Sell, price, filled,
+                id: OrderId::from_word(word), venue, status: OrderStatus::ALL[status], reason, side: Side::Sell, price, filled,
                 number, is_last,
             };
             prop_assert_eq!(Report::from_message(report.to_message()), Ok(report));

@@ -1,7 +1,7 @@
 //! A venue of one's own with several reports an order.
 
 use launcher::gateway::{Held, Reports, Sweep, Venue, VenueContext, VenueRecord, in_full};
-use launcher::protocol::wire::{Order, Report, Status};
+use launcher::protocol::wire::{Order, OrderStatus, Report};
 
 /// What it takes for each part, in nanoseconds.
 const PART_NS: u64 = 500_000;
@@ -29,8 +29,7 @@ impl InParts {
 }
 
 impl Venue for InParts {
-    const RECORD: VenueRecord =
-        VenueRecord { reports_an_order: 3, reports_at_once: 1, tells_release: true };
+    const RECORD: VenueRecord = VenueRecord { reports_an_order: 3, reports_at_once: 1, tells_release: true };
 
     fn has_room(&self) -> bool {
         !self.open.is_full()
@@ -40,7 +39,7 @@ impl Venue for InParts {
         let full = in_full(order);
         let open = Open { order: *order, next: 1, left: full.filled };
         self.open.push(now + reports.time().ticks(PART_NS), open);
-        let accepted = Report { status: Status::Accepted, filled: 0, is_last: false, ..full };
+        let accepted = Report { status: OrderStatus::Accepted, filled: 0, is_last: false, ..full };
         // The record promises one report at once, so there is room for it.
         let _ = reports.send(accepted);
         Some(now)
@@ -51,7 +50,7 @@ impl Venue for InParts {
             let Some(Open { order, next, left }) = self.open.pop_due(now) else { break };
             let is_last = next == 2;
             let (status, filled) =
-                if is_last { (Status::Done, left) } else { (Status::PartiallyFilled, left / 2) };
+                if is_last { (OrderStatus::Done, left) } else { (OrderStatus::PartiallyFilled, left / 2) };
             let _ = reports.send(Report { status, filled, number: next, is_last, ..in_full(&order) });
             if !is_last {
                 let open = Open { order, next: next + 1, left: left - filled };
@@ -69,7 +68,8 @@ impl Venue for InParts {
         while reports.has_room() {
             let Some(open) = self.open.cancel(sweep, |open| open.order.id) else { break };
             let Open { order, next, .. } = open;
-            let cancelled = Report { status: Status::Cancelled, filled: 0, number: next, ..in_full(&order) };
+            let cancelled =
+                Report { status: OrderStatus::Cancelled, filled: 0, number: next, ..in_full(&order) };
             let _ = reports.send(cancelled);
         }
         self.open.is_swept(sweep)
