@@ -3,10 +3,11 @@
 use launcher::gateway::{Held, Reports, Sweep, Venue, VenueContext, VenueRecord, in_full};
 use launcher::protocol::wire::{Order, OrderStatus, Report};
 
-/// What it takes for each part, in nanoseconds.
+/// The least that it takes for a part, in nanoseconds.
 const PART_NS: u64 = 500_000;
 
-/// Accepts each order at once, fills a half of it after `PART_NS` and the rest after as long again: three reports.
+/// Accepts each order at once, fills a half of it after half of the order's delay and the rest after as long again: three
+/// reports.
 pub struct InParts {
     open: Held<Open>,
 }
@@ -28,6 +29,11 @@ impl InParts {
     }
 }
 
+/// What a part of an order takes, in nanoseconds.
+fn part_ns(order: &Order) -> u64 {
+    PART_NS.max(order.delay_ns / 2)
+}
+
 impl Venue for InParts {
     const RECORD: VenueRecord = VenueRecord { reports_an_order: 3, reports_at_once: 1, tells_release: true };
 
@@ -38,7 +44,7 @@ impl Venue for InParts {
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
         let full = in_full(order);
         let open = Open { order: *order, next: 1, left: full.filled };
-        self.open.push(now + reports.time().ticks(PART_NS), open);
+        self.open.push(now + reports.time().ticks(part_ns(order)), open);
         let accepted = Report { status: OrderStatus::Accepted, filled: 0, is_last: false, ..full };
         // The record promises one report at once, so there is room for it.
         let _ = reports.send(accepted);
@@ -55,7 +61,7 @@ impl Venue for InParts {
             if !is_last {
                 let open = Open { order, next: next + 1, left: left - filled };
                 // It has just left its place, so there is one.
-                self.open.push(now + reports.time().ticks(PART_NS), open);
+                self.open.push(now + reports.time().ticks(part_ns(&order)), open);
             }
         }
     }
