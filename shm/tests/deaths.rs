@@ -11,7 +11,7 @@ use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::Technique;
-use shm::ring::{Consumer, Link, Place, Producer, Step, array_queue, intent, linked, spsc};
+use shm::ring::{Consumer, Link, Place, Producer, SharedQueue, Step, array_queue, intent, linked, spsc};
 use shm::sync::Ordering;
 use shm::with_link;
 use std::collections::{HashMap, VecDeque};
