@@ -225,7 +225,7 @@ impl Fixture {
 
     /// Writes the folder's files.
     pub fn write_to(&self, folder: &Path) {
-        self.record.save(&folder).unwrap();
+        self.record.save(folder).unwrap();
         for (thread, plan) in self.record.plan.threads.iter().enumerate() {
             std::fs::write(folder.join(format!("{}.stamps", plan.name)), self.bytes(thread)).unwrap();
         }
