@@ -5,6 +5,7 @@
 //! compares with. Where two of them share a thread, their records are in one log in the order of the events,
 //! which serves as well.
 
+use super::MergeError;
 use super::chain::{Chained, Chains};
 use super::deaths::Deaths;
 use super::hand_offs::{Gateway, InOrder, Newest, OutOfOrder, Return, gateway_of, other_end};
@@ -12,7 +13,7 @@ use super::links::LinkSums;
 use super::row::{OrderRow, bit};
 use super::table::{Bounds, NoRow, Table};
 use super::violation::{Findings, Violation, ViolationKind, Violations, name_of};
-use super::{MergeError, file_name};
+use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, mask};
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;

@@ -18,12 +18,13 @@ mod table;
 mod violation;
 
 pub use chain::Chained;
-pub use folder::{FolderError, Logs, RUN_FILE, log_path, read_record};
+pub use folder::{Logs, log_path};
 pub use orders::{Losses, OrderEnd, Orders, Span};
 pub use row::{OrderRow, bit};
 pub use violation::{Violation, ViolationKind, name_of};
 
-use crate::logfile::{EXTENSION, LogError, RECORDS_AT};
+use crate::document::Document;
+use crate::logfile::{LogError, RECORDS_AT};
 use crate::record::{Outcome, RunRecord};
 use check::{Context, Counted};
 use deaths::Deaths;
@@ -45,7 +46,7 @@ pub enum MergeError {
     #[error(transparent)]
     Log(#[from] LogError),
     /// The record holds a plan that no run can have had.
-    #[error("{RUN_FILE}: {0}")]
+    #[error("{file}: {0}", file = RunRecord::FILE)]
     Plan(#[from] PlanError),
     /// Not enough memory for the table.
     #[error("no memory for {bytes} more bytes of the table of orders: merge on a larger machine")]
@@ -124,11 +125,6 @@ impl Merged {
     pub fn measured(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.is_measured())
     }
-}
-
-/// The name of a thread's log in the run's folder.
-pub fn file_name(thread: &str) -> String {
-    format!("{thread}.{EXTENSION}")
 }
 
 /// Joins all logs of a run; they are in a folder (a [`Path`](std::path::Path)) or in memory. `progress` hears, about every 65,000 stamps, how many are done of how many.

@@ -1,8 +1,10 @@
 //! The merge: exact counts of honest runs, and every kind of violation found and named.
 
 use super::fixture::{Fixture, START, Shape};
-use analysis::merge::{MergeError, Merged, Orders, ViolationKind, merge, read_record};
+use analysis::document::Document;
+use analysis::merge::{MergeError, Merged, Orders, ViolationKind, merge};
 use analysis::record::Outcome;
+use analysis::record::RunRecord;
 use proptest::prelude::*;
 use protocol::plan::{Pacing, Threading};
 use protocol::stamps::{Gap, Point, Record, StampLog, Switches};
@@ -18,7 +20,7 @@ pub(crate) fn run(fixture: &Fixture) -> Merged {
 
 fn try_run(fixture: &Fixture) -> Result<Merged, MergeError> {
     let folder = fixture.write();
-    let record = read_record(folder.path()).unwrap();
+    let record = RunRecord::read(folder.path()).unwrap();
     assert_eq!(record, fixture.record);
     let mut last = (0, 0);
     let merged = merge(folder.path(), &record, |done, total| {
