@@ -189,7 +189,8 @@ pub fn merge<L: Logs + ?Sized>(
             }
         }
     };
-    let Counted { mut orders, span, losses, lost_of_survivors } = counted;
+    let Counted { mut orders, mut span, losses, lost_of_survivors } = counted;
+    chains.extend(&mut span, &table, &deaths);
     orders.scheduled = plan.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     for (log, thread) in threads.iter().zip(&plan.threads) {
         orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));

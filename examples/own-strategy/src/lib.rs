@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod drain_mux;
+mod in_parts;
 mod quoter;
 mod shallow;
 
 pub use drain_mux::DrainMux;
+pub use in_parts::InParts;
 pub use quoter::Quoter;
 pub use shallow::Shallow;
