@@ -4,7 +4,9 @@
 mod drain_mux;
 mod quoter;
 mod shallow;
+mod slow_mux;
 
 pub use drain_mux::DrainMux;
 pub use quoter::Quoter;
 pub use shallow::Shallow;
+pub use slow_mux::SlowMux;

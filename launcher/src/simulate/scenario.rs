@@ -81,7 +81,7 @@ impl Scenario {
     /// The planner refuses what was drawn: a mistake here or there.
     pub fn draw(seed: u64, technique: Technique) -> Result<Self> {
         let draws = &mut Draws::new(seed, Draws::SCENARIO);
-        let on_heap = technique.twin().is_some();
+        let on_heap = !technique.crosses_processes();
         let strategies = 1 + draws.below(4) as u16;
         let venues = 1 + draws.below(3) as u16;
         let orders = 1 + draws.below(120);
