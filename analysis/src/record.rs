@@ -23,7 +23,7 @@ pub struct RunRecord {
     /// Where it ran.
     pub machine: Machine,
     /// What it was fed with.
-    pub input: Input,
+    pub input: InputRecord,
     /// How ticks become nanoseconds.
     pub clock: Clock,
     /// The core-to-core floor between the cores that the run used.
@@ -63,7 +63,7 @@ pub struct Incident {
     /// The engine took no more from it before it died, and why.
     pub quarantined: Option<Misconduct>,
     /// When the launcher did the fault, if it did one.
-    pub injected_ns: Option<u64>,
+    pub fault_ns: Option<u64>,
     /// When the launcher noticed: the process had ended, was past its liveness deadline, or was quarantined.
     pub detected_ns: u64,
     /// When the death was certain and the fence was up.
@@ -91,7 +91,7 @@ pub struct OpenOrders {
 
 /// The schedule's facts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Input {
+pub struct InputRecord {
     /// `uniform`, `poisson`, `pareto`, `stress` or `file`.
     pub arrivals: String,
     /// The file that was replayed, if one was.

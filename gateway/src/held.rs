@@ -14,12 +14,12 @@ pub struct Held {
     heap: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// Entries that the heap has room for.
     room: usize,
-    places: Vec<Place>,
+    places: Vec<HeldPlace>,
     free: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct HeldPlace {
     order: Option<Order>,
     /// Counts the orders that were here.
     generation: u32,
@@ -41,7 +41,7 @@ impl Held {
         Self {
             heap,
             room: entries as usize,
-            places: vec![Place::default(); capacity],
+            places: vec![HeldPlace::default(); capacity],
             free: (0..places).rev().collect(),
         }
     }

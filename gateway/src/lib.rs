@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use protocol::stamps::StampLog;
     use protocol::status::LOG_OFFSET;
-    use protocol::wire::{MESSAGE_WORDS, Operation, Side, Status};
+    use protocol::wire::{MESSAGE_WORDS, Operation, OrderStatus, Side};
     use shm::clock::{Timebase, Virtual};
     use shm::memory::Region;
     use shm::ring::spsc_mux::SpscMuxProducer;
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(bench.at(109), []);
         let early = bench.at(110);
         assert_eq!(early.iter().map(|r| r.id.sequence()).collect::<Vec<_>>(), [1], "the shorter delay first");
-        assert_eq!((early[0].status, early[0].filled), (Status::Done, 5));
+        assert_eq!((early[0].status, early[0].filled), (OrderStatus::Done, 5));
         assert_eq!(bench.at(600).len(), 1);
         assert_eq!(Agent::<Virtual>::next_deadline(&bench.gateway), u64::MAX);
     }
@@ -316,12 +316,12 @@ mod tests {
         bench.inbox.try_push(&Instruction::CancelAll(OrderId::new(0, 1, 0)).to_message()).unwrap();
         let mut reports = bench.at(2);
         reports.extend(bench.at(3));
-        assert!(reports.iter().all(|report| report.status == Status::Cancelled && report.filled == 0));
+        assert!(reports.iter().all(|report| report.status == OrderStatus::Cancelled && report.filled == 0));
         let ids: Vec<_> = reports.iter().map(|report| (report.id.epoch(), report.id.sequence())).collect();
         assert_eq!(ids, [(0, 0), (1, 0), (0, 1)], "its own, up to that epoch");
         let left = bench.at(2000);
         assert_eq!(left.iter().map(|report| report.id.strategy()).collect::<Vec<_>>(), [1, 0]);
-        assert!(left.iter().all(|report| report.status == Status::Done));
+        assert!(left.iter().all(|report| report.status == OrderStatus::Done));
         assert_eq!(Agent::<Virtual>::next_deadline(&bench.gateway), u64::MAX);
     }
 

@@ -1,6 +1,6 @@
 //! What a venue does with an order.
 
-use protocol::wire::{Operation, Order, Report, Status};
+use protocol::wire::{Operation, Order, OrderStatus, Report};
 
 /// What a user writes to have a venue of its own. Its methods run on the gateway's thread and must not block; each order gets
 /// one report.
@@ -34,7 +34,7 @@ pub trait Venue: Send {
 
     /// The report of an order that is cancelled at once, because its strategy is dead.
     fn cancel(&mut self, order: &Order) -> Report {
-        Report { status: Status::Cancelled, filled: 0, ..in_full(order) }
+        Report { status: OrderStatus::Cancelled, filled: 0, ..in_full(order) }
     }
 }
 
@@ -67,7 +67,7 @@ pub const fn in_full(order: &Order) -> Report {
     Report {
         id: order.id,
         venue: order.venue,
-        status: Status::Done,
+        status: OrderStatus::Done,
         reason: 0,
         side: order.side,
         price: order.price,

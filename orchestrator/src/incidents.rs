@@ -7,7 +7,7 @@
 //! | dying | taken and refused ([`Reject::Gone`]): each has its stamps, nobody gets the report | nothing of it is left in the rings and every venue was told to cancel |
 //! | dead | there are none | the next incarnation |
 
-use super::line::State;
+use super::line::LineState;
 use super::risk::Reject;
 use super::{Orchestrator, ReturnPath};
 use protocol::agent::Cycle;
@@ -65,16 +65,16 @@ impl<R: Consumer> Orchestrator<R> {
         supervision.seen = supervision.control.generation();
         for (index, line) in self.lines.iter_mut().enumerate() {
             let life = supervision.control.life(index as u16);
-            if line.state == State::Dead && life.epoch > line.epoch {
+            if line.state == LineState::Dead && life.epoch > line.epoch {
                 line.open(life.epoch);
                 self.submit.revive(index);
                 self.returns[index].restart();
                 self.positions.reopen(index);
             }
             // Also one that was started and has died again since the last look.
-            let is_there = matches!(line.state, State::Alive | State::Quarantined);
+            let is_there = matches!(line.state, LineState::Alive | LineState::Quarantined);
             if is_there && life.fenced && life.epoch == line.epoch {
-                line.close(State::Dying { noticed: now, told: 0 });
+                line.close(LineState::Dying { noticed: now, told: 0 });
                 self.returns[index].close();
                 self.dying += 1;
             }
@@ -85,7 +85,7 @@ impl<R: Consumer> Orchestrator<R> {
     #[cold]
     pub(crate) fn retire(&mut self, clock: &impl Clock) {
         for index in 0..self.lines.len() {
-            let State::Dying { noticed, mut told } = self.lines[index].state else { continue };
+            let LineState::Dying { noticed, mut told } = self.lines[index].state else { continue };
             let epoch = self.lines[index].epoch;
             let everybody = Instruction::CancelAll(OrderId::new(index as u16, epoch, 0)).to_message();
             // An order that waits for its inbox goes first: it may be one of those to cancel.
@@ -98,7 +98,7 @@ impl<R: Consumer> Orchestrator<R> {
             }
             let is_retired = self.submit.retire(index) && told == self.inboxes.len();
             let line = &mut self.lines[index];
-            line.state = if is_retired { State::Dead } else { State::Dying { noticed, told } };
+            line.state = if is_retired { LineState::Dead } else { LineState::Dying { noticed, told } };
             if is_retired {
                 self.dying -= 1;
                 if let Some(supervision) = &self.supervision {
@@ -116,41 +116,41 @@ impl<R: Consumer> Orchestrator<R> {
         from: Option<usize>,
         order: &Order,
         cycle: &mut Cycle<C>,
-    ) -> Verdict {
+    ) -> Decision {
         let claimed = usize::from(order.id.strategy());
         if from.is_some_and(|from| from != claimed) || claimed >= self.lines.len() {
             self.misconduct(from, Misconduct::ForeignId, cycle);
-            return Verdict::Drop;
+            return Decision::Drop;
         }
         let line = &mut self.lines[claimed];
         let (epoch, sequence) = (order.id.epoch(), order.id.sequence());
         // In a ring that several write, what a dead incarnation had published stands among the others' orders and comes out
         // in its turn, perhaps when the next incarnation trades already.
         let of_the_dead = epoch < line.epoch
-            || (epoch == line.epoch && matches!(line.state, State::Dying { .. } | State::Dead));
+            || (epoch == line.epoch && matches!(line.state, LineState::Dying { .. } | LineState::Dead));
         match line.state {
-            State::Dying { .. } if epoch == line.epoch && sequence >= line.next() => {
+            LineState::Dying { .. } if epoch == line.epoch && sequence >= line.next() => {
                 self.refuse(order.id, cycle);
-                Verdict::Drop
+                Decision::Drop
             }
             _ if from.is_none() && of_the_dead => {
                 self.refuse(order.id, cycle);
-                Verdict::Drop
+                Decision::Drop
             }
-            State::Quarantined | State::Dead => {
+            LineState::Quarantined | LineState::Dead => {
                 self.faults += 1;
-                Verdict::Drop
+                Decision::Drop
             }
             // Somebody else's damage to a shared ring may have swallowed what is missing.
-            State::Alive if from.is_none() && epoch == line.epoch && sequence > line.next() => {
+            LineState::Alive if from.is_none() && epoch == line.epoch && sequence > line.next() => {
                 self.faults += 1;
-                Verdict::Take
+                Decision::Take
             }
-            State::Alive | State::Dying { .. } => {
+            LineState::Alive | LineState::Dying { .. } => {
                 let wrong_epoch = epoch != line.epoch;
                 let why = if wrong_epoch { Misconduct::WrongEpoch } else { Misconduct::OutOfSequence };
                 self.misconduct(from, why, cycle);
-                Verdict::Drop
+                Decision::Drop
             }
         }
     }
@@ -177,10 +177,10 @@ impl<R: Consumer> Orchestrator<R> {
         self.faults += 1;
         let Some(index) = from.filter(|index| *index < self.lines.len()) else { return };
         let line = &mut self.lines[index];
-        if line.state != State::Alive {
+        if line.state != LineState::Alive {
             return;
         }
-        line.close(State::Quarantined);
+        line.close(LineState::Quarantined);
         if let Some(supervision) = &self.supervision {
             supervision.repairs.quarantine(index as u16, line.epoch, why, cycle.clock.now());
         }
@@ -246,7 +246,7 @@ impl<R: Consumer> Orchestrator<R> {
 
 /// What to do with an order that is not the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Decision {
     /// Take it all the same.
     Take,
     /// Nothing more.

@@ -16,15 +16,15 @@ pub use incidents::{Supervision, TOLERATED};
 pub use positions::{Position, Positions};
 pub use returns::ReturnPath;
 
-use incidents::Verdict;
-use line::Line;
+use incidents::Decision;
+use line::StrategyLine;
 use protocol::agent::{Agent, Cycle};
 use protocol::checksum::{Checksum, digest};
 use protocol::counters::Slots;
 use protocol::labels::OrchestratorCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::supervision::Misconduct;
-use protocol::wire::{Message, Order, Report, Side, Status};
+use protocol::wire::{Message, Order, OrderStatus, Report, Side};
 use returns::Pushed;
 use risk::{Limits, Reject};
 use shm::bell::Bell;
@@ -76,7 +76,7 @@ pub struct Orchestrator<R> {
     inboxes: Vec<Inbox>,
     returns: Vec<ReturnPath>,
     /// What is known of each strategy.
-    lines: Vec<Line>,
+    lines: Vec<StrategyLine>,
     supervision: Option<Supervision>,
     /// Strategies whose retirement has begun and not ended.
     dying: usize,
@@ -117,7 +117,7 @@ impl<R: Consumer> Orchestrator<R> {
             submit,
             completion,
             inboxes,
-            lines: (0..returns.len()).map(|index| Line::new(index as u16)).collect(),
+            lines: (0..returns.len()).map(|index| StrategyLine::new(index as u16)).collect(),
             returns,
             supervision: None,
             dying: 0,
@@ -249,7 +249,7 @@ impl<R: Consumer> Orchestrator<R> {
         };
         // Where strategies share a ring, the first order of a new incarnation may come before this duty cycle knows of it.
         let is_next = is_next(self) || (self.catches_up(cycle.now) && is_next(self));
-        if !is_next && self.irregular(from, &order, cycle) == Verdict::Drop {
+        if !is_next && self.irregular(from, &order, cycle) == Decision::Drop {
             return;
         }
         let strategy = claimed;
@@ -297,7 +297,7 @@ impl<R: Consumer> Orchestrator<R> {
         let report = Report {
             id: order.id,
             venue: order.venue,
-            status: Status::Rejected,
+            status: OrderStatus::Rejected,
             reason: reason as u8,
             side: order.side,
             price: order.price,

@@ -5,7 +5,7 @@ use protocol::wire::{MAX_SEQUENCE, OrderId};
 
 /// How a strategy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum LineState {
     /// Its orders are taken.
     Alive,
     /// It misbehaved: nothing more is taken from it. Its process may still run.
@@ -23,13 +23,13 @@ pub(crate) enum State {
 
 /// One strategy's line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct StrategyLine {
     /// The id that its next order must have, as a word; [`NOBODY`] while none is taken. One comparison says that an order is
     /// from the living incarnation of the right strategy and that none was left out, repeated or forged.
     expected: u64,
     /// The incarnation.
     pub epoch: u16,
-    pub state: State,
+    pub state: LineState,
     pub strategy: u16,
     /// The next sequence when it was last alive.
     next: u64,
@@ -48,12 +48,12 @@ pub(crate) struct Line {
 /// No order's id.
 const NOBODY: u64 = u64::MAX;
 
-impl Line {
+impl StrategyLine {
     pub(crate) fn new(strategy: u16) -> Self {
         Self {
             expected: OrderId::new(strategy, 0, 0).word(),
             epoch: 0,
-            state: State::Alive,
+            state: LineState::Alive,
             strategy,
             next: 0,
             budget: u64::MAX,
@@ -97,7 +97,7 @@ impl Line {
     }
 
     /// Nothing more is taken from this incarnation.
-    pub(crate) fn close(&mut self, state: State) {
+    pub(crate) fn close(&mut self, state: LineState) {
         self.next = self.next();
         self.expected = NOBODY;
         self.state = state;
@@ -122,12 +122,12 @@ mod tests {
 
     #[test]
     fn only_the_next_order_of_the_living_is_expected() {
-        let mut line = Line::new(3);
+        let mut line = StrategyLine::new(3);
         assert!(line.is_next(OrderId::new(3, 0, 0)) && !line.is_next(OrderId::new(3, 0, 1)));
         line.took(OrderId::new(3, 0, 0));
         assert!(line.is_next(OrderId::new(3, 0, 1)) && !line.is_next(OrderId::new(4, 0, 1)));
         assert!(line.is_current(OrderId::new(3, 0, 77)) && !line.is_current(OrderId::new(3, 1, 0)));
-        line.close(State::Dead);
+        line.close(LineState::Dead);
         assert!(!line.is_next(OrderId::new(3, 0, 1)) && !line.is_current(OrderId::new(3, 0, 0)));
         assert_eq!(line.next(), 1);
         line.open(1);

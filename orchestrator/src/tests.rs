@@ -66,7 +66,7 @@ fn report(order: &Order) -> Report {
     Report {
         id: order.id,
         venue: order.venue,
-        status: Status::Done,
+        status: OrderStatus::Done,
         reason: 0,
         side: order.side,
         price: order.price,
@@ -125,7 +125,7 @@ fn a_refused_order_is_reported_and_never_dispatched() {
     bench.send(&order(0, 0, 9), 0);
     bench.cycle();
     let reports = bench.reports(0);
-    assert_eq!((reports[0].status, reports[0].reason), (Status::Rejected, Reject::UnknownVenue as u8));
+    assert_eq!((reports[0].status, reports[0].reason), (OrderStatus::Rejected, Reject::UnknownVenue as u8));
     assert_eq!(bench.points(), [Point::OrchRecvSubmit, Point::Rejected, Point::OrchReturn]);
     assert_eq!(bench.orchestrator.positions.of(0).open, 0);
 }
@@ -202,5 +202,5 @@ fn a_strategy_that_never_reads_is_quarantined_once_nothing_fits_any_more() {
     }
     // Two in the ring, eight that wait, one that did not fit; the others are nobody's.
     assert_eq!((bench.orchestrator.faults, bench.orchestrator.lines[0].orphaned), (1, 20 - 2 - 8 - 1));
-    assert_eq!(bench.orchestrator.lines[0].state, line::State::Quarantined);
+    assert_eq!(bench.orchestrator.lines[0].state, line::LineState::Quarantined);
 }

@@ -4,7 +4,7 @@
 use crate::control::{Control, RunState};
 use crate::counters::Slots;
 use crate::stamps::{Gap, Point, StampLog, Switches};
-use crate::status::{Field, State, StatusWriter};
+use crate::status::{Field, StatusWriter, ThreadState};
 use crate::wire::OrderId;
 use shm::clock::{Clock, Timebase};
 use shm::idle::Idle;
@@ -166,7 +166,7 @@ impl Turns {
         status.set(Field::StartedTicks, cycle.now);
         // Before the state: who sees `Running` sees a heartbeat.
         status.set(Field::HeartbeatTicks, cycle.now);
-        status.set_state(State::Running);
+        status.set_state(ThreadState::Running);
         Self::default()
     }
 
@@ -206,7 +206,7 @@ impl Turns {
         Turn::Idle(if ticks_left == 0 { 0 } else { cycle.time.ns(ticks_left) })
     }
 
-    /// Seals the log and stores the final counters; [`State::Done`] is for the caller to say, behind what it has to add.
+    /// Seals the log and stores the final counters; [`ThreadState::Done`] is for the caller to say, behind what it has to add.
     pub fn end<C: Clock>(
         self,
         agent: &mut (impl Agent<C> + ?Sized),
@@ -313,7 +313,7 @@ pub fn run<C: Clock, I: Idle>(
     ] {
         status.set(field, value);
     }
-    status.set_state(State::Done);
+    status.set_state(ThreadState::Done);
 }
 
 #[cfg(all(test, not(loom)))]
@@ -331,7 +331,7 @@ mod tests {
     impl Clock for Watching {
         fn now(&self) -> u64 {
             let status = status::read(&self.0);
-            let is_running = status.state() == State::Running;
+            let is_running = status.state() == ThreadState::Running;
             assert!(!is_running || status.get(Field::HeartbeatTicks) > 0, "running, and no heartbeat");
             7
         }
@@ -361,6 +361,6 @@ mod tests {
         let mut cycle = Cycle { clock, now: 0, time, draining: false, log };
         let control = Launching::new(Region::heap(PLAN + 8).words()).control();
         run(&mut Once, &mut Spin, &mut cycle, &StatusWriter::new(&segment), &control);
-        assert_eq!(status::read(&segment.into()).state(), State::Done);
+        assert_eq!(status::read(&segment.into()).state(), ThreadState::Done);
     }
 }

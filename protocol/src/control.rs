@@ -11,7 +11,7 @@
 
 use core::time::Duration;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Kind, View, Words};
+use shm::memory::{SegmentKind, View, Words};
 use shm::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub const MAX_PROCESSES: usize = 512;
 /// Where the plan is: its length in bytes, then its bytes.
 pub const PLAN: usize = PROCESSES + MAX_PROCESSES;
 /// The plan and the run's state; written by the launcher.
-pub const KIND: Kind = Kind::new(
+pub const KIND: SegmentKind = SegmentKind::new(
     1,
     "control",
     &[("state", STATE), ("start", START), ("lives", LIVES), ("processes", PROCESSES), ("plan", PLAN)],

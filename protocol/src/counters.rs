@@ -12,7 +12,7 @@
 //!
 //! What a counter means is never read from memory: names and units come from the role's record ([`crate::role`]). Values may be any.
 
-use crate::labels::{Counter, Label, MOST};
+use crate::labels::{Counter, CounterLabel, MOST};
 use crate::role::{Role, RoleKind};
 use crate::wire::MAX_VENUES;
 use shm::memory::Words;
@@ -150,7 +150,7 @@ impl AgentCounters {
     }
 
     /// All counters of this role.
-    pub fn labelled(&self) -> impl Iterator<Item = (&'static Label, u64)> {
+    pub fn labelled(&self) -> impl Iterator<Item = (&'static CounterLabel, u64)> {
         self.role.record().counters.iter().zip(self.values)
     }
 }

@@ -7,13 +7,13 @@
 //! ```
 //!
 //! A venue may answer an order with several reports. The order's way runs to its first; each further one has the stages of
-//! [`Scope::Report`] once more.
+//! [`StageScope::Report`] once more.
 
 use crate::stamps::Point;
 
 /// What a stage happens once for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum StageScope {
     /// Each order.
     Order,
     /// Each report of an order.
@@ -22,7 +22,7 @@ pub enum Scope {
 
 /// Where a stage's time goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StagePlace {
     /// A hand-off between two threads.
     HandOff,
     /// Within one thread of the engine.
@@ -41,9 +41,9 @@ pub struct StageRecord {
     /// The point that it ends with.
     pub to: Point,
     /// What it happens once for.
-    pub scope: Scope,
+    pub scope: StageScope,
     /// Where its time goes.
-    pub place: Place,
+    pub place: StagePlace,
     /// What happens in it, in a few words.
     pub meaning: &'static str,
 }
@@ -66,8 +66,8 @@ macro_rules! stages {
                         name: $name,
                         from: Point::$from,
                         to: Point::$to,
-                        scope: Scope::$scope,
-                        place: Place::$place,
+                        scope: StageScope::$scope,
+                        place: StagePlace::$place,
                         meaning: $meaning,
                     },)+
                 }
@@ -108,8 +108,8 @@ pub const PATH: [Point; POINTS] = {
         assert!((stage.from as u8) < (stage.to as u8));
         assert!(
             place == 0
-                || matches!(stage.scope, Scope::Report)
-                || matches!(Stage::ALL[place - 1].record().scope, Scope::Order)
+                || matches!(stage.scope, StageScope::Report)
+                || matches!(Stage::ALL[place - 1].record().scope, StageScope::Order)
         );
         place += 1;
     }
@@ -129,7 +129,7 @@ pub const fn mask(points: &[Point]) -> u64 {
 /// Where the stages of a report begin in [`PATH`]: its first point is stamped for each report.
 const REPORT_AT: usize = {
     let mut place = 0;
-    while matches!(Stage::ALL[place].record().scope, Scope::Order) {
+    while matches!(Stage::ALL[place].record().scope, StageScope::Order) {
         place += 1;
     }
     place

@@ -47,7 +47,7 @@ pub enum Shape {
 
 /// A counter's meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Label {
+pub struct CounterLabel {
     /// Its name; counters of several roles that mean the same have the same name.
     pub name: &'static str,
     /// What it counts.
@@ -59,7 +59,7 @@ pub struct Label {
 /// The counters of one kind of agent: an enum with a label for each value.
 pub trait Counter: Copy {
     /// The labels, in the order of the values; at most 15.
-    const LABELS: &'static [Label];
+    const LABELS: &'static [CounterLabel];
 
     /// Which of them it is, from 0.
     fn place(self) -> usize;
@@ -75,8 +75,8 @@ macro_rules! counters {
         pub enum $name { $($(#[$each])* $variant,)+ }
 
         impl Counter for $name {
-            const LABELS: &'static [Label] =
-                &[$(Label { name: $label, unit: Unit::$unit, shape: Shape::$shape }),+];
+            const LABELS: &'static [CounterLabel] =
+                &[$(CounterLabel { name: $label, unit: Unit::$unit, shape: Shape::$shape }),+];
 
             #[inline(always)]
             fn place(self) -> usize {

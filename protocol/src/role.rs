@@ -1,7 +1,7 @@
 //! The roles of a run, a record each: what the rest of bulkhead has to know of a role is a field here. How a role is built is
 //! in the launcher, beside the crates that implement the roles.
 
-use crate::labels::{Counter, GatewayCounter, Label, OrchestratorCounter, StrategyCounter};
+use crate::labels::{Counter, CounterLabel, GatewayCounter, OrchestratorCounter, StrategyCounter};
 use crate::record::Point;
 use serde::{Deserialize, Serialize};
 use shm::names;
@@ -81,7 +81,7 @@ pub struct RoleRecord {
     #[cfg(not(loom))]
     pub sandbox: Option<&'static Profile>,
     /// What it counts.
-    pub counters: &'static [Label],
+    pub counters: &'static [CounterLabel],
 }
 
 impl RoleKind {

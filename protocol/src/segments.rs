@@ -15,7 +15,7 @@ use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
 use shm::memory::{Header, Region, RegionError, View, Words};
 use shm::named::fifo;
-use shm::ring::{LinkSpec, Place, SegmentSpec};
+use shm::ring::{LinkSpec, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -65,10 +65,10 @@ pub fn renew(plan: &Plan, spec: &SegmentSpec, words: &Words) {
 pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<Words>, RegionError> {
     let name = plan.segment_name(&spec.what);
     let words = match spec.place {
-        Place::Memory => Region::create(&name, spec.words)?.words(),
-        Place::Reserve => Region::create_reserve(&name, spec.words)?.words(),
-        Place::Fifo => return fifo::create(&name).map(|()| None),
-        Place::Socket => return Ok(None),
+        SegmentPlace::Memory => Region::create(&name, spec.words)?.words(),
+        SegmentPlace::Reserve => Region::create_reserve(&name, spec.words)?.words(),
+        SegmentPlace::Fifo => return fifo::create(&name).map(|()| None),
+        SegmentPlace::Socket => return Ok(None),
     };
     header(plan, spec).write(&words);
     Ok(Some(words))
@@ -79,7 +79,11 @@ pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<Words>, RegionEr
 /// # Panics
 /// If the segment is not memory.
 pub fn on_heap(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
-    assert!(matches!(spec.place, Place::Memory | Place::Reserve), "{} is not memory", spec.what);
+    assert!(
+        matches!(spec.place, SegmentPlace::Memory | SegmentPlace::Reserve),
+        "{} is not memory",
+        spec.what
+    );
     let region = Region::heap(spec.words);
     header(plan, spec).write(&region.words());
     region
@@ -91,7 +95,7 @@ pub fn on_heap(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
 /// See [`Shared::create`].
 pub fn create_shared(plan: &Plan, spec: &SegmentSpec) -> Result<(Shared, Words), RegionError> {
     let name = plan.segment_name(&spec.what);
-    let (shared, words) = Shared::create(&spec.what, name, spec.words, spec.place == Place::Memory)?;
+    let (shared, words) = Shared::create(&spec.what, name, spec.words, spec.place == SegmentPlace::Memory)?;
     header(plan, spec).write(&words);
     Ok((shared, words))
 }

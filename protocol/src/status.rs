@@ -8,7 +8,7 @@
 use crate::counters::{self, COUNTER_WORDS, Counters, Slots};
 use crate::role::Role;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Kind, View, Words};
+use shm::memory::{SegmentKind, View, Words};
 use shm::sync::Ordering;
 
 /// Words in the block.
@@ -18,7 +18,7 @@ pub const COUNTERS_OFFSET: usize = HEADER_WORDS + STATUS_WORDS;
 /// Where the stamp records begin in a thread's segment (words).
 pub const LOG_OFFSET: usize = COUNTERS_OFFSET + COUNTER_WORDS;
 /// A thread's status block and stamp log; written by that thread.
-pub const KIND: Kind = Kind::new(
+pub const KIND: SegmentKind = SegmentKind::new(
     3,
     "thread",
     &[("status", STATUS_WORDS), ("counters", COUNTER_WORDS), ("record", crate::record::RECORD_WORDS)],
@@ -30,7 +30,7 @@ pub const ERROR_BYTES: usize = 256;
 /// Where a thread is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u64)]
-pub enum State {
+pub enum ThreadState {
     /// Not yet attached.
     #[default]
     Starting = 0,
@@ -44,20 +44,20 @@ pub enum State {
     Failed = 4,
 }
 
-impl State {
+impl ThreadState {
     /// Whether there is a state with this code.
     pub const fn is_known(code: u64) -> bool {
-        code <= State::Failed as u64
+        code <= ThreadState::Failed as u64
     }
 
     /// The state with this code; an unknown code is `Failed`, since its writer is not to be trusted.
     pub const fn from_code(code: u64) -> Self {
         match code {
-            0 => State::Starting,
-            1 => State::Ready,
-            2 => State::Running,
-            3 => State::Done,
-            _ => State::Failed,
+            0 => ThreadState::Starting,
+            1 => ThreadState::Ready,
+            2 => ThreadState::Running,
+            3 => ThreadState::Done,
+            _ => ThreadState::Failed,
         }
     }
 }
@@ -66,7 +66,7 @@ impl State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Field {
-    /// [`State`].
+    /// [`ThreadState`].
     State = 0,
     /// Process id.
     Pid,
@@ -128,8 +128,8 @@ impl Status {
     }
 
     /// Where the thread is in its life.
-    pub const fn state(&self) -> State {
-        State::from_code(self.words[Field::State as usize])
+    pub const fn state(&self) -> ThreadState {
+        ThreadState::from_code(self.words[Field::State as usize])
     }
 
     /// The core that the thread was found on when it read its affinity back.
@@ -190,7 +190,7 @@ impl StatusWriter {
     }
 
     /// Moves on to a state. Release: pairs with the Acquire in [`read`]; who sees the state sees what came before.
-    pub fn set_state(&self, state: State) {
+    pub fn set_state(&self, state: ThreadState) {
         self.words[Field::State as usize].store(state as u64, Ordering::Release);
     }
 
@@ -203,7 +203,7 @@ impl StatusWriter {
             word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
         }
         self.set(Field::ErrorBytes, bytes.len() as u64);
-        self.set_state(State::Failed);
+        self.set_state(ThreadState::Failed);
     }
 }
 
@@ -243,7 +243,7 @@ mod tests {
         writer.set(Field::CorePlusOne, 4);
         writer.fail("no room for 3 µs");
         let status = read(&segment.clone().into());
-        assert_eq!(status.state(), State::Failed);
+        assert_eq!(status.state(), ThreadState::Failed);
         assert_eq!((status.get(Field::Cycles), status.core()), (17, Some(3)));
         assert_eq!(status.error(), "no room for 3 µs");
     }
@@ -255,6 +255,6 @@ mod tests {
         assert_eq!(read(&segment.clone().into()).error().len(), ERROR_BYTES);
         let hostile = Status::from_words([0x1b5b_ff0a_1b5b_ff0a; STATUS_WORDS]);
         assert!(!hostile.error().contains('\u{1b}'));
-        assert_eq!(hostile.state(), State::Failed);
+        assert_eq!(hostile.state(), ThreadState::Failed);
     }
 }

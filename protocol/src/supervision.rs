@@ -25,7 +25,7 @@ use crate::wire::MAX_STRATEGIES;
 use core::time::Duration;
 use shm::clock::Virtual;
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Kind, View, Words};
+use shm::memory::{SegmentKind, View, Words};
 use shm::names;
 use shm::os::process;
 use shm::sync::Ordering;
@@ -43,8 +43,9 @@ const DAMAGE: usize = HEADER_WORDS + 1;
 const STRATEGIES: usize = HEADER_WORDS + 16;
 const WORDS_EACH: usize = 16;
 /// What the engine says about strategies that died or misbehave; written by the engine.
-pub const KIND: Kind = Kind::new(10, "repairs", &[("strategies", STRATEGIES), ("words-each", WORDS_EACH)])
-    .of_slots(HEADER_WORDS, 1);
+pub const KIND: SegmentKind =
+    SegmentKind::new(10, "repairs", &[("strategies", STRATEGIES), ("words-each", WORDS_EACH)])
+        .of_slots(HEADER_WORDS, 1);
 
 /// Proof that a process has ended: what a fence needs. For a real process there is no other way to get one than to ask the
 /// kernel; a simulated one is an agent on a virtual clock, and dead when it is dropped.
@@ -73,14 +74,14 @@ impl Death {
 
 /// One incarnation of a strategy, as the launcher sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Life {
+pub struct Incarnation {
     /// Its number, from 0.
     pub epoch: u16,
     /// It is dead for certain.
     pub fenced: bool,
 }
 
-impl Life {
+impl Incarnation {
     const fn to_word(self) -> u64 {
         (self.epoch as u64) << 1 | self.fenced as u64
     }
@@ -96,7 +97,7 @@ impl Launching {
     /// # Panics
     /// If there can be no such strategy.
     pub fn fence(&self, strategy: u16, epoch: u16, _certain: &Death) {
-        self.set_life(strategy, Life { epoch, fenced: true });
+        self.set_life(strategy, Incarnation { epoch, fenced: true });
     }
 
     /// The strategy's own memory was made anew; its next incarnation may start.
@@ -104,10 +105,10 @@ impl Launching {
     /// # Panics
     /// If there can be no such strategy.
     pub fn revive(&self, strategy: u16, epoch: u16) {
-        self.set_life(strategy, Life { epoch, fenced: false });
+        self.set_life(strategy, Incarnation { epoch, fenced: false });
     }
 
-    fn set_life(&self, strategy: u16, life: Life) {
+    fn set_life(&self, strategy: u16, life: Incarnation) {
         assert!(usize::from(strategy) < MAX_STRATEGIES);
         let words = self.words();
         // Release: pairs with the Acquire in `life`; who sees an Alive sees the memory made anew.
@@ -129,9 +130,9 @@ impl Control {
     ///
     /// # Panics
     /// If there can be no such strategy.
-    pub fn life(&self, strategy: u16) -> Life {
+    pub fn life(&self, strategy: u16) -> Incarnation {
         assert!(usize::from(strategy) < MAX_STRATEGIES);
-        Life::from_word(self.view().load(LIVES + usize::from(strategy), Ordering::Acquire))
+        Incarnation::from_word(self.view().load(LIVES + usize::from(strategy), Ordering::Acquire))
     }
 }
 
@@ -325,11 +326,11 @@ mod tests {
         let control = launching.control();
         let before = control.generation();
         launching.fence(3, 7, &death);
-        assert_eq!(control.life(3), Life { epoch: 7, fenced: true });
-        assert_eq!(control.life(2), Life { epoch: 0, fenced: false });
+        assert_eq!(control.life(3), Incarnation { epoch: 7, fenced: true });
+        assert_eq!(control.life(2), Incarnation { epoch: 0, fenced: false });
         assert_ne!(control.generation(), before);
         launching.revive(3, 8);
-        assert_eq!(control.life(3), Life { epoch: 8, fenced: false });
+        assert_eq!(control.life(3), Incarnation { epoch: 8, fenced: false });
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::status::{self, LOG_OFFSET};
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
 use shm::attached::Access;
 use shm::bell::{self, BELL_WORDS};
-use shm::memory::Kind;
+use shm::memory::SegmentKind;
 use shm::memory::header::HEADER_WORDS;
-use shm::ring::{Ends, Place, SegmentSpec};
+use shm::ring::{Ends, SegmentPlace, SegmentSpec};
 
 /// The control segment's name within the run.
 pub const CONTROL: &str = "control";
@@ -22,8 +22,8 @@ pub const CONTROL: &str = "control";
 pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 
 /// A strategy's schedule; written by the launcher before the start.
-pub const SCHEDULE_KIND: Kind =
-    Kind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)]).of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
+pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)])
+    .of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
 
 /// The name of a strategy's schedule within the run.
 pub fn schedule_segment(strategy: u16) -> String {
@@ -145,10 +145,10 @@ pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item =
 }
 
 /// A segment of one entry.
-fn single(what: String, words: usize, kind: Kind, index: u64) -> SegmentSpec {
+fn single(what: String, words: usize, kind: SegmentKind, index: u64) -> SegmentSpec {
     SegmentSpec {
         what,
-        place: Place::Memory,
+        place: SegmentPlace::Memory,
         words,
         kind,
         capacity: 1,
@@ -185,7 +185,7 @@ fn schedule(strategy: u16, orders: u64) -> Segment {
     Segment {
         spec: SegmentSpec {
             what: schedule_segment(strategy),
-            place: Place::Memory,
+            place: SegmentPlace::Memory,
             words: HEADER_WORDS + orders as usize * SCHEDULE_ENTRY_WORDS,
             kind: SCHEDULE_KIND,
             capacity: orders,
@@ -205,7 +205,7 @@ pub(crate) fn thread(plan: &Plan, index: usize) -> Segment {
     Segment {
         spec: SegmentSpec {
             what: thread_segment(&thread.name),
-            place: Place::Memory,
+            place: SegmentPlace::Memory,
             words: LOG_OFFSET + thread.log_records as usize * RECORD_WORDS,
             kind: status::KIND,
             capacity: thread.log_records,

@@ -155,7 +155,7 @@ pub struct Order {
 
 /// What became of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum OrderStatus {
     /// The venue has executed or cancelled it.
     Done,
     /// The orchestrator's risk checks refused it; it never reached a venue.
@@ -172,7 +172,7 @@ pub struct Report {
     /// The venue.
     pub venue: u16,
     /// What became of the order.
-    pub status: Status,
+    pub status: OrderStatus,
     /// For a rejection: the reason's code (`orchestrator::risk::Reject`). Else 0.
     pub reason: u8,
     /// The side of the order.
@@ -336,9 +336,9 @@ impl Report {
             target: 0,
             venue: self.venue,
             code: match self.status {
-                Status::Done => 1,
-                Status::Rejected => 2,
-                Status::Cancelled => 3,
+                OrderStatus::Done => 1,
+                OrderStatus::Rejected => 2,
+                OrderStatus::Cancelled => 3,
             },
             side: self.side.code(),
             reason: self.reason,
@@ -359,9 +359,9 @@ impl Report {
             id: OrderId::from_word(wire.id),
             venue: wire.venue,
             status: match wire.code {
-                1 => Status::Done,
-                2 => Status::Rejected,
-                3 => Status::Cancelled,
+                1 => OrderStatus::Done,
+                2 => OrderStatus::Rejected,
+                3 => OrderStatus::Cancelled,
                 _ => return Err(WireError::BadStatus),
             },
             reason: wire.reason,
@@ -417,7 +417,7 @@ mod tests {
             word in 0u64..1 << 60, venue: u16, reason: u8, price: i64, filled: u64, number: u8, is_last: bool,
         ) {
             let report = Report {
-                id: OrderId::from_word(word), venue, status: Status::Rejected, reason, side: Side::Sell, price, filled,
+                id: OrderId::from_word(word), venue, status: OrderStatus::Rejected, reason, side: Side::Sell, price, filled,
                 number, is_last,
             };
             prop_assert_eq!(Report::from_message(report.to_message()), Ok(report));

@@ -5,7 +5,7 @@
 
 pub use crate::memory::sealed::Access;
 use crate::memory::sealed::{self, Handle};
-use crate::memory::{Header, HeaderError, Kind, Region, RegionError, View, Words};
+use crate::memory::{Header, HeaderError, Region, RegionError, SegmentKind, View, Words};
 use std::any::Any;
 use std::collections::HashMap;
 use std::fs::File;
@@ -79,7 +79,7 @@ impl<'a> Attached<'a> {
     ///
     /// # Errors
     /// A segment that this process has no right to write, that is missing, or whose header is not what it should be.
-    pub fn region(&mut self, what: &str, kind: Kind) -> Result<Arc<Region>, RegionError> {
+    pub fn region(&mut self, what: &str, kind: SegmentKind) -> Result<Arc<Region>, RegionError> {
         if let Some(region) = self.regions.get(what) {
             return Ok(Arc::clone(region));
         }
@@ -141,7 +141,7 @@ impl<'a> Attached<'a> {
     ///
     /// # Errors
     /// As [`Attached::region`].
-    pub fn view(&mut self, what: &str, kind: Kind) -> Result<View, RegionError> {
+    pub fn view(&mut self, what: &str, kind: SegmentKind) -> Result<View, RegionError> {
         if let Some(region) = self.lent.get(what) {
             let view = region.words().into();
             self.check(self.name(what), kind, &view)?;
@@ -178,7 +178,7 @@ impl<'a> Attached<'a> {
     }
 
     /// That a segment is one of this run. Rings check their own geometry when an end attaches.
-    fn check(&self, name: String, kind: Kind, view: &View) -> Result<Header, RegionError> {
+    fn check(&self, name: String, kind: SegmentKind, view: &View) -> Result<Header, RegionError> {
         let header =
             Header::read(|i, ordering| view.load(i, ordering), view.len(), kind).and_then(|header| {
                 if let Some(words) = kind.slot_words {
@@ -197,7 +197,7 @@ impl<'a> Attached<'a> {
     pub fn end<T>(
         &mut self,
         what: &str,
-        kind: Kind,
+        kind: SegmentKind,
         attach: impl FnOnce(&Words) -> Result<T, HeaderError>,
     ) -> Result<T, RegionError> {
         let words = self.region(what, kind)?.words();

@@ -7,7 +7,7 @@
 //! not trusted to ring.
 
 use crate::memory::header::HEADER_WORDS;
-use crate::memory::{Kind, Words};
+use crate::memory::{SegmentKind, Words};
 use crate::sync::{Ordering, fence};
 use core::time::Duration;
 
@@ -16,7 +16,7 @@ pub const BELL: usize = HEADER_WORDS;
 /// Words in a bell's segment.
 pub const BELL_WORDS: usize = HEADER_WORDS + 16;
 /// A thread's doorbell.
-pub const KIND: Kind = Kind::new(5, "bell", &[("bell", BELL)]).of_slots(BELL, 1);
+pub const KIND: SegmentKind = SegmentKind::new(5, "bell", &[("bell", BELL)]).of_slots(BELL, 1);
 
 const AWAKE: u64 = 0;
 const SLEEPING: u64 = 1;

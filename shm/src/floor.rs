@@ -47,7 +47,7 @@ impl FloorSample {
 
 /// A word with two cache lines (what the adjacent-line prefetcher fetches) of its own.
 #[repr(align(128))]
-struct Line(AtomicU64);
+struct CacheLine(AtomicU64);
 
 /// Measures the floor between two cores: two new threads, pinned there, waiting with the pause hint as
 /// [`crate::idle::Spin`] does. Takes some 50 ms for [`DEFAULT_ROUNDS`].
@@ -58,7 +58,7 @@ struct Line(AtomicU64);
 /// # Errors
 /// If one of the threads cannot be pinned.
 pub fn round_trip_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorSample, PinError> {
-    let line = &Line(AtomicU64::new(0)).0;
+    let line = &CacheLine(AtomicU64::new(0)).0;
     let (pinned, is_pinned) = mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(move || {

@@ -38,17 +38,18 @@
 use crate::attached::{Access, Attached, Source};
 use crate::memory::header::{HEADER_WORDS, run_hash};
 use crate::memory::sealed::Handle;
-use crate::memory::{Header, Kind, Region, RegionError};
+use crate::memory::{Header, Region, RegionError, SegmentKind};
 use crate::memory::{SHM_DIR, unlink};
 use crate::named::fifo;
 use crate::os::process;
-use crate::ring::{Ends, Home, Link, LinkSpec, Place, SegmentSpec, Technique};
+use crate::ring::{Ends, Home, Link, LinkSpec, SegmentPlace, SegmentSpec, Technique};
 use crate::sync::Ordering;
 use core::marker::PhantomData;
 use thiserror::Error;
 
 /// What says that a queue is there and complete, and what it is: written last, read first.
-const KIND: Kind = Kind::new(32, "queue", &[("producers", PRODUCERS), ("technique", TECHNIQUE)]);
+const KIND: SegmentKind =
+    SegmentKind::new(32, "queue", &[("producers", PRODUCERS), ("technique", TECHNIQUE)]);
 const PRODUCERS: usize = HEADER_WORDS;
 const TECHNIQUE: usize = PRODUCERS + 1;
 /// The name of that segment within the queue.
@@ -197,18 +198,20 @@ impl<T: Link> Queue<T> {
         for spec in T::segments(&queue.spec) {
             let full = queue.attached.name(&spec.what);
             match spec.place {
-                Place::Memory => header(name, &spec).write(&Region::create(&full, spec.words)?.words()),
-                Place::Reserve => {
+                SegmentPlace::Memory => {
+                    header(name, &spec).write(&Region::create(&full, spec.words)?.words())
+                }
+                SegmentPlace::Reserve => {
                     header(name, &spec).write(&Region::create_reserve(&full, spec.words)?.words())
                 }
-                Place::Fifo => fifo::create(&full)?,
-                Place::Socket => {}
+                SegmentPlace::Fifo => fifo::create(&full)?,
+                SegmentPlace::Socket => {}
             }
             queue.names.push(full);
         }
         let about = SegmentSpec {
             what: ABOUT.into(),
-            place: Place::Memory,
+            place: SegmentPlace::Memory,
             words: TECHNIQUE + 1,
             kind: KIND,
             capacity: capacity.into(),

@@ -33,7 +33,7 @@ mod victim;
 mod zombies;
 
 use bed::Bed;
-use report::{Report, Tally, is_slow, on_all_cores};
+use report::{CrashReport, Tally, is_slow, on_all_cores};
 use setups::SetUp;
 use shm::ring::Technique;
 use shm::with_link;
@@ -57,7 +57,7 @@ fn resumable() -> Vec<Technique> {
 fn in_all_states(
     techniques: &[Technique],
     round: u64,
-    report: &Report,
+    report: &CrashReport,
     is_fit: impl Fn(&SetUp) -> bool,
     work: impl Fn(Technique, &SetUp) -> Tally + Sync,
 ) {
@@ -118,7 +118,7 @@ fn a_producer_may_die_at_every_instruction() {
         "waited for the slow",
         "violations",
     ];
-    let report = Report::new("producers that died at an instruction of their push", COLUMNS);
+    let report = CrashReport::new("producers that died at an instruction of their push", COLUMNS);
     for round in 0.. {
         let is_fit = |set_up: &SetUp| round == 0 || !set_up.interrupts();
         in_all_states(
@@ -143,7 +143,7 @@ fn a_consumer_may_die_at_every_instruction() {
     }
     const COLUMNS: &[&str] =
         &["set-ups", "boundaries", "of", "distinct states", "deaths", "came again", "taken", "violations"];
-    let report = Report::new("consumers that died at an instruction of their pop", COLUMNS);
+    let report = CrashReport::new("consumers that died at an instruction of their pop", COLUMNS);
     for round in 0..enough() / 10_000 {
         let is_fit = |set_up: &SetUp| !set_up.interrupts();
         in_all_states(
@@ -164,7 +164,7 @@ fn a_consumer_may_die_in_the_middle_of_a_retirement() {
         return;
     }
     const COLUMNS: &[&str] = &["set-ups", "distinct states", "deaths", "violations"];
-    let report = Report::new("consumers that died while they retired a producer", COLUMNS);
+    let report = CrashReport::new("consumers that died while they retired a producer", COLUMNS);
     in_all_states(
         &resumable(),
         0,
@@ -182,8 +182,10 @@ fn a_producer_that_stands_still_at_any_instruction_is_not_dead() {
     }
     const COLUMNS: &[&str] =
         &["set-ups", "boundaries", "of", "stood still", "taken for dead", "sent after all", "violations"];
-    let report =
-        Report::new("producers that stood still at an instruction of their push, and then went on", COLUMNS);
+    let report = CrashReport::new(
+        "producers that stood still at an instruction of their push, and then went on",
+        COLUMNS,
+    );
     in_all_states(
         &between_processes(),
         0,
@@ -204,7 +206,7 @@ fn a_repair_of_the_living_would_do_harm() {
     const COLUMNS: &[&str] =
         &["set-ups", "boundaries", "harmed", "torn", "twice or out of order", "lost", "stuck", "damage"];
     let title = "the rule broken: producers that stood still in their push were retired, and then went on";
-    let report = Report::new(title, COLUMNS);
+    let report = CrashReport::new(title, COLUMNS);
     let is_fit = |set_up: &SetUp| set_up.thorough;
     in_all_states(
         &in_memory(),

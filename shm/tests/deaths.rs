@@ -11,7 +11,7 @@ use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::Technique;
-use shm::ring::{Consumer, Link, Place, Producer, Step, array_queue, intent, linked, spsc};
+use shm::ring::{Consumer, Link, Producer, SegmentPlace, Step, array_queue, intent, linked, spsc};
 use shm::sync::Ordering;
 use shm::with_link;
 use std::collections::{HashMap, VecDeque};
@@ -76,7 +76,7 @@ impl<'a, T: Link> World<'a, T> {
     /// `None` if the technique is not memory.
     fn new(run: &'a Run) -> Option<Self> {
         let specs = T::segments(&run.link());
-        let memory = |place| matches!(place, Place::Memory | Place::Reserve);
+        let memory = |place| matches!(place, SegmentPlace::Memory | SegmentPlace::Reserve);
         if specs.is_empty() || !specs.iter().all(|spec| memory(spec.place)) {
             return None;
         }

@@ -11,7 +11,8 @@ use shm::ring::Technique;
 use shm::ring::pipe::{self, Pipe};
 use shm::ring::unix_seqpacket::UnixSeqpacket;
 use shm::ring::{
-    Consumer, Link, LinkSpec, PeerFault, Place, Producer, SegmentSpec, array_queue, intent, linked, spsc,
+    Consumer, Link, LinkSpec, PeerFault, Producer, SegmentPlace, SegmentSpec, array_queue, intent, linked,
+    spsc,
 };
 use shm::sync::Ordering;
 use shm::with_link;
@@ -65,7 +66,9 @@ fn act() -> impl Strategy<Value = Act> {
 fn play<T: Link>(run: &Run, acts: &[Act]) {
     let spec: LinkSpec = run.link();
     let specs: Vec<SegmentSpec> = T::segments(&spec);
-    if specs.is_empty() || !specs.iter().all(|s| matches!(s.place, Place::Memory | Place::Reserve)) {
+    if specs.is_empty()
+        || !specs.iter().all(|s| matches!(s.place, SegmentPlace::Memory | SegmentPlace::Reserve))
+    {
         return;
     }
     let mut attached = segments::attach(run.plan(), None);

@@ -5,7 +5,7 @@ use core::time::Duration;
 use loom::thread;
 use protocol::control::{Launching, PLAN, RunState};
 use protocol::stamps::{Point, RECORD_WORDS, Record, StampLog, count_records};
-use protocol::status::{self, Field, LOG_OFFSET, State, StatusWriter};
+use protocol::status::{self, Field, LOG_OFFSET, StatusWriter, ThreadState};
 use protocol::wire::OrderId;
 use shm::bell::{BELL_WORDS, Bell};
 use shm::memory::header::HEADER_WORDS;
@@ -76,7 +76,7 @@ fn two_senders_wake_one_sleeper() {
 fn await_ready(segment: &Words, n: u64) {
     loop {
         let seen = status::read(&segment.clone().into());
-        if seen.state() == State::Ready {
+        if seen.state() == ThreadState::Ready {
             return assert_eq!(seen.get(Field::CorePlusOne), n, "set before Ready");
         }
         spin_hint();
@@ -97,7 +97,7 @@ fn who_passes_the_barrier_sees_what_came_before() {
         let child = thread::spawn(move || {
             let status = StatusWriter::new(&theirs);
             status.set(Field::CorePlusOne, 1);
-            status.set_state(State::Ready);
+            status.set_state(ThreadState::Ready);
             assert_eq!(opened.wait_for_go(), RunState::Go);
             assert_eq!(opened.start_ticks(), 42, "stored before the state");
         });
@@ -123,7 +123,7 @@ fn the_barrier_passes_on_what_the_others_prepared() {
             thread::spawn(move || {
                 let status = StatusWriter::new(&segments[n]);
                 status.set(Field::CorePlusOne, n as u64 + 1);
-                status.set_state(State::Ready);
+                status.set_state(ThreadState::Ready);
                 if control.state() == RunState::Go {
                     assert_eq!(control.start_ticks(), 42, "stored before the state");
                     let other =

@@ -31,7 +31,7 @@ use round::Round;
 use shm::ring::Technique;
 use shm::with_link;
 use std::time::{Duration, Instant};
-use table::Row;
+use table::ScribblerRow;
 
 /// How the scribbler goes about it: how often it idles between two words. Fast, it breaks a shared ring at once; slowly, it
 /// lets the ring meet one lie at a time.
@@ -60,7 +60,7 @@ fn what_a_scribbler_harms_is_what_it_shares() {
     let between_processes = Technique::all().into_iter().filter(|technique| technique.crosses_processes());
     for technique in between_processes.filter(|technique| technique.name().contains(&only)) {
         for (pace, idle) in PACES {
-            let mut row = Row::new(technique, pace);
+            let mut row = ScribblerRow::new(technique, pace);
             let (begun, time) = (Instant::now(), time_each() / PACES.len() as u32);
             while row.rounds == 0 || begun.elapsed() < time {
                 let run = common::Run::new(technique, 3, 64);

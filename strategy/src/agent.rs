@@ -25,12 +25,12 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
 }
 
 /// A session during one duty cycle: what the strategy sees.
-struct Line<'a, P, C> {
+struct CycleOrders<'a, P, C> {
     session: &'a mut Session<P>,
     cycle: &'a mut Cycle<C>,
 }
 
-impl<P: Producer, C: Clock> Orders for Line<'_, P, C> {
+impl<P: Producer, C: Clock> Orders for CycleOrders<'_, P, C> {
     #[inline]
     fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused> {
         self.session.send(order, self.cycle)
@@ -55,12 +55,12 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
         let mut work = 0;
         while work < BATCH {
             let Some(report) = self.session.receive(cycle) else { break };
-            self.strategy.on_report(&report, &mut Line { session: &mut self.session, cycle });
+            self.strategy.on_report(&report, &mut CycleOrders { session: &mut self.session, cycle });
             work += 1;
         }
         work += self.session.flush();
         if !cycle.draining && !self.session.is_waiting() {
-            work += self.strategy.on_cycle(&mut Line { session: &mut self.session, cycle });
+            work += self.strategy.on_cycle(&mut CycleOrders { session: &mut self.session, cycle });
         }
         work
     }

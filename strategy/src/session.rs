@@ -6,7 +6,7 @@ use protocol::checksum::{Checksum, digest};
 use protocol::counters::Slot;
 use protocol::labels::StrategyCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
-use protocol::wire::{Message, Order, OrderId, Report, Status};
+use protocol::wire::{Message, Order, OrderId, OrderStatus, Report};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::ring::{Producer, spsc};
@@ -161,8 +161,8 @@ impl<P: Producer> Session<P> {
         match report.status {
             // More reports of this order follow.
             _ if !report.is_last => {}
-            Status::Done => self.returned += 1,
-            Status::Rejected | Status::Cancelled => self.rejected += 1,
+            OrderStatus::Done => self.returned += 1,
+            OrderStatus::Rejected | OrderStatus::Cancelled => self.rejected += 1,
         }
         Some(report)
     }

@@ -4,7 +4,7 @@ use crate::{Session, Strategy, StrategyAgent};
 use protocol::agent::{Agent, Cycle};
 use protocol::stamps::{RECORD_WORDS, StampLog};
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{MESSAGE_WORDS, Operation, Order, OrderId, Report, Status};
+use protocol::wire::{MESSAGE_WORDS, Operation, Order, OrderId, OrderStatus, Report};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::Region;
 use shm::ring::spsc;
@@ -50,7 +50,7 @@ pub fn play_against_echo(strategy: impl Strategy, cycles: u64) -> Vec<Event> {
             let report = Report {
                 id: order.id,
                 venue: order.venue,
-                status: Status::Done,
+                status: OrderStatus::Done,
                 reason: 0,
                 side: order.side,
                 price: order.price,

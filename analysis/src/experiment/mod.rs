@@ -7,5 +7,5 @@ mod sweep;
 
 pub use axis::Axis;
 pub use contain::{CONTAIN_FILE, CONTAIN_SCHEMA, Contained, Containment, Containments, Cost};
-pub use search::{Search, SearchRecord, Step};
-pub use sweep::{AxisRecord, Point, RunEntry, SWEEP_FILE, SWEEP_SCHEMA, State, SweepRecord, Texts};
+pub use search::{Search, SearchRecord, SearchStep};
+pub use sweep::{AxisRecord, RunEntry, SWEEP_FILE, SWEEP_SCHEMA, SweepPoint, SweepRecord, SweepState, Texts};

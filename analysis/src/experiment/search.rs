@@ -19,7 +19,7 @@ pub struct SearchRecord {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Search {
     /// What was tried, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SearchStep>,
     /// The highest rate that was held; null while it is searched for, or if there is none.
     pub highest_per_s: Option<f64>,
     /// How it ended, in words; empty while it is searched for.
@@ -28,7 +28,7 @@ pub struct Search {
 
 /// One rate that was tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct SearchStep {
     /// The rate asked for.
     pub rate_per_s: f64,
     /// What was sent of it, median over the repeats.

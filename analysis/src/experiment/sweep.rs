@@ -23,7 +23,7 @@ pub type Texts = BTreeMap<String, String>;
 /// How far a sweep is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum SweepState {
     /// A launcher measures, or was killed while it did.
     Running,
     /// Ctrl-C, or a run that could not be begun.
@@ -32,7 +32,7 @@ pub enum State {
     Complete,
 }
 
-impl State {
+impl SweepState {
     /// Its name, as in `sweep.json`.
     pub const fn name(self) -> &'static str {
         ["running", "interrupted", "complete"][self as usize]
@@ -53,7 +53,7 @@ pub struct SweepRecord {
     /// The preset, if one was asked for.
     pub preset: Option<String>,
     /// How far it is.
-    pub state: State,
+    pub state: SweepState,
     /// The launcher that measures or did: process id and start time (`/proc/PID/stat`, field 22).
     pub launcher: (u32, u64),
     /// Where it is measured.
@@ -76,7 +76,7 @@ pub struct SweepRecord {
     /// What was left out or settled on the way. One line each.
     pub notes: Vec<String>,
     /// Every combination that is measured.
-    pub points: Vec<Point>,
+    pub points: Vec<SweepPoint>,
     /// The search for the highest rate, if this is one.
     #[serde(default)]
     pub search: Option<SearchRecord>,
@@ -96,7 +96,7 @@ pub struct AxisRecord {
 
 /// One combination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub struct SweepPoint {
     /// Unique in the sweep, for people: `isolation=thread work=500ns`.
     pub name: String,
     /// The value on each axis.
@@ -120,7 +120,7 @@ pub struct RunEntry {
     pub outline: Outline,
 }
 
-impl Point {
+impl SweepPoint {
     /// The outlines of its runs.
     pub fn outlines(&self) -> Vec<Outline> {
         self.runs.iter().map(|run| run.outline.clone()).collect()
@@ -207,13 +207,13 @@ impl SweepRecord {
     /// Whether the launcher that measures it is still alive.
     pub fn is_being_measured(&self) -> bool {
         let (pid, start) = self.launcher;
-        self.state == State::Running && process::start_time(pid) == Some(start)
+        self.state == SweepState::Running && process::start_time(pid) == Some(start)
     }
 
     /// Makes this process the launcher that measures it.
     pub fn take_over(&mut self) {
         let pid = std::process::id();
         self.launcher = (pid, process::start_time(pid).unwrap_or(0));
-        self.state = State::Running;
+        self.state = SweepState::Running;
     }
 }

@@ -6,13 +6,13 @@ use crate::report::units::count;
 use maud::{Markup, html};
 
 /// What stands beside a tick.
-pub type Label<'a> = &'a dyn Fn(f64) -> String;
+pub type AxisLabel<'a> = &'a dyn Fn(f64) -> String;
 
 /// A tick that needs this much room at least, so that its label does not touch the next.
 const LABEL_GAP: f64 = 14.0;
 
 /// The upright axis on the left.
-pub fn left(frame: &Frame, scale: &Scale, title: &str, label: Label<'_>) -> Markup {
+pub fn left(frame: &Frame, scale: &Scale, title: &str, label: AxisLabel<'_>) -> Markup {
     let middle = f64::midpoint(frame.top, frame.bottom);
     html! {
         g class="axis" {
@@ -31,7 +31,7 @@ pub fn left(frame: &Frame, scale: &Scale, title: &str, label: Label<'_>) -> Mark
 }
 
 /// The ticks of a scale with their labels, as many as do not touch.
-fn spaced(scale: &Scale, label: Label<'_>) -> Vec<(f64, Option<String>)> {
+fn spaced(scale: &Scale, label: AxisLabel<'_>) -> Vec<(f64, Option<String>)> {
     let mut taken = f64::INFINITY;
     let name = |tick: super::scale::Tick| {
         let place = scale.at(tick.value);
@@ -45,7 +45,7 @@ fn spaced(scale: &Scale, label: Label<'_>) -> Vec<(f64, Option<String>)> {
 }
 
 /// The level axis at the lower edge.
-pub fn bottom(frame: &Frame, scale: &Scale, title: &str, label: Label<'_>) -> Markup {
+pub fn bottom(frame: &Frame, scale: &Scale, title: &str, label: AxisLabel<'_>) -> Markup {
     let ticks = scale.ticks().into_iter().map(|tick| (tick.value, tick.labelled.then(|| label(tick.value))));
     bottom_at(frame, scale, title, ticks.collect())
 }

@@ -2,7 +2,7 @@
 //! verdicts already. Nothing is compared here.
 
 use super::axis;
-use super::interval_plot::{self, Row as Drawn};
+use super::interval_plot::{self, IntervalRow};
 use super::sweep_data::Spread;
 use crate::report::units::{count, duration_or_dash, plain};
 use maud::{Markup, html};
@@ -21,7 +21,7 @@ const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 #[derive(Clone, Debug, Deserialize)]
 pub struct Bill {
     /// By isolation level, then by technique.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BillRow>,
     /// What to know about it.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -30,7 +30,7 @@ pub struct Bill {
 /// One isolation level with one technique.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Row {
+pub struct BillRow {
     isolation: String,
     technique: String,
     variant: String,
@@ -39,7 +39,7 @@ pub struct Row {
     p99_ns: Option<f64>,
     p999_ns: Option<f64>,
     reference: Option<Reference>,
-    differences: Vec<Line>,
+    differences: Vec<DifferenceLine>,
     caveats: Vec<String>,
     cpu_s_per_million: Option<f64>,
     startup_ns: Option<f64>,
@@ -60,7 +60,7 @@ struct Reference {
 /// A percentile of rt_venue against the reference's.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Line {
+struct DifferenceLine {
     percentile: String,
     difference: Option<Difference>,
     verdict: String,
@@ -83,8 +83,8 @@ struct Estimate {
     high: f64,
 }
 
-impl Row {
-    fn line(&self, percentile: &str) -> Option<&Line> {
+impl BillRow {
+    fn line(&self, percentile: &str) -> Option<&DifferenceLine> {
         self.differences.iter().find(|line| line.percentile == percentile)
     }
 
@@ -104,7 +104,7 @@ impl Row {
     }
 }
 
-impl Line {
+impl DifferenceLine {
     fn interval(&self) -> Option<Spread> {
         let ratio = &self.difference.as_ref()?.ratio;
         let known = [ratio.low, ratio.value, ratio.high];
@@ -144,7 +144,7 @@ pub fn draw(bill: &Bill) -> Markup {
 
 fn chart(bill: &Bill, percentile: &str) -> Option<Markup> {
     let levels: Vec<&str> = levels(bill);
-    let rows: Vec<Drawn> = bill
+    let rows: Vec<IntervalRow> = bill
         .rows
         .iter()
         .filter_map(|row| {
@@ -155,7 +155,7 @@ fn chart(bill: &Bill, percentile: &str) -> Option<Markup> {
             } else {
                 &reference.technique
             };
-            Some(Drawn {
+            Some(IntervalRow {
                 name: format!("{}, {} vs {against}", row.technique, row.level()),
                 note: line.words(),
                 class: CLASSES[level % CLASSES.len()],
@@ -209,8 +209,8 @@ fn table(bill: &Bill) -> Markup {
 }
 
 /// Below a figure: its ratio to the reference with the interval.
-fn ratio(bill: &Bill, row: &Row, percentile: &str) -> Markup {
-    let interval = row.line(percentile).and_then(Line::interval);
+fn ratio(bill: &Bill, row: &BillRow, percentile: &str) -> Markup {
+    let interval = row.line(percentile).and_then(DifferenceLine::interval);
     let is_reference = || {
         bill.rows
             .iter()
@@ -254,13 +254,15 @@ mod tests {
 
     #[test]
     fn an_interval_that_is_none_is_not_drawn() {
-        let line = |low, value, high| Line {
+        let line = |low, value, high| DifferenceLine {
             difference: Some(Difference { ratio: Estimate { value, low, high } }),
             verdict: "no-difference-seen".into(),
-            ..Line::default()
+            ..DifferenceLine::default()
         };
         assert_eq!(line(0.9, 1.0, 1.1).words(), "+0.0%, no difference seen");
-        for line in [line(1.1, 1.0, 0.9), line(0.0, 1.0, 2.0), line(0.5, f64::NAN, 2.0), Line::default()] {
+        for line in
+            [line(1.1, 1.0, 0.9), line(0.0, 1.0, 2.0), line(0.5, f64::NAN, 2.0), DifferenceLine::default()]
+        {
             assert_eq!(line.interval(), None);
         }
     }

@@ -25,7 +25,7 @@ pub fn draw(summary: &Summary) -> Option<Markup> {
             p class="note" { (count(hidden as u64)) " incidents that the survivors felt less are in summary.json." }
         }
         p class="note" {
-            "An order is touched by an incident if it was on its way through the engine, out or home, between the injected fault \
+            "An order is touched by an incident if it was on its way through the engine, out or home, between the fault \
              (or the detection) and 10 ms after the repair. Before: the orders that had come back when the first incident began."
         }
     })
@@ -105,7 +105,7 @@ fn table(incidents: &[&IncidentSummary]) -> Markup {
 /// An upright line at each incident, and the name of who died where there is room for it; `size` is the number of nanoseconds
 /// in the scale's unit.
 pub fn marks(incidents: &[IncidentSummary], frame: &Frame, x: &Scale, size: f64) -> Markup {
-    let at = |incident: &IncidentSummary| incident.injected_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
+    let at = |incident: &IncidentSummary| incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
     let mut named_until = frame.left;
     let marks: Vec<_> = (worst(incidents, SHOWN).into_iter())
         .map(|incident| {

@@ -1,6 +1,6 @@
 //! Rows of dots with their intervals: what differs from what, and how surely.
 
-use super::axis::{self, Label as Name};
+use super::axis::{self, AxisLabel as Name};
 use super::scale::Scale;
 use super::svg::{Frame, WIDTH, line, num, text, text_width};
 use maud::{Markup, html};
@@ -10,7 +10,7 @@ const ROW: f64 = 24.0;
 
 /// A dot and its interval.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct IntervalRow {
     /// What it is.
     pub name: String,
     /// What is written beside it.
@@ -28,7 +28,7 @@ pub fn draw(
     axis_title: &str,
     name: Name<'_>,
     reference: Option<f64>,
-    rows: &[Row],
+    rows: &[IntervalRow],
 ) -> Option<Markup> {
     let intervals = || rows.iter().filter_map(|row| row.interval);
     intervals().next()?;
@@ -82,7 +82,8 @@ mod tests {
     #[test]
     fn a_row_without_an_interval_keeps_its_place() {
         let interval = Some(Spread { median: 1.02, low: 0.99, high: 1.05 });
-        let row = |name: &str, interval| Row { name: name.into(), note: "n".into(), class: "c1", interval };
+        let row =
+            |name: &str, interval| IntervalRow { name: name.into(), note: "n".into(), class: "c1", interval };
         let drawn = draw("i", "t", "ratio", &axis::number, Some(1.0), &[row("a", None), row("b", interval)]);
         let text = drawn.unwrap().into_string();
         assert_eq!(text.matches("data-row").count(), 1);

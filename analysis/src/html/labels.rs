@@ -8,7 +8,7 @@ const LINE: f64 = 15.0;
 
 /// A name beside the end of a line.
 #[derive(Clone, Debug)]
-pub struct Label {
+pub struct LineLabel {
     /// Where the line ends.
     pub x: f64,
     /// At which height.
@@ -20,7 +20,7 @@ pub struct Label {
 }
 
 /// Draws the labels in a column that begins at `column`, each joined to the end of its line.
-pub fn beside(column: f64, top: f64, bottom: f64, labels: &[Label]) -> Markup {
+pub fn beside(column: f64, top: f64, bottom: f64, labels: &[LineLabel]) -> Markup {
     let wanted: Vec<f64> = labels.iter().map(|label| label.y).collect();
     let heights = spread(&wanted, LINE, top, bottom);
     html! {

@@ -3,7 +3,7 @@
 //! ```text
 //! folder ─ load ─▶ results ─ *_page ─▶ sections ─ page ─▶ one file
 //!                             │
-//!                             ├ facts            verdict, figures, machine, plan, threads
+//!                             ├ overview         verdict, figures, machine, plan, threads
 //!                             ├ percentile_plot  from histograms.hlog (curve)
 //!                             ├ stage_bars       from summary.json
 //!                             ├ incidents        from summary.json: who died, marked on the
@@ -21,11 +21,12 @@ mod axis;
 mod bill;
 mod contain;
 mod curve;
-mod facts;
+
 mod incidents;
 mod interval_plot;
 mod labels;
 mod load;
+mod overview;
 mod page;
 mod percentile_plot;
 mod run_page;

@@ -2,7 +2,7 @@
 
 use super::axis;
 use super::curve::Curve;
-use super::labels::{self, Label};
+use super::labels::{self, LineLabel};
 use super::scale::Scale;
 use super::svg::{Frame, Path, num, text};
 use crate::report::units::duration;
@@ -60,7 +60,7 @@ pub fn draw(summary: &Summary, curves: &[Curve]) -> Markup {
         let Some(max) = figures.max_ns else { continue };
         let place = (x.at(figures.count as f64), y.at((max as f64).max(1.0)));
         let name = format!("{} {}", curve.measure.name(), duration(max));
-        ends.push(Label { x: place.0, y: place.1, text: name, class: (*class).into() });
+        ends.push(LineLabel { x: place.0, y: place.1, text: name, class: (*class).into() });
     }
     let content = html! {
         (axis::left(&frame, &y, "latency (logarithmic)", &axis::duration))

@@ -2,7 +2,7 @@
 
 use super::curve::Curve;
 use super::page::{page, section};
-use super::{facts, incidents, percentile_plot, stage_bars, timeline_plot};
+use super::{incidents, overview, percentile_plot, stage_bars, timeline_plot};
 use crate::report::units::{count, duration_or_dash};
 use crate::summary::{Measure, Summary};
 use crate::timeline::Timeline;
@@ -23,20 +23,20 @@ pub struct SavedRun {
 pub fn run_page(run: &SavedRun) -> String {
     let summary = &run.summary;
     let content = html! {
-        (facts::verdict(summary))
-        (facts::headline(summary))
-        (section("facts", "What was measured", &facts::facts(summary)))
+        (overview::verdict(summary))
+        (overview::headline(summary))
+        (section("facts", "What was measured", &overview::facts(summary)))
         (section("latency", "Latency by percentile", &latency(run)))
         (section("stages-section", "Stages", &stage_bars::draw(summary)))
         (section("time", "Latency over time", &time(run)))
         @if let Some(incidents) = incidents::draw(summary) {
             (section("incidents", "Strategies that died", &incidents))
         }
-        (section("threads", "Threads", &facts::threads(summary)))
+        (section("threads", "Threads", &overview::threads(summary)))
     };
     let title = format!("Run {}", summary.run);
     let dim = format!("started {}, bulkhead {}", summary.started, summary.version);
-    page(&title, &facts::subject(summary), &dim, &content)
+    page(&title, &overview::subject(summary), &dim, &content)
 }
 
 fn latency(run: &SavedRun) -> Markup {

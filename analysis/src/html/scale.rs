@@ -2,7 +2,7 @@
 
 /// How values are spread over a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ScaleKind {
     /// Evenly.
     Linear,
     /// Each decade the same length.
@@ -12,7 +12,7 @@ pub enum Kind {
 /// A range of values over a range of places. Values outside are placed outside; callers leave out what has no place.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    kind: Kind,
+    kind: ScaleKind,
     values: (f64, f64),
     places: (f64, f64),
     /// From tick to tick of an even scale.
@@ -40,7 +40,7 @@ impl Scale {
     fn linear_round(low: f64, high: f64, places: (f64, f64)) -> Self {
         let step = step((high - low) / parts(places));
         let values = ((low / step).floor() * step, (high / step).ceil() * step);
-        Self { kind: Kind::Linear, values, places, step }
+        Self { kind: ScaleKind::Linear, values, places, step }
     }
 
     /// From the 1, 2 or 5 of a decade at or below the least to that at or above the greatest value. Only values
@@ -48,7 +48,7 @@ impl Scale {
     pub fn log(least: f64, greatest: f64, places: (f64, f64)) -> Self {
         let low = if least.is_finite() && least > 0.0 { least } else { 1.0 };
         let high = if greatest.is_finite() && greatest > low { greatest } else { low * 10.0 };
-        Self { kind: Kind::Log, values: (round_down(low), -round_down(-high)), places, step: 0.0 }
+        Self { kind: ScaleKind::Log, values: (round_down(low), -round_down(-high)), places, step: 0.0 }
     }
 
     /// Evenly from a round value below the least to one above the greatest, zero or not: for what is compared with a
@@ -60,27 +60,32 @@ impl Scale {
 
     /// Exactly from one value to the other, logarithmic.
     pub const fn log_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
-        Self { kind: Kind::Log, values: (low, high), places, step: 0.0 }
+        Self { kind: ScaleKind::Log, values: (low, high), places, step: 0.0 }
     }
 
     /// Exactly from one value to the other, evenly.
     pub fn linear_exact(low: f64, high: f64, places: (f64, f64)) -> Self {
-        Self { kind: Kind::Linear, values: (low, high), places, step: step((high - low) / parts(places)) }
+        Self {
+            kind: ScaleKind::Linear,
+            values: (low, high),
+            places,
+            step: step((high - low) / parts(places)),
+        }
     }
 
     /// Where a value stands.
     pub fn at(&self, value: f64) -> f64 {
         let ((low, high), (from, to)) = (self.values, self.places);
         let share = match self.kind {
-            Kind::Linear => (value - low) / (high - low),
-            Kind::Log => (value / low).log10() / (high / low).log10(),
+            ScaleKind::Linear => (value - low) / (high - low),
+            ScaleKind::Log => (value / low).log10() / (high / low).log10(),
         };
         from + share * (to - from)
     }
 
     /// Whether each decade has the same length.
     pub fn is_log(&self) -> bool {
-        self.kind == Kind::Log
+        self.kind == ScaleKind::Log
     }
 
     /// The first and the last value.
@@ -97,8 +102,8 @@ impl Scale {
     /// where there are fewer than three decades.
     pub fn ticks(&self) -> Vec<Tick> {
         match self.kind {
-            Kind::Linear => self.linear_ticks(),
-            Kind::Log => self.log_ticks(),
+            ScaleKind::Linear => self.linear_ticks(),
+            ScaleKind::Log => self.log_ticks(),
         }
     }
 

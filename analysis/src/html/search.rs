@@ -2,8 +2,8 @@
 
 use super::axis;
 use super::sweep_data::Spread;
-use super::xy_plot::{Axis, Plot, Series, class};
-use crate::experiment::{SearchRecord, Step, SweepRecord};
+use super::xy_plot::{Axis, Plot, PlotSeries, class};
+use crate::experiment::{SearchRecord, SearchStep, SweepRecord};
 use crate::report::units::{duration, duration_or_dash, plain};
 use maud::{Markup, html};
 
@@ -40,18 +40,18 @@ pub fn draw(sweep: &SweepRecord, search: &SearchRecord) -> Markup {
 /// p99.9 over the rate, and the bound across it.
 fn chart(names: &[String], search: &SearchRecord) -> Markup {
     let exactly = |value: f64| Spread { median: value, low: value, high: value };
-    let place = |step: &Step| Some((step.rate_per_s, exactly(step.p999_ns? as f64)));
-    let mut series: Vec<Series> = Vec::new();
+    let place = |step: &SearchStep| Some((step.rate_per_s, exactly(step.p999_ns? as f64)));
+    let mut series: Vec<PlotSeries> = Vec::new();
     for (number, (name, tried)) in names.iter().zip(&search.points).enumerate() {
         let mut points: Vec<(f64, Spread)> = tried.steps.iter().filter_map(place).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        series.push(Series { name: name.clone(), class: class(number), points });
+        series.push(PlotSeries { name: name.clone(), class: class(number), points });
     }
     let rates = || series.iter().flat_map(|series| &series.points).map(|point| point.0);
     let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(f64::NEG_INFINITY, f64::max));
     if least < most {
         let bound = exactly(search.bound_ns as f64);
-        series.push(Series {
+        series.push(PlotSeries {
             name: "bound".into(),
             class: "c7 dots",
             points: vec![(least, bound), (most, bound)],

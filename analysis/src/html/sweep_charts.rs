@@ -1,10 +1,10 @@
 //! The charts of a sweep: which of them make sense follows from what was varied.
 
 use super::axis;
-use super::interval_plot::{self, Row};
+use super::interval_plot::{self, IntervalRow};
 use super::sweep_data::{Spread, rt_venue};
-use super::xy_plot::{Axis, Plot, Series, class};
-use crate::experiment::{Axis as Varied, Point, SweepRecord};
+use super::xy_plot::{Axis, Plot, PlotSeries, class};
+use crate::experiment::{Axis as Varied, SweepPoint, SweepRecord};
 use crate::report::units::{duration, plain};
 use crate::stats::{Outline, md1};
 use crate::summary::Measure;
@@ -30,8 +30,8 @@ fn varies(sweep: &SweepRecord, axis: Varied) -> bool {
 }
 
 /// A line for each combination of the other axes, in the order of the points; each point once it has a sound run.
-fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Vec<Series> {
-    let mut series: Vec<Series> = Vec::new();
+fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Vec<PlotSeries> {
+    let mut series: Vec<PlotSeries> = Vec::new();
     for point in &sweep.points {
         let (Some(at), Some(spread)) = (point.spread(x), point.spread(y)) else { continue };
         let name = point.name_without(&sweep.axes, Some(along));
@@ -39,7 +39,7 @@ fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Ve
             Some(series) => series.points.push((at.median, spread)),
             None => {
                 let class = class(series.len());
-                series.push(Series { name, class, points: vec![(at.median, spread)] });
+                series.push(PlotSeries { name, class, points: vec![(at.median, spread)] });
             }
         }
     }
@@ -96,7 +96,7 @@ fn against_strategies(sweep: &SweepRecord) -> Option<Markup> {
         return None;
     }
     let megabytes = |run: &Outline| run.pss_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
-    type Cost<'a> = (&'a str, &'a str, axis::Label<'a>, Figure<'a>);
+    type Cost<'a> = (&'a str, &'a str, axis::AxisLabel<'a>, Figure<'a>);
     let figures: [Cost<'_>; 5] = [
         ("rt_venue p50", "rt_venue p50", &axis::duration, &|run| rt_venue(run, "p50")),
         ("rt_venue p99", "rt_venue p99", &axis::duration, &|run| rt_venue(run, "p99")),
@@ -148,7 +148,7 @@ fn waiting(sweep: &SweepRecord) -> Option<Markup> {
         let name = |what: &str| if several { format!("{what}, {}", measured.name) } else { what.to_owned() };
         predicted.name = name("M/D/1");
         predicted.class = "c7 dots";
-        series.push(Series { name: name("measured"), class: class(number), points: measured.points });
+        series.push(PlotSeries { name: name("measured"), class: class(number), points: measured.points });
         series.push(predicted);
     }
     let plot = Plot {
@@ -179,7 +179,7 @@ fn rows(sweep: &SweepRecord) -> Option<Markup> {
         return None;
     }
     let chart = |(number, percentile): (usize, &str)| {
-        let rows: Vec<Row> = sweep.points.iter().map(|point| row(sweep, point, percentile)).collect();
+        let rows: Vec<IntervalRow> = sweep.points.iter().map(|point| row(sweep, point, percentile)).collect();
         let id = format!("points-{number}");
         let title =
             format!("rt_venue {percentile} of every point: median over the repeats, from least to greatest");
@@ -189,7 +189,7 @@ fn rows(sweep: &SweepRecord) -> Option<Markup> {
     (!charts.is_empty()).then(|| html! { @for chart in charts { (chart) } })
 }
 
-fn row(sweep: &SweepRecord, point: &Point, percentile: &str) -> Row {
+fn row(sweep: &SweepRecord, point: &SweepPoint, percentile: &str) -> IntervalRow {
     let interval = point.spread(|run| rt_venue(run, percentile));
     let note = match interval {
         Some(spread) => duration(spread.median as u64),
@@ -201,7 +201,7 @@ fn row(sweep: &SweepRecord, point: &Point, percentile: &str) -> Row {
     let place = axis
         .and_then(|axis| axis.values.iter().position(|value| point.values.get(&axis.axis) == Some(value)));
     let class = class(place.unwrap_or(0)).split(' ').next().unwrap_or("c1");
-    Row { name: point.name_without(&sweep.axes, None), note, class, interval }
+    IntervalRow { name: point.name_without(&sweep.axes, None), note, class, interval }
 }
 
 /// The table of every point.

@@ -1,6 +1,6 @@
 //! What a page needs of a sweep's points beyond their record: figures over the repeats, and short names.
 
-use crate::experiment::{Axis, AxisRecord, Point};
+use crate::experiment::{Axis, AxisRecord, SweepPoint};
 use crate::stats::Outline;
 use crate::summary::Measure;
 
@@ -31,7 +31,7 @@ impl Spread {
     }
 }
 
-impl Point {
+impl SweepPoint {
     /// The sound runs.
     pub(super) fn sound(&self) -> impl Iterator<Item = &Outline> {
         self.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_sound())
@@ -94,7 +94,7 @@ mod tests {
             axis(Axis::Idle, &["spin"]),
         ];
         let values = [(Axis::Technique, "b"), (Axis::Work, "1us"), (Axis::Idle, "spin")];
-        let point = Point {
+        let point = SweepPoint {
             name: "x".into(),
             values: values.map(|(axis, value)| (axis, value.into())).into(),
             settings: Default::default(),

@@ -2,7 +2,7 @@
 
 use super::axis;
 use super::incidents;
-use super::labels::{self, Label};
+use super::labels::{self, LineLabel};
 use super::scale::Scale;
 use super::svg::{Frame, Path, line, num, text};
 use crate::report::units::{count, duration, duration_or_dash, plain};
@@ -43,7 +43,7 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
     let series = [("p99", "c2", &timeline.p99_ns, p99_bucket), ("p50", "c1", &timeline.p50_ns, bucket)];
     let last_max = timeline.max_ns.iter().rev().flatten().next().copied().unwrap_or(1).max(1) as f64;
     let label =
-        |y, text: &str, class: &str| Label { x: frame.right, y, text: text.into(), class: class.into() };
+        |y, text: &str, class: &str| LineLabel { x: frame.right, y, text: text.into(), class: class.into() };
     let mut ends = vec![label(y.at(last_max), "greatest", "c7")];
     for (name, class, values, _) in &series {
         if let Some(last) = values.iter().rev().flatten().next() {

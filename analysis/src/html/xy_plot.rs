@@ -1,8 +1,8 @@
 //! Figures of a sweep against what was varied: a line for each setting, a dot at the median of the repeats, a bar from
 //! their least to their greatest.
 
-use super::axis::{self, Label as Name};
-use super::labels::{self, Label};
+use super::axis::{self, AxisLabel as Name};
+use super::labels::{self, LineLabel};
 use super::scale::Scale;
 use super::svg::{Frame, Path, line, num};
 use super::sweep_data::Spread;
@@ -22,7 +22,7 @@ pub const fn class(number: usize) -> &'static str {
 
 /// One line.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub struct PlotSeries {
     /// What it is.
     pub name: String,
     /// The class of its line.
@@ -53,14 +53,14 @@ pub struct Plot<'a> {
 
 impl Plot<'_> {
     /// Draws it; nothing if there is not a single point.
-    pub fn draw(&self, series: &[Series]) -> Option<Markup> {
+    pub fn draw(&self, series: &[PlotSeries]) -> Option<Markup> {
         let points = || series.iter().flat_map(|series| &series.points);
         points().next()?;
         let frame = Frame::new(400.0);
         let x = scale(points().map(|(x, _)| *x), frame.across(), true);
         let y = scale(points().flat_map(|(_, spread)| [spread.low, spread.high]), frame.upward(), false);
         let is_log = |scale: &Scale| if scale.is_log() { ", logarithmic" } else { "" };
-        let ends: Vec<Label> = series.iter().filter_map(|series| end(series, &x, &y)).collect();
+        let ends: Vec<LineLabel> = series.iter().filter_map(|series| end(series, &x, &y)).collect();
         let content = html! {
             (axis::left(&frame, &y, &format!("{}{}", self.y.title, is_log(&y)), self.y.name))
             (axis::bottom(&frame, &x, &format!("{}{}", self.x.title, is_log(&x)), self.x.name))
@@ -79,7 +79,7 @@ impl Plot<'_> {
         })
     }
 
-    fn series(&self, series: &Series, x: &Scale, y: &Scale) -> Markup {
+    fn series(&self, series: &PlotSeries, x: &Scale, y: &Scale) -> Markup {
         let mut path = Path::default();
         for (at, spread) in &series.points {
             path.to(x.at(*at), y.at(spread.median));
@@ -118,10 +118,10 @@ fn scale(values: impl Iterator<Item = f64> + Clone, places: (f64, f64), varied: 
     }
 }
 
-fn end(series: &Series, x: &Scale, y: &Scale) -> Option<Label> {
+fn end(series: &PlotSeries, x: &Scale, y: &Scale) -> Option<LineLabel> {
     let (at, spread) = series.points.last()?;
     let (x, y) = (x.at(*at), y.at(spread.median));
-    Some(Label { x, y, text: series.name.clone(), class: series.class.into() })
+    Some(LineLabel { x, y, text: series.name.clone(), class: series.class.into() })
 }
 
 #[cfg(test)]
@@ -142,9 +142,9 @@ mod tests {
         let axis = || Axis { title: "t", name: &axis::number };
         let plot = Plot { id: "p", title: "p", x: axis(), y: axis() };
         assert!(plot.draw(&[]).is_none());
-        assert!(plot.draw(&[Series { name: "a".into(), class: "c1", points: vec![] }]).is_none());
+        assert!(plot.draw(&[PlotSeries { name: "a".into(), class: "c1", points: vec![] }]).is_none());
         let spread = Spread { median: 5.0, low: 4.0, high: 6.0 };
-        let drawn = plot.draw(&[Series { name: "a".into(), class: "c1", points: vec![(1.0, spread)] }]);
+        let drawn = plot.draw(&[PlotSeries { name: "a".into(), class: "c1", points: vec![(1.0, spread)] }]);
         assert!(drawn.unwrap().into_string().contains("data-y=\"5\" data-low=\"4\" data-high=\"6\""));
     }
 }

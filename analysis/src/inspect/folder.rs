@@ -1,6 +1,6 @@
 //! A run's folder: one line for each log, and what is wrong with them.
 
-use super::time::{Timebase, signed};
+use super::time::{LogTimebase, signed};
 use super::{Format, InspectError, log, no_problems, print_csv, print_json, print_lines};
 use crate::logfile::{EXTENSION, LogReader};
 use crate::merge::{file_name, folder, read_record};
@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// What is known about one log. Values that need a log that can be read are null without one.
 #[derive(Default, Serialize)]
-struct Line {
+struct LogRow {
     thread: String,
     file: String,
     state: Option<&'static str>,
@@ -45,15 +45,15 @@ struct Listing<'a> {
     started: &'a str,
     outcome: &'a Outcome,
     incidents: &'a [Incident],
-    logs: &'a [Line],
+    logs: &'a [LogRow],
     problems: &'a [String],
 }
 
 /// Prints a folder; see [`super::inspect`].
 pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Result<(), InspectError> {
     let record = read_record(folder)?;
-    let base = Timebase::of(&record);
-    let lines: Vec<Line> =
+    let base = LogTimebase::of(&record);
+    let lines: Vec<LogRow> =
         (0..record.plan.threads.len()).map(|thread| look(folder, &record, thread, &base)).collect();
     let mut problems: Vec<String> = lines.iter().filter_map(|line| line.damage.clone()).collect();
     problems.extend(strangers(folder, &record));
@@ -77,17 +77,17 @@ pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Re
 }
 
 /// Reads one log to its end, or as far as it goes.
-fn look(folder: &Path, record: &RunRecord, thread: usize, base: &Timebase) -> Line {
+fn look(folder: &Path, record: &RunRecord, thread: usize, base: &LogTimebase) -> LogRow {
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
-    let line = Line { thread: name.into(), file: file_name(name), ..Line::default() };
+    let line = LogRow { thread: name.into(), file: file_name(name), ..LogRow::default() };
     let mut log = match folder::open(folder, &record.plan, thread) {
         Ok(log) => log,
-        Err(error) => return Line { damage: Some(error.to_string()), ..line },
+        Err(error) => return LogRow { damage: Some(error.to_string()), ..line },
     };
     let Contents { ends, epochs, damage } = contents(&mut log, own_strategy(record, thread));
     let status = log.status();
     let word = |field| Some(status.get(field));
-    Line {
+    LogRow {
         state: Some(log::state_name(status)),
         pid: word(Field::Pid),
         core: status.core(),
@@ -164,7 +164,7 @@ fn strangers(folder: &Path, record: &RunRecord) -> Vec<String> {
         .collect()
 }
 
-fn text(record: &RunRecord, lines: &[Line], problems: &[String], out: &mut impl Write) -> io::Result<()> {
+fn text(record: &RunRecord, lines: &[LogRow], problems: &[String], out: &mut impl Write) -> io::Result<()> {
     let ended = match &record.outcome {
         Outcome::Complete => "complete".into(),
         Outcome::Interrupted => "interrupted".into(),

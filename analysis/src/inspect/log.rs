@@ -1,11 +1,11 @@
 //! One log: header, status, records.
 
-use super::time::Timebase;
+use super::time::LogTimebase;
 use super::{Format, InspectError, Options, print_lines};
 use crate::logfile::{LogError, LogReader};
 use crate::report::units::count;
 use protocol::stamps::{Gap, LinkEnd, Point, Record};
-use protocol::status::{Field, State, Status};
+use protocol::status::{Field, Status, ThreadState};
 use serde::Serialize;
 use shm::memory::header::Header;
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ const FIELDS: [(&str, Field); 15] = [
 
 /// A record as it is printed.
 #[derive(Serialize)]
-struct Line {
+struct StampRow {
     number: u64,
     point: &'static str,
     order: String,
@@ -49,7 +49,7 @@ struct Line {
 /// Prints a log; see [`super::inspect`].
 pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(), InspectError> {
     let mut log = LogReader::open(path, None)?;
-    let beside = Timebase::beside(path);
+    let beside = LogTimebase::beside(path);
     let is_other = beside.as_ref().is_some_and(|base| base.run_hash != log.header().run);
     let base = beside.filter(|_| !is_other);
     let scan = match options.format {
@@ -69,7 +69,7 @@ pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> R
 fn text(
     log: &mut LogReader,
     options: &Options,
-    base: Option<&Timebase>,
+    base: Option<&LogTimebase>,
     out: &mut impl Write,
 ) -> io::Result<Scan> {
     let (header, status) = (*log.header(), log.status().clone());
@@ -107,7 +107,7 @@ fn text(
             writeln!(out, "{:>12}", "…")?;
         }
         next = number + 1;
-        let Line { point, order, value, seconds, .. } = line(number, record, base);
+        let StampRow { point, order, value, seconds, .. } = line(number, record, base);
         let when = match (seconds, record.point) {
             (_, point) if !point.is_time() => String::new(),
             (Some(seconds), _) => format!("{seconds:.9}"),
@@ -139,7 +139,7 @@ fn text(
 fn json(
     log: &mut LogReader,
     options: &Options,
-    base: Option<&Timebase>,
+    base: Option<&LogTimebase>,
     out: &mut impl Write,
 ) -> io::Result<Scan> {
     let status = log.status().clone();
@@ -182,7 +182,7 @@ fn json(
 fn csv(
     log: &mut LogReader,
     options: &Options,
-    base: Option<&Timebase>,
+    base: Option<&LogTimebase>,
     out: &mut impl Write,
 ) -> io::Result<Scan> {
     let mut writer = csv::Writer::from_writer(out);
@@ -193,8 +193,8 @@ fn csv(
     Ok(scan)
 }
 
-fn line(number: u64, record: Record, base: Option<&Timebase>) -> Line {
-    Line {
+fn line(number: u64, record: Record, base: Option<&LogTimebase>) -> StampRow {
+    StampRow {
         number,
         point: record.point.name(),
         order: about(&record),
@@ -215,11 +215,11 @@ fn about(record: &Record) -> String {
 /// The name of a thread's state.
 pub(super) const fn state_name(status: &Status) -> &'static str {
     match status.state() {
-        State::Starting => "starting",
-        State::Ready => "ready",
-        State::Running => "running",
-        State::Done => "done",
-        State::Failed => "failed",
+        ThreadState::Starting => "starting",
+        ThreadState::Ready => "ready",
+        ThreadState::Running => "running",
+        ThreadState::Done => "done",
+        ThreadState::Failed => "failed",
     }
 }
 

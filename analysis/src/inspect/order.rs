@@ -1,9 +1,9 @@
 //! The path of one order: every stamp of it in all logs of a run, in the order of the round trip.
 
-use super::time::{Timebase, signed};
+use super::time::{LogTimebase, signed};
 use super::{Format, InspectError, no_problems, print_csv, print_json, print_lines};
 use crate::logfile::LogReader;
-use crate::merge::{End, bit, folder, name_of, read_record};
+use crate::merge::{OrderEnd, bit, folder, name_of, read_record};
 use crate::record::RunRecord;
 use crate::report::tables::{ruled, table};
 use protocol::flow::Stage;
@@ -32,7 +32,7 @@ const PATH: [Point; 12] = [
 
 /// One stamp of the order.
 #[derive(Serialize)]
-struct Step {
+struct PathStep {
     point: &'static str,
     meaning: &'static str,
     thread: String,
@@ -67,7 +67,7 @@ struct Journey<'a> {
     became: &'a str,
     round_trip_ns: Option<f64>,
     rt_venue_ns: Option<f64>,
-    steps: &'a [Step],
+    steps: &'a [PathStep],
     problems: &'a [String],
 }
 
@@ -79,7 +79,7 @@ pub(super) fn inspect(
     out: &mut impl Write,
 ) -> Result<(), InspectError> {
     let record = read_record(folder)?;
-    let base = Timebase::of(&record);
+    let base = LogTimebase::of(&record);
     let mut problems = Vec::new();
     let mut found = Vec::new();
     for thread in 0..record.plan.threads.len() {
@@ -101,7 +101,7 @@ pub(super) fn inspect(
     let path = Journey {
         run: &record.plan.run,
         order: order.to_string(),
-        became: End::from_points(points, has_died(&record, order)).name(),
+        became: OrderEnd::from_points(points, has_died(&record, order)).name(),
         round_trip_ns: round_trip,
         rt_venue_ns: round_trip.zip(venue).map(|(round_trip, venue)| round_trip - venue),
         steps: &steps,
@@ -150,7 +150,7 @@ fn search(
     Ok(())
 }
 
-fn steps(found: &[Found], base: &Timebase) -> Vec<Step> {
+fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
     let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let stage_of = |point: Point| {
         let stage = Stage::ending_with(point)?;
@@ -161,7 +161,7 @@ fn steps(found: &[Found], base: &Timebase) -> Vec<Step> {
         let since =
             |from: Option<u64>| from.filter(|_| is_time).map(|from| base.between_ns(from, found.value));
         let stage = stage_of(found.point);
-        Step {
+        PathStep {
             point: found.point.name(),
             meaning: found.point.meaning(),
             thread: found.thread.clone(),

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Turns ticks of one run into times since its start.
 #[derive(Clone, Debug)]
-pub(super) struct Timebase {
+pub(super) struct LogTimebase {
     ns_per_tick: f64,
     start_ticks: u64,
     /// What the run's logs carry in their headers.
@@ -18,7 +18,7 @@ pub(super) struct Timebase {
     pub threads: Vec<String>,
 }
 
-impl Timebase {
+impl LogTimebase {
     /// Of a run.
     pub fn of(record: &RunRecord) -> Self {
         Self {

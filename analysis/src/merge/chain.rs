@@ -5,7 +5,7 @@
 
 use super::deaths::Deaths;
 use super::table::Table;
-use super::violation::{Findings, Kind, name_of};
+use super::violation::{Findings, ViolationKind, name_of};
 use crate::record::{Outcome, RunRecord};
 use protocol::flow::REPORT_PATH;
 use protocol::stamps::Point;
@@ -74,18 +74,18 @@ impl Chains {
             };
             match (before, report.at(Point::GatewayDone)) {
                 (Some(before), Some(pushed)) if pushed < before => {
-                    broken(Kind::TimeOrder, "was pushed before the one before it".into());
+                    broken(ViolationKind::TimeOrder, "was pushed before the one before it".into());
                 }
-                (None, Some(_)) => broken(Kind::MissingPoint, "has no report before it".into()),
+                (None, Some(_)) => broken(ViolationKind::MissingPoint, "has no report before it".into()),
                 _ => {}
             }
             let missing = REPORT_PATH.iter().filter(is_due).find(|point| report.at(**point).is_none());
             if let Some(point) = missing.filter(|_| is_complete) {
-                broken(Kind::MissingPoint, format!("has no {}", point.name()));
+                broken(ViolationKind::MissingPoint, format!("has no {}", point.name()));
             }
             let stamped: Vec<u64> = report.ticks.iter().flatten().copied().collect();
             if !stamped.is_sorted() {
-                broken(Kind::TimeOrder, "has stamps that go back in time".into());
+                broken(ViolationKind::TimeOrder, "has stamps that go back in time".into());
             }
         }
     }

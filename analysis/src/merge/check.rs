@@ -14,10 +14,10 @@
 
 use super::deaths::Deaths;
 use super::join::BY_STRATEGY;
-use super::orders::{End, Losses, Orders, Span};
-use super::row::{Row, bit};
+use super::orders::{Losses, OrderEnd, Orders, Span};
+use super::row::{OrderRow, bit};
 use super::table::{Lane, Table};
-use super::violation::{Findings, Kind, name_of};
+use super::violation::{Findings, ViolationKind, name_of};
 use crate::record::{Outcome, RunRecord};
 use protocol::flow::{PATH, mask};
 use protocol::plan::{Pacing, Role};
@@ -97,7 +97,7 @@ impl Context<'_> {
     /// The points of an order as they show how it ended. Where the orchestrator stamps no report, one that was made or
     /// refused is taken for one that it had and gave back.
     #[inline]
-    fn shown(&self, row: &Row) -> u64 {
+    fn shown(&self, row: &OrderRow) -> u64 {
         let by_report = bit(Point::OrchRecvCompletion) | bit(Point::OrchReturn);
         let is_made = row.has(Point::GatewayDone) || row.has(Point::Rejected);
         row.points() | if is_made { by_report & !self.taken } else { 0 }
@@ -154,8 +154,8 @@ fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Ord
         let shown = context.shown(row);
         let was_given = shown & bit(Point::OrchReturn) != 0;
         let taken = if was_given && !is_dead { bit(Point::StrategyRecv) } else { 0 };
-        let end = match End::from_points(shown | taken, true) {
-            End::Returned | End::Rejected if !was_given => End::Orphaned,
+        let end = match OrderEnd::from_points(shown | taken, true) {
+            OrderEnd::Returned | OrderEnd::Rejected if !was_given => OrderEnd::Orphaned,
             end => end,
         };
         orders.count(end);
@@ -189,24 +189,26 @@ fn check_lane(
             match (seen_by_engine || row.has(Point::StrategyRecv), is_gone) {
                 (true, true) => {}
                 (true, false) => {
-                    broken(Some(strategy), Kind::NeverSent, &|| {
+                    broken(Some(strategy), ViolationKind::NeverSent, &|| {
                         format!("{}, but its strategy never sent it", points_of(row.points()))
                     });
                     continue;
                 }
                 (false, _) => {
                     if sequence < next_sent {
-                        broken(Some(strategy), Kind::Gap, &|| "never sent, though later ones were".into());
+                        broken(Some(strategy), ViolationKind::Gap, &|| {
+                            "never sent, though later ones were".into()
+                        });
                     }
                     continue;
                 }
             }
         }
-        let end = End::from_points(context.shown(row), is_dead);
+        let end = OrderEnd::from_points(context.shown(row), is_dead);
         counted.orders.count(end);
         counted.span.take(row);
         losses.count(end);
-        if end == End::Lost && context.is_complete {
+        if end == OrderEnd::Lost && context.is_complete {
             // Either the engine never saw it, or its strategy has no t8 of what it was given.
             let is_its_word = row.points() & !BY_STRATEGY == 0 || row.has(Point::OrchReturn);
             let witness = is_its_word.then_some(strategy);
@@ -214,11 +216,11 @@ fn check_lane(
             let is_unfinished = sequence + 1 == next_sent && row.points() & !BY_STRATEGY == 0;
             match is_dead {
                 true if is_unfinished => {}
-                true => broken(witness, Kind::Lost, &|| {
+                true => broken(witness, ViolationKind::Lost, &|| {
                     let points = points_of(row.points());
                     format!("lost, and not in the last push of an incarnation that died; it has {points}")
                 }),
-                false => broken(witness, Kind::Lost, &|| {
+                false => broken(witness, ViolationKind::Lost, &|| {
                     format!("sent and never returned; it has {}", points_of(row.points()))
                 }),
             }
@@ -228,7 +230,7 @@ fn check_lane(
         if is_retired && context.deaths.are_known() && (!is_dead || was_given) {
             broken(
                 by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() }),
-                Kind::NotDead,
+                ViolationKind::NotDead,
                 &|| {
                     let whose = if is_dead {
                         "yet a report was given to its strategy"
@@ -241,7 +243,7 @@ fn check_lane(
         }
         let never = UP_TO_ENGINE & !required(row) | bit(Point::Cancelled);
         if row.has(Point::Rejected) && row.points() & never != 0 {
-            broken(None, Kind::RejectedDispatched, &|| {
+            broken(None, ViolationKind::RejectedDispatched, &|| {
                 format!("rejected, yet it has {}", points_of(row.points()))
             });
         }
@@ -250,15 +252,17 @@ fn check_lane(
             // A t8 without a t7 is a report that nobody gave.
             let is_given = row.has(Point::OrchReturn) || !row.has(Point::StrategyRecv);
             let witness = if is_given { by_strategy(missing & !excused) } else { Some(strategy) };
-            broken(witness, Kind::MissingPoint, &|| format!("has no {}", points_of(missing & !excused)));
+            broken(witness, ViolationKind::MissingPoint, &|| {
+                format!("has no {}", points_of(missing & !excused))
+            });
         }
         match out_of_time(row) {
             Some((point, after)) => {
-                broken(by_strategy(bit(point) | bit(after)), Kind::TimeOrder, &|| {
+                broken(by_strategy(bit(point) | bit(after)), ViolationKind::TimeOrder, &|| {
                     format!("{} before {}", point.name(), after.name())
                 });
             }
-            None if end == End::Returned && missing == 0 => row.set_measured(),
+            None if end == OrderEnd::Returned && missing == 0 => row.set_measured(),
             None => {}
         }
     }
@@ -266,18 +270,18 @@ fn check_lane(
 
 /// The points that an order must have which ended so.
 #[inline]
-fn needed(row: &Row, end: End, context: &Context) -> u64 {
+fn needed(row: &OrderRow, end: OrderEnd, context: &Context) -> u64 {
     let points = match end {
-        End::Returned | End::Rejected => required(row) | context.also,
-        End::Orphaned => required(row) & UP_TO_ENGINE | context.also,
-        End::Cancelled if context.is_complete => UP_TO_ENGINE | context.also,
-        End::Cancelled | End::Lost => required(row) & below_last(row),
+        OrderEnd::Returned | OrderEnd::Rejected => required(row) | context.also,
+        OrderEnd::Orphaned => required(row) & UP_TO_ENGINE | context.also,
+        OrderEnd::Cancelled if context.is_complete => UP_TO_ENGINE | context.also,
+        OrderEnd::Cancelled | OrderEnd::Lost => required(row) & below_last(row),
     };
     points & context.taken
 }
 
 /// The points that an order that came back must have, beside what the pacing adds.
-const fn required(row: &Row) -> u64 {
+const fn required(row: &OrderRow) -> u64 {
     if row.has(Point::Rejected) {
         bit(Point::StrategySend)
             | bit(Point::OrchRecvSubmit)
@@ -289,14 +293,14 @@ const fn required(row: &Row) -> u64 {
 }
 
 /// The stamps t1 to t8 below the last one that the order has: what a lost order must have passed.
-const fn below_last(row: &Row) -> u64 {
+const fn below_last(row: &OrderRow) -> u64 {
     let stamps = row.points() & WAY;
     if stamps == 0 { 0 } else { (1 << (63 - stamps.leading_zeros())) - 1 }
 }
 
 /// The first stamp that lies before one that it must not lie before.
 #[inline]
-fn out_of_time(row: &Row) -> Option<(Point, Point)> {
+fn out_of_time(row: &OrderRow) -> Option<(Point, Point)> {
     let mut last: Option<(Point, u64)> = None;
     for point in &PATH {
         let Some(ticks) = row.at(*point) else { continue };

@@ -3,12 +3,12 @@
 use super::ThreadLog;
 use super::deaths::Deaths;
 use super::table::Table;
-use super::violation::{Findings, Kind};
+use super::violation::{Findings, ViolationKind};
 use crate::record::{Outcome, RunRecord};
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
 use protocol::plan::{Role, ThreadPlan};
 use protocol::stamps::Point;
-use protocol::status::{Field, State};
+use protocol::status::{Field, ThreadState};
 
 /// Checks the counters of every thread whose log proves something. A strategy's counters begin anew with each incarnation,
 /// so they are compared with what the last one stamped.
@@ -22,17 +22,17 @@ pub(super) fn check(
     for (log, thread) in logs.iter().zip(&record.plan.threads).filter(|(log, _)| !log.is_untrusted) {
         let (name, dropped) = (&log.name, log.status.get(Field::RecordsDropped));
         let author = deaths.sole_author(thread);
-        findings.firm.add_many(Kind::RecordsDropped, dropped, || {
+        findings.firm.add_many(ViolationKind::RecordsDropped, dropped, || {
             format!("{name}: {dropped} records did not fit the log of {}", thread.log_records)
         });
         let strange = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
         let has_failed = matches!(record.outcome, Outcome::Failed { .. });
         if strange > 0 && !has_failed && !deaths.explain_misconduct() {
-            findings.add(author, Kind::PeerFaults, || {
+            findings.add(author, ViolationKind::PeerFaults, || {
                 format!("{name}: was handed {strange} messages that no honest peer hands over, and nobody was caught")
             });
         }
-        let finished = record.outcome == Outcome::Complete && log.status.state() == State::Done;
+        let finished = record.outcome == Outcome::Complete && log.status.state() == ThreadState::Done;
         let Some(strategies) = only_strategies(thread).filter(|_| finished && dropped == 0) else { continue };
         if strategies.iter().any(|strategy| stayed_dead(record, deaths, *strategy)) {
             // It said that it was done, and was killed: what it stored last is not final.
@@ -43,7 +43,7 @@ pub(super) fn check(
         let sent = log.counters.agents(&thread.roles).map(|agent| agent.get(StrategyCounter::Sent));
         let counted = sent.fold(0, u64::saturating_add);
         if stamped != counted {
-            findings.add(author, Kind::Counters, || {
+            findings.add(author, ViolationKind::Counters, || {
                 format!("{name}: counted {counted} orders sent, its log has {stamped}: records are missing")
             });
         }

@@ -9,23 +9,27 @@
 //!
 //! Where both ends have times, whichever log is read second compares them; equal times are in order, since a batch has one.
 
-use super::row::Row;
-use super::violation::Kind;
+use super::row::OrderRow;
+use super::violation::ViolationKind;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
 /// What is out of order, and whether it takes a strategy's word to see it.
-pub(super) struct Broken {
-    pub kind: Kind,
+pub(super) struct OutOfOrder {
+    pub kind: ViolationKind,
     pub by_strategy: bool,
     pub what: &'static str,
 }
 
 /// Whether a stamp is in order.
-pub(super) type InOrder = Result<(), Broken>;
+pub(super) type InOrder = Result<(), OutOfOrder>;
 
-const fn check(in_order: bool, kind: Kind, what: &'static str) -> InOrder {
-    if in_order { Ok(()) } else { Err(Broken { kind, by_strategy: matches!(kind, Kind::ReturnOrder), what }) }
+const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> InOrder {
+    if in_order {
+        Ok(())
+    } else {
+        Err(OutOfOrder { kind, by_strategy: matches!(kind, ViolationKind::ReturnOrder), what })
+    }
 }
 
 /// Submit, of one incarnation: what the next sequence must not be below.
@@ -45,12 +49,12 @@ impl Submit {
     pub fn sent(&mut self, id: OrderId, newest: &mut Newest) -> InOrder {
         check(
             advance(&mut self.sent, id.sequence()),
-            Kind::SendOrder,
+            ViolationKind::SendOrder,
             "sent after a later one of its strategy",
         )?;
         let is_late = id.epoch() < newest.sent;
         newest.sent = newest.sent.max(id.epoch());
-        check(!is_late, Kind::SendOrder, "sent after the next incarnation of its strategy had begun")
+        check(!is_late, ViolationKind::SendOrder, "sent after the next incarnation of its strategy had begun")
     }
 
     #[inline]
@@ -58,7 +62,7 @@ impl Submit {
         newest.taken = newest.taken.max(id.epoch());
         check(
             advance(&mut self.taken, id.sequence()),
-            Kind::SubmitOrder,
+            ViolationKind::SubmitOrder,
             "reached the orchestrator after a later one of its strategy",
         )
     }
@@ -78,7 +82,7 @@ impl Newest {
     #[inline]
     pub fn dispatched(&self, id: OrderId) -> InOrder {
         let what = "dispatched after the next incarnation of its strategy had begun";
-        check(id.epoch() >= self.taken, Kind::SubmitOrder, what)
+        check(id.epoch() >= self.taken, ViolationKind::SubmitOrder, what)
     }
 }
 
@@ -98,7 +102,11 @@ impl Gateway {
     #[inline]
     pub fn inbox(&mut self, other: Option<u64>) -> InOrder {
         let in_order = other.is_none_or(|ticks| rises(&mut self.last_dispatch, ticks));
-        check(in_order, Kind::DispatchOrder, "reached its gateway in another order than it was dispatched")
+        check(
+            in_order,
+            ViolationKind::DispatchOrder,
+            "reached its gateway in another order than it was dispatched",
+        )
     }
 
     /// A report is pushed: its position among the gateway's.
@@ -112,7 +120,7 @@ impl Gateway {
     #[inline]
     pub fn completion(&mut self, position: u64) -> InOrder {
         let in_order = advance(&mut self.next_completion, position);
-        check(in_order, Kind::CompletionOrder, "its report arrived after a later one of its gateway")
+        check(in_order, ViolationKind::CompletionOrder, "its report arrived after a later one of its gateway")
     }
 }
 
@@ -127,7 +135,11 @@ impl Return {
     #[inline]
     pub fn stamped(&mut self, other: Option<u64>) -> InOrder {
         let in_order = other.is_none_or(|ticks| rises(&mut self.last, ticks));
-        check(in_order, Kind::ReturnOrder, "reached its strategy in another order than it was returned")
+        check(
+            in_order,
+            ViolationKind::ReturnOrder,
+            "reached its strategy in another order than it was returned",
+        )
     }
 }
 
@@ -139,7 +151,7 @@ pub(super) const fn other_end(point: Point) -> Point {
 
 /// The gateway that an order is at, by its own stamps.
 #[inline]
-pub(super) fn gateway_of<'a>(gateways: &'a mut [Gateway], row: &Row) -> Option<&'a mut Gateway> {
+pub(super) fn gateway_of<'a>(gateways: &'a mut [Gateway], row: &OrderRow) -> Option<&'a mut Gateway> {
     row.pushed().and_then(|(gateway, _)| gateways.get_mut(gateway))
 }
 

@@ -7,11 +7,11 @@
 
 use super::chain::{Chained, Chains};
 use super::deaths::Deaths;
-use super::hand_offs::{Broken, Gateway, InOrder, Newest, Return, gateway_of, other_end};
-use super::links::Links;
-use super::row::{Row, bit};
+use super::hand_offs::{Gateway, InOrder, Newest, OutOfOrder, Return, gateway_of, other_end};
+use super::links::LinkSums;
+use super::row::{OrderRow, bit};
 use super::table::{Bounds, NoRow, Table};
-use super::violation::{Findings, Kind, Violation, Violations, name_of};
+use super::violation::{Findings, Violation, ViolationKind, Violations, name_of};
 use super::{MergeError, file_name};
 use protocol::flow::{REPORT_PATH, mask};
 use protocol::plan::{Plan, Role};
@@ -22,7 +22,7 @@ use protocol::stamps::{Gap, HandOff, LinkEnd, MAX_GAPS, Point, Record};
 pub(super) const BY_STRATEGY: u64 = RoleKind::Strategy.record().points_mask();
 
 /// Whose log it is.
-struct Source {
+struct LogSource {
     thread: usize,
     file: String,
     /// The points that the thread's roles stamp.
@@ -51,8 +51,8 @@ pub(super) struct Join<'a> {
     pub gaps: Vec<(usize, Gap)>,
     newest: Vec<Newest>,
     pub findings: &'a mut Findings,
-    pub links: Links,
-    source: Source,
+    pub links: LinkSums,
+    source: LogSource,
 }
 
 impl<'a> Join<'a> {
@@ -63,7 +63,7 @@ impl<'a> Join<'a> {
         bounds: Vec<Bounds>,
         findings: &'a mut Findings,
     ) -> Self {
-        let source = Source {
+        let source = LogSource {
             thread: 0,
             file: String::new(),
             points: 0,
@@ -83,7 +83,7 @@ impl<'a> Join<'a> {
             gaps: Vec::new(),
             newest: vec![Newest::default(); usize::from(plan.strategies)],
             findings,
-            links: Links::default(),
+            links: LinkSums::default(),
             source,
         }
     }
@@ -92,7 +92,7 @@ impl<'a> Join<'a> {
     pub fn begin(&mut self, thread: usize) {
         let Some(plan) = self.plan.threads.get(thread) else { return };
         let points = plan.roles.iter().fold(0, |points, role| points | role.record().points_mask());
-        self.source = Source {
+        self.source = LogSource {
             thread,
             file: file_name(&plan.name),
             points,
@@ -163,10 +163,12 @@ impl<'a> Join<'a> {
         if detail > 0 && REPORT & bit(point) != 0 {
             let report = self.chains.report(id, detail);
             if !report.stamp(point, value) {
-                broken(None, Kind::Duplicate, &|| format!("{} of report {detail} twice", point.name()));
+                broken(None, ViolationKind::Duplicate, &|| {
+                    format!("{} of report {detail} twice", point.name())
+                });
                 return Ok(());
             }
-            if let Err(Broken { kind, by_strategy, what }) =
+            if let Err(OutOfOrder { kind, by_strategy, what }) =
                 chained(point, row, report, &mut self.gateways, &mut lane.returns)
             {
                 broken(by_strategy.then_some(id.strategy()), kind, &|| format!("report {detail}: {what}"));
@@ -174,7 +176,7 @@ impl<'a> Join<'a> {
             return Ok(());
         }
         if !row.stamp(point, value) {
-            broken(None, Kind::Duplicate, &|| format!("{} twice", point.name()));
+            broken(None, ViolationKind::Duplicate, &|| format!("{} twice", point.name()));
             return Ok(());
         }
         let newest = &mut self.newest[usize::from(id.strategy())];
@@ -193,8 +195,8 @@ impl<'a> Join<'a> {
                     Some(gateway) if self.gateway_threads[usize::from(detail)] == Some(source.thread) => {
                         gateway.inbox(dispatched)
                     }
-                    _ => Err(Broken {
-                        kind: Kind::Misplaced,
+                    _ => Err(OutOfOrder {
+                        kind: ViolationKind::Misplaced,
                         by_strategy: false,
                         what: "t4 names a gateway that is none of its thread's",
                     }),
@@ -222,7 +224,7 @@ impl<'a> Join<'a> {
             | Point::Checksum
             | Point::Gap => Ok(()),
         };
-        if let Err(Broken { kind, by_strategy, what }) = in_order {
+        if let Err(OutOfOrder { kind, by_strategy, what }) = in_order {
             broken(by_strategy.then_some(id.strategy()), kind, &|| what.into());
         }
         Ok(())
@@ -251,7 +253,7 @@ impl<'a> Join<'a> {
             }
             _ => {}
         }
-        let Source { file, author, own, is_untrusted, ignored, .. } = &mut self.source;
+        let LogSource { file, author, own, is_untrusted, ignored, .. } = &mut self.source;
         if *is_untrusted {
             *ignored += 1;
             return;
@@ -259,8 +261,8 @@ impl<'a> Join<'a> {
         let what = if record.point == Point::Checksum { "a checksum".into() } else { name_of(record.id) };
         let example = || format!("{what}: {} stands in {file}", record.point.name());
         match author {
-            Some(_) => own.add(Kind::Misplaced, example),
-            None => self.findings.add(None, Kind::Misplaced, example),
+            Some(_) => own.add(ViolationKind::Misplaced, example),
+            None => self.findings.add(None, ViolationKind::Misplaced, example),
         }
     }
 
@@ -289,7 +291,7 @@ impl<'a> Join<'a> {
             return;
         }
         let is_doubted = self.deaths.is_untrusted(id.strategy());
-        let Source { author, own, .. } = &mut self.source;
+        let LogSource { author, own, .. } = &mut self.source;
         let findings = &mut *self.findings;
         let mut add = |witness, kind, example: &dyn Fn() -> String| match author {
             Some(_) => own.add(kind, example),
@@ -299,23 +301,23 @@ impl<'a> Join<'a> {
         let name = || name_of(id);
         match why {
             NoRow::Strategy => {
-                add(None, Kind::NotInPlan, &|| format!("{}: the plan has no such strategy", name()));
+                add(None, ViolationKind::NotInPlan, &|| format!("{}: the plan has no such strategy", name()));
             }
             NoRow::Epoch => {
                 let last = self.deaths.last_epoch(id.strategy());
-                add(None, Kind::NotInPlan, &|| {
+                add(None, ViolationKind::NotInPlan, &|| {
                     format!("{}: {point}, but by the record its last epoch was {last}", name())
                 });
             }
             _ if id.sequence() >= planned => {
-                add(None, Kind::NotInPlan, &|| {
+                add(None, ViolationKind::NotInPlan, &|| {
                     format!("{}: {point}, but the plan has {planned} orders for it", name())
                 });
             }
             _ if is_doubted => {}
             _ => {
                 // There is a row for as much as its strategy's log can hold, and more.
-                add(Some(id.strategy()), Kind::NeverSent, &|| {
+                add(Some(id.strategy()), ViolationKind::NeverSent, &|| {
                     format!("{}: {point}, but its strategy never sent it", name())
                 });
             }
@@ -330,7 +332,7 @@ const REPORT: u64 = mask(REPORT_PATH);
 #[cold]
 fn chained(
     point: Point,
-    row: &Row,
+    row: &OrderRow,
     report: &mut Chained,
     gateways: &mut [Gateway],
     returns: &mut Return,

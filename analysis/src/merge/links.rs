@@ -5,18 +5,18 @@
 
 use super::ThreadLog;
 use super::deaths::Deaths;
-use super::violation::{Findings, Kind};
+use super::violation::{Findings, ViolationKind};
 use crate::record::{Outcome, RunRecord};
 use protocol::plan::Role;
 use protocol::stamps::{HandOff, LinkEnd};
-use protocol::status::State;
+use protocol::status::ThreadState;
 use std::collections::BTreeMap;
 
 /// The checksums of all logs.
 #[derive(Debug, Default)]
-pub(super) struct Links(BTreeMap<LinkEnd, u64>);
+pub(super) struct LinkSums(BTreeMap<LinkEnd, u64>);
 
-impl Links {
+impl LinkSums {
     /// Takes the checksum of one end; `false` if there is one already.
     pub fn take(&mut self, end: LinkEnd, sum: u64) -> bool {
         self.0.insert(end, sum).is_none()
@@ -39,7 +39,7 @@ impl Links {
         let plan = &record.plan;
         let has_ended = |role| {
             let log = plan.thread_of(role).and_then(|thread| logs.get(thread));
-            log.is_some_and(|log| log.status.state() == State::Done)
+            log.is_some_and(|log| log.status.state() == ThreadState::Done)
         };
         let engine = has_ended(Role::Orchestrator);
         for strategy in (0..plan.strategies).filter(|strategy| engine && has_ended(Role::Strategy(*strategy)))
@@ -85,7 +85,7 @@ impl Links {
 
 fn has_ended_or_shares(plan: &protocol::plan::Plan, venue: u16, logs: &[ThreadLog]) -> bool {
     let log = plan.thread_of(Role::Gateway(venue)).and_then(|thread| logs.get(thread));
-    log.is_some_and(|log| log.status.state() == State::Done)
+    log.is_some_and(|log| log.status.state() == ThreadState::Done)
 }
 
 fn compare(
@@ -99,10 +99,10 @@ fn compare(
     let name = hand_off.name();
     match (pushed, taken) {
         (Some(pushed), Some(taken)) if pushed == taken => {}
-        (Some(_), Some(_)) => findings.add(witness, Kind::Checksum, || {
+        (Some(_), Some(_)) => findings.add(witness, ViolationKind::Checksum, || {
             format!("{name} of {who}: what was taken is not what was pushed: lost, doubled, made up or torn")
         }),
-        _ => findings.add(witness, Kind::Checksum, || {
+        _ => findings.add(witness, ViolationKind::Checksum, || {
             format!("{name} of {who}: a log ends without its checksum: records are missing")
         }),
     }

@@ -19,9 +19,9 @@ mod violation;
 
 pub use chain::Chained;
 pub use folder::{FolderError, Logs, RUN_FILE, log_path, read_record};
-pub use orders::{End, Losses, Orders, Span};
-pub use row::{Row, bit};
-pub use violation::{Kind, Violation, name_of};
+pub use orders::{Losses, OrderEnd, Orders, Span};
+pub use row::{OrderRow, bit};
+pub use violation::{Violation, ViolationKind, name_of};
 
 use crate::logfile::{EXTENSION, LogError, RECORDS_AT};
 use crate::record::{Outcome, RunRecord};
@@ -111,7 +111,7 @@ pub struct Merged {
 
 impl Merged {
     /// Every order that has some stamp, by strategy and sequence.
-    pub fn orders(&self) -> impl Iterator<Item = (OrderId, &Row)> {
+    pub fn orders(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.points() != 0)
     }
 
@@ -121,7 +121,7 @@ impl Merged {
     }
 
     /// The orders that count in the figures: returned, with every stamp, in time.
-    pub fn measured(&self) -> impl Iterator<Item = (OrderId, &Row)> {
+    pub fn measured(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.is_measured())
     }
 }

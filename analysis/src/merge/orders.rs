@@ -1,6 +1,6 @@
 //! Where orders go: the ways in which an order that was sent can end, and how many ended so.
 
-use super::row::{Row, bit};
+use super::row::{OrderRow, bit};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use std::iter::Sum;
@@ -38,21 +38,21 @@ pub struct Orders {
 impl Orders {
     /// Counts an order that was sent.
     #[inline]
-    pub(super) fn count(&mut self, end: End) {
+    pub(super) fn count(&mut self, end: OrderEnd) {
         self.sent += 1;
         match end {
-            End::Returned => self.returned += 1,
-            End::Rejected => self.rejected += 1,
-            End::Cancelled => self.cancelled += 1,
-            End::Orphaned => self.orphaned += 1,
-            End::Lost => self.lost += 1,
+            OrderEnd::Returned => self.returned += 1,
+            OrderEnd::Rejected => self.rejected += 1,
+            OrderEnd::Cancelled => self.cancelled += 1,
+            OrderEnd::Orphaned => self.orphaned += 1,
+            OrderEnd::Lost => self.lost += 1,
         }
     }
 }
 
 /// How an order ended that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum OrderEnd {
     /// Its strategy got the venue's report.
     Returned,
     /// Its strategy got the engine's refusal.
@@ -65,7 +65,7 @@ pub enum End {
     Lost,
 }
 
-impl End {
+impl OrderEnd {
     /// The end of an order with these stamps. Only the orders of the dead can be orphaned: what a living strategy does not get
     /// is lost.
     #[inline]
@@ -107,12 +107,12 @@ pub struct Losses {
 impl Losses {
     /// Counts an order.
     #[inline]
-    pub(super) fn count(&mut self, end: End) {
+    pub(super) fn count(&mut self, end: OrderEnd) {
         match end {
-            End::Returned | End::Rejected => {}
-            End::Cancelled => self.cancelled += 1,
-            End::Orphaned => self.orphaned += 1,
-            End::Lost => self.lost += 1,
+            OrderEnd::Returned | OrderEnd::Rejected => {}
+            OrderEnd::Cancelled => self.cancelled += 1,
+            OrderEnd::Orphaned => self.orphaned += 1,
+            OrderEnd::Lost => self.lost += 1,
         }
     }
 
@@ -160,7 +160,7 @@ impl Span {
 
     /// Takes in the time of an order.
     #[inline]
-    pub(super) fn take(&mut self, row: &Row) {
+    pub(super) fn take(&mut self, row: &OrderRow) {
         let sent = row.at(Point::StrategySend);
         if let Some(sent) = sent {
             self.sent += 1;

@@ -11,7 +11,7 @@ use protocol::stamps::Point;
 ///       │ gateway's push order   │ + 1     │       │            │          │ point stamped    │
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Row {
+pub struct OrderRow {
     ticks: [u64; KEPT],
     state: u64,
 }
@@ -23,7 +23,7 @@ const OF_ORDER: u32 = Point::Cancelled as u32;
 
 const _: () = assert!(mask(&PATH) | bit(Point::Due) | bit(Point::Release) == (1 << KEPT) - 1);
 const _: () = assert!(MEASURED == 1 << OF_ORDER, "the flags stand above the points");
-const _: () = assert!(size_of::<Row>() == 88);
+const _: () = assert!(size_of::<OrderRow>() == 88);
 
 const MEASURED: u64 = 1 << 12;
 const DUPLICATED: u64 = 1 << 13;
@@ -35,13 +35,13 @@ const POSITION_SHIFT: u32 = 28;
 /// The largest position that a row can hold: a gateway's 68 thousand millionth report.
 const POSITION_MAX: u64 = (1 << (64 - POSITION_SHIFT)) - 1;
 
-/// The bit of a point in [`Row::points`].
+/// The bit of a point in [`OrderRow::points`].
 #[inline]
 pub const fn bit(point: Point) -> u64 {
     1 << (point as u64 - 1)
 }
 
-impl Row {
+impl OrderRow {
     /// A bit for each point that was stamped.
     #[inline]
     pub const fn points(&self) -> u64 {

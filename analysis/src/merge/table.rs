@@ -6,7 +6,7 @@
 //! each epoch, found by index as well; those after the first begin small and double.
 
 use super::hand_offs::{Return, Submit};
-use super::row::Row;
+use super::row::OrderRow;
 use protocol::wire::OrderId;
 
 /// The rows of a first epoch are made in chunks of this many, so that growing does not show.
@@ -25,7 +25,7 @@ pub(super) struct Lane {
     pub is_excused: bool,
     /// It misbehaved by the record, so that what the engine has of it may be anything as well.
     pub is_hostile: bool,
-    pub rows: Vec<Row>,
+    pub rows: Vec<OrderRow>,
     /// How far the hand-offs of this incarnation have come.
     pub submit: Submit,
     pub returns: Return,
@@ -177,12 +177,12 @@ impl Table {
         let reserved =
             if is_later { lane.rows.try_reserve_exact(count) } else { lane.rows.try_reserve(count) };
         if reserved.is_err() {
-            return Err(NoRow::Memory(more * size_of::<Row>() as u64));
+            return Err(NoRow::Memory(more * size_of::<OrderRow>() as u64));
         }
         if is_later {
             bounds.later_rows -= more;
         }
-        lane.rows.resize(lane.rows.len() + count, Row::default());
+        lane.rows.resize(lane.rows.len() + count, OrderRow::default());
         Ok(())
     }
 
@@ -206,7 +206,7 @@ impl Table {
         }
         for lane in self.lanes.iter_mut().filter(|lane| lane.strategy == strategy) {
             lane.is_excused = true;
-            lane.rows.iter_mut().for_each(Row::clear_measured);
+            lane.rows.iter_mut().for_each(OrderRow::clear_measured);
         }
     }
 
@@ -216,12 +216,12 @@ impl Table {
     }
 
     /// The row of an order, if there is one.
-    pub fn row(&self, id: OrderId) -> Option<&Row> {
+    pub fn row(&self, id: OrderId) -> Option<&OrderRow> {
         self.lane_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
     }
 
     /// Every row that could hold an order, with the order's id.
-    pub fn rows(&self) -> impl Iterator<Item = (OrderId, &Row)> {
+    pub fn rows(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.lanes.iter().flat_map(|lane| {
             lane.rows.iter().enumerate().map(|(sequence, row)| (lane.id(sequence as u64), row))
         })

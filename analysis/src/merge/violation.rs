@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A kind of violation. Any of them makes the run invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ViolationKind {
     /// A point stamped twice for one order.
     Duplicate,
     /// A sequence that its strategy left out.
@@ -53,7 +53,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// Which.
-    pub kind: Kind,
+    pub kind: ViolationKind,
     /// How often.
     pub count: u64,
     /// The first example, in words: `strategy 3 order 17: t5 before t4`.
@@ -67,13 +67,13 @@ pub struct Violations(Vec<Violation>);
 impl Violations {
     /// Counts one violation; `example` is only asked for the first of its kind.
     #[cold]
-    pub fn add(&mut self, kind: Kind, example: impl FnOnce() -> String) {
+    pub fn add(&mut self, kind: ViolationKind, example: impl FnOnce() -> String) {
         self.add_many(kind, 1, example);
     }
 
     /// Counts `count` violations at once; none for 0.
     #[cold]
-    pub fn add_many(&mut self, kind: Kind, count: u64, example: impl FnOnce() -> String) {
+    pub fn add_many(&mut self, kind: ViolationKind, count: u64, example: impl FnOnce() -> String) {
         if count == 0 {
             return;
         }
@@ -121,7 +121,7 @@ pub struct Findings {
 impl Findings {
     /// Counts one violation that rests on the word of the strategy `witness`, or on nobody's alone.
     #[cold]
-    pub fn add(&mut self, witness: Option<u16>, kind: Kind, example: impl FnOnce() -> String) {
+    pub fn add(&mut self, witness: Option<u16>, kind: ViolationKind, example: impl FnOnce() -> String) {
         match witness {
             None => self.firm.add(kind, example),
             Some(strategy) => self.by_strategy.entry(strategy).or_default().add(kind, example),

@@ -1,7 +1,7 @@
 //! The containment table: one for each level on the terminal, one wide one in documents.
 
-use crate::experiment::{Containment as Row, Containments};
-use crate::report::grid::{Grid, Row as GridRow};
+use crate::experiment::{Containment, Containments};
+use crate::report::grid::{Grid, GridRow};
 use crate::report::units::{duration_or_dash, short};
 use protocol::plan::{Isolation, Technique};
 
@@ -9,7 +9,7 @@ use protocol::plan::{Isolation, Technique};
 pub fn narrow(all: &Containments) -> Vec<Grid> {
     let mut grids = Vec::new();
     for &isolation in Isolation::ALL {
-        let rows: Vec<&Row> = all.rows.iter().filter(|row| row.isolation == isolation).collect();
+        let rows: Vec<&Containment> = all.rows.iter().filter(|row| row.isolation == isolation).collect();
         if !rows.is_empty() {
             grids.push(matrix(isolation, &rows));
         }
@@ -18,7 +18,7 @@ pub fn narrow(all: &Containments) -> Vec<Grid> {
     grids
 }
 
-fn matrix(isolation: Isolation, rows: &[&Row]) -> Grid {
+fn matrix(isolation: Isolation, rows: &[&Containment]) -> Grid {
     let mut techniques: Vec<Technique> = Vec::new();
     let mut faults: Vec<&str> = Vec::new();
     for row in rows {
@@ -101,7 +101,7 @@ pub fn wide(all: &Containments) -> Grid {
         "others max before",
         "during ",
     ];
-    let line = |row: &Row| {
+    let line = |row: &Containment| {
         let mut cells = vec![
             row.isolation.to_string(),
             row.technique.to_string(),

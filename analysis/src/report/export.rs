@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 /// A line of the CSV. A value that is not known is an empty field.
 #[derive(Serialize)]
-struct Line {
+struct StageRow {
     stage: &'static str,
     count: u64,
     min_ns: Option<u64>,
@@ -36,7 +36,7 @@ pub fn csv(summary: &Summary, out: impl Write) -> io::Result<()> {
     let stages = Measure::ALL.map(|measure| (measure.name(), summary.distribution(measure)));
     let incidents = summary.containment.iter().flat_map(|containment| containment.distributions());
     for (stage, figures) in stages.into_iter().chain(incidents) {
-        let line = Line {
+        let line = StageRow {
             stage,
             count: figures.count,
             min_ns: figures.min_ns,

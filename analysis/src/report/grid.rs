@@ -17,21 +17,21 @@ pub struct Grid {
     /// How many columns, from the left, say what a row is about.
     pub keys: usize,
     /// Its rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<GridRow>,
     /// What to know about it, below it; one line each.
     pub notes: Vec<String>,
 }
 
 /// A row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct GridRow {
     /// One cell for each column.
     pub cells: Vec<String>,
     /// The columns that stand out.
     pub best: Vec<usize>,
 }
 
-impl Row {
+impl GridRow {
     /// A row in which nothing stands out.
     pub fn plain(cells: Vec<String>) -> Self {
         Self { cells, best: Vec::new() }
@@ -134,7 +134,7 @@ impl Grid {
 const ON: &str = "\u{200b}";
 const OFF: &str = "\u{2060}";
 
-impl Row {
+impl GridRow {
     fn cell(&self, column: usize, colour: bool) -> String {
         let cell = &self.cells[column];
         if colour && self.best.contains(&column) { format!("{ON}{cell}{OFF}") } else { cell.clone() }
@@ -168,7 +168,7 @@ mod tests {
             title: "a title".into(),
             head: [vec!["work".into()], cells("h")].concat(),
             keys: 1,
-            rows: vec![Row { cells: [vec!["500 ns".into()], cells("c")].concat(), best: vec![1] }],
+            rows: vec![GridRow { cells: [vec!["500 ns".into()], cells("c")].concat(), best: vec![1] }],
             notes: vec!["word ".repeat(40)],
         }
     }

@@ -12,7 +12,7 @@
 //! - Below: **any order of a placement's runs**, by the normal approximation. (Five pairs have 32 ways to change places:
 //!   the rarest two together are above 5 %.)
 //!
-//! Chosen by simulation: the test `candidates` prints the whole table, 500 comparisons a figure. Here, in percent: how often
+//! Chosen by simulation: the test `study` prints the whole table, 500 comparisons a figure. Here, in percent: how often
 //! a method excludes the ratio of 1 where both settings are equal, in the worst of 24 kinds of noise (should be 5); then how
 //! often it sees a true difference of 50 ns where p50 is 245 ns near and 645 ns far and one run of two is far, if pairs
 //! lie 2 % apart as wholes; then the same if they lie 15 % apart.
@@ -127,9 +127,8 @@ pub fn difference(a: &[Sample], b: &[Sample], step: f64) -> Option<Difference> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::candidates::{Moves, Noise, moving_pairs};
     use super::super::draws::Draws;
-    use super::super::recorded;
+    use super::super::study::{Moves, Noise, moving_pairs, recorded};
     use super::*;
     use proptest::prelude::*;
 

@@ -3,19 +3,17 @@
 //! A run is one sample. However many orders it holds, they share one start, one placement in memory and one mood of the
 //! machine; so everything here counts runs, never orders.
 
-#[cfg(test)]
-pub(crate) mod candidates;
 mod draws;
-mod interval;
 #[cfg(any(test, feature = "fixtures"))]
-pub mod made_up;
+pub mod fixtures;
+mod interval;
 pub mod md1;
 mod outline;
 pub mod placement;
-#[cfg(test)]
-mod recorded;
 mod sample;
 mod shift;
+#[cfg(test)]
+mod study;
 mod verdict;
 
 pub use draws::Draws;
@@ -23,4 +21,4 @@ pub use interval::{Difference, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, dif
 pub use outline::{MachineKey, Outline, Percentile, values};
 pub use sample::{median, spread};
 pub use shift::{Estimate, Sample};
-pub use verdict::{Line, Pairing, Placed, Verdict, judge, pair};
+pub use verdict::{ComparisonLine, Pairing, Placed, Verdict, judge, pair};

@@ -40,7 +40,7 @@ fn apart(a: f64, b: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::run;
+    use super::super::fixtures::run;
     use super::*;
 
     fn with_floor(before: Option<f64>, after: Option<f64>) -> Outline {

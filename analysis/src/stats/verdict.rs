@@ -175,7 +175,7 @@ const TORN: &str =
 
 /// One line of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct ComparisonLine {
     /// The measure's name.
     pub measure: String,
     /// The percentile.
@@ -193,7 +193,7 @@ pub struct Line {
 }
 
 /// Compares one figure of B with A's.
-pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) -> Line {
+pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) -> ComparisonLine {
     let side = |runs: &[&Outline]| values(runs, measure, percentile);
     let (a, b) = (side(&pairing.a), side(&pairing.b));
     let middle = |values: &Option<Vec<f64>>| values.as_deref().and_then(median);
@@ -219,7 +219,7 @@ pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) ->
             Verdict::NotComparable
         }
     };
-    Line {
+    ComparisonLine {
         measure: measure.name().into(),
         percentile,
         a_ns: middle(&a),

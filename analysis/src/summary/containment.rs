@@ -3,7 +3,9 @@
 //! The survivors of an incident are the orders of other strategies that it touched, as [`super::touched`] has it, and that
 //! came back whole. Beside them stand the orders, of all strategies, that had come back before the first incident began.
 
-use super::figures::{Distribution, SAMPLES_FOR_P50, SAMPLES_FOR_P999, Series, quantile, rt_venue, to_ns};
+use super::figures::{
+    Distribution, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
+};
 use super::touched::Windows;
 use crate::merge::{Losses, Merged};
 use crate::record::{Incident, RunRecord};
@@ -22,7 +24,7 @@ pub struct IncidentSummary {
     /// What the engine quarantined it for; null if it did not. Nothing is started again after that.
     pub quarantined: Option<Misconduct>,
     /// When the fault was done on purpose; null if it was not.
-    pub injected_ns: Option<u64>,
+    pub fault_ns: Option<u64>,
     /// When the launcher noticed the death or the hang, or the engine quarantined the strategy.
     pub detected_ns: u64,
     /// From there until the engine had repaired what the dead one left; null: the run ended before.
@@ -93,7 +95,8 @@ pub(super) fn summarise(
         return (Vec::new(), None);
     }
     let windows = Windows::of(record);
-    let (mut before, mut during, mut repairs) = (Series::new(), Series::new(), Series::new());
+    let (mut before, mut during, mut repairs) =
+        (MeasureSeries::new(), MeasureSeries::new(), MeasureSeries::new());
     let mut touched: Vec<Vec<u64>> = vec![Vec::new(); record.incidents.len()];
     for (id, row) in merged.measured() {
         let ticks = rt_venue(row);
@@ -145,7 +148,7 @@ fn summary(incident: &Incident, orders: Losses, survivors: Survivors) -> Inciden
         epoch: incident.epoch,
         cause: incident.cause.clone(),
         quarantined: incident.quarantined,
-        injected_ns: incident.injected_ns,
+        fault_ns: incident.fault_ns,
         detected_ns: incident.detected_ns,
         detect_to_repair_ns: repaired.map(|repaired| repaired.saturating_sub(incident.detected_ns)),
         repair_to_restart_ns: restarted.map(|(restarted, repaired)| restarted.saturating_sub(repaired)),

@@ -3,9 +3,9 @@
 //! Durations are differences of ticks and are converted to nanoseconds one by one, with the one calibration of
 //! the whole run; instants are never converted, so the rounding of a large number never reaches a small one.
 
-use crate::merge::{Merged, Row};
+use crate::merge::{Merged, OrderRow};
 use hdrhistogram::Histogram;
-use protocol::flow::{Place, Stage};
+use protocol::flow::{Stage, StagePlace};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 
@@ -82,14 +82,14 @@ impl Measure {
 
 /// The samples of one measure.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub struct MeasureSeries {
     histogram: Histogram<u64>,
     least_ticks: u64,
     greatest_ticks: u64,
     sum_ticks: u128,
 }
 
-impl Series {
+impl MeasureSeries {
     #[expect(clippy::expect_used, reason = "constants that the crate accepts")]
     pub(super) fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, FIGURES).expect("bounds are in range");
@@ -112,7 +112,7 @@ impl Series {
 
     /// The samples in figures.
     pub(super) fn distribution(&self, ns_per_tick: f64) -> Distribution {
-        let Series { histogram, least_ticks, greatest_ticks, sum_ticks } = self;
+        let MeasureSeries { histogram, least_ticks, greatest_ticks, sum_ticks } = self;
         let count = histogram.len();
         if count == 0 {
             return Distribution::default();
@@ -138,14 +138,14 @@ impl Series {
 /// All measures of a run.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    series: Vec<Series>,
+    series: Vec<MeasureSeries>,
     ns_per_tick: f64,
 }
 
 impl Figures {
     /// Measures every order of the merge that came back whole.
     pub fn measure(merged: &Merged, ns_per_tick: f64) -> Self {
-        let mut figures = Self { series: vec![Series::new(); Measure::ALL.len()], ns_per_tick };
+        let mut figures = Self { series: vec![MeasureSeries::new(); Measure::ALL.len()], ns_per_tick };
         for (_, row) in merged.measured() {
             figures.take(row);
         }
@@ -154,7 +154,7 @@ impl Figures {
 
     /// Takes one order, whose stamps the merge found to rise.
     #[inline]
-    fn take(&mut self, row: &Row) {
+    fn take(&mut self, row: &OrderRow) {
         let mut sum = 0;
         for (series, stage) in self.series.iter_mut().zip(Stage::ALL) {
             // A run may stamp only the ends of the engine's way.
@@ -184,7 +184,7 @@ impl Figures {
     }
 
     /// The samples of a measure.
-    pub fn series(&self, measure: Measure) -> &Series {
+    pub fn series(&self, measure: Measure) -> &MeasureSeries {
         &self.series[measure.place()]
     }
 
@@ -196,8 +196,8 @@ impl Figures {
 
 /// What the engine added to an order that came back whole, in ticks.
 #[inline]
-pub(crate) fn rt_venue(row: &Row) -> u64 {
-    let venue = |stage: &Stage| stage.record().place == Place::Venue;
+pub(crate) fn rt_venue(row: &OrderRow) -> u64 {
+    let venue = |stage: &Stage| stage.record().place == StagePlace::Venue;
     let at_venue: u64 = Stage::ALL.into_iter().filter(venue).filter_map(|stage| row.stage(stage)).sum();
     let round_trip = row.round_trip();
     round_trip - at_venue.min(round_trip)

@@ -12,7 +12,7 @@ pub use threads::ThreadSummary;
 
 use crate::machine::Machine;
 use crate::merge::{Merged, Orders, Violation};
-use crate::record::{Floor, Input, Outcome, RunRecord};
+use crate::record::{Floor, InputRecord, Outcome, RunRecord};
 use protocol::flow::Stage;
 use protocol::labels::{OrchestratorCounter, StrategyCounter};
 use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Stamps, Technique, Threading};
@@ -86,7 +86,7 @@ pub struct Summary {
     #[serde(default)]
     pub containment: Option<Containment>,
     /// The orchestrator's extra work.
-    pub work: Work,
+    pub work: WorkSummary,
     /// How time was measured.
     pub clock: ClockSummary,
     /// A cache line bounced between two of the run's cores, before and after.
@@ -98,7 +98,7 @@ pub struct Summary {
     #[serde(default)]
     pub pss_bytes: Option<u64>,
     /// What the strategies played.
-    pub input: Input,
+    pub input: InputRecord,
     /// Where it ran.
     pub machine: Machine,
     /// What every process derived itself from.
@@ -187,7 +187,7 @@ fn allowed_difference(law: f64, samples: u64, deviation: f64) -> f64 {
 
 /// The orchestrator's extra work for each order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Work {
+pub struct WorkSummary {
     /// What the user asked for, in nanoseconds an order.
     pub requested_ns: u64,
     /// What it took in the run, in nanoseconds an order.
@@ -270,7 +270,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         in_flight: in_flight(record, merged),
         incidents,
         containment,
-        work: Work {
+        work: WorkSummary {
             requested_ns: plan.work.requested_ns,
             achieved_ns: counted.map_or(0.0, |engine| engine.get(OrchestratorCounter::Work) as f64 / 1000.0),
         },

@@ -11,7 +11,7 @@
 //! incident       fault ───── detected ── repaired ── + 10 ms          touched: t4 lies in it
 //! ```
 
-use crate::merge::Row;
+use crate::merge::OrderRow;
 use crate::record::RunRecord;
 
 /// How long an incident is felt after its repair, in nanoseconds.
@@ -43,7 +43,7 @@ impl Windows {
         let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
         let ticks = |ns: u64| start.saturating_add((ns as f64 / ns_per_tick) as u64);
         let window = |(place, incident): (usize, &crate::record::Incident)| {
-            let from = incident.injected_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
+            let from = incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
             let until = incident.repaired_ns.unwrap_or(incident.fenced_ns).max(incident.detected_ns);
             Window {
                 from: ticks(from),
@@ -64,13 +64,13 @@ impl Windows {
     }
 
     /// Whether the order had come back before the first incident began.
-    pub fn is_before_all(&self, row: &Row) -> bool {
+    pub fn is_before_all(&self, row: &OrderRow) -> bool {
         self.sorted.first().is_some_and(|first| row.ended() < first.from)
     }
 
     /// Calls `touched` with every incident of another strategy that touched the order, by its place in the record. The order
     /// has all eight stamps, and they rise.
-    pub fn touching(&self, strategy: u16, row: &Row, mut touched: impl FnMut(usize)) {
+    pub fn touching(&self, strategy: u16, row: &OrderRow, mut touched: impl FnMut(usize)) {
         let [t1, _, _, t4, t5, _, _, t8] = row.stamps();
         self.meeting(t1, t4, |window| {
             if window.strategy != strategy {

@@ -17,11 +17,11 @@ mod stalls;
 
 pub use stalls::Stall;
 
-use crate::merge::{Merged, Row};
+use crate::merge::{Merged, OrderRow};
 use crate::record::RunRecord;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, quantile, rt_venue, to_ns};
 use crate::summary::{Figures, Measure, ns_per_tick};
-use protocol::flow::{Place, Stage};
+use protocol::flow::{Stage, StagePlace};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use stalls::Stalls;
@@ -81,7 +81,7 @@ impl Timeline {
         }
         let bucket_ns = bucket_ns(to_ns(last - start, ns_per_tick));
         let place =
-            |row: &Row| (to_ns(slowest(row).0.saturating_sub(start), ns_per_tick) / bucket_ns) as usize;
+            |row: &OrderRow| (to_ns(slowest(row).0.saturating_sub(start), ns_per_tick) / bucket_ns) as usize;
 
         // A counting sort: how many go where, then each to its place.
         let mut count: Vec<u64> = Vec::new();
@@ -141,7 +141,7 @@ impl Timeline {
 }
 
 /// The longest of an order's stages without the venue: when it began, how long it took, what it was.
-fn slowest(row: &Row) -> (u64, u64, Measure) {
+fn slowest(row: &OrderRow) -> (u64, u64, Measure) {
     let t = row.stamps();
     if !row.has_all_stamps() {
         // Which stage it was nobody stamped: on the way out or on the way home.
@@ -149,7 +149,7 @@ fn slowest(row: &Row) -> (u64, u64, Measure) {
         return if out >= home { (t[0], out, Measure::RtVenue) } else { (t[4], home, Measure::RtVenue) };
     }
     let mut worst = (row.began(), 0, Measure::Stage(Stage::ALL[0]));
-    for stage in Stage::ALL.into_iter().filter(|stage| stage.record().place != Place::Venue) {
+    for stage in Stage::ALL.into_iter().filter(|stage| stage.record().place != StagePlace::Venue) {
         let Some(length) = row.stage(stage) else { continue };
         if length > worst.1 {
             worst = (row.at(stage.record().from).unwrap_or(0), length, Measure::Stage(stage));
@@ -159,7 +159,7 @@ fn slowest(row: &Row) -> (u64, u64, Measure) {
 }
 
 /// The same, with the wait before the order was sent: a sender that is away stalls too.
-fn slowest_from_due(row: &Row) -> (u64, u64, Measure) {
+fn slowest_from_due(row: &OrderRow) -> (u64, u64, Measure) {
     let worst = slowest(row);
     let slip = row.at(Point::Due).map(|due| (due, row.began().saturating_sub(due)));
     match slip {

@@ -4,7 +4,7 @@
 //! intervals that overlap are one stall. One pause of one thread shows as one stall with all the orders it caught.
 
 use super::slowest_from_due;
-use crate::merge::Row;
+use crate::merge::OrderRow;
 use crate::summary::Measure;
 use crate::summary::figures::to_ns;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ impl Stalls {
 
     /// Looks at one order.
     #[inline]
-    pub fn take(&mut self, row: &Row) {
+    pub fn take(&mut self, row: &OrderRow) {
         let (from, length, stage) = slowest_from_due(row);
         if length > self.threshold {
             self.add(Interval { from, to: from + length, orders: 1, worst: length, stage });

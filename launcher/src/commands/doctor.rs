@@ -13,7 +13,7 @@ use serde::Serialize;
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum CheckState {
     /// As it should be.
     Ok,
     /// Could be better.
@@ -22,13 +22,13 @@ pub enum State {
     Bad,
 }
 
-impl State {
+impl CheckState {
     /// What the table prints.
     pub const fn name(self) -> &'static str {
         match self {
-            State::Ok => "ok",
-            State::Note => "note",
-            State::Bad => "BAD",
+            CheckState::Ok => "ok",
+            CheckState::Note => "note",
+            CheckState::Bad => "BAD",
         }
     }
 }
@@ -39,7 +39,7 @@ pub struct Check {
     /// What was looked at: unique, stable, lower case.
     pub name: &'static str,
     /// How it came out.
-    pub state: State,
+    pub state: CheckState,
     /// What was found, in words.
     pub found: String,
     /// How to mend it; `None` where there is nothing to mend.
@@ -74,9 +74,9 @@ pub fn table(checks: &[Check]) -> String {
         table.add_row([check.state.name(), check.name, &text]);
     }
     let verdict = match worst(checks) {
-        State::Ok => "Fit for latency figures.",
-        State::Note => "Fit for latency figures; the notes say what would steady them.",
-        State::Bad => "Not fit for latency figures until what is BAD is mended.",
+        CheckState::Ok => "Fit for latency figures.",
+        CheckState::Note => "Fit for latency figures; the notes say what would steady them.",
+        CheckState::Bad => "Not fit for latency figures until what is BAD is mended.",
     };
     format!("{}\n{verdict}\n", planner::trimmed(&table))
 }
@@ -85,27 +85,27 @@ pub fn table(checks: &[Check]) -> String {
 pub fn json(checks: &[Check]) -> String {
     let value = serde_json::json!({
         "schema": "bulkhead.doctor/1",
-        "fit": worst(checks) < State::Bad,
+        "fit": worst(checks) < CheckState::Bad,
         "checks": checks,
     });
     format!("{value:#}")
 }
 
 /// The worst finding.
-pub fn worst(checks: &[Check]) -> State {
-    checks.iter().map(|check| check.state).max().unwrap_or(State::Ok)
+pub fn worst(checks: &[Check]) -> CheckState {
+    checks.iter().map(|check| check.state).max().unwrap_or(CheckState::Ok)
 }
 
 fn ok(name: &'static str, found: impl Into<String>) -> Check {
-    Check { name, state: State::Ok, found: found.into(), fix: None }
+    Check { name, state: CheckState::Ok, found: found.into(), fix: None }
 }
 
 fn note(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Check {
-    Check { name, state: State::Note, found: found.into(), fix: Some(fix.into()) }
+    Check { name, state: CheckState::Note, found: found.into(), fix: Some(fix.into()) }
 }
 
 fn bad(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Check {
-    Check { name, state: State::Bad, found: found.into(), fix: Some(fix.into()) }
+    Check { name, state: CheckState::Bad, found: found.into(), fix: Some(fix.into()) }
 }
 
 fn cores(machine: &Machine) -> Check {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     fn states(checks: &[Check]) -> Vec<&'static str> {
-        checks.iter().filter(|check| check.state == State::Bad).map(|check| check.name).collect()
+        checks.iter().filter(|check| check.state == CheckState::Bad).map(|check| check.name).collect()
     }
 
     #[test]
@@ -352,7 +352,7 @@ mod tests {
             Machine { shm_free_bytes: 1 << 20, shm_total_bytes: 64 << 20, ..fake::plain(2).machine() };
         let checks = check(&machine, &System::default());
         let room = checks.iter().find(|check| check.name == "/dev/shm").unwrap();
-        assert_eq!(room.state, State::Bad);
+        assert_eq!(room.state, CheckState::Bad);
         assert!(room.fix.as_ref().unwrap().contains("remount,size="), "{room:?}");
     }
 

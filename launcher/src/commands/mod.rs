@@ -10,7 +10,7 @@ use crate::host::System;
 use crate::output;
 use crate::planner::{self, Resolved};
 use crate::roles::role;
-use crate::runtime::clean::{self, Scope};
+use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::gather;
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::run::{self, Finished, Interrupted, Presentation};
@@ -74,7 +74,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 fn run(flags: &RunFlags) -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
+    clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
     let resolved = planner::resolve(&flags.settings()?, &machine)?;
     let how = Presentation {
@@ -177,7 +177,7 @@ fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
 }
 
 fn clean() -> Result<ExitCode> {
-    let cleaned = clean::clean(Scope::Everything).context("cannot look into /dev/shm")?;
+    let cleaned = clean::clean(CleanScope::Everything).context("cannot look into /dev/shm")?;
     writeln!(
         output::stdout(),
         "{} segments removed, {} of living runs kept",

@@ -150,7 +150,7 @@ pub fn heading(record: &SweepRecord) -> String {
 fn conditions(record: &SweepRecord) -> Option<String> {
     let first = Settings::from_texts(&record.points.first()?.settings).ok()?;
     let is_varied = |key: &str| {
-        let text = |point: &analysis::experiment::Point| point.settings.get(key).cloned();
+        let text = |point: &analysis::experiment::SweepPoint| point.settings.get(key).cloned();
         record.points.iter().any(|point| text(point) != text(&record.points[0]))
     };
     let shared = first.texts().into_iter().filter(|(key, _)| {

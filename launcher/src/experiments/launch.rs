@@ -5,7 +5,7 @@ use super::progress::Bar;
 use super::search::search;
 use crate::config::Settings;
 use crate::planner;
-use crate::runtime::clean::{self, Scope};
+use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::run::{self, Presentation};
 use crate::runtime::signals::Signals;
 use analysis::experiment::SweepRecord;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// As [`measure`].
 pub fn launch(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<Ended> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    clean::clean(Scope::KeepLogs).context("cannot look into /dev/shm")?;
+    clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
     let how = Presentation {
         quiet: true,

@@ -4,7 +4,7 @@ use super::order::order;
 use super::progress::Bar;
 use crate::config::Settings;
 use crate::runtime::run::{Finished, Interrupted};
-use analysis::experiment::{RunEntry, State, SweepRecord};
+use analysis::experiment::{RunEntry, SweepRecord, SweepState};
 use analysis::logfile::EXTENSION;
 use analysis::record::Outcome;
 use analysis::stats::Outline;
@@ -77,7 +77,7 @@ pub fn measure(
         runs.sort_by_key(|run| run.repeat);
         record.save(folder).with_context(|| go_on(folder))?;
     }
-    record.state = State::Complete;
+    record.state = SweepState::Complete;
     record.save(folder)?;
     discard_strangers(record, folder);
     Ok(Ended::Complete)
@@ -94,13 +94,13 @@ pub(super) fn one(
         Ok(made) if made.outcome != Outcome::Interrupted => made,
         Err(error) if !error.is::<Interrupted>() => {
             // A run that began keeps its folder: the error says what to do with it.
-            record.state = State::Interrupted;
+            record.state = SweepState::Interrupted;
             // The error below says more than a second one would.
             let _ = record.save(folder);
             return Err(error.context(go_on(folder)));
         }
         _ => {
-            record.state = State::Interrupted;
+            record.state = SweepState::Interrupted;
             discard_strangers(record, folder);
             record.save(folder)?;
             return Ok(None);

@@ -5,14 +5,14 @@
 //! can be, and none always runs first.
 
 use super::axes::Axis;
-use analysis::experiment::Point;
+use analysis::experiment::SweepPoint;
 
 /// What the points of a group share.
 type Condition = Vec<(Axis, String)>;
 
 /// Every run: repeat and index of the point.
-pub(super) fn order(points: &[Point], repeats: u32) -> Vec<(u32, usize)> {
-    let condition = |point: &Point| -> Condition {
+pub(super) fn order(points: &[SweepPoint], repeats: u32) -> Vec<(u32, usize)> {
+    let condition = |point: &SweepPoint| -> Condition {
         let shared = point.values.iter().filter(|(axis, _)| !axis.is_compared());
         shared.map(|(axis, text)| (*axis, text.clone())).collect()
     };
@@ -39,9 +39,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn points(compared: usize, conditions: usize) -> Vec<Point> {
+    fn points(compared: usize, conditions: usize) -> Vec<SweepPoint> {
         let all = (0..conditions).flat_map(|work| (0..compared).map(move |capacity| (work, capacity)));
-        all.map(|(work, capacity)| Point {
+        all.map(|(work, capacity)| SweepPoint {
             name: format!("{work} {capacity}"),
             values: [(Axis::Work, work.to_string()), (Axis::Capacity, capacity.to_string())].into(),
             settings: Default::default(),

@@ -5,7 +5,7 @@ use super::flags::Asked;
 use crate::config::{Arrivals, Choice, Settings, UsageError};
 use crate::host::Machine;
 use crate::planner::{self, Counts, Identity, Input, Resolved};
-use analysis::experiment::{AxisRecord, Point};
+use analysis::experiment::{AxisRecord, SweepPoint};
 use analysis::units::{Count, Nanos};
 use protocol::plan::{ClockSource, Isolation, Threading, WorkPlan};
 use shm::os::sandbox;
@@ -21,7 +21,7 @@ pub struct Layout {
     /// The axes.
     pub axes: Vec<AxisRecord>,
     /// The combinations, conditions outside, what is compared inside.
-    pub points: Vec<Point>,
+    pub points: Vec<SweepPoint>,
     /// What was left out, and what was settled for all points.
     pub notes: Vec<String>,
 }
@@ -73,7 +73,7 @@ pub fn lay_out(asked: &Asked, machine: &Machine) -> Result<Layout, UsageError> {
     for (values, _) in &accepted {
         let resolved = check(&with(&base, values.iter()), machine, asked.weaker_sandbox)?;
         let settings = Settings { repeats: None, out: None, seed: None, ..resolved.settings() };
-        points.push(Point {
+        points.push(SweepPoint {
             name: name(values),
             values: values.iter().map(|value| (value.axis, value.text.clone())).collect(),
             settings: settings.to_texts(),
@@ -120,7 +120,7 @@ pub fn lay_out_sides(asked: &Asked, sides: &[Side], machine: &Machine) -> Result
         let mut settings = side.settings.clone().over(base.clone());
         side.rate.iter().for_each(|rate| rate.apply(&mut settings));
         let settings = named(side, &settings)?.settings();
-        points.push(Point {
+        points.push(SweepPoint {
             name: side.name.clone(),
             values: std::collections::BTreeMap::new(),
             settings: Settings { repeats: None, out: None, seed: None, ..settings }.to_texts(),

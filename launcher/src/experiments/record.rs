@@ -7,7 +7,7 @@ use super::points::Layout;
 use crate::config::{Common, Settings};
 use crate::host::Machine;
 use crate::planner;
-use analysis::experiment::{SWEEP_SCHEMA, State, SweepRecord};
+use analysis::experiment::{SWEEP_SCHEMA, SweepRecord, SweepState};
 use analysis::stats::MachineKey;
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -35,7 +35,7 @@ pub fn new_record(
         started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         kind: kind.into(),
         preset: None,
-        state: State::Running,
+        state: SweepState::Running,
         launcher: (0, 0),
         machine,
         seed: base.seed.map_or(1, |seed| seed.0),

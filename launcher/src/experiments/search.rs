@@ -9,7 +9,7 @@ use super::axes::orders_at;
 use super::measure::{Ended, Maker, one};
 use super::progress::Bar;
 use crate::config::Settings;
-use analysis::experiment::{Search, State, Step, SweepRecord};
+use analysis::experiment::{Search, SearchStep, SweepRecord, SweepState};
 use analysis::report::units::{duration, duration_or_dash, plain};
 use analysis::stats::{Outline, Percentile, median};
 use analysis::summary::Measure;
@@ -44,8 +44,9 @@ trait Searching {
 
 impl Searching for Search {
     fn next(&self, first: f64, most_steps: u32) -> Next {
-        let held = |step: &&Step| step.held;
-        let rates = |steps: &mut dyn Iterator<Item = &Step>| steps.map(|s| s.rate_per_s).collect::<Vec<_>>();
+        let held = |step: &&SearchStep| step.held;
+        let rates =
+            |steps: &mut dyn Iterator<Item = &SearchStep>| steps.map(|s| s.rate_per_s).collect::<Vec<_>>();
         let best = rates(&mut self.steps.iter().filter(held)).into_iter().reduce(f64::max);
         // Noise may fail a rate below one that was held; what counts is the first failure above.
         let failed = rates(
@@ -116,7 +117,7 @@ pub fn search(
             record.save(folder)?;
         }
         if !open {
-            record.state = State::Complete;
+            record.state = SweepState::Complete;
             record.save(folder)?;
             return Ok(Ended::Complete);
         }
@@ -130,7 +131,7 @@ fn update(record: &mut SweepRecord, point: usize, change: impl FnOnce(&mut Searc
 }
 
 /// A step as it is printed.
-pub(super) fn line(name: &str, step: &Step, bound_ns: u64) -> String {
+pub(super) fn line(name: &str, step: &SearchStep, bound_ns: u64) -> String {
     let what = if step.held { "held" } else { "not held" };
     let why = if step.why.is_empty() { String::new() } else { format!(" ({})", step.why) };
     format!(
@@ -148,7 +149,7 @@ fn attempt(
     point: usize,
     rate: f64,
     make: &mut Maker<'_>,
-) -> Result<Option<Step>> {
+) -> Result<Option<SearchStep>> {
     let (base, point) =
         (Settings::from_texts(&record.base)?, Settings::from_texts(&record.points[point].settings)?);
     let window_ns =
@@ -173,7 +174,7 @@ fn attempt(
     Ok(Some(judge(rate, &outlines, folders, bound_ns)))
 }
 
-fn judge(rate_per_s: f64, outlines: &[Outline], folders: Vec<String>, bound_ns: u64) -> Step {
+fn judge(rate_per_s: f64, outlines: &[Outline], folders: Vec<String>, bound_ns: u64) -> SearchStep {
     let all = |of: &dyn Fn(&Outline) -> Option<f64>| {
         outlines.iter().map(of).collect::<Option<Vec<_>>>().and_then(|values| median(&values))
     };
@@ -191,7 +192,7 @@ fn judge(rate_per_s: f64, outlines: &[Outline], folders: Vec<String>, bound_ns: 
         String::new()
     };
     let held = why.is_empty() && p999_ns.is_some_and(|ns| ns <= bound_ns);
-    Step { rate_per_s, achieved_per_s, p999_ns, held, why, folders }
+    SearchStep { rate_per_s, achieved_per_s, p999_ns, held, why, folders }
 }
 
 #[cfg(test)]
@@ -207,7 +208,7 @@ mod tests {
                 Next::Done(highest, why) => {
                     return (highest, why, search.steps.iter().map(|step| step.rate_per_s).collect());
                 }
-                Next::Try(rate_per_s) => search.steps.push(Step {
+                Next::Try(rate_per_s) => search.steps.push(SearchStep {
                     rate_per_s,
                     achieved_per_s: None,
                     p999_ns: None,

@@ -2,7 +2,7 @@
 
 use super::schedule::Draws;
 use protocol::plan::FaultKind;
-use protocol::status::{Field, State, StatusWriter};
+use protocol::status::{Field, StatusWriter, ThreadState};
 use shm::memory::Words;
 use shm::os::{fault, memory};
 use shm::sync::Ordering;
@@ -96,7 +96,7 @@ pub(crate) fn lie(kind: FaultKind, means: &Means) {
     let Some(status) = &means.status else { return };
     match kind {
         FaultKind::Forge => status.set(Field::HeartbeatTicks, u64::MAX),
-        _ => status.set_state(State::Done),
+        _ => status.set_state(ThreadState::Done),
     }
 }
 

@@ -5,7 +5,7 @@
 use super::compose::compose;
 use super::runner::{Confinement, Runner};
 use crate::faults::own;
-use crate::runtime::orphan::{self, Watch};
+use crate::runtime::orphan::{self, LauncherWatch};
 use crate::runtime::setup;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::control::Control;
@@ -23,7 +23,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
     let me = plan.processes.iter().find(|process| process.name == name);
     let me = me.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
-    let watch = Watch::new(&plan).context("cannot watch the launcher")?;
+    let watch = LauncherWatch::new(&plan).context("cannot watch the launcher")?;
     process::set_thread_name(name);
     exit_on_panic();
     let mut attached = segments::attach_with(&plan, Some(me), &control);
@@ -59,7 +59,7 @@ fn run_process(
     plan: &Plan,
     me: &ProcessPlan,
     control: &Control,
-    watch: Watch,
+    watch: LauncherWatch,
     attached: &mut Attached<'_>,
 ) -> Result<()> {
     let mut threads = Vec::new();

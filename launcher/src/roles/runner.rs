@@ -6,7 +6,7 @@ use protocol::agent::{self, Agent, Cycle};
 use protocol::control::{Control, RunState};
 use protocol::plan::{ClockSource, Idle, Plan, ThreadPlan};
 use protocol::stamps::StampLog;
-use protocol::status::{Field, State, StatusWriter};
+use protocol::status::{Field, StatusWriter, ThreadState};
 use protocol::topology;
 use shm::bell::Bell;
 use shm::clock::{Clock, Monotonic, Timebase, Tsc};
@@ -98,10 +98,10 @@ impl Runner<'_> {
         if let Some(confinement) = self.sandbox {
             confinement.prepared(self.plan)?;
         }
-        status.set_state(State::Ready);
+        status.set_state(ThreadState::Ready);
         let state = self.control.wait_for_go();
         if state == RunState::Stop {
-            status.set_state(State::Done);
+            status.set_state(ThreadState::Done);
             return Ok(());
         }
         let time = Timebase { start_ticks: self.control.start_ticks(), ns_per_tick: self.plan.ns_per_tick };

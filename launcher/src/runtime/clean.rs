@@ -25,7 +25,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 /// What is removed of dead runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum CleanScope {
     /// All but stamp logs that could not be saved: at every start.
     KeepLogs,
     /// Everything: `launcher clean`.
@@ -47,12 +47,12 @@ pub struct Cleaned {
 ///
 /// # Errors
 /// If `/dev/shm` cannot be listed.
-pub fn clean(scope: Scope) -> std::io::Result<Cleaned> {
+pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     let mut lives = HashMap::new();
     for name in list_segments()? {
         let Some((run, what)) = RunId::of_segment(&name).filter(|_| is_ours(&name)) else { continue };
-        let life = *lives.entry(run).or_insert_with(|| Life::of(run));
+        let life = *lives.entry(run).or_insert_with(|| RunLife::of(run));
         if life.needs(what, scope) {
             cleaned.kept += 1;
         } else if let Err(error) = unlink(&name) {
@@ -66,14 +66,14 @@ pub fn clean(scope: Scope) -> std::io::Result<Cleaned> {
 
 /// Whether a run still needs its segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
+enum RunLife {
     Living,
     Dead,
     /// Dead, and its control segment has been removed.
     NoControl,
 }
 
-impl Life {
+impl RunLife {
     fn of(run: RunId) -> Self {
         let control = format!("{}{run}.{CONTROL}", Plan::PREFIX);
         let by_pid = |dead| if process::is_running(run.pid, run.start) { Self::Living } else { dead };
@@ -90,9 +90,9 @@ impl Life {
 
     /// Whether a segment of such a run stays. Whoever removes a run's segments removes the control segment last, so without
     /// it there are only logs that could not be saved.
-    fn needs(self, what: &str, scope: Scope) -> bool {
+    fn needs(self, what: &str, scope: CleanScope) -> bool {
         let is_log = what.starts_with(&thread_segment(""));
-        self == Self::Living || (self == Self::NoControl && is_log && scope == Scope::KeepLogs)
+        self == Self::Living || (self == Self::NoControl && is_log && scope == CleanScope::KeepLogs)
     }
 }
 
@@ -145,10 +145,10 @@ mod tests {
         let control = format!("bulkhead.{run}.control");
         let held = Region::create_control(&control, 512).unwrap();
         let submit = segment(run, "submit");
-        clean(Scope::Everything).unwrap();
+        clean(CleanScope::Everything).unwrap();
         assert!(is_there(&control) && is_there(&submit));
         drop(held);
-        clean(Scope::KeepLogs).unwrap();
+        clean(CleanScope::KeepLogs).unwrap();
         assert!(!is_there(&control) && !is_there(&submit));
     }
 
@@ -163,19 +163,20 @@ mod tests {
             segment(id(me, start + 1, 3), "submit"),
         ];
         let living = segment(id(me, start, 4), "submit");
-        clean(Scope::KeepLogs).unwrap();
+        clean(CleanScope::KeepLogs).unwrap();
         assert!(!dead.iter().any(|name| is_there(name)) && is_there(&living), "{dead:?}");
         unlink(&living).unwrap();
     }
 
     #[test]
     fn a_log_that_could_not_be_saved_goes_only_when_asked_for() {
-        let kept =
-            |life: Life, what| [Scope::KeepLogs, Scope::Everything].map(|scope| life.needs(what, scope));
-        assert_eq!(kept(Life::NoControl, "thread-engine"), [true, false]);
-        assert_eq!(kept(Life::NoControl, "submit"), [false, false]);
-        assert_eq!(kept(Life::Dead, "thread-engine"), [false, false]);
-        assert_eq!(kept(Life::Living, "submit"), [true, true]);
+        let kept = |life: RunLife, what| {
+            [CleanScope::KeepLogs, CleanScope::Everything].map(|scope| life.needs(what, scope))
+        };
+        assert_eq!(kept(RunLife::NoControl, "thread-engine"), [true, false]);
+        assert_eq!(kept(RunLife::NoControl, "submit"), [false, false]);
+        assert_eq!(kept(RunLife::Dead, "thread-engine"), [false, false]);
+        assert_eq!(kept(RunLife::Living, "submit"), [true, true]);
     }
 
     #[test]
@@ -194,7 +195,7 @@ mod tests {
         fifo::create(&control).unwrap();
         let socket = format!("bulkhead.{run}.socket");
         drop(seqpacket::listen(&socket).unwrap());
-        let cleaned = clean(Scope::Everything).unwrap();
+        let cleaned = clean(CleanScope::Everything).unwrap();
         assert!(is_there(&mydb) && is_there(&other) && is_there(&strange), "{cleaned:?}");
         assert!(!is_there(&control) && !is_there(&socket), "{cleaned:?}");
         [mydb, other, strange].iter().for_each(|name| unlink(name).unwrap());
@@ -205,7 +206,7 @@ mod tests {
         let run = id(NOBODY, 5, 8);
         let link = format!("bulkhead.{run}.control");
         std::os::unix::fs::symlink("/dev/zero", format!("{SHM_DIR}/{link}")).unwrap();
-        clean(Scope::Everything).unwrap();
+        clean(CleanScope::Everything).unwrap();
         assert!(is_there(&link), "a link is no segment");
         unlink(&link).unwrap();
     }

@@ -17,7 +17,7 @@ use protocol::counters::Counters;
 use protocol::labels::StrategyCounter;
 use protocol::plan::{OnDeath, Plan, Role};
 use protocol::role::RoleKind;
-use protocol::status::{self, State, Status};
+use protocol::status::{self, Status, ThreadState};
 use protocol::supervision::{Death, Misconduct, Repairs};
 use protocol::wire::MAX_EPOCH;
 use shm::bell::Bell;
@@ -49,7 +49,7 @@ pub trait Children {
 
 /// Where one strategy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum IncidentStage {
     Living,
     /// It was sent SIGKILL and has not ended yet; the incident's place in the list.
     Killed(usize),
@@ -63,7 +63,7 @@ enum Stage {
 
 struct Case {
     epoch: u16,
-    stage: Stage,
+    stage: IncidentStage,
     /// Its place among the plan's processes and threads.
     process: usize,
     thread: usize,
@@ -96,7 +96,7 @@ impl<'a> Incidents<'a> {
             let process =
                 plan.processes.iter().position(|process| process.threads.contains(&(thread as u32)));
             let process = process.expect("a valid plan owns every thread");
-            Case { epoch: 0, stage: Stage::Living, process, thread, fault: None }
+            Case { epoch: 0, stage: IncidentStage::Living, process, thread, fault: None }
         };
         Self {
             segments,
@@ -127,12 +127,12 @@ impl<'a> Incidents<'a> {
 
     /// Whether a strategy is there, and nothing happens to it now.
     pub fn is_living(&self, strategy: u16) -> bool {
-        self.cases[usize::from(strategy)].stage == Stage::Living
+        self.cases[usize::from(strategy)].stage == IncidentStage::Living
     }
 
     /// Whether something is on its way: a death, a repair, a start.
     pub fn is_busy(&self) -> bool {
-        self.cases.iter().any(|case| !matches!(case.stage, Stage::Living | Stage::Down))
+        self.cases.iter().any(|case| !matches!(case.stage, IncidentStage::Living | IncidentStage::Down))
     }
 
     /// Counts everything that was done about deaths.
@@ -142,23 +142,25 @@ impl<'a> Incidents<'a> {
 
     /// Whether the kernel is about to end a process, or a process is about to get ready. Both have a bound of their own.
     pub fn waits_for_a_process(&self) -> bool {
-        self.cases.iter().any(|case| matches!(case.stage, Stage::Killed(_) | Stage::Starting(_)))
+        self.cases
+            .iter()
+            .any(|case| matches!(case.stage, IncidentStage::Killed(_) | IncidentStage::Starting(_)))
     }
 
     /// Whether the run waits for a strategy: it is not done, or its death is not repaired.
     pub fn awaits(&self, strategy: u16) -> bool {
         let case = &self.cases[usize::from(strategy)];
         match case.stage {
-            Stage::Living => self.status(case).state() != State::Done,
-            Stage::Down => false,
-            Stage::Killed(_) | Stage::Fenced(_) | Stage::Starting(_) => true,
+            IncidentStage::Living => self.status(case).state() != ThreadState::Done,
+            IncidentStage::Down => false,
+            IncidentStage::Killed(_) | IncidentStage::Fenced(_) | IncidentStage::Starting(_) => true,
         }
     }
 
     /// Orders sent by all incarnations, and how many of the living ones' are still open.
     pub fn sent_and_open(&self) -> (u64, u64) {
         let (mut sent, mut open) = (self.past.0, 0);
-        let lives = |case: &Case| matches!(case.stage, Stage::Living | Stage::Starting(_));
+        let lives = |case: &Case| matches!(case.stage, IncidentStage::Living | IncidentStage::Starting(_));
         for (case, orders) in
             self.cases.iter().zip(&self.segments.plan.orders).filter(|(case, _)| lives(case))
         {
@@ -179,10 +181,10 @@ impl<'a> Incidents<'a> {
         let now = clock.now();
         for strategy in 0..self.cases.len() as u16 {
             let Case { stage, process, .. } = self.cases[usize::from(strategy)];
-            if stage == Stage::Living && children.ended(process) != Some(true) {
+            if stage == IncidentStage::Living && children.ended(process) != Some(true) {
                 let how = format!("did not end in order: {}", children.how(process));
                 self.begin(strategy, children.pid(process), how, now);
-                self.cases[usize::from(strategy)].stage = Stage::Down;
+                self.cases[usize::from(strategy)].stage = IncidentStage::Down;
             }
         }
     }
@@ -199,7 +201,7 @@ impl<'a> Incidents<'a> {
 
     /// Whether a process ended, or will, because its strategy died.
     pub fn excuses(&self, process: usize) -> bool {
-        self.cases.iter().any(|case| case.process == process && case.stage != Stage::Living)
+        self.cases.iter().any(|case| case.process == process && case.stage != IncidentStage::Living)
     }
 
     fn status(&self, case: &Case) -> Status {
@@ -241,7 +243,7 @@ impl<'a> Incidents<'a> {
         let case = &self.cases[usize::from(strategy)];
         let (epoch, stage, place) = (case.epoch, case.stage, case.process);
         match stage {
-            Stage::Living | Stage::Starting(_) => {
+            IncidentStage::Living | IncidentStage::Starting(_) => {
                 let status = self.status(case);
                 let now = clock.now();
                 let quarantined =
@@ -253,7 +255,7 @@ impl<'a> Incidents<'a> {
                 if let Some(how) = ended(children, place, &status) {
                     let incident = self.begin(strategy, children.pid(place), how, now);
                     self.list[incident].quarantined = quarantined.map(|(_, why)| why);
-                    self.cases[usize::from(strategy)].stage = Stage::Killed(incident);
+                    self.cases[usize::from(strategy)].stage = IncidentStage::Killed(incident);
                 } else if let Some((_, why)) = quarantined {
                     let ticks = self.repairs.of(strategy).quarantined_ticks;
                     let incident =
@@ -268,16 +270,16 @@ impl<'a> Incidents<'a> {
                     let incident = self.begin(strategy, pid, format!("{why}{suspicion}"), now);
                     self.list[incident].quarantined = quarantined;
                     self.kill(strategy, incident, children);
-                } else if let Stage::Starting(incident) = stage
-                    && status.state() >= State::Running
+                } else if let IncidentStage::Starting(incident) = stage
+                    && status.state() >= ThreadState::Running
                 {
                     self.list[incident].restarted_ns = Some(self.ns(now));
-                    self.cases[usize::from(strategy)].stage = Stage::Living;
+                    self.cases[usize::from(strategy)].stage = IncidentStage::Living;
                 } else {
                     return Ok(false);
                 }
             }
-            Stage::Killed(incident) => {
+            IncidentStage::Killed(incident) => {
                 if children.ended(place).is_none() {
                     return Ok(false);
                 }
@@ -288,9 +290,9 @@ impl<'a> Incidents<'a> {
                     bell.ring();
                 }
                 self.list[incident].fenced_ns = self.ns(clock.now());
-                self.cases[usize::from(strategy)].stage = Stage::Fenced(incident);
+                self.cases[usize::from(strategy)].stage = IncidentStage::Fenced(incident);
             }
-            Stage::Fenced(incident) => {
+            IncidentStage::Fenced(incident) => {
                 let repair = self.repairs.of(strategy);
                 if repair.repaired != Some(epoch) {
                     return Ok(false);
@@ -301,10 +303,10 @@ impl<'a> Incidents<'a> {
                 if self.may_restart(strategy, incident) {
                     self.restart(strategy, incident, children, liveness, clock.now())?;
                 } else {
-                    self.cases[usize::from(strategy)].stage = Stage::Down;
+                    self.cases[usize::from(strategy)].stage = IncidentStage::Down;
                 }
             }
-            Stage::Down => return Ok(false),
+            IncidentStage::Down => return Ok(false),
         }
         Ok(true)
     }
@@ -322,7 +324,7 @@ impl<'a> Incidents<'a> {
             pid,
             cause,
             quarantined: None,
-            injected_ns: fault.map(|ticks| self.ns(ticks)),
+            fault_ns: fault.map(|ticks| self.ns(ticks)),
             detected_ns: self.ns(detected),
             fenced_ns: 0,
             repaired_ns: None,
@@ -334,7 +336,7 @@ impl<'a> Incidents<'a> {
     fn kill(&mut self, strategy: u16, incident: usize, children: &mut impl Children) {
         let case = &mut self.cases[usize::from(strategy)];
         children.kill(case.process);
-        case.stage = Stage::Killed(incident);
+        case.stage = IncidentStage::Killed(incident);
     }
 
     /// Whoever misbehaved stays down, and who died before its first duty cycle: it would do so again. So does who said that it
@@ -343,7 +345,7 @@ impl<'a> Incidents<'a> {
         let case = &self.cases[usize::from(strategy)];
         self.segments.plan.on_death == OnDeath::Restart
             && self.list[incident].quarantined.is_none()
-            && matches!(self.status(case).state(), State::Running | State::Failed)
+            && matches!(self.status(case).state(), ThreadState::Running | ThreadState::Failed)
             && case.epoch < MAX_EPOCH
     }
 
@@ -357,7 +359,7 @@ impl<'a> Incidents<'a> {
     ) -> Result<()> {
         let case = &mut self.cases[usize::from(strategy)];
         case.epoch += 1;
-        case.stage = Stage::Starting(incident);
+        case.stage = IncidentStage::Starting(incident);
         let (epoch, process, thread) = (case.epoch, case.process, case.thread);
         self.segments.renew(strategy);
         liveness.restarted(thread, now);
@@ -368,8 +370,9 @@ impl<'a> Incidents<'a> {
 
 /// How a strategy's process ended before it was done, in words; `None`: it runs, or ended as it should.
 fn ended(children: &impl Children, process: usize, status: &Status) -> Option<String> {
-    let in_order = children.ended(process)? && status.state() == State::Done;
-    let error = if status.state() == State::Failed { format!(": {}", status.error()) } else { String::new() };
+    let in_order = children.ended(process)? && status.state() == ThreadState::Done;
+    let error =
+        if status.state() == ThreadState::Failed { format!(": {}", status.error()) } else { String::new() };
     (!in_order).then(|| children.how(process) + &error)
 }
 

@@ -15,7 +15,7 @@
 
 use analysis::units::Nanos;
 use protocol::plan::Plan;
-use protocol::status::{Field, State, Status};
+use protocol::status::{Field, Status, ThreadState};
 use std::time::Duration;
 
 /// How long an incarnation that was started again may take until its first duty cycle.
@@ -75,13 +75,13 @@ pub struct Liveness {
     now: u64,
     awake_since: u64,
     is_open: bool,
-    watches: Vec<Watch>,
+    watches: Vec<ThreadWatch>,
 }
 
 /// What was seen of one thread.
 #[derive(Clone, Copy, Debug)]
-struct Watch {
-    state: State,
+struct ThreadWatch {
+    state: ThreadState,
     heartbeat: u64,
     /// When the heartbeat or the state was last seen to change, or the wait for it began.
     changed: u64,
@@ -90,9 +90,9 @@ struct Watch {
     forged: Option<Forgery>,
 }
 
-impl Watch {
+impl ThreadWatch {
     const fn new(now: u64) -> Self {
-        Self { state: State::Starting, heartbeat: 0, changed: now, is_starting: false, forged: None }
+        Self { state: ThreadState::Starting, heartbeat: 0, changed: now, is_starting: false, forged: None }
     }
 }
 
@@ -100,7 +100,7 @@ impl Liveness {
     /// The plan's deadline; the barrier is shut.
     pub fn new(plan: &Plan, now: u64) -> Self {
         let limit = Duration::from_nanos(plan.liveness_ns);
-        let watches = vec![Watch::new(now); plan.threads.len()];
+        let watches = vec![ThreadWatch::new(now); plan.threads.len()];
         Self { limit, ns_per_tick: plan.ns_per_tick, now, awake_since: now, is_open: false, watches }
     }
 
@@ -112,7 +112,7 @@ impl Liveness {
 
     /// A thread's process is about to be started again, with a status that was made anew.
     pub fn restarted(&mut self, thread: usize, now: u64) {
-        self.watches[thread] = Watch { is_starting: true, ..Watch::new(now) };
+        self.watches[thread] = ThreadWatch { is_starting: true, ..ThreadWatch::new(now) };
     }
 
     /// The launcher is awake at this tick; it says so several times within each deadline.
@@ -132,10 +132,12 @@ impl Liveness {
     pub fn see(&mut self, thread: usize, status: &Status, now: u64) {
         let skew = (SKEW.as_nanos() as f64 / self.ns_per_tick) as u64;
         let (heartbeat, state) = (status.get(Field::HeartbeatTicks), status.state());
-        let Watch { state: last_state, heartbeat: last, .. } = self.watches[thread];
-        let forged = if !State::is_known(status.get(Field::State)) {
+        let ThreadWatch { state: last_state, heartbeat: last, .. } = self.watches[thread];
+        let forged = if !ThreadState::is_known(status.get(Field::State)) {
             Some(Forgery::UnknownState)
-        } else if state < last_state || (!self.is_open && matches!(state, State::Running | State::Done)) {
+        } else if state < last_state
+            || (!self.is_open && matches!(state, ThreadState::Running | ThreadState::Done))
+        {
             Some(Forgery::ImpossibleState)
         } else if heartbeat > now.saturating_add(skew) {
             Some(Forgery::Future)
@@ -170,11 +172,12 @@ impl Liveness {
         if !self.is_open {
             return None;
         }
-        let silent_since = |watch: &Watch| watch.changed.max(self.awake_since);
-        if watch.state == State::Done {
+        let silent_since = |watch: &ThreadWatch| watch.changed.max(self.awake_since);
+        if watch.state == ThreadState::Done {
             let all = || shares.iter().map(|thread| &self.watches[*thread as usize]);
             let (limit, last) = (self.limit.max(END), all().map(silent_since).max()?);
-            let is_late = all().all(|watch| watch.state == State::Done) && self.time(last, self.now) > limit;
+            let is_late =
+                all().all(|watch| watch.state == ThreadState::Done) && self.time(last, self.now) > limit;
             return is_late.then_some(Suspicion::DoesNotEnd(limit));
         }
         let limit = if watch.is_starting { START.max(self.limit) } else { self.limit };
@@ -203,7 +206,7 @@ mod tests {
 
     /// Two threads, a tick is a nanosecond, the barrier opens at 0.
     fn liveness() -> Liveness {
-        let watches = vec![Watch::new(0); 2];
+        let watches = vec![ThreadWatch::new(0); 2];
         Liveness { limit: LIMIT, ns_per_tick: 1.0, now: 0, awake_since: 0, is_open: true, watches }
     }
 
@@ -216,7 +219,7 @@ mod tests {
         liveness.suspicion(0, &[0])
     }
 
-    const RUNNING: u64 = State::Running as u64;
+    const RUNNING: u64 = ThreadState::Running as u64;
 
     #[test]
     fn who_is_silent_while_everybody_sleeps_does_not_hang() {
@@ -235,7 +238,7 @@ mod tests {
 
     #[test]
     fn no_state_excuses_a_thread_that_is_silent() {
-        for state in [State::Starting, State::Ready, State::Running, State::Failed] {
+        for state in [ThreadState::Starting, ThreadState::Ready, ThreadState::Running, ThreadState::Failed] {
             let found = watch(&mut liveness(), 0, 1200, |_| status(state as u64, 0));
             assert_eq!(found, Some(Suspicion::Silent(LIMIT)), "{state:?}");
             let beating = watch(&mut liveness(), 0, 9000, |now| status(state as u64, now));
@@ -245,7 +248,7 @@ mod tests {
 
     #[test]
     fn done_excuses_until_the_process_should_have_ended() {
-        let done = |_| status(State::Done as u64, 5);
+        let done = |_| status(ThreadState::Done as u64, 5);
         let mut liveness = liveness();
         assert_eq!(watch(&mut liveness, 0, 1000, done), None);
         assert_eq!(watch(&mut liveness, 1100, 1200, done), Some(Suspicion::DoesNotEnd(LIMIT)));
@@ -259,8 +262,8 @@ mod tests {
             (RUNNING, u64::MAX, Forgery::Future),
             (RUNNING, 1000 * MS, Forgery::Future),
             (RUNNING, 10 * MS, Forgery::Past),
-            (State::Ready as u64, 500 * MS, Forgery::ImpossibleState),
-            (State::Failed as u64 + 1, 500 * MS, Forgery::UnknownState),
+            (ThreadState::Ready as u64, 500 * MS, Forgery::ImpossibleState),
+            (ThreadState::Failed as u64 + 1, 500 * MS, Forgery::UnknownState),
             (u64::MAX, 500 * MS, Forgery::UnknownState),
         ] {
             let mut liveness = liveness();
@@ -276,16 +279,16 @@ mod tests {
     #[test]
     fn nobody_runs_before_the_barrier_opens_and_nobody_is_late() {
         let shut = || Liveness { is_open: false, ..liveness() };
-        assert_eq!(watch(&mut shut(), 0, 60_000, |_| status(State::Ready as u64, 0)), None);
-        for state in [State::Running, State::Done] {
+        assert_eq!(watch(&mut shut(), 0, 60_000, |_| status(ThreadState::Ready as u64, 0)), None);
+        for state in [ThreadState::Running, ThreadState::Done] {
             let found = watch(&mut shut(), 0, 0, |_| status(state as u64, 0));
             assert_eq!(found, Some(Suspicion::Forged(Forgery::ImpossibleState)));
         }
         let mut opened = shut();
-        watch(&mut opened, 0, 60_000, |_| status(State::Ready as u64, 0));
+        watch(&mut opened, 0, 60_000, |_| status(ThreadState::Ready as u64, 0));
         opened.open(60_000 * MS);
-        assert_eq!(watch(&mut opened, 60_100, 61_000, |_| status(State::Ready as u64, 0)), None);
-        let found = watch(&mut opened, 61_100, 61_100, |_| status(State::Ready as u64, 0));
+        assert_eq!(watch(&mut opened, 60_100, 61_000, |_| status(ThreadState::Ready as u64, 0)), None);
+        let found = watch(&mut opened, 61_100, 61_100, |_| status(ThreadState::Ready as u64, 0));
         assert_eq!(found, Some(Suspicion::Silent(LIMIT)));
     }
 

@@ -27,11 +27,11 @@ pub fn message(plan: &Plan) -> String {
 }
 
 /// Sees the launcher's death, from when it was made.
-pub struct Watch {
+pub struct LauncherWatch {
     launcher: OwnedFd,
 }
 
-impl Watch {
+impl LauncherWatch {
     /// Asks the kernel to be told of the launcher's death.
     ///
     /// # Errors

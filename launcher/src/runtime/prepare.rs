@@ -148,13 +148,13 @@ fn lay_out(
 }
 
 /// The input as the record has it.
-pub fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::Input {
+pub fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::InputRecord {
     let (arrivals, file) = match &resolved.input {
         Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
         Input::Recorded { path, .. } => ("file".to_owned(), Some(path.display().to_string())),
     };
     let is_own = resolved.strategy != StrategyName::default();
-    record::Input {
+    record::InputRecord {
         arrivals: if is_own { resolved.strategy.name().to_owned() } else { arrivals },
         file,
         seed: resolved.seed,

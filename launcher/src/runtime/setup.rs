@@ -11,7 +11,7 @@ use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::sealed::Shared;
 use shm::memory::{Region, SHM_DIR, View, Words, unlink};
-use shm::ring::Place;
+use shm::ring::SegmentPlace;
 use shm::sync::Ordering;
 use std::fs::File;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ impl Segments {
     pub fn create(&mut self, schedule: &Schedule) -> Result<()> {
         let hand_over = self.plan.isolation == Isolation::Sandbox;
         for segment in topology::segments(&self.plan) {
-            let in_memory = matches!(segment.spec.place, Place::Memory | Place::Reserve);
+            let in_memory = matches!(segment.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
             let words = if hand_over && in_memory {
                 let (shared, words) = segments::create_shared(&self.plan, &segment.spec)?;
                 self.shared.push((segment.clone(), shared));

@@ -20,13 +20,13 @@ use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Pacing, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
-use protocol::status::{self, Field, State, Status};
+use protocol::status::{self, Field, Status, ThreadState};
 use protocol::supervision::Repairs;
 use shm::clock::Clock;
 use shm::memory::View;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
-use stall::{Moved, Stall};
+use stall::{Moved, StallWatch};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -190,8 +190,8 @@ impl Supervisor<'_> {
             }
             let mut states = process.threads.iter().map(|thread| self.status(*thread as usize));
             let child = &self.processes.all[index];
-            let failed = states.clone().find(|status| status.state() == State::Failed);
-            let done = states.all(|status| status.state() == State::Done);
+            let failed = states.clone().find(|status| status.state() == ThreadState::Failed);
+            let done = states.all(|status| status.state() == ThreadState::Done);
             let ended_badly = child.status.is_some_and(|status| !(done && status.success()));
             if failed.is_some() || ended_badly {
                 let mut what = failed.map_or_else(|| child.how(), |status| status.error());
@@ -228,7 +228,8 @@ impl Supervisor<'_> {
     fn wait_until_ready(&mut self, timeout: Duration) -> Result<Phase> {
         let deadline = Instant::now() + timeout;
         loop {
-            let late = (0..self.threads.len()).find(|thread| self.status(*thread).state() < State::Ready);
+            let late =
+                (0..self.threads.len()).find(|thread| self.status(*thread).state() < ThreadState::Ready);
             let Some(late) = late else { return Ok(Phase::Over) };
             if self.signals.take() > 0 {
                 return Ok(Phase::Interrupted);
@@ -301,7 +302,7 @@ impl Supervisor<'_> {
         let total = self.plan.total_orders();
         let max_delay = Duration::from_nanos(self.plan.max_delay_ns);
         let (mut drain_until, mut draining, mut memory_sampled) = (None, false, false);
-        let mut stall = Stall::new(self.plan.max_delay_ns);
+        let mut stall = StallWatch::new(self.plan.max_delay_ns);
         self.progress.phase("firing", total);
         loop {
             let (sent, open) = self.sent_and_open();
@@ -387,7 +388,7 @@ impl Supervisor<'_> {
     }
 
     /// Whether nothing moves although something should, and what is said then.
-    fn stalls(&self, stall: &mut Stall) -> Option<String> {
+    fn stalls(&self, stall: &mut StallWatch) -> Option<String> {
         let engine = self.engine()?;
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
         let [dispatched, settled, rejected] =
@@ -413,7 +414,7 @@ impl Supervisor<'_> {
 
     /// Whether the run waits for a strategy.
     fn awaits(&self, strategy: u16) -> bool {
-        let is_done = |thread| self.status(thread).state() == State::Done;
+        let is_done = |thread| self.status(thread).state() == ThreadState::Done;
         match &self.incidents {
             Some(incidents) => incidents.awaits(strategy),
             None => !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done),

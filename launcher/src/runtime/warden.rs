@@ -10,7 +10,7 @@ use crate::runtime::{orphan, progress, setup};
 use anyhow::Result;
 use protocol::plan::Plan;
 use protocol::segments::{self, CONTROL};
-use protocol::status::{self, State};
+use protocol::status::{self, ThreadState};
 use shm::memory::View;
 use shm::memory::lock;
 use shm::memory::open_safely;
@@ -64,7 +64,7 @@ fn map_logs(plan: &Plan) -> Result<Vec<View>> {
 /// Until every thread has finished its log, or its process must have ended.
 fn wait_for_the_roles(logs: &[View]) {
     let deadline = Instant::now() + orphan::GRACE + orphan::GRACE;
-    let runs = |log: &View| matches!(status::read(log).state(), State::Ready | State::Running);
+    let runs = |log: &View| matches!(status::read(log).state(), ThreadState::Ready | ThreadState::Running);
     while logs.iter().any(runs) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -4,7 +4,7 @@
 //! been killed there.
 
 use super::hostile::Hostile;
-use super::scenario::{Kind, Scenario};
+use super::scenario::{Scenario, ScenarioKind};
 use crate::faults::own::{self, Means};
 use crate::faults::schedule::Draws;
 use crate::roles;
@@ -17,7 +17,7 @@ use protocol::control::Control;
 use protocol::plan::{FaultKind, Role};
 use protocol::segments;
 use protocol::stamps::StampLog;
-use protocol::status::{State, StatusWriter};
+use protocol::status::{StatusWriter, ThreadState};
 use protocol::supervision::Death;
 use shm::clock::{Timebase, Virtual};
 use shm::memory::Words;
@@ -159,7 +159,7 @@ impl<'a, T: Link> Family<'a, T> {
         for &index in me.threads.iter().rev() {
             let thread = &plan.threads[index as usize];
             let agent = match (thread.roles.as_slice(), self.scenario.kind) {
-                ([Role::Strategy(strategy)], Kind::Hostile(attack, from))
+                ([Role::Strategy(strategy)], ScenarioKind::Hostile(attack, from))
                     if self.scenario.culprits.contains(strategy)
                         && self.control.life(*strategy).epoch == 0 =>
                 {
@@ -189,7 +189,7 @@ impl<'a, T: Link> Family<'a, T> {
         let writable = attached.writable();
         for (index, name, agent, segment) in begun {
             let status = StatusWriter::new(&segment);
-            status.set_state(State::Ready);
+            status.set_state(ThreadState::Ready);
             let time = Timebase { start_ticks: super::START_TICKS, ns_per_tick: 1.0 };
             let log = StampLog::new(&segment);
             let cycle = Cycle { clock: self.clock.clone(), now: 0, time, draining: false, log };
@@ -255,7 +255,7 @@ impl<'a, T: Link> Family<'a, T> {
             Ok(Turn::Idle(ns)) => actor.wake = actor.cycle.now.saturating_add(ns),
             Ok(Turn::Over) => {
                 turns.end(&mut **agent, &mut actor.cycle, &actor.status);
-                actor.status.set_state(State::Done);
+                actor.status.set_state(ThreadState::Done);
                 actor.mode = Mode::Over;
                 let process = actor.process;
                 let mut threads = self.actors.iter().flatten().filter(|actor| actor.process == process);

@@ -11,8 +11,8 @@
 
 use super::Simulated;
 use super::hostile::Attack;
-use super::scenario::Kind;
-use analysis::merge::{self, End, Merged, Violation};
+use super::scenario::ScenarioKind;
+use analysis::merge::{self, Merged, OrderEnd, Violation};
 use analysis::record::Outcome;
 use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
@@ -25,12 +25,12 @@ pub(super) fn judge(run: &Simulated, merged: &Merged) -> Vec<String> {
     judge.innocents();
     let contained = run.scenario.plan.on_death != OnDeath::Stop;
     match run.scenario.kind {
-        Kind::Peace => judge.in_order(&Outcome::Complete),
-        Kind::Interrupted(_) => judge.interrupted(),
-        Kind::Deaths if contained => judge.deaths(),
-        Kind::Deaths => judge.stopped(),
-        Kind::Assault(kind) => judge.assault(kind, contained),
-        Kind::Hostile(attack, _) => judge.hostile(attack, contained),
+        ScenarioKind::Peace => judge.in_order(&Outcome::Complete),
+        ScenarioKind::Interrupted(_) => judge.interrupted(),
+        ScenarioKind::Deaths if contained => judge.deaths(),
+        ScenarioKind::Deaths => judge.stopped(),
+        ScenarioKind::Assault(kind) => judge.assault(kind, contained),
+        ScenarioKind::Hostile(attack, _) => judge.hostile(attack, contained),
     }
     judge.broken
 }
@@ -72,7 +72,7 @@ impl Judge<'_> {
     /// The merge takes nobody for a liar who did not lie: only who scribbles or forges may be.
     fn believed(&mut self) {
         let plan = &self.run.scenario.plan;
-        let lies = matches!(self.run.scenario.kind, Kind::Assault(_) | Kind::Hostile(..));
+        let lies = matches!(self.run.scenario.kind, ScenarioKind::Assault(_) | ScenarioKind::Hostile(..));
         let may_lie = |role: &Role| matches!(role, Role::Strategy(index) if lies && self.run.scenario.culprits.contains(index));
         let doubted: Vec<&str> = plan
             .threads
@@ -87,12 +87,12 @@ impl Judge<'_> {
     fn valid(&mut self) {
         let violations = &self.merged.violations;
         // Who tampers with what its session has pushed is not told from a ring that does.
-        let hostile = matches!(self.run.scenario.kind, Kind::Hostile(..)) && self.run.tampered > 0;
+        let hostile = matches!(self.run.scenario.kind, ScenarioKind::Hostile(..)) && self.run.tampered > 0;
         let culprits: Vec<String> =
             self.run.scenario.culprits.iter().map(|index| Role::Strategy(*index).to_string()).collect();
         let entitled = |violation: &&Violation| {
             hostile
-                && violation.kind == merge::Kind::Checksum
+                && violation.kind == merge::ViolationKind::Checksum
                 && culprits.iter().any(|name| violation.first.starts_with(&format!("submit of {name}:")))
         };
         let all: Vec<String> = violations
@@ -115,7 +115,7 @@ impl Judge<'_> {
         let mut returned = vec![0; plan.orders.len()];
         for (id, row) in self.merged.orders() {
             if let Some(count) = returned.get_mut(usize::from(id.strategy()))
-                && End::from_points(row.points(), false) == End::Returned
+                && OrderEnd::from_points(row.points(), false) == OrderEnd::Returned
             {
                 *count += 1;
             }

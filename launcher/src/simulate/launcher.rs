@@ -2,7 +2,7 @@
 //! kernel it asks the [`Family`].
 
 use super::family::Family;
-use super::scenario::{Kind, LIVENESS_NS, Scenario};
+use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use super::{LAUNCHER_PID, START_TICKS};
 use crate::faults::schedule::{DueFault, FaultSchedule, Victim};
 use crate::runtime::incidents::{Children, Incidents};
@@ -14,7 +14,7 @@ use protocol::control::RunState;
 use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, Role};
-use protocol::status::{self, State, Status};
+use protocol::status::{self, Status, ThreadState};
 use protocol::supervision::Repairs;
 use shm::clock::{Clock, Virtual};
 use shm::ring::Link;
@@ -27,7 +27,7 @@ const SILENCE: u64 = 20 * LIVENESS_NS;
 /// The launcher.
 pub(super) struct Launcher<'a> {
     plan: &'a Plan,
-    kind: Kind,
+    kind: ScenarioKind,
     segments: &'a Segments,
     clock: Virtual,
     repairs: Repairs,
@@ -64,7 +64,7 @@ impl<'a> Launcher<'a> {
     /// When it wants its next turn at the latest, in ticks.
     pub fn wake(&self) -> u64 {
         let interrupt = match self.kind {
-            Kind::Interrupted(ns) if !self.is_draining => START_TICKS + ns,
+            ScenarioKind::Interrupted(ns) if !self.is_draining => START_TICKS + ns,
             _ => u64::MAX,
         };
         let fault = self.faults.next_due_ns().map_or(u64::MAX, |ns| START_TICKS + ns);
@@ -89,7 +89,7 @@ impl<'a> Launcher<'a> {
         if let Some(failure) = self.failure(family) {
             return Ok(Some(failure));
         }
-        if let Kind::Interrupted(ns) = self.kind
+        if let ScenarioKind::Interrupted(ns) = self.kind
             && now >= START_TICKS + ns
             && !self.is_draining
         {
@@ -105,7 +105,7 @@ impl<'a> Launcher<'a> {
 
     /// Whether the run waits for a strategy.
     fn awaits(&self, strategy: u16) -> bool {
-        let is_done = |thread| self.status(thread).state() == State::Done;
+        let is_done = |thread| self.status(thread).state() == ThreadState::Done;
         match &self.incidents {
             Some(incidents) => incidents.awaits(strategy),
             None => !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done),
@@ -154,7 +154,7 @@ impl<'a> Launcher<'a> {
         let living: Vec<bool> = (0..self.plan.strategies)
             .map(|index| {
                 let thread = self.plan.thread_of(Role::Strategy(index));
-                thread.is_some_and(|thread| self.status(thread).state() == State::Running)
+                thread.is_some_and(|thread| self.status(thread).state() == ThreadState::Running)
                     && self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(index))
             })
             .collect();
@@ -192,8 +192,8 @@ impl<'a> Launcher<'a> {
                 .clone()
                 .filter(|_| family.ended(index).is_none())
                 .find_map(|thread| self.liveness.suspicion(thread, &process.threads));
-            let failed = threads.clone().any(|thread| self.status(thread).state() == State::Failed);
-            let done = threads.clone().all(|thread| self.status(thread).state() == State::Done);
+            let failed = threads.clone().any(|thread| self.status(thread).state() == ThreadState::Failed);
+            let done = threads.clone().all(|thread| self.status(thread).state() == ThreadState::Done);
             let ended_badly = family.ended(index).is_some_and(|in_order| !(in_order && done));
             if suspicion.is_some() || failed || ended_badly {
                 let what = suspicion.map_or_else(|| family.how(index), |suspicion| suspicion.to_string());

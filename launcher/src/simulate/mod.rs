@@ -43,7 +43,7 @@ use protocol::plan::{FaultKind, Technique};
 use protocol::segments::thread_header;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
-use scenario::{Kind, LIVENESS_NS, Scenario};
+use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use shm::clock::Virtual;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::ring::Link;
@@ -83,7 +83,7 @@ pub struct Trial {
     /// The technique.
     pub technique: Technique,
     /// What happened in it.
-    pub kind: Kind,
+    pub kind: ScenarioKind,
     /// What must hold and did not; empty if all is well.
     pub broken: Vec<String>,
     /// Orders sent.
@@ -116,7 +116,7 @@ pub fn trial(seed: u64, technique: Technique, defect: Option<Defect>) -> Result<
 }
 
 impl Trial {
-    const fn of_nothing(seed: u64, technique: Technique, kind: Kind) -> Self {
+    const fn of_nothing(seed: u64, technique: Technique, kind: ScenarioKind) -> Self {
         Self {
             seed,
             technique,
@@ -265,13 +265,13 @@ fn record(
         version: env!("CARGO_PKG_VERSION").into(),
         started: "1970-01-01T00:00:00Z".into(),
         machine: analysis::machine::Machine::default(),
-        input: record::Input {
+        input: record::InputRecord {
             arrivals: "simulated".into(),
             seed: scenario.seed,
             window_ns: scenario.schedule.window_ns(),
             hash: format!("{:016x}", scenario.schedule.hash()),
             offered_per_s: scenario.schedule.offered_per_s(),
-            ..record::Input::default()
+            ..record::InputRecord::default()
         },
         clock: record::Clock { ns_per_tick: 1.0, start_ticks: START_TICKS, ..record::Clock::default() },
         floor: record::Floor::default(),

@@ -18,7 +18,7 @@ pub(super) const LIVENESS_NS: u64 = 1_000_000;
 
 /// What the run goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ScenarioKind {
     /// Nothing goes wrong.
     Peace,
     /// As with Ctrl-C: after so many nanoseconds no strategy sends any more.
@@ -31,15 +31,15 @@ pub enum Kind {
     Hostile(Attack, u64),
 }
 
-impl Kind {
+impl ScenarioKind {
     /// What it is called in reports.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Peace => "peace",
-            Kind::Interrupted(_) => "interrupted",
-            Kind::Deaths => "deaths",
-            Kind::Assault(kind) => kind.name(),
-            Kind::Hostile(attack, _) => attack.name(),
+            ScenarioKind::Peace => "peace",
+            ScenarioKind::Interrupted(_) => "interrupted",
+            ScenarioKind::Deaths => "deaths",
+            ScenarioKind::Assault(kind) => kind.name(),
+            ScenarioKind::Hostile(attack, _) => attack.name(),
         }
     }
 }
@@ -50,7 +50,7 @@ pub struct Scenario {
     /// Where it was drawn from.
     pub seed: u64,
     /// What happens.
-    pub kind: Kind,
+    pub kind: ScenarioKind,
     /// Strategies that may die, hang or misbehave.
     pub culprits: Vec<u16>,
     /// The plan, by the planner.
@@ -91,7 +91,7 @@ impl Scenario {
         let isolation = if on_heap || draws.below(10) == 0 { Isolation::Thread } else { Isolation::Process };
         let kind = kind(draws, isolation, strategies, window_ns, orders);
         let on_death = match (isolation, kind) {
-            (Isolation::Thread, _) | (_, Kind::Peace | Kind::Interrupted(_)) => OnDeath::Stop,
+            (Isolation::Thread, _) | (_, ScenarioKind::Peace | ScenarioKind::Interrupted(_)) => OnDeath::Stop,
             _ => [OnDeath::Restart, OnDeath::Restart, OnDeath::Restart, OnDeath::Continue, OnDeath::Stop]
                 [draws.below(5) as usize],
         };
@@ -133,13 +133,13 @@ impl Scenario {
             1.0,
             WorkPlan::default(),
         )?;
-        if kind == Kind::Peace && draws.below(2) == 0 {
+        if kind == ScenarioKind::Peace && draws.below(2) == 0 {
             plan.max_held = 1 + draws.below(5) as u32;
         }
         let mut culprits = Vec::new();
         match kind {
-            Kind::Peace | Kind::Interrupted(_) => {}
-            Kind::Deaths => {
+            ScenarioKind::Peace | ScenarioKind::Interrupted(_) => {}
+            ScenarioKind::Deaths => {
                 for _ in 0..=draws.below(3) {
                     plan.faults.push(death(draws, &plan, window_ns));
                 }
@@ -149,13 +149,13 @@ impl Scenario {
                 };
                 culprits.extend((0..strategies).filter(struck));
             }
-            Kind::Assault(kind) => {
+            ScenarioKind::Assault(kind) => {
                 let target = draws.below(strategies.into()) as u16;
                 let when = When::At { ns: draws.below(window_ns) };
                 plan.faults.push(Fault { kind, target: Target::Strategy(target), when, every_ns: None });
                 culprits.push(target);
             }
-            Kind::Hostile(..) => culprits.push(draws.below(strategies.into()) as u16),
+            ScenarioKind::Hostile(..) => culprits.push(draws.below(strategies.into()) as u16),
         }
         let slowness =
             (0..=plan.threads.len()).map(|_| [0, 0, 0, 0, 1, 3, 5][draws.below(7) as usize]).collect();
@@ -176,7 +176,7 @@ impl Scenario {
             plan.isolation,
             plan.threading,
         );
-        if self.kind != Kind::Peace {
+        if self.kind != ScenarioKind::Peace {
             text += &format!("; {}", self.kind.name());
         }
         if !self.culprits.is_empty() {
@@ -187,23 +187,35 @@ impl Scenario {
     }
 }
 
-fn kind(draws: &mut Draws, isolation: Isolation, strategies: u16, window_ns: u64, orders: u64) -> Kind {
+fn kind(
+    draws: &mut Draws,
+    isolation: Isolation,
+    strategies: u16,
+    window_ns: u64,
+    orders: u64,
+) -> ScenarioKind {
     if isolation == Isolation::Thread {
         let interrupted = draws.below(4) == 0;
-        return if interrupted { Kind::Interrupted(draws.below(window_ns)) } else { Kind::Peace };
+        return if interrupted {
+            ScenarioKind::Interrupted(draws.below(window_ns))
+        } else {
+            ScenarioKind::Peace
+        };
     }
     match draws.below(12) {
-        0..=1 => Kind::Peace,
-        2 => Kind::Interrupted(draws.below(window_ns)),
-        3..=6 => Kind::Deaths,
-        7 => Kind::Assault(FaultKind::Scribble),
-        8 => Kind::Assault(FaultKind::Flood),
-        9 => Kind::Assault([FaultKind::Forge, FaultKind::Feign, FaultKind::Lose][draws.below(3) as usize]),
+        0..=1 => ScenarioKind::Peace,
+        2 => ScenarioKind::Interrupted(draws.below(window_ns)),
+        3..=6 => ScenarioKind::Deaths,
+        7 => ScenarioKind::Assault(FaultKind::Scribble),
+        8 => ScenarioKind::Assault(FaultKind::Flood),
+        9 => ScenarioKind::Assault(
+            [FaultKind::Forge, FaultKind::Feign, FaultKind::Lose][draws.below(3) as usize],
+        ),
         _ => {
             let attack = Attack::ALL[draws.below(Attack::ALL.len() as u64) as usize];
             let alone = strategies == 1 && attack == Attack::ForeignId;
             let attack = if alone { Attack::Garbage } else { attack };
-            Kind::Hostile(attack, draws.below(orders.div_ceil(u64::from(strategies))))
+            ScenarioKind::Hostile(attack, draws.below(orders.div_ceil(u64::from(strategies))))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{output, slow, text};
 use launcher::simulate::broken::{Defect, Lie};
-use launcher::simulate::scenario::{Kind, Scenario, is_simulated, technique_of};
+use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
 use launcher::simulate::{Tally, Trial, simulate, simulate_all, trial};
 use protocol::plan::Technique;
 use shm::ring::array_queue::ArrayQueue;
@@ -106,7 +106,7 @@ fn each_broken_ring_is_found() {
                     Ok(simulated) => simulated.judge().broken,
                     Err(what) => vec![what],
                 };
-                (scenario.kind == Kind::Peace).then(|| (seed, broken(scenario)))
+                (scenario.kind == ScenarioKind::Peace).then(|| (seed, broken(scenario)))
             });
             // Among the first runs in which nothing else goes wrong.
             let found = found.take(10).find(|(_, broken)| !broken.is_empty());
@@ -123,7 +123,10 @@ fn each_log_that_lies_is_found() {
         for seed in 0..400 {
             let scenario = Scenario::draw(seed, Technique::default()).unwrap();
             // Every thread's log has some records then.
-            if scenario.kind != Kind::Peace || scenario.plan.orders.contains(&0) || scenario.plan.venues > 1 {
+            if scenario.kind != ScenarioKind::Peace
+                || scenario.plan.orders.contains(&0)
+                || scenario.plan.venues > 1
+            {
                 continue;
             }
             let mut simulated = simulate(scenario, None).unwrap();

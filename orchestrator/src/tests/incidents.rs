@@ -1,7 +1,7 @@
 //! Strategies that die or misbehave.
 
 use super::*;
-use crate::line::State;
+use crate::line::LineState;
 use protocol::control::{Launching, PLAN};
 use protocol::supervision::{Death, REPAIRS_WORDS, Repairs};
 use protocol::wire::Instruction;
@@ -74,7 +74,7 @@ fn the_next_incarnation_begins_anew_and_the_old_ids_are_refused() {
     bench.cycles();
     launching.fence(0, 0, &death());
     bench.cycles();
-    assert_eq!(bench.orchestrator.lines[0].state, State::Dead);
+    assert_eq!(bench.orchestrator.lines[0].state, LineState::Dead);
     // The launcher makes the ring anew; here both ends are new.
     let (ring, end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
     let (_, other) = spsc::heap_ring::<MESSAGE_WORDS>(8);
@@ -160,7 +160,7 @@ fn in_a_shared_ring_the_first_order_of_a_new_incarnation_may_be_faster_than_the_
     let (mut bench, launching, repairs) = supervised(8);
     launching.fence(0, 0, &death());
     bench.cycles();
-    assert_eq!(bench.orchestrator.lines[0].state, State::Dead);
+    assert_eq!(bench.orchestrator.lines[0].state, LineState::Dead);
     // In the middle of a duty cycle, which has looked at the fences already.
     launching.revive(0, 1);
     let first = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };
@@ -184,7 +184,7 @@ fn in_a_shared_ring_nobody_is_quarantined_for_what_another_may_have_written() {
             "it is counted: {}",
             bench.orchestrator.faults
         );
-        assert_eq!(bench.orchestrator.lines[0].state, State::Alive);
+        assert_eq!(bench.orchestrator.lines[0].state, LineState::Alive);
     }
 }
 

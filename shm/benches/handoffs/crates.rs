@@ -6,7 +6,7 @@
 
 use crate::Options;
 use crate::common::Run;
-use crate::report::{Goal, Report, Row};
+use crate::report::{BenchReport, FigureRow, Goal};
 use protocol::segments;
 use shm::attached::Attached;
 use shm::clock::{Clock, Monotonic};
@@ -18,7 +18,7 @@ use shm::ring::array_queue_mux::ArrayQueueMux;
 use shm::ring::channel::Channel;
 use shm::ring::crossbeam_array_queue::CrossbeamArrayQueue;
 use shm::ring::crossbeam_channel::CrossbeamChannel;
-use shm::ring::element::{Element, Line};
+use shm::ring::element::{Element, LineMessage};
 use shm::ring::linked::Linked;
 use shm::ring::spsc_mux::SpscMux;
 use shm::ring::std_mpsc::StdMpsc;
@@ -160,14 +160,14 @@ impl<E: Element> Link for Rtrb<E> {
 type Family = (&'static str, [Contestant; 3]);
 
 /// Measures all of them in turn.
-pub fn run(options: &Options, report: &mut Report) {
+pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, count) = options.effort(101, 1_000, 5_000);
     let mut families: Vec<Family> = vec![
         (
             "array-queue, crossbeam-array-queue",
             [
                 Contestant::new::<ArrayQueue>(options),
-                Contestant::new::<CrossbeamArrayQueue<Line>>(options),
+                Contestant::new::<CrossbeamArrayQueue<LineMessage>>(options),
                 Contestant::new::<CrossbeamArrayQueue<Message>>(options),
             ],
         ),
@@ -175,7 +175,7 @@ pub fn run(options: &Options, report: &mut Report) {
             "channel, crossbeam-channel",
             [
                 Contestant::new::<Channel>(options),
-                Contestant::new::<CrossbeamChannel<Line>>(options),
+                Contestant::new::<CrossbeamChannel<LineMessage>>(options),
                 Contestant::new::<CrossbeamChannel<Message>>(options),
             ],
         ),
@@ -183,7 +183,7 @@ pub fn run(options: &Options, report: &mut Report) {
             "linked, std-mpsc",
             [
                 Contestant::new::<Linked>(options),
-                Contestant::new::<StdMpsc<Line>>(options),
+                Contestant::new::<StdMpsc<LineMessage>>(options),
                 Contestant::new::<StdMpsc<Message>>(options),
             ],
         ),
@@ -191,7 +191,7 @@ pub fn run(options: &Options, report: &mut Report) {
             "spsc-mux of one producer, rtrb",
             [
                 Contestant::new::<SpscMux>(options),
-                Contestant::new::<Rtrb<Line>>(options),
+                Contestant::new::<Rtrb<LineMessage>>(options),
                 Contestant::new::<Rtrb<Message>>(options),
             ],
         ),
@@ -199,7 +199,7 @@ pub fn run(options: &Options, report: &mut Report) {
             "spsc-mux, array-queue-mux",
             [
                 Contestant::new::<SpscMux>(options),
-                Contestant::new::<ArrayQueueMux<Line>>(options),
+                Contestant::new::<ArrayQueueMux<LineMessage>>(options),
                 Contestant::new::<ArrayQueueMux<Message>>(options),
             ],
         ),
@@ -216,12 +216,12 @@ pub fn run(options: &Options, report: &mut Report) {
     for (title, [port, lines, malloc]) in families {
         let ratio = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a / b).collect();
         let rows = vec![
-            Row::new("the crate, as malloc puts it", "ns", malloc.ns.clone(), Goal::None),
-            Row::new("the crate, whole lines", "ns", lines.ns.clone(), Goal::None),
-            Row::new("", "× malloc", ratio(&lines.ns, &malloc.ns), Goal::None),
-            Row::new("the port", "ns", port.ns.clone(), Goal::None),
-            Row::new("", "× malloc", ratio(&port.ns, &malloc.ns), Goal::None),
-            Row::new("", "× whole lines", ratio(&port.ns, &lines.ns), Goal::None),
+            FigureRow::new("the crate, as malloc puts it", "ns", malloc.ns.clone(), Goal::None),
+            FigureRow::new("the crate, whole lines", "ns", lines.ns.clone(), Goal::None),
+            FigureRow::new("", "× malloc", ratio(&lines.ns, &malloc.ns), Goal::None),
+            FigureRow::new("the port", "ns", port.ns.clone(), Goal::None),
+            FigureRow::new("", "× malloc", ratio(&port.ns, &malloc.ns), Goal::None),
+            FigureRow::new("", "× whole lines", ratio(&port.ns, &lines.ns), Goal::None),
         ];
         report.add(&format!("Round trip between two threads: {title}"), rows);
     }

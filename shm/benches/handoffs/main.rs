@@ -22,7 +22,7 @@ mod scan;
 mod stamp;
 mod stream;
 
-use report::Report;
+use report::BenchReport;
 use shm::ring::Technique;
 
 /// What the command line asks for.
@@ -119,7 +119,7 @@ fn main() {
         std::process::exit(2);
     });
     peer::remove_leftovers();
-    let mut report = Report::new(machine::describe(&options));
+    let mut report = BenchReport::new(machine::describe(&options));
     if options.wants("protection-threads") {
         protection::run_threads(&options, &mut report);
     }

@@ -6,7 +6,7 @@
 
 use crate::Options;
 use crate::common::Run;
-use crate::report::{Goal, Report, Row};
+use crate::report::{BenchReport, FigureRow, Goal};
 use protocol::segments;
 use shm::clock::{Clock, Monotonic};
 use shm::ring::MESSAGE_WORDS;
@@ -38,7 +38,7 @@ fn trader<T: Link>(technique: Technique, capacity: u32) -> Trader {
 }
 
 /// Measures all of them in turn.
-pub fn run(options: &Options, report: &mut Report) {
+pub fn run(options: &Options, report: &mut BenchReport) {
     shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
     let (samples, count) = options.effort(101, 1_000, 10_000);
     let wanted = |technique: &Technique| options.technique.is_none_or(|only| only == *technique);
@@ -55,6 +55,6 @@ pub fn run(options: &Options, report: &mut Report) {
             costs.push(trader(count));
         }
     }
-    let rows = traders.into_iter().map(|(t, _, costs)| Row::new(t.name(), "ns", costs, Goal::None));
+    let rows = traders.into_iter().map(|(t, _, costs)| FigureRow::new(t.name(), "ns", costs, Goal::None));
     report.add("Push and pop of a message, one thread", rows.collect());
 }

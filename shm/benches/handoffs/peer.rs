@@ -10,7 +10,7 @@ use shm::floor::{self, wait};
 use shm::memory::{Region, Words};
 use shm::memory::{list_segments, unlink};
 use shm::os::{futex, pin, process};
-use shm::ring::element::Line;
+use shm::ring::element::LineMessage;
 use shm::ring::spsc::{self, Consumer, Producer};
 use shm::sync::Ordering;
 use std::process::{Child, Command};
@@ -168,9 +168,9 @@ impl Peer {
 pub struct Rtrb {
     gate: Gate,
     /// To the peer.
-    pub producer: rtrb::Producer<Line>,
+    pub producer: rtrb::Producer<LineMessage>,
     /// From the peer.
-    pub consumer: rtrb::Consumer<Line>,
+    pub consumer: rtrb::Consumer<LineMessage>,
 }
 
 impl Rtrb {

@@ -5,7 +5,7 @@
 //! `valgrind --tool=callgrind` and read off the inclusive costs of `with_it` and `without_it`, which do the same work.
 
 use crate::Options;
-use crate::report::{Goal, Report, Row};
+use crate::report::{BenchReport, FigureRow, Goal};
 use protocol::wire::MESSAGE_WORDS;
 use shm::clock::{Clock, Monotonic};
 use shm::floor::wait;
@@ -96,19 +96,24 @@ fn time(count: u64, work: impl FnOnce()) -> f64 {
 }
 
 /// What is measured: both in turn, and the ratio of each pair.
-fn compare(options: &Options, what: &str, goal: Goal, mut pair: impl FnMut(u64) -> [f64; 2]) -> Vec<Row> {
+fn compare(
+    options: &Options,
+    what: &str,
+    goal: Goal,
+    mut pair: impl FnMut(u64) -> [f64; 2],
+) -> Vec<FigureRow> {
     let (samples, count) = options.effort(301, 1_000, 50_000);
     let pairs: Vec<[f64; 2]> = (0..samples).map(|_| pair(count)).collect();
     let of = |which: usize| pairs.iter().map(|pair| pair[which]).collect();
     vec![
-        Row::new(format!("{what}, unprotected"), "ns", of(1), Goal::None),
-        Row::new(format!("{what}, protected"), "ns", of(0), Goal::None),
-        Row::new("", "× unprotected", pairs.iter().map(|[a, b]| a / b).collect(), goal),
+        FigureRow::new(format!("{what}, unprotected"), "ns", of(1), Goal::None),
+        FigureRow::new(format!("{what}, protected"), "ns", of(0), Goal::None),
+        FigureRow::new("", "× unprotected", pairs.iter().map(|[a, b]| a / b).collect(), goal),
     ]
 }
 
 /// Both ends on one thread: nothing but the instructions.
-pub fn run(options: &Options, report: &mut Report) {
+pub fn run(options: &Options, report: &mut BenchReport) {
     pin::pin_to(options.cores.0).expect("an allowed core");
     let (mut ours, mut bare) = (Ring::<true>::new(options.capacity), Ring::<false>::new(options.capacity));
     let rows = compare(options, "one thread", Goal::AtMost(1.05), |count| {
@@ -119,7 +124,7 @@ pub fn run(options: &Options, report: &mut Report) {
 
 /// Each end on a core of its own. No goal: whether the two ends meet at every message or one runs ahead is decided anew in each
 /// sample, and makes a difference that the announcement does not. Before this thread is pinned: those it starts are allowed no other core then.
-pub fn run_threads(options: &Options, report: &mut Report) {
+pub fn run_threads(options: &Options, report: &mut BenchReport) {
     let (mut ours, mut bare) = (Ring::<true>::new(options.capacity), Ring::<false>::new(options.capacity));
     let cores = options.cores;
     let rows = compare(options, "two threads", Goal::None, |count| {

@@ -15,7 +15,7 @@ pub enum Goal {
 }
 
 /// One figure.
-pub struct Row {
+pub struct FigureRow {
     what: String,
     unit: &'static str,
     quartiles: [f64; 3],
@@ -24,7 +24,7 @@ pub struct Row {
     goal: Goal,
 }
 
-impl Row {
+impl FigureRow {
     /// The figure in these samples.
     pub fn new(what: impl Into<String>, unit: &'static str, mut samples: Vec<f64>, goal: Goal) -> Self {
         samples.sort_by(f64::total_cmp);
@@ -50,19 +50,19 @@ impl Row {
 }
 
 /// All figures of a run.
-pub struct Report {
+pub struct BenchReport {
     machine: String,
-    sections: Vec<(String, Vec<Row>)>,
+    sections: Vec<(String, Vec<FigureRow>)>,
 }
 
-impl Report {
+impl BenchReport {
     /// Nothing yet, from that machine.
     pub fn new(machine: String) -> Self {
         Self { machine, sections: Vec::new() }
     }
 
     /// Adds a section.
-    pub fn add(&mut self, title: &str, rows: Vec<Row>) {
+    pub fn add(&mut self, title: &str, rows: Vec<FigureRow>) {
         self.sections.push((title.to_owned(), rows));
     }
 
@@ -94,7 +94,7 @@ impl Report {
 
     /// For programs: the same figures.
     pub fn print_json(&self) {
-        let rows = |rows: &[Row]| -> Vec<_> {
+        let rows = |rows: &[FigureRow]| -> Vec<_> {
             rows.iter()
                 .map(|row| {
                     let [low, median, high] = row.quartiles;

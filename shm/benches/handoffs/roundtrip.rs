@@ -5,11 +5,11 @@
 
 use crate::Options;
 use crate::peer::{Job, Peer, Peers};
-use crate::report::{Goal, Report, Row};
+use crate::report::{BenchReport, FigureRow, Goal};
 use protocol::wire::Message;
 use shm::clock::{Clock, Monotonic};
 use shm::floor::{self, FloorSample, wait};
-use shm::ring::element::Line;
+use shm::ring::element::LineMessage;
 use shm::ring::spsc::{Consumer, Producer};
 use shm::sync::{AtomicU64, Ordering};
 
@@ -22,7 +22,11 @@ pub fn echo<const PAUSE: bool>(consumer: &mut Consumer, producer: &mut Producer,
 }
 
 /// The same with rtrb.
-pub fn echo_rtrb(consumer: &mut rtrb::Consumer<Line>, producer: &mut rtrb::Producer<Line>, count: u64) {
+pub fn echo_rtrb(
+    consumer: &mut rtrb::Consumer<LineMessage>,
+    producer: &mut rtrb::Producer<LineMessage>,
+    count: u64,
+) {
     for _ in 0..count {
         let message = receive_rtrb(consumer);
         wait::<true>(|| producer.push(message).is_ok());
@@ -40,7 +44,7 @@ fn receive<const PAUSE: bool>(consumer: &mut Consumer) -> Message {
 }
 
 #[inline(always)]
-fn receive_rtrb(consumer: &mut rtrb::Consumer<Line>) -> Line {
+fn receive_rtrb(consumer: &mut rtrb::Consumer<LineMessage>) -> LineMessage {
     let mut received = None;
     wait::<true>(|| {
         received = consumer.pop().ok();
@@ -134,16 +138,16 @@ impl Samples {
         true
     }
 
-    fn rows(self, what: &str, goal: Goal) -> [Row; 2] {
+    fn rows(self, what: &str, goal: Goal) -> [FigureRow; 2] {
         [
-            Row::new(what, "ns", self.ns, Goal::None).dropped(self.dropped),
-            Row::new("", "× floor", self.ratios, goal).dropped(self.dropped),
+            FigureRow::new(what, "ns", self.ns, Goal::None).dropped(self.dropped),
+            FigureRow::new("", "× floor", self.ratios, goal).dropped(self.dropped),
         ]
     }
 }
 
 /// Measures all of them in turn.
-pub fn run(options: &Options, peers: &mut Peers, report: &mut Report) {
+pub fn run(options: &Options, peers: &mut Peers, report: &mut BenchReport) {
     let (samples, rounds) = options.effort(150, 500, 10_000);
     let [mut process, mut bare, mut thread, mut rtrb] = [(); 4].map(|()| Samples::default());
     let (mut swaps, mut over_swaps) = (Vec::new(), Vec::new());
@@ -172,7 +176,7 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut Report) {
         before = after;
         let ns = other.job(Job::Echo, rounds, |rtrb| {
             trips(rounds, |message| {
-                wait::<true>(|| rtrb.producer.push(Line(message)).is_ok());
+                wait::<true>(|| rtrb.producer.push(LineMessage(message)).is_ok());
                 receive_rtrb(&mut rtrb.consumer).0
             })
         });
@@ -186,10 +190,10 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut Report) {
         ("floor, threads", thread.floors.clone()),
         ("floor by swapping, bare", swaps),
     ];
-    let mut rows: Vec<Row> =
-        floors.into_iter().map(|(what, floors)| Row::new(what, "ns", floors, Goal::None)).collect();
+    let mut rows: Vec<FigureRow> =
+        floors.into_iter().map(|(what, floors)| FigureRow::new(what, "ns", floors, Goal::None)).collect();
     rows.extend(process.rows("our ring, processes", Goal::AtMost(1.05)));
-    rows.push(Row::new("", "× swapped", over_swaps, Goal::None));
+    rows.push(FigureRow::new("", "× swapped", over_swaps, Goal::None));
     rows.extend(bare.rows("our ring, processes, bare", Goal::None));
     rows.extend(thread.rows("our ring, threads", Goal::AtMost(1.05)));
     rows.extend(rtrb.rows("rtrb, threads", Goal::None));

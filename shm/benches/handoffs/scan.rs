@@ -2,7 +2,7 @@
 
 use crate::Options;
 use crate::common::Run;
-use crate::report::{Goal, Report, Row};
+use crate::report::{BenchReport, FigureRow, Goal};
 use protocol::segments;
 use shm::clock::{Clock, Monotonic};
 use shm::ring::Technique;
@@ -30,7 +30,7 @@ fn scanner<T: Link>(technique: Technique, producers: u16) -> Scanner {
 }
 
 /// Measures all of them in turn.
-pub fn run(options: &Options, report: &mut Report) {
+pub fn run(options: &Options, report: &mut BenchReport) {
     shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
     let (samples, polls) = options.effort(51, 1_000, 5_000);
     for producers in [1u16, 8, 64] {
@@ -52,7 +52,7 @@ pub fn run(options: &Options, report: &mut Report) {
             } else {
                 Goal::None
             };
-            Row::new(technique.name(), "ns", costs, goal)
+            FigureRow::new(technique.name(), "ns", costs, goal)
         });
         report.add(&format!("Empty poll, {producers} producers, one thread"), rows.collect());
     }

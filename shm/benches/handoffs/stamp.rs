@@ -1,7 +1,7 @@
 //! What a stamp costs over the clock's own read: the record in the log.
 
 use crate::Options;
-use crate::report::{Goal, Report, Row};
+use crate::report::{BenchReport, FigureRow, Goal};
 use protocol::stamps::{Point, RECORD_WORDS, StampLog};
 use protocol::status::LOG_OFFSET;
 use protocol::wire::OrderId;
@@ -26,7 +26,7 @@ fn fresh_log(count: u64) -> StampLog {
     StampLog::new(&Region::memfd("bench-log", words).expect("16 MiB of memory").words())
 }
 
-fn measure<C: Clock>(options: &Options, clock: &C, name: &str) -> [Row; 2] {
+fn measure<C: Clock>(options: &Options, clock: &C, name: &str) -> [FigureRow; 2] {
     let (samples, count) = options.effort(128, 1_000, 1 << 16);
     // Quick or not: more than one log is filled.
     let samples = samples.max(LAPS + 1);
@@ -46,13 +46,13 @@ fn measure<C: Clock>(options: &Options, clock: &C, name: &str) -> [Row; 2] {
         stamps.push(stamp - read);
     }
     [
-        Row::new(format!("{name}: one read"), "ns", reads, Goal::None),
-        Row::new(format!("{name}: stamp and log, over the read"), "ns", stamps, Goal::AtMost(15.0)),
+        FigureRow::new(format!("{name}: one read"), "ns", reads, Goal::None),
+        FigureRow::new(format!("{name}: stamp and log, over the read"), "ns", stamps, Goal::AtMost(15.0)),
     ]
 }
 
 /// Measures both clocks.
-pub fn run(options: &Options, report: &mut Report) {
+pub fn run(options: &Options, report: &mut BenchReport) {
     shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
     let mut rows = Vec::from(measure(options, &Tsc, "Tsc"));
     rows.extend(measure(options, &Monotonic, "Monotonic"));

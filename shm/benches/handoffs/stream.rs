@@ -7,10 +7,10 @@
 
 use crate::Options;
 use crate::peer::{Job, Peer, Peers, Rtrb};
-use crate::report::{Goal, Report, Row};
+use crate::report::{BenchReport, FigureRow, Goal};
 use shm::clock::{Clock, Monotonic};
 use shm::floor::wait;
-use shm::ring::element::Line;
+use shm::ring::element::LineMessage;
 use shm::ring::spsc::Producer;
 
 /// Messages in a chunk of rtrb's.
@@ -38,20 +38,20 @@ pub fn push(producer: &mut Producer, count: u64) {
 }
 
 /// rtrb's producer, one by one.
-pub fn push_rtrb(producer: &mut rtrb::Producer<Line>, count: u64) {
+pub fn push_rtrb(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
     for n in 0..count {
-        let message = Line(message(n));
+        let message = LineMessage(message(n));
         wait::<true>(|| producer.push(message).is_ok());
     }
 }
 
 /// rtrb's producer, writing chunks: its documented way to be fast.
-pub fn push_rtrb_chunks(producer: &mut rtrb::Producer<Line>, count: u64) {
+pub fn push_rtrb_chunks(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
     for first in (0..count).step_by(BATCH as usize) {
         let n = BATCH.min(count - first);
         wait::<true>(|| match producer.write_chunk_uninit(n as usize) {
             Ok(chunk) => {
-                chunk.fill_from_iter((first..first + n).map(|n| Line(message(n))));
+                chunk.fill_from_iter((first..first + n).map(|n| LineMessage(message(n))));
                 true
             }
             Err(_) => false,
@@ -141,7 +141,7 @@ fn rtrb_chunks(rtrb: &mut Rtrb, count: u64) -> f64 {
 }
 
 /// Measures all of them in turn.
-pub fn run(options: &Options, peers: &mut Peers, report: &mut Report) {
+pub fn run(options: &Options, peers: &mut Peers, report: &mut BenchReport) {
     let (samples, count) = options.effort(100, 10_000, 1 << 20);
     let mut rates: [Vec<f64>; 4] = Default::default();
     for _ in 0..samples {
@@ -162,11 +162,11 @@ pub fn run(options: &Options, peers: &mut Peers, report: &mut Report) {
     let mut rows = Vec::new();
     for (what, which, over, goal) in figures {
         if over == 1 {
-            rows.push(Row::new(what, "M/s", rates[which].clone(), Goal::None));
+            rows.push(FigureRow::new(what, "M/s", rates[which].clone(), Goal::None));
         }
         if over != which {
             let unit = if over == 1 { "× rtrb" } else { "× rtrb chunks" };
-            rows.push(Row::new(if over == 1 { "" } else { what }, unit, ratio(which, over), goal));
+            rows.push(FigureRow::new(if over == 1 { "" } else { what }, unit, ratio(which, over), goal));
         }
     }
     report

@@ -7,13 +7,13 @@ use protocol::stamps::{self, Point, RECORD_WORDS, Record, StampLog};
 use protocol::status::{self, LOG_OFFSET};
 use protocol::wire::{Instruction, MESSAGE_WORDS, Order, OrderId, Report};
 use shm::memory::header::HEADER_WORDS;
-use shm::memory::{Header, Kind, Region, Words};
+use shm::memory::{Header, Region, SegmentKind, Words};
 use shm::ring::Technique;
 use shm::ring::{array_queue, intent, linked, spsc};
 use shm::sync::Ordering::Relaxed;
 
 /// Every kind of segment that there is.
-const KINDS: [Kind; 10] = [
+const KINDS: [SegmentKind; 10] = [
     protocol::control::KIND,
     spsc::KIND,
     status::KIND,

@@ -18,7 +18,7 @@ pub trait Spoil: Send + 'static {
     const NAME: &'static str;
 
     /// Whether the consumer mends what a dead producer has left.
-    const BURIES: bool = true;
+    const RETIRES: bool = true;
 
     /// Spoils a message: what comes out now, and what comes out after the next one or when nothing else is there.
     fn spoil(message: Popped, before: &Message) -> (Option<Popped>, Option<Popped>);
@@ -70,7 +70,7 @@ impl Spoil for Tears {
 
 impl Spoil for Neglects {
     const NAME: &'static str = "broken-neglects";
-    const BURIES: bool = false;
+    const RETIRES: bool = false;
 
     fn spoil(message: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
         (Some(message), None)
@@ -113,7 +113,7 @@ impl<S: Spoil, C: Consumer> Consumer for Receiver<S, C> {
     }
 
     fn retire(&mut self, producer: usize) -> bool {
-        !S::BURIES || self.inner.retire(producer)
+        !S::RETIRES || self.inner.retire(producer)
     }
 
     fn revive(&mut self, producer: usize) {

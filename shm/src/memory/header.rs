@@ -5,7 +5,7 @@
 //!       1  version        of the formats
 //!       2  layout hash    of every offset and size of this kind of segment
 //!       3  bytes          of the whole segment
-//!       4  kind           what the segment is: [`Kind::code`]
+//!       4  kind           what the segment is: [`SegmentKind::code`]
 //!       5  capacity       slots, records or entries; what the kind says
 //!       6  slot words     words in a slot, record or entry
 //!       7  creator pid
@@ -47,7 +47,7 @@ pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 /// The fingerprint covers every name, offset and size that two processes must agree on. Change a layout and processes of the
 /// two builds refuse each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct SegmentKind {
     /// Tells kinds apart: unique among the kinds of a run.
     pub code: u64,
     /// For people.
@@ -62,7 +62,7 @@ pub struct Kind {
     pub slot_words: Option<usize>,
 }
 
-impl Kind {
+impl SegmentKind {
     /// A kind with this code, this name, and a layout of named offsets and sizes in words.
     pub const fn new(code: u64, name: &'static str, layout: &[(&str, usize)]) -> Self {
         let mut hash = entry(entry(FNV_OFFSET, "header", HEADER_WORDS), name, code as usize);
@@ -115,7 +115,7 @@ pub enum HeaderError {
     #[error("segment kind {found}, expected {} ({})", expected.code, expected.name)]
     WrongKind {
         /// What was expected.
-        expected: Kind,
+        expected: SegmentKind,
         /// The code that was found.
         found: u64,
     },
@@ -146,7 +146,7 @@ pub enum HeaderError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// What the segment is.
-    pub kind: Kind,
+    pub kind: SegmentKind,
     /// Bytes of the whole segment (of a saved log: of the segment that it was saved from).
     pub bytes: u64,
     /// Slots, records or entries.
@@ -173,7 +173,7 @@ impl Header {
     ///
     /// # Errors
     /// The first field that is not as it must be.
-    pub fn decode(words: &[u64; HEADER_WORDS], expected: Kind) -> Result<Self, HeaderError> {
+    pub fn decode(words: &[u64; HEADER_WORDS], expected: SegmentKind) -> Result<Self, HeaderError> {
         if words[0] != MAGIC {
             return Err(HeaderError::Magic(words[0]));
         }
@@ -235,7 +235,7 @@ impl Header {
     pub fn read(
         load: impl Fn(usize, Ordering) -> u64,
         len: usize,
-        expected: Kind,
+        expected: SegmentKind,
     ) -> Result<Self, HeaderError> {
         if len < HEADER_WORDS {
             return Err(HeaderError::TooShort(len as u64 * 8));

@@ -9,7 +9,7 @@ pub mod region;
 #[cfg(not(loom))]
 pub mod sealed;
 
-pub use header::{Header, HeaderError, Kind};
+pub use header::{Header, HeaderError, SegmentKind};
 #[cfg(not(loom))]
 pub use mapped::{PREFIX, SHM_DIR, list_segments, open_safely, unlink};
 pub use region::{Region, RegionError, View, Words};

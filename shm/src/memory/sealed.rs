@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 /// What a process may do with a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +95,9 @@ impl Shared {
 /// Lets the children that are started while `start` runs inherit these descriptors and the standard three, and no others: not
 /// either what this process was given by accident, by a shell for example. Nobody inherits them afterwards.
 ///
+/// Whether a descriptor is inherited is a property of the whole process. One call at a time is therefore let through; a thread
+/// that starts a child by other means meanwhile hands these descriptors to it too.
+///
 /// # Errors
 /// What the system refused, or what `start` returns.
 pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
@@ -103,6 +107,10 @@ pub fn inherited_by<T>(files: &[&File], start: impl FnOnce() -> io::Result<T>) -
             .try_for_each(|file| fcntl(file.as_fd(), FcntlArg::F_SETFD(flag)).map(drop))
             .map_err(io::Error::from)
     };
+    // Two at once would take each other's descriptors back, and hand them to each other's children. Nothing is kept under the
+    // lock, so one that panicked left nothing half done.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     process::keep_descriptors();
     set(FdFlag::empty())?;
     let started = start();

@@ -4,7 +4,7 @@
 //! It is a mux over queues that many could push to and pop from: each push and each pop pays a CAS that nobody
 //! contends for, and a look into a queue loads two cursors. `spsc-mux` is what it stood for there.
 
-use super::element::{Element, Line};
+use super::element::{Element, LineMessage};
 use super::step::{Step, whole};
 use super::{Full, Home, Link, LinkSpec, PeerFault, Record, SegmentSpec};
 use crate::attached::Attached;
@@ -16,7 +16,7 @@ use crossbeam_queue::ArrayQueue;
 use std::sync::Arc;
 
 /// The technique. `E`: in which form it carries the messages.
-pub struct ArrayQueueMux<E = Line>(PhantomData<E>);
+pub struct ArrayQueueMux<E = LineMessage>(PhantomData<E>);
 
 type Queue<E> = Arc<ArrayQueue<E>>;
 

@@ -217,7 +217,7 @@ mod link {
     use crate::bell::BELL_WORDS;
     use crate::memory::RegionError;
     use crate::ring::receiver;
-    use crate::ring::{Ends, Home, Link, LinkSpec, Place, Record, SegmentSpec, array_queue, intent};
+    use crate::ring::{Ends, Home, Link, LinkSpec, Record, SegmentPlace, SegmentSpec, array_queue, intent};
 
     /// The technique.
     pub struct Channel;
@@ -238,7 +238,7 @@ mod link {
         fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
             let waker = SegmentSpec {
                 what: waker(spec),
-                place: Place::Memory,
+                place: SegmentPlace::Memory,
                 words: BELL_WORDS,
                 kind: crate::bell::KIND,
                 capacity: 1,

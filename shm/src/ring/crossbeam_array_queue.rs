@@ -2,7 +2,7 @@
 //!
 //! The reference that `array-queue` is measured against. Its buffer is a `Box`, so it cannot live in shared memory.
 
-use super::element::{Element, Line};
+use super::element::{Element, LineMessage};
 use super::step::{Step, whole};
 use super::{Full, Home, Link, LinkSpec, PeerFault, Record, SegmentSpec};
 use crate::attached::Attached;
@@ -14,7 +14,7 @@ use crossbeam_queue::ArrayQueue;
 use std::sync::Arc;
 
 /// The technique. `E`: in which form it carries the messages.
-pub struct CrossbeamArrayQueue<E = Line>(PhantomData<E>);
+pub struct CrossbeamArrayQueue<E = LineMessage>(PhantomData<E>);
 
 /// Either end.
 pub struct End<E>(Arc<ArrayQueue<E>>);

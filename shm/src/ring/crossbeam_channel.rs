@@ -2,7 +2,7 @@
 //!
 //! The reference that `channel` is measured against; polled with `try_recv`, as the agents of a run poll.
 
-use super::element::{Element, Line};
+use super::element::{Element, LineMessage};
 use super::step::{Step, whole};
 use super::{Full, Home, Link, LinkSpec, PeerFault, Record, SegmentSpec};
 use crate::attached::Attached;
@@ -13,7 +13,7 @@ use core::marker::PhantomData;
 use core::ops::ControlFlow;
 
 /// The technique. `E`: in which form it carries the messages.
-pub struct CrossbeamChannel<E = Line>(PhantomData<E>);
+pub struct CrossbeamChannel<E = LineMessage>(PhantomData<E>);
 
 /// The sending end.
 pub struct Tx<E>(Sender<E>);

@@ -32,9 +32,9 @@ impl Element for Message {
 /// A message in a line of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(64))]
-pub struct Line(pub Message);
+pub struct LineMessage(pub Message);
 
-impl Element for Line {
+impl Element for LineMessage {
     #[inline(always)]
     fn of(message: &Message) -> Self {
         Self(*message)

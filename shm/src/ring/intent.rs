@@ -37,7 +37,7 @@
 //! **The others are not trusted.** A forged announcement of a living producer holds a repair up, and with it the ring; it cannot
 //! free a place that is not the dead one's. One of a dead producer is checked against the ring before it is followed.
 
-use crate::memory::{Header, HeaderError, Kind, Words, header::HEADER_WORDS};
+use crate::memory::{Header, HeaderError, SegmentKind, Words, header::HEADER_WORDS};
 use crate::sync::Ordering;
 
 /// Where the announced place is.
@@ -49,8 +49,8 @@ const LINES: usize = 16;
 /// Words in the segment.
 pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
 /// What one producer announces before it claims, in a ring that several write; written by that producer.
-pub const KIND: Kind =
-    Kind::new(9, "intent", &[("place", PLACE), ("block", BLOCK)]).of_slots(PLACE, INTENT_WORDS - PLACE);
+pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", PLACE), ("block", BLOCK)])
+    .of_slots(PLACE, INTENT_WORDS - PLACE);
 
 /// Checks the header of an announcement's segment; the producer's index.
 fn check(words: &Words) -> Result<u64, HeaderError> {
@@ -192,7 +192,7 @@ mod link {
     use crate::attached::Access;
     use crate::attached::Attached;
     use crate::memory::{RegionError, Words};
-    use crate::ring::{Ends, LinkSpec, Place, SegmentSpec};
+    use crate::ring::{Ends, LinkSpec, SegmentPlace, SegmentSpec};
 
     fn name(spec: &LinkSpec, index: usize) -> String {
         format!("{}-{index}.intent", spec.name)
@@ -202,7 +202,7 @@ mod link {
     pub(in crate::ring) fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> {
         (0..spec.producers).map(|index| SegmentSpec {
             what: name(spec, index),
-            place: Place::Memory,
+            place: SegmentPlace::Memory,
             words: INTENT_WORDS,
             kind: super::KIND,
             capacity: 1,

@@ -3,7 +3,7 @@
 use super::record::Record;
 use super::{Consumer, Producer};
 use crate::attached::{Access, Attached};
-use crate::memory::{Kind, RegionError};
+use crate::memory::{RegionError, SegmentKind};
 
 /// An N→1 hand-off: its name, how many producers, how many slots.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub struct LinkSpec<'a> {
 
 /// What stands behind a segment's name in `/dev/shm`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SegmentPlace {
     /// Memory: reserved and prefaulted.
     Memory,
     /// Memory: reserved, so that touching it cannot fail, but touched only as it comes into use.
@@ -29,10 +29,10 @@ pub enum Place {
     Socket,
 }
 
-impl Place {
+impl SegmentPlace {
     /// Whether messages pass through the kernel: sending them is a system call.
     pub const fn is_kernel(self) -> bool {
-        matches!(self, Place::Fifo | Place::Socket)
+        matches!(self, SegmentPlace::Fifo | SegmentPlace::Socket)
     }
 }
 
@@ -42,11 +42,11 @@ pub struct SegmentSpec {
     /// Its name within the run, for example `submit-3`.
     pub what: String,
     /// What stands behind the name.
-    pub place: Place,
+    pub place: SegmentPlace,
     /// Its size in words; 0 for what is not memory.
     pub words: usize,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: SegmentKind,
     /// Slots, records or entries.
     pub capacity: u64,
     /// Words in each.

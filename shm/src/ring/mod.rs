@@ -39,7 +39,7 @@ pub mod unix_seqpacket;
 
 pub use ends::{Allocation, Consumer, PeerFault, Producer};
 #[cfg(not(loom))]
-pub use link::{Ends, Link, LinkSpec, Place, SegmentSpec};
+pub use link::{Ends, Link, LinkSpec, SegmentPlace, SegmentSpec};
 pub use message::{Full, MESSAGE_WORDS, Message};
 #[cfg(not(loom))]
 pub use record::{Home, Record};

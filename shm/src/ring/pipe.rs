@@ -28,7 +28,7 @@
 //! and there is nothing to repair. Its successor opens the pipe as it did.
 
 use super::step::{Step, whole};
-use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec};
+use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Record, SegmentPlace, SegmentSpec};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::named::fifo;
@@ -180,7 +180,7 @@ impl Link for Pipe {
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
         vec![SegmentSpec {
             what: spec.name.into(),
-            place: Place::Fifo,
+            place: SegmentPlace::Fifo,
             words: 0,
             kind: super::spsc::KIND,
             capacity: 0,

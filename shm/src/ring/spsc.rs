@@ -38,7 +38,7 @@
 
 use super::step::{reach, write};
 use super::{Full, PeerFault, Step};
-use crate::memory::{Header, HeaderError, Kind, View, Words, header::HEADER_WORDS};
+use crate::memory::{Header, HeaderError, SegmentKind, View, Words, header::HEADER_WORDS};
 use crate::ring::MESSAGE_WORDS;
 use crate::sync::Ordering;
 use core::ops::ControlFlow;
@@ -50,9 +50,10 @@ pub const HEAD_WORDS: usize = HEAD + 16;
 /// Where the slots are, within the producer's part.
 pub const SLOTS: usize = HEADER_WORDS;
 /// The producer's part.
-pub const KIND: Kind = Kind::new(2, "ring", &[("slots", SLOTS), ("slot-words", slot_words(MESSAGE_WORDS))]);
+pub const KIND: SegmentKind =
+    SegmentKind::new(2, "ring", &[("slots", SLOTS), ("slot-words", slot_words(MESSAGE_WORDS))]);
 /// The consumer's part.
-pub const HEAD_KIND: Kind = Kind::new(6, "ring-head", &[("head", HEAD), ("words", HEAD_WORDS)]);
+pub const HEAD_KIND: SegmentKind = SegmentKind::new(6, "ring-head", &[("head", HEAD), ("words", HEAD_WORDS)]);
 
 /// Words in a slot: the message and its sequence.
 pub const fn slot_words(message_words: usize) -> usize {

@@ -8,7 +8,7 @@
 //! ([`Consumer::retire`](super::Consumer::retire), [`Consumer::revive`](super::Consumer::revive)). The others' rings are not touched.
 
 use super::spsc;
-use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec, Step};
+use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Record, SegmentPlace, SegmentSpec, Step};
 use crate::attached::Access;
 use crate::attached::Attached;
 use crate::memory::RegionError;
@@ -124,7 +124,7 @@ pub fn head_name(ring: &str) -> String {
 pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -> [SegmentSpec; 2] {
     let head = SegmentSpec {
         what: head_name(&what),
-        place: Place::Memory,
+        place: SegmentPlace::Memory,
         words: spsc::HEAD_WORDS,
         kind: spsc::HEAD_KIND,
         capacity: 1,
@@ -134,7 +134,7 @@ pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -
     };
     let tail = SegmentSpec {
         what,
-        place: Place::Memory,
+        place: SegmentPlace::Memory,
         words: spsc::tail_words(capacity as usize, MESSAGE_WORDS),
         kind: spsc::KIND,
         capacity: u64::from(capacity),

@@ -26,7 +26,7 @@
 //! is closed.
 
 use super::step::{Step, whole};
-use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Place, Record, SegmentSpec};
+use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Record, SegmentPlace, SegmentSpec};
 use crate::attached::{Attached, Peers};
 use crate::memory::RegionError;
 use crate::named::seqpacket;
@@ -254,7 +254,7 @@ impl Link for UnixSeqpacket {
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
         vec![SegmentSpec {
             what: spec.name.into(),
-            place: Place::Socket,
+            place: SegmentPlace::Socket,
             words: 0,
             kind: super::spsc::KIND,
             capacity: 0,

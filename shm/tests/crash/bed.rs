@@ -14,7 +14,7 @@ use shm::memory::Words;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::unlink;
 use shm::ring::linked::{BLOCK_SLOTS, Linked};
-use shm::ring::{Consumer, Link, Place, Producer, SegmentSpec};
+use shm::ring::{Consumer, Link, Producer, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering::Relaxed;
 use std::fmt::Arguments;
 
@@ -66,7 +66,7 @@ impl<'a, T: Link> Bed<'a, T> {
         let plan = run.create::<T>();
         let mut attached = segments::attach_with(plan, None, &launching.control());
         let specs = T::segments(&run.link());
-        let socket = specs.iter().find(|spec| spec.place == Place::Socket);
+        let socket = specs.iter().find(|spec| spec.place == SegmentPlace::Socket);
         let socket = socket.map(|spec| plan.segment_name(&spec.what));
         let kernel = specs.iter().any(|spec| spec.place.is_kernel());
         let shared = !kernel && !specs.iter().any(|spec| spec.kind == shm::ring::spsc::KIND);

@@ -73,14 +73,14 @@ impl Tally {
 }
 
 /// The tallies of all techniques.
-pub struct Report {
+pub struct CrashReport {
     title: &'static str,
     columns: &'static [&'static str],
     rows: Mutex<BTreeMap<usize, Tally>>,
     begun: Instant,
 }
 
-impl Report {
+impl CrashReport {
     pub fn new(title: &'static str, columns: &'static [&'static str]) -> Self {
         Self { title, columns, rows: Mutex::default(), begun: Instant::now() }
     }

@@ -41,8 +41,24 @@ fn a_process_gets_what_it_is_handed_and_nothing_that_the_launcher_was_given() {
     assert_eq!(open, [handed.as_raw_fd()], "not {} and not {}", kept.as_raw_fd(), accident.as_raw_fd());
 }
 
+/// What decides it belongs to the whole process, so threads that start children at once must not take or give each other's.
 #[test]
-#[ignore = "the other starts it, as a process of its own"]
+fn children_of_several_threads_get_their_own_only() {
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    let handed = tempfile::tempfile().unwrap();
+                    let said = child("descriptors::what_is_open", "", &[&handed]);
+                    assert_eq!(said.trim(), handed.as_raw_fd().to_string());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+#[ignore = "the others start it, as a process of its own"]
 fn what_is_open() {
     if std::env::var(HANDED).is_err() {
         return;

@@ -8,7 +8,7 @@ use shm::attached::Access;
 use shm::memory::{Region, Words};
 use shm::named::{fifo, seqpacket};
 use shm::os::process;
-use shm::ring::{Place, Producer, SegmentSpec, pipe};
+use shm::ring::{Producer, SegmentPlace, SegmentSpec, pipe};
 use shm::sync::Ordering::Relaxed;
 use shm::with_link;
 use std::io::Write;
@@ -91,9 +91,9 @@ fn writable(plan: &Plan, all: &[Segment]) -> Vec<Words> {
     let open = |spec: &SegmentSpec| {
         let name = plan.segment_name(&spec.what);
         match spec.place {
-            Place::Memory => Some(Region::open(&name).expect("a segment").words()),
-            Place::Reserve => Some(Region::open_reserve(&name).expect("a segment").words()),
-            Place::Fifo | Place::Socket => None,
+            SegmentPlace::Memory => Some(Region::open(&name).expect("a segment").words()),
+            SegmentPlace::Reserve => Some(Region::open_reserve(&name).expect("a segment").words()),
+            SegmentPlace::Fifo | SegmentPlace::Socket => None,
         }
     };
     all.iter().filter(may_write).map(|segment| &segment.spec).filter_map(open).collect()
@@ -135,8 +135,8 @@ impl Kernel {
     fn open(plan: &Plan, all: &[Segment]) -> Self {
         let name = plan.segment_name("submit");
         match all.iter().find(|segment| segment.spec.what == "submit").map(|segment| segment.spec.place) {
-            Some(Place::Fifo) => Self::Pipe(fifo::open_writer(&name).expect("a pipe")),
-            Some(Place::Socket) => Self::Socket { name, stream: None },
+            Some(SegmentPlace::Fifo) => Self::Pipe(fifo::open_writer(&name).expect("a pipe")),
+            Some(SegmentPlace::Socket) => Self::Socket { name, stream: None },
             _ => Self::None,
         }
     }

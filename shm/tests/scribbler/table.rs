@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use shm::ring::Technique;
 
 /// All rounds of one technique at one pace.
-pub struct Row {
+pub struct ScribblerRow {
     technique: Technique,
     pace: &'static str,
     pub rounds: u64,
@@ -24,7 +24,7 @@ pub struct Row {
     stood_after: Vec<u64>,
 }
 
-impl Row {
+impl ScribblerRow {
     pub fn new(technique: Technique, pace: &'static str) -> Self {
         Self {
             technique,
@@ -108,7 +108,7 @@ const COLUMNS: [&str; 16] = [
 
 /// The table as text. Of the honest: sent, whole, lost, doubled. `not whole` is anybody's, also the scribbler's own. The columns
 /// with a fraction count rounds.
-pub fn print(rows: &[Row]) -> Table {
+pub fn print(rows: &[ScribblerRow]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(COLUMNS);

@@ -1,13 +1,13 @@
 use super::super::Draws;
-use super::super::candidates::Noise;
-use super::super::made_up::run;
+use super::super::fixtures::run;
+use super::super::study::Noise;
 use super::*;
 
 fn runs(repeats: usize, ns: f64) -> Vec<Outline> {
     (0..repeats).map(|repeat| run(repeat, ns + repeat as f64)).collect()
 }
 
-fn verdict(a: &[Outline], b: &[Outline]) -> Line {
+fn verdict(a: &[Outline], b: &[Outline]) -> ComparisonLine {
     judge(&pair(a, b), Measure::RtVenue, Percentile::P50)
 }
 

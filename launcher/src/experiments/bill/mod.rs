@@ -2,11 +2,11 @@
 //!
 //! A row for each level and technique: what the engine adds to an order, the difference to the reference row with
 //! its interval, and what else it costs: CPU, start-up, memory, page faults, context switches. What a level contains when
-//! a strategy goes wrong stands beside it once it is measured ([`Row::contains`]).
+//! a strategy goes wrong stands beside it once it is measured ([`BillRow::contains`]).
 
 mod command;
 mod rows;
 mod table;
 
 pub use command::{BillFlags, begin, check_folder, documents};
-pub use rows::{BILL_SCHEMA, Bill, Reference, Row};
+pub use rows::{BILL_SCHEMA, Bill, BillRow, Reference};

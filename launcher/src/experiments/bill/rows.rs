@@ -2,8 +2,8 @@
 
 use crate::config::{Settings, UsageError};
 use crate::experiments::axes::Axis;
-use analysis::experiment::{Point, SweepRecord};
-use analysis::stats::{Line, Outline, Percentile, judge, median, pair, values};
+use analysis::experiment::{SweepPoint, SweepRecord};
+use analysis::stats::{ComparisonLine, Outline, Percentile, judge, median, pair, values};
 use analysis::summary::Measure;
 use protocol::plan::{Isolation, Placement, Stamps, Technique};
 use serde::{Deserialize, Serialize};
@@ -17,14 +17,14 @@ pub struct Bill {
     /// [`BILL_SCHEMA`].
     pub schema: String,
     /// By isolation level, then by technique.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BillRow>,
     /// What to know about it. One line each.
     pub notes: Vec<String>,
 }
 
 /// One isolation level with one technique; figures are medians over the repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct BillRow {
     /// The level.
     pub isolation: Isolation,
     /// The technique.
@@ -43,7 +43,7 @@ pub struct Row {
     /// What it is compared with; null: this is a reference itself.
     pub reference: Option<Reference>,
     /// rt_venue against the reference at p50, p99 and p99.9; empty for a reference.
-    pub differences: Vec<Line>,
+    pub differences: Vec<ComparisonLine>,
     /// What weakens the comparison.
     pub caveats: Vec<String>,
     /// CPU seconds for a million orders, all threads together: spinning is not free.
@@ -74,7 +74,7 @@ pub struct Reference {
 ///
 /// # Errors
 /// A sweep over something else.
-pub(super) fn rows(record: &SweepRecord) -> Result<Vec<Row>, UsageError> {
+pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>, UsageError> {
     let other = record.axes.iter().find(|axis| !is_of_a_bill(axis.axis));
     if let Some(other) = other {
         return Err(UsageError(format!(
@@ -109,7 +109,7 @@ struct Measured {
 }
 
 impl Measured {
-    fn of(point: &Point) -> Option<Self> {
+    fn of(point: &SweepPoint) -> Option<Self> {
         // The planner made every setting concrete, so each point says both.
         let settings = Settings::from_texts(&point.settings).ok()?;
         let process = settings.process.filter(|process| *process != Placement::Engine);
@@ -125,7 +125,7 @@ impl Measured {
     }
 }
 
-fn row(of: &Measured, all: &[Measured]) -> Row {
+fn row(of: &Measured, all: &[Measured]) -> BillRow {
     let Measured { isolation, technique, variant, runs } = of;
     let (isolation, technique) = (*isolation, *technique);
     let sound: Vec<&Outline> = runs.iter().filter(|run| run.is_sound()).collect();
@@ -147,7 +147,7 @@ fn row(of: &Measured, all: &[Measured]) -> Row {
         Some(Reference { isolation, technique }).filter(is_measured)
     };
     let pairing = reference.as_ref().and_then(plain).map(|other| pair(&other.runs, runs));
-    Row {
+    BillRow {
         isolation,
         technique,
         variant: variant.clone(),
@@ -184,7 +184,7 @@ fn reference(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::stats::made_up;
+    use analysis::stats::fixtures;
 
     #[test]
     fn what_sets_a_row_apart_is_compared_with_the_same_without_it() {
@@ -192,7 +192,7 @@ mod tests {
             isolation: Isolation::Process,
             technique: Technique::default(),
             variant: variant.into(),
-            runs: (0..8).map(|repeat| made_up::run(repeat, ns)).collect(),
+            runs: (0..8).map(|repeat| fixtures::run(repeat, ns)).collect(),
         };
         let all = [measured("", 300.0), measured("stamps ends", 250.0)];
         let (plain, ends) = (row(&all[0], &all), row(&all[1], &all));

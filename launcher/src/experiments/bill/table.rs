@@ -1,10 +1,10 @@
 //! The bill as tables: latencies, their differences to the reference, and the other costs. In Markdown and CSV it is
 //! one wide table.
 
-use super::rows::{Bill, Row};
-use analysis::report::grid::{Grid, Row as GridRow};
+use super::rows::{Bill, BillRow};
+use analysis::report::grid::{Grid, GridRow};
 use analysis::report::units::{duration_or_dash, plain, short};
-use analysis::stats::{Line, Percentile, Verdict, ratio};
+use analysis::stats::{ComparisonLine, Percentile, Verdict, ratio};
 use analysis::units::human_bytes;
 
 const KEYS: [&str; 2] = ["isolation", "technique"];
@@ -14,7 +14,7 @@ pub(super) fn narrow(bill: &Bill) -> Vec<Grid> {
     let latencies = ["p50", "p99", "p99.9", "against"];
     let costs = cost_heads(bill);
     let percentiles = Percentile::ALL.map(|percentile| format!("{} vs reference", percentile.name()));
-    let grid = |name: &str, title: &str, heads: Vec<String>, cells: &dyn Fn(&Row) -> Vec<String>| Grid {
+    let grid = |name: &str, title: &str, heads: Vec<String>, cells: &dyn Fn(&BillRow) -> Vec<String>| Grid {
         name: name.into(),
         title: title.into(),
         head: KEYS.iter().map(|key| (*key).to_owned()).chain(heads).collect(),
@@ -41,7 +41,7 @@ pub(super) fn wide(bill: &Bill) -> Grid {
     let mut head = owned(&["isolation", "technique", "p50", "p99", "p99.9", "reference"]);
     head.extend(Percentile::ALL.map(|percentile| format!("{} ratio", percentile.name())));
     head.extend(owned(&cost_heads(bill)));
-    let row = |row: &Row| {
+    let row = |row: &BillRow| {
         let differences = Percentile::ALL.map(|percentile| difference(row, percentile));
         GridRow::plain([keys(row).to_vec(), latency(row), differences.to_vec(), cost(row, bill)].concat())
     };
@@ -60,7 +60,7 @@ fn owned(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-fn keys(row: &Row) -> [String; 2] {
+fn keys(row: &BillRow) -> [String; 2] {
     let level = match row.variant.as_str() {
         "" => row.isolation.to_string(),
         variant => format!("{} ({variant})", row.isolation),
@@ -68,18 +68,18 @@ fn keys(row: &Row) -> [String; 2] {
     [level, row.technique.to_string()]
 }
 
-fn latency(row: &Row) -> Vec<String> {
+fn latency(row: &BillRow) -> Vec<String> {
     let figure = |ns: Option<f64>| duration_or_dash(ns.map(|ns| ns as u64));
     let reference =
         row.reference.map_or_else(|| "–".into(), |found| format!("{}/{}", found.isolation, found.technique));
     vec![figure(row.p50_ns), figure(row.p99_ns), figure(row.p999_ns), reference]
 }
 
-fn difference(row: &Row, percentile: Percentile) -> String {
+fn difference(row: &BillRow, percentile: Percentile) -> String {
     let Some(line) = row.differences.iter().find(|line| line.percentile == percentile) else {
         return "–".into();
     };
-    let Line { difference, verdict, .. } = line;
+    let ComparisonLine { difference, verdict, .. } = line;
     let mark = match verdict {
         Verdict::Slower => "▲ ",
         Verdict::Faster => "▼ ",
@@ -98,7 +98,7 @@ fn cost_heads(bill: &Bill) -> Vec<&'static str> {
     heads
 }
 
-fn cost(row: &Row, bill: &Bill) -> Vec<String> {
+fn cost(row: &BillRow, bill: &Bill) -> Vec<String> {
     let dash = || "–".to_owned();
     let count = |value: Option<f64>| value.map_or_else(dash, |value| short(value.round() as u64));
     let mut cells = vec![

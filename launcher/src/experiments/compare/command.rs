@@ -1,8 +1,8 @@
 //! `launcher compare`: finds or measures the two sides, pairs their settings, prints.
 
 use super::load::{Cell, load, words};
-use super::select::{self, Words};
-use super::table::{COMPARE_SCHEMA, Comparison, Report};
+use super::select::{self, SideWords};
+use super::table::{COMPARE_SCHEMA, Comparison, Comparisons};
 use crate::config::{RunFlags, UsageError};
 use crate::experiments::documents::{self, Documents};
 use crate::experiments::flags::Asked;
@@ -73,7 +73,7 @@ pub fn begin(flags: &CompareFlags) -> Result<Asks> {
             Ok(Asks::Shown(shown))
         }
         ([left, right], a, b) => {
-            let chosen = |flag: &str, path: &Path, words: &Option<Words>| -> Result<Vec<Cell>> {
+            let chosen = |flag: &str, path: &Path, words: &Option<SideWords>| -> Result<Vec<Cell>> {
                 let cells = load(path)?;
                 Ok(match words {
                     Some(words) => words.choose(flag, &cells)?,
@@ -93,7 +93,7 @@ fn usage<T>(message: &str) -> Result<T> {
 }
 
 /// Both sides measured now, alternated.
-fn new(flags: &CompareFlags, a: &Words, b: &Words) -> Result<Asks> {
+fn new(flags: &CompareFlags, a: &SideWords, b: &SideWords) -> Result<Asks> {
     let machine = crate::host::machine();
     let asked = Asked {
         base: flags.run.settings()?,
@@ -127,11 +127,11 @@ pub fn documents(record: &SweepRecord) -> Result<Documents> {
         .collect();
     let [a, b] = &cells[..] else { return usage("this comparison has not two sides") };
     let comparisons = vec![Comparison::of(a, b)];
-    shown(&Report { schema: COMPARE_SCHEMA.into(), comparisons, notes: documents::notes(record) })
+    shown(&Comparisons { schema: COMPARE_SCHEMA.into(), comparisons, notes: documents::notes(record) })
 }
 
 /// The documents of a report.
-fn shown(report: &Report) -> Result<Documents> {
+fn shown(report: &Comparisons) -> Result<Documents> {
     let grids = grids(report);
     Ok(Documents {
         name: "compare",
@@ -145,8 +145,9 @@ fn shown(report: &Report) -> Result<Documents> {
 }
 
 /// Compares what belongs together: settings that are equal in all that the words do not name.
-fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Report> {
-    let mut report = Report { schema: COMPARE_SCHEMA.into(), comparisons: Vec::new(), notes: Vec::new() };
+fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Comparisons> {
+    let mut report =
+        Comparisons { schema: COMPARE_SCHEMA.into(), comparisons: Vec::new(), notes: Vec::new() };
     if let ([a], [b]) = (a, b) {
         report.comparisons.push(Comparison::of(a, b));
         return Ok(report);
@@ -170,7 +171,7 @@ fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Report> {
 }
 
 /// The tables: with every stage where there is one comparison, of rt_venue alone where there are more.
-fn grids(report: &Report) -> Vec<Grid> {
+fn grids(report: &Comparisons) -> Vec<Grid> {
     let single = report.comparisons.len() == 1;
     let numbered = |(number, comparison): (usize, &Comparison)| {
         let mut grid = comparison.grid(single);

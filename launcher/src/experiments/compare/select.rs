@@ -7,7 +7,7 @@ use analysis::units::Nanos;
 
 /// One side in words.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Words {
+pub(super) struct SideWords {
     /// Key and text, as given.
     pub(super) pairs: Vec<(String, String)>,
     /// The settings among them.
@@ -20,8 +20,8 @@ pub(super) struct Words {
 ///
 /// # Errors
 /// No `key=value`, a key that there is not, a value that is wrong.
-pub(super) fn read(flag: &str, text: &str) -> Result<Words, UsageError> {
-    let mut words = Words::default();
+pub(super) fn read(flag: &str, text: &str) -> Result<SideWords, UsageError> {
+    let mut words = SideWords::default();
     for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
         let wrong = |message: String| UsageError(format!("--{flag} {word:?}: {message}"));
         let Some((key, value)) = word.split_once('=') else {
@@ -48,7 +48,7 @@ pub(super) fn read(flag: &str, text: &str) -> Result<Words, UsageError> {
     Ok(words)
 }
 
-impl Words {
+impl SideWords {
     /// The cells that have what the words say.
     ///
     /// # Errors

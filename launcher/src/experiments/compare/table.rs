@@ -1,9 +1,9 @@
 //! A comparison as a value, as tables, and in one sentence.
 
 use super::load::Cell;
-use analysis::report::grid::{Grid, Row};
+use analysis::report::grid::{Grid, GridRow};
 use analysis::report::units::{duration, duration_or_dash};
-use analysis::stats::{Line, Percentile, Placed, Verdict, judge, pair, ratio};
+use analysis::stats::{ComparisonLine, Percentile, Placed, Verdict, judge, pair, ratio};
 use analysis::summary::Measure;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ fn measures() -> impl Iterator<Item = Measure> {
 
 /// All comparisons of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct Comparisons {
     /// [`COMPARE_SCHEMA`].
     pub schema: String,
     /// Each setting that both sides have.
@@ -41,7 +41,7 @@ pub struct Comparison {
     #[serde(default)]
     pub placed: Vec<Placed>,
     /// Every figure; `rt_venue` first.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ComparisonLine>,
 }
 
 impl Comparison {
@@ -61,7 +61,7 @@ impl Comparison {
 
     /// The verdict on `rt_venue` in one sentence.
     pub fn sentence(&self) -> String {
-        let lines: Vec<&Line> =
+        let lines: Vec<&ComparisonLine> =
             self.lines.iter().filter(|line| line.measure == Measure::RtVenue.name()).collect();
         let mut parts: Vec<String> = Vec::new();
         for verdict in [Verdict::Slower, Verdict::Faster, Verdict::NoDifferenceSeen, Verdict::NotComparable] {
@@ -79,9 +79,9 @@ impl Comparison {
     pub fn grid(&self, all: bool) -> Grid {
         let measure = Measure::RtVenue.name();
         let lines = self.lines.iter().filter(|line| all || line.measure == measure);
-        let row = |line: &Line| {
+        let row = |line: &ComparisonLine| {
             let figure = |ns: Option<f64>| duration_or_dash(ns.map(|ns| ns as u64));
-            Row::plain(vec![
+            GridRow::plain(vec![
                 format!("{} {}", line.measure, line.percentile.name()),
                 figure(line.a_ns),
                 figure(line.b_ns),

@@ -10,7 +10,7 @@ use crate::experiments::flags::{Asked as Flags, Swept};
 use crate::experiments::points::Layout;
 use crate::experiments::record::{create, new_record};
 use crate::planner;
-use analysis::experiment::{Point, SweepRecord};
+use analysis::experiment::{SweepPoint, SweepRecord};
 use analysis::report::contain as table;
 use analysis::summary::{SUMMARY_FILE, Summary};
 use anyhow::{Context, Result};
@@ -86,11 +86,11 @@ impl ContainFlags {
 pub fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
     let machine = crate::host::machine();
     let Asked { base, cells } = flags.asked()?;
-    let point = |cell: &Cell| -> Result<Point> {
+    let point = |cell: &Cell| -> Result<SweepPoint> {
         // Found out before the first run: a setting that cannot be.
         let resolved = planner::resolve(&settings(cell, &base), &machine)?;
         let Cell { technique, isolation, scenario } = cell;
-        Ok(Point {
+        Ok(SweepPoint {
             name: format!("{} against {technique} under {isolation}", scenario.name),
             values: BTreeMap::new(),
             settings: Settings { seed: None, out: None, repeats: None, ..resolved.settings() }.to_texts(),

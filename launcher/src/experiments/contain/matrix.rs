@@ -17,7 +17,7 @@ const LIVENESS: Nanos = Nanos(200_000_000);
 
 /// One fault to try.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scenario {
+pub struct NamedFault {
     /// What the table calls it: `kill`, `kill in a push`.
     pub name: String,
     /// The fault.
@@ -32,10 +32,10 @@ pub struct Cell {
     /// What stands between strategies and engine.
     pub isolation: Isolation,
     /// What is done.
-    pub scenario: Scenario,
+    pub scenario: NamedFault,
 }
 
-impl Scenario {
+impl NamedFault {
     /// A fault as a user asked for it, or one of the standard ones: at the victim, at the standard time.
     fn of(fault: FaultSpec) -> Self {
         let target = if fault.target == Target::Any { Target::Strategy(VICTIM) } else { fault.target };
@@ -59,18 +59,18 @@ impl Scenario {
 /// The faults that are tried unless the user names some: each kind, and the two that hurt most in the middle of a push:
 /// the place is claimed, and half of the message is there. Without [`FaultKind::Lose`]: what is lost before anybody sees
 /// it cannot be contained, only noticed, and that ends the run.
-pub fn standard() -> Vec<Scenario> {
+pub fn standard() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: Target::Any, when, every: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
         .map(|kind| at(kind, Some(When::Push { order: FAULT_ORDER, step: Step::HalfWritten })));
     let kinds = FaultKind::ALL.iter().filter(|kind| **kind != FaultKind::Lose).map(|kind| at(*kind, None));
-    kinds.chain(pushes).map(Scenario::of).collect()
+    kinds.chain(pushes).map(NamedFault::of).collect()
 }
 
 /// All cells, by level, technique and fault.
 pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<&Faults>) -> Vec<Cell> {
     let scenarios = match faults {
-        Some(faults) => faults.0.iter().copied().map(Scenario::of).collect(),
+        Some(faults) => faults.0.iter().copied().map(NamedFault::of).collect(),
         None => standard(),
     };
     let mut cells = Vec::new();
@@ -98,7 +98,7 @@ pub fn cell(settings: &Settings) -> Option<Cell> {
     Some(Cell {
         technique: settings.technique?,
         isolation: settings.isolation?,
-        scenario: Scenario::of(fault),
+        scenario: NamedFault::of(fault),
     })
 }
 

@@ -1,7 +1,7 @@
 //! A row of the containment table: what one fault did.
 
 use super::matrix::{Cell, VICTIM};
-pub use analysis::experiment::{CONTAIN_FILE, CONTAIN_SCHEMA, Contained, Containment as Row, Containments};
+pub use analysis::experiment::{CONTAIN_FILE, CONTAIN_SCHEMA, Contained, Containment, Containments};
 use analysis::record::Outcome;
 use analysis::summary::Summary;
 use protocol::plan::{Target, When};
@@ -12,7 +12,7 @@ const HURT_TIMES: u64 = 4;
 const HURT_NS: u64 = 50_000_000;
 
 /// What a cell's run shows.
-pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Row {
+pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
     let victim = match cell.scenario.fault.target {
         Target::Strategy(index) => index,
@@ -21,7 +21,7 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Row {
     let incident = summary.incidents.iter().find(|incident| incident.strategy == victim);
     let (before, during) = (&containment.survivors_before, &containment.survivors_during);
     let fault_ns = match cell.scenario.fault.when {
-        Some(When::At { ns }) => incident.map(|incident| incident.injected_ns.unwrap_or(ns)),
+        Some(When::At { ns }) => incident.map(|incident| incident.fault_ns.unwrap_or(ns)),
         _ => None,
     };
     let survived = summary.outcome == Outcome::Complete && summary.valid;
@@ -33,7 +33,7 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Row {
     });
     let came = incident.is_some() || has_come(cell, victim, summary);
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
-    Row {
+    Containment {
         isolation: cell.isolation,
         technique: cell.technique,
         fault: cell.scenario.name.clone(),

@@ -11,7 +11,7 @@ use crate::experiments::record::{self, create, new_record};
 use crate::host::Machine;
 use crate::planner::Input;
 use analysis::experiment::{Search, SearchRecord, SweepRecord};
-use analysis::report::grid::{Grid, Row};
+use analysis::report::grid::{Grid, GridRow};
 use analysis::report::units::{duration, duration_or_dash, plain};
 use analysis::units::Nanos;
 use anyhow::Result;
@@ -171,9 +171,9 @@ pub fn documents(record: &SweepRecord) -> Result<Documents> {
 }
 
 fn highest_rates(record: &SweepRecord, search: &SearchRecord) -> Grid {
-    let row = |(point, search): (&analysis::experiment::Point, &Search)| {
+    let row = |(point, search): (&analysis::experiment::SweepPoint, &Search)| {
         let best = search.steps.iter().find(|step| Some(step.rate_per_s) == search.highest_per_s);
-        Row::plain(vec![
+        GridRow::plain(vec![
             point.name.clone(),
             search.highest_per_s.map_or_else(|| "none".into(), plain),
             duration_or_dash(best.and_then(|step| step.p999_ns)),

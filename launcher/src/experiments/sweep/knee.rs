@@ -2,8 +2,8 @@
 
 use super::tables::{micros, shown};
 use crate::experiments::axes::Axis;
-use analysis::experiment::{Point, SweepRecord};
-use analysis::report::grid::{Grid, Row};
+use analysis::experiment::{SweepPoint, SweepRecord};
+use analysis::report::grid::{Grid, GridRow};
 use analysis::report::units::{percent, plain};
 use analysis::stats::{Outline, md1, median};
 use analysis::summary::Measure;
@@ -23,11 +23,11 @@ struct Load {
 pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
     let swept = [Axis::Work, Axis::Rate].map(|axis| record.axis(axis).is_some());
     (swept[0] || swept[1]).then_some(())?;
-    let loads: Vec<(&Point, Load)> =
+    let loads: Vec<(&SweepPoint, Load)> =
         record.points.iter().filter_map(|point| Some((point, load(point)?))).collect();
     (!loads.is_empty()).then_some(())?;
     // One curve for each of what is compared; the quietest point of a curve is where its waiting is counted from.
-    let curve = |point: &Point| -> BTreeMap<Axis, String> {
+    let curve = |point: &SweepPoint| -> BTreeMap<Axis, String> {
         point
             .values
             .clone()
@@ -56,7 +56,7 @@ pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
             micros(above(|load| load.predicted_ns)),
             md1::saturation_per_s(&places).map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate))),
         ];
-        rows.push(Row::plain(keys.chain(figures).collect()));
+        rows.push(GridRow::plain(keys.chain(figures).collect()));
     }
     let behind = loads.iter().filter(|(_, load)| load.achieved_per_s < load.offered_per_s * 0.99).count();
     let mut notes = vec![
@@ -80,7 +80,7 @@ pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
     })
 }
 
-fn load(point: &Point) -> Option<Load> {
+fn load(point: &SweepPoint) -> Option<Load> {
     let runs: Vec<&Outline> =
         point.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_sound()).collect();
     let middle = |of: &dyn Fn(&Outline) -> Option<f64>| {

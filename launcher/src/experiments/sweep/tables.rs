@@ -2,8 +2,8 @@
 //! a row for each condition, a column for each of what is compared, the best of a row in bold.
 
 use crate::experiments::axes::Axis;
-use analysis::experiment::{Point, SweepRecord};
-use analysis::report::grid::{Grid, Row};
+use analysis::experiment::{SweepPoint, SweepRecord};
+use analysis::report::grid::{Grid, GridRow};
 use analysis::report::units::{percent, plain};
 use analysis::stats::{Outline, Percentile, median, spread, values};
 use analysis::summary::Measure;
@@ -30,7 +30,7 @@ fn of(record: &SweepRecord, percentile: Percentile) -> Grid {
         columns.map_or_else(|| vec!["rt_venue".into()], |values| values.into_iter().filter(used).collect());
     let row_axes: Vec<Axis> =
         record.axes.iter().map(|axis| axis.axis).filter(|axis| Some(*axis) != column_axis).collect();
-    let mut rows: Vec<(Vec<String>, BTreeMap<String, &Point>)> = Vec::new();
+    let mut rows: Vec<(Vec<String>, BTreeMap<String, &SweepPoint>)> = Vec::new();
     for point in &record.points {
         let key = row_axes.iter().map(|axis| shown(*axis, &point.values[axis])).collect::<Vec<_>>();
         let column = column_axis.map_or_else(|| "rt_venue".into(), |axis| point.values[&axis].clone());
@@ -58,7 +58,7 @@ fn of(record: &SweepRecord, percentile: Percentile) -> Grid {
         let key_columns = key.len();
         let cells = key.into_iter().chain(figures.iter().map(|ns| micros(*ns))).collect();
         let best = figures.iter().position(|ns| least.is_some() && *ns == least).map(|at| at + key_columns);
-        grid_rows.push(Row { cells, best: best.into_iter().collect() });
+        grid_rows.push(GridRow { cells, best: best.into_iter().collect() });
     }
     let heads =
         row_axes.iter().map(|axis| if *axis == Axis::Work { "orch_work" } else { axis.name() }.to_owned());
@@ -80,7 +80,7 @@ fn of(record: &SweepRecord, percentile: Percentile) -> Grid {
 }
 
 /// What the extra work took, in nanoseconds: the median over the sound runs. `None` where there was none.
-fn work_done<'a>(points: impl Iterator<Item = &'a &'a Point>) -> Option<f64> {
+fn work_done<'a>(points: impl Iterator<Item = &'a &'a SweepPoint>) -> Option<f64> {
     let runs = points.flat_map(|point| &point.runs).map(|run| &run.outline);
     let done: Vec<f64> = runs
         .filter(|run| run.is_sound())
@@ -90,7 +90,7 @@ fn work_done<'a>(points: impl Iterator<Item = &'a &'a Point>) -> Option<f64> {
 }
 
 /// The figures of a point's sound runs. `None` if there is none, or one lacks the percentile.
-fn figures(point: &Point, percentile: Percentile) -> Option<Vec<f64>> {
+fn figures(point: &SweepPoint, percentile: Percentile) -> Option<Vec<f64>> {
     let runs: Vec<&Outline> =
         point.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_sound()).collect();
     values(&runs, Measure::RtVenue, percentile).filter(|values| !values.is_empty())

@@ -11,10 +11,10 @@ use crate::experiments::record::{new_record, read};
 use crate::experiments::search::search;
 use crate::host::fake;
 use crate::runtime::run::Interrupted;
-use analysis::experiment::{SWEEP_FILE, State, SweepRecord};
+use analysis::experiment::{SWEEP_FILE, SweepRecord, SweepState};
 use analysis::experiment::{Search, SearchRecord};
 use analysis::record::Outcome;
-use analysis::stats::made_up;
+use analysis::stats::fixtures;
 use anyhow::{Result, anyhow};
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn made(settings: &Settings) -> Made {
     for file in ["config.yaml", "engine.stamps", "summary.json"] {
         fs::write(folder.join(file), "x").unwrap();
     }
-    let mut outline = made_up::run(seed as usize, 1_000.0 + 2.0 * work as f64);
+    let mut outline = fixtures::run(seed as usize, 1_000.0 + 2.0 * work as f64);
     (outline.isolation, outline.work_ns) = (isolation, work);
     outline.work_done_ns = Some(1.01 * work as f64);
     outline.utilisation = Some(0.1 + work as f64 / 10_000.0);
@@ -67,7 +67,7 @@ fn every_repeat_has_one_seed_that_all_share_and_logs_go_once_summed_up() {
         Ok(made(settings))
     };
     let ended = measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-    assert_eq!((ended, sweep.state), (Ended::Complete, State::Complete));
+    assert_eq!((ended, sweep.state), (Ended::Complete, SweepState::Complete));
     assert_eq!(seeds, [[1; 4], [2; 4], [3; 4]].concat());
     assert_eq!(SweepRecord::read(folder.path()).unwrap(), sweep, "saved as it is");
     assert_eq!(sweep.runs().count(), 12);
@@ -94,7 +94,7 @@ fn a_sweep_that_stopped_goes_on_with_what_is_missing() {
             }
         };
         let ended = measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-        assert_eq!((ended, sweep.state), (Ended::Interrupted, State::Interrupted));
+        assert_eq!((ended, sweep.state), (Ended::Interrupted, SweepState::Interrupted));
         assert_eq!(sweep.runs().count(), 1);
         assert_eq!(files(folder.path()), ["1-0-thread", SWEEP_FILE], "what was not finished is gone");
     }
@@ -158,7 +158,7 @@ fn a_sweep_is_being_measured_while_its_launcher_lives() {
     sweep.launcher = (pid, start + 1);
     assert!(!sweep.is_being_measured(), "another process of that number");
     sweep.take_over();
-    sweep.state = State::Interrupted;
+    sweep.state = SweepState::Interrupted;
     assert!(!sweep.is_being_measured());
 }
 

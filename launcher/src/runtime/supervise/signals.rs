@@ -4,7 +4,7 @@ use super::Supervisor;
 use crate::faults::schedule::{DueFault, Victim};
 use crate::runtime::spawn::Process;
 use protocol::plan::{FaultKind, Role};
-use protocol::status::State;
+use protocol::status::ThreadState;
 use shm::clock::Clock;
 use shm::os::fault;
 use std::time::Duration;
@@ -66,7 +66,7 @@ impl Supervisor<'_> {
     /// Whether a strategy is there to have a fault.
     fn is_living(&self, strategy: u16) -> bool {
         let thread = self.plan.thread_of(Role::Strategy(strategy));
-        thread.is_some_and(|thread| self.status(thread).state() == State::Running)
+        thread.is_some_and(|thread| self.status(thread).state() == ThreadState::Running)
             && self.incidents.as_ref().is_none_or(|incidents| incidents.is_living(strategy))
     }
 

@@ -10,7 +10,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// When the engine last moved an order.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stall {
+pub(super) struct StallWatch {
     limit_ns: u64,
     moved: u64,
     since_ns: u64,
@@ -25,7 +25,7 @@ pub(super) struct Moved {
     pub open: u64,
 }
 
-impl Stall {
+impl StallWatch {
     /// For a run whose venues take that long at most. Times are nanoseconds since the start of the run.
     pub const fn new(max_delay_ns: u64) -> Self {
         Self { limit_ns: max_delay_ns.saturating_add(SILENCE.as_nanos() as u64), moved: 0, since_ns: 0 }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn orders_that_are_at_a_venue_come_back_or_the_run_stalls() {
-        let mut stall = Stall::new(5 * S);
+        let mut stall = StallWatch::new(5 * S);
         assert!(!stall.look(S, 0, moved(7, 3), due(&[100 * S])));
         assert!(!stall.look(16 * S, 0, moved(7, 3), due(&[100 * S])), "the longest delay, and the silence");
         assert!(stall.look(16 * S + 1, 0, moved(7, 3), due(&[100 * S])), "whatever is due later");
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_slow_schedule_is_waited_for_and_an_order_that_was_due_is_not() {
-        let mut stall = Stall::new(0);
+        let mut stall = StallWatch::new(0);
         let times = [3600 * S, 7200 * S];
         assert!(!stall.look(S, 0, moved(2, 0), due(&times)));
         assert!(!stall.look(3610 * S, 0, moved(2, 0), due(&times)));
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn who_only_waits_for_reports_that_the_engine_does_not_have_waits_in_vain() {
-        let mut stall = Stall::new(0);
+        let mut stall = StallWatch::new(0);
         assert!(!stall.look(S, 0, moved(2, 0), |_| None));
         assert!(!stall.look(11 * S, 0, moved(2, 0), |_| None));
         assert!(stall.look(11 * S + 1, 0, moved(2, 0), |_| None));

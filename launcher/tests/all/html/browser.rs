@@ -1,7 +1,7 @@
 //! The page in a real browser: headless Chromium, where it is installed.
 
 use super::dom::{having, text};
-use super::made_up::{evaluated, page, tailed};
+use super::fixtures::{evaluated, page, tailed};
 use super::run_page::check_figures;
 use std::io::Write;
 use std::path::Path;

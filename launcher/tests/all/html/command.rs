@@ -1,6 +1,6 @@
 //! `launcher report FOLDER --html [FILE]`.
 
-use super::made_up::{evaluated, page, tailed};
+use super::fixtures::{evaluated, page, tailed};
 use std::path::Path;
 use std::process::Command;
 

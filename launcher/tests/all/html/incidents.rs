@@ -2,8 +2,8 @@
 
 use super::dom::{having, text};
 use super::fixture::{Fixture, START, Shape};
+use super::fixtures::{evaluated, page};
 use super::killing::Death;
-use super::made_up::{evaluated, page};
 use super::run_page::{check_alone, check_figures};
 use analysis::summary::{IncidentSummary, Summary, worst};
 use protocol::stamps::Point;
@@ -38,7 +38,7 @@ fn check_incidents(html: &str, summary: &Summary) {
         assert_eq!(row.whole("data-touched"), Some(incident.survivors.orders));
         assert_eq!(row.whole("data-greatest-ns"), incident.survivors.max_ns);
         assert_eq!(mark.get("data-incident"), Some(name(incident).as_str()));
-        assert_eq!(mark.whole("data-at-ns"), incident.injected_ns);
+        assert_eq!(mark.whole("data-at-ns"), incident.fault_ns);
     }
     let containment = summary.containment.as_ref().unwrap();
     let all = &having(html, "data-incidents")[0];
@@ -69,7 +69,7 @@ fn every_incident_stands_in_the_table_and_on_the_time_line() {
     assert!(text.contains(" cancelled, ") && text.contains(" orphaned, "));
     // As far apart in the chart as in time: the one scale for all.
     let places = lines(&html);
-    let at = |place: usize| summary.incidents[place].injected_ns.unwrap() as f64;
+    let at = |place: usize| summary.incidents[place].fault_ns.unwrap() as f64;
     let scale = (places[6] - places[0]) / (at(6) - at(0));
     for (place, x) in places.iter().enumerate() {
         assert!((x - places[0] - (at(place) - at(0)) * scale).abs() < 0.2, "{places:?}");

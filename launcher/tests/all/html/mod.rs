@@ -5,7 +5,7 @@ use crate::runs::{fixture, killing};
 mod browser;
 mod command;
 mod dom;
+mod fixtures;
 mod incidents;
-mod made_up;
 mod run_page;
 mod sweeps;

@@ -2,7 +2,7 @@
 
 use super::dom::{Element, elements, having, text};
 use super::fixture::{Fixture, Shape};
-use super::made_up::{evaluated, page, tailed};
+use super::fixtures::{evaluated, page, tailed};
 use analysis::summary::{Distribution, Measure, Summary};
 use analysis::timeline::Timeline;
 use protocol::flow::Stage;

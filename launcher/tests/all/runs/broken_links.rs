@@ -3,7 +3,7 @@
 //! The agents are the real ones, on a virtual clock and in one thread; only the receiving end of the link under test is broken.
 
 use crate::runs::fixture::{Fixture, Shape};
-use analysis::merge::{Kind, Merged, merge};
+use analysis::merge::{Merged, ViolationKind, merge};
 use gateway::{DelayVenue, Gateway};
 use orchestrator::risk::Limits;
 use orchestrator::work::Work;
@@ -11,7 +11,7 @@ use orchestrator::{Inbox, Orchestrator, ReturnPath};
 use protocol::agent::{Agent, Cycle};
 use protocol::plan::{Pacing, Role, Threading};
 use protocol::stamps::{RECORD_WORDS, StampLog};
-use protocol::status::{Field, LOG_OFFSET, State, StatusWriter};
+use protocol::status::{Field, LOG_OFFSET, StatusWriter, ThreadState};
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::header::HEADER_WORDS;
@@ -193,7 +193,7 @@ fn play(submit: Defect, completion: Defect) -> Merged {
         status.announce(&plan.threads[thread].roles);
         agent.publish(&mut status.slots());
         status.set(Field::RecordsDropped, cycle.log.dropped());
-        status.set_state(State::Done);
+        status.set_state(ThreadState::Done);
         let header = fixture.bytes(thread)[..HEADER_WORDS * 8].to_vec();
         let words = segment[HEADER_WORDS..].iter().map(|word| word.load(Ordering::Relaxed).to_le_bytes());
         let mut bytes: Vec<u8> = header.into_iter().chain(words.flatten()).collect();
@@ -215,16 +215,17 @@ fn sound_links_leave_nothing_to_say() {
 #[test]
 fn every_defect_of_every_link_is_found() {
     for (defect, submit, completion) in [
-        (Defect::Doubles, Kind::PeerFaults, Kind::Duplicate),
-        (Defect::Loses, Kind::Lost, Kind::Lost),
-        (Defect::Reorders, Kind::PeerFaults, Kind::CompletionOrder),
-        (Defect::Tears, Kind::Checksum, Kind::Checksum),
+        (Defect::Doubles, ViolationKind::PeerFaults, ViolationKind::Duplicate),
+        (Defect::Loses, ViolationKind::Lost, ViolationKind::Lost),
+        (Defect::Reorders, ViolationKind::PeerFaults, ViolationKind::CompletionOrder),
+        (Defect::Tears, ViolationKind::Checksum, ViolationKind::Checksum),
     ] {
         for (link, merged, kind) in [
             ("submit", play(defect, Defect::None), submit),
             ("completion", play(Defect::None, defect), completion),
         ] {
-            let found: Vec<Kind> = merged.violations.iter().map(|violation| violation.kind).collect();
+            let found: Vec<ViolationKind> =
+                merged.violations.iter().map(|violation| violation.kind).collect();
             assert!(found.contains(&kind), "{link} {defect:?}: {:?}", merged.violations);
         }
     }

@@ -37,7 +37,7 @@ fn an_incident_says_when_what_and_what_became_of_the_orders() {
     let [incident] = summary.incidents.as_slice() else { panic!("{:?}", summary.incidents) };
     assert_eq!((incident.strategy, incident.epoch, incident.quarantined), (1, 0, None));
     assert_eq!(incident.cause, "signal 9 (SIGKILL)");
-    assert_eq!(incident.injected_ns, Some(10_000_000));
+    assert_eq!(incident.fault_ns, Some(10_000_000));
     assert_eq!(incident.detected_ns, 10_000_000 + DETECTED / 2);
     assert_eq!(incident.detect_to_repair_ns, Some((REPAIRED - DETECTED) / 2));
     assert_eq!(incident.repair_to_restart_ns, Some((200_000 - REPAIRED) / 2));

@@ -4,7 +4,7 @@
 use super::fixture::{Fixture, START, Shape};
 use super::killing::{Death, GONE};
 use super::merging::run;
-use analysis::merge::{Kind, Losses, Orders};
+use analysis::merge::{Losses, Orders, ViolationKind};
 use analysis::record::{Incident, Outcome};
 use proptest::prelude::*;
 use protocol::plan::Threading;
@@ -40,7 +40,7 @@ pub(crate) fn all_accounted(orders: &Orders) {
 }
 
 /// Spoils a run in which strategy 1 was killed, and expects exactly one violation.
-fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> (Kind, String) {
+fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> (ViolationKind, String) {
     let mut fixture = killed(&[Death::of(1, T1_OF_20 + 50)]);
     assert_eq!(run(&fixture).violations, []);
     spoil(&mut fixture);
@@ -94,7 +94,7 @@ fn the_order_in_the_push_may_be_lost_and_no_other() {
         log.retain(|record| record.id != pushed);
     }
     let merged = run(&fixture);
-    assert_eq!((merged.violations.len(), merged.violations[0].kind), (1, Kind::Lost));
+    assert_eq!((merged.violations.len(), merged.violations[0].kind), (1, ViolationKind::Lost));
     assert!(merged.violations[0].first.starts_with("strategy 1 order 19: lost, and not in the last push"));
     assert_eq!((merged.orders.lost, merged.lost_of_survivors), (2, 0));
 }
@@ -107,13 +107,13 @@ fn an_order_that_the_engine_had_is_never_lost() {
             fixture.remove(point, id);
         }
     });
-    assert_eq!(kind, Kind::Lost);
+    assert_eq!(kind, ViolationKind::Lost);
     assert!(first.ends_with("it has t1 t2 t3 t4 due release"), "{first}");
     // A cancel must reach the engine.
     let (kind, first) = spoiled(|fixture| {
         fixture.remove(Point::OrchRecvCompletion, order_with(fixture, Point::Cancelled));
     });
-    assert_eq!(kind, Kind::MissingPoint);
+    assert_eq!(kind, ViolationKind::MissingPoint);
     assert!(first.ends_with("has no t6"), "{first}");
 }
 
@@ -122,7 +122,7 @@ fn no_death_excuses_a_ghost() {
     let (kind, first) = spoiled(|fixture| {
         fixture.remove(Point::StrategySend, OrderId::new(1, 0, 19));
     });
-    assert_eq!(kind, Kind::NeverSent);
+    assert_eq!(kind, ViolationKind::NeverSent);
     assert!(first.contains("strategy 1 order 19: t2 t3 t4"), "{first}");
 }
 
@@ -134,7 +134,7 @@ fn the_living_are_not_retired() {
         fixture.logs[thread].insert(place, Record { point: Point::Cancelled, ..done });
     };
     let (kind, first) = spoiled(|fixture| cancel(fixture, OrderId::new(0, 0, 5)));
-    assert_eq!(kind, Kind::NotDead);
+    assert_eq!(kind, ViolationKind::NotDead);
     assert!(first.starts_with("strategy 0 order 5: ended as an order of the dead, yet its strategy lived"));
     // Neither does a report reach the dead.
     let (kind, first) = spoiled(|fixture| {
@@ -143,7 +143,7 @@ fn the_living_are_not_retired() {
         let taken = fixture.logs[thread][place];
         fixture.logs[thread].insert(place + 1, Record { point: Point::OrchReturn, ..taken });
     });
-    assert_eq!(kind, Kind::NotDead);
+    assert_eq!(kind, ViolationKind::NotDead);
     assert!(first.contains("yet a report was given to its strategy"), "{first}");
 }
 
@@ -154,7 +154,10 @@ fn survivors_owe_everything() {
             fixture.remove(point, OrderId::new(2, 0, 20));
         }
     });
-    assert_eq!((kind, first.contains("strategy 2 order 20: sent and never returned")), (Kind::Lost, true));
+    assert_eq!(
+        (kind, first.contains("strategy 2 order 20: sent and never returned")),
+        (ViolationKind::Lost, true)
+    );
     let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
     for point in [Point::OrchReturn, Point::StrategyRecv] {
         fixture.remove(point, OrderId::new(2, 0, 20));
@@ -188,7 +191,7 @@ fn incarnations_count_apart_and_counters_are_of_the_last() {
     let sent = wrong.counters[1][1];
     wrong.counter("strategy-1", "sent", sent + 1);
     let merged = run(&wrong);
-    assert_eq!((merged.violations.len(), merged.violations[0].kind), (1, Kind::Counters));
+    assert_eq!((merged.violations.len(), merged.violations[0].kind), (1, ViolationKind::Counters));
     assert!(merged.violations[0].first.contains(&format!("its log has {sent}")));
 }
 
@@ -202,7 +205,7 @@ fn a_second_incarnation_ends_the_first() {
     fixture.swap(Point::OrchRecvSubmit, OrderId::new(1, 0, 19), OrderId::new(1, 1, 0));
     let merged = run(&fixture);
     let [violation] = merged.violations.as_slice() else { panic!("{:?}", merged.violations) };
-    assert_eq!(violation.kind, Kind::SubmitOrder);
+    assert_eq!(violation.kind, ViolationKind::SubmitOrder);
     assert!(violation.first.ends_with(&words(19, "dispatched")), "{violation:?}");
     // In its own log that is the strategy's own affair.
     let mut fixture = killed(&[again]);
@@ -227,18 +230,18 @@ fn an_epoch_that_the_record_does_not_have_is_named() {
         let id = OrderId::new(1, 2, 0);
         fixture.logs[orchestrator].push(Record { point: Point::OrchRecvSubmit, id, detail: 0, value: START });
     });
-    assert_eq!(kind, Kind::NotInPlan);
+    assert_eq!(kind, ViolationKind::NotInPlan);
     assert_eq!(first, "strategy 1 epoch 2 order 0: t2, but by the record its last epoch was 1");
 
     // A launcher that was killed wrote no incidents down, and no exits.
     let mut fixture = killed(&[Death { restart: Some(20_000), ..Death::of(1, T1_OF_20) }]);
     fixture.record.incidents.clear();
-    assert_eq!(run(&fixture).violations[0].kind, Kind::NotInPlan);
+    assert_eq!(run(&fixture).violations[0].kind, ViolationKind::NotInPlan);
     fixture.record.outcome =
         Outcome::Failed { process: "launcher".into(), pid: 1, what: "died before the run had ended".into() };
     assert_eq!(
         run(&fixture).violations[0].kind,
-        Kind::NotInPlan,
+        ViolationKind::NotInPlan,
         "one that lived to the end knows all incidents"
     );
     fixture.record.exits.clear();
@@ -262,7 +265,7 @@ pub(crate) fn mortal(epochs: u16) -> Fixture {
             pid: 4_001,
             cause: "signal 9 (SIGKILL)".into(),
             quarantined: None,
-            injected_ns: None,
+            fault_ns: None,
             detected_ns: u64::from(epoch) * 10_000 + 9_000,
             fenced_ns: u64::from(epoch) * 10_000 + 9_100,
             repaired_ns: Some(u64::from(epoch) * 10_000 + 9_200),

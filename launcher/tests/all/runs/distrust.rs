@@ -4,11 +4,11 @@ use super::deaths::all_accounted;
 use super::figures::summary;
 use super::fixture::{Fixture, START, Shape};
 use super::merging::run;
-use analysis::merge::{Kind, Merged, merge};
+use analysis::merge::{Merged, ViolationKind, merge};
 use proptest::prelude::*;
 use protocol::plan::Isolation;
 use protocol::stamps::{Point, Record};
-use protocol::status::{Field, LOG_OFFSET, State};
+use protocol::status::{Field, LOG_OFFSET, ThreadState};
 use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
 
@@ -114,33 +114,33 @@ fn nonsense_in_a_strategys_log_is_its_own_affair() {
 #[test]
 fn a_lie_is_a_violation_unless_strategies_may_be_hostile() {
     type Spoil = fn(&mut Fixture);
-    let spoils: [(Kind, &str, Spoil); 9] = [
-        (Kind::TimeOrder, "strategy 1 order 7: t2 before t1", |f| {
+    let spoils: [(ViolationKind, &str, Spoil); 9] = [
+        (ViolationKind::TimeOrder, "strategy 1 order 7: t2 before t1", |f| {
             f.set(Point::StrategySend, ID, |t1| t1 + 401)
         }),
-        (Kind::ReturnOrder, "strategy 1 order 7: reached its strategy in another order", |f| {
+        (ViolationKind::ReturnOrder, "strategy 1 order 7: reached its strategy in another order", |f| {
             f.set(Point::StrategyRecv, ID, |_| 1);
         }),
-        (Kind::Lost, "strategy 1 order 7: sent and never returned", |f| {
+        (ViolationKind::Lost, "strategy 1 order 7: sent and never returned", |f| {
             f.remove(Point::StrategyRecv, ID);
         }),
-        (Kind::NeverSent, "but its strategy never sent it", |f| {
+        (ViolationKind::NeverSent, "but its strategy never sent it", |f| {
             f.remove(Point::StrategySend, ID);
             f.counter("strategy-1", "sent", 19);
         }),
-        (Kind::MissingPoint, "strategy 1 order 7: has no due", |f| {
+        (ViolationKind::MissingPoint, "strategy 1 order 7: has no due", |f| {
             f.remove(Point::Due, ID);
         }),
-        (Kind::Counters, "strategy-1: counted 21 orders sent, its log has 20", |f| {
+        (ViolationKind::Counters, "strategy-1: counted 21 orders sent, its log has 20", |f| {
             f.counter("strategy-1", "sent", 21);
         }),
-        (Kind::PeerFaults, "strategy-1: was handed 3 messages", |f| {
+        (ViolationKind::PeerFaults, "strategy-1: was handed 3 messages", |f| {
             f.counter("strategy-1", "protocol-errors", 3)
         }),
-        (Kind::Checksum, "submit of strategy-1: what was taken is not what was pushed", |f| {
+        (ViolationKind::Checksum, "submit of strategy-1: what was taken is not what was pushed", |f| {
             f.sums[1][0].1 = 1
         }),
-        (Kind::Checksum, "return of strategy-1: a log ends without its checksum", |f| {
+        (ViolationKind::Checksum, "return of strategy-1: a log ends without its checksum", |f| {
             f.sums[1].pop();
         }),
     ];
@@ -158,19 +158,19 @@ fn a_lie_is_a_violation_unless_strategies_may_be_hostile() {
 #[test]
 fn what_the_engine_itself_shows_is_a_violation_everywhere() {
     type Spoil = fn(&mut Fixture);
-    let spoils: [(Kind, Spoil); 6] = [
-        (Kind::TimeOrder, |f| f.set(Point::GatewayDone, ID, |_| 1)),
-        (Kind::Lost, |f| {
+    let spoils: [(ViolationKind, Spoil); 6] = [
+        (ViolationKind::TimeOrder, |f| f.set(Point::GatewayDone, ID, |_| 1)),
+        (ViolationKind::Lost, |f| {
             for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
                 f.remove(point, ID);
             }
         }),
-        (Kind::MissingPoint, |f| {
+        (ViolationKind::MissingPoint, |f| {
             f.remove(Point::GatewayRecv, ID);
         }),
-        (Kind::SubmitOrder, |f| f.swap(Point::OrchRecvSubmit, ID, OrderId::new(1, 0, 8))),
-        (Kind::PeerFaults, |f| f.counter("orchestrator", "protocol-errors", 1)),
-        (Kind::Checksum, |f| f.sums[3][0].1 = 1),
+        (ViolationKind::SubmitOrder, |f| f.swap(Point::OrchRecvSubmit, ID, OrderId::new(1, 0, 8))),
+        (ViolationKind::PeerFaults, |f| f.counter("orchestrator", "protocol-errors", 1)),
+        (ViolationKind::Checksum, |f| f.sums[3][0].1 = 1),
     ];
     for (kind, spoil) in spoils {
         let mut fixture = honest(Isolation::Sandbox);
@@ -232,7 +232,7 @@ proptest! {
             fixture.statuses[1][word] = value;
         }
         if !done {
-            fixture.statuses[1][Field::State as usize] = State::Running as u64;
+            fixture.statuses[1][Field::State as usize] = ThreadState::Running as u64;
         }
         let merged = scribbled(&fixture, |log| {
             for (place, byte) in bytes {

@@ -4,12 +4,12 @@
 //! are known in advance. Logs hold their records in the order of the times, like real ones.
 #![allow(dead_code)] // the bench uses less of it than the tests
 
-use analysis::record::{Clock, Exit, Floor, Input, OpenOrders, Outcome, RUN_SCHEMA, RunRecord};
+use analysis::record::{Clock, Exit, Floor, InputRecord, OpenOrders, Outcome, RUN_SCHEMA, RunRecord};
 use launcher::host::Machine;
 use protocol::counters::AGENT_WORDS;
 use protocol::plan::{Idle, Pacing, Plan, Role, Threading};
 use protocol::stamps::{HandOff, LinkEnd, Point, Record, key};
-use protocol::status::{COUNTERS_OFFSET, Field, LOG_OFFSET, STATUS_WORDS, State, StatusWriter};
+use protocol::status::{COUNTERS_OFFSET, Field, LOG_OFFSET, STATUS_WORDS, StatusWriter, ThreadState};
 use protocol::wire::OrderId;
 use shm::memory::Region;
 use shm::memory::header::{MAGIC, VERSION, run_hash};
@@ -292,7 +292,7 @@ fn status(record: &RunRecord, thread: usize, log: &[Record]) -> [u64; STATUS_WOR
     let mut words = [0; STATUS_WORDS];
     let mut set = |field: Field, value: u64| words[field as usize] = value;
     let end = log.iter().map(|record| record.value).max().unwrap_or(START);
-    set(Field::State, State::Done as u64);
+    set(Field::State, ThreadState::Done as u64);
     set(Field::Pid, 4000 + thread as u64);
     set(Field::Tid, 4000 + thread as u64);
     set(Field::CorePlusOne, record.plan.threads[thread].core.map_or(0, |core| u64::from(core) + 1));
@@ -349,13 +349,13 @@ fn record(shape: Shape) -> RunRecord {
         version: "0.1.0".into(),
         started: "2026-11-20T06:15:02Z".into(),
         machine: Machine { hostname: "host".into(), cpu_model: "a processor".into(), ..Machine::default() },
-        input: Input {
+        input: InputRecord {
             arrivals: "uniform".into(),
             seed: 1,
             hash: "0123456789abcdef".into(),
             offered_per_s: (shape.pacing == Pacing::Scheduled)
                 .then_some(1e9 / (shape.period as f64 * NS_PER_TICK)),
-            ..Input::default()
+            ..InputRecord::default()
         },
         clock: Clock {
             ns_per_tick: NS_PER_TICK,

@@ -4,7 +4,7 @@ use super::fixture::{Fixture, NS_PER_TICK, START, sort_by_event};
 use analysis::record::Incident;
 use protocol::plan::OnDeath;
 use protocol::stamps::{Point, Record};
-use protocol::status::{Field, State};
+use protocol::status::{Field, ThreadState};
 use protocol::supervision::Misconduct;
 use protocol::wire::OrderId;
 use std::collections::HashMap;
@@ -88,7 +88,7 @@ impl Fixture {
             pid: 4_000 + u32::from(strategy),
             cause: death.quarantined.map_or("signal 9 (SIGKILL)".into(), |why| format!("quarantined: {why}")),
             quarantined: death.quarantined,
-            injected_ns: death.quarantined.is_none().then_some(ns(at)),
+            fault_ns: death.quarantined.is_none().then_some(ns(at)),
             detected_ns: ns(at + DETECTED),
             fenced_ns: ns(at + FENCED),
             repaired_ns: Some(ns(at + REPAIRED)),
@@ -101,7 +101,7 @@ impl Fixture {
         if death.restart.is_some() {
             self.counter(&name, "sent", sent);
         } else {
-            self.status(&name, Field::State, State::Running as u64);
+            self.status(&name, Field::State, ThreadState::Running as u64);
             let exit = self.record.exits.iter_mut().find(|exit| exit.process == name).unwrap();
             exit.how = "signal 9 (SIGKILL)".into();
         }

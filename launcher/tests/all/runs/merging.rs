@@ -1,7 +1,7 @@
 //! The merge: exact counts of honest runs, and every kind of violation found and named.
 
 use super::fixture::{Fixture, START, Shape};
-use analysis::merge::{Kind, MergeError, Merged, Orders, merge, read_record};
+use analysis::merge::{MergeError, Merged, Orders, ViolationKind, merge, read_record};
 use analysis::record::Outcome;
 use proptest::prelude::*;
 use protocol::plan::{Pacing, Threading};
@@ -35,7 +35,7 @@ const NEXT: OrderId = OrderId::new(1, 0, 8);
 const NAME: &str = "strategy 1 order 7: ";
 
 /// Spoils an honest run and expects exactly one violation.
-fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> (Kind, String, Merged) {
+fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> (ViolationKind, String, Merged) {
     let mut fixture = Fixture::new(Shape::default());
     spoil(&mut fixture);
     let merged = run(&fixture);
@@ -76,14 +76,15 @@ fn a_shared_engine_is_joined_from_one_log() {
 fn gateways_that_share_a_thread_are_checked_each() {
     let shape = Shape { threading: Threading::Shared, strategies: 1, ..Shape::default() };
     let (first, second, third) = (OrderId::new(0, 0, 4), OrderId::new(0, 0, 5), OrderId::new(0, 0, 6));
-    for (point, kind) in
-        [(Point::GatewayRecv, Kind::DispatchOrder), (Point::OrchRecvCompletion, Kind::CompletionOrder)]
-    {
+    for (point, kind) in [
+        (Point::GatewayRecv, ViolationKind::DispatchOrder),
+        (Point::OrchRecvCompletion, ViolationKind::CompletionOrder),
+    ] {
         // The first and the third go to venue 0.
         let mut fixture = Fixture::new(shape);
         fixture.swap(point, first, third);
         let merged = run(&fixture);
-        let found: Vec<Kind> = merged.violations.iter().map(|violation| violation.kind).collect();
+        let found: Vec<ViolationKind> = merged.violations.iter().map(|violation| violation.kind).collect();
         assert_eq!(found, [kind], "{:?}", merged.violations);
     }
     // The second goes to venue 1: there is no order between the two.
@@ -94,7 +95,7 @@ fn gateways_that_share_a_thread_are_checked_each() {
     let (thread, place) = fixture.find(Point::GatewayRecv, ID);
     fixture.logs[thread][place].detail ^= 1;
     let merged = run(&fixture);
-    assert_eq!(merged.violations[0].kind, Kind::Misplaced);
+    assert_eq!(merged.violations[0].kind, ViolationKind::Misplaced);
     assert!(merged.violations[0].first.contains("t4 names a gateway that is none of its thread's"));
 }
 
@@ -140,24 +141,27 @@ fn an_order_has_as_many_reports_as_its_venue_gives() {
     };
     let is = |record: &Record, point, detail| (record.id, record.point, record.detail) == (ID, point, detail);
     let (kind, first) = spoiled(&|log| log.retain(|record| !is(record, Point::OrchReturn, 2)));
-    assert_eq!((kind, first), (Kind::MissingPoint, format!("{NAME}report 2 has no t7")));
+    assert_eq!((kind, first), (ViolationKind::MissingPoint, format!("{NAME}report 2 has no t7")));
     let (kind, first) = spoiled(&|log| {
         let twin = log.iter().find(|record| is(record, Point::OrchRecvCompletion, 1)).copied();
         log.extend(twin);
     });
-    assert_eq!((kind, first), (Kind::Duplicate, format!("{NAME}t6 of report 1 twice")));
+    assert_eq!((kind, first), (ViolationKind::Duplicate, format!("{NAME}t6 of report 1 twice")));
     let (kind, first) = spoiled(&|log| {
         let is_report = |point| protocol::flow::REPORT_PATH.contains(&point);
         log.retain(|record| record.id != ID || record.detail != 1 || !is_report(record.point));
     });
-    assert_eq!((kind, first), (Kind::MissingPoint, format!("{NAME}report 2 has no report before it")));
+    assert_eq!(
+        (kind, first),
+        (ViolationKind::MissingPoint, format!("{NAME}report 2 has no report before it"))
+    );
     let (kind, _) = spoiled(&|log| {
         let at = |number| log.iter().position(|record| is(record, Point::OrchRecvCompletion, number));
         if let (Some(a), Some(b)) = (at(1), at(2)) {
             log.swap(a, b);
         }
     });
-    assert_eq!(kind, Kind::CompletionOrder);
+    assert_eq!(kind, ViolationKind::CompletionOrder);
 }
 
 #[test]
@@ -194,7 +198,7 @@ fn a_duplicate_is_named() {
         let twin = fixture.logs[thread][place];
         fixture.logs[thread].push(twin);
     });
-    assert_eq!((kind, first), (Kind::Duplicate, format!("{NAME}t4 twice")));
+    assert_eq!((kind, first), (ViolationKind::Duplicate, format!("{NAME}t4 twice")));
     assert_eq!(merged.orders.duplicated, 1);
 }
 
@@ -206,7 +210,7 @@ fn a_gap_is_named() {
         }
         fixture.counter("strategy-1", "sent", 19);
     });
-    assert_eq!((kind, first), (Kind::Gap, format!("{NAME}never sent, though later ones were")));
+    assert_eq!((kind, first), (ViolationKind::Gap, format!("{NAME}never sent, though later ones were")));
     assert_eq!((merged.orders.sent, merged.orders.returned), (39, 39));
 }
 
@@ -221,7 +225,7 @@ fn orders_outside_the_plan_are_named() {
             let orchestrator = fixture.thread("orchestrator");
             fixture.logs[orchestrator].push(Record { point: Point::OrchRecvSubmit, id, detail: 0, value: 1 });
         });
-        assert_eq!((kind, first.as_str()), (Kind::NotInPlan, words));
+        assert_eq!((kind, first.as_str()), (ViolationKind::NotInPlan, words));
     }
 }
 
@@ -232,7 +236,7 @@ fn an_order_that_nobody_sent_is_named() {
     fixture.counter("strategy-1", "sent", 19);
     let merged = run(&fixture);
     let [violation] = merged.violations.as_slice() else { panic!("{:?}", merged.violations) };
-    assert_eq!(violation.kind, Kind::NeverSent);
+    assert_eq!(violation.kind, ViolationKind::NeverSent);
     assert!(violation.first.starts_with(NAME) && violation.first.contains("t2 t3"), "{}", violation.first);
 }
 
@@ -243,22 +247,22 @@ fn a_stamp_in_a_foreign_log_is_named() {
         let gateway = fixture.thread("gateway-0");
         fixture.logs[gateway].push(forged);
     });
-    assert_eq!((kind, first), (Kind::Misplaced, format!("{NAME}t8 stands in gateway-0.stamps")));
+    assert_eq!((kind, first), (ViolationKind::Misplaced, format!("{NAME}t8 stands in gateway-0.stamps")));
 }
 
 #[test]
 fn every_hand_off_is_first_in_first_out() {
     let (kind, first, _) = spoiled(|fixture| fixture.swap(Point::OrchRecvSubmit, ID, NEXT));
-    assert_eq!(kind, Kind::SubmitOrder);
+    assert_eq!(kind, ViolationKind::SubmitOrder);
     assert!(first.starts_with(NAME), "{first}");
 
     // Both went to gateway 1; which of the two comes first depends on their delays.
     let (kind, _, _) = spoiled(|fixture| fixture.swap(Point::OrchRecvCompletion, ID, NEXT));
-    assert_eq!(kind, Kind::CompletionOrder);
+    assert_eq!(kind, ViolationKind::CompletionOrder);
     let (kind, _, _) = spoiled(|fixture| fixture.swap(Point::OrchReturn, ID, NEXT));
-    assert_eq!(kind, Kind::ReturnOrder);
+    assert_eq!(kind, ViolationKind::ReturnOrder);
     let (kind, _, _) = spoiled(|fixture| fixture.swap(Point::OrchDispatch, ID, NEXT));
-    assert_eq!(kind, Kind::DispatchOrder);
+    assert_eq!(kind, ViolationKind::DispatchOrder);
 }
 
 #[test]
@@ -274,14 +278,15 @@ fn time_never_goes_back() {
         let mut fixture = Fixture::new(Shape::default());
         fixture.set(point, ID, |_| 1);
         let merged = run(&fixture);
-        let violation = merged.violations.iter().find(|violation| violation.kind == Kind::TimeOrder).unwrap();
+        let violation =
+            merged.violations.iter().find(|violation| violation.kind == ViolationKind::TimeOrder).unwrap();
         assert_eq!(violation.first, format!("{NAME}{words}"));
         assert_eq!(merged.measured().count(), 39, "an impossible order is in no figure");
     }
     let (kind, first, _) = spoiled(|fixture| fixture.set(Point::Due, ID, |due| due + 101));
-    assert_eq!((kind, first), (Kind::TimeOrder, format!("{NAME}t1 before due")));
+    assert_eq!((kind, first), (ViolationKind::TimeOrder, format!("{NAME}t1 before due")));
     let (kind, first, _) = spoiled(|fixture| fixture.set(Point::Release, ID, |release| release + 51));
-    assert_eq!((kind, first), (Kind::TimeOrder, format!("{NAME}t5 before release")));
+    assert_eq!((kind, first), (ViolationKind::TimeOrder, format!("{NAME}t5 before release")));
 }
 
 #[test]
@@ -301,7 +306,7 @@ fn a_missing_stamp_is_named() {
         let (kind, first, _) = spoiled(|fixture| {
             fixture.remove(point, ID);
         });
-        assert_eq!((kind, first), (Kind::MissingPoint, format!("{NAME}has no {}", point.name())));
+        assert_eq!((kind, first), (ViolationKind::MissingPoint, format!("{NAME}has no {}", point.name())));
     }
 }
 
@@ -312,7 +317,7 @@ fn a_rejected_order_must_not_reach_a_gateway() {
         fixture.logs[thread]
             .insert(place + 1, Record { point: Point::Rejected, id: ID, detail: 0, value: 1 });
     });
-    assert_eq!(kind, Kind::RejectedDispatched);
+    assert_eq!(kind, ViolationKind::RejectedDispatched);
     assert!(first.starts_with(NAME) && first.contains("t3 t4"), "{first}");
     assert_eq!((merged.orders.returned, merged.orders.rejected), (39, 1));
 }
@@ -325,7 +330,7 @@ fn a_lost_order_is_a_violation_unless_the_run_broke_off() {
         }
     };
     let (kind, first, merged) = spoiled(lose);
-    assert_eq!(kind, Kind::Lost);
+    assert_eq!(kind, ViolationKind::Lost);
     assert_eq!(first, format!("{NAME}sent and never returned; it has t1 t2 t3 t4 t5 due release"));
     assert_eq!((merged.orders.sent, merged.orders.returned, merged.orders.lost), (40, 39, 1));
 
@@ -339,10 +344,10 @@ fn a_lost_order_is_a_violation_unless_the_run_broke_off() {
 #[test]
 fn dropped_records_and_wrong_counters_are_named() {
     let (kind, first, _) = spoiled(|fixture| fixture.status("gateway-1", Field::RecordsDropped, 1));
-    assert_eq!(kind, Kind::RecordsDropped);
+    assert_eq!(kind, ViolationKind::RecordsDropped);
     assert!(first.starts_with("gateway-1: 1 records did not fit the log"), "{first}");
     let (kind, first, _) = spoiled(|fixture| fixture.counter("strategy-0", "sent", 21));
-    assert_eq!(kind, Kind::Counters);
+    assert_eq!(kind, ViolationKind::Counters);
     assert!(first.contains("counted 21 orders sent, its log has 20"), "{first}");
 }
 
@@ -359,14 +364,14 @@ fn what_arrived_must_be_what_was_pushed() {
             let thread = fixture.thread(thread);
             fixture.sums[thread][place].1 ^= 1 << 40;
         });
-        assert_eq!(kind, Kind::Checksum);
+        assert_eq!(kind, ViolationKind::Checksum);
         assert!(first.starts_with(words), "{first}");
     }
     let (kind, first, _) = spoiled(|fixture| {
         let thread = fixture.thread("gateway-1");
         fixture.sums[thread].remove(0);
     });
-    assert_eq!(kind, Kind::Checksum);
+    assert_eq!(kind, ViolationKind::Checksum);
     assert!(first.contains("inbox of gateway-1: a log ends without its checksum"), "{first}");
     // Nobody knows what was on its way when a run was interrupted.
     let mut fixture = Fixture::new(Shape::default());
@@ -378,10 +383,10 @@ fn what_arrived_must_be_what_was_pushed() {
 #[test]
 fn peer_faults_need_an_explanation() {
     let (kind, first, _) = spoiled(|fixture| fixture.counter("orchestrator", "protocol-errors", 200));
-    assert_eq!(kind, Kind::PeerFaults);
+    assert_eq!(kind, ViolationKind::PeerFaults);
     assert!(first.starts_with("orchestrator: was handed 200 messages"), "{first}");
     let (kind, ..) = spoiled(|fixture| fixture.counter("gateway-0", "protocol-errors", 1));
-    assert_eq!(kind, Kind::PeerFaults);
+    assert_eq!(kind, ViolationKind::PeerFaults);
     // A run that failed has told why.
     let mut fixture = Fixture::new(Shape::default());
     fixture.counter("orchestrator", "protocol-errors", 1);
@@ -420,7 +425,7 @@ fn a_record_that_promises_the_moon_costs_nothing() {
     let merged = run(&fixture);
     assert_eq!(merged.orders.scheduled, u64::MAX);
     assert_eq!(merged.orders.returned, 40);
-    assert_eq!(merged.violations[0].kind, Kind::NeverSent);
+    assert_eq!(merged.violations[0].kind, ViolationKind::NeverSent);
 }
 
 proptest! {

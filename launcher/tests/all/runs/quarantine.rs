@@ -4,7 +4,7 @@ use super::deaths::{T1_OF_20, all_accounted, killed};
 use super::fixture::Fixture;
 use super::killing::Death;
 use super::merging::run;
-use analysis::merge::{Kind, Merged, merge};
+use analysis::merge::{Merged, ViolationKind, merge};
 use proptest::prelude::*;
 use protocol::plan::{Fault, FaultKind, Isolation, Target, When};
 use protocol::stamps::{Point, Record};
@@ -122,7 +122,7 @@ fn nonsense_in_a_worthless_log_is_passed_over_and_said() {
         detail: 0,
         value: 1,
     });
-    assert_eq!(run(&fixture).violations[0].kind, Kind::Misplaced);
+    assert_eq!(run(&fixture).violations[0].kind, ViolationKind::Misplaced);
 }
 
 proptest! {

@@ -75,7 +75,9 @@ mod link {
     use crate::attached::Attached;
     use crate::memory::RegionError;
     use crate::ring::step::Step::{Announced, Claimed, Entered, HalfWritten, Published, Written};
-    use crate::ring::{Ends, Home, Link, LinkSpec, MESSAGE_WORDS, Place, Record, SegmentSpec, Step, intent};
+    use crate::ring::{
+        Ends, Home, Link, LinkSpec, MESSAGE_WORDS, Record, SegmentPlace, SegmentSpec, Step, intent,
+    };
 
     /// The technique.
     pub struct ArrayQueue;
@@ -87,7 +89,7 @@ mod link {
     pub(in crate::ring) fn segment(spec: &LinkSpec) -> SegmentSpec {
         SegmentSpec {
             what: spec.name.into(),
-            place: Place::Memory,
+            place: SegmentPlace::Memory,
             words: ring_words(spec.capacity as usize, MESSAGE_WORDS),
             kind: KIND,
             capacity: spec.capacity.into(),

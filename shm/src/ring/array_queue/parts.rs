@@ -1,13 +1,13 @@
 //! The ring in its words: where everything is, and what a stamp says.
 
-use crate::memory::{Header, HeaderError, Kind, Words, header::HEADER_WORDS};
+use crate::memory::{Header, HeaderError, SegmentKind, Words, header::HEADER_WORDS};
 
 /// Where the producers' shared cursor is.
 pub const TAIL: usize = HEADER_WORDS;
 /// Where the slots begin.
 pub const SLOTS: usize = TAIL + 16;
 /// A bounded ring with a stamp per slot.
-pub const KIND: Kind = Kind::new(7, "array-queue", &[("tail", TAIL), ("slots", SLOTS)]);
+pub const KIND: SegmentKind = SegmentKind::new(7, "array-queue", &[("tail", TAIL), ("slots", SLOTS)]);
 
 /// What a stamp says beside its lap; 0: free.
 pub(super) const WRITTEN: u64 = 1;

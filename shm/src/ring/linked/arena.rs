@@ -1,6 +1,6 @@
 //! The arena: where everything is in it, the words that name blocks, and how blocks are taken and given back.
 
-use crate::memory::{Header, HeaderError, Kind, Words, header::HEADER_WORDS};
+use crate::memory::{Header, HeaderError, SegmentKind, Words, header::HEADER_WORDS};
 use crate::ring::intent::Intent;
 use crate::sync::{Ordering, spin_hint};
 
@@ -24,7 +24,7 @@ pub const FREE_RING: usize = HEAD + 16;
 /// Messages in a block: the standard library's number.
 pub const BLOCK_SLOTS: usize = 31;
 /// An arena of linked blocks.
-pub const KIND: Kind = Kind::new(
+pub const KIND: SegmentKind = SegmentKind::new(
     8,
     "linked",
     &[

@@ -103,7 +103,7 @@ mod link {
     use crate::attached::Attached;
     use crate::memory::RegionError;
     use crate::ring::step::Step;
-    use crate::ring::{Ends, Home, Link, LinkSpec, MESSAGE_WORDS, Place, Record, SegmentSpec, intent};
+    use crate::ring::{Ends, Home, Link, LinkSpec, MESSAGE_WORDS, Record, SegmentPlace, SegmentSpec, intent};
 
     /// The technique.
     pub struct Linked;
@@ -125,7 +125,7 @@ mod link {
             let blocks = reserve(spec.capacity as usize, spec.producers);
             let arena = SegmentSpec {
                 what: spec.name.into(),
-                place: Place::Reserve,
+                place: SegmentPlace::Reserve,
                 words: arena_words(blocks, BLOCK_SLOTS, MESSAGE_WORDS),
                 kind: KIND,
                 capacity: blocks as u64,

@@ -10,7 +10,7 @@ use super::spec::{MAX_ORDERS, MAX_WINDOW_NS, SpecError, check_orders, check_side
 use super::{DelayRange, Entry, EntryWords, RESTING, Schedule};
 use protocol::plan::Pacing;
 use protocol::wire::Operation;
-use row::{Column, Columns, Row};
+use row::{Column, Columns, ReplayRow};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
@@ -146,7 +146,7 @@ impl<'a> Deal<'a> {
         }
     }
 
-    fn add(&mut self, row: &Row, file: &str, line: u64) -> Result<(), ReplayError> {
+    fn add(&mut self, row: &ReplayRow, file: &str, line: u64) -> Result<(), ReplayError> {
         let refuse = |column: Column, found: u64, why: String| ReplayError::Field {
             file: file.into(),
             line,

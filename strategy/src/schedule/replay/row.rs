@@ -54,7 +54,7 @@ impl Column {
 
 /// One message of the flow, checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct ReplayRow {
     pub(super) time_us: u64,
     pub(super) operation: Operation,
     pub(super) order_id: u64,
@@ -102,7 +102,7 @@ impl Columns {
         line: u64,
         record: &ByteRecord,
         venues: u16,
-    ) -> Result<Row, ReplayError> {
+    ) -> Result<ReplayRow, ReplayError> {
         if record.len() != self.count {
             let (found, expected) = (record.len(), self.count);
             return Err(ReplayError::Fields { file: file.into(), line, found, expected });
@@ -123,7 +123,7 @@ impl Columns {
             Some(_) => Some(fields.venue(venues)?),
             None => None,
         };
-        Ok(Row {
+        Ok(ReplayRow {
             time_us: fields.number(Column::TimeUs, 0..=u64::MAX)?,
             operation,
             order_id: fields.number(Column::OrderId, 0..=RESTING - 1)?,

@@ -1,11 +1,13 @@
-//! The methods that were tried before one was chosen, and the made-up repeats that they were tried on.
+//! The study that chose the method: those that were tried, and the made-up and recorded repeats that they were tried on.
 //!
-//! `BULKHEAD_SLOW=1 cargo test -p analysis --lib candidates -- --nocapture` prints the tables that [`super::interval`]
+//! `BULKHEAD_SLOW=1 cargo test -p analysis --lib study -- --nocapture` prints the tables that [`super::interval`]
 //! quotes: how often each method calls two equal settings different, and how often it sees a real difference.
+
+pub(crate) mod recorded;
 
 use super::draws::Draws;
 use super::sample::median;
-use super::shift::{Sample, flips, ranks};
+use super::shift::{Estimate, Sample, flips, ranks};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// How the figure of one run scatters around its setting's true value; like the percentiles of recorded runs.
@@ -183,7 +185,7 @@ fn logs(runs: &[Sample]) -> Vec<Sample> {
     runs.iter().map(|run| Sample { value: run.value.ln(), ..*run }).collect()
 }
 
-fn ends(found: Option<super::Estimate>) -> (f64, f64) {
+fn ends(found: Option<Estimate>) -> (f64, f64) {
     found.map_or((f64::NEG_INFINITY, f64::INFINITY), |found| (found.low, found.high))
 }
 
