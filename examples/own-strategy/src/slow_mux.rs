@@ -58,9 +58,8 @@ impl Producer for SlowSender {
 }
 
 impl Link for SlowMux {
-    const RECORD: Record = Record { name: "slow-mux", ..Record::new("", Home::Memory) }
-        .steps(SpscMux::RECORD.steps)
-        .apart();
+    const RECORD: Record =
+        Record { name: "slow-mux", ..Record::new("", Home::Memory) }.steps(SpscMux::RECORD.steps).apart();
 
     type Producer = SlowSender;
     type Consumer = Mux;

@@ -20,7 +20,7 @@ const TESTS: &[Test] = &[
     ("each_broken_ring_is_found_by_the_simulation", simulated::each_broken_ring_is_found_and_replays),
     ("the_good_rings_are_valid_under_kills", runs::the_good_rings_are_valid),
     ("each_broken_ring_is_found_under_kills", runs::each_broken_ring_is_found),
-    ("a_ring_that_forgets_the_dead_is_found", runs::a_ring_that_neglects_the_dead_is_found),
+    ("a_ring_that_forgets_the_dead_is_found", runs::a_ring_that_forgets_the_dead_is_found),
 ];
 
 fn main() -> ExitCode {

@@ -20,7 +20,7 @@ pub const DEFECTS: [&str; 4] = ["doubles", "drops", "reorders", "tears"];
 pub const RINGS: [&str; 2] = [Apart::NAME, Shared::NAME];
 
 /// The name of the ring that forgets the dead.
-pub const NEGLECTS: &str = Forgets::NAME;
+pub const FORGETS: &str = Forgets::NAME;
 
 type Popped = (Option<usize>, Message);
 type Spoiled = (Option<Popped>, Option<Popped>);
@@ -58,7 +58,7 @@ impl Spoil for Shared {
 
 impl Spoil for Forgets {
     const NAME: &'static str = "forgets-the-dead";
-    const BURIES: bool = Neglects::BURIES;
+    const RETIRES: bool = Neglects::RETIRES;
 
     fn spoil(message: Popped, before: &Message) -> Spoiled {
         Neglects::spoil(message, before)

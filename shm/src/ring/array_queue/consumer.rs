@@ -4,7 +4,7 @@ use super::parts::{LAP, Parts, WRITTEN};
 use crate::memory::{HeaderError, Words};
 use crate::ring::intent::Intents;
 use crate::ring::receiver::SharedQueue;
-use crate::ring::{Message, PeerFault};
+use crate::ring::{Blocked, Message, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
 /// The receiving end of a ring of messages of `W` words. At most one at a time.
@@ -174,6 +174,18 @@ impl<const W: usize> Consumer<W> {
         }
         if self.is_written() { Ok(()) } else { invalid }
     }
+
+    /// Whether the next place is claimed and not written, and who announces it; see
+    /// [`ring::Consumer::blocked`](crate::ring::Consumer::blocked).
+    pub fn blocked(&self) -> Option<Blocked> {
+        let place = self.head;
+        // Relaxed, all of them: it tells of this moment only, and means something only if it lasts.
+        let claimed = self.ring.tail[0].load(Ordering::Relaxed).wrapping_sub(place);
+        if self.is_written() || !(1..=self.ring.capacity()).contains(&claimed) {
+            return None;
+        }
+        Some(Blocked { place, announcer: self.intents.announcer(place) })
+    }
 }
 
 impl SharedQueue for Consumer {
@@ -192,5 +204,9 @@ impl SharedQueue for Consumer {
 
     fn check(&mut self) -> Result<(), PeerFault> {
         Consumer::check(self)
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        Consumer::blocked(self)
     }
 }

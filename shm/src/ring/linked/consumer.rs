@@ -4,7 +4,7 @@ use super::arena::{Arena, BLOCK_SLOTS, Block, CURRENT, FREE_HEAD, FREE_TAIL, FRE
 use crate::memory::{HeaderError, Words};
 use crate::ring::intent::Intents;
 use crate::ring::receiver::SharedQueue;
-use crate::ring::{Allocation, Message, PeerFault};
+use crate::ring::{Allocation, Blocked, Message, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
 /// The receiving end. At most one at a time.
@@ -227,6 +227,10 @@ impl SharedQueue for Consumer {
 
     fn check(&mut self) -> Result<(), PeerFault> {
         Consumer::check(self)
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        Consumer::blocked(self)
     }
 
     fn allocation(&self) -> Allocation {
