@@ -185,29 +185,33 @@ impl<R: Consumer> Orchestrator<R> {
             let is_current = self.lines[strategy].is_current(report.id);
             self.positions.settle(strategy, &report, is_current);
             self.settled += u64::from(report.is_last);
-            let digest = digest(&message);
-            if is_current {
-                self.give_back(strategy, &report, &message, digest, cycle);
+            let digest = if is_current {
+                self.give_back(strategy, &report, &message, cycle)
             } else {
                 self.orphan(strategy);
-            }
+                digest(&message)
+            };
             self.reported.add(digest);
         }
         taken
     }
 
+    /// Stamps and returns a report; its digest, which is computed behind the hand-over, off the report's way.
     #[inline]
     fn give_back<C: Clock>(
         &mut self,
         strategy: usize,
         report: &Report,
         message: &Message,
-        digest: u64,
         cycle: &mut Cycle<C>,
-    ) {
+    ) -> u64 {
         cycle.pass_with(Point::OrchReturn, report.id, report.number);
-        self.returns[strategy].sum.add(digest);
-        match self.returns[strategy].push(message) {
+        let returns = &mut self.returns[strategy];
+        let pushed = returns.push(message);
+        // Also for one that waits or is dropped.
+        let digest = digest(message);
+        returns.sum.add(digest);
+        match pushed {
             Pushed::Returned => {}
             Pushed::Waits => self.full += 1,
             // Unless another one sent orders in its name.
@@ -215,6 +219,7 @@ impl<R: Consumer> Orchestrator<R> {
                 self.misconduct(self.knows_writers.then_some(strategy), Misconduct::Flood, cycle);
             }
         }
+        digest
     }
 
     /// Takes orders from the strategies and dispatches them.
@@ -309,8 +314,7 @@ impl<R: Consumer> Orchestrator<R> {
             number: 0,
             is_last: true,
         };
-        let message = report.to_message();
-        self.give_back(order.id.strategy().into(), &report, &message, digest(&message), cycle);
+        self.give_back(order.id.strategy().into(), &report, &report.to_message(), cycle);
         self.offence(from, reason, cycle);
     }
 

@@ -11,7 +11,9 @@ use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::Technique;
-use shm::ring::{Consumer, Link, Producer, SegmentPlace, Step, array_queue, intent, linked, spsc};
+use shm::ring::{
+    Consumer, Link, Producer, SegmentPlace, SharedQueue, Step, array_queue, intent, linked, spsc,
+};
 use shm::sync::Ordering;
 use shm::with_link;
 use std::collections::{HashMap, VecDeque};

@@ -11,8 +11,8 @@ use shm::ring::Technique;
 use shm::ring::pipe::{self, Pipe};
 use shm::ring::unix_seqpacket::UnixSeqpacket;
 use shm::ring::{
-    Consumer, Link, LinkSpec, PeerFault, Producer, SegmentPlace, SegmentSpec, array_queue, intent, linked,
-    spsc,
+    Consumer, Link, LinkSpec, PeerFault, Producer, SegmentPlace, SegmentSpec, SharedQueue, array_queue,
+    intent, linked, spsc,
 };
 use shm::sync::Ordering;
 use shm::with_link;

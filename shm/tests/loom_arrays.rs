@@ -13,7 +13,7 @@ use shm::bell::BELL_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::array_queue::{Consumer, Producer, SLOTS as SLOTS_AT, TAIL, ring_words, write_header};
 use shm::ring::channel::{Receiver, Sender};
-use shm::ring::intent;
+use shm::ring::{SharedQueue, intent};
 use shm::sync::{Ordering, spin_hint};
 
 const CAPACITY: usize = 2;

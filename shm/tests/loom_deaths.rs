@@ -14,7 +14,7 @@ use loom::thread;
 use shm::bell::BELL_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::channel::{Receiver, Sender};
-use shm::ring::{Full, Step, array_queue, intent, linked};
+use shm::ring::{Full, SharedQueue, Step, array_queue, intent, linked};
 use shm::sync::spin_hint;
 
 const CAPACITY: usize = 2;
@@ -44,36 +44,17 @@ fn dies_at(step: Step) -> impl FnMut(Step) -> ControlFlow<()> {
     move |at| if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// What the consumers have in common.
-trait Ring {
-    fn pop(&mut self) -> Option<u64>;
-    fn retire(&mut self, producer: usize) -> bool;
+/// Takes the next message of an honest peer.
+fn pop(ring: &mut impl SharedQueue<1>) -> Option<u64> {
+    ring.try_pop().expect("honest peers").map(|[n]| n)
 }
 
-macro_rules! ring {
-    ($consumer:ty) => {
-        impl Ring for $consumer {
-            fn pop(&mut self) -> Option<u64> {
-                self.try_pop().expect("honest peers").map(|[n]| n)
-            }
-
-            fn retire(&mut self, producer: usize) -> bool {
-                <$consumer>::retire(self, producer)
-            }
-        }
-    };
-}
-
-ring!(array_queue::Consumer<1>);
-ring!(Receiver<1>);
-ring!(List);
-
-fn drain(ring: &mut impl Ring, got: &mut Vec<u64>) {
-    got.extend(std::iter::from_fn(|| ring.pop()));
+fn drain(ring: &mut impl SharedQueue<1>, got: &mut Vec<u64>) {
+    got.extend(std::iter::from_fn(|| pop(ring)));
 }
 
 /// Nobody else does anything any more: what is left to retire goes in as many rounds as there are dead.
-fn retire_the_rest(ring: &mut impl Ring, dead: &[usize], got: &mut Vec<u64>) {
+fn retire_the_rest(ring: &mut impl SharedQueue<1>, dead: &[usize], got: &mut Vec<u64>) {
     for _ in dead {
         drain(ring, got);
         dead.iter().for_each(|producer| _ = ring.retire(*producer));

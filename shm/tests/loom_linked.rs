@@ -9,7 +9,7 @@
 use loom::thread;
 use shm::memory::{Region, Words};
 use shm::ring::linked::{self, FRESH, LAST, TAIL, arena_words, write_header};
-use shm::ring::{PeerFault, intent};
+use shm::ring::{PeerFault, SharedQueue, intent};
 use shm::sync::{Ordering, spin_hint};
 
 /// Messages in a block.

@@ -148,7 +148,15 @@ impl<P: Producer> Session<P> {
                 return None;
             }
         };
+        let report = self.admit(message, cycle);
+        // Behind the stamp, off the report's way.
         self.reported.add(digest(&message));
+        report
+    }
+
+    /// Stamps and counts the report in this message, if it is one of ours.
+    #[inline]
+    fn admit<C: Clock>(&mut self, message: Message, cycle: &mut Cycle<C>) -> Option<Report> {
         let Ok(report) = Report::from_message(message) else {
             self.faults += 1;
             return None;

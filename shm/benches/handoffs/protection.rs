@@ -12,7 +12,7 @@ use shm::floor::wait;
 use shm::memory::{Region, Words};
 use shm::os::pin;
 use shm::ring::array_queue::{self, Consumer, Producer};
-use shm::ring::intent;
+use shm::ring::{SharedQueue, intent};
 use std::hint::black_box;
 
 /// Both ends of a ring of its own, in memory that is mapped as that of a run.

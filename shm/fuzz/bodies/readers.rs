@@ -9,7 +9,7 @@ use protocol::wire::{Instruction, MESSAGE_WORDS, Order, OrderId, Report};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Header, Region, SegmentKind, Words};
 use shm::ring::Technique;
-use shm::ring::{array_queue, intent, linked, spsc};
+use shm::ring::{SharedQueue, array_queue, intent, linked, spsc};
 use shm::sync::Ordering::Relaxed;
 
 /// Every kind of segment that there is.

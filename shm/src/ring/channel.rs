@@ -139,24 +139,10 @@ impl<const W: usize> Receiver<W> {
         Ok(Self { ring, waker: waker.window(BELL, 1) })
     }
 
-    /// Takes the next message, or `None` if there is none now.
-    ///
-    /// # Errors
-    /// As [`array_queue::Consumer::try_pop`].
-    #[inline(always)]
-    pub fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
-        self.ring.try_pop()
-    }
-
-    /// As [`array_queue::Consumer::retire`].
-    pub fn retire(&mut self, producer: usize) -> bool {
-        self.ring.retire(producer)
-    }
-
     /// Takes the next message; sleeps for it, but no longer than that. `None` if the time is over.
     ///
     /// # Errors
-    /// As [`Receiver::try_pop`].
+    /// As [`SharedQueue::try_pop`] of an [`array_queue::Consumer`].
     pub fn pop_timeout(&mut self, at_most: Duration) -> Result<Option<[u64; W]>, PeerFault> {
         // A time that does not fit the clock is for ever.
         let deadline = Instant::now().checked_add(at_most);
@@ -188,14 +174,15 @@ impl<const W: usize> Receiver<W> {
     }
 }
 
-impl SharedQueue for Receiver {
+/// As the [`array_queue::Consumer`] inside.
+impl<const W: usize> SharedQueue<W> for Receiver<W> {
     #[inline(always)]
-    fn try_pop(&mut self) -> Result<Option<Message>, PeerFault> {
-        Receiver::try_pop(self)
+    fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]> {
+        self.ring.pop(fault)
     }
 
     fn retire(&mut self, producer: usize) -> bool {
-        Receiver::retire(self, producer)
+        self.ring.retire(producer)
     }
 
     fn passed_over(&self) -> u64 {

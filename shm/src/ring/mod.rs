@@ -23,7 +23,7 @@ pub mod linked;
 mod message;
 #[cfg(not(loom))]
 pub mod pipe;
-pub mod receiver;
+mod receiver;
 #[cfg(not(loom))]
 pub mod record;
 pub mod spsc;
@@ -41,6 +41,7 @@ pub use ends::{Allocation, Blocked, Consumer, PeerFault, Producer};
 #[cfg(not(loom))]
 pub use link::{Ends, Link, LinkSpec, SegmentPlace, SegmentSpec};
 pub use message::{Full, MESSAGE_WORDS, Message};
+pub use receiver::{Receiver, SharedQueue};
 #[cfg(not(loom))]
 pub use record::{Home, Record};
 pub use step::Step;

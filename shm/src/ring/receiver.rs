@@ -2,15 +2,24 @@
 //! somebody asks.
 
 use super::ends::{Allocation, Blocked, Consumer, PeerFault};
-use super::message::Message;
+use super::message::{MESSAGE_WORDS, Message};
 
-/// A queue of several producers in memory that they share, as its one consumer has it.
-pub trait SharedQueue: Send {
-    /// Takes the next message, or `None` if there is none now.
+/// A queue of several producers in memory that they share, as its one consumer has it; messages of `W` words.
+pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
+    /// Takes the next message, or `None` if there is none now or something is wrong, which is then put into `fault`. The
+    /// message does not come in a `Result`: it would be copied through memory once more on its way.
+    fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]>;
+
+    /// The same, and what is wrong is the error.
     ///
     /// # Errors
-    /// What no honest producer leaves. The next call goes on.
-    fn try_pop(&mut self) -> Result<Option<Message>, PeerFault>;
+    /// What no honest producer leaves; which of the faults, the queue's own documentation says.
+    #[inline(always)]
+    fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
+        let mut fault = None;
+        let message = self.pop(&mut fault);
+        fault.map_or(Ok(message), Err)
+    }
 
     /// As [`Consumer::retire`].
     fn retire(&mut self, producer: usize) -> bool;
@@ -48,13 +57,7 @@ impl<Q> From<Q> for Receiver<Q> {
 impl<Q: SharedQueue> Consumer for Receiver<Q> {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        match self.queue.try_pop() {
-            Ok(message) => message.map(|message| (None, message)),
-            Err(fault) => {
-                self.fault = Some(fault);
-                None
-            }
-        }
+        self.queue.pop(&mut self.fault).map(|message| (None, message))
     }
 
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {

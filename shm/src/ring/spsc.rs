@@ -279,13 +279,21 @@ impl<const M: usize> Consumer<M> {
     /// caller decides whether to go on with this peer.
     #[inline(always)]
     pub fn try_pop(&mut self) -> Result<Option<[u64; M]>, PeerFault> {
+        let mut fault = None;
+        let message = self.pop(&mut fault);
+        fault.map_or(Ok(message), Err)
+    }
+
+    /// The same, and what is wrong is put into `fault`: in a `Result` the message would be copied through memory once more.
+    #[inline(always)]
+    pub(super) fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
         // Acquire: pairs with the producer's Release store of the sequence; the message is written.
         let sequence = self.slots.load(self.sequence_at, Ordering::Acquire);
         if sequence != self.head + 1 {
-            if sequence == self.last_lap {
-                return Ok(None);
+            if sequence != self.last_lap {
+                *fault = Some(PeerFault::InvalidSequence { found: sequence, position: self.head });
             }
-            return Err(PeerFault::InvalidSequence { found: sequence, position: self.head });
+            return None;
         }
         // The slot is ours from the Acquire load of the sequence to the Release store of the head.
         let message = self.slots.copy_owned(self.sequence_at - M);
@@ -295,7 +303,7 @@ impl<const M: usize> Consumer<M> {
         self.last_lap = self.head.saturating_sub(self.mask);
         // Release: pairs with the producer's Acquire load of the head; our reads of the slot come before it.
         self.head_word[0].store(self.head, Ordering::Release);
-        Ok(Some(message))
+        Some(message)
     }
 }
 

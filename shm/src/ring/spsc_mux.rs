@@ -55,18 +55,16 @@ impl super::Consumer for Mux {
             None => start.iter().position(|(_, ring)| !ring.looks_empty())?,
         };
         let (producer, ring) = &mut self.rings[place];
-        match ring.try_pop() {
-            Ok(message) => {
-                let producer = *producer;
-                self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
-                message.map(|message| (Some(producer), message))
-            }
-            Err(fault) => {
-                self.fault = Some((*producer, fault));
-                self.take_out(place);
-                None
-            }
+        let producer = *producer;
+        let mut fault = None;
+        let message = ring.pop(&mut fault);
+        if let Some(fault) = fault {
+            self.fault = Some((producer, fault));
+            self.take_out(place);
+            return None;
         }
+        self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
+        message.map(|message| (Some(producer), message))
     }
 
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {

@@ -8,7 +8,7 @@ use protocol::wire::MESSAGE_WORDS;
 use shm::clock::{Clock, Monotonic};
 use shm::memory::Region;
 use shm::ring::array_queue::{self, Consumer, Producer};
-use shm::ring::intent;
+use shm::ring::{SharedQueue, intent};
 use std::hint::black_box;
 
 /// Slots of the ring: as many as a run's by default.

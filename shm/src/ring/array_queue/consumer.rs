@@ -4,7 +4,7 @@ use super::parts::{LAP, Parts, WRITTEN};
 use crate::memory::{HeaderError, Words};
 use crate::ring::intent::Intents;
 use crate::ring::receiver::SharedQueue;
-use crate::ring::{Blocked, Message, PeerFault};
+use crate::ring::{Blocked, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
 /// The receiving end of a ring of messages of `W` words. At most one at a time.
@@ -48,31 +48,6 @@ impl<const W: usize> Consumer<W> {
         Ok(consumer)
     }
 
-    /// Takes the next message, or `None` if there is none now.
-    ///
-    /// # Errors
-    /// [`PeerFault::InvalidStamp`]: somebody scribbled over the stamp. It was mended; the next call goes on.
-    #[inline(always)]
-    pub fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
-        let free = self.ring.free(self.head);
-        let slot = self.ring.slot(self.head);
-        let slot = &self.ring.slots[slot..slot + W + 1];
-        // Acquire: pairs with the producer's Release of the stamp; the words are written.
-        let stamp = slot[0].load(Ordering::Acquire);
-        if stamp != free | WRITTEN {
-            return if stamp == free { Ok(None) } else { Err(self.mend(stamp)) };
-        }
-        let mut message = [0; W];
-        for (value, word) in message.iter_mut().zip(&slot[1..]) {
-            // Ours until we give it back: the Acquire of the stamp orders this after the stores of the words.
-            *value = load_owned(word);
-        }
-        // Release: pairs with a producer's Acquire of the stamp one lap later; our reads come before its writes.
-        slot[0].store(free + LAP, Ordering::Release);
-        self.head += 1;
-        Ok(Some(message))
-    }
-
     /// Whether a producer has claimed a place that we have not taken: its message is there or on its way.
     ///
     /// SeqCst: pairs with the producers' CAS, see `channel`.
@@ -106,19 +81,6 @@ impl<const W: usize> Consumer<W> {
         PeerFault::InvalidStamp { stamp, position }
     }
 
-    /// A producer's death is certain: if it had claimed a place and not written it, we go on behind it when we have come to it.
-    /// Whether nothing waits for the dead one any more; see [`ring::Consumer::retire`](crate::ring::Consumer::retire).
-    pub fn retire(&mut self, producer: usize) -> bool {
-        if !self.intents.mark_dead(producer) {
-            return true;
-        }
-        let mended = self.intents.place(producer).is_none_or(|position| self.pass(position));
-        if mended {
-            self.intents.clear(producer);
-        }
-        mended
-    }
-
     /// Goes on behind a place that a dead producer has announced, if it had claimed it; `false` while we have not come to it, and
     /// while somebody else may have claimed it.
     fn pass(&mut self, position: u64) -> bool {
@@ -149,18 +111,56 @@ impl<const W: usize> Consumer<W> {
         let stamp = self.ring.slots[self.ring.slot(self.head)].load(Ordering::Relaxed);
         stamp != self.ring.free(self.head)
     }
+}
 
-    /// Places that dead producers had claimed and not written, passed over so far.
-    pub fn passed_over(&self) -> u64 {
+/// # Errors of a pop
+/// [`PeerFault::InvalidStamp`]: somebody scribbled over the stamp. It was mended; the next call goes on.
+///
+/// # Errors of a check
+/// [`PeerFault::InvalidTail`]: the tail is behind the last message taken or more than a lap ahead; or it is behind the next
+/// place, which nobody has written, announces, or could have left by dying. Nothing was mended: the ring stands still.
+impl<const W: usize> SharedQueue<W> for Consumer<W> {
+    #[inline(always)]
+    fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]> {
+        let free = self.ring.free(self.head);
+        let slot = self.ring.slot(self.head);
+        let slot = &self.ring.slots[slot..slot + W + 1];
+        // Acquire: pairs with the producer's Release of the stamp; the words are written.
+        let stamp = slot[0].load(Ordering::Acquire);
+        if stamp != free | WRITTEN {
+            if stamp != free {
+                *fault = Some(self.mend(stamp));
+            }
+            return None;
+        }
+        let mut message = [0; W];
+        for (value, word) in message.iter_mut().zip(&slot[1..]) {
+            // Ours until we give it back: the Acquire of the stamp orders this after the stores of the words.
+            *value = load_owned(word);
+        }
+        // Release: pairs with a producer's Acquire of the stamp one lap later; our reads come before its writes.
+        slot[0].store(free + LAP, Ordering::Release);
+        self.head += 1;
+        Some(message)
+    }
+
+    fn retire(&mut self, producer: usize) -> bool {
+        if !self.intents.mark_dead(producer) {
+            return true;
+        }
+        // If it had claimed a place and not written it, we go on behind it when we have come to it.
+        let mended = self.intents.place(producer).is_none_or(|position| self.pass(position));
+        if mended {
+            self.intents.clear(producer);
+        }
+        mended
+    }
+
+    fn passed_over(&self) -> u64 {
         self.passed_over
     }
 
-    /// Looks at the tail: whether it can be where it is.
-    ///
-    /// # Errors
-    /// [`PeerFault::InvalidTail`]: it is behind the last message taken or more than a lap ahead; or it is behind the next
-    /// place, which nobody has written, announces, or could have left by dying. Nothing was mended: the ring stands still.
-    pub fn check(&self) -> Result<(), PeerFault> {
+    fn check(&mut self) -> Result<(), PeerFault> {
         let position = self.head;
         // Acquire: pairs with the claims, as in `pass`.
         let tail = self.ring.tail[0].load(Ordering::Acquire);
@@ -175,9 +175,7 @@ impl<const W: usize> Consumer<W> {
         if self.is_written() { Ok(()) } else { invalid }
     }
 
-    /// Whether the next place is claimed and not written, and who announces it; see
-    /// [`ring::Consumer::blocked`](crate::ring::Consumer::blocked).
-    pub fn blocked(&self) -> Option<Blocked> {
+    fn blocked(&self) -> Option<Blocked> {
         let place = self.head;
         // Relaxed, all of them: it tells of this moment only, and means something only if it lasts.
         let claimed = self.ring.tail[0].load(Ordering::Relaxed).wrapping_sub(place);
@@ -185,28 +183,5 @@ impl<const W: usize> Consumer<W> {
             return None;
         }
         Some(Blocked { place, announcer: self.intents.announcer(place) })
-    }
-}
-
-impl SharedQueue for Consumer {
-    #[inline(always)]
-    fn try_pop(&mut self) -> Result<Option<Message>, PeerFault> {
-        Consumer::try_pop(self)
-    }
-
-    fn retire(&mut self, producer: usize) -> bool {
-        Consumer::retire(self, producer)
-    }
-
-    fn passed_over(&self) -> u64 {
-        Consumer::passed_over(self)
-    }
-
-    fn check(&mut self) -> Result<(), PeerFault> {
-        Consumer::check(self)
-    }
-
-    fn blocked(&self) -> Option<Blocked> {
-        Consumer::blocked(self)
     }
 }

@@ -4,7 +4,7 @@ use super::arena::{Arena, BLOCK_SLOTS, Block, CURRENT, FREE_HEAD, FREE_TAIL, FRE
 use crate::memory::{HeaderError, Words};
 use crate::ring::intent::Intents;
 use crate::ring::receiver::SharedQueue;
-use crate::ring::{Allocation, Blocked, Message, PeerFault};
+use crate::ring::{Allocation, Blocked, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
 /// The receiving end. At most one at a time.
@@ -87,32 +87,6 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         Ok(consumer)
     }
 
-    /// Takes the next message, or `None` if there is none now.
-    ///
-    /// # Errors
-    /// [`PeerFault::InvalidStamp`]: somebody scribbled over a stamp, the next call goes on.
-    /// [`PeerFault::InvalidLink`]: the list ends here for good.
-    #[inline(always)]
-    pub fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
-        if self.slot == B && !self.next_block()? {
-            return Ok(None);
-        }
-        let slot = self.arena.slot(self.block, self.slot);
-        let slot = &self.arena.words[slot..slot + W + 1];
-        // Acquire: pairs with the producer's Release of the stamp; the words are written.
-        let stamp = slot[0].load(Ordering::Acquire);
-        if stamp != self.head + 1 {
-            return if stamp <= self.head { Ok(None) } else { Err(self.mend(stamp)) };
-        }
-        let mut message = [0; W];
-        for (value, word) in message.iter_mut().zip(&slot[1..]) {
-            // Ours until we give it back: the Acquire of the stamp orders this after the stores of the words.
-            *value = load_owned(word);
-        }
-        self.step();
-        Ok(Some(message))
-    }
-
     /// Goes on to the next message, and gives the block before this one back if this was the first one here.
     #[inline(always)]
     pub(super) fn step(&mut self) {
@@ -128,17 +102,18 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
 
     /// Goes on to the block that follows, if there is one.
     #[cold]
-    fn next_block(&mut self) -> Result<bool, PeerFault> {
+    fn next_block(&mut self, fault: &mut Option<PeerFault>) -> bool {
         // Relaxed: a link of an earlier use is never seen, here or in the next block, because we ourselves marked the block
         // free since; and the stamps order what stands there.
         let link = self.arena.words[self.block].load(Ordering::Relaxed);
         if link & 1 == 0 || self.broken {
-            return Ok(false);
+            return false;
         }
         let follows = |next: &Block| next.number == self.current.number + 1 && next.id != self.current.id;
         let Some(next) = Block::from_word(link, self.arena.blocks).filter(follows) else {
             self.broken = true;
-            return Err(PeerFault::InvalidLink { link, block: self.current.number });
+            *fault = Some(PeerFault::InvalidLink { link, block: self.current.number });
+            return false;
         };
         // For a successor: Release, one after the other. The first is used only together with the second, or by itself is
         // that of a block that leads to where the second stands already.
@@ -149,7 +124,7 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         self.current = next;
         self.block = self.arena.block(next.id);
         self.slot = 0;
-        Ok(true)
+        true
     }
 
     /// Somebody scribbled over the stamp at our place.
@@ -169,13 +144,66 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         PeerFault::InvalidStamp { stamp, position }
     }
 
-    /// Looks at what stops the list for everybody: whether tail and `last` can be where they are.
-    ///
-    /// # Errors
-    /// [`PeerFault::InvalidTail`]: the tail is behind the last message taken, or in a block that was never linked; or it is
-    /// behind the next place, which nobody has written, announces, or could have left by dying. [`PeerFault::InvalidLink`]: `last`
-    /// names no block that the tail could be in. Nothing was mended: the list stands still.
-    pub fn check(&self) -> Result<(), PeerFault> {
+    /// The number of the next message to take.
+    pub fn position(&self) -> u64 {
+        self.head
+    }
+}
+
+/// # Errors of a pop
+/// [`PeerFault::InvalidStamp`]: somebody scribbled over a stamp, the next call goes on. [`PeerFault::InvalidLink`]: the list
+/// ends here for good.
+///
+/// # Errors of a check
+/// [`PeerFault::InvalidTail`]: the tail is behind the last message taken, or in a block that was never linked; or it is
+/// behind the next place, which nobody has written, announces, or could have left by dying. [`PeerFault::InvalidLink`]: `last`
+/// names no block that the tail could be in. Nothing was mended: the list stands still.
+impl<const W: usize, const B: usize> SharedQueue<W> for Consumer<W, B> {
+    #[inline(always)]
+    fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]> {
+        if self.slot == B && !self.next_block(fault) {
+            return None;
+        }
+        let slot = self.arena.slot(self.block, self.slot);
+        let slot = &self.arena.words[slot..slot + W + 1];
+        // Acquire: pairs with the producer's Release of the stamp; the words are written.
+        let stamp = slot[0].load(Ordering::Acquire);
+        if stamp != self.head + 1 {
+            if stamp > self.head {
+                *fault = Some(self.mend(stamp));
+            }
+            return None;
+        }
+        let mut message = [0; W];
+        for (value, word) in message.iter_mut().zip(&slot[1..]) {
+            // Ours until we give it back: the Acquire of the stamp orders this after the stores of the words.
+            *value = load_owned(word);
+        }
+        self.step();
+        Some(message)
+    }
+
+    fn retire(&mut self, producer: usize) -> bool {
+        if !self.intents.mark_dead(producer) {
+            return true;
+        }
+        // If it had taken a block and not linked it, the block is given back; if it had claimed a place and not written it, we
+        // go on behind it when we have come to it.
+        if let Some(id) = self.intents.block(producer) {
+            self.take_back(id, producer);
+        }
+        let mended = self.intents.place(producer).is_none_or(|position| self.pass(position));
+        if mended {
+            self.intents.clear(producer);
+        }
+        mended
+    }
+
+    fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+
+    fn check(&mut self) -> Result<(), PeerFault> {
         let (words, position) = (&self.arena.words, self.head);
         // Acquire: pairs with the claims; `last` is as new as the producers' whose claims we see, who announced them.
         let tail = words[TAIL].load(Ordering::Acquire);
@@ -199,41 +227,13 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         invalid
     }
 
-    /// The number of the next message to take.
-    pub fn position(&self) -> u64 {
-        self.head
+    fn blocked(&self) -> Option<Blocked> {
+        self.claimed_only()
     }
 
-    /// How the list has grown so far. Whoever may write the arena may falsify it.
-    pub fn allocation(&self) -> Allocation {
+    /// Whoever may write the arena may falsify it.
+    fn allocation(&self) -> Allocation {
         let count = |word: usize| self.arena.words[word].load(Ordering::Relaxed);
         Allocation { fresh: count(FRESH).saturating_add(1), reused: count(FREE_HEAD) }
-    }
-}
-
-impl SharedQueue for Consumer {
-    #[inline(always)]
-    fn try_pop(&mut self) -> Result<Option<Message>, PeerFault> {
-        Consumer::try_pop(self)
-    }
-
-    fn retire(&mut self, producer: usize) -> bool {
-        Consumer::retire(self, producer)
-    }
-
-    fn passed_over(&self) -> u64 {
-        Consumer::passed_over(self)
-    }
-
-    fn check(&mut self) -> Result<(), PeerFault> {
-        Consumer::check(self)
-    }
-
-    fn blocked(&self) -> Option<Blocked> {
-        Consumer::blocked(self)
-    }
-
-    fn allocation(&self) -> Allocation {
-        Consumer::allocation(self)
     }
 }

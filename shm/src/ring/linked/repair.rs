@@ -6,30 +6,8 @@ use crate::ring::Blocked;
 use crate::sync::Ordering;
 
 impl<const W: usize, const B: usize> Consumer<W, B> {
-    /// A producer's death is certain: if it had taken a block and not linked it, the block is given back; if it had claimed a
-    /// place and not written it, we go on behind it when we have come to it. Whether nothing waits for the dead one any more; see
-    /// [`ring::Consumer::retire`](crate::ring::Consumer::retire).
-    pub fn retire(&mut self, producer: usize) -> bool {
-        if !self.intents.mark_dead(producer) {
-            return true;
-        }
-        if let Some(id) = self.intents.block(producer) {
-            self.take_back(id, producer);
-        }
-        let mended = self.intents.place(producer).is_none_or(|position| self.pass(position));
-        if mended {
-            self.intents.clear(producer);
-        }
-        mended
-    }
-
-    /// Places that dead producers had claimed and not written, passed over so far.
-    pub fn passed_over(&self) -> u64 {
-        self.passed_over
-    }
-
     /// Gives a block back that a dead producer has announced, if it had taken it and not linked it.
-    fn take_back(&mut self, id: usize, producer: usize) {
+    pub(super) fn take_back(&mut self, id: usize, producer: usize) {
         if id >= self.arena.blocks {
             return;
         }
@@ -45,14 +23,14 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
 
     /// Goes on behind a place that a dead producer has announced, if it had claimed it; `false` while we have not come to it, and
     /// while somebody else may have claimed it.
-    fn pass(&mut self, position: u64) -> bool {
+    pub(super) fn pass(&mut self, position: u64) -> bool {
         // Acquire: pairs with the claim; who claimed the place has announced it, and we see that.
         let tail = self.arena.words[TAIL].load(Ordering::Acquire);
         // Taken already, or nobody's.
         if !(self.head..tail).contains(&position) {
             return true;
         }
-        // Nor have we come to it while its block is still the next one: `try_pop` goes there.
+        // Nor have we come to it while its block is still the next one: `pop` goes there.
         if position > self.head || self.slot == B {
             return false;
         }
@@ -71,13 +49,12 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
     /// Whether the stamp at our place says anything but that nothing was written there in this use of the block.
     pub(super) fn is_written(&self) -> bool {
         let slot = self.arena.slot(self.block, self.slot);
-        // Not ours to look at between two blocks: the next one is found by `try_pop`.
+        // Not ours to look at between two blocks: the next one is found by `pop`.
         self.slot == B || self.arena.words[slot].load(Ordering::Relaxed) > self.head
     }
 
-    /// Whether the next place is claimed and not written, and who announces it; see
-    /// [`ring::Consumer::blocked`](crate::ring::Consumer::blocked).
-    pub fn blocked(&self) -> Option<Blocked> {
+    /// Whether the next place is claimed and not written, and who announces it.
+    pub(super) fn claimed_only(&self) -> Option<Blocked> {
         let place = self.head;
         // Relaxed, all of them: it tells of this moment only, and means something only if it lasts.
         let tail = self.arena.words[TAIL].load(Ordering::Relaxed);

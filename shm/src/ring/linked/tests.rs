@@ -3,7 +3,7 @@
 use super::arena::Block;
 use super::*;
 use crate::memory::{Region, Words};
-use crate::ring::{Full, Step, intent};
+use crate::ring::{Full, SharedQueue, Step, intent};
 use crate::sync::Ordering;
 use core::ops::ControlFlow;
 use proptest::prelude::*;
