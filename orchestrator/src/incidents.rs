@@ -102,7 +102,13 @@ impl<R: Consumer> Orchestrator<R> {
             line.state = if is_retired { LineState::Dead } else { LineState::Dying { noticed, told } };
             if is_retired {
                 self.dying -= 1;
+                let was_holding = self.stands.is_some_and(|at| at.announcer == Some(index as u16));
                 if let Some(supervision) = &self.supervision {
+                    // Before the repair is said: what the launcher reads then is not of the dead one any more.
+                    if was_holding {
+                        self.stands = None;
+                        supervision.repairs.stands_still(None);
+                    }
                     supervision.repairs.repaired(index as u16, epoch, noticed, clock.now());
                 }
             }

@@ -130,11 +130,10 @@ impl<'a> Incidents<'a> {
         self.cases[usize::from(strategy)].stage == IncidentStage::Living
     }
 
-    /// Whether a strategy's process has ended and nothing is done about it any more: in order, or it stays down.
+    /// Whether a strategy's process has ended in order, so that nothing is done about what it left.
     pub fn has_ended(&self, strategy: u16, children: &impl Children) -> bool {
         let case = &self.cases[usize::from(strategy)];
-        matches!(case.stage, IncidentStage::Living | IncidentStage::Down)
-            && children.ended(case.process).is_some()
+        case.stage == IncidentStage::Living && children.ended(case.process) == Some(true)
     }
 
     /// Whether something is on its way: a death, a repair, a start.

@@ -162,11 +162,15 @@ fn a_strategy_that_forges_its_status_in_the_middle_of_a_push_holds_nobody_up() {
 
 #[test]
 fn who_holds_a_place_of_a_shared_ring_is_found_and_the_others_trade_on() {
-    for technique in ["array-queue", "linked", "channel"] {
-        for when in ["order:20", "push:written:20", "100ms"] {
+    for (technique, whens) in [
+        ("array-queue", &["order:20", "push:written:20", "100ms"][..]),
+        ("linked", &["order:20"]),
+        ("channel", &["order:20"]),
+    ] {
+        for when in whens {
             let launcher = Launcher::new();
             let fault = format!("hold:strategy-1@{when}");
-            let flags = ["--technique", technique, "--on-death", "restart", "--liveness", "300ms"];
+            let flags = ["--technique", technique, "--on-death", "restart", "--liveness", "1s"];
             let summary = launcher.summary(&[SHORT, &flags, &["--fault", &fault]].concat());
             let incidents = summary["incidents"].as_array().unwrap();
             assert_eq!(incidents.len(), 1, "{technique} {fault}: it is not started again: {incidents:#?}");
@@ -175,7 +179,6 @@ fn who_holds_a_place_of_a_shared_ring_is_found_and_the_others_trade_on() {
                 (&1.into(), &"withheld-place".into()),
                 "{technique} {fault}"
             );
-            assert_eq!(incidents[0]["orders"]["lost"], 1, "{technique} {fault}: the one that it held");
             assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{technique} {fault}");
             assert_eq!(summary["outcome"]["ended"], "complete", "{technique} {fault}");
         }
@@ -186,7 +189,7 @@ fn who_holds_a_place_of_a_shared_ring_is_found_and_the_others_trade_on() {
 fn who_holds_a_place_ends_the_run_where_no_death_is_contained() {
     for (isolation, who) in [("process", "strategy-1"), ("thread", "all")] {
         let launcher = Launcher::new();
-        let flags = ["--technique", "array-queue", "--liveness", "300ms", "--isolation", isolation];
+        let flags = ["--technique", "array-queue", "--liveness", "1s", "--isolation", isolation];
         let fault = ["--fault", "hold:strategy-1@order:20"];
         let output = launcher.run(&[SHORT, &flags, &fault].concat()).output().unwrap();
         let stderr = text(&output.stderr);
@@ -199,26 +202,26 @@ fn who_holds_a_place_ends_the_run_where_no_death_is_contained() {
 #[test]
 fn who_hangs_in_a_shared_ring_hangs_and_is_no_holder() {
     let launcher = Launcher::new();
-    let flags = ["--technique", "array-queue", "--on-death", "restart", "--liveness", "300ms"];
+    let flags = ["--technique", "array-queue", "--on-death", "restart", "--liveness", "1s"];
     let fault = ["--fault", "hang:strategy-1@push:claimed:20"];
     let summary = launcher.summary(&[SHORT, &flags, &fault].concat());
     let incidents = summary["incidents"].as_array().unwrap();
     assert_eq!(incidents.len(), 1, "{incidents:#?}");
-    assert_eq!(incidents[0]["cause"], "hangs: no duty cycle for 300ms");
+    assert_eq!(incidents[0]["cause"], "hangs: no duty cycle for 1s");
     assert!(incidents[0]["repair_to_restart_ns"].is_u64(), "it is started again: {incidents:#?}");
 }
 
 #[test]
 fn a_ring_of_its_own_is_held_in_nobody_s_way() {
     let launcher = Launcher::new();
-    let flags = ["--technique", "spsc-mux", "--on-death", "restart", "--liveness", "300ms", "--json"];
+    let flags = ["--technique", "spsc-mux", "--on-death", "restart", "--liveness", "1s", "--json"];
     let output =
         launcher.run(SHORT).args(flags).args(["--fault", "hold:strategy-1@order:20"]).output().unwrap();
     assert!(text(&output.stderr).contains("strategy-1 would wait for ever"), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    // The half of the other one, and what was sent before.
     assert_eq!(summary["incidents"], serde_json::json!([]));
-    assert_eq!(summary["orders"]["returned"], 1000 + 20, "{}", summary["orders"]);
+    let planned = summary["plan"]["orders"][0].as_u64().unwrap();
+    assert_eq!(summary["orders"]["returned"], planned + 20, "all of the other one, and what was sent before");
 }
 
 #[test]
