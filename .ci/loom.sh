@@ -5,4 +5,4 @@ set -eu
 cd "$(dirname "$0")/.."
 export RUSTFLAGS="--cfg loom" RUST_BACKTRACE=0
 exec cargo test -p shm --release --target-dir target/loom \
-    --test loom_ring --test loom_control --test loom_arrays --test loom_linked --test loom_deaths "$@"
+    --test loom "$@"

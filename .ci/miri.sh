@@ -11,4 +11,4 @@ fi
 export MIRIFLAGS="-Zmiri-disable-isolation"
 # Some cases of each property: Miri is a thousand times slower, and looks for other things than values.
 export PROPTEST_CASES=16
-exec cargo +nightly miri test -p shm -p protocol --target-dir target/miri --lib --test ring_properties "$@"
+exec cargo +nightly miri test -p shm -p protocol --target-dir target/miri --lib --test all "$@"

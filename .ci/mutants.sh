@@ -75,19 +75,19 @@ fresh() {
     git ls-files -co --exclude-standard | tar -cf - -T - | tar -xmf - -C "$copy/tree"
 }
 
-# models LOG TEST…: builds and runs these test files.
+# models LOG MODULE…: builds and runs the models of these modules of shm/tests/loom.
 models() {
     local log=$copy/$1.log
     shift
-    (cd "$copy/tree" && timeout 300 cargo test -q -p shm --release --target-dir "$copy/build" --no-fail-fast \
-        $(printf -- '--test %s ' "$@")) >"$log" 2>&1 </dev/null
+    (cd "$copy/tree" && timeout 300 cargo test -q -p shm --release --target-dir "$copy/build" --test loom -- \
+        $(printf '%s:: ' "$@")) >"$log" 2>&1 </dev/null
 }
 
 only=" $* "
 wrong=0
 mkdir -p "$copy"
 fresh
-models unchanged loom_ring loom_control loom_arrays loom_linked loom_deaths ||
+models unchanged ring control arrays linked deaths ||
     { echo "the models fail without a mutant, see $copy/unchanged.log"; exit 2; }
 
 while IFS=$'\t' read -r name module tests expected _ _ script; do
@@ -100,7 +100,7 @@ while IFS=$'\t' read -r name module tests expected _ _ script; do
         echo "$name: does not compile, see $copy/$name.log"
         exit 2
     else
-        verdict="killed by $(sed -n 's/^    \([a-z_]*\)$/\1/p' "$copy/$name.log" | sort -u | paste -sd ' ')"
+        verdict="killed by $(sed -n 's/^    \([a-z_:]*\)$/\1/p' "$copy/$name.log" | sort -u | paste -sd ' ')"
     fi
     case $expected:$verdict in
     killed:"killed by "?* | survived:survived) ;;

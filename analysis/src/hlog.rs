@@ -1,19 +1,87 @@
 //! `histograms.hlog`: every histogram of a run in HdrHistogram's own interval-log format, one tagged line for each
 //! measure, so that its tools (and Python's, Java's, JavaScript's) can read, plot and add them.
 //!
-//! Values are nanoseconds. Each line covers the whole run; its tag is the measure's name in `summary.json`.
+//! Values are nanoseconds. Each line covers the whole run; its tag is the measure's name in `summary.json`. Lines with other
+//! tags are passed over. The format is HdrHistogram's, and so is its version, in the first line.
 
 use crate::merge::Merged;
 use crate::record::RunRecord;
 use crate::summary::figures::to_ns;
 use crate::summary::{Figures, Measure, ns_per_tick};
-use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, IntervalLogWriterError, Tag};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogIterator, IntervalLogWriterBuilder, IntervalLogWriterError, LogEntry, Tag,
+};
+use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
+use thiserror::Error;
 
 /// Its name in the run's folder.
 pub const HLOG_FILE: &str = "histograms.hlog";
+
+/// Histograms that cannot be read.
+#[derive(Debug, Error)]
+pub enum HlogError {
+    /// The operating system refused.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What it said.
+        source: io::Error,
+    },
+    /// No interval log, or one that is damaged.
+    #[error("{file}: {why}: cut short or damaged; launcher report FOLDER makes it again from the logs")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Reads the histograms of a run from its folder, in the order of the file.
+///
+/// # Errors
+/// [`HlogError`]: there is no such file, or it is damaged.
+pub fn read(folder: &Path) -> Result<Vec<(Measure, Histogram<u64>)>, HlogError> {
+    let file = folder.join(HLOG_FILE).display().to_string();
+    // Asked before opening: opening a pipe would wait for its other end.
+    let bytes = std::fs::metadata(&file).and_then(|facts| {
+        if facts.is_file() { std::fs::read(&file) } else { Err(io::Error::other("not a regular file")) }
+    });
+    match bytes {
+        Ok(bytes) => parse(&file, &bytes),
+        Err(source) => Err(HlogError::Io { file, source }),
+    }
+}
+
+/// Reads histograms from the bytes of their file; `file` is what errors call it.
+///
+/// # Errors
+/// [`HlogError::Damaged`].
+pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, HlogError> {
+    let damaged = |why: String| HlogError::Damaged { file: file.to_owned(), why };
+    let mut histograms = Vec::new();
+    let mut deserializer = Deserializer::new();
+    for (number, entry) in IntervalLogIterator::new(log).enumerate() {
+        let at = |why: &dyn std::fmt::Debug| damaged(format!("entry {}: {why:?}", number + 1));
+        let LogEntry::Interval(line) = entry.map_err(|error| at(&error))? else { continue };
+        let known = |tag: &Tag<'_>| Measure::ALL.into_iter().find(|measure| measure.name() == tag.as_str());
+        let Some(measure) = line.tag().and_then(|tag| known(&tag)) else { continue };
+        let packed = STANDARD.decode(line.encoded_histogram()).map_err(|error| at(&error))?;
+        let histogram = deserializer.deserialize(&mut packed.as_slice()).map_err(|error| at(&error))?;
+        histograms.push((measure, histogram));
+    }
+    if histograms.is_empty() && !log.starts_with(b"#") {
+        return Err(damaged("no histogram in it".into()));
+    }
+    Ok(histograms)
+}
 
 /// Writes the histograms of a run; measures without a sample are left out.
 ///
@@ -72,7 +140,15 @@ fn epoch_seconds(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::epoch_seconds;
+    use super::{epoch_seconds, parse};
+
+    #[test]
+    fn damage_is_an_error() {
+        for bytes in ["", "Tag=submit,0.0,1.0,1.0,AAAA\n", "Tag=submit,0.0,1.0,1.0,*\n"] {
+            let error = parse("h.hlog", bytes.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with("h.hlog: "), "{error}");
+        }
+    }
 
     #[test]
     fn times_become_seconds_since_1970() {

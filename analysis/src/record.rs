@@ -1,19 +1,15 @@
 //! `run.json`: what the launcher knows about a run beside the stamp logs. With the logs it is all that the merge
 //! needs, so a run can be merged and reported again at any time.
 
+use crate::document::Document;
 use crate::machine::Machine;
 use protocol::plan::Plan;
 use protocol::supervision::Misconduct;
 use serde::{Deserialize, Serialize};
 
-/// The version of `run.json`.
-pub const RUN_SCHEMA: &str = "bulkhead.run/2";
-
 /// Everything but the logs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// [`RUN_SCHEMA`].
-    pub schema: String,
     /// bulkhead's version.
     pub version: String,
     /// When the run began, UTC, `2026-11-20T06:15:02Z`.
@@ -46,6 +42,27 @@ pub struct RunRecord {
     /// The strategies that died and the run went on, in the order of their detection.
     #[serde(default)]
     pub incidents: Vec<Incident>,
+}
+
+impl Document for RunRecord {
+    const FILE: &'static str = "run.json";
+    const NAME: &'static str = "bulkhead.run";
+    const VERSION: u32 = 3;
+    const ABSENT: &'static str = "not the folder of a run, or its launcher was killed";
+    const REMEDY: &'static str = "without it the logs say nothing: fetch it from a copy, or run again";
+
+    /// A plan that a run can have had, whose names lead to no log outside of its folder.
+    fn check(&self) -> Result<(), String> {
+        self.plan.validate().map_err(|error| error.to_string())?;
+        let is_plain = |name: &str| {
+            !name.is_empty()
+                && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        };
+        match self.plan.threads.iter().find(|thread| !is_plain(&thread.name)) {
+            Some(thread) => Err(format!("thread name {:?}: only a-z, 0-9 and - can name a log", thread.name)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What happened to one incarnation of a strategy, and how it was contained. Times are nanoseconds since the start of

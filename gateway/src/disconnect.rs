@@ -1,18 +1,12 @@
-//! Cancel on disconnect: the orders of a strategy that died leave their venue at once, a few places in each duty cycle, so
-//! that nobody else's order waits for it.
+//! Cancel on disconnect: the orders of a strategy that died leave their venue at once, a few in each duty cycle, so that nobody
+//! else's order waits for it.
 
-use crate::Held;
-use protocol::wire::{MAX_STRATEGIES, Order, OrderId};
+use crate::venue::Sweep;
+use protocol::wire::{MAX_STRATEGIES, OrderId};
 use std::collections::VecDeque;
 
-/// Places that one duty cycle looks at: about as much work as a batch of orders.
+/// Orders that one duty cycle looks at: about as much work as a batch of orders.
 pub(crate) const LOOKS: usize = 64;
-
-/// A sweep through all places for the orders of one dead incarnation and those before it.
-struct Sweep {
-    id: OrderId,
-    from: usize,
-}
 
 /// The sweeps that are due, in the order in which they were asked for.
 pub(crate) struct Disconnects(VecDeque<Sweep>);
@@ -26,8 +20,8 @@ impl Disconnects {
     /// All orders of the id's strategy, up to the id's epoch, are to be cancelled. Orders that come later are not: the
     /// orchestrator sends none of that epoch any more.
     #[cold]
-    pub(crate) fn add(&mut self, id: OrderId) {
-        self.0.push_back(Sweep { id, from: 0 });
+    pub(crate) fn add(&mut self, dead: OrderId) {
+        self.0.push_back(Sweep { dead, cursor: 0, looks: 0 });
     }
 
     #[inline]
@@ -35,21 +29,15 @@ impl Disconnects {
         self.0.is_empty()
     }
 
-    /// The next order to cancel, if one is found within what is left of `looks`.
-    pub(crate) fn next(&mut self, held: &mut Held, looks: &mut usize) -> Option<Order> {
-        while *looks > 0 {
-            let sweep = self.0.front_mut()?;
-            let dead = sweep.id;
-            let found = held.cancel(&mut sweep.from, looks, |order| {
-                order.id.strategy() == dead.strategy() && order.id.epoch() <= dead.epoch()
-            });
-            if found.is_some() {
-                return found;
+    /// Does the sweeps in their order with so many looks, as far as they come. `step` says whether one has come to its end.
+    pub(crate) fn work(&mut self, mut looks: usize, mut step: impl FnMut(&mut Sweep) -> bool) {
+        while let Some(sweep) = self.0.front_mut() {
+            sweep.looks = looks;
+            if !step(sweep) {
+                break;
             }
-            if sweep.from == held.places() {
-                self.0.pop_front();
-            }
+            looks = sweep.looks;
+            self.0.pop_front();
         }
-        None
     }
 }

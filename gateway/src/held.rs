@@ -1,31 +1,32 @@
-//! The orders that a gateway holds: a min-heap by release time over a slab, both allocated before the start.
+//! What a venue holds until its time comes: a min-heap by release time over a slab, both allocated before the start.
 
-use protocol::wire::Order;
+use crate::venue::Sweep;
+use protocol::wire::OrderId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Orders waiting for their venue's delay to pass.
+/// Orders, or whatever a venue keeps of an order, waiting for their time.
 ///
 /// The heap moves 16-byte entries and the orders stay where they are; equal release times come out in the order of
 /// their places. A cancelled order leaves its place at once; its entry stays in the heap, out of date, until it comes up
 /// or the heap is full, so that a cancel need not search the heap.
-pub struct Held {
+pub struct Held<T> {
     /// Release time in ticks, the order's place, and the place's generation then.
     heap: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// Entries that the heap has room for.
     room: usize,
-    places: Vec<HeldPlace>,
+    places: Vec<Place<T>>,
     free: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct HeldPlace {
-    order: Option<Order>,
+#[derive(Clone, Copy)]
+struct Place<T> {
+    order: Option<T>,
     /// Counts the orders that were here.
     generation: u32,
 }
 
-impl Held {
+impl<T: Copy> Held<T> {
     /// Room for `capacity` orders; nothing is allocated after this.
     ///
     /// # Panics
@@ -41,7 +42,7 @@ impl Held {
         Self {
             heap,
             room: entries as usize,
-            places: vec![HeldPlace::default(); capacity],
+            places: vec![Place { order: None, generation: 0 }; capacity],
             free: (0..places).rev().collect(),
         }
     }
@@ -57,7 +58,7 @@ impl Held {
     /// # Panics
     /// If it is full: ask [`Held::is_full`] first.
     #[inline]
-    pub fn push(&mut self, release: u64, order: Order) {
+    pub fn push(&mut self, release: u64, order: T) {
         if self.heap.len() == self.room {
             self.throw_out();
         }
@@ -76,7 +77,7 @@ impl Held {
 
     /// Empties a place.
     #[inline]
-    fn take(&mut self, index: u32) -> Option<Order> {
+    fn take(&mut self, index: u32) -> Option<T> {
         let place = &mut self.places[index as usize];
         place.generation = place.generation.wrapping_add(1);
         self.free.push(index);
@@ -85,7 +86,7 @@ impl Held {
 
     /// Gives the order with the earliest release time, if that has come.
     #[inline]
-    pub fn pop_due(&mut self, now: u64) -> Option<Order> {
+    pub fn pop_due(&mut self, now: u64) -> Option<T> {
         loop {
             match self.heap.peek() {
                 Some(Reverse((release, ..))) if *release <= now => {}
@@ -98,30 +99,26 @@ impl Held {
         }
     }
 
-    /// Looks at the places from `*from` on, at most `looks` of them, and takes the first order that is wanted. `*from` is
-    /// then the place to go on from; at [`Held::places`] all were looked at.
-    pub fn cancel(
-        &mut self,
-        from: &mut usize,
-        looks: &mut usize,
-        wanted: impl Fn(&Order) -> bool,
-    ) -> Option<Order> {
-        while *looks > 0 && *from < self.places.len() {
-            let index = *from;
-            (*from, *looks) = (*from + 1, *looks - 1);
-            if self.places[index].order.as_ref().is_some_and(&wanted) {
+    /// Takes the next order that the sweep concerns, within its looks; its cursor is a place here.
+    pub fn cancel(&mut self, sweep: &mut Sweep, id_of: impl Fn(&T) -> OrderId) -> Option<T> {
+        while sweep.looks > 0 && sweep.cursor < self.places.len() {
+            let index = sweep.cursor;
+            sweep.cursor += 1;
+            sweep.looks -= 1;
+            if self.places[index].order.as_ref().is_some_and(|order| sweep.concerns(id_of(order))) {
                 return self.take(index as u32);
             }
         }
         None
     }
 
-    /// How many places there are.
-    pub fn places(&self) -> usize {
-        self.places.len()
+    /// Whether the sweep has been everywhere.
+    pub fn is_swept(&self, sweep: &Sweep) -> bool {
+        sweep.cursor >= self.places.len()
     }
 
     /// No order is released before this; `u64::MAX` if nothing is held.
+    #[inline]
     pub fn next_release(&self) -> u64 {
         self.heap.peek().map_or(u64::MAX, |Reverse((release, ..))| *release)
     }
@@ -131,11 +128,11 @@ impl Held {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use protocol::wire::{Operation, OrderId, Side};
+    use protocol::wire::{Operation, Order, Side};
 
     fn order(sequence: u64) -> Order {
         Order {
-            id: OrderId::new(0, 0, sequence),
+            id: OrderId::new(sequence as u16 % 2, 0, sequence),
             venue: 0,
             operation: Operation::Cancel,
             side: Side::Sell,
@@ -176,12 +173,12 @@ mod tests {
                     living.insert(sequence);
                     sequence += 1;
                 }
-                // Every other one, in small steps.
-                let mut from = 0;
-                while from < held.places() {
-                    let mut looks = 3;
-                    let wanted = |order: &Order| order.id.sequence() % 2 == round as u64 % 2;
-                    if let Some(order) = held.cancel(&mut from, &mut looks, wanted) {
+                // Those of every other strategy, in small steps.
+                let mut sweep = Sweep { dead: OrderId::new(round as u16 % 2, 0, 0), cursor: 0, looks: 0 };
+                while !held.is_swept(&sweep) {
+                    sweep.looks = 3;
+                    if let Some(order) = held.cancel(&mut sweep, |order: &Order| order.id) {
+                        prop_assert_eq!(order.id.strategy(), round as u16 % 2);
                         prop_assert!(living.remove(&order.id.sequence()));
                     }
                 }

@@ -1,44 +1,110 @@
-//! What a venue does with an order.
+//! What a venue is: orders and cancels arrive, time passes, reports come out.
 
-use protocol::wire::{Operation, Order, OrderStatus, Report};
+use protocol::wire::{MAX_REPORTS, Order, OrderId, Report};
+use shm::clock::Timebase;
+use thiserror::Error;
 
-/// What a user writes to have a venue of its own. Its methods run on the gateway's thread and must not block; each order gets
-/// one report.
-///
-/// ```
-/// use gateway::Venue;
-/// use protocol::wire::{Order, Report};
-///
-/// /// Fills at most 100 at a time, the more slowly the more is asked for.
-/// struct Shallow;
-///
-/// impl Venue for Shallow {
-///     fn delay_ns(&mut self, order: &Order) -> u64 {
-///         1_000 * order.quantity
-///     }
-///
-///     fn execute(&mut self, order: &Order) -> Report {
-///         Report { filled: order.quantity.min(100), ..gateway::in_full(order) }
-///     }
-/// }
-/// ```
-pub trait Venue: Send {
-    /// How long it takes for an order, in nanoseconds from its arrival. Unless it is written: what the order says.
-    fn delay_ns(&mut self, order: &Order) -> u64 {
-        order.delay_ns
-    }
+/// What there is to know of a kind of venue: the room that its reports need follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VenueRecord {
+    /// The most reports of one order, 1 to [`MAX_REPORTS`]. Stamp logs and return paths have room for so many.
+    pub reports_an_order: u8,
+    /// The most reports that one call of [`Venue::accept`] gives: it is called only while there is room for so many. At most
+    /// [`ROOM`].
+    pub reports_at_once: u8,
+    /// [`Venue::accept`] says of every order when its first report is due.
+    pub tells_release: bool,
+}
 
-    /// The report of an order whose time has come. Its id must stay the order's. Orders come here in the order of their times,
-    /// not of their arrival.
-    fn execute(&mut self, order: &Order) -> Report;
+/// How many reports wait in a gateway while the completion hand-off is full.
+pub const ROOM: usize = 32;
 
-    /// The report of an order that is cancelled at once, because its strategy is dead.
-    fn cancel(&mut self, order: &Order) -> Report {
-        Report { status: OrderStatus::Cancelled, filled: 0, ..in_full(order) }
+impl VenueRecord {
+    /// One report an order, never at once, at a time that is told.
+    pub const ONE_REPORT: Self = Self { reports_an_order: 1, reports_at_once: 0, tells_release: true };
+
+    /// The same record.
+    ///
+    /// # Panics
+    /// A number is out of its range; at compile time, where a [`Venue`] is used.
+    pub const fn checked(self) -> Self {
+        assert!(self.reports_an_order >= 1 && self.reports_an_order as usize <= MAX_REPORTS);
+        assert!(self.reports_at_once as usize <= ROOM);
+        self
     }
 }
 
-/// What a user's venue is built from.
+/// There is no room for a report now. The venue keeps it, and is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no room for a report now")]
+pub struct NoRoom;
+
+/// Where a venue's reports go.
+pub trait Reports {
+    /// Whether there is room for another report.
+    fn has_room(&self) -> bool;
+
+    /// Sends a report. The gateway takes the stamp t5 of it now.
+    ///
+    /// # Errors
+    /// [`NoRoom`]; nothing was sent then.
+    fn send(&mut self, report: Report) -> Result<(), NoRoom>;
+
+    /// Turns nanoseconds into ticks of the run's clock.
+    fn time(&self) -> Timebase;
+}
+
+/// The orders of a strategy that died are being cancelled, a part in each call.
+#[derive(Debug)]
+pub struct Sweep {
+    /// Every open order of this id's strategy, up to this id's epoch.
+    pub dead: OrderId,
+    /// Where to go on: 0 at first, then whatever the venue left here.
+    pub cursor: usize,
+    /// How many orders the venue may look at before it returns; it counts them down.
+    pub looks: usize,
+}
+
+impl Sweep {
+    /// Whether it is about an order of this id.
+    #[inline]
+    pub const fn concerns(&self, id: OrderId) -> bool {
+        id.strategy() == self.dead.strategy() && id.epoch() <= self.dead.epoch()
+    }
+}
+
+/// A venue. Its methods run on the gateway's thread. Each returns in bounded time, does not block and does not allocate.
+///
+/// The reports of an order are numbered from 0 without gaps, and exactly one of them is the last: the merge finds a venue that
+/// does otherwise, and the run is not valid.
+///
+/// A venue with one report an order, which it gives after a delay, need not be written from here: see
+/// [`DelayModel`](crate::DelayModel).
+pub trait Venue: Send {
+    /// What there is to know of it.
+    const RECORD: VenueRecord;
+
+    /// Whether it can take another order or cancel. If not, the gateway leaves them in its inbox.
+    fn has_room(&self) -> bool;
+
+    /// An order or a cancel has arrived, at `now` (ticks, t4). Returns when its first report is due (ticks), if
+    /// the venue knows: what the gateway is later than that is its lateness. Reports that are due at once may be given at once.
+    fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64>;
+
+    /// Time has come to `now` (ticks), which is not before [`Venue::next_deadline`]. Gives the reports that are due. What finds no
+    /// room is given when the venue is asked again: in the next duty cycle, if the deadline still has passed.
+    fn advance(&mut self, now: u64, reports: &mut impl Reports);
+
+    /// When there is something to report or to do without another order, in ticks; `u64::MAX` if never. Asked in every duty cycle.
+    fn next_deadline(&self) -> u64;
+
+    /// Cancels orders that the sweep concerns, within its looks and while there is room, with a report for each: the last one of
+    /// its order, [`Status::Cancelled`](protocol::wire::Status::Cancelled). `true`: there are no more. Orders that arrive later are
+    /// not concerned.
+    fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool;
+}
+
+/// What a venue is built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueContext {
     /// Which venue it is, from 0.
@@ -47,35 +113,6 @@ pub struct VenueContext {
     pub venues: u16,
     /// How many strategies trade there.
     pub strategies: u16,
-}
-
-/// A venue that executes every new order in full at its price and acknowledges every cancel. Each order's delay comes
-/// with the order: it is part of the schedule, so that every technique and isolation level meets the same one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DelayVenue;
-
-impl Venue for DelayVenue {
-    #[inline]
-    fn execute(&mut self, order: &Order) -> Report {
-        in_full(order)
-    }
-}
-
-/// The report of an order that was executed in full, or of a cancel that was acknowledged.
-#[inline]
-pub const fn in_full(order: &Order) -> Report {
-    Report {
-        id: order.id,
-        venue: order.venue,
-        status: OrderStatus::Done,
-        reason: 0,
-        side: order.side,
-        price: order.price,
-        filled: match order.operation {
-            Operation::New => order.quantity,
-            Operation::Cancel => 0,
-        },
-        number: 0,
-        is_last: true,
-    }
+    /// How many orders it must be able to hold at once. More it may refuse to take ([`Venue::has_room`]).
+    pub max_held: usize,
 }

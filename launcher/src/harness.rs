@@ -2,7 +2,7 @@
 
 use crate::cli::Cli;
 use crate::commands;
-use crate::config::own::{NameError, Part};
+use crate::config::own::{NameError, Part, register_venue};
 use crate::roles::registry::{Links, MakeStrategy, MakeVenue, Registry};
 use crate::runtime::progress::complain;
 use crate::simulate;
@@ -119,7 +119,7 @@ impl<V: Venue + 'static, Rest: Venues> Venues for (OwnVenue<V>, Rest) {
     fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError> {
         let (OwnVenue { name, make }, rest) = self;
         rest.add::<T>(registry)?;
-        Part::Venue.register(name)?;
+        register_venue(name, V::RECORD)?;
         registry.add_venue::<T, V>(name, make);
         Ok(())
     }

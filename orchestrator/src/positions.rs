@@ -1,7 +1,7 @@
 //! What each strategy has open and what it holds.
 
 use crate::sign;
-use protocol::wire::{OrderStatus, Report};
+use protocol::wire::Report;
 
 /// One strategy's position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,8 +45,6 @@ impl Positions {
     pub(crate) fn settle(&mut self, strategy: usize, report: &Report, is_current: bool) {
         let position = &mut self.by_strategy[strategy];
         position.open = position.open.saturating_sub(u64::from(is_current && report.is_last));
-        if report.status == OrderStatus::Done {
-            position.net = position.net.wrapping_add(sign(report.side).wrapping_mul(report.filled as i64));
-        }
+        position.net = position.net.wrapping_add(sign(report.side).wrapping_mul(report.filled as i64));
     }
 }

@@ -7,7 +7,8 @@ use shm::ring::spsc;
 use std::collections::VecDeque;
 
 /// A strategy that is slow to take its reports must not hold up the others, so its reports wait here, in their order.
-/// There is room for as many as the strategy may have open; a strategy that keeps to that never loses a report.
+/// There is room for all reports that the strategy's open orders can have; one that keeps to its limit never
+/// loses a report.
 pub struct ReturnPath {
     pub(crate) ring: spsc::Producer,
     bell: Option<Bell>,
@@ -31,12 +32,12 @@ pub(crate) enum Pushed {
 }
 
 impl ReturnPath {
-    /// A path with room for `max_open` waiting reports; nothing is allocated after this.
-    pub fn new(ring: spsc::Producer, bell: Option<Bell>, max_open: usize) -> Self {
+    /// A path with room for so many waiting reports; nothing is allocated after this.
+    pub fn new(ring: spsc::Producer, bell: Option<Bell>, room: usize) -> Self {
         // Filled once and emptied, so that no page of it is touched for the first time in the middle of a run.
-        let mut waiting = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; max_open]);
+        let mut waiting = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; room]);
         waiting.clear();
-        Self { ring, bell, waiting, is_open: true, room: max_open, sum: Checksum::default() }
+        Self { ring, bell, waiting, is_open: true, room, sum: Checksum::default() }
     }
 
     /// Returns a report, or lets it wait if the ring is full. If there is no room to wait either, the report is dropped: only

@@ -263,6 +263,10 @@ pub struct Plan {
     /// venue, and each gateway's log has room for all.
     #[serde(default)]
     pub venue_orders: Vec<u64>,
+    /// The most reports of one order, 1 to [`MAX_REPORTS`](crate::wire::MAX_REPORTS): logs and return paths have room for so many.
+    pub reports_an_order: u8,
+    /// Each venue says of every order when its first report is due.
+    pub tells_release: bool,
     /// The longest venue delay in the schedule, in nanoseconds.
     pub max_delay_ns: u64,
     /// Which points are stamped.

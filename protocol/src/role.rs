@@ -72,8 +72,10 @@ pub struct RoleRecord {
     pub is_numbered: bool,
     /// The points that it stamps; nobody else stamps them.
     pub points: &'static [Point],
-    /// The most records of one order in its stamp log.
+    /// The most records of one order with one report in its stamp log.
     pub records_an_order: u64,
+    /// The records of each further report.
+    pub records_a_report: u64,
     /// Whether the run can go on without it after its death, and it be started again.
     pub is_restartable: bool,
     /// What its process may do under isolation `sandbox`; its memory is limited at every level. `None`: it is the engine, which
@@ -92,6 +94,7 @@ impl RoleKind {
                 is_numbered: true,
                 points: &[Point::StrategySend, Point::StrategyRecv, Point::Due],
                 records_an_order: 3,
+                records_a_report: 1,
                 is_restartable: true,
                 #[cfg(not(loom))]
                 sandbox: Some(&sandbox::STRATEGY),
@@ -108,6 +111,7 @@ impl RoleKind {
                 ],
                 // One that is refused has t2, the reason and t7.
                 records_an_order: 4,
+                records_a_report: 2,
                 is_restartable: false,
                 #[cfg(not(loom))]
                 sandbox: None,
@@ -117,6 +121,7 @@ impl RoleKind {
                 is_numbered: true,
                 points: &[Point::GatewayRecv, Point::GatewayDone, Point::Release, Point::Cancelled],
                 records_an_order: 4,
+                records_a_report: 1,
                 is_restartable: false,
                 #[cfg(not(loom))]
                 sandbox: Some(&sandbox::GATEWAY),

@@ -15,7 +15,9 @@
 //! | points | what the detail is |
 //! |---|---|
 //! | t4 | the venue: a thread may run several gateways |
-//! | t5, t6, t7, t8 | which report of its order, from 0 |
+//! | t5 | which report of its order, from 0; the highest bit: more of them follow |
+//! | t6, t7, t8 | which report of its order, from 0 |
+//! | cancelled | which report says so, from 0 |
 //! | gap | what the kernel counted for the thread meanwhile ([`Gap`]); strategy, epoch and sequence are its length |
 //! | checksum | 0; strategy, epoch and sequence are a [`LinkEnd`] |
 //! | all others | 0 |

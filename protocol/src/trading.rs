@@ -7,7 +7,7 @@ use crate::plan::{
     Technique, ThreadPlan, Threading, WorkPlan, Workload, check,
 };
 use crate::role::Role;
-use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
+use crate::wire::{MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
 
 /// The submit hand-off: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
@@ -50,6 +50,8 @@ impl Plan {
             venue_orders: Vec::new(),
             strategy: Plan::PLAYER.into(),
             venue: Plan::DELAY_VENUE.into(),
+            reports_an_order: 1,
+            tells_release: true,
             max_delay_ns: 0,
             stamps: Stamps::All,
             work: WorkPlan::default(),
@@ -160,6 +162,8 @@ impl Plan {
             "one order count for each strategy and venue, or none",
         )?;
         check(self.max_open > 0 && self.max_held > 0, "open and held orders have room")?;
+        let reports = usize::from(self.reports_an_order);
+        check((1..=MAX_REPORTS).contains(&reports), "an order has reports, and no more than are numbered")?;
         let mut wanted = (0..self.strategies).map(Role::Strategy).chain((0..self.venues).map(Role::Gateway));
         let runs = |role: Role| self.thread_of(role).is_some();
         check(runs(Role::Orchestrator) && wanted.all(runs), "strategies, orchestrator and gateways all run")?;

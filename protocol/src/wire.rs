@@ -153,15 +153,51 @@ pub struct Order {
     pub target: u64,
 }
 
-/// What became of an order.
+/// What a report says of its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderStatus {
-    /// The venue has executed or cancelled it.
+    /// The venue has executed it, as a whole or what was left of it, or has carried out the cancel.
     Done,
     /// The orchestrator's risk checks refused it; it never reached a venue.
     Rejected,
-    /// The venue has cancelled it, because its strategy's incarnation is dead.
+    /// The venue has cancelled what was left of it: its strategy wanted that, or is dead.
     Cancelled,
+    /// The venue has it.
+    Accepted,
+    /// The venue has executed a part of it.
+    PartiallyFilled,
+    /// The venue refused it: what an exchange rejects.
+    Refused,
+}
+
+impl OrderStatus {
+    /// Every status, in the order of their codes, which begin at 1.
+    pub const ALL: [OrderStatus; 6] = [
+        OrderStatus::Done,
+        OrderStatus::Rejected,
+        OrderStatus::Cancelled,
+        OrderStatus::Accepted,
+        OrderStatus::PartiallyFilled,
+        OrderStatus::Refused,
+    ];
+
+    #[inline]
+    const fn code(self) -> u8 {
+        self as u8 + 1
+    }
+
+    #[inline]
+    const fn from_code(code: u8) -> Result<Self, WireError> {
+        match code {
+            1 => Ok(OrderStatus::Done),
+            2 => Ok(OrderStatus::Rejected),
+            3 => Ok(OrderStatus::Cancelled),
+            4 => Ok(OrderStatus::Accepted),
+            5 => Ok(OrderStatus::PartiallyFilled),
+            6 => Ok(OrderStatus::Refused),
+            _ => Err(WireError::BadStatus),
+        }
+    }
 }
 
 /// An execution report on its way back to the strategy.
@@ -171,15 +207,15 @@ pub struct Report {
     pub id: OrderId,
     /// The venue.
     pub venue: u16,
-    /// What became of the order.
+    /// What it says of the order.
     pub status: OrderStatus,
-    /// For a rejection: the reason's code (`orchestrator::risk::Reject`). Else 0.
+    /// For a rejection: the reason's code (`orchestrator::risk::Reject`). Of a venue: a code of its own, or 0.
     pub reason: u8,
     /// The side of the order.
     pub side: Side,
     /// Price in cents.
     pub price: i64,
-    /// Filled quantity in 1e-8 units.
+    /// The quantity that was filled with this report, in 1e-8 units.
     pub filled: u64,
     /// Which report of its order this is, from 0. An order has at most [`MAX_REPORTS`].
     pub number: u8,
@@ -188,7 +224,12 @@ pub struct Report {
 }
 
 /// The most reports of one order.
-pub const MAX_REPORTS: usize = 256;
+pub const MAX_REPORTS: usize = 128;
+
+/// The bit of a t5's detail that says that more reports of the order follow.
+const MORE: u8 = 1 << 7;
+
+const _: () = assert!(MAX_REPORTS == MORE as usize);
 
 /// The bytes of both messages. Words that a kind does not use are zero.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -325,6 +366,19 @@ impl Instruction {
 }
 
 impl Report {
+    /// What the record of its t5 says beside the order: its number, and in the highest bit whether more of its order follow. Zero
+    /// for the one report of an order that has no other.
+    #[inline]
+    pub const fn detail(&self) -> u8 {
+        self.number & !MORE | if self.is_last { 0 } else { MORE }
+    }
+
+    /// Number and `is_last` of the report with this detail at its t5.
+    #[inline]
+    pub const fn of_detail(detail: u8) -> (u8, bool) {
+        (detail & !MORE, detail & MORE == 0)
+    }
+
     /// The message's words.
     #[inline]
     pub fn to_message(&self) -> Message {
@@ -335,11 +389,7 @@ impl Report {
             quantity: self.filled,
             target: 0,
             venue: self.venue,
-            code: match self.status {
-                OrderStatus::Done => 1,
-                OrderStatus::Rejected => 2,
-                OrderStatus::Cancelled => 3,
-            },
+            code: self.status.code(),
             side: self.side.code(),
             reason: self.reason,
             number: self.number,
@@ -358,17 +408,15 @@ impl Report {
         Ok(Self {
             id: OrderId::from_word(wire.id),
             venue: wire.venue,
-            status: match wire.code {
-                1 => OrderStatus::Done,
-                2 => OrderStatus::Rejected,
-                3 => OrderStatus::Cancelled,
-                _ => return Err(WireError::BadStatus),
-            },
+            status: OrderStatus::from_code(wire.code)?,
             reason: wire.reason,
             side: Side::from_code(wire.side)?,
             price: wire.price,
             filled: wire.quantity,
-            number: wire.number,
+            number: match wire.number {
+                0..MORE => wire.number,
+                _ => return Err(WireError::BadStatus),
+            },
             is_last: match wire.is_last {
                 0 => false,
                 1 => true,
@@ -414,13 +462,15 @@ mod tests {
 
         #[test]
         fn reports_survive_the_wire(
-            word in 0u64..1 << 60, venue: u16, reason: u8, price: i64, filled: u64, number: u8, is_last: bool,
+            word in 0u64..1 << 60, venue: u16, reason: u8, price: i64, filled: u64, number in 0u8..128, is_last: bool,
+            status in 0usize..6,
         ) {
             let report = Report {
-                id: OrderId::from_word(word), venue, status: OrderStatus::Rejected, reason, side: Side::Sell, price, filled,
+                id: OrderId::from_word(word), venue, status: OrderStatus::ALL[status], reason, side: Side::Sell, price, filled,
                 number, is_last,
             };
             prop_assert_eq!(Report::from_message(report.to_message()), Ok(report));
+            prop_assert_eq!(Report::of_detail(report.detail()), (number, is_last));
         }
     }
 

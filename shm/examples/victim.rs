@@ -1,4 +1,4 @@
-//! Who dies in `tests/crash.rs`: one end of a run's submit hand-off, driven by a tracer.
+//! Who dies in `tests/all/crash`: one end of a run's submit hand-off, driven by a tracer.
 //!
 //! `victim RUN producer INDEX` or `victim RUN consumer 0`; `victim` alone only stops, once. It stops (SIGSTOP) when it is ready, does what its orders say
 //! when its tracer lets it go on, and stops again. The pushes and pops are those of the release build, each behind one
@@ -13,7 +13,7 @@ use shm::ring::{Consumer, Producer};
 use shm::sync::Ordering::Relaxed;
 use shm::with_link;
 
-#[path = "../tests/crash/orders.rs"]
+#[path = "../tests/all/crash/orders.rs"]
 mod orders;
 use orders::{
     COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS, message, orders_name,

@@ -84,10 +84,10 @@
 //!
 //! # What was done to test it
 //!
-//! - Loom (`tests/loom_deaths.rs`): a death at each [`Step`](crate::ring::Step) of a push, in every order with a living producer's pushes
+//! - Loom (`tests/loom/deaths.rs`): a death at each [`Step`](crate::ring::Step) of a push, in every order with a living producer's pushes
 //!   and the retirement, with every value that the orderings allow. Mutants of every ordering that this rests on die there
 //!   ([`sync`](crate::sync)).
-//! - Random events (`tests/deaths.rs`): pushes, pops, deaths at random steps, retirements and successors of three producers on every technique
+//! - Random events (`tests/all/deaths.rs`): pushes, pops, deaths at random steps, retirements and successors of three producers on every technique
 //!   in memory, against queues; and consumers that are replaced.
 //! - Thousands of deaths in a row on a small arena (`ring/linked/tests.rs`): it has not shrunk by a block.
-//! - Impossible tails and links, and random words in random places (`tests/hostile.rs`).
+//! - Impossible tails and links, and random words in random places (`tests/all/hostile.rs`).

@@ -79,14 +79,14 @@ pub trait Strategy {
 
 /// What a strategy can do in a cycle.
 pub trait Orders {
-    /// Sends an order and returns its id; from then on exactly one report will follow, unless the run is cut short. If
-    /// the ring is full the order waits, keeps its first stamp, and nothing overtakes it.
+    /// Sends an order and returns its id; from then on its reports will follow, exactly one of which is the last, unless the run
+    /// is cut short. If the ring is full the order waits, keeps its first stamp, and nothing overtakes it.
     ///
     /// # Errors
     /// [`Refused`]: nothing was sent and no id was used.
     fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused>;
 
-    /// Orders that were sent and have no report yet.
+    /// Orders that were sent and whose last report has not come yet.
     fn open(&self) -> u64;
 
     /// The time when this cycle began, in ticks of the run's clock.

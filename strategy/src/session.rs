@@ -78,7 +78,7 @@ impl<P: Producer> Session<P> {
         self.next_sequence >= self.budget
     }
 
-    /// Orders without a report yet.
+    /// Orders whose last report has not come yet.
     #[inline]
     pub fn open(&self) -> u64 {
         self.sent - self.returned - self.rejected
@@ -169,8 +169,8 @@ impl<P: Producer> Session<P> {
         match report.status {
             // More reports of this order follow.
             _ if !report.is_last => {}
-            OrderStatus::Done => self.returned += 1,
-            OrderStatus::Rejected | OrderStatus::Cancelled => self.rejected += 1,
+            OrderStatus::Rejected => self.rejected += 1,
+            _ => self.returned += 1,
         }
         Some(report)
     }

@@ -1,13 +1,9 @@
 //! `contain.json`: what each fault did to each technique at each level.
 
+use crate::document::Document;
 use crate::merge::Losses;
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
-
-/// The version of `contain.json`.
-pub const CONTAIN_SCHEMA: &str = "bulkhead.contain/1";
-/// Its name.
-pub const CONTAIN_FILE: &str = "contain.json";
 
 /// Whether the fault stayed where it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,8 +34,6 @@ impl Contained {
 /// All rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containments {
-    /// [`CONTAIN_SCHEMA`].
-    pub schema: String,
     /// The machine, in words.
     pub machine: String,
     /// By level, technique and fault.
@@ -48,6 +42,14 @@ pub struct Containments {
     pub cost: Option<Cost>,
     /// What to know about them. One line each.
     pub notes: Vec<String>,
+}
+
+impl Document for Containments {
+    const FILE: &'static str = "contain.json";
+    const NAME: &'static str = "bulkhead.contain";
+    const VERSION: u32 = 2;
+    const ABSENT: &'static str = "not the folder of a containment table, or it is not complete";
+    const REMEDY: &'static str = "launcher contain measures it again";
 }
 
 impl Containments {
@@ -79,7 +81,6 @@ pub struct Containment {
     /// What the engine or the launcher saw: `signal 9 (SIGKILL)`, `quarantined: bad-cursor`, or why the run ended.
     pub seen: String,
     /// Orders of the victim that it got no report of.
-    #[serde(rename = "toll")]
     pub losses: Losses,
     /// Orders of the others that never came back.
     pub lost_of_others: u64,

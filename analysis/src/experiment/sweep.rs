@@ -2,20 +2,12 @@
 
 use super::axis::Axis;
 use super::search::SearchRecord;
+use crate::document::Document;
 use crate::machine::Machine;
 use crate::stats::Outline;
-use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use shm::os::process;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write;
-use std::path::Path;
-
-/// The version of `sweep.json`.
-pub const SWEEP_SCHEMA: &str = "bulkhead.sweep/1";
-/// Its name in the sweep's folder.
-pub const SWEEP_FILE: &str = "sweep.json";
 
 /// Settings by name, each as the text that the command line takes.
 pub type Texts = BTreeMap<String, String>;
@@ -42,8 +34,6 @@ impl SweepState {
 /// A sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepRecord {
-    /// [`SWEEP_SCHEMA`].
-    pub schema: String,
     /// bulkhead's version.
     pub version: String,
     /// When it began, UTC.
@@ -120,6 +110,15 @@ pub struct RunEntry {
     pub outline: Outline,
 }
 
+impl Document for SweepRecord {
+    const FILE: &'static str = "sweep.json";
+    const NAME: &'static str = "bulkhead.sweep";
+    const VERSION: u32 = 2;
+    const ABSENT: &'static str = "not the folder of a sweep";
+    const REMEDY: &'static str = "fetch it from a copy, or measure again: the runs' own folders are whole";
+    const SYNCED: bool = true;
+}
+
 impl SweepPoint {
     /// The outlines of its runs.
     pub fn outlines(&self) -> Vec<Outline> {
@@ -152,56 +151,6 @@ impl SweepRecord {
     pub fn folders(&self) -> Vec<&str> {
         let searched = self.search.iter().flat_map(SearchRecord::folders);
         self.runs().map(|run| run.folder.as_str()).chain(searched).collect()
-    }
-
-    /// Writes it into the sweep's folder: whole or not at all.
-    ///
-    /// # Errors
-    /// A full disk, a folder that cannot be written. What was saved before is kept.
-    pub fn save(&self, folder: &Path) -> Result<()> {
-        let (path, draft) = (folder.join(SWEEP_FILE), folder.join(".sweep.json.new"));
-        let mut json = serde_json::to_vec_pretty(self)?;
-        json.push(b'\n');
-        let write = || {
-            let mut file = fs::File::create(&draft)?;
-            file.write_all(&json)?;
-            // Before the rename, so that a crash of the machine leaves the old one or the new one, never half.
-            file.sync_data()?;
-            fs::rename(&draft, &path)
-        };
-        let saved = write();
-        if saved.is_err() {
-            let _ = fs::remove_file(&draft);
-        }
-        saved.with_context(|| format!("cannot save {}", path.display()))
-    }
-
-    /// Reads it from a sweep's folder.
-    ///
-    /// # Errors
-    /// There is none, it is of another version, or it is damaged.
-    pub fn read(folder: &Path) -> Result<Self> {
-        #[derive(Deserialize)]
-        struct Schema {
-            schema: String,
-        }
-        let path = folder.join(SWEEP_FILE);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                bail!("{}: no {SWEEP_FILE} in it: not the folder of a sweep", folder.display())
-            }
-            Err(error) => return Err(error).with_context(|| path.display().to_string()),
-        };
-        let name = || path.display().to_string();
-        let Schema { schema } = serde_json::from_str(&text).with_context(name)?;
-        if schema != SWEEP_SCHEMA {
-            bail!(
-                "{}: schema {schema:?}, this build reads {SWEEP_SCHEMA:?}: use the launcher that wrote it",
-                name()
-            );
-        }
-        serde_json::from_str(&text).with_context(name)
     }
 
     /// Whether the launcher that measures it is still alive.

@@ -4,128 +4,53 @@
 use super::axis;
 use super::interval_plot::{self, IntervalRow};
 use super::sweep_data::Spread;
+use crate::experiment::{Bill, BillRow, Reference};
 use crate::report::units::{count, duration_or_dash, plain};
+use crate::stats::{ComparisonLine, Percentile};
 use maud::{Markup, html};
-use serde::Deserialize;
+use protocol::plan::Isolation;
 
-/// Its name in the bill's folder.
-pub const BILL_FILE: &str = "bill.json";
-/// The version that this page reads.
-pub const BILL_SCHEMA: &str = "bulkhead.bill/1";
-/// The percentiles that are compared.
-const PERCENTILES: [&str; 3] = ["p50", "p99", "p99.9"];
 /// A class for each level, in the order in which they appear.
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 
-/// The bill, read leniently.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Bill {
-    /// By isolation level, then by technique.
-    pub rows: Vec<BillRow>,
-    /// What to know about it.
-    #[serde(default)]
-    pub notes: Vec<String>,
+fn line(row: &BillRow, percentile: Percentile) -> Option<&ComparisonLine> {
+    row.differences.iter().find(|line| line.percentile == percentile)
 }
 
-/// One isolation level with one technique.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct BillRow {
-    isolation: String,
-    technique: String,
-    variant: String,
-    runs: u64,
-    p50_ns: Option<f64>,
-    p99_ns: Option<f64>,
-    p999_ns: Option<f64>,
-    reference: Option<Reference>,
-    differences: Vec<DifferenceLine>,
-    caveats: Vec<String>,
-    cpu_s_per_million: Option<f64>,
-    startup_ns: Option<f64>,
-    pss_bytes: Option<f64>,
-    page_faults: Option<f64>,
-    context_switches: Option<f64>,
-    contains: Option<String>,
-}
-
-/// The row that another is compared with.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-struct Reference {
-    isolation: String,
-    technique: String,
-}
-
-/// A percentile of rt_venue against the reference's.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct DifferenceLine {
-    percentile: String,
-    difference: Option<Difference>,
-    verdict: String,
-    why: Vec<String>,
-}
-
-/// The ratio with its 95% interval.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Difference {
-    ratio: Estimate,
-}
-
-/// An estimate with its interval.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Estimate {
-    value: f64,
-    low: f64,
-    high: f64,
-}
-
-impl BillRow {
-    fn line(&self, percentile: &str) -> Option<&DifferenceLine> {
-        self.differences.iter().find(|line| line.percentile == percentile)
-    }
-
-    /// The level, and what else sets the row apart.
-    fn level(&self) -> String {
-        if self.variant.is_empty() {
-            self.isolation.clone()
-        } else {
-            format!("{} ({})", self.isolation, self.variant)
-        }
-    }
-
-    fn is_reference_of(&self, reference: &Reference) -> bool {
-        self.variant.is_empty()
-            && self.isolation == reference.isolation
-            && self.technique == reference.technique
+/// The level, and what else sets the row apart.
+fn level(row: &BillRow) -> String {
+    if row.variant.is_empty() {
+        row.isolation.to_string()
+    } else {
+        format!("{} ({})", row.isolation, row.variant)
     }
 }
 
-impl DifferenceLine {
-    fn interval(&self) -> Option<Spread> {
-        let ratio = &self.difference.as_ref()?.ratio;
-        let known = [ratio.low, ratio.value, ratio.high];
-        // What is not ordered and positive is no interval of a ratio, whoever wrote it.
-        let sane = known.iter().all(|value| value.is_finite() && *value > 0.0) && known.is_sorted();
-        sane.then_some(Spread { median: ratio.value, low: ratio.low, high: ratio.high })
-    }
+fn is_reference_of(row: &BillRow, reference: &Reference) -> bool {
+    row.variant.is_empty() && (row.isolation, row.technique) == (reference.isolation, reference.technique)
+}
 
-    /// `+3.2%, slower`.
-    fn words(&self) -> String {
-        let verdict = self.verdict.replace('-', " ");
-        match self.interval() {
-            Some(spread) => format!("{}, {verdict}", change(spread.median)),
-            None => verdict,
-        }
+fn interval(line: &ComparisonLine) -> Option<Spread> {
+    let ratio = line.difference?.ratio;
+    let known = [ratio.low, ratio.value, ratio.high];
+    // What is not ordered and positive is no interval of a ratio, whoever wrote it.
+    let sane = known.iter().all(|value| value.is_finite() && *value > 0.0) && known.is_sorted();
+    sane.then_some(Spread { median: ratio.value, low: ratio.low, high: ratio.high })
+}
+
+/// `+3.2%, slower`.
+fn words(line: &ComparisonLine) -> String {
+    let verdict = line.verdict.words();
+    match interval(line) {
+        Some(spread) => format!("{}, {verdict}", change(spread.median)),
+        None => verdict.to_owned(),
     }
 }
 
 /// The table, and a chart of the differences for each percentile.
 pub fn draw(bill: &Bill) -> Markup {
-    let charts: Vec<Markup> = PERCENTILES.iter().filter_map(|percentile| chart(bill, percentile)).collect();
+    let charts: Vec<Markup> =
+        Percentile::ALL.iter().filter_map(|percentile| chart(bill, *percentile)).collect();
     html! {
         (table(bill))
         @if charts.is_empty() {
@@ -142,34 +67,34 @@ pub fn draw(bill: &Bill) -> Markup {
     }
 }
 
-fn chart(bill: &Bill, percentile: &str) -> Option<Markup> {
-    let levels: Vec<&str> = levels(bill);
+fn chart(bill: &Bill, percentile: Percentile) -> Option<Markup> {
+    let levels = levels(bill);
     let rows: Vec<IntervalRow> = bill
         .rows
         .iter()
         .filter_map(|row| {
-            let (line, reference) = (row.line(percentile)?, row.reference.as_ref()?);
-            let level = levels.iter().position(|level| *level == row.isolation).unwrap_or(0);
+            let (line, reference) = (line(row, percentile)?, row.reference?);
+            let rank = levels.iter().position(|level| *level == row.isolation).unwrap_or(0);
             let against = if reference.technique == row.technique {
-                &reference.isolation
+                reference.isolation.to_string()
             } else {
-                &reference.technique
+                reference.technique.to_string()
             };
             Some(IntervalRow {
-                name: format!("{}, {} vs {against}", row.technique, row.level()),
-                note: line.words(),
-                class: CLASSES[level % CLASSES.len()],
-                interval: line.interval(),
+                name: format!("{}, {} vs {against}", row.technique, level(row)),
+                note: words(line),
+                class: CLASSES[rank % CLASSES.len()],
+                interval: interval(line),
             })
         })
         .collect();
-    let id = format!("ratio-{}", percentile.replace('.', ""));
-    let title = format!("rt_venue {percentile} against the reference");
+    let id = format!("ratio-{}", percentile.name().replace('.', ""));
+    let title = format!("rt_venue {} against the reference", percentile.name());
     interval_plot::draw(&id, &title, "ratio to the reference (1: the same)", &axis::number, Some(1.0), &rows)
 }
 
-fn levels(bill: &Bill) -> Vec<&str> {
-    let mut levels: Vec<&str> = bill.rows.iter().map(|row| row.isolation.as_str()).collect();
+fn levels(bill: &Bill) -> Vec<Isolation> {
+    let mut levels: Vec<Isolation> = bill.rows.iter().map(|row| row.isolation).collect();
     levels.dedup();
     levels
 }
@@ -189,13 +114,13 @@ fn table(bill: &Bill) -> Markup {
         table {
             thead { tr {
                 th { "level" } th { "technique" } th class="n" { "runs" }
-                @for percentile in PERCENTILES { th class="n" { "rt_venue " (percentile) } }
+                @for percentile in Percentile::ALL { th class="n" { "rt_venue " (percentile.name()) } }
                 th class="n" { "CPU s/M" } th class="n" { "start-up" } th class="n" { "PSS MiB" } th class="n" { "faults" } th class="n" { "switches" }
                 @if contains { th { "contains" } }
             } }
             tbody { @for row in &bill.rows { tr data-level=(row.isolation) data-technique=(row.technique) {
-                th scope="row" { (row.level()) } th scope="row" { (row.technique) } td class="n" { (row.runs) }
-                @for (percentile, value) in PERCENTILES.iter().zip([row.p50_ns, row.p99_ns, row.p999_ns]) {
+                th scope="row" { (level(row)) } th scope="row" { (row.technique) } td class="n" { (row.runs) }
+                @for (percentile, value) in Percentile::ALL.into_iter().zip([row.p50_ns, row.p99_ns, row.p999_ns]) {
                     td class="n" { (time(value)) (ratio(bill, row, percentile)) }
                 }
                 td class="n" { (number(row.cpu_s_per_million)) }
@@ -209,13 +134,13 @@ fn table(bill: &Bill) -> Markup {
 }
 
 /// Below a figure: its ratio to the reference with the interval.
-fn ratio(bill: &Bill, row: &BillRow, percentile: &str) -> Markup {
-    let interval = row.line(percentile).and_then(DifferenceLine::interval);
+fn ratio(bill: &Bill, row: &BillRow, percentile: Percentile) -> Markup {
+    let interval = line(row, percentile).and_then(interval);
     let is_reference = || {
         bill.rows
             .iter()
             .filter_map(|other| other.reference.as_ref())
-            .any(|reference| row.is_reference_of(reference))
+            .any(|reference| is_reference_of(row, reference))
     };
     let text = match interval {
         Some(Spread { median, low, high }) => format!("×{median:.3} ({low:.3}…{high:.3})"),
@@ -231,7 +156,7 @@ fn remarks(bill: &Bill) -> Vec<String> {
     for row in &bill.rows {
         let reasons = row.differences.iter().flat_map(|line| &line.why).chain(&row.caveats);
         for reason in reasons {
-            let name = format!("{} {}", row.technique, row.level());
+            let name = format!("{} {}", row.technique, level(row));
             match about.iter_mut().find(|(known, _)| known == reason) {
                 Some((_, rows)) if rows.contains(&name) => {}
                 Some((_, rows)) => rows.push(name),
@@ -246,6 +171,7 @@ fn remarks(bill: &Bill) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::{Difference, Estimate, Method, Verdict};
 
     #[test]
     fn ratios_are_said_shortly() {
@@ -254,16 +180,25 @@ mod tests {
 
     #[test]
     fn an_interval_that_is_none_is_not_drawn() {
-        let line = |low, value, high| DifferenceLine {
-            difference: Some(Difference { ratio: Estimate { value, low, high } }),
-            verdict: "no-difference-seen".into(),
-            ..DifferenceLine::default()
+        let estimate = |value, low, high| Estimate { value, low, high };
+        let line = |low, value, high| ComparisonLine {
+            measure: "rt_venue".into(),
+            percentile: Percentile::P50,
+            a_ns: None,
+            b_ns: None,
+            difference: Some(Difference {
+                pairs: 9,
+                ratio: estimate(value, low, high),
+                difference: estimate(0.0, 0.0, 0.0),
+                method: Method::Ranks,
+            }),
+            verdict: Verdict::NoDifferenceSeen,
+            why: Vec::new(),
         };
-        assert_eq!(line(0.9, 1.0, 1.1).words(), "+0.0%, no difference seen");
-        for line in
-            [line(1.1, 1.0, 0.9), line(0.0, 1.0, 2.0), line(0.5, f64::NAN, 2.0), DifferenceLine::default()]
-        {
-            assert_eq!(line.interval(), None);
+        assert_eq!(words(&line(0.9, 1.0, 1.1)), "+0.0%, no difference seen");
+        let none = ComparisonLine { difference: None, ..line(0.9, 1.0, 1.1) };
+        for line in [line(1.1, 1.0, 0.9), line(0.0, 1.0, 2.0), line(0.5, f64::NAN, 2.0), none] {
+            assert_eq!(interval(&line), None);
         }
     }
 }

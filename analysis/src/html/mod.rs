@@ -42,13 +42,13 @@ mod xy_plot;
 
 pub use load::LoadError;
 
-use crate::experiment::SWEEP_FILE;
-use crate::experiment::{CONTAIN_FILE, Containments};
-use crate::hlog::HLOG_FILE;
-use crate::merge::RUN_FILE;
-use crate::summary::{SUMMARY_FILE, Summary};
-use crate::timeline::{TIMELINE_FILE, Timeline};
-use anyhow::{Context, Result};
+use crate::document::{Document, write_whole};
+use crate::experiment::{Bill, Containments, SweepRecord};
+use crate::hlog::{self, HLOG_FILE};
+use crate::record::RunRecord;
+use crate::summary::Summary;
+use crate::timeline::Timeline;
+use anyhow::Result;
 use run_page::SavedRun;
 use std::path::Path;
 
@@ -60,7 +60,7 @@ pub const HTML_FILE: &str = "report.html";
 /// # Errors
 /// The results cannot be read, the file cannot be written.
 pub fn write(folder: &Path, file: &Path) -> Result<()> {
-    std::fs::write(file, render(folder)?).with_context(|| format!("cannot write {}", file.display()))
+    Ok(write_whole(file, render(folder)?.as_bytes())?)
 }
 
 /// The page of what the folder holds: a sweep (a bill is one), or a run.
@@ -69,35 +69,29 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
 /// [`LoadError`]: there is nothing in it that this build can read.
 pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
-    if has(CONTAIN_FILE) {
-        return Ok(contain::contain_page(&load::contain(folder)?));
+    if has(Containments::FILE) {
+        return Ok(contain::contain_page(&Containments::read(folder)?));
     }
-    if has(SWEEP_FILE) {
-        return Ok(sweep_page::sweep_page(&load::sweep(folder)?, load::bill(folder)?.as_ref()));
+    if has(SweepRecord::FILE) {
+        let bill = if has(Bill::FILE) { Some(Bill::read(folder)?) } else { None };
+        return Ok(sweep_page::sweep_page(&SweepRecord::read(folder)?, bill.as_ref()));
     }
-    if !has(SUMMARY_FILE) {
+    if !has(Summary::FILE) {
         return Err(LoadError::Nothing { folder: folder.display().to_string() });
     }
     Ok(run_page::run_page(&load::run(folder)?))
 }
 
-/// The containment table in a folder.
-///
-/// # Errors
-/// [`LoadError`]: it cannot be read.
-pub fn containments(folder: &Path) -> Result<Containments, LoadError> {
-    load::contain(folder)
-}
-
 /// The page of a run whose results are at hand: the same as [`render`] makes of them once they are saved.
 pub fn of_run(summary: &Summary, histograms: &[u8], timeline: &Timeline) -> String {
     let (summary, timeline) = (summary.clone(), Ok(timeline.clone()));
-    run_page::run_page(&SavedRun { summary, curves: curve::read(histograms), timeline })
+    let curves = hlog::parse(HLOG_FILE, histograms).map(|histograms| curve::curves(&histograms));
+    run_page::run_page(&SavedRun { summary, curves: curves.map_err(|error| error.to_string()), timeline })
 }
 
 /// Whether the folder is that of a run whose results are not all saved: an older version's, or one whose launcher was
 /// killed.
 pub fn needs_merge(folder: &Path) -> bool {
     let missing = |file: &str| !folder.join(file).exists();
-    !missing(RUN_FILE) && [SUMMARY_FILE, TIMELINE_FILE, HLOG_FILE].into_iter().any(missing)
+    !missing(RunRecord::FILE) && [Summary::FILE, Timeline::FILE, HLOG_FILE].into_iter().any(missing)
 }

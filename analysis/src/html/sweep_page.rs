@@ -1,10 +1,10 @@
 //! The page of a sweep, and of a bill, which is a sweep over isolation levels and techniques.
 
-use super::bill::{self, Bill};
+use super::bill;
 use super::page::{page, section};
 use super::search;
 use super::sweep_charts;
-use crate::experiment::SweepRecord;
+use crate::experiment::{Bill, SweepRecord};
 use crate::lists;
 use crate::report::units::count;
 use maud::{Markup, html};

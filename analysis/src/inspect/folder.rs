@@ -2,8 +2,9 @@
 
 use super::time::{LogTimebase, signed};
 use super::{Format, InspectError, log, no_problems, print_csv, print_json, print_lines};
-use crate::logfile::{EXTENSION, LogReader};
-use crate::merge::{file_name, folder, read_record};
+use crate::document::Document;
+use crate::logfile::{EXTENSION, LogReader, file_name};
+use crate::merge::folder;
 use crate::record::{Incident, Outcome, RunRecord};
 use crate::report::tables::{ruled, table};
 use crate::report::units::{duration, short};
@@ -51,7 +52,7 @@ struct Listing<'a> {
 
 /// Prints a folder; see [`super::inspect`].
 pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Result<(), InspectError> {
-    let record = read_record(folder)?;
+    let record = RunRecord::read(folder)?;
     let base = LogTimebase::of(&record);
     let lines: Vec<LogRow> =
         (0..record.plan.threads.len()).map(|thread| look(folder, &record, thread, &base)).collect();

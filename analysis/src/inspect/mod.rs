@@ -8,8 +8,9 @@ mod log;
 mod order;
 mod time;
 
+use crate::document::DocumentError;
 use crate::logfile::LogError;
-use crate::merge::FolderError;
+
 use protocol::wire::OrderId;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -56,7 +57,7 @@ pub enum InspectError {
     Log(#[from] LogError),
     /// A folder that holds no run.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Record(#[from] DocumentError),
     /// A log beside the record of another run.
     #[error("{file}: belongs to another run than the run.json beside it: move it out of that folder")]
     OtherRun {

@@ -2,8 +2,9 @@
 
 use super::time::{LogTimebase, signed};
 use super::{Format, InspectError, no_problems, print_csv, print_json, print_lines};
+use crate::document::Document;
 use crate::logfile::LogReader;
-use crate::merge::{OrderEnd, bit, folder, name_of, read_record};
+use crate::merge::{OrderEnd, bit, folder, name_of};
 use crate::record::RunRecord;
 use crate::report::tables::{ruled, table};
 use protocol::flow::Stage;
@@ -78,7 +79,7 @@ pub(super) fn inspect(
     format: Format,
     out: &mut impl Write,
 ) -> Result<(), InspectError> {
-    let record = read_record(folder)?;
+    let record = RunRecord::read(folder)?;
     let base = LogTimebase::of(&record);
     let mut problems = Vec::new();
     let mut found = Vec::new();

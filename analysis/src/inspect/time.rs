@@ -1,6 +1,6 @@
 //! What ticks mean: the calibration in the `run.json` of the folder, if there is one.
 
-use crate::merge::read_record;
+use crate::document::Document;
 use crate::record::RunRecord;
 use crate::report::units::duration;
 use crate::summary::ns_per_tick;
@@ -33,7 +33,7 @@ impl LogTimebase {
     pub fn beside(log: &Path) -> Option<Self> {
         let folder = log.parent()?;
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        read_record(folder).ok().map(|record| Self::of(&record))
+        RunRecord::read(folder).ok().map(|record| Self::of(&record))
     }
 
     /// Seconds since the start of the schedule, negative before it.

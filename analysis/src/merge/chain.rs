@@ -4,6 +4,7 @@
 //! report's number; orders with one report cost nothing here.
 
 use super::deaths::Deaths;
+use super::orders::Span;
 use super::table::Table;
 use super::violation::{Findings, ViolationKind, name_of};
 use crate::record::{Outcome, RunRecord};
@@ -18,6 +19,8 @@ pub struct Chained {
     ticks: [Option<u64>; REPORT_PATH.len()],
     /// The gateway that pushed it and how many reports that had pushed before.
     pub(super) pushed: Option<(usize, u64)>,
+    /// It is not the last one of its order, by its t5.
+    pub(super) has_more: bool,
 }
 
 impl Chained {
@@ -41,44 +44,77 @@ impl Chained {
 
 /// All further reports, by order and number.
 #[derive(Debug, Default)]
-pub(super) struct Chains(BTreeMap<(OrderId, u8), Chained>);
+pub(super) struct Chains {
+    reports: BTreeMap<(OrderId, u8), Chained>,
+    /// Orders whose first report is not the last.
+    begun: Vec<OrderId>,
+}
 
 impl Chains {
     /// The report of that number of an order.
     pub fn report(&mut self, id: OrderId, number: u8) -> &mut Chained {
-        self.0.entry((id, number)).or_default()
+        self.reports.entry((id, number)).or_default()
+    }
+
+    /// The first report of an order says that more follow.
+    pub fn begin(&mut self, id: OrderId) {
+        self.begun.push(id);
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (OrderId, u8, &Chained)> {
-        self.0.iter().map(|((id, number), report)| (*id, *number, report))
+        self.reports.iter().map(|((id, number), report)| (*id, *number, report))
     }
 
-    /// Looks at each report once: is it whole, in time, and behind the one before it? Only of those whose strategy's log proves
-    /// something and who did not die; in a run that broke off some may be on their way.
+    /// Looks at each report once: is it whole, in time, and behind the one before it, and has its order exactly one last report?
+    /// Only of those whose strategy's log proves something. What a strategy that died did not get is no fault; in a run that
+    /// broke off some may be on their way.
     pub fn check(&self, table: &Table, record: &RunRecord, deaths: &Deaths, findings: &mut Findings) {
         let is_complete = record.outcome == Outcome::Complete;
-        let is_due = |point: &&Point| point.is_taken(record.plan.stamps);
-        for (id, number, report) in self.iter() {
-            let strategy = id.strategy();
-            if deaths.is_untrusted(strategy) || deaths.incident(strategy, id.epoch()).is_some() {
-                continue;
+        if is_complete {
+            for id in self.begun.iter().filter(|id| !deaths.is_untrusted(id.strategy())) {
+                if self.reports.range((*id, 0)..=(*id, u8::MAX)).next().is_none() {
+                    findings.add(None, ViolationKind::LastReport, || {
+                        format!("{}: its one report is not the last", name_of(*id))
+                    });
+                }
             }
+        }
+        for (id, number, report) in self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
+            let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
             let mut broken = |kind, what: String| {
                 findings.add(None, kind, || format!("{}: report {number} {what}", name_of(id)));
             };
-            let first = || table.row(id).and_then(|row| row.at(Point::GatewayDone));
+            let row = table.row(id);
+            // When the one before it was pushed, and whether that is the last.
             let before = match number {
-                1 => first(),
-                number => self.0.get(&(id, number - 1)).and_then(|report| report.at(Point::GatewayDone)),
+                1 => row.and_then(|row| Some((row.at(Point::GatewayDone)?, row.has_more()))),
+                number => self
+                    .reports
+                    .get(&(id, number - 1))
+                    .and_then(|report| Some((report.at(Point::GatewayDone)?, report.has_more))),
             };
             match (before, report.at(Point::GatewayDone)) {
-                (Some(before), Some(pushed)) if pushed < before => {
+                (Some((before, _)), Some(pushed)) if pushed < before => {
                     broken(ViolationKind::TimeOrder, "was pushed before the one before it".into());
                 }
+                (Some((_, false)), _) => broken(ViolationKind::LastReport, "follows the last one".into()),
                 (None, Some(_)) => broken(ViolationKind::MissingPoint, "has no report before it".into()),
                 _ => {}
             }
+            let is_end = !self.reports.contains_key(&(id, number + 1));
+            if is_complete && is_end && report.has_more {
+                broken(ViolationKind::LastReport, "is not the last, and none follows".into());
+            }
+            let was_given =
+                report.at(Point::OrchReturn).is_some() || report.at(Point::StrategyRecv).is_some();
+            if is_end && was_given && row.is_some_and(|row| row.has(Point::Cancelled)) {
+                let what = "cancels an order of the dead, yet it was given to its strategy";
+                broken(ViolationKind::NotDead, what.into());
+            }
+            let is_owed =
+                |point: &&Point| !is_dead || !matches!(point, Point::OrchReturn | Point::StrategyRecv);
+            let is_due = |point: &&Point| point.is_taken(record.plan.stamps) && is_owed(point);
             let missing = REPORT_PATH.iter().filter(is_due).find(|point| report.at(**point).is_none());
             if let Some(point) = missing.filter(|_| is_complete) {
                 broken(ViolationKind::MissingPoint, format!("has no {}", point.name()));
@@ -87,6 +123,18 @@ impl Chains {
             if !stamped.is_sorted() {
                 broken(ViolationKind::TimeOrder, "has stamps that go back in time".into());
             }
+        }
+    }
+
+    /// An order is open until its last report: adds the time from its first one on.
+    pub fn extend(&self, span: &mut Span, table: &Table, deaths: &Deaths) {
+        let mut reports = self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())).peekable();
+        while let Some((id, _, report)) = reports.next() {
+            let is_end = reports.peek().is_none_or(|(next, ..)| *next != id);
+            let Some(received) = report.at(Point::StrategyRecv).filter(|_| is_end) else { continue };
+            let first = table.row(id).and_then(|row| row.at(Point::StrategyRecv)).unwrap_or(received);
+            span.last_received = span.last_received.max(received);
+            span.open_ticks += u128::from(received.saturating_sub(first));
         }
     }
 }

@@ -85,6 +85,7 @@ impl<'a> Context<'a> {
             taken: Point::ALL
                 .iter()
                 .filter(|point| point.is_taken(plan.stamps))
+                .filter(|point| plan.tells_release || **point != Point::Release)
                 .fold(0, |points, point| points | bit(*point)),
             is_complete: record.outcome == Outcome::Complete,
             engine_gone,
@@ -226,7 +227,8 @@ fn check_lane(
             }
         }
         let is_retired = row.has(Point::Cancelled) || row.reason() == Some(Reject::Gone as u8);
-        let was_given = row.has(Point::OrchReturn) || row.has(Point::StrategyRecv);
+        // Of an order with several reports the last one cancels it.
+        let was_given = !row.has_more() && (row.has(Point::OrchReturn) || row.has(Point::StrategyRecv));
         if is_retired && context.deaths.are_known() && (!is_dead || was_given) {
             broken(
                 by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() }),

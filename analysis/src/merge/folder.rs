@@ -1,104 +1,10 @@
-//! A run's folder: where `run.json` and the logs are, and whether they belong together.
+//! Where the logs of a run are, and whether they belong to it.
 
-use super::file_name;
-use crate::logfile::{LogError, LogReader};
-use crate::record::{RUN_SCHEMA, RunRecord};
-use protocol::plan::{Plan, PlanError};
-use serde::Deserialize;
+use crate::logfile::{LogError, LogReader, file_name};
+use protocol::plan::Plan;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use thiserror::Error;
-
-/// The name of the record in the folder.
-pub const RUN_FILE: &str = "run.json";
-
-/// A folder that holds no run, or one of another version.
-#[derive(Debug, Error)]
-pub enum FolderError {
-    /// There is no record in it.
-    #[error("{folder}: no {RUN_FILE} in it: not the folder of a run, or its launcher was killed")]
-    NoRun {
-        /// The folder.
-        folder: String,
-    },
-    /// The operating system refused.
-    #[error("{file}: {source}")]
-    Io {
-        /// The record's path.
-        file: String,
-        /// What it said.
-        source: io::Error,
-    },
-    /// Not the JSON of a record.
-    #[error("{file}: {source}")]
-    Json {
-        /// The record's path.
-        file: String,
-        /// Where and why.
-        source: serde_json::Error,
-    },
-    /// Another version's record.
-    #[error("{file}: schema {found:?}, this build reads {RUN_SCHEMA:?}: use the launcher that wrote it")]
-    Schema {
-        /// The record's path.
-        file: String,
-        /// What it says it is.
-        found: String,
-    },
-    /// A plan that no run can have had.
-    #[error("{file}: {source}")]
-    Plan {
-        /// The record's path.
-        file: String,
-        /// What does not fit.
-        source: PlanError,
-    },
-    /// A thread whose name would lead out of the folder.
-    #[error("{file}: thread name {name:?}: only a-z, 0-9 and - can name a log")]
-    ThreadName {
-        /// The record's path.
-        file: String,
-        /// The name.
-        name: String,
-    },
-}
-
-/// Reads and checks the record of a run's folder.
-///
-/// # Errors
-/// [`FolderError`]: there is none, it is of another version, or its plan is impossible.
-pub fn read_record(folder: &Path) -> Result<RunRecord, FolderError> {
-    #[derive(Deserialize)]
-    struct Schema {
-        schema: String,
-    }
-    let path = folder.join(RUN_FILE);
-    let file = path.display().to_string();
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(FolderError::NoRun { folder: folder.display().to_string() });
-        }
-        Err(source) => return Err(FolderError::Io { file, source }),
-    };
-    // The schema first: the rest of another version's record need not make sense to this one.
-    let schema: Schema =
-        serde_json::from_str(&text).map_err(|source| FolderError::Json { file: file.clone(), source })?;
-    if schema.schema != RUN_SCHEMA {
-        return Err(FolderError::Schema { file, found: schema.schema });
-    }
-    let record: RunRecord =
-        serde_json::from_str(&text).map_err(|source| FolderError::Json { file: file.clone(), source })?;
-    record.plan.validate().map_err(|source| FolderError::Plan { file: file.clone(), source })?;
-    let is_plain = |name: &str| {
-        !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-    };
-    match record.plan.threads.iter().find(|thread| !is_plain(&thread.name)) {
-        Some(thread) => Err(FolderError::ThreadName { file, name: thread.name.clone() }),
-        None => Ok(record),
-    }
-}
 
 /// Where a thread's log is.
 pub fn log_path(folder: &Path, thread: &str) -> PathBuf {

@@ -5,6 +5,7 @@
 //! compares with. Where two of them share a thread, their records are in one log in the order of the events,
 //! which serves as well.
 
+use super::MergeError;
 use super::chain::{Chained, Chains};
 use super::deaths::Deaths;
 use super::hand_offs::{Gateway, InOrder, Newest, OutOfOrder, Return, gateway_of, other_end};
@@ -12,11 +13,12 @@ use super::links::LinkSums;
 use super::row::{OrderRow, bit};
 use super::table::{Bounds, NoRow, Table};
 use super::violation::{Findings, Violation, ViolationKind, Violations, name_of};
-use super::{MergeError, file_name};
+use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, mask};
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::stamps::{Gap, HandOff, LinkEnd, MAX_GAPS, Point, Record};
+use protocol::wire::Report;
 
 /// What the strategies stamp.
 pub(super) const BY_STRATEGY: u64 = RoleKind::Strategy.record().points_mask();
@@ -160,18 +162,22 @@ impl<'a> Join<'a> {
                 false => findings.add(witness, kind, example),
             }
         };
-        if detail > 0 && REPORT & bit(point) != 0 {
-            let report = self.chains.report(id, detail);
+        // Only of t5 does the detail say more than the number.
+        let (number, is_last) =
+            if point == Point::GatewayDone { Report::of_detail(detail) } else { (detail, true) };
+        if number > 0 && REPORT & bit(point) != 0 {
+            let report = self.chains.report(id, number);
             if !report.stamp(point, value) {
                 broken(None, ViolationKind::Duplicate, &|| {
-                    format!("{} of report {detail} twice", point.name())
+                    format!("{} of report {number} twice", point.name())
                 });
                 return Ok(());
             }
+            report.has_more |= !is_last;
             if let Err(OutOfOrder { kind, by_strategy, what }) =
                 chained(point, row, report, &mut self.gateways, &mut lane.returns)
             {
-                broken(by_strategy.then_some(id.strategy()), kind, &|| format!("report {detail}: {what}"));
+                broken(by_strategy.then_some(id.strategy()), kind, &|| format!("report {number}: {what}"));
             }
             return Ok(());
         }
@@ -207,6 +213,10 @@ impl<'a> Join<'a> {
                     && let Some(gateway) = gateways.get_mut(venue)
                 {
                     row.set_pushed(venue as u16, gateway.push());
+                }
+                if !is_last {
+                    row.set_more();
+                    self.chains.begin(id);
                 }
                 Ok(())
             }

@@ -18,12 +18,13 @@ mod table;
 mod violation;
 
 pub use chain::Chained;
-pub use folder::{FolderError, Logs, RUN_FILE, log_path, read_record};
+pub use folder::{Logs, log_path};
 pub use orders::{Losses, OrderEnd, Orders, Span};
 pub use row::{OrderRow, bit};
 pub use violation::{Violation, ViolationKind, name_of};
 
-use crate::logfile::{EXTENSION, LogError, RECORDS_AT};
+use crate::document::Document;
+use crate::logfile::{LogError, RECORDS_AT};
 use crate::record::{Outcome, RunRecord};
 use check::{Context, Counted};
 use deaths::Deaths;
@@ -45,7 +46,7 @@ pub enum MergeError {
     #[error(transparent)]
     Log(#[from] LogError),
     /// The record holds a plan that no run can have had.
-    #[error("{RUN_FILE}: {0}")]
+    #[error("{file}: {0}", file = RunRecord::FILE)]
     Plan(#[from] PlanError),
     /// Not enough memory for the table.
     #[error("no memory for {bytes} more bytes of the table of orders: merge on a larger machine")]
@@ -126,11 +127,6 @@ impl Merged {
     }
 }
 
-/// The name of a thread's log in the run's folder.
-pub fn file_name(thread: &str) -> String {
-    format!("{thread}.{EXTENSION}")
-}
-
 /// Joins all logs of a run; they are in a folder (a [`Path`](std::path::Path)) or in memory. `progress` hears, about every 65,000 stamps, how many are done of how many.
 ///
 /// A log that is cut inside a record is an error, except in a run that failed: there it gives what it has. A damaged or forged
@@ -193,7 +189,8 @@ pub fn merge<L: Logs + ?Sized>(
             }
         }
     };
-    let Counted { mut orders, span, losses, lost_of_survivors } = counted;
+    let Counted { mut orders, mut span, losses, lost_of_survivors } = counted;
+    chains.extend(&mut span, &table, &deaths);
     orders.scheduled = plan.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     for (log, thread) in threads.iter().zip(&plan.threads) {
         orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));

@@ -6,9 +6,9 @@ use protocol::stamps::Point;
 /// The stamps of one order.
 ///
 /// ```text
-/// state  63                    28 27     21 20   14 13         12         11                0
-///       │ position in the        │ gateway │ reason│ duplicated │ measured │ a bit for each   │
-///       │ gateway's push order   │ + 1     │       │            │          │ point stamped    │
+/// state  63                29 28       27     21 20   14 13         12         11                0
+///       │ position in the    │ more     │ gateway │ reason│ duplicated │ measured │ a bit for each   │
+///       │ gateway's order    │ reports  │ + 1     │       │            │          │ point stamped    │
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OrderRow {
@@ -31,8 +31,9 @@ const REASON_SHIFT: u32 = 14;
 const REASON_MASK: u64 = 0x7F;
 const GATEWAY_SHIFT: u32 = 21;
 const GATEWAY_MASK: u64 = 0x7F;
-const POSITION_SHIFT: u32 = 28;
-/// The largest position that a row can hold: a gateway's 68 thousand millionth report.
+const MORE: u64 = 1 << 28;
+const POSITION_SHIFT: u32 = 29;
+/// The largest position that a row can hold: a gateway's 34 thousand millionth report.
 const POSITION_MAX: u64 = (1 << (64 - POSITION_SHIFT)) - 1;
 
 /// The bit of a point in [`OrderRow::points`].
@@ -128,6 +129,17 @@ impl OrderRow {
             0 => None,
             gateway => Some((gateway as usize - 1, self.state >> POSITION_SHIFT)),
         }
+    }
+
+    /// Whether more reports follow the first, by its t5.
+    #[inline]
+    pub const fn has_more(&self) -> bool {
+        self.state & MORE != 0
+    }
+
+    #[inline]
+    pub(super) fn set_more(&mut self) {
+        self.state |= MORE;
     }
 
     #[inline]

@@ -29,6 +29,8 @@ pub enum ViolationKind {
     CompletionOrder,
     /// Reports reached a strategy in another order than they were returned.
     ReturnOrder,
+    /// An order of which not exactly one report is the last, or is not the last one.
+    LastReport,
     /// A stamp before the one that it must follow.
     TimeOrder,
     /// An order that came back without having been stamped everywhere.

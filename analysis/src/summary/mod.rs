@@ -10,6 +10,7 @@ pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure};
 pub use threads::ThreadSummary;
 
+use crate::document::Document;
 use crate::machine::Machine;
 use crate::merge::{Merged, Orders, Violation};
 use crate::record::{Floor, InputRecord, Outcome, RunRecord};
@@ -21,16 +22,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::ops::Index;
 
-/// The version of `summary.json`.
-pub const SUMMARY_SCHEMA: &str = "bulkhead.summary/2";
-/// Its name in the run's folder.
-pub const SUMMARY_FILE: &str = "summary.json";
-
 /// A run in figures. Field names are the keys of `summary.json`; what has no value is null there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// [`SUMMARY_SCHEMA`].
-    pub schema: String,
     /// The run's id.
     pub run: String,
     /// bulkhead's version.
@@ -105,6 +99,14 @@ pub struct Summary {
     pub plan: Plan,
     /// What must not have happened, by kind.
     pub violations: Vec<Violation>,
+}
+
+impl Document for Summary {
+    const FILE: &'static str = "summary.json";
+    const NAME: &'static str = "bulkhead.summary";
+    const VERSION: u32 = 3;
+    const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
+    const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
 }
 
 /// Orders a second; null where fewer than two orders span no time. Orders of a strategy that was quarantined are not among
@@ -241,7 +243,6 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
     });
     let (incidents, containment) = containment::summarise(record, merged, ns_per_tick);
     let mut summary = Summary {
-        schema: SUMMARY_SCHEMA.into(),
         run: plan.run.clone(),
         version: record.version.clone(),
         started: record.started.clone(),

@@ -17,6 +17,7 @@ mod stalls;
 
 pub use stalls::Stall;
 
+use crate::document::Document;
 use crate::merge::{Merged, OrderRow};
 use crate::record::RunRecord;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, quantile, rt_venue, to_ns};
@@ -26,11 +27,6 @@ use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use stalls::Stalls;
 
-/// The version of `timeline.json`.
-pub const TIMELINE_SCHEMA: &str = "bulkhead.timeline/1";
-/// Its name in the run's folder.
-pub const TIMELINE_FILE: &str = "timeline.json";
-
 /// No more buckets than this, whatever the length of the run: more than a page has room to tell apart.
 const BUCKETS: u64 = 600;
 /// Buckets are put together for a p99 until they hold this many on average, so that most hold enough.
@@ -39,8 +35,6 @@ const SAMPLES_AIMED_AT: u64 = 1_500;
 /// A run over time. rt_venue everywhere but in the stalls, which have their own stage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// [`TIMELINE_SCHEMA`].
-    pub schema: String,
     /// The run's id.
     pub run: String,
     /// The length of a bucket in nanoseconds, 1 or more; bucket 0 begins with the schedule.
@@ -63,6 +57,26 @@ pub struct Timeline {
     pub stalls_ns: u64,
     /// The longest of them, in the order of time.
     pub stalls: Vec<Stall>,
+}
+
+impl Document for Timeline {
+    const FILE: &'static str = "timeline.json";
+    const NAME: &'static str = "bulkhead.timeline";
+    const VERSION: u32 = 1;
+    const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
+    const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
+    const PRETTY: bool = false;
+
+    /// Lists that fit each other, and no more of them than a page can draw.
+    fn check(&self) -> Result<(), String> {
+        let buckets = self.count.len();
+        let fits = [self.p50_ns.len(), self.max_ns.len()] == [buckets; 2]
+            && self.bucket_ns > 0
+            && self.p99_every > 0
+            && self.p99_ns.len() == buckets.div_ceil(self.p99_every)
+            && buckets <= 10_000;
+        if fits { Ok(()) } else { Err("its lists do not fit each other".into()) }
+    }
 }
 
 impl Timeline {
@@ -119,7 +133,6 @@ impl Timeline {
         }
         let (stalls_total, total_ticks, stalls) = stalls.finish(start, ns_per_tick);
         Self {
-            schema: TIMELINE_SCHEMA.into(),
             run: record.plan.run.clone(),
             bucket_ns,
             count,

@@ -1,4 +1,4 @@
-//! The launcher, with a strategy, techniques and a venue of this crate's own:
+//! The launcher, with a strategy, two techniques and two venues of this crate's own:
 //!
 //! ```text
 //! own-strategy run --strategy quoter --venue shallow --technique drain-mux --orders 2000
@@ -8,13 +8,15 @@
 //! ```
 #![forbid(unsafe_code)]
 
-use own_strategy::{DrainMux, Quoter, Shallow, SlowMux};
+use launcher::gateway::DelayVenue;
+use own_strategy::{DrainMux, InParts, Quoter, Shallow, SlowMux};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     launcher::Harness::new()
         .strategy("quoter", Quoter::new)
-        .venue("shallow", |_| Shallow)
+        .venue("shallow", |context| DelayVenue::new(Shallow, context))
+        .venue("in-parts", InParts::new)
         .technique::<DrainMux>()
         .technique::<SlowMux>()
         .main()

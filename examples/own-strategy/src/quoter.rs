@@ -50,16 +50,19 @@ impl Strategy for Quoter {
 
     fn on_report(&mut self, report: &Report, orders: &mut impl Orders) {
         match report.side {
-            Side::Buy => {
-                self.held += report.filled;
-                self.price -= 1;
-            }
+            Side::Buy => self.held += report.filled,
             Side::Sell => {
                 // What is not ours cannot be sold: a venue that says so is wrong, and the panic ends this process only.
                 self.held = self.held.checked_sub(report.filled).expect("sold no more than was held");
-                self.price += i64::from(self.held > 0);
             }
         }
+        if !report.is_last {
+            return;
+        }
+        self.price += match report.side {
+            Side::Buy => -1,
+            Side::Sell => i64::from(self.held > 0),
+        };
         self.selling = self.held >= MOST || (self.selling && self.held > 0);
         self.quote(orders);
     }

@@ -1,6 +1,6 @@
-//! A venue of one's own.
+//! A venue of one's own with one report an order.
 
-use launcher::gateway::{Venue, in_full};
+use launcher::gateway::{DelayModel, in_full};
 use launcher::protocol::wire::{Order, Report};
 
 /// The most that it fills of one order.
@@ -11,7 +11,7 @@ const DELAY_NS: u64 = 1_000_000;
 /// A venue with little in its book: fills at most `DEPTH` of each order, after a millisecond.
 pub struct Shallow;
 
-impl Venue for Shallow {
+impl DelayModel for Shallow {
     fn delay_ns(&mut self, _: &Order) -> u64 {
         DELAY_NS
     }

@@ -17,10 +17,10 @@ use crate::runtime::run::{self, Finished, Interrupted, Presentation};
 use crate::runtime::signals::Signals;
 use crate::runtime::warden;
 use crate::simulate;
+use analysis::document::Document;
 use analysis::html;
 use analysis::inspect;
 use analysis::inspect::Format;
-use analysis::merge;
 use analysis::record::{Outcome, RunRecord};
 use analysis::report;
 use analysis::summary::Summary;
@@ -115,8 +115,7 @@ fn exit_code(finished: &Finished) -> ExitCode {
 fn show(summary: &Summary, json: bool) -> Result<()> {
     let mut out = output::stdout();
     if json {
-        serde_json::to_writer_pretty(&mut out, summary)?;
-        writeln!(out)?;
+        out.write_all(&summary.json()?)?;
     } else {
         let colour = out.is_coloured();
         write!(out, "{}", report::terminal(summary, colour))?;
@@ -138,7 +137,7 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
 
 /// A run's record. Logs of it that a full disk kept in `/dev/shm` are saved beside it first.
 fn read_record(folder: &Path) -> Result<RunRecord> {
-    let record = merge::read_record(folder)?;
+    let record = RunRecord::read(folder)?;
     let rescued = gather::rescue(&record.plan, folder)?;
     if rescued > 0 {
         complain(&format!("{rescued} logs that had stayed in /dev/shm are saved in {}", folder.display()));

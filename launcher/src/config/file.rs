@@ -4,12 +4,16 @@
 //! [`Settings::from_yaml`] reads back as the same settings.
 
 use super::{Settings, UsageError, nearest};
+use analysis::document::{SaveError, write_whole};
 use core::fmt;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+
+/// What a run was made with, in its folder.
+pub const CONFIG_FILE: &str = "config.yaml";
 
 /// A config file larger than this is none.
 const MAX_BYTES: u64 = 64 * 1024;
@@ -60,6 +64,14 @@ impl Settings {
             return Ok(Settings::default());
         }
         serde_saphyr::from_str(text).map_err(|error| UsageError(shown(&error, text, name)))
+    }
+
+    /// Writes what is set into a run's folder.
+    ///
+    /// # Errors
+    /// A full disk, a folder that cannot be written.
+    pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
+        write_whole(&folder.join(CONFIG_FILE), self.to_yaml().as_bytes())
     }
 
     /// Writes what is set as YAML.

@@ -11,6 +11,7 @@ pub mod own;
 pub mod value;
 
 pub use fault::{FaultSpec, Faults};
+pub use file::CONFIG_FILE;
 pub use flags::{Common, RunFlags};
 pub use own::{StrategyName, VenueName};
 pub use strategy::schedule::{Arrivals, DelayRange};

@@ -1,6 +1,7 @@
 //! The names of strategies and venues: bulkhead's own, and those that the program has added ([`crate::Harness`]).
 
 use super::value::Named;
+use gateway::VenueRecord;
 use protocol::plan::Plan;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
@@ -37,6 +38,28 @@ pub enum NameError {
 
 /// What the program has added.
 static ADDED: RwLock<Vec<(Part, &'static str)>> = RwLock::new(Vec::new());
+
+/// What there is to know of the venues among them.
+static VENUES: RwLock<Vec<(&'static str, VenueRecord)>> = RwLock::new(Vec::new());
+
+/// Adds the name of a venue with what there is to know of it.
+///
+/// # Errors
+/// As [`Part::register`].
+pub fn register_venue(name: &'static str, record: VenueRecord) -> Result<(), NameError> {
+    Part::Venue.register(name)?;
+    VENUES.write().unwrap_or_else(PoisonError::into_inner).push((name, record));
+    Ok(())
+}
+
+impl VenueName {
+    /// What there is to know of the venue of that name.
+    pub fn record(self) -> VenueRecord {
+        let venues = VENUES.read().unwrap_or_else(PoisonError::into_inner);
+        let found = venues.iter().find(|(name, _)| *name == self.name());
+        found.map_or(VenueRecord::ONE_REPORT, |(_, record)| *record)
+    }
+}
 
 impl Part {
     const fn built_in(self) -> &'static str {

@@ -3,13 +3,13 @@
 use super::export::{save_grids, save_runs};
 use super::measure::Ended;
 use crate::config::Settings;
+use analysis::document::write_whole;
 use analysis::experiment::SweepRecord;
 use analysis::html;
 use analysis::report::grid::{Grid, wrapped};
 use analysis::report::units::{duration, plain};
 use analysis::stats::placement;
-use anyhow::{Context, Result};
-use serde::Serialize;
+use anyhow::Result;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,17 +30,9 @@ pub struct Documents {
     /// The tables for the files.
     pub wide: Vec<Grid>,
     /// What `--json` prints.
-    pub json: String,
+    pub json: Vec<u8>,
     /// The file that it is saved as too; `None`: it is the record itself.
     pub file: Option<&'static str>,
-}
-
-/// A value as the JSON of a document.
-///
-/// # Errors
-/// None of the values here have any.
-pub fn json(value: &impl Serialize) -> Result<String> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
 impl Documents {
@@ -50,8 +42,7 @@ impl Documents {
     /// A folder that cannot be written.
     pub fn save(&self, folder: &Path) -> Result<()> {
         if let Some(name) = self.file {
-            let path = folder.join(name);
-            std::fs::write(&path, &self.json).with_context(|| format!("cannot write {}", path.display()))?;
+            write_whole(&folder.join(name), &self.json)?;
         }
         save_grids(folder, self.name, &self.heading, &self.notes, &self.wide)
     }
@@ -63,7 +54,7 @@ impl Documents {
     pub fn print(&self, json: bool) -> Result<()> {
         let mut out = crate::output::stdout();
         if json {
-            out.write_all(self.json.as_bytes())?;
+            out.write_all(&self.json)?;
             return Ok(());
         }
         let colour = out.is_coloured();

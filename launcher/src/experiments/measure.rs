@@ -2,11 +2,12 @@
 
 use super::order::order;
 use super::progress::Bar;
-use crate::config::Settings;
+use crate::config::{CONFIG_FILE, Settings};
 use crate::runtime::run::{Finished, Interrupted};
+use analysis::document::Document;
 use analysis::experiment::{RunEntry, SweepRecord, SweepState};
 use analysis::logfile::EXTENSION;
-use analysis::record::Outcome;
+use analysis::record::{Outcome, RunRecord};
 use analysis::stats::Outline;
 use analysis::units::Count;
 use anyhow::{Context, Result};
@@ -136,7 +137,7 @@ pub(super) fn discard_strangers(record: &SweepRecord, folder: &Path) {
     for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
         let path = entry.path();
         let named = known.iter().any(|name| entry.file_name() == **name);
-        if !named && (path.join("config.yaml").exists() || path.join("run.json").exists()) {
+        if !named && (path.join(CONFIG_FILE).exists() || path.join(RunRecord::FILE).exists()) {
             let _ = fs::remove_dir_all(path);
         }
     }

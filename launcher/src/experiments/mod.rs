@@ -30,8 +30,8 @@ pub mod record;
 mod search;
 pub mod sweep;
 
-use analysis::experiment::SweepRecord;
-use analysis::html;
+use analysis::document::Document;
+use analysis::experiment::{Containments, SweepRecord};
 use anyhow::Result;
 use documents::{Documents, publish};
 use launch::launch;
@@ -54,7 +54,7 @@ pub fn sweep(flags: &sweep::SweepFlags) -> Result<ExitCode> {
 /// As [`sweep()`]; a folder without a sweep.
 pub fn bill(flags: &bill::BillFlags) -> Result<ExitCode> {
     // Read first: a folder that is none is found out before anything is measured.
-    let containments = flags.contain.as_deref().map(html::containments).transpose()?;
+    let containments = flags.contain.as_deref().map(Containments::read).transpose()?;
     let json = flags.common.json;
     let (mut record, folder) = match &flags.folder {
         Some(folder) => {

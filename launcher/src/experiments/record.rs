@@ -7,7 +7,8 @@ use super::points::Layout;
 use crate::config::{Common, Settings};
 use crate::host::Machine;
 use crate::planner;
-use analysis::experiment::{SWEEP_SCHEMA, SweepRecord, SweepState};
+use analysis::document::Document;
+use analysis::experiment::{SweepRecord, SweepState};
 use analysis::stats::MachineKey;
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -30,7 +31,6 @@ pub fn new_record(
     let base = Settings { repeats: Some(asked.repeats(default_repeats)), ..layout.base };
     planner::resolve(&Settings { technique: None, isolation: None, ..base.clone() }, &machine)?;
     Ok(SweepRecord {
-        schema: SWEEP_SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         kind: kind.into(),

@@ -9,6 +9,7 @@ use super::axes::orders_at;
 use super::measure::{Ended, Maker, one};
 use super::progress::Bar;
 use crate::config::Settings;
+use analysis::document::Document;
 use analysis::experiment::{Search, SearchStep, SweepRecord, SweepState};
 use analysis::report::units::{duration, duration_or_dash, plain};
 use analysis::stats::{Outline, Percentile, median};

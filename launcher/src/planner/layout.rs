@@ -132,6 +132,8 @@ pub fn layout(
         work,
         strategy: resolved.strategy.name().into(),
         venue: resolved.venue.name().into(),
+        reports_an_order: resolved.venue.record().reports_an_order,
+        tells_release: resolved.venue.record().tells_release,
         ..Plan::trading(resolved.strategies, resolved.venues)
     };
     let mut plan = plan.arranged();
@@ -170,7 +172,9 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         // The orchestrator's log ends with the checksums of each strategy's two links, each inbox, and all completions.
         let (strategies, venues) = (u64::from(resolved.strategies), u64::from(resolved.venues));
         let checksums = if *role == Role::Orchestrator { 2 * strategies + venues + 1 } else { 0 };
-        orders.saturating_mul(role.record().records_an_order).saturating_add(checksums)
+        let further = u64::from(plan.reports_an_order.max(1) - 1);
+        let an_order = role.record().records_an_order + further * role.record().records_a_report;
+        orders.saturating_mul(an_order).saturating_add(checksums)
     };
     let hottest = plan.thread_of(Role::Orchestrator).unwrap_or(0);
     let picked = cores::pick(plan.threads.len(), &resolved.cores, machine);

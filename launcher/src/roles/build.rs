@@ -177,7 +177,8 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
     for index in 0..plan.strategies {
         let ring = attached.sender(&return_path(index))?;
         let bell = bell_of(plan, thread, Role::Strategy(index), attached)?;
-        returns.push(ReturnPath::new(ring, bell, plan.max_open as usize));
+        let room = plan.max_open as usize * usize::from(plan.reports_an_order);
+        returns.push(ReturnPath::new(ring, bell, room));
     }
     let limits = Limits::open_orders(plan.max_open.into());
     let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
@@ -194,9 +195,10 @@ fn gateway<T: Link, V: Venue>(
     make: &dyn Fn(&VenueContext) -> V,
 ) -> Result<Gateway<T::Producer, V>> {
     let Parts { plan, thread, ref mut attached, .. } = *parts;
-    let venue = make(&VenueContext { venue: index, venues: plan.venues, strategies: plan.strategies });
+    let (venues, strategies, max_held) = (plan.venues, plan.strategies, plan.max_held as usize);
+    let venue = make(&VenueContext { venue: index, venues, strategies, max_held });
     let inbox = attached.receiver(&inbox(index))?;
     let completion = attached.producer::<T>(&completion_link(plan), index.into())?;
     let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
-    Ok(Gateway::new(index, inbox, completion, bell, venue, plan.max_held as usize))
+    Ok(Gateway::new(index, inbox, completion, bell, venue))
 }

@@ -10,7 +10,7 @@ use super::registry::Registry;
 use super::runner::Runner;
 use crate::faults::own::Act;
 use anyhow::Result;
-use gateway::DelayVenue;
+use gateway::{DelayVenue, InFull};
 use protocol::agent::Agent;
 use protocol::control::Control;
 use protocol::plan::{Plan, Role, ThreadPlan};
@@ -79,7 +79,8 @@ pub fn compose_on<T: Link>(
     let strategy: BuildStrategy =
         Box::new(|parts, index| strategy_or_faulty::<T, _>(parts, index, &Context::player));
     let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
-    agent_of(parts, &strategy, |parts, roles| thread_agent::<T, _>(parts, roles, &|_| DelayVenue, &strategy))
+    let venue = |context: &_| DelayVenue::new(InFull, context);
+    agent_of(parts, &strategy, |parts, roles| thread_agent::<T, _>(parts, roles, &venue, &strategy))
 }
 
 fn agent_of<'a, 's>(

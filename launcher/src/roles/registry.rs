@@ -7,7 +7,7 @@ use super::agents::RoleAgent;
 use super::build::{BuildStrategy, Parts, strategy_or_faulty, thread_agent};
 use anyhow::{Context as _, Result};
 use core::marker::PhantomData;
-use gateway::{DelayVenue, Venue, VenueContext};
+use gateway::{DelayVenue, InFull, Venue, VenueContext};
 use protocol::plan::{Plan, Role};
 use shm::ring::{Link, RegisterError, Technique, Visitor};
 use std::sync::{Arc, OnceLock};
@@ -101,7 +101,7 @@ impl Registry {
     pub fn with_built_in<T: Links>() -> Self {
         let mut registry = Self::default();
         registry.add_strategy::<T, _>(Plan::PLAYER, Arc::new(Context::player));
-        registry.add_venue::<T, _>(Plan::DELAY_VENUE, Arc::new(|_| DelayVenue));
+        registry.add_venue::<T, _>(Plan::DELAY_VENUE, Arc::new(|context| DelayVenue::new(InFull, context)));
         registry
     }
 

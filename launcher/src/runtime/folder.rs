@@ -1,9 +1,7 @@
 //! A run's folder: made before the run, kept once it has begun; its files are whole or not there.
 
-use analysis::record::RunRecord;
 use anyhow::{Context, Result, bail};
 use protocol::plan::Plan;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -53,31 +51,4 @@ impl Drop for Folder {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
-}
-
-/// Writes `run.json`.
-///
-/// # Errors
-/// A full disk, a folder that cannot be written.
-pub fn save_record(record: &RunRecord, folder: &Path) -> Result<()> {
-    let mut json = serde_json::to_vec_pretty(record)?;
-    json.push(b'\n');
-    write_whole(&folder.join("run.json"), &json)
-}
-
-/// Writes a file beside its place and then moves it there: whoever is killed meanwhile leaves the old one or the new
-/// one, never half.
-///
-/// # Errors
-/// A full disk, a folder that cannot be written. What was there before is kept.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut draft = OsString::from(".");
-    draft.push(path.file_name().unwrap_or_default());
-    draft.push(".new");
-    let draft = path.with_file_name(draft);
-    let written = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    written.with_context(|| format!("cannot write {}", path.display()))
 }

@@ -4,27 +4,19 @@
 //! A log that cannot be saved (a full disk) is not lost: it stays in `/dev/shm` under its segment's name until it is rescued
 //! into the folder (`launcher report FOLDER`) or removed (`launcher clean`).
 
+use analysis::logfile::{file_name, write};
 use anyhow::{Context, Result};
 use core::fmt;
 use protocol::plan::Plan;
 use protocol::segments::{CONTROL, thread_header, thread_segment};
-use protocol::stamps::{RECORD_BYTES, RECORD_WORDS, count_records};
+use protocol::stamps::RECORD_BYTES;
 use protocol::status::LOG_OFFSET;
 use shm::memory::{Region, View};
 use shm::memory::{SHM_DIR, unlink};
-use shm::sync::Ordering;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-/// Words that are copied out and written at a time: 1 MiB.
-const CHUNK: usize = 1 << 17;
-
-/// The file of a thread's log within the run's folder.
-pub fn log_file(thread: &str) -> String {
-    format!("{thread}.stamps")
-}
 
 /// Logs that could not be saved in the run's folder, and where they are instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +64,7 @@ impl fmt::Display for Unsaved {
 pub fn gather(plan: &Plan, threads: &[View], folder: &Path) -> Result<(), Unsaved> {
     let mut unsaved: Option<Unsaved> = None;
     for (index, (thread, segment)) in plan.threads.iter().zip(threads).enumerate() {
-        let path = folder.join(log_file(&thread.name));
+        let path = folder.join(file_name(&thread.name));
         let header = thread_header(plan, index);
         let Err(error) = File::create(&path).and_then(|mut file| write(&header, segment, &mut file)) else {
             continue;
@@ -117,7 +109,7 @@ pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
         }
         let log = Region::open_read_only(&name)?;
         if log.len() >= LOG_OFFSET {
-            let path = folder.join(log_file(&thread.name));
+            let path = folder.join(file_name(&thread.name));
             let saved =
                 File::create(&path).and_then(|mut file| write(&thread_header(plan, index), &log, &mut file));
             saved.with_context(|| format!("cannot save the log of {} as {}", thread.name, path.display()))?;
@@ -137,23 +129,4 @@ fn cut(path: &Path) {
     let Ok(file) = File::options().write(true).open(path) else { return };
     let Ok(bytes) = file.metadata().map(|facts| facts.len()) else { return };
     let _ = file.set_len(bytes - bytes % RECORD_BYTES as u64);
-}
-
-/// Writes one thread's log: `header`, which goes before what the segment has there, then status block and records.
-///
-/// # Errors
-/// What `out` refused.
-pub fn write(header: &[u64], segment: &View, out: &mut impl Write) -> io::Result<()> {
-    let words = LOG_OFFSET + count_records(segment) * RECORD_WORDS;
-    let mut bytes = Vec::with_capacity(CHUNK.min(words) * 8);
-    for start in (0..words).step_by(CHUNK) {
-        bytes.clear();
-        for index in start..words.min(start + CHUNK) {
-            // Relaxed: the records below the count are complete, the thread that wrote them has ended.
-            let word = header.get(index).copied().unwrap_or_else(|| segment.load(index, Ordering::Relaxed));
-            bytes.extend_from_slice(&word.to_le_bytes());
-        }
-        out.write_all(&bytes)?;
-    }
-    Ok(())
 }

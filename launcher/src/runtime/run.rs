@@ -3,7 +3,7 @@
 use crate::faults::schedule::FaultSchedule;
 use crate::host::Machine;
 use crate::planner::{self, Resolved};
-use crate::runtime::folder::{Folder, save_record, write_whole};
+use crate::runtime::folder::Folder;
 use crate::runtime::gather;
 use crate::runtime::prepare::{Prepared, check_disk, describe_input, floor_cores, measure_floor, prepare};
 use crate::runtime::progress::Progress;
@@ -11,17 +11,17 @@ use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
 use crate::runtime::supervise::{Supervised, supervise};
-use analysis::hlog;
+use analysis::document::{Document, write_whole};
+use analysis::hlog::{self, HLOG_FILE};
 use analysis::html;
 use analysis::merge;
-use analysis::record::{self, Floor, Outcome, RUN_SCHEMA, RunRecord};
+use analysis::record::{self, Floor, Outcome, RunRecord};
 use analysis::report;
 use analysis::summary::{Figures, Summary, summarise};
-use analysis::timeline::{self, Timeline};
+use analysis::timeline::Timeline;
 use anyhow::{Context, Result, anyhow};
 use protocol::plan::{Isolation, Plan};
 use shm::clock::ClockPair;
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -70,11 +70,8 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let mut folder = Folder::create(&resolved.out, &plan, began)?;
     check_disk(&plan, &folder.path)?;
     plan.folder = folder.path.display().to_string();
-    let config = folder.path.join("config.yaml");
-    fs::write(&config, resolved.settings().to_yaml())
-        .with_context(|| format!("cannot write {}", config.display()))?;
+    resolved.settings().save(&folder.path)?;
     let mut record = RunRecord {
-        schema: RUN_SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started: humantime::format_rfc3339_seconds(began).to_string(),
         plan: plan.clone(),
@@ -115,7 +112,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
             |start_ticks| {
                 folder.keep();
                 record.clock.start_ticks = start_ticks;
-                save_record(&record, &folder.path)
+                Ok(record.save(&folder.path)?)
             },
         )?;
     if start_ticks == 0 {
@@ -142,7 +139,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     record.open_orders = open_orders;
     record.pss_bytes = pss_bytes;
     record.incidents = incidents;
-    let recorded = save_record(&record, &folder);
+    let recorded = record.save(&folder);
     saved?;
     let kept = || {
         format!("the run ended, and is kept in {0}: `launcher report {0}` reads it again", folder.display())
@@ -177,8 +174,6 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     progress.phase("measuring", 0);
     let figures = Figures::measure(&merged, analysis::summary::ns_per_tick(record));
     let summary = summarise(record, &merged, &figures);
-    let mut json = serde_json::to_vec_pretty(&summary)?;
-    json.push(b'\n');
     let mut histograms = Vec::new();
     hlog::write(record, &merged, &figures, &mut histograms)?;
     let timeline = Timeline::measure(record, &merged, &figures);
@@ -187,9 +182,9 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     report::markdown(&summary, &mut markdown)?;
     let page = html::of_run(&summary, &histograms, &timeline);
     for (name, bytes) in [
-        ("summary.json", json),
-        (timeline::TIMELINE_FILE, serde_json::to_vec(&timeline)?),
-        ("histograms.hlog", histograms),
+        (Summary::FILE, summary.json()?),
+        (Timeline::FILE, timeline.json()?),
+        (HLOG_FILE, histograms),
         ("stages.csv", csv),
         ("stages.md", markdown),
         (html::HTML_FILE, page.into_bytes()),

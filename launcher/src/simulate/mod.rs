@@ -31,10 +31,11 @@ pub use hostile::Attack;
 pub(crate) use techniques::install;
 
 use crate::faults::schedule::Draws;
-use crate::runtime::gather;
+
 use crate::runtime::setup::Segments;
+use analysis::logfile;
 use analysis::merge::{self, Merged};
-use analysis::record::{self, Incident, Outcome, RUN_SCHEMA, RunRecord};
+use analysis::record::{self, Incident, Outcome, RunRecord};
 use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
 use family::Family;
@@ -246,7 +247,7 @@ fn play<'a, T: Link>(
 fn logs(scenario: &Scenario, segments: &Segments) -> std::io::Result<Vec<Vec<u8>>> {
     let log = |(index, segment)| {
         let mut bytes = Vec::new();
-        gather::write(&thread_header(&scenario.plan, index), segment, &mut bytes)?;
+        logfile::write(&thread_header(&scenario.plan, index), segment, &mut bytes)?;
         Ok(bytes)
     };
     segments.threads.iter().enumerate().map(log).collect()
@@ -261,7 +262,6 @@ fn record(
 ) -> RunRecord {
     let plan = scenario.plan.clone();
     RunRecord {
-        schema: RUN_SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started: "1970-01-01T00:00:00Z".into(),
         machine: analysis::machine::Machine::default(),

@@ -2,5 +2,5 @@
 
 #[path = "../bodies/mod.rs"]
 pub mod bodies;
-#[path = "../../tests/common/mod.rs"]
+#[path = "../../tests/all/common/mod.rs"]
 mod common;

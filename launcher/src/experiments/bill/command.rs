@@ -1,6 +1,6 @@
 //! `launcher bill`: measures the bill, or makes it from what was measured.
 
-use super::rows::{BILL_SCHEMA, Bill, is_of_a_bill, rows};
+use super::rows::{is_of_a_bill, rows};
 use super::table;
 use crate::config::{Common, UsageError};
 use crate::experiments::documents::{self, Documents};
@@ -8,7 +8,8 @@ use crate::experiments::flags::Swept;
 use crate::experiments::points::lay_out;
 use crate::experiments::presets::SweepPreset;
 use crate::experiments::record::{create, new_record};
-use analysis::experiment::{Containments, SweepRecord};
+use analysis::document::Document;
+use analysis::experiment::{Bill, Containments, SweepRecord};
 use analysis::stats::FEWEST_PAIRS;
 use anyhow::Result;
 use clap::Args;
@@ -86,7 +87,7 @@ pub fn check_folder(flags: &BillFlags) -> Result<(), UsageError> {
 /// # Errors
 /// A sweep over something else than what a bill is of.
 pub fn documents(record: &SweepRecord, containments: Option<&Containments>) -> Result<Documents> {
-    let mut bill = Bill { schema: BILL_SCHEMA.into(), rows: rows(record)?, notes: documents::notes(record) };
+    let mut bill = Bill { rows: rows(record)?, notes: documents::notes(record) };
     if let Some(containments) = containments {
         for row in &mut bill.rows {
             row.contains = containments.of(row.isolation, row.technique);
@@ -107,7 +108,7 @@ pub fn documents(record: &SweepRecord, containments: Option<&Containments>) -> R
         notes: bill.notes.clone(),
         narrow: table::narrow(&bill),
         wide: vec![table::wide(&bill)],
-        json: documents::json(&bill)?,
-        file: Some("bill.json"),
+        json: bill.json()?,
+        file: Some(Bill::FILE),
     })
 }

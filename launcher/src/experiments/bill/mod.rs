@@ -9,4 +9,3 @@ mod rows;
 mod table;
 
 pub use command::{BillFlags, begin, check_folder, documents};
-pub use rows::{BILL_SCHEMA, Bill, BillRow, Reference};

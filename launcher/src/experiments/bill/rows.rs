@@ -2,73 +2,10 @@
 
 use crate::config::{Settings, UsageError};
 use crate::experiments::axes::Axis;
-use analysis::experiment::{SweepPoint, SweepRecord};
-use analysis::stats::{ComparisonLine, Outline, Percentile, judge, median, pair, values};
+use analysis::experiment::{BillRow, Reference, SweepPoint, SweepRecord};
+use analysis::stats::{Outline, Percentile, judge, median, pair, values};
 use analysis::summary::Measure;
 use protocol::plan::{Isolation, Placement, Stamps, Technique};
-use serde::{Deserialize, Serialize};
-
-/// The version of `bill.json`.
-pub const BILL_SCHEMA: &str = "bulkhead.bill/1";
-
-/// The bill.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bill {
-    /// [`BILL_SCHEMA`].
-    pub schema: String,
-    /// By isolation level, then by technique.
-    pub rows: Vec<BillRow>,
-    /// What to know about it. One line each.
-    pub notes: Vec<String>,
-}
-
-/// One isolation level with one technique; figures are medians over the repeats.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BillRow {
-    /// The level.
-    pub isolation: Isolation,
-    /// The technique.
-    pub technique: Technique,
-    /// What else sets the row apart: `process gateways`, `stamps ends`; empty: nothing.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub variant: String,
-    /// Sound runs.
-    pub runs: usize,
-    /// rt_venue, median.
-    pub p50_ns: Option<f64>,
-    /// rt_venue, p99.
-    pub p99_ns: Option<f64>,
-    /// rt_venue, p99.9.
-    pub p999_ns: Option<f64>,
-    /// What it is compared with; null: this is a reference itself.
-    pub reference: Option<Reference>,
-    /// rt_venue against the reference at p50, p99 and p99.9; empty for a reference.
-    pub differences: Vec<ComparisonLine>,
-    /// What weakens the comparison.
-    pub caveats: Vec<String>,
-    /// CPU seconds for a million orders, all threads together: spinning is not free.
-    pub cpu_s_per_million: Option<f64>,
-    /// From the first spawn to the start, in nanoseconds.
-    pub startup_ns: Option<f64>,
-    /// Proportional memory of all processes in the middle of the run, in bytes.
-    pub pss_bytes: Option<f64>,
-    /// Page faults of all threads.
-    pub page_faults: Option<f64>,
-    /// Context switches of all threads.
-    pub context_switches: Option<f64>,
-    /// What the level contains when a strategy goes wrong; null until containment is measured.
-    #[serde(default)]
-    pub contains: Option<String>,
-}
-
-/// The row that another is compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reference {
-    /// Its level.
-    pub isolation: Isolation,
-    /// Its technique.
-    pub technique: Technique,
-}
 
 /// Makes the bill of a sweep over technique, isolation or both.
 ///

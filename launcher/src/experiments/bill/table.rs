@@ -1,7 +1,7 @@
 //! The bill as tables: latencies, their differences to the reference, and the other costs. In Markdown and CSV it is
 //! one wide table.
 
-use super::rows::{Bill, BillRow};
+use analysis::experiment::{Bill, BillRow};
 use analysis::report::grid::{Grid, GridRow};
 use analysis::report::units::{duration_or_dash, plain, short};
 use analysis::stats::{ComparisonLine, Percentile, Verdict, ratio};

@@ -2,13 +2,14 @@
 
 use super::load::{Cell, load, words};
 use super::select::{self, SideWords};
-use super::table::{COMPARE_SCHEMA, Comparison, Comparisons};
+use super::table::{compare, grid};
 use crate::config::{RunFlags, UsageError};
 use crate::experiments::documents::{self, Documents};
 use crate::experiments::flags::Asked;
 use crate::experiments::points::{Side, lay_out_sides};
 use crate::experiments::record::{create, new_record, read};
-use analysis::experiment::{SWEEP_FILE, SweepRecord};
+use analysis::document::Document;
+use analysis::experiment::{Comparison, Comparisons, SweepRecord};
 use analysis::report::grid::Grid;
 use anyhow::Result;
 use clap::Args;
@@ -67,7 +68,7 @@ pub fn begin(flags: &CompareFlags) -> Result<Asks> {
             let named: Vec<&str> = a.pairs.iter().chain(&b.pairs).map(|(key, _)| key.as_str()).collect();
             let shown = shown(&report(&left, &right, &named)?)?;
             // A folder of runs may hold anything; a sweep's is its own.
-            if one.join(SWEEP_FILE).exists() {
+            if one.join(SweepRecord::FILE).exists() {
                 shown.save(one)?;
             }
             Ok(Asks::Shown(shown))
@@ -126,8 +127,8 @@ pub fn documents(record: &SweepRecord) -> Result<Documents> {
         })
         .collect();
     let [a, b] = &cells[..] else { return usage("this comparison has not two sides") };
-    let comparisons = vec![Comparison::of(a, b)];
-    shown(&Comparisons { schema: COMPARE_SCHEMA.into(), comparisons, notes: documents::notes(record) })
+    let comparisons = vec![compare(a, b)];
+    shown(&Comparisons { comparisons, notes: documents::notes(record) })
 }
 
 /// The documents of a report.
@@ -139,17 +140,16 @@ fn shown(report: &Comparisons) -> Result<Documents> {
         notes: report.notes.clone(),
         narrow: grids.clone(),
         wide: grids,
-        json: documents::json(report)?,
-        file: Some("compare.json"),
+        json: report.json()?,
+        file: Some(Comparisons::FILE),
     })
 }
 
 /// Compares what belongs together: settings that are equal in all that the words do not name.
 fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Comparisons> {
-    let mut report =
-        Comparisons { schema: COMPARE_SCHEMA.into(), comparisons: Vec::new(), notes: Vec::new() };
+    let mut report = Comparisons::default();
     if let ([a], [b]) = (a, b) {
-        report.comparisons.push(Comparison::of(a, b));
+        report.comparisons.push(compare(a, b));
         return Ok(report);
     }
     let rest = |cell: &Cell| -> Vec<(String, String)> {
@@ -157,7 +157,7 @@ fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Comparisons> {
     };
     for left in a {
         match b.iter().find(|right| rest(right) == rest(left)) {
-            Some(right) => report.comparisons.push(Comparison::of(left, right)),
+            Some(right) => report.comparisons.push(compare(left, right)),
             None => report.notes.push(format!("{} has no counterpart in B", words(&left.key))),
         }
     }
@@ -174,7 +174,7 @@ fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Comparisons> {
 fn grids(report: &Comparisons) -> Vec<Grid> {
     let single = report.comparisons.len() == 1;
     let numbered = |(number, comparison): (usize, &Comparison)| {
-        let mut grid = comparison.grid(single);
+        let mut grid = grid(comparison, single);
         if !single {
             grid.name = format!("compare_{}", number + 1);
         }

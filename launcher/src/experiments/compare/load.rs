@@ -3,11 +3,11 @@
 use crate::config::UsageError;
 use crate::experiments::axes::Axis;
 use crate::experiments::record::read;
-use analysis::experiment::SWEEP_FILE;
+use analysis::document::Document;
+use analysis::experiment::SweepRecord;
 use analysis::stats::Outline;
-use analysis::summary::{SUMMARY_FILE, SUMMARY_SCHEMA, Summary};
+use analysis::summary::Summary;
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
 use std::fs;
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub struct Cell {
 /// # Errors
 /// There is nothing that was measured, or it is of another version or damaged.
 pub fn load(path: &Path) -> Result<Vec<Cell>> {
-    if path.join(SWEEP_FILE).exists() {
+    if path.join(SweepRecord::FILE).exists() {
         let record = read(path)?;
         if record.search.is_some() {
             return Err(UsageError(format!(
@@ -53,16 +53,16 @@ pub fn load(path: &Path) -> Result<Vec<Cell>> {
             Ok(cells)
         };
     }
-    if path.join(SUMMARY_FILE).exists() {
-        let run = Outline::of(&summary(path)?);
+    if path.join(Summary::FILE).exists() {
+        let run = Outline::of(&Summary::read(path)?);
         return Ok(vec![Cell { name: run.run.clone(), key: key(&run), runs: vec![run] }]);
     }
     let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
     let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     folders.sort();
     let mut cells: Vec<Cell> = Vec::new();
-    for folder in folders.iter().filter(|folder| folder.join(SUMMARY_FILE).exists()) {
-        let run = Outline::of(&summary(folder)?);
+    for folder in folders.iter().filter(|folder| folder.join(Summary::FILE).exists()) {
+        let run = Outline::of(&Summary::read(folder)?);
         let key = key(&run);
         match cells.iter_mut().find(|cell| cell.key == key) {
             Some(cell) => cell.runs.push(run),
@@ -71,29 +71,13 @@ pub fn load(path: &Path) -> Result<Vec<Cell>> {
     }
     if cells.is_empty() {
         bail!(
-            "{}: no run in it: neither {SUMMARY_FILE} nor {SWEEP_FILE}, nor folders that have one",
-            path.display()
+            "{}: no run in it: neither {} nor {}, nor folders that have one",
+            path.display(),
+            Summary::FILE,
+            SweepRecord::FILE
         );
     }
     Ok(cells)
-}
-
-fn summary(folder: &Path) -> Result<Summary> {
-    #[derive(Deserialize)]
-    struct Schema {
-        schema: String,
-    }
-    let path = folder.join(SUMMARY_FILE);
-    let name = || path.display().to_string();
-    let text = fs::read_to_string(&path).with_context(name)?;
-    let Schema { schema } = serde_json::from_str(&text).with_context(name)?;
-    if schema != SUMMARY_SCHEMA {
-        bail!(
-            "{}: schema {schema:?}, this build reads {SUMMARY_SCHEMA:?}: use the launcher that wrote it",
-            name()
-        );
-    }
-    serde_json::from_str(&text).with_context(name)
 }
 
 /// What makes two runs repeats of one setting.

@@ -10,4 +10,3 @@ mod table;
 
 pub use command::{Asks, CompareFlags, begin, documents};
 pub use load::{Cell, load};
-pub use table::{COMPARE_SCHEMA, Comparison, Comparisons};

@@ -1,132 +1,98 @@
 //! A comparison as a value, as tables, and in one sentence.
 
 use super::load::Cell;
+use analysis::experiment::Comparison;
 use analysis::report::grid::{Grid, GridRow};
 use analysis::report::units::{duration, duration_or_dash};
-use analysis::stats::{ComparisonLine, Percentile, Placed, Verdict, judge, pair, ratio};
+use analysis::stats::{ComparisonLine, Percentile, Verdict, judge, pair, ratio};
 use analysis::summary::Measure;
-use serde::{Deserialize, Serialize};
-
-/// The version of a comparison's JSON.
-pub const COMPARE_SCHEMA: &str = "bulkhead.compare/1";
 
 /// What is compared: what the engine adds in all, both from t1 and from due, and each stage.
 fn measures() -> impl Iterator<Item = Measure> {
     [Measure::RtVenue, Measure::RtVenueFromDue].into_iter().chain(Measure::stages())
 }
 
-/// All comparisons of two sides.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Comparisons {
-    /// [`COMPARE_SCHEMA`].
-    pub schema: String,
-    /// Each setting that both sides have.
-    pub comparisons: Vec<Comparison>,
-    /// What was left out.
-    pub notes: Vec<String>,
+/// Compares the runs of two cells.
+pub fn compare(a: &Cell, b: &Cell) -> Comparison {
+    let pairing = pair(&a.runs, &b.runs);
+    let each = measures().flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
+    Comparison {
+        a: a.name.clone(),
+        b: b.name.clone(),
+        pairs: pairing.a.len(),
+        placed: pairing.placed(),
+        lines: each.map(|(measure, percentile)| judge(&pairing, measure, percentile)).collect(),
+        caveats: pairing.caveats,
+    }
 }
 
-/// One setting of B against one of A.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
-    /// What A is.
-    pub a: String,
-    /// What B is.
-    pub b: String,
-    /// Pairs of runs that were compared.
-    pub pairs: usize,
-    /// What weakens the comparison.
-    pub caveats: Vec<String>,
-    /// Where the machine had its cores, if they were moved between the runs.
-    #[serde(default)]
-    pub placed: Vec<Placed>,
-    /// Every figure; `rt_venue` first.
-    pub lines: Vec<ComparisonLine>,
+/// The verdict on `rt_venue` in one sentence.
+pub fn sentence(comparison: &Comparison) -> String {
+    let lines: Vec<&ComparisonLine> =
+        comparison.lines.iter().filter(|line| line.measure == Measure::RtVenue.name()).collect();
+    let mut parts: Vec<String> = Vec::new();
+    for verdict in [Verdict::Slower, Verdict::Faster, Verdict::NoDifferenceSeen, Verdict::NotComparable] {
+        let with = lines.iter().filter(|line| line.verdict == verdict);
+        let names: Vec<&str> = with.clone().map(|line| line.percentile.name()).collect();
+        let Some(first) = with.clone().next() else { continue };
+        let why = if first.why.is_empty() { String::new() } else { format!(" ({})", first.why.join("; ")) };
+        parts.push(format!("{} at {}{why}", verdict.words(), names.join(", ")));
+    }
+    format!("B against A, rt_venue: {}", parts.join("; "))
 }
 
-impl Comparison {
-    /// Compares the runs of two cells.
-    pub fn of(a: &Cell, b: &Cell) -> Self {
-        let pairing = pair(&a.runs, &b.runs);
-        let each = measures().flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
-        Self {
-            a: a.name.clone(),
-            b: b.name.clone(),
-            pairs: pairing.a.len(),
-            placed: pairing.placed(),
-            lines: each.map(|(measure, percentile)| judge(&pairing, measure, percentile)).collect(),
-            caveats: pairing.caveats,
-        }
+/// The table; `all` with every stage, else of `rt_venue` alone.
+pub fn grid(comparison: &Comparison, all: bool) -> Grid {
+    let measure = Measure::RtVenue.name();
+    let lines = comparison.lines.iter().filter(|line| all || line.measure == measure);
+    let row = |line: &ComparisonLine| {
+        let figure = |ns: Option<f64>| duration_or_dash(ns.map(|ns| ns as u64));
+        GridRow::plain(vec![
+            format!("{} {}", line.measure, line.percentile.name()),
+            figure(line.a_ns),
+            figure(line.b_ns),
+            line.difference.as_ref().map_or_else(|| "–".into(), ratio),
+            line.verdict.words().into(),
+        ])
+    };
+    let mut notes =
+        vec![format!("A: {}", comparison.a), format!("B: {}", comparison.b), sentence(comparison)];
+    let headline = comparison.lines.first().and_then(|line| line.difference);
+    notes.extend(headline.map(|found| {
+        let (by, unit) = (found.difference, |ns: f64| {
+            let sign = if ns < 0.0 { "−" } else { "+" };
+            format!("{sign}{}", duration(ns.abs().round() as u64))
+        });
+        format!("rt_venue p50 differs by {} [{}, {}]", unit(by.value), unit(by.low), unit(by.high))
+    }));
+    notes.extend(headline.map(|found| {
+        format!(
+            "{} pairs; B/A with its 95 % interval: {}; each line is a test of its own",
+            comparison.pairs,
+            found.method.words()
+        )
+    }));
+    notes.extend(comparison.placed.iter().map(|placed| {
+        let figure = |ns: Option<f64>| duration_or_dash(ns.map(|ns| ns as u64));
+        format!(
+            "core-to-core floor {}: {} runs of A, {} of B, rt_venue p50 {} and {}",
+            figure(placed.floor_ns),
+            placed.a,
+            placed.b,
+            figure(placed.a_ns),
+            figure(placed.b_ns)
+        )
+    }));
+    if !comparison.placed.is_empty() {
+        notes.push("the machine moved its cores: B/A compares runs of one floor with each other".into());
     }
-
-    /// The verdict on `rt_venue` in one sentence.
-    pub fn sentence(&self) -> String {
-        let lines: Vec<&ComparisonLine> =
-            self.lines.iter().filter(|line| line.measure == Measure::RtVenue.name()).collect();
-        let mut parts: Vec<String> = Vec::new();
-        for verdict in [Verdict::Slower, Verdict::Faster, Verdict::NoDifferenceSeen, Verdict::NotComparable] {
-            let with = lines.iter().filter(|line| line.verdict == verdict);
-            let names: Vec<&str> = with.clone().map(|line| line.percentile.name()).collect();
-            let Some(first) = with.clone().next() else { continue };
-            let why =
-                if first.why.is_empty() { String::new() } else { format!(" ({})", first.why.join("; ")) };
-            parts.push(format!("{} at {}{why}", verdict.words(), names.join(", ")));
-        }
-        format!("B against A, rt_venue: {}", parts.join("; "))
-    }
-
-    /// The table; `all` with every stage, else of `rt_venue` alone.
-    pub fn grid(&self, all: bool) -> Grid {
-        let measure = Measure::RtVenue.name();
-        let lines = self.lines.iter().filter(|line| all || line.measure == measure);
-        let row = |line: &ComparisonLine| {
-            let figure = |ns: Option<f64>| duration_or_dash(ns.map(|ns| ns as u64));
-            GridRow::plain(vec![
-                format!("{} {}", line.measure, line.percentile.name()),
-                figure(line.a_ns),
-                figure(line.b_ns),
-                line.difference.as_ref().map_or_else(|| "–".into(), ratio),
-                line.verdict.words().into(),
-            ])
-        };
-        let mut notes = vec![format!("A: {}", self.a), format!("B: {}", self.b), self.sentence()];
-        let headline = self.lines.first().and_then(|line| line.difference);
-        notes.extend(headline.map(|found| {
-            let (by, unit) = (found.difference, |ns: f64| {
-                let sign = if ns < 0.0 { "−" } else { "+" };
-                format!("{sign}{}", duration(ns.abs().round() as u64))
-            });
-            format!("rt_venue p50 differs by {} [{}, {}]", unit(by.value), unit(by.low), unit(by.high))
-        }));
-        notes.extend(headline.map(|found| {
-            format!(
-                "{} pairs; B/A with its 95 % interval: {}; each line is a test of its own",
-                self.pairs,
-                found.method.words()
-            )
-        }));
-        notes.extend(self.placed.iter().map(|placed| {
-            let figure = |ns: Option<f64>| duration_or_dash(ns.map(|ns| ns as u64));
-            format!(
-                "core-to-core floor {}: {} runs of A, {} of B, rt_venue p50 {} and {}",
-                figure(placed.floor_ns),
-                placed.a,
-                placed.b,
-                figure(placed.a_ns),
-                figure(placed.b_ns)
-            )
-        }));
-        if !self.placed.is_empty() {
-            notes.push("the machine moved its cores: B/A compares runs of one floor with each other".into());
-        }
-        notes.extend(self.caveats.iter().cloned());
-        Grid {
-            name: "compare".into(),
-            title: "B against A, median over the repeats".into(),
-            head: ["figure", "A", "B", "B/A [95%]", "verdict"].map(str::to_owned).to_vec(),
-            keys: 1,
-            rows: lines.map(row).collect(),
-            notes,
-        }
+    notes.extend(comparison.caveats.iter().cloned());
+    Grid {
+        name: "compare".into(),
+        title: "B against A, median over the repeats".into(),
+        head: ["figure", "A", "B", "B/A [95%]", "verdict"].map(str::to_owned).to_vec(),
+        keys: 1,
+        rows: lines.map(row).collect(),
+        notes,
     }
 }

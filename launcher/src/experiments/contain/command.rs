@@ -2,7 +2,7 @@
 
 use super::cost;
 use super::matrix::{Cell, across_processes, cell, cells, settings};
-use super::rows::{CONTAIN_FILE, CONTAIN_SCHEMA, Containments, row};
+use super::rows::row;
 use crate::config::{Common, Settings, UsageError};
 use crate::experiments::axes::Axis;
 use crate::experiments::documents::{self, Documents};
@@ -10,9 +10,10 @@ use crate::experiments::flags::{Asked as Flags, Swept};
 use crate::experiments::points::Layout;
 use crate::experiments::record::{create, new_record};
 use crate::planner;
-use analysis::experiment::{SweepPoint, SweepRecord};
+use analysis::document::Document;
+use analysis::experiment::{Containments, SweepPoint, SweepRecord};
 use analysis::report::contain as table;
-use analysis::summary::{SUMMARY_FILE, Summary};
+use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use clap::Args;
 use protocol::plan::{Isolation, Technique};
@@ -114,7 +115,6 @@ pub fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
 pub fn documents(record: &SweepRecord, folder: &Path) -> Result<Documents> {
     let cost = cost::measure();
     let mut all = Containments {
-        schema: CONTAIN_SCHEMA.into(),
         machine: record.machine.cpu_model.clone(),
         rows: Vec::new(),
         cost: Some(cost),
@@ -125,10 +125,7 @@ pub fn documents(record: &SweepRecord, folder: &Path) -> Result<Documents> {
         let cell = cell(&Settings::from_texts(&point.settings)?)
             .with_context(|| format!("{}: no cell of a containment table", point.name))?;
         for run in &point.runs {
-            let path = folder.join(&run.folder).join(SUMMARY_FILE);
-            let text = std::fs::read(&path).with_context(|| path.display().to_string())?;
-            let summary: Summary =
-                serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
+            let summary = Summary::read(&folder.join(&run.folder))?;
             all.rows.push(row(&cell, &summary, &run.folder));
         }
     }
@@ -140,7 +137,7 @@ pub fn documents(record: &SweepRecord, folder: &Path) -> Result<Documents> {
         notes: all.notes.clone(),
         narrow: table::narrow(&all),
         wide,
-        json: documents::json(&all)?,
-        file: Some(CONTAIN_FILE),
+        json: all.json()?,
+        file: Some(Containments::FILE),
     })
 }

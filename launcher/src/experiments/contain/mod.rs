@@ -13,4 +13,3 @@ mod rows;
 pub use analysis::report::contain::grids;
 pub use command::{ContainFlags, begin, documents};
 pub use cost::Cost;
-pub use rows::{CONTAIN_FILE, CONTAIN_SCHEMA, Contained, Containment, Containments};

@@ -1,7 +1,7 @@
 //! A row of the containment table: what one fault did.
 
 use super::matrix::{Cell, VICTIM};
-pub use analysis::experiment::{CONTAIN_FILE, CONTAIN_SCHEMA, Contained, Containment, Containments};
+use analysis::experiment::{Contained, Containment};
 use analysis::record::Outcome;
 use analysis::summary::Summary;
 use protocol::plan::{Target, When};

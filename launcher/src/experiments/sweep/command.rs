@@ -10,6 +10,7 @@ use crate::experiments::presets::SweepPreset;
 use crate::experiments::record::{self, create, new_record};
 use crate::host::Machine;
 use crate::planner::Input;
+use analysis::document::Document;
 use analysis::experiment::{Search, SearchRecord, SweepRecord};
 use analysis::report::grid::{Grid, GridRow};
 use analysis::report::units::{duration, duration_or_dash, plain};
@@ -165,7 +166,7 @@ pub fn documents(record: &SweepRecord) -> Result<Documents> {
         notes: documents::notes(record),
         narrow: grids.clone(),
         wide: grids,
-        json: documents::json(record)?,
+        json: record.json()?,
         file: None,
     })
 }

@@ -11,8 +11,9 @@ use crate::experiments::record::{new_record, read};
 use crate::experiments::search::search;
 use crate::host::fake;
 use crate::runtime::run::Interrupted;
-use analysis::experiment::{SWEEP_FILE, SweepRecord, SweepState};
+use analysis::document::Document;
 use analysis::experiment::{Search, SearchRecord};
+use analysis::experiment::{SweepRecord, SweepState};
 use analysis::record::Outcome;
 use analysis::stats::fixtures;
 use anyhow::{Result, anyhow};
@@ -96,7 +97,7 @@ fn a_sweep_that_stopped_goes_on_with_what_is_missing() {
         let ended = measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
         assert_eq!((ended, sweep.state), (Ended::Interrupted, SweepState::Interrupted));
         assert_eq!(sweep.runs().count(), 1);
-        assert_eq!(files(folder.path()), ["1-0-thread", SWEEP_FILE], "what was not finished is gone");
+        assert_eq!(files(folder.path()), ["1-0-thread", SweepRecord::FILE], "what was not finished is gone");
     }
     let mut count = 0;
     let mut make = |settings: &Settings| {
@@ -169,17 +170,18 @@ fn another_version_and_damage_are_told_apart() {
     assert!(read().contains("not the folder of a sweep"));
     for (text, wanted) in [
         ("{\"schema\": \"bulkhead.sweep/9\"}", "use the launcher that wrote it"),
-        ("{\"schema\": \"bulkhead.sweep/1\"}", "missing field"),
+        ("{\"schema\": \"bulkhead.sweep/2\"}", "missing field"),
         ("{\"schema\": 3}", "sweep.json"),
         ("", "EOF"),
     ] {
-        fs::write(folder.path().join(SWEEP_FILE), text).unwrap();
+        fs::write(folder.path().join(SweepRecord::FILE), text).unwrap();
         assert!(read().contains(wanted), "{text}: {}", read());
     }
     let mut sweep = record(&[], 1);
     sweep.points[0].settings.insert("venues".into(), "2".into());
-    let json = serde_json::to_string(&sweep).unwrap().replace("\"venues\":\"2\"", "\"venues\":\"two\"");
-    fs::write(folder.path().join(SWEEP_FILE), json).unwrap();
+    let json =
+        String::from_utf8(sweep.json().unwrap()).unwrap().replace("\"venues\": \"2\"", "\"venues\": \"two\"");
+    fs::write(folder.path().join(SweepRecord::FILE), json).unwrap();
     assert!(read().contains("venues: \"two\" is not a count"), "{}", read());
 }
 

@@ -10,7 +10,7 @@ fn rows(flags: &[&str]) -> (Vec<Value>, tempfile::TempDir) {
         command(&["contain", "--json", "--out", out.path().to_str().unwrap()]).args(flags).output().unwrap();
     assert!(made.status.success(), "{flags:?}: {}{}", text(&made.stdout), text(&made.stderr));
     let table: Value = serde_json::from_slice(&made.stdout).unwrap();
-    assert_eq!(table["schema"], "bulkhead.contain/1");
+    assert_eq!(table["schema"], "bulkhead.contain/2");
     assert!(table["cost"]["protected_ns"].as_f64().unwrap() > 0.0);
     (table["rows"].as_array().unwrap().clone(), out)
 }
@@ -46,7 +46,7 @@ fn a_process_contains_what_takes_a_thread_s_process_down() {
         let contained = row(&rows, "process", fault);
         assert_eq!(contained["lost_of_others"], 0, "{contained:#}");
         assert!(contained["repair_ns"].as_u64().is_some(), "{contained:#}");
-        assert!(contained["toll"]["lost"].as_u64().unwrap() <= 1 || fault == "scribble", "{contained:#}");
+        assert!(contained["losses"]["lost"].as_u64().unwrap() <= 1 || fault == "scribble", "{contained:#}");
     }
     // By what, depends on what it hits first.
     let scribbled = row(&rows, "process", "scribble")["seen"].as_str().unwrap();
@@ -74,7 +74,7 @@ fn a_death_in_the_middle_of_a_push_is_contained_in_a_shared_ring_too() {
     );
     for row in rows {
         assert_eq!(
-            (row["lost_of_others"].as_u64(), row["toll"]["lost"].as_u64()),
+            (row["lost_of_others"].as_u64(), row["losses"]["lost"].as_u64()),
             (Some(0), Some(1)),
             "{row:#}"
         );

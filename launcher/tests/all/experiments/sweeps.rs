@@ -202,7 +202,7 @@ fn the_bill_has_a_row_for_each_level_and_can_be_compared() {
     let folder = only(&out);
     let path = folder.to_str().unwrap();
     let bill = json(&folder.join("bill.json"));
-    assert_eq!(bill["schema"], "bulkhead.bill/1");
+    assert_eq!(bill["schema"], "bulkhead.bill/2");
     let rows = bill["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2);
     assert_eq!((&rows[0]["reference"], &rows[0]["runs"]), (&Value::Null, &5.into()));

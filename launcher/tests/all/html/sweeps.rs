@@ -4,6 +4,8 @@ use super::browser::{check_quiet, open};
 use super::dom::{having, text};
 use super::fixture::scatter;
 use super::run_page::check_alone;
+use analysis::document::Document;
+use analysis::experiment::{Bill, SweepRecord};
 use analysis::summary::Distribution;
 use launcher::host::Machine;
 use serde_json::{Value, json};
@@ -78,7 +80,7 @@ fn sweep(kind: &str, axes: &[(&str, &[&str])], repeats: u32) -> Value {
         json!({ "name": name.join(" "), "values": values, "settings": {}, "runs": runs })
     };
     json!({
-        "schema": "bulkhead.sweep/1", "version": "0.1.0", "started": "2026-11-20T06:15:02Z", "kind": kind,
+        "schema": SweepRecord::schema(), "version": "0.1.0", "started": "2026-11-20T06:15:02Z", "kind": kind,
         "state": "complete", "launcher": [1, 2],
         "machine": Machine { hostname: "host".into(), cpu_model: "a processor".into(), ..Machine::default() },
         "axes": axes.iter().map(|(axis, values)| json!({ "axis": axis, "values": values })).collect::<Vec<_>>(),
@@ -165,8 +167,8 @@ fn rates_and_strategies_have_their_charts() {
 /// A line of a bill.
 fn line(percentile: &str, ratio: Option<[f64; 3]>, verdict: &str, why: &[&str]) -> Value {
     let estimate = ratio.map(|[low, value, high]| json!({ "value": value, "low": low, "high": high }));
-    let difference = estimate
-        .map(|ratio| json!({ "pairs": 5, "method": "student-t", "ratio": ratio, "difference": ratio }));
+    let difference =
+        estimate.map(|ratio| json!({ "pairs": 5, "method": "ranks", "ratio": ratio, "difference": ratio }));
     json!({
         "measure": "rt_venue", "percentile": percentile, "a_ns": 1.0, "b_ns": 2.0,
         "difference": difference, "verdict": verdict, "why": why,
@@ -196,7 +198,7 @@ fn a_bill_shows_the_differences_and_their_verdicts() {
     };
     let thread = Some(("thread", "spsc-mux"));
     let bill = json!({
-        "schema": "bulkhead.bill/1",
+        "schema": Bill::schema(),
         "rows": [
             row("thread", "spsc-mux", None, vec![]),
             row("thread", "array-queue", Some(("thread", "crossbeam-array-queue")), lines(0.9, "faster")),

@@ -4,7 +4,7 @@
 
 use crate::runs::fixture::{Fixture, Shape};
 use analysis::merge::{Merged, ViolationKind, merge};
-use gateway::{DelayVenue, Gateway};
+use gateway::{DelayVenue, Gateway, InFull, Venue};
 use orchestrator::risk::Limits;
 use orchestrator::work::Work;
 use orchestrator::{Inbox, Orchestrator, ReturnPath};
@@ -134,7 +134,12 @@ impl Strategy for Metronome {
 }
 
 /// The agents of the fixture's run, in the order of its plan's threads.
-fn actors(clock: &Virtual, submit_defect: Defect, completion_defect: Defect) -> Vec<Actor> {
+fn actors<V: Venue + 'static>(
+    clock: &Virtual,
+    submit_defect: Defect,
+    completion_defect: Defect,
+    venue: impl Fn() -> V,
+) -> Vec<Actor> {
     let rings = |count: u16| -> (Vec<spsc::Producer>, Vec<spsc::Consumer>) {
         (0..count).map(|_| spsc::heap_ring::<MESSAGE_WORDS>(64)).unzip()
     };
@@ -151,24 +156,31 @@ fn actors(clock: &Virtual, submit_defect: Defect, completion_defect: Defect) -> 
         Broken::new(Mux::new(submit_ends), submit_defect),
         Broken::new(Mux::new(completion_ends), completion_defect),
         inbox.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
-        returns.into_iter().map(|ring| ReturnPath::new(ring, None, 64)).collect(),
+        returns.into_iter().map(|ring| ReturnPath::new(ring, None, 256)).collect(),
         Limits::open_orders(64),
         Work::new(0),
     );
     actors.push(actor(clock, orchestrator));
     for (index, (inbox, completion)) in (0..).zip(inbox_ends.into_iter().zip(completion)) {
-        actors.push(actor(
-            clock,
-            Gateway::new(index, inbox, SpscMuxProducer(completion), None, DelayVenue, 64),
-        ));
+        let gateway = Gateway::new(index, inbox, SpscMuxProducer(completion), None, venue());
+        actors.push(actor(clock, gateway));
     }
     actors
 }
 
-/// Runs it to its end, or until nothing can happen any more, and merges what it left.
 fn play(submit: Defect, completion: Defect) -> Merged {
+    play_at(submit, completion, || DelayVenue::holding(InFull, 64))
+}
+
+/// The same with sound links and these venues.
+pub(super) fn play_with<V: Venue + 'static>(venue: impl Fn() -> V) -> Merged {
+    play_at(Defect::None, Defect::None, venue)
+}
+
+/// Runs it to its end, or until nothing can happen any more, and merges what it left.
+fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl Fn() -> V) -> Merged {
     let clock = Virtual::default();
-    let mut actors = actors(&clock, submit, completion);
+    let mut actors = actors(&clock, submit, completion, venue);
     let mut random = 12_345u64;
     for step in 0..60_000u64 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

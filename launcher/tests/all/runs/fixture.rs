@@ -4,7 +4,8 @@
 //! are known in advance. Logs hold their records in the order of the times, like real ones.
 #![allow(dead_code)] // the bench uses less of it than the tests
 
-use analysis::record::{Clock, Exit, Floor, InputRecord, OpenOrders, Outcome, RUN_SCHEMA, RunRecord};
+use analysis::document::Document;
+use analysis::record::{Clock, Exit, Floor, InputRecord, OpenOrders, Outcome, RunRecord};
 use launcher::host::Machine;
 use protocol::counters::AGENT_WORDS;
 use protocol::plan::{Idle, Pacing, Plan, Role, Threading};
@@ -224,7 +225,7 @@ impl Fixture {
 
     /// Writes the folder's files.
     pub fn write_to(&self, folder: &Path) {
-        std::fs::write(folder.join("run.json"), serde_json::to_string_pretty(&self.record).unwrap()).unwrap();
+        self.record.save(folder).unwrap();
         for (thread, plan) in self.record.plan.threads.iter().enumerate() {
             std::fs::write(folder.join(format!("{}.stamps", plan.name)), self.bytes(thread)).unwrap();
         }
@@ -345,7 +346,6 @@ fn record(shape: Shape) -> RunRecord {
         how: "exit 0".into(),
     });
     RunRecord {
-        schema: RUN_SCHEMA.into(),
         version: "0.1.0".into(),
         started: "2026-11-20T06:15:02Z".into(),
         machine: Machine { hostname: "host".into(), cpu_model: "a processor".into(), ..Machine::default() },

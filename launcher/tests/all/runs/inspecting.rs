@@ -2,6 +2,7 @@
 
 use super::fixture::{Fixture, Shape};
 use super::killing::Death;
+use analysis::document::Document;
 use analysis::inspect::{Format, InspectError, Options, inspect};
 use analysis::logfile::RECORDS_AT;
 use proptest::prelude::*;
@@ -166,14 +167,14 @@ fn what_is_no_run_is_refused() {
         ("{", "EOF"),
         ("{\"schema\":\"bulkhead.run/9\"}", "schema \"bulkhead.run/9\""),
         ("{\"schema\":\"bulkhead.run/1\"}", "use the launcher that wrote it"),
-        ("{\"schema\":\"bulkhead.run/2\"}", "missing field"),
+        ("{\"schema\":\"bulkhead.run/3\"}", "missing field"),
     ] {
         std::fs::write(empty.path().join("run.json"), text).unwrap();
         let error = error(empty.path(), TEXT);
         assert!(error.contains(words), "{error}");
     }
     other.record.plan.threads[0].name = "../strategy-0".into();
-    std::fs::write(empty.path().join("run.json"), serde_json::to_string(&other.record).unwrap()).unwrap();
+    std::fs::write(empty.path().join("run.json"), other.record.json().unwrap()).unwrap();
     assert!(error(empty.path(), TEXT).contains("thread name"));
 }
 

@@ -1,8 +1,10 @@
 //! The merge: exact counts of honest runs, and every kind of violation found and named.
 
 use super::fixture::{Fixture, START, Shape};
-use analysis::merge::{MergeError, Merged, Orders, ViolationKind, merge, read_record};
+use analysis::document::Document;
+use analysis::merge::{MergeError, Merged, Orders, ViolationKind, merge};
 use analysis::record::Outcome;
+use analysis::record::RunRecord;
 use proptest::prelude::*;
 use protocol::plan::{Pacing, Threading};
 use protocol::stamps::{Gap, Point, Record, StampLog, Switches};
@@ -18,7 +20,7 @@ pub(crate) fn run(fixture: &Fixture) -> Merged {
 
 fn try_run(fixture: &Fixture) -> Result<Merged, MergeError> {
     let folder = fixture.write();
-    let record = read_record(folder.path()).unwrap();
+    let record = RunRecord::read(folder.path()).unwrap();
     assert_eq!(record, fixture.record);
     let mut last = (0, 0);
     let merged = merge(folder.path(), &record, |done, total| {
@@ -99,17 +101,23 @@ fn gateways_that_share_a_thread_are_checked_each() {
     assert!(merged.violations[0].first.contains("t4 names a gateway that is none of its thread's"));
 }
 
+/// In the detail of a t5: more reports follow.
+const MORE: u8 = 1 << 7;
+
 /// Adds reports 1 and 2 to an order, each a little behind the one before it.
 fn with_reports(fixture: &mut Fixture, id: OrderId) {
     let path = [Point::GatewayDone, Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv];
-    for detail in [1, 2] {
+    for number in [1, 2] {
         for point in path {
             let (thread, place) = fixture.find(point, id);
             let first = fixture.logs[thread][place];
-            let later = Record { detail, value: first.value + 20 * u64::from(detail), ..first };
+            let detail = if point == Point::GatewayDone && number == 1 { number | MORE } else { number };
+            let later = Record { detail, value: first.value + 20 * u64::from(number), ..first };
             fixture.logs[thread].push(later);
         }
     }
+    let (thread, place) = fixture.find(Point::GatewayDone, id);
+    fixture.logs[thread][place].detail = MORE;
     for log in &mut fixture.logs {
         crate::runs::fixture::sort_by_event(log);
     }
@@ -149,7 +157,7 @@ fn an_order_has_as_many_reports_as_its_venue_gives() {
     assert_eq!((kind, first), (ViolationKind::Duplicate, format!("{NAME}t6 of report 1 twice")));
     let (kind, first) = spoiled(&|log| {
         let is_report = |point| protocol::flow::REPORT_PATH.contains(&point);
-        log.retain(|record| record.id != ID || record.detail != 1 || !is_report(record.point));
+        log.retain(|record| record.id != ID || record.detail & !MORE != 1 || !is_report(record.point));
     });
     assert_eq!(
         (kind, first),
@@ -162,6 +170,24 @@ fn an_order_has_as_many_reports_as_its_venue_gives() {
         }
     });
     assert_eq!(kind, ViolationKind::CompletionOrder);
+    // Which report is the last stands at t5.
+    for (from, to, what) in [
+        (MORE, 0, "report 1 follows the last one"),
+        (1 | MORE, 1, "report 2 follows the last one"),
+        (2, 2 | MORE, "report 2 is not the last, and none follows"),
+    ] {
+        let (kind, first) = spoiled(&|log| {
+            for record in log.iter_mut().filter(|record| is(record, Point::GatewayDone, from)) {
+                record.detail = to;
+            }
+        });
+        assert_eq!((kind, first), (ViolationKind::LastReport, format!("{NAME}{what}")));
+    }
+    let (kind, first, _) = self::spoiled(|fixture| {
+        let (thread, place) = fixture.find(Point::GatewayDone, ID);
+        fixture.logs[thread][place].detail = MORE;
+    });
+    assert_eq!((kind, first), (ViolationKind::LastReport, format!("{NAME}its one report is not the last")));
 }
 
 #[test]

@@ -10,6 +10,7 @@ pub mod fixture;
 mod inspecting;
 pub mod killing;
 mod logfiles;
+mod lying_venues;
 mod merging;
 mod quarantine;
 mod reporting;

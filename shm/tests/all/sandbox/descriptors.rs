@@ -1,24 +1,20 @@
 //! The first layer, which a process has from its start: it gets the descriptors that it is handed and no others, and with them no
 //! more rights than they have.
 
+use crate::common::itself;
 use shm::attached::Access;
 use shm::memory::sealed::{Handle, Shared, inherited_by, take};
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 /// What the child is to look at.
 const HANDED: &str = "BULKHEAD_TEST_HANDED";
 
 /// Starts a test of this binary with these descriptors.
 fn child(test: &str, handed: &str, files: &[&File]) -> String {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", test, "--ignored", "--nocapture"])
-        .env(HANDED, handed)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+    let mut command = itself(&format!("sandbox::{test}"));
+    command.env(HANDED, handed).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let Output { status, stderr, .. } =
         inherited_by(files, || command.spawn()).unwrap().wait_with_output().unwrap();
     let said = String::from_utf8(stderr).unwrap();

@@ -1,9 +1,9 @@
 //! Producers that die at any step of a push, in any order of events: the living lose nothing, the dead at most the message that
 //! they were about to publish, and the ring is as large as it was. On the heap, for every technique in shared memory.
 //!
-//! Every order of steps is in `loom_deaths.rs`; deaths of real processes are not here.
-#![cfg(not(miri))]
+//! Every order of steps is in `tests/loom/deaths.rs`; deaths of real processes are in `crash`.
 
+use crate::common::Run;
 use proptest::prelude::*;
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
@@ -18,9 +18,6 @@ use shm::sync::Ordering;
 use shm::with_link;
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
-
-mod common;
-use common::Run;
 
 const PRODUCERS: usize = 3;
 

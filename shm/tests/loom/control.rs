@@ -1,5 +1,4 @@
 //! Loom models of what surrounds the rings: the doorbell, the start barrier, the stamp log. See `.ci/loom.sh`.
-#![cfg(loom)]
 
 use core::time::Duration;
 use loom::thread;

@@ -1,29 +1,27 @@
 //! What a process in the sandbox tries, and which layer refuses it: each layer alone, with the others off, and all together.
 //!
 //! The tests execute this binary: the child puts up the layers that it is told, tries everything, prints a line for each and ends.
-#![cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 #![expect(clippy::disallowed_methods, reason = "what is refused is tried by its plainest name")]
 
 mod attempts;
 mod descriptors;
 
+use crate::common::itself;
 use attempts::{attempts, shared_page};
 use shm::os::memory;
 use shm::os::sandbox::{Layer, Profile, STDERR_BYTES, STRATEGY, SandboxError, missing};
 use std::collections::BTreeSet;
 use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Which layers the child puts up.
 const LAYERS: &str = "BULKHEAD_TEST_SANDBOX";
 
 /// Runs a test of this binary as a process of its own; what it printed to stderr, which is a file, as a role's is.
 fn child(test: &str, layers: &str) -> String {
-    let me = std::env::current_exe().unwrap();
     let mut said = tempfile::tempfile().unwrap();
-    let status = Command::new(me)
-        .args(["--exact", test, "--ignored", "--nocapture"])
+    let status = itself(&format!("sandbox::{test}"))
         .env(LAYERS, layers)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -1,12 +1,11 @@
 //! The library's suite (`shm::conformance`) on every technique, and on the rings that it must find broken. Beside it what a
 //! library function cannot do: real processes, and what only some techniques have.
 //!
-//! Scribblers are in `hostile.rs`, every order of steps in `loom_*.rs`.
+//! Scribblers are in `hostile.rs`, every order of steps in `tests/loom`.
 //!
-//! The processes are this test binary started again (forking a process with threads is not safe): see [`child`].
+//! The processes are this test binary started again (forking a process with threads is not safe): see [`the_producer_itself`].
 
-#![cfg(not(miri))]
-
+use crate::common::{Run, itself};
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::attached::Attached;
@@ -18,11 +17,7 @@ use shm::ring::spsc_mux::SpscMux;
 use shm::ring::std_mpsc::StdMpsc;
 use shm::ring::{Consumer, Link, LinkSpec, Producer, Record, SegmentSpec, Technique, Visitor};
 use shm::with_link;
-use std::process::Command;
 use std::time::{Duration, Instant};
-
-mod common;
-use common::Run;
 
 /// Nothing here takes so long unless it hangs.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -115,8 +110,17 @@ fn a_record_that_says_what_is_not_so_is_found() {
     assert!(matches!(found::<Boasts>(), Violation::Bound { bounded: false, .. }));
 }
 
+/// In a process of its own: what is registered is a technique for everybody in the process.
 #[test]
 fn a_program_can_add_a_technique_of_its_own() {
+    let program = itself("conformance::the_program_with_one_more").output().unwrap();
+    let said = String::from_utf8_lossy(&program.stdout);
+    assert!(program.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "the other test starts it, as a process of its own"]
+fn the_program_with_one_more() {
     let registered = Technique::register::<Boasts>().unwrap();
     assert_eq!(Technique::from_name("boasts"), Some(registered));
     assert_eq!(Technique::register::<Boasts>(), Ok(registered), "again is nothing new");
@@ -159,9 +163,10 @@ fn push_all(mut producer: impl Producer, index: usize, count: u64) {
 /// What tells a child what to do: run, producer's index, messages.
 const CHILD: &str = "BULKHEAD_CONFORMANCE_CHILD";
 
-/// A producer's process; does nothing when it runs as a test.
+/// A producer's process.
 #[test]
-fn child() {
+#[ignore = "the other test starts it, as a process of its own"]
+fn the_producer_itself() {
     let Ok(orders) = std::env::var(CHILD) else { return };
     let words: Vec<&str> = orders.split(' ').collect();
     let (index, count) = (words[1].parse().unwrap(), words[2].parse().unwrap());
@@ -187,8 +192,7 @@ fn processes_lose_nothing() {
                 let plan = run.create::<T>();
                 let children: Vec<_> = (0..producers)
                     .map(|index| {
-                        let child = Command::new(std::env::current_exe().unwrap())
-                            .args(["child", "--exact", "--nocapture"])
+                        let child = itself("conformance::the_producer_itself")
                             .env(CHILD, format!("{} {index} {each}", plan.run))
                             .stdout(std::process::Stdio::null())
                             .spawn()

@@ -7,29 +7,16 @@
 //! but perhaps the message on its way, and the ring must go on to its last place, for two laps and two more with a new
 //! producer in the dead one's place.
 //!
-//! `cargo test --release -p shm --test crash -- --nocapture` prints the numbers; `BULKHEAD_SLOW=1` tries ten times as much.
+//! `cargo test --release -p shm --test all crash:: -- --nocapture` prints the numbers; `BULKHEAD_SLOW=1` tries ten times as much.
 
-#![cfg(not(any(miri, loom)))]
-
-#[path = "crash/bed.rs"]
 mod bed;
-#[path = "common/mod.rs"]
-mod common;
-#[path = "crash/consumers.rs"]
 mod consumers;
-#[path = "crash/deaths.rs"]
 mod deaths;
-#[path = "crash/orders.rs"]
 mod orders;
-#[path = "crash/report.rs"]
 mod report;
-#[path = "crash/retirements.rs"]
 mod retirements;
-#[path = "crash/setups.rs"]
 mod setups;
-#[path = "crash/victim.rs"]
 mod victim;
-#[path = "crash/zombies.rs"]
 mod zombies;
 
 use bed::Bed;

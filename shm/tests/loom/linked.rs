@@ -3,8 +3,7 @@
 //!
 //! Which mutants die here, `shm::sync` says.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p shm --release --target-dir target/loom --test loom_linked`
-#![cfg(loom)]
+//! `.ci/loom.sh linked::`
 
 use loom::thread;
 use shm::memory::{Region, Words};

@@ -9,24 +9,16 @@
 //! Where each producer has its own memory or connection, and in the pipe, where garbage stands beside the others' frames, nothing
 //! of the others' may be lost, doubled, or changed. Where they share a ring it may, and the table says how much; there only this is claimed: no panic, and every call returns.
 //!
-//! `cargo test --release -p shm --test scribbler -- --nocapture` prints the table. About 2 s a technique; `BULKHEAD_SLOW=1`:
+//! `cargo test --release -p shm --test all scribbler:: -- --nocapture` prints the table. About 2 s a technique; `BULKHEAD_SLOW=1`:
 //! 60 s.
 
-#![cfg(not(any(miri, loom)))]
-
-#[path = "common/mod.rs"]
-mod common;
-#[path = "scribbler/engine.rs"]
 mod engine;
-#[path = "scribbler/hostile.rs"]
 mod hostile;
-#[path = "scribbler/messages.rs"]
 mod messages;
-#[path = "scribbler/round.rs"]
 mod round;
-#[path = "scribbler/table.rs"]
 mod table;
 
+use crate::common::Run;
 use round::Round;
 use shm::ring::Technique;
 use shm::with_link;
@@ -63,7 +55,7 @@ fn what_a_scribbler_harms_is_what_it_shares() {
             let mut row = ScribblerRow::new(technique, pace);
             let (begun, time) = (Instant::now(), time_each() / PACES.len() as u32);
             while row.rounds == 0 || begun.elapsed() < time {
-                let run = common::Run::new(technique, 3, 64);
+                let run = Run::new(technique, 3, 64);
                 let round = with_link!(technique, T => Round::play::<T>(&run, idle, time / ROUNDS));
                 // What one does to its own harms nobody else.
                 if technique.record().apart {

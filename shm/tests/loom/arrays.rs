@@ -4,8 +4,7 @@
 //! Mutants: each Acquire and Release of a stamp made Relaxed dies, and so do both looks of the channel without their SeqCst, and
 //! the park without its second look.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p shm --release --target-dir target/loom --test loom_arrays`
-#![cfg(loom)]
+//! `.ci/loom.sh arrays::`
 
 use core::time::Duration;
 use loom::thread;

@@ -1,9 +1,9 @@
 //! One round: new memory, honest producers, the scribbler until its time is over or nothing moves, its death, and after.
 
-use super::common::Run;
 use super::engine::{Engine, Seen};
 use super::hostile::{self, TALLY};
 use super::messages::{PRODUCERS, message};
+use crate::common::Run;
 use protocol::plan::Role;
 use protocol::segments;
 use protocol::topology;

@@ -1,6 +1,6 @@
 //! Peers that do what no honest one does: whatever they write, the ends return, bounded, and never panic.
-#![cfg(not(miri))]
 
+use crate::common::Run;
 use proptest::prelude::*;
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
@@ -20,9 +20,6 @@ use std::io::{Read, Write};
 
 use std::time::Duration;
 use zerocopy::IntoBytes;
-
-mod common;
-use common::Run;
 
 /// What one round does.
 #[derive(Clone, Debug)]

@@ -1,18 +1,15 @@
 //! `unix-seqpacket` with other processes at the socket: who is no producer's process gets no producer's place, and who is not the
 //! consumer's gets no producer's orders.
-#![cfg(not(any(miri, loom)))]
 
+use crate::common::{Run, itself};
 use protocol::control::Launching;
 use protocol::segments;
 use shm::named::seqpacket;
 use shm::ring::unix_seqpacket::UnixSeqpacket;
 use shm::ring::{Consumer, Link, MESSAGE_WORDS, Message, PeerFault, Producer, Technique};
 use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-
-mod common;
-use common::Run;
 
 /// What the other process does: `connect NAME` or `listen NAME`.
 const ORDERS: &str = "BULKHEAD_STRANGER";
@@ -45,8 +42,7 @@ struct Stranger(Child);
 
 impl Stranger {
     fn start(what: &str, name: &str) -> Self {
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_stranger_itself", "--ignored", "--nocapture"])
+        let child = itself("strangers::the_stranger_itself")
             .env(ORDERS, format!("{what} {name}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

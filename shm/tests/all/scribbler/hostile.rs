@@ -1,6 +1,7 @@
 //! The scribbler's own process: maps all that strategy 0 may write, and writes.
 
 use super::messages::message;
+use crate::common::itself;
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, open_control, submit_link};
 use protocol::topology::{self, Segment};
@@ -12,7 +13,7 @@ use shm::ring::{Producer, SegmentPlace, SegmentSpec, pipe};
 use shm::sync::Ordering::Relaxed;
 use shm::with_link;
 use std::io::Write;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 use zerocopy::IntoBytes;
 
@@ -29,9 +30,7 @@ const FRONT: u64 = 64;
 
 /// Starts one over the run's segments.
 pub fn start(plan: &Plan, idle: u32) -> Child {
-    let itself = std::env::current_exe().expect("a test binary has a path");
-    Command::new(itself)
-        .args(["--exact", "the_scribbler_itself", "--ignored"])
+    itself("scribbler::the_scribbler_itself")
         .env(ORDERS, format!("{} {idle}", plan.run))
         .stdin(Stdio::null())
         .stdout(Stdio::null())

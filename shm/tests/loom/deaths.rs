@@ -5,8 +5,7 @@
 //! one's every pause is in the model, so that a producer that is only slow is shown never to be retired. The consumer is on the
 //! spawned thread: loom runs the other one first, and does not find every order in which a load is overtaken.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p shm --release --target-dir target/loom --test loom_deaths`
-#![cfg(loom)]
+//! `.ci/loom.sh deaths::`
 
 use core::ops::ControlFlow;
 use core::time::Duration;

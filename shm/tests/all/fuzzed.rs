@@ -1,9 +1,7 @@
 //! The fuzz targets' bodies (`shm/fuzz`) with random bytes: what the fuzzer tries for hours, for a moment in every test run.
-#![cfg(not(any(miri, loom)))]
 
-#[path = "../fuzz/bodies/mod.rs"]
+#[path = "../../fuzz/bodies/mod.rs"]
 mod bodies;
-mod common;
 
 use proptest::prelude::*;
 

@@ -1,6 +1,5 @@
 //! Loom runs these in every order of steps, and with every value, that the orderings allow:
 //! `.ci/loom.sh`. Small models (capacity 2, few messages, bounded waiting) reach every race of the ring.
-#![cfg(loom)]
 
 use core::ops::ControlFlow;
 use loom::thread;

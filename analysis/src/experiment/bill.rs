@@ -1,0 +1,71 @@
+//! `bill.json`: what each isolation level costs with each technique.
+
+use crate::document::Document;
+use crate::stats::ComparisonLine;
+use protocol::plan::{Isolation, Technique};
+use serde::{Deserialize, Serialize};
+
+/// The bill.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bill {
+    /// By isolation level, then by technique.
+    pub rows: Vec<BillRow>,
+    /// What to know about it. One line each.
+    pub notes: Vec<String>,
+}
+
+impl Document for Bill {
+    const FILE: &'static str = "bill.json";
+    const NAME: &'static str = "bulkhead.bill";
+    const VERSION: u32 = 2;
+    const ABSENT: &'static str = "not the folder of a bill, or it is not complete";
+    const REMEDY: &'static str = "launcher bill FOLDER makes it again";
+}
+
+/// One isolation level with one technique; figures are medians over the repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BillRow {
+    /// The level.
+    pub isolation: Isolation,
+    /// The technique.
+    pub technique: Technique,
+    /// What else sets the row apart: `process gateways`, `stamps ends`; empty: nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub variant: String,
+    /// Sound runs.
+    pub runs: usize,
+    /// rt_venue, median.
+    pub p50_ns: Option<f64>,
+    /// rt_venue, p99.
+    pub p99_ns: Option<f64>,
+    /// rt_venue, p99.9.
+    pub p999_ns: Option<f64>,
+    /// What it is compared with; null: this is a reference itself.
+    pub reference: Option<Reference>,
+    /// rt_venue against the reference at p50, p99 and p99.9; empty for a reference.
+    pub differences: Vec<ComparisonLine>,
+    /// What weakens the comparison.
+    pub caveats: Vec<String>,
+    /// CPU seconds for a million orders, all threads together: spinning is not free.
+    pub cpu_s_per_million: Option<f64>,
+    /// From the first spawn to the start, in nanoseconds.
+    pub startup_ns: Option<f64>,
+    /// Proportional memory of all processes in the middle of the run, in bytes.
+    pub pss_bytes: Option<f64>,
+    /// Page faults of all threads.
+    pub page_faults: Option<f64>,
+    /// Context switches of all threads.
+    pub context_switches: Option<f64>,
+    /// What the level contains when a strategy goes wrong; null until containment is measured.
+    #[serde(default)]
+    pub contains: Option<String>,
+}
+
+/// The row that another is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reference {
+    /// Its level.
+    pub isolation: Isolation,
+    /// Its technique.
+    pub technique: Technique,
+}

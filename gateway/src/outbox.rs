@@ -1,0 +1,166 @@
+//! The way of reports from a venue into the completion hand-off: stamped when the venue gives them, in their order, none lost when
+//! the hand-off is full.
+
+use crate::venue::{NoRoom, ROOM, Reports, VenueRecord};
+use protocol::agent::Cycle;
+use protocol::checksum::{Checksum, digest};
+use protocol::stamps::Point;
+use protocol::wire::{Message, OrderStatus, Report};
+use shm::bell::Bell;
+use shm::clock::{Clock, Timebase};
+use shm::ring::Producer;
+use std::collections::VecDeque;
+
+/// The sending end of the completion hand-off.
+pub(crate) struct Outbox<P> {
+    completion: P,
+    /// Rings for the orchestrator, where that parks.
+    bell: Option<Bell>,
+    /// Reports that found the hand-off full. They keep their stamps and their places: nothing overtakes them.
+    waiting: VecDeque<Message>,
+    pub completed: u64,
+    pub full: u64,
+    /// Reports that the venue's record rules out; none of them was sent.
+    pub refused: u64,
+    /// What was handed over, word for word.
+    pub reported: Checksum,
+}
+
+impl<P: Producer> Outbox<P> {
+    /// Over that end; nothing is allocated after this.
+    pub fn new(completion: P, bell: Option<Bell>) -> Self {
+        Self {
+            completion,
+            bell,
+            waiting: VecDeque::with_capacity(ROOM),
+            completed: 0,
+            full: 0,
+            refused: 0,
+            reported: Checksum::default(),
+        }
+    }
+
+    /// No report waits.
+    #[inline]
+    pub fn is_clear(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// How many more reports can wait.
+    #[inline]
+    pub fn room(&self) -> usize {
+        ROOM - self.waiting.len()
+    }
+
+    fn ring_bell(&self) {
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+    }
+
+    /// Sends the reports that wait, as far as there is room; `false` if some still wait.
+    #[cold]
+    pub fn flush(&mut self) -> bool {
+        while let Some(message) = self.waiting.front() {
+            if self.completion.try_push(message).is_err() {
+                return false;
+            }
+            self.waiting.pop_front();
+            self.completed += 1;
+            self.ring_bell();
+        }
+        true
+    }
+
+    /// Sends a report, or lets it wait. There is room.
+    #[inline]
+    fn push(&mut self, message: &Message) {
+        let is_pushed = self.waiting.is_empty() && self.completion.try_push(message).is_ok();
+        // After the push, off the report's way. Also for one that waits: it is pushed as it is, or the run does not end.
+        self.reported.add(digest(message));
+        if !is_pushed {
+            self.wait(message);
+            return;
+        }
+        self.completed += 1;
+        self.ring_bell();
+    }
+
+    #[cold]
+    fn wait(&mut self, message: &Message) {
+        self.full += 1;
+        self.waiting.push_back(*message);
+    }
+}
+
+/// What a venue sees of it in one call. `CANCELS`: the orders of a dead strategy are being cancelled.
+pub(crate) struct Sink<'a, P, C, const CANCELS: bool> {
+    outbox: &'a mut Outbox<P>,
+    pub cycle: &'a mut Cycle<C>,
+    record: VenueRecord,
+    /// Reports that it takes.
+    left: usize,
+    /// Reports that the venue may give in all, by the orders that it has taken.
+    owed: u64,
+}
+
+impl<'a, P: Producer, C: Clock, const CANCELS: bool> Sink<'a, P, C, CANCELS> {
+    /// Takes so many reports, at most [`Outbox::room`], of a venue with this record that has taken so many orders.
+    #[inline]
+    pub fn new(
+        outbox: &'a mut Outbox<P>,
+        cycle: &'a mut Cycle<C>,
+        left: usize,
+        record: VenueRecord,
+        orders: u64,
+    ) -> Self {
+        let owed = orders * u64::from(record.reports_an_order);
+        Self { outbox, cycle, record, left, owed }
+    }
+
+    /// Reports that it still takes.
+    #[inline]
+    pub const fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Whether the venue may give this report: the logs of gateway and orchestrator have room for no others. Of one report an
+    /// order there cannot be too many: who holds an order gives one.
+    #[inline]
+    fn may_give(&self, report: &Report) -> bool {
+        self.record.reports_an_order == 1
+            || (report.number < self.record.reports_an_order
+                && self.outbox.completed + (self.outbox.waiting.len() as u64) < self.owed)
+    }
+}
+
+impl<P: Producer, C: Clock, const CANCELS: bool> Reports for Sink<'_, P, C, CANCELS> {
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.left > 0
+    }
+
+    #[inline]
+    fn send(&mut self, report: Report) -> Result<(), NoRoom> {
+        if self.left == 0 {
+            return Err(NoRoom);
+        }
+        self.left -= 1;
+        if !self.may_give(&report) {
+            self.outbox.refused += 1;
+            return Ok(());
+        }
+        if CANCELS && report.status == OrderStatus::Cancelled {
+            self.cycle.stamp_with(Point::Cancelled, report.id, report.number);
+        }
+        let message = report.to_message();
+        self.cycle.stamp_with(Point::GatewayDone, report.id, report.detail());
+        self.outbox.push(&message);
+        Ok(())
+    }
+
+    #[inline]
+    fn time(&self) -> Timebase {
+        self.cycle.time
+    }
+}

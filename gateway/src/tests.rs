@@ -1,0 +1,278 @@
+//! A gateway on a virtual clock, between two rings.
+
+use super::*;
+use protocol::stamps::Record;
+use protocol::status::LOG_OFFSET;
+use protocol::wire::{MESSAGE_WORDS, Operation, OrderId, OrderStatus, Report, Side};
+use shm::clock::{Timebase, Virtual};
+use shm::memory::{Region, Words};
+use shm::ring::spsc_mux::SpscMuxProducer;
+use shm::sync::Ordering;
+
+fn order(sequence: u64, delay_ns: u64) -> Order {
+    Order {
+        id: OrderId::new(0, 0, sequence),
+        venue: 0,
+        operation: Operation::New,
+        side: Side::Buy,
+        delay_ns,
+        price: 100,
+        quantity: 5,
+        target: 0,
+    }
+}
+
+struct Bench<V> {
+    gateway: Gateway<SpscMuxProducer, V>,
+    inbox: spsc::Producer,
+    completion: spsc::Consumer,
+    clock: Virtual,
+    cycle: Cycle<Virtual>,
+    segment: Words,
+}
+
+/// A gateway between two heap rings on a virtual clock of 1 ns a tick.
+fn bench_of<V: Venue>(completion_capacity: usize, venue: V) -> Bench<V> {
+    let (inbox, inbox_end) = spsc::heap_ring::<MESSAGE_WORDS>(64);
+    let (completion, completion_end) = spsc::heap_ring::<MESSAGE_WORDS>(completion_capacity);
+    let clock = Virtual::default();
+    let segment = Region::heap(LOG_OFFSET + 4096).words();
+    let cycle = Cycle {
+        clock: clock.clone(),
+        now: 0,
+        time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
+        draining: false,
+        log: StampLog::new(&segment),
+    };
+    let gateway = Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, venue);
+    Bench { gateway, inbox, completion: completion_end, clock, cycle, segment }
+}
+
+fn bench(completion_capacity: usize, max_held: usize) -> Bench<DelayVenue> {
+    bench_of(completion_capacity, DelayVenue::holding(InFull, max_held))
+}
+
+impl<V: Venue> Bench<V> {
+    fn send(&mut self, orders: impl IntoIterator<Item = Order>) {
+        for order in orders {
+            self.inbox.try_push(&order.to_message()).unwrap();
+        }
+    }
+
+    fn at(&mut self, ticks: u64) -> Vec<Report> {
+        self.clock.set(ticks);
+        self.cycle.now = ticks;
+        self.gateway.duty_cycle(&mut self.cycle);
+        std::iter::from_fn(|| self.completion.try_pop().unwrap())
+            .map(|message| Report::from_message(message).unwrap())
+            .collect()
+    }
+
+    fn log(&self) -> Vec<Record> {
+        let words = self.segment[LOG_OFFSET..].iter().map(|word| word.load(Ordering::Relaxed));
+        let words: Vec<u64> = words.collect();
+        words.chunks(2).map_while(|pair| Record::from_words(pair[0], pair[1])).collect()
+    }
+
+    fn deadline(&self) -> u64 {
+        Agent::<Virtual>::next_deadline(&self.gateway)
+    }
+}
+
+#[test]
+fn an_order_comes_back_when_its_delay_has_passed() {
+    let mut bench = bench(64, 8);
+    bench.send([order(0, 500), order(1, 100)]);
+    assert_eq!(bench.at(10), []);
+    assert_eq!(bench.deadline(), 110);
+    assert_eq!(bench.at(109), []);
+    let early = bench.at(110);
+    assert_eq!(early.iter().map(|r| r.id.sequence()).collect::<Vec<_>>(), [1], "the shorter delay first");
+    assert_eq!((early[0].status, early[0].filled), (OrderStatus::Done, 5));
+    assert_eq!(bench.at(600).len(), 1);
+    assert_eq!(bench.deadline(), u64::MAX);
+}
+
+#[test]
+fn a_full_completion_ring_delays_and_loses_nothing() {
+    let mut bench = bench(2, 8);
+    bench.send((0..6).map(|n| order(n, 1)));
+    let mut seen = bench.at(0);
+    for tick in 1..10 {
+        seen.extend(bench.at(tick * 10));
+    }
+    let sequences: Vec<u64> = seen.iter().map(|r| r.id.sequence()).collect();
+    assert_eq!(sequences, [0, 1, 2, 3, 4, 5]);
+    assert!(bench.gateway.outbox.full >= 1);
+    assert_eq!(bench.gateway.outbox.completed, 6);
+}
+
+#[test]
+fn a_dead_strategys_orders_are_cancelled_at_once() {
+    let mut bench = bench(64, 64);
+    let of = |strategy, epoch, n| Order { id: OrderId::new(strategy, epoch, n), ..order(n, 1000) };
+    bench.send([of(0, 0, 0), of(1, 0, 0), of(0, 1, 0), of(0, 0, 1), of(0, 2, 0)]);
+    assert_eq!(bench.at(1), []);
+    bench.inbox.try_push(&Instruction::CancelAll(OrderId::new(0, 1, 0)).to_message()).unwrap();
+    let mut reports = bench.at(2);
+    reports.extend(bench.at(3));
+    assert!(reports.iter().all(|report| report.status == OrderStatus::Cancelled && report.filled == 0));
+    let ids: Vec<_> = reports.iter().map(|report| (report.id.epoch(), report.id.sequence())).collect();
+    assert_eq!(ids, [(0, 0), (1, 0), (0, 1)], "its own, up to that epoch");
+    let left = bench.at(2000);
+    assert_eq!(left.iter().map(|report| report.id.strategy()).collect::<Vec<_>>(), [1, 0]);
+    assert!(left.iter().all(|report| report.status == OrderStatus::Done));
+    assert_eq!(bench.deadline(), u64::MAX);
+}
+
+#[test]
+fn a_full_gateway_leaves_orders_in_the_inbox() {
+    let mut bench = bench(64, 2);
+    bench.send((0..3).map(|n| order(n, 100)));
+    assert_eq!(bench.at(0), []);
+    assert_eq!(bench.gateway.received, 2);
+    assert_eq!(bench.at(100).len(), 2);
+    assert_eq!(bench.gateway.received, 3);
+}
+
+/// Reports each order twice: at once, and `GAP` ticks later. What finds no room it keeps.
+struct Twice {
+    held: Held<Order>,
+    /// Makes reports that its record rules out.
+    lies: bool,
+}
+
+const GAP: u64 = 100;
+
+impl Venue for Twice {
+    const RECORD: VenueRecord = VenueRecord { reports_an_order: 2, reports_at_once: 1, tells_release: false };
+
+    fn has_room(&self) -> bool {
+        !self.held.is_full()
+    }
+
+    fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
+        self.held.push(now + GAP, *order);
+        let number = if self.lies { 2 } else { 0 };
+        let accepted =
+            Report { status: OrderStatus::Accepted, filled: 0, number, is_last: false, ..in_full(order) };
+        reports.send(accepted).expect("promised");
+        None
+    }
+
+    fn advance(&mut self, now: u64, reports: &mut impl Reports) {
+        while reports.has_room() {
+            let Some(order) = self.held.pop_due(now) else { break };
+            reports.send(Report { number: 1, ..in_full(&order) }).expect("asked before");
+            if self.lies {
+                // One more than it has room for an order.
+                let _ = reports.send(Report { number: 1, ..in_full(&order) });
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> u64 {
+        self.held.next_release()
+    }
+
+    fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
+        while reports.has_room() {
+            let Some(order) = self.held.cancel(sweep, |order| order.id) else { break };
+            let report = Report { status: OrderStatus::Cancelled, filled: 0, number: 1, ..in_full(&order) };
+            reports.send(report).expect("asked before");
+        }
+        self.held.is_swept(sweep)
+    }
+}
+
+fn twice(completion_capacity: usize, max_held: usize) -> Bench<Twice> {
+    bench_of(completion_capacity, Twice { held: Held::with_capacity(max_held), lies: false })
+}
+
+fn numbers(reports: &[Report]) -> Vec<(u64, u8, bool)> {
+    reports.iter().map(|report| (report.id.sequence(), report.number, report.is_last)).collect()
+}
+
+#[test]
+fn an_order_has_several_reports_and_each_its_stamp() {
+    let mut bench = twice(64, 8);
+    bench.send([order(0, 0), order(1, 0)]);
+    assert_eq!(numbers(&bench.at(10)), [(0, 0, false), (1, 0, false)], "at once");
+    assert_eq!(bench.deadline(), 110);
+    assert_eq!(bench.at(109), []);
+    assert_eq!(numbers(&bench.at(110)), [(0, 1, true), (1, 1, true)]);
+    assert_eq!(bench.deadline(), u64::MAX);
+    // t4 and two t5 each, and no release: this venue tells none.
+    let points: Vec<(Point, u64, u8)> =
+        bench.log().into_iter().map(|record| (record.point, record.value, record.detail)).collect();
+    let more = 1 << 7;
+    assert_eq!(
+        points,
+        [
+            (Point::GatewayRecv, 10, 0),
+            (Point::GatewayDone, 10, more),
+            (Point::GatewayRecv, 10, 0),
+            (Point::GatewayDone, 10, more),
+            (Point::GatewayDone, 110, 1),
+            (Point::GatewayDone, 110, 1),
+        ]
+    );
+}
+
+/// What is promised has room: a gateway whose reports wait takes no order that is answered at once.
+#[test]
+fn reports_at_once_find_room() {
+    let mut bench = twice(2, 64);
+    bench.send((0..60).map(|n| order(n, 0)));
+    let mut seen = Vec::new();
+    for tick in 1..200 {
+        let reports = bench.at(tick * 10);
+        assert!(bench.gateway.outbox.room() <= ROOM);
+        seen.extend(reports);
+    }
+    assert_eq!(seen.len(), 120);
+    for n in 0..60 {
+        let mine: Vec<u8> =
+            seen.iter().filter(|report| report.id.sequence() == n).map(|report| report.number).collect();
+        assert_eq!(mine, [0, 1], "order {n}");
+    }
+    assert_eq!(bench.gateway.outbox.refused, 0);
+}
+
+#[test]
+fn a_dead_strategys_orders_are_cancelled_between_their_reports() {
+    let mut bench = twice(64, 64);
+    let of = |strategy, n| Order { id: OrderId::new(strategy, 0, n), ..order(n, 0) };
+    bench.send([of(0, 0), of(1, 0), of(0, 1)]);
+    assert_eq!(bench.at(1).len(), 3);
+    bench.inbox.try_push(&Instruction::CancelAll(OrderId::new(0, 0, 0)).to_message()).unwrap();
+    let mut reports = bench.at(2);
+    reports.extend(bench.at(3));
+    assert_eq!(numbers(&reports), [(0, 1, true), (1, 1, true)]);
+    assert!(
+        reports.iter().all(|report| report.status == OrderStatus::Cancelled && report.id.strategy() == 0)
+    );
+    assert_eq!(bench.at(500).iter().map(|report| report.id.strategy()).collect::<Vec<_>>(), [1]);
+    let mut log = bench.log();
+    log.retain(|record| record.point == Point::Cancelled);
+    assert!(log.iter().map(|record| record.detail).eq([1, 1]), "the report that says so");
+}
+
+/// The logs have room for what the venue's record says, so more is not sent.
+#[test]
+fn reports_beyond_its_record_are_refused_and_counted() {
+    let mut bench = twice(64, 64);
+    bench.gateway.venue.lies = true;
+    bench.send((0..4).map(|n| order(n, 0)));
+    let mut seen = bench.at(1);
+    assert_eq!(seen, [], "a report 2 of an order with two");
+    for tick in 1..10 {
+        seen.extend(bench.at(tick * 100 + 1));
+    }
+    assert_eq!(seen.len(), 8, "two an order, and no more");
+    assert_eq!(bench.gateway.outbox.refused, 4);
+    bench.send([order(9, 0)]);
+    bench.at(2_000);
+    bench.at(3_000);
+    assert_eq!(bench.gateway.outbox.refused, 5);
+}

@@ -1,0 +1,37 @@
+//! shm's integration tests, in one binary; the loom models are in `tests/loom`.
+//!
+//! | folder or file | what it tests |
+//! |---|---|
+//! | `conformance` | every technique against the library's suite, and with real processes |
+//! | `properties` | the SPSC ring against a model queue; under Miri as well |
+//! | `deaths` | producers that die at any step, in any order of events, on the heap |
+//! | `crash` | real processes killed at every instruction of a push or a pop |
+//! | `hostile` | peers that write what no honest one does |
+//! | `scribbler` | a real process that writes over all that it may |
+//! | `strangers` | other processes at the socket of `unix-seqpacket` |
+//! | `sandbox` | what a process in the sandbox tries, and which layer refuses it |
+//! | `fuzzed` | the fuzz targets' bodies, with random bytes |
+//!
+//! Whatever changes the process itself (limits, layers of the sandbox, descriptors) happens in a child: this binary started
+//! again for one of its tests, see [`common::itself`]. What the tests share is a lock away from each other or has a name of its own.
+//!
+//! One of them alone: `cargo test -p shm --test all hostile::`.
+
+mod common;
+#[cfg(not(miri))]
+mod conformance;
+#[cfg(not(miri))]
+mod crash;
+#[cfg(not(miri))]
+mod deaths;
+#[cfg(not(miri))]
+mod fuzzed;
+#[cfg(not(miri))]
+mod hostile;
+mod properties;
+#[cfg(not(miri))]
+mod sandbox;
+#[cfg(not(miri))]
+mod scribbler;
+#[cfg(not(miri))]
+mod strangers;
