@@ -232,7 +232,7 @@ const MORE: u8 = 1 << 7;
 const _: () = assert!(MAX_REPORTS == MORE as usize);
 
 /// The bytes of both messages. Words that a kind does not use are zero.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Wire {
     id: u64,
@@ -334,20 +334,9 @@ impl Instruction {
     pub fn to_message(&self) -> Message {
         match self {
             Instruction::Order(order) => order.to_message(),
-            Instruction::CancelAll(id) => transmute!(Wire {
-                id: id.word(),
-                delay_ns: 0,
-                price: 0,
-                quantity: 0,
-                target: 0,
-                venue: 0,
-                code: CANCEL_ALL,
-                side: 0,
-                reason: 0,
-                number: 0,
-                is_last: 0,
-                reserved: [0; 9],
-            }),
+            Instruction::CancelAll(id) => {
+                transmute!(Wire { id: id.word(), code: CANCEL_ALL, ..Wire::default() })
+            }
         }
     }
 

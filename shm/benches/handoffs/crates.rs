@@ -23,7 +23,7 @@ use shm::ring::linked::Linked;
 use shm::ring::spsc_mux::SpscMux;
 use shm::ring::std_mpsc::StdMpsc;
 use shm::ring::step::{Step, whole};
-use shm::ring::{Consumer, Full, Link, LinkSpec, PeerFault, Producer, SegmentSpec};
+use shm::ring::{Consumer, Full, Link, LinkSpec, Producer};
 use shm::ring::{Home, Record};
 use shm::ring::{MESSAGE_WORDS, Message};
 use std::marker::PhantomData;
@@ -127,10 +127,6 @@ impl<E: Element> Consumer for RtrbConsumer<E> {
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
         self.0.pop().ok().map(|message| (Some(0), message.message()))
     }
-
-    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
-        None
-    }
 }
 
 impl<E: Element> Link for Rtrb<E> {
@@ -138,10 +134,6 @@ impl<E: Element> Link for Rtrb<E> {
 
     type Producer = RtrbProducer<E>;
     type Consumer = RtrbConsumer<E>;
-
-    fn segments(_: &LinkSpec) -> Vec<SegmentSpec> {
-        Vec::new()
-    }
 
     fn producer(
         spec: &LinkSpec,

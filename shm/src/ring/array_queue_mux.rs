@@ -6,7 +6,7 @@
 
 use super::element::{Element, LineMessage};
 use super::step::{Step, whole};
-use super::{Full, Home, Link, LinkSpec, PeerFault, Record, SegmentSpec};
+use super::{Full, Home, Link, LinkSpec, Record};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::Message;
@@ -54,10 +54,6 @@ impl<E: Element> super::Consumer for Mux<E> {
         self.next = if place + 1 == self.queues.len() { 0 } else { place + 1 };
         Some((Some(place), message.message()))
     }
-
-    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
-        None
-    }
 }
 
 fn queue<E: Element>(spec: &LinkSpec, index: usize, attached: &mut Attached<'_>) -> Queue<E> {
@@ -69,10 +65,6 @@ impl<E: Element> Link for ArrayQueueMux<E> {
 
     type Producer = Sender<E>;
     type Consumer = Mux<E>;
-
-    fn segments(_: &LinkSpec) -> Vec<SegmentSpec> {
-        Vec::new()
-    }
 
     fn producer(
         spec: &LinkSpec,

@@ -4,7 +4,7 @@
 
 use super::element::{Element, LineMessage};
 use super::step::{Step, whole};
-use super::{Full, Home, Link, LinkSpec, PeerFault, Record, SegmentSpec};
+use super::{Full, Home, Link, LinkSpec, Record};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::Message;
@@ -35,10 +35,6 @@ impl<E: Element> super::Consumer for End<E> {
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
         self.0.pop().map(|message| (None, message.message()))
     }
-
-    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
-        None
-    }
 }
 
 fn end<E: Element>(spec: &LinkSpec, attached: &mut Attached<'_>) -> End<E> {
@@ -50,10 +46,6 @@ impl<E: Element> Link for CrossbeamArrayQueue<E> {
 
     type Producer = End<E>;
     type Consumer = End<E>;
-
-    fn segments(_: &LinkSpec) -> Vec<SegmentSpec> {
-        Vec::new()
-    }
 
     fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<End<E>, RegionError> {
         Ok(end(spec, attached))

@@ -114,7 +114,9 @@ pub trait Consumer: Send {
     /// Something that no honest producer does, found since the last call. With the producer's index, where it is the
     /// only one that could have done it: nothing more is taken from it then. `None` where several producers write into
     /// the same memory: the damaged message is passed over and the others' go on arriving.
-    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)>;
+    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
+        None
+    }
 
     /// A producer's death is certain (its process was reaped): mends what it left, so that
     /// nobody waits for it. Call it in each duty cycle until it says `true`: then nothing waits for the dead any more, and

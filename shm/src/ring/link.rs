@@ -92,8 +92,11 @@ pub trait Link: 'static {
     /// The receiving end.
     type Consumer: Consumer + 'static;
 
-    /// The segments that a link of this kind needs.
-    fn segments(spec: &LinkSpec) -> Vec<SegmentSpec>;
+    /// The segments that a link of this kind needs; none for one on the heap.
+    fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
+        let _ = spec;
+        Vec::new()
+    }
 
     /// Attaches the producer of that index.
     ///

@@ -5,7 +5,7 @@
 
 use super::element::Element;
 use super::step::{Step, whole};
-use super::{Full, Home, Link, LinkSpec, PeerFault, Record, SegmentSpec};
+use super::{Full, Home, Link, LinkSpec, Record};
 use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::Message;
@@ -48,10 +48,6 @@ impl<E: Element> super::Consumer for Rx<E> {
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
         self.0.try_recv().ok().map(|message| (None, message.message()))
     }
-
-    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
-        None
-    }
 }
 
 impl<E: Element> Link for StdMpsc<E> {
@@ -59,10 +55,6 @@ impl<E: Element> Link for StdMpsc<E> {
 
     type Producer = Tx<E>;
     type Consumer = Rx<E>;
-
-    fn segments(_: &LinkSpec) -> Vec<SegmentSpec> {
-        Vec::new()
-    }
 
     fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<Tx<E>, RegionError> {
         let ends = attached.shared(spec.name, make::<E>);
