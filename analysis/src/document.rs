@@ -141,7 +141,7 @@ pub enum DocumentError {
         remedy: &'static str,
     },
     /// Not the JSON that it should be.
-    #[error("{file}: no {expected}: {source}: {}; {remedy}", if source.is_eof() { "cut short" } else { "damaged" })]
+    #[error("{file}: no {expected}: {source}: {found}; {remedy}")]
     Json {
         /// The file.
         file: String,
@@ -149,6 +149,8 @@ pub enum DocumentError {
         expected: String,
         /// Where and why.
         source: serde_json::Error,
+        /// `cut short` or `damaged`.
+        found: &'static str,
         /// What to do.
         remedy: &'static str,
     },
@@ -211,7 +213,12 @@ impl SaveError {
 /// As [`Document::read`].
 pub fn parse<D: Document>(file: &str, text: &str) -> Result<D, DocumentError> {
     let (file, remedy) = (file.to_owned(), D::REMEDY);
-    let wrong = |source| DocumentError::Json { file: file.clone(), expected: D::schema(), source, remedy };
+    let wrong = |source: serde_json::Error| {
+        let last = text.lines().last().unwrap_or_default().len();
+        let at_end = source.is_eof() || (source.line() >= text.lines().count() && source.column() >= last);
+        let found = if at_end { "cut short" } else { "damaged" };
+        DocumentError::Json { file: file.clone(), expected: D::schema(), source, found, remedy }
+    };
     let Front { schema: found, version: writer } = serde_json::from_str(text).map_err(wrong)?;
     let expected = D::schema();
     if found != expected {

@@ -110,6 +110,8 @@ names! {
         Forge = "forge",
         /// Claims to be done, and spins for ever.
         Feign = "feign",
+        /// Claims a place of the submit ring, never writes it, and goes on with its duty cycles.
+        Hold = "hold",
         /// From then on its orders do not arrive, and each push says that it went well.
         Lose = "lose",
     }

@@ -130,6 +130,12 @@ impl<'a> Incidents<'a> {
         self.cases[usize::from(strategy)].stage == IncidentStage::Living
     }
 
+    /// Whether a strategy's process has ended in order, so that nothing is done about what it left.
+    pub fn has_ended(&self, strategy: u16, children: &impl Children) -> bool {
+        let case = &self.cases[usize::from(strategy)];
+        case.stage == IncidentStage::Living && children.ended(case.process) == Some(true)
+    }
+
     /// Whether something is on its way: a death, a repair, a start.
     pub fn is_busy(&self) -> bool {
         self.cases.iter().any(|case| !matches!(case.stage, IncidentStage::Living | IncidentStage::Down))
@@ -270,6 +276,15 @@ impl<'a> Incidents<'a> {
                     let incident = self.begin(strategy, pid, format!("{why}{suspicion}"), now);
                     self.list[incident].quarantined = quarantined;
                     self.kill(strategy, incident, children);
+                } else if self.withholds(strategy, liveness) && children.ended(place).is_none() {
+                    let why = Misconduct::WithheldPlace;
+                    let how = format!(
+                        "quarantined: {why}: nothing comes past a place of the submit hand-off that it announces, \
+                         and its duty cycles go on"
+                    );
+                    let incident = self.begin(strategy, children.pid(place), how, now);
+                    self.list[incident].quarantined = Some(why);
+                    self.kill(strategy, incident, children);
                 } else if let IncidentStage::Starting(incident) = stage
                     && status.state() >= ThreadState::Running
                 {
@@ -309,6 +324,13 @@ impl<'a> Incidents<'a> {
             IncidentStage::Down => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Whether everybody waits for a place that only this strategy can have announced, and has for too long. Who is silent as
+    /// well hangs, and is found before.
+    fn withholds(&self, strategy: u16, liveness: &Liveness) -> bool {
+        let at = self.repairs.standstill().filter(|at| at.announcer == Some(strategy));
+        at.is_some_and(|at| liveness.is_overdue(at.since_ticks))
     }
 
     /// Notes an incident; its place in the list.

@@ -13,6 +13,7 @@ use crate::runtime::samples::Samples;
 use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
+use crate::runtime::standstill;
 use analysis::record::{Exit, Incident, OpenOrders, Outcome};
 use anyhow::Result;
 use protocol::control::{Launching, RunState};
@@ -215,6 +216,13 @@ impl Supervisor<'_> {
                 self.plan.technique
             );
             return Some(self.failure_of(engine, what));
+        }
+        let is_contained = |strategy| {
+            let incidents = self.incidents.as_ref();
+            incidents.is_some_and(|incidents| !incidents.has_ended(strategy, &self.processes))
+        };
+        if let Some((role, what)) = standstill::verdict(&self.repairs, &self.liveness, is_contained) {
+            return Some(self.failure_of(self.plan.thread_of(role)?, what));
         }
         if self.incidents.is_some() {
             return None;

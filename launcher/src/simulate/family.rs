@@ -41,6 +41,7 @@ fn act(kind: FaultKind, means: &mut Means) {
     match kind {
         FaultKind::Flood => means.floods = true,
         FaultKind::Lose => means.loses = true,
+        FaultKind::Hold => means.holds = true,
         // Memory is the kernel's matter.
         FaultKind::Leak => {}
         FaultKind::Forge | FaultKind::Feign => {

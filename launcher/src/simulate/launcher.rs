@@ -8,6 +8,7 @@ use crate::faults::schedule::{DueFault, FaultSchedule, Victim};
 use crate::runtime::incidents::{Children, Incidents};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::setup::Segments;
+use crate::runtime::standstill;
 use crate::runtime::supervise::{at_venues, orchestrator};
 use analysis::record::{Incident, Outcome};
 use protocol::control::RunState;
@@ -183,6 +184,13 @@ impl<'a> Launcher<'a> {
             return Some(
                 self.failed(Role::Orchestrator, &format!("{what}: memory that all share is damaged")),
             );
+        }
+        let is_contained = |strategy| {
+            let incidents = self.incidents.as_ref();
+            incidents.is_some_and(|incidents| !incidents.has_ended(strategy, family))
+        };
+        if let Some((role, what)) = standstill::verdict(&self.repairs, &self.liveness, is_contained) {
+            return Some(self.failed(role, &what));
         }
         let contained = |process| self.incidents.as_ref().is_some_and(|incidents| incidents.owns(process));
         for (index, process) in self.plan.processes.iter().enumerate().filter(|(index, _)| !contained(*index))

@@ -25,7 +25,7 @@ pub enum ScenarioKind {
     Interrupted(u64),
     /// Strategies die or hang: the plan's faults.
     Deaths,
-    /// One strategy attacks from within, by a fault of the plan: `scribble`, `flood`, `forge`, `feign`, `lose`.
+    /// One strategy attacks from within, by a fault of the plan: `scribble`, `flood`, `forge`, `feign`, `lose`, `hold`.
     Assault(FaultKind),
     /// One strategy sends what no honest one does, from an order on.
     Hostile(Attack, u64),
@@ -81,7 +81,7 @@ impl Scenario {
     /// The planner refuses what was drawn: a mistake here or there.
     pub fn draw(seed: u64, technique: Technique) -> Result<Self> {
         let draws = &mut Draws::new(seed, Draws::SCENARIO);
-        let on_heap = technique.twin().is_some();
+        let on_heap = !technique.crosses_processes();
         let strategies = 1 + draws.below(4) as u16;
         let venues = 1 + draws.below(3) as u16;
         let orders = 1 + draws.below(120);
@@ -202,7 +202,7 @@ fn kind(
         7 => ScenarioKind::Assault(FaultKind::Scribble),
         8 => ScenarioKind::Assault(FaultKind::Flood),
         9 => ScenarioKind::Assault(
-            [FaultKind::Forge, FaultKind::Feign, FaultKind::Lose][draws.below(3) as usize],
+            [FaultKind::Forge, FaultKind::Feign, FaultKind::Lose, FaultKind::Hold][draws.below(4) as usize],
         ),
         _ => {
             let attack = Attack::ALL[draws.below(Attack::ALL.len() as u64) as usize];

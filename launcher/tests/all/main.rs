@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `live` | real runs: what they measure, and what they survive |
 //! | `experiments` | many runs: sweeps, the containment matrix |
+//! | `formats` | every file that is read back: its keys, its versions, damage |
 //! | `syscalls` | the launcher killed before and after its system calls |
 //! | `runs` | made-up runs through everything that reads a run's folder |
 //! | `html` | the pictures of runs and sweeps |
@@ -16,6 +17,7 @@
 mod cli;
 mod common;
 mod experiments;
+mod formats;
 mod html;
 mod live;
 mod runs;

@@ -39,7 +39,7 @@ fn a_thousand_runs_hold() {
     for kind in
         ["peace", "interrupted", "deaths", "scribble", "flood", "garbage", "foreign-id", "wrong-epoch"]
             .into_iter()
-            .chain(["repeat", "gap", "unknown-venue", "forge", "feign", "lose"])
+            .chain(["repeat", "gap", "unknown-venue", "forge", "feign", "lose", "hold"])
     {
         assert!(by_kind.contains_key(kind), "no run with {kind}: {by_kind:?}");
     }

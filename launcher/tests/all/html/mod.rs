@@ -5,7 +5,7 @@ use crate::runs::{fixture, killing};
 mod browser;
 mod command;
 mod dom;
-mod fixtures;
+pub mod fixtures;
 mod incidents;
 mod run_page;
 mod sweeps;

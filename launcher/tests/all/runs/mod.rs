@@ -3,7 +3,7 @@
 mod broken_links;
 mod containment;
 mod damaged;
-mod deaths;
+pub mod deaths;
 mod distrust;
 mod figures;
 pub mod fixture;

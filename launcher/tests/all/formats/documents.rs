@@ -1,0 +1,157 @@
+//! The JSON documents: each has a golden file with every key of its present version, and is refused in words where it is
+//! another version's, another document, cut short or damaged.
+
+use super::samples;
+use analysis::document::{Document, DocumentError};
+use std::fmt::Debug;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn golden<D: Document>() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/golden").join(D::FILE)
+}
+
+/// Reads a document from these bytes.
+fn read<D: Document>(bytes: &[u8]) -> Result<D, DocumentError> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(D::FILE), bytes).unwrap();
+    D::read(folder.path())
+}
+
+/// The error on these bytes; it names the file.
+fn error<D: Document + Debug>(bytes: &[u8]) -> DocumentError {
+    let error = read::<D>(bytes).unwrap_err();
+    assert!(error.to_string().contains(D::FILE), "{error}");
+    error
+}
+
+/// Everything that holds for every document.
+fn check<D: Document + Debug + PartialEq>(document: &D) {
+    let json = document.json().unwrap();
+    if std::env::var_os("BULKHEAD_GOLDEN").is_some() {
+        fs::write(golden::<D>(), &json).unwrap();
+    }
+    let saved = fs::read(golden::<D>()).unwrap();
+    assert!(
+        json == saved,
+        "the format of {} is not that of its golden file. A key that was added is fine: BULKHEAD_GOLDEN=1 writes the file \
+         anew. A key that has gone or means something else needs a new version as well. Written now:\n{}",
+        D::FILE,
+        String::from_utf8_lossy(&json)
+    );
+
+    assert_eq!(read::<D>(&json).unwrap(), *document);
+    let folder = tempfile::tempdir().unwrap();
+    document.save(folder.path()).unwrap();
+    assert_eq!(fs::read(folder.path().join(D::FILE)).unwrap(), json);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+
+    refuses_others::<D>(&json);
+    refuses_damage::<D>(&json);
+    refuses_what_is_no_file::<D>();
+}
+
+fn refuses_others<D: Document + Debug + PartialEq>(json: &[u8]) {
+    let text = String::from_utf8(json.to_vec()).unwrap();
+    let with = |schema: &str| text.replacen(&D::schema(), schema, 1).into_bytes();
+    for version in [0, D::VERSION - 1, D::VERSION + 1, u32::MAX] {
+        let other = format!("{}/{version}", D::NAME);
+        let error = error::<D>(&with(&other));
+        assert!(matches!(error, DocumentError::Version { .. }), "{error:?}");
+        let said = error.to_string();
+        for word in [other.as_str(), D::schema().as_str(), "use the launcher that wrote it"] {
+            assert!(said.contains(word), "{said}");
+        }
+    }
+    // The rest of another version need not make sense.
+    let bare = format!("{{\"schema\": \"{}/{}\"}}", D::NAME, D::VERSION + 1);
+    assert!(matches!(error::<D>(bare.as_bytes()), DocumentError::Version { .. }));
+    for other in ["bulkhead.other/1", "bulkhead.runs/3", "", "7"] {
+        let error = error::<D>(&with(other));
+        assert!(matches!(error, DocumentError::Other { .. }), "{error:?}");
+        assert!(error.to_string().contains(D::REMEDY), "{error}");
+    }
+    // A build of the same version that knows more may have written it.
+    let known: D = read(json).unwrap();
+    let more = text.replacen('{', "{\"a_key_of_tomorrow\": [1],", 1).into_bytes();
+    assert_eq!(read::<D>(&more).unwrap(), known);
+}
+
+fn refuses_damage<D: Document + Debug>(json: &[u8]) {
+    let end = json.trim_ascii_end().len();
+    for cut in (0..end).step_by(end / 97 + 1).chain([end - 1]) {
+        let error = error::<D>(&json[..cut]);
+        assert!(matches!(error, DocumentError::Json { .. }), "cut at {cut}: {error:?}");
+        assert!(error.to_string().contains("cut short") && error.to_string().contains(D::REMEDY), "{error}");
+    }
+    let garbage: [&[u8]; 6] =
+        [b"null", b"[]", b"{}", b"{\"schema\": 3}", b"PK\x03\x04", b"{\"schema\": \"\x01\"}"];
+    for bytes in garbage {
+        let error = error::<D>(bytes);
+        assert!(matches!(error, DocumentError::Json { .. }), "{bytes:?}: {error:?}");
+    }
+    let mut torn = json.to_vec();
+    torn[json.len() / 2] = 0xFF;
+    let error = error::<D>(&torn);
+    let at = format!("byte {}", json.len() / 2);
+    assert!(matches!(error, DocumentError::NotText { .. }) && error.to_string().contains(&at), "{error:?}");
+    // Each byte of a row overwritten: whatever comes of it, no panic.
+    for at in (0..json.len()).step_by(json.len() / 61 + 1) {
+        let mut scribbled = json.to_vec();
+        scribbled[at] ^= 0x15;
+        let _ = read::<D>(&scribbled);
+    }
+}
+
+fn refuses_what_is_no_file<D: Document + Debug>() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(D::FILE);
+    let absent = D::read(folder.path()).unwrap_err();
+    let said = absent.to_string();
+    assert!(matches!(absent, DocumentError::Absent { .. }), "{said}");
+    assert!(said.contains(D::FILE) && said.contains(D::ABSENT), "{said}");
+    fs::create_dir(&path).unwrap();
+    assert!(matches!(D::read(folder.path()), Err(DocumentError::NotAFile { .. })));
+    fs::remove_dir(&path).unwrap();
+    // Nobody writes to it: opening it would wait for ever.
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    assert!(matches!(D::read(folder.path()), Err(DocumentError::NotAFile { .. })));
+}
+
+#[test]
+fn a_run_record_keeps_its_format() {
+    check(&samples::run());
+}
+
+#[test]
+fn a_summary_and_a_timeline_keep_their_formats() {
+    let (summary, timeline) = samples::evaluation();
+    check(&summary);
+    check(&timeline);
+}
+
+#[test]
+fn the_record_of_an_experiment_keeps_its_format() {
+    check(&samples::sweep());
+}
+
+#[test]
+fn the_documents_of_experiments_keep_their_formats() {
+    check(&samples::bill());
+    check(&samples::compare());
+    check(&samples::contain());
+}
+
+#[test]
+fn what_does_not_fit_together_is_damage() {
+    let mut run = samples::run();
+    run.plan.threads[0].name = "../strategy-0".into();
+    let (_, mut timeline) = samples::evaluation();
+    timeline.max_ns.pop();
+    let run = error::<analysis::record::RunRecord>(&run.json().unwrap());
+    let timeline = error::<analysis::timeline::Timeline>(&timeline.json().unwrap());
+    for error in [run, timeline] {
+        assert!(matches!(error, DocumentError::Content { .. }), "{error:?}");
+    }
+}

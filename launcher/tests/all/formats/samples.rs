@@ -1,0 +1,203 @@
+//! One document of each kind with something in every key, so that its golden file shows them all.
+
+use crate::html::fixtures::evaluated;
+use crate::runs::deaths::{T1_OF_20, killed};
+use crate::runs::fixture::Fixture;
+use crate::runs::killing::Death;
+use analysis::document::Document;
+use analysis::experiment::{
+    Axis, AxisRecord, Bill, BillRow, Comparison, Comparisons, Contained, Containment, Containments, Cost,
+    Reference, RunEntry, Search, SearchRecord, SearchStep, SweepPoint, SweepRecord, SweepState,
+};
+use analysis::merge::{Losses, Violation, ViolationKind};
+use analysis::record::{OpenOrders, RunRecord};
+use analysis::stats::{
+    ComparisonLine, Difference, Estimate, Method, Outline, Percentile, Placed, Verdict, fixtures,
+};
+use analysis::summary::Summary;
+use analysis::timeline::Timeline;
+use launcher::host::Machine;
+use protocol::plan::{Isolation, Technique};
+use protocol::supervision::Misconduct;
+
+fn machine() -> Machine {
+    Machine {
+        hostname: "host".into(),
+        cpu_model: "a processor".into(),
+        hypervisor: Some("a hypervisor".into()),
+        cores_online: 4,
+        cores_allowed: vec![0, 1, 2],
+        smt_siblings: vec![vec![0, 1]],
+        llc_groups: vec![vec![0, 1, 2]],
+        numa_nodes: vec![vec![0, 1, 2]],
+        isolated: vec![3],
+        nohz_full: vec![3],
+        governor: Some("performance".into()),
+        clocksource: "tsc".into(),
+        tsc_invariant: true,
+        kernel: "6.1.0".into(),
+        memory_bytes: 1 << 34,
+        shm_free_bytes: 1 << 33,
+        shm_total_bytes: 1 << 33,
+    }
+}
+
+/// A run in which one strategy was killed and another quarantined.
+fn fixture() -> Fixture {
+    let mut fixture = killed(&[
+        Death { restart: Some(2_000), ..Death::of(1, T1_OF_20 + 50) },
+        Death { quarantined: Some(Misconduct::BadCursor), ..Death::of(2, T1_OF_20 + 90) },
+    ]);
+    let record = &mut fixture.record;
+    record.machine = machine();
+    record.input.file = Some("flow.csv".into());
+    record.input.delay = "uniform:5ms..500ms".into();
+    record.input.window_ns = 1_000_000;
+    record.open_orders = Some(OpenOrders { samples: 12, order_ticks: 34.5, variance: 6.25 });
+    record.warnings = vec!["a warning".into()];
+    record.pss_bytes = Some(31 << 20);
+    fixture
+}
+
+pub fn run() -> RunRecord {
+    fixture().record
+}
+
+/// The summary and the timeline of that run.
+pub fn evaluation() -> (Summary, Timeline) {
+    let (folder, mut summary) = evaluated(&fixture());
+    let violation = Violation { kind: ViolationKind::Checksum, count: 1, first: "an example".into() };
+    summary.violations = vec![violation];
+    (summary, Timeline::read(folder.path()).unwrap())
+}
+
+fn outline() -> Outline {
+    Outline { work_done_ns: Some(512.5), pss_bytes: Some(1 << 20), ..fixtures::run(1, 640.0) }
+}
+
+pub fn sweep() -> SweepRecord {
+    let texts = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect();
+    let step = SearchStep {
+        rate_per_s: 20_000.0,
+        achieved_per_s: Some(19_990.5),
+        p999_ns: Some(81_000),
+        held: true,
+        why: "not because of anything".into(),
+        folders: vec!["run-1".into()],
+    };
+    SweepRecord {
+        version: "0.1.0".into(),
+        started: "2026-11-20T06:15:02Z".into(),
+        kind: "sweep".into(),
+        preset: Some("work".into()),
+        state: SweepState::Interrupted,
+        launcher: (4_000, 1_234),
+        machine: machine(),
+        base: texts(&[("venues", "2")]),
+        axes: vec![AxisRecord { axis: Axis::Work, values: vec!["0ns".into(), "500ns".into()] }],
+        repeats: 1,
+        seed: 7,
+        keep_logs: true,
+        weaker_sandbox: false,
+        start_timeout_ns: 10_000_000_000,
+        notes: vec!["a note".into()],
+        points: vec![SweepPoint {
+            name: "work=500ns".into(),
+            values: [(Axis::Work, "500ns".into())].into(),
+            settings: texts(&[("venues", "2"), ("work", "500ns")]),
+            runs: vec![RunEntry { repeat: 0, seed: 7, folder: "run-1".into(), outline: outline() }],
+        }],
+        search: Some(SearchRecord {
+            bound_ns: 100_000,
+            most_steps: 12,
+            first_per_s: 10_000.0,
+            points: vec![Search {
+                steps: vec![step],
+                highest_per_s: Some(20_000.0),
+                ended: "the next rate was not held".into(),
+            }],
+        }),
+        keeps_failures: false,
+    }
+}
+
+fn line() -> ComparisonLine {
+    ComparisonLine {
+        measure: "rt_venue".into(),
+        percentile: Percentile::P999,
+        a_ns: Some(640.0),
+        b_ns: Some(660.5),
+        difference: Some(Difference {
+            pairs: 10,
+            method: Method::PairFlips,
+            ratio: Estimate { value: 1.03, low: 1.01, high: 1.05 },
+            difference: Estimate { value: 20.0, low: 10.0, high: 30.0 },
+        }),
+        verdict: Verdict::Slower,
+        why: vec!["a reason".into()],
+    }
+}
+
+pub fn bill() -> Bill {
+    Bill {
+        rows: vec![BillRow {
+            isolation: Isolation::Process,
+            technique: Technique::default(),
+            variant: "stamps ends".into(),
+            runs: 10,
+            p50_ns: Some(640.0),
+            p99_ns: Some(1_280.0),
+            p999_ns: Some(9_000.0),
+            reference: Some(Reference { isolation: Isolation::Thread, technique: Technique::default() }),
+            differences: vec![line()],
+            caveats: vec!["a caveat".into()],
+            cpu_s_per_million: Some(52.1),
+            startup_ns: Some(21e6),
+            pss_bytes: Some(31e6),
+            page_faults: Some(120.0),
+            context_switches: Some(3.0),
+            contains: Some("11 of 12, 1 late".into()),
+        }],
+        notes: vec!["a note".into()],
+    }
+}
+
+pub fn compare() -> Comparisons {
+    let placed = Placed { floor_ns: Some(45.0), a: 4, b: 5, a_ns: Some(240.0), b_ns: Some(250.0) };
+    Comparisons {
+        comparisons: vec![Comparison {
+            a: "isolation=thread".into(),
+            b: "isolation=process".into(),
+            pairs: 10,
+            caveats: vec!["a caveat".into()],
+            placed: vec![placed],
+            lines: vec![line()],
+        }],
+        notes: vec!["a note".into()],
+    }
+}
+
+pub fn contain() -> Containments {
+    Containments {
+        machine: "a processor".into(),
+        rows: vec![Containment {
+            isolation: Isolation::Process,
+            technique: Technique::default(),
+            fault: "kill in a push".into(),
+            contained: Contained::Waited,
+            seen: "signal 9 (SIGKILL)".into(),
+            losses: Losses { lost: 1, cancelled: 2, orphaned: 3 },
+            lost_of_others: 0,
+            detect_ns: Some(1_000),
+            repair_ns: Some(2_000),
+            restart_ns: Some(3_000),
+            before_p999_ns: Some(9_000),
+            before_max_ns: Some(90_000),
+            during_p999_ns: Some(8_000),
+            during_max_ns: Some(80_000),
+            folder: "run-1".into(),
+        }],
+        cost: Some(Cost { bare_ns: 10.5, protected_ns: 11.5, ratio: 1.095 }),
+        notes: vec!["a note".into()],
+    }
+}
