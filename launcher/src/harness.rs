@@ -5,6 +5,7 @@ use crate::commands;
 use crate::config::own::{NameError, Part, register_venue};
 use crate::roles::registry::{Links, MakeStrategy, MakeVenue, Registry};
 use crate::runtime::progress::complain;
+use crate::simulate;
 use clap::Parser;
 use core::marker::PhantomData;
 use gateway::{Venue, VenueContext};
@@ -178,6 +179,7 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         self.strategies.add::<T>(&mut registry)?;
         self.venues.add::<T>(&mut registry)?;
         registry.install();
+        simulate::install::<T>();
         Ok(())
     }
 

@@ -14,16 +14,17 @@ use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
 use protocol::control::Control;
 use protocol::stamps::Point;
-use protocol::supervision::{Misconduct, RepairsWriter};
+use protocol::supervision::{Misconduct, RepairsWriter, Standstill};
 use protocol::wire::{Instruction, Order, OrderId};
 use shm::clock::Clock;
-use shm::ring::{Consumer, PeerFault};
+use shm::ring::{Blocked, Consumer, PeerFault};
 
 /// Refused orders that an honest mistake explains; one more, and the strategy is quarantined. A session keeps to its
 /// limit of open orders by itself, so an honest strategy has none at all.
 pub const TOLERATED: u32 = 64;
-/// A look for damage to shared rings every so many duty cycles.
-pub(crate) const CYCLES_A_CHECK: u32 = 4096;
+/// How often the submit hand-off is looked at for damage and for places that nobody writes, in nanoseconds: often enough for
+/// every deadline, also where the engine's thread sleeps; too seldom to cost anything.
+const LOOK_NS: u64 = 250_000;
 
 /// How launcher and orchestrator talk about strategies that die.
 pub struct Supervision {
@@ -101,7 +102,13 @@ impl<R: Consumer> Orchestrator<R> {
             line.state = if is_retired { LineState::Dead } else { LineState::Dying { noticed, told } };
             if is_retired {
                 self.dying -= 1;
+                let was_holding = self.stands.is_some_and(|at| at.announcer == Some(index as u16));
                 if let Some(supervision) = &self.supervision {
+                    // Before the repair is said: what the launcher reads then is not of the dead one any more.
+                    if was_holding {
+                        self.stands = None;
+                        supervision.repairs.stands_still(None);
+                    }
                     supervision.repairs.repaired(index as u16, epoch, noticed, clock.now());
                 }
             }
@@ -216,16 +223,25 @@ impl<R: Consumer> Orchestrator<R> {
         self.misconduct(from, why, cycle);
     }
 
-    /// Looks for damage that stops everybody.
+    /// Looks at the submit hand-off for what stops everybody: damage, and a place that is claimed and not written.
     #[cold]
-    pub(crate) fn look_for_damage(&mut self) {
-        self.cycles_to_check = CYCLES_A_CHECK;
-        if self.submit.check().is_err() && !self.damaged {
+    pub(crate) fn look_at_submit<C: Clock>(&mut self, cycle: &Cycle<C>) {
+        self.next_look = cycle.now.saturating_add(cycle.time.ticks(LOOK_NS));
+        let Some(supervision) = &self.supervision else { return };
+        if !self.damaged && self.submit.check().is_err() {
             self.damaged = true;
             self.faults += 1;
-            if let Some(supervision) = &self.supervision {
-                supervision.repairs.damaged(Misconduct::RingDamaged);
-            }
+            supervision.repairs.damaged(Misconduct::RingDamaged);
+        }
+        // Since when is said as of the first look: a producer may be about to write the place, or to take back what it announces.
+        let found = self.submit.blocked().map(|Blocked { place, announcer }| {
+            let announcer = announcer.map(|producer| producer as u16);
+            let stood = self.stands.filter(|at| (at.place, at.announcer) == (place, announcer));
+            stood.unwrap_or(Standstill { place, announcer, since_ticks: cycle.now })
+        });
+        if found != self.stands {
+            self.stands = found;
+            supervision.repairs.stands_still(found);
         }
     }
 

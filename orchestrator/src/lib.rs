@@ -23,7 +23,7 @@ use protocol::checksum::{Checksum, digest};
 use protocol::counters::Slots;
 use protocol::labels::OrchestratorCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
-use protocol::supervision::Misconduct;
+use protocol::supervision::{Misconduct, Standstill};
 use protocol::wire::{Message, Order, OrderStatus, Report, Side};
 use returns::Pushed;
 use risk::{Limits, Reject};
@@ -80,8 +80,11 @@ pub struct Orchestrator<R> {
     supervision: Option<Supervision>,
     /// Strategies whose retirement has begun and not ended.
     dying: usize,
-    cycles_to_check: u32,
+    /// When to look at the submit hand-off again, in ticks.
+    next_look: u64,
     damaged: bool,
+    /// Where it stands still.
+    stands: Option<Standstill>,
     positions: Positions,
     /// Orders that the plan still has, for each strategy and venue; empty where it has no such limit.
     venue_budgets: Vec<u64>,
@@ -121,8 +124,9 @@ impl<R: Consumer> Orchestrator<R> {
             returns,
             supervision: None,
             dying: 0,
-            cycles_to_check: incidents::CYCLES_A_CHECK,
+            next_look: 0,
             damaged: false,
+            stands: None,
             positions,
             venue_budgets: Vec::new(),
             limits,
@@ -335,9 +339,8 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         if self.dying > 0 {
             self.retire(&cycle.clock);
         }
-        self.cycles_to_check -= 1;
-        if self.cycles_to_check == 0 {
-            self.look_for_damage();
+        if cycle.now >= self.next_look {
+            self.look_at_submit(cycle);
         }
         let flushed: usize = self.returns.iter_mut().map(ReturnPath::flush).sum();
         flushed + self.settle(cycle) + self.dispatch(cycle)

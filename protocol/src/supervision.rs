@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! control segment (the launcher writes, all read)          repairs segment (the engine writes, the launcher reads)
-//!   generation │ one fence word for each strategy            generation │ damage │ 16 words for each strategy
+//!   generation │ one fence word for each strategy            generation │ damage │ standstill │ 16 words for each strategy
 //!                epoch │ 0 alive, 1 fenced                                 repaired │ quarantine │ noticed … counters
 //! ```
 //!
@@ -40,6 +40,10 @@ pub const REPAIRS_WORDS: usize = STRATEGIES + MAX_STRATEGIES * WORDS_EACH;
 const SAID: usize = HEADER_WORDS;
 /// What is wrong with memory that several strategies write: a [`Misconduct`]'s code, or 0.
 const DAMAGE: usize = HEADER_WORDS + 1;
+/// Where the submit hand-off stands still: place and announcer in one word (see [`Standstill`]), or 0.
+const STANDS_AT: usize = HEADER_WORDS + 2;
+/// Since when, in ticks.
+const STANDS_SINCE: usize = HEADER_WORDS + 3;
 const STRATEGIES: usize = HEADER_WORDS + 16;
 const WORDS_EACH: usize = 16;
 /// What the engine says about strategies that died or misbehave; written by the engine.
@@ -153,6 +157,9 @@ names! {
         UnknownVenue = "unknown-venue",
         /// More orders beyond its limits than a mistake explains.
         Flood = "flood",
+        /// A place of the submit hand-off that it claimed, or says that it is about to claim, and never writes, while its duty
+        /// cycles go on. Found by the launcher, which knows the deadline.
+        WithheldPlace = "withheld-place",
         /// Shared memory of several strategies is damaged beyond repair.
         RingDamaged = "ring-damaged",
         /// A status that no honest thread writes. Found by the launcher, not by the engine.
@@ -169,6 +176,21 @@ impl Misconduct {
         Self::ALL.get(usize::try_from(code.checked_sub(1)?).ok()?).copied()
     }
 }
+
+/// A place of the submit hand-off that is claimed and not written, as the engine has seen it at each of its looks since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standstill {
+    /// The place's number, modulo 2^54.
+    pub place: u64,
+    /// The strategy that announces the place in memory that only it can write; `None`: nobody who lives does.
+    pub announcer: Option<u16>,
+    /// When the engine first saw it so, in ticks.
+    pub since_ticks: u64,
+}
+
+/// Bits for the announcer: 0, or a strategy and 1.
+const ANNOUNCER_BITS: u32 = 9;
+const _: () = assert!(MAX_STRATEGIES < 1 << ANNOUNCER_BITS);
 
 /// What the engine says about one strategy. Counters are since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -240,6 +262,18 @@ impl RepairsWriter {
         self.say();
     }
 
+    /// The submit hand-off stands still there, or goes on.
+    pub fn stands_still(&self, at: Option<Standstill>) {
+        // Release, here and below: pairs with the Acquire in `standstill`; a time is never read with another place's word.
+        self.0[STANDS_AT].store(0, Ordering::Release);
+        let Some(Standstill { place, announcer, since_ticks }) = at else { return };
+        self.0[STANDS_SINCE].store(since_ticks, Ordering::Release);
+        let announcer = announcer.map_or(0, |strategy| u64::from(strategy) + 1);
+        // The bit between them is always set: the word of a place is never 0.
+        let place = (place << 1 | 1) << ANNOUNCER_BITS;
+        self.0[STANDS_AT].store(place | announcer, Ordering::Release);
+    }
+
     /// Stores the counters.
     pub fn count(&self, strategy: u16, refused: u64, orphaned: u64) {
         self.set(strategy, REFUSED, refused);
@@ -280,6 +314,18 @@ impl Repairs {
     /// Damage to memory that several strategies write.
     pub fn damage(&self) -> Option<Misconduct> {
         Misconduct::from_code(self.0.load(DAMAGE, Ordering::Acquire))
+    }
+
+    /// Where the submit hand-off stands still, if it does.
+    pub fn standstill(&self) -> Option<Standstill> {
+        let word = self.0.load(STANDS_AT, Ordering::Acquire);
+        let since_ticks = self.0.load(STANDS_SINCE, Ordering::Acquire);
+        if word == 0 || self.0.load(STANDS_AT, Ordering::Acquire) != word {
+            return None;
+        }
+        let announcer = (word & ((1 << ANNOUNCER_BITS) - 1)).checked_sub(1);
+        let announcer = announcer.map(|strategy| strategy as u16);
+        Some(Standstill { place: word >> (ANNOUNCER_BITS + 1), announcer, since_ticks })
     }
 
     /// What the engine says about a strategy.
@@ -349,5 +395,13 @@ mod tests {
         assert_eq!(reader.damage(), Some(Misconduct::RingDamaged));
         assert_ne!(reader.said(), said);
         reader.wait(said, Duration::from_secs(600));
+        assert_eq!(reader.standstill(), None);
+        for announcer in [None, Some(0), Some(255)] {
+            let at = Standstill { place: 0, announcer, since_ticks: 7 };
+            writer.stands_still(Some(at));
+            assert_eq!(reader.standstill(), Some(at));
+        }
+        writer.stands_still(None);
+        assert_eq!(reader.standstill(), None);
     }
 }

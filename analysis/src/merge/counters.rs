@@ -6,9 +6,10 @@ use super::table::Table;
 use super::violation::{Findings, ViolationKind};
 use crate::record::{Outcome, RunRecord};
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
-use protocol::plan::{Role, ThreadPlan};
+use protocol::plan::{Fault, FaultKind, Isolation, Role, Target, ThreadPlan};
 use protocol::stamps::Point;
 use protocol::status::{Field, ThreadState};
+use protocol::supervision::Misconduct;
 
 /// Checks the counters of every thread whose log proves something. A strategy's counters begin anew with each incarnation,
 /// so they are compared with what the last one stamped.
@@ -19,6 +20,7 @@ pub(super) fn check(
     table: &Table,
     findings: &mut Findings,
 ) {
+    unexplained_quarantines(record, findings);
     for (log, thread) in logs.iter().zip(&record.plan.threads).filter(|(log, _)| !log.is_untrusted) {
         let (name, dropped) = (&log.name, log.status.get(Field::RecordsDropped));
         let author = deaths.sole_author(thread);
@@ -45,6 +47,39 @@ pub(super) fn check(
         if stamped != counted {
             findings.add(author, ViolationKind::Counters, || {
                 format!("{name}: counted {counted} orders sent, its log has {stamped}: records are missing")
+            });
+        }
+    }
+}
+
+/// A strategy that was quarantined for the orders that came out of its memory, though no fault of the plan is its: they are what it
+/// sent, or what the hand-off under test has made of them. Only in the sandbox, where strategies may be hostile, it is taken for
+/// the strategy's doing.
+fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
+    if record.plan.isolation == Isolation::Sandbox {
+        return;
+    }
+    let of_orders = |why: &Misconduct| {
+        matches!(
+            why,
+            Misconduct::OutOfSequence | Misconduct::WrongEpoch | Misconduct::ForeignId | Misconduct::Garbage
+        )
+    };
+    for incident in &record.incidents {
+        let Some(why) = incident.quarantined.filter(of_orders) else { continue };
+        let misbehaves = |fault: &Fault| {
+            let kinds = [FaultKind::Scribble, FaultKind::Flood, FaultKind::Lose];
+            kinds.contains(&fault.kind)
+                && [Target::Any, Target::Strategy(incident.strategy)].contains(&fault.target)
+        };
+        if !record.plan.faults.iter().any(misbehaves) {
+            findings.firm.add(ViolationKind::PeerFaults, || {
+                format!(
+                    "{} was quarantined ({why}), and no fault of the plan explains it: it wrote over what it had sent, or {} \
+                     lost, doubled, reordered or tore it",
+                    Role::Strategy(incident.strategy),
+                    record.plan.technique
+                )
             });
         }
     }

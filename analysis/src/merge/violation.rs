@@ -45,7 +45,8 @@ pub enum ViolationKind {
     RecordsDropped,
     /// A thread counted something else than it stamped.
     Counters,
-    /// A thread was handed what no honest peer hands over, and no death or fault of the record explains it.
+    /// A thread was handed what no honest peer hands over, and no death or fault of the record explains it; or, outside the
+    /// sandbox, a strategy was quarantined for its orders, and no fault of the plan explains it.
     PeerFaults,
     /// What one end of a hand-off pushed is not what the other took: lost, doubled, made up or torn.
     Checksum,

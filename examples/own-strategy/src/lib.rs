@@ -5,8 +5,10 @@ mod drain_mux;
 mod in_parts;
 mod quoter;
 mod shallow;
+mod slow_mux;
 
 pub use drain_mux::DrainMux;
 pub use in_parts::InParts;
 pub use quoter::Quoter;
 pub use shallow::Shallow;
+pub use slow_mux::SlowMux;

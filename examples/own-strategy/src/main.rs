@@ -1,14 +1,15 @@
-//! The launcher, with a strategy, a technique and two venues of this crate's own:
+//! The launcher, with a strategy, two techniques and two venues of this crate's own:
 //!
 //! ```text
 //! own-strategy run --strategy quoter --venue shallow --technique drain-mux --orders 2000
 //! own-strategy bill --strategy quoter --technique spsc-mux,drain-mux
+//! own-strategy simulate --technique drain-mux
 //! own-strategy contain --strategy quoter --fault kill --technique drain-mux
 //! ```
 #![forbid(unsafe_code)]
 
 use launcher::gateway::DelayVenue;
-use own_strategy::{DrainMux, InParts, Quoter, Shallow};
+use own_strategy::{DrainMux, InParts, Quoter, Shallow, SlowMux};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -17,5 +18,6 @@ fn main() -> ExitCode {
         .venue("shallow", |context| DelayVenue::new(Shallow, context))
         .venue("in-parts", InParts::new)
         .technique::<DrainMux>()
+        .technique::<SlowMux>()
         .main()
 }

@@ -31,9 +31,9 @@ fn run(words: &str) -> Value {
 fn its_parts_run_at_every_isolation_level() {
     for isolation in ["thread", "process", "sandbox --allow-weaker-sandbox"] {
         let summary = run(&format!("--technique drain-mux --orders 400 --isolation {isolation}"));
-        let plan = &summary["plan"];
+        let (plan, trading) = (&summary["plan"], &summary["plan"]["workload"]["trading"]);
         assert_eq!(
-            (&plan["strategy"], &plan["venue"], &plan["technique"]),
+            (&trading["strategy_kinds"][0], &trading["venue_kinds"][0], &plan["technique"]),
             (&"quoter".into(), &"shallow".into(), &"drain-mux".into())
         );
         let orders = &summary["orders"];
@@ -90,7 +90,7 @@ fn its_venue_of_several_reports_runs() {
         let count = |what: &str| orders[what].as_u64().unwrap();
         assert_eq!((count("sent"), count("returned"), count("further_reports")), (300, 300, 600), "{words}");
         // The order's way runs to its first report, which comes at once.
-        assert_eq!(summary["plan"]["reports_an_order"], 3);
+        assert_eq!(summary["plan"]["workload"]["trading"]["reports_an_order"], 3);
     }
 }
 
@@ -134,6 +134,88 @@ fn it_is_compared_with_bulkheads_own() {
         own(&format!("compare --a technique=drain-mux --b technique=spsc-mux {load} --out OUT"));
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     assert!(text(&output.stdout).contains("drain-mux"), "{}", text(&output.stdout));
+}
+
+/// What an experiment with the parts wrote: the text of each of these files of its one folder. All documents for people name the
+/// strategy and the venue.
+fn documents(words: &str, names: [&str; 4]) -> [String; 4] {
+    let load = "--strategy quoter --venue shallow --venues 2";
+    let (output, out) = own(&format!("{words} {load} --out OUT"));
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let folder = std::fs::read_dir(out.path()).unwrap().next().unwrap().unwrap().path();
+    let texts = names.map(|name| std::fs::read_to_string(folder.join(name)).unwrap());
+    for (name, text) in names.iter().zip(&texts).filter(|(name, _)| !name.ends_with("csv")) {
+        assert!(text.contains("quoter") && text.contains("shallow"), "{name}: {text}");
+    }
+    assert!(text(&output.stdout).contains("strategy quoter, venue shallow"), "{}", text(&output.stdout));
+    texts
+}
+
+#[test]
+fn a_bill_is_made_of_its_parts() {
+    let words = "bill --technique spsc-mux,drain-mux --isolation thread,process --strategies 1 --orders 100 --repeats 2";
+    let names = ["bill.json", "bill.md", "bill.csv", "report.html"];
+    let [bill, page, table, _] = documents(words, names);
+    let bill: Value = serde_json::from_str(&bill).unwrap();
+    let mut rows = bill["rows"].as_array().unwrap().iter();
+    for isolation in ["thread", "process"] {
+        for technique in ["spsc-mux", "drain-mux"] {
+            let row = rows.next().unwrap();
+            assert_eq!((&row["isolation"], &row["technique"]), (&isolation.into(), &technique.into()));
+            assert_eq!(row["runs"], 2, "{row:#}");
+            assert!(row["p50_ns"].is_number() && row["cpu_s_per_million"].is_number(), "{row:#}");
+            let reference = serde_json::json!({ "isolation": "thread", "technique": technique });
+            assert_eq!(row["reference"] == reference, isolation == "process", "{row:#}");
+            for document in [&page, &table] {
+                let first_cells = |line: &&str| {
+                    let cells = line.split(['|', ',']).map(str::trim).filter(|cell| !cell.is_empty());
+                    cells.take(2).eq([isolation, technique])
+                };
+                assert_eq!(
+                    document.lines().filter(first_cells).count(),
+                    1,
+                    "{isolation}/{technique}: {document}"
+                );
+            }
+        }
+    }
+    assert!(rows.next().is_none());
+}
+
+#[test]
+fn what_its_parts_contain_is_tried() {
+    // A deadline that a busy machine keeps.
+    let load = "--isolation process --orders 600 --liveness 5s";
+    let words = format!("contain --technique drain-mux {load} --fault kill;kill@push:written:20");
+    let names = ["contain.json", "contain.md", "contain.csv", "report.html"];
+    let [contain, page, _, _] = documents(&words, names);
+    let contain: Value = serde_json::from_str(&contain).unwrap();
+    let rows = contain["rows"].as_array().unwrap();
+    let tried = ["kill", "kill in a push, written"];
+    assert_eq!(rows.iter().map(|row| row["fault"].as_str().unwrap()).collect::<Vec<_>>(), tried);
+    for (row, fault) in rows.iter().zip(tried) {
+        assert_eq!(row["technique"], "drain-mux");
+        // A busy machine makes somebody wait who would not have.
+        assert!(["yes", "waited"].contains(&row["contained"].as_str().unwrap()), "{row:#}");
+        assert_eq!(row["lost_of_others"], 0, "{row:#}");
+        assert!(row["repair_ns"].is_u64() && row["restart_ns"].is_u64(), "{row:#}");
+        assert!(page.contains(fault), "{fault}: {page}");
+    }
+}
+
+#[test]
+fn its_technique_is_simulated() {
+    let (found, _) = own("simulate --seeds 50 --technique drain-mux");
+    assert!(found.status.success(), "{}", text(&found.stderr));
+    assert!(
+        text(&found.stdout).lines().any(|line| line.starts_with("drain-mux ")),
+        "{}",
+        text(&found.stdout)
+    );
+    // Among all of them, if none is named.
+    let (all, _) = own("simulate --seeds 40 --json");
+    let all: Value = serde_json::from_slice(&all.stdout).unwrap();
+    assert!(all["by"].as_array().unwrap().iter().any(|tally| tally["technique"] == "drain-mux"), "{all:#}");
 }
 
 #[test]

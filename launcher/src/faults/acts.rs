@@ -30,6 +30,8 @@ pub struct Means {
     pub(crate) floods: bool,
     /// What it sends from now on does not arrive.
     pub(crate) loses: bool,
+    /// Leaves the next push where its place is claimed and its message not shown.
+    pub(crate) holds: bool,
     /// What its thread says about itself.
     pub(crate) status: Option<StatusWriter>,
 }
@@ -43,6 +45,7 @@ impl Means {
             leaks: false,
             floods: false,
             loses: false,
+            holds: false,
             status: None,
         }
     }
@@ -62,7 +65,7 @@ impl Means {
     }
 }
 
-/// Does it. Returns only where the strategy goes on: after a stop, with a leak, with a flood, with lost orders.
+/// Does it. Returns only where the strategy goes on: after a stop, with a leak, with a flood, with lost orders, with a place that it holds.
 pub(crate) fn act(kind: FaultKind, means: &mut Means) {
     match kind {
         FaultKind::Kill => fault::kill(),
@@ -88,6 +91,7 @@ pub(crate) fn act(kind: FaultKind, means: &mut Means) {
             hang()
         }
         FaultKind::Lose => means.loses = true,
+        FaultKind::Hold => means.holds = true,
     }
 }
 

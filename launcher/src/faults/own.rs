@@ -30,6 +30,9 @@ const FLOOD_BATCH: usize = 1024;
 /// How long their venue keeps them: so that they are open all at once, and the limit of open orders is passed.
 const FLOOD_DELAY_NS: u64 = 10_000_000_000;
 
+/// Where a push is left by who holds its place: it is claimed, or its own, and nothing shows the message yet.
+pub const HOLDS_AT: [Step; 3] = [Step::Claimed, Step::HalfWritten, Step::Written];
+
 /// How a strategy does a fault to itself: `act` in a process. Returns only where the strategy goes on.
 pub type Act = fn(FaultKind, &mut Means);
 
@@ -62,7 +65,7 @@ impl OwnFaults {
             return None;
         }
         at.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
-        let (venues, is_thread) = (plan.venues, plan.isolation == Isolation::Thread);
+        let (venues, is_thread) = (plan.trading().venues, plan.isolation == Isolation::Thread);
         Some(Self { strategy, venues, is_thread, at, pushes })
     }
 
@@ -76,6 +79,7 @@ impl OwnFaults {
             producer,
             pushes,
             next_sequence: 0,
+            is_held: false,
             means,
             act,
         })))
@@ -96,6 +100,8 @@ struct Shared<P> {
     pushes: Vec<(u64, Step, FaultKind)>,
     /// The sequence of the first order that was not pushed yet.
     next_sequence: u64,
+    /// A push was left in its middle: this producer pushes nothing more.
+    is_held: bool,
     means: Means,
     act: Act,
 }
@@ -128,7 +134,10 @@ impl<P: Producer> Producer for FaultyProducer<P> {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         let mut shared = self.shared();
-        let Shared { producer, pushes, next_sequence, means, act, .. } = &mut *shared;
+        let Shared { producer, pushes, next_sequence, is_held, means, act, .. } = &mut *shared;
+        if *is_held {
+            return Err(Full);
+        }
         let order = Order::from_message(*message).map_or(u64::MAX, |order| order.id.sequence());
         if means.floods || pushes.contains(&(order, Step::Entered, FaultKind::Flood)) {
             // The flood takes over from here: this order waits for it, for ever.
@@ -147,6 +156,10 @@ impl<P: Producer> Producer for FaultyProducer<P> {
                 }
                 !is_due
             });
+            if means.holds && HOLDS_AT.contains(&step) {
+                *is_held = true;
+                return ControlFlow::Break(());
+            }
             at(step)
         })?;
         *next_sequence = order.wrapping_add(1);
@@ -250,9 +263,13 @@ mod tests {
         }
     }
 
+    fn plan_on(technique: &str, faults: &str) -> Plan {
+        let words = format!("strategies=2 venues=3 isolation=thread orders=10 technique={technique}");
+        planned_with(&words, faults, &Machine::default()).unwrap().0
+    }
+
     fn plan(faults: &str) -> Plan {
-        let words = "strategies=2 venues=3 isolation=thread orders=10";
-        planned_with(words, faults, &Machine::default()).unwrap().0
+        plan_on("spsc-mux", faults)
     }
 
     fn faulty(faults: &str, room: usize) -> (OwnFaults, FaultyProducer<Taker>) {
@@ -320,6 +337,39 @@ mod tests {
             assert_eq!(producer.try_push(&message(n)), Ok(()));
         }
         assert_eq!(producer.shared().producer.taken.len(), 2);
+    }
+
+    /// A push with all steps of a ring that several write.
+    struct Steps(Vec<Step>);
+
+    impl Producer for Steps {
+        fn try_push_with(
+            &mut self,
+            _: &Message,
+            at: &mut impl FnMut(Step) -> ControlFlow<()>,
+        ) -> Result<(), Full> {
+            for step in [Step::Entered, Step::Announced, Step::Claimed, Step::HalfWritten, Step::Written] {
+                self.0.push(step);
+                shm::ring::step::reach(at, step)?;
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_place_is_held_for_ever_and_the_strategy_goes_on() {
+        for (fault, last) in
+            [("hold:strategy-1@order:2", Step::Claimed), ("hold:strategy-1@push:written:2", Step::Written)]
+        {
+            let faults = OwnFaults::of(&plan_on("array-queue", fault), 1, 0).unwrap();
+            let mut producer = faults.producer(Steps(Vec::new()), act);
+            let pushed: Vec<_> = (0..5).map(|n| producer.try_push(&message(n))).collect();
+            assert_eq!(pushed, [Ok(()), Ok(()), Err(Full), Err(Full), Err(Full)], "{fault}");
+            assert_eq!(producer.shared().producer.0.last(), Some(&last), "{fault}");
+            let mut agent = faults.agent(Honest(0), producer);
+            agent.duty_cycle(&mut cycle());
+            assert_eq!(agent.agent.0, 1, "it goes on");
+        }
     }
 
     fn cycle() -> Cycle<Monotonic> {

@@ -2,6 +2,7 @@
 
 use super::resolved::{Input, Resolved};
 use crate::config::{Arrivals, FaultSpec, UsageError};
+use crate::faults::own::HOLDS_AT;
 use crate::faults::schedule::{self, Draws};
 use analysis::units::Nanos;
 use protocol::plan::{Fault, FaultKind, Isolation, OnDeath, Plan, Target, Technique, When};
@@ -63,6 +64,11 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64) -> Result
         }
         _ => {}
     }
+    if fault.kind == FaultKind::Hold && !technique.steps().iter().any(|step| HOLDS_AT.contains(step)) {
+        return Err(format!(
+            "a push of {technique} is whole or not there: nothing can be held.\nUse another --technique"
+        ));
+    }
     if let Some(When::Push { step, order }) = fault.when {
         if fault.every.is_some() {
             return Err("every is for a fault at a time, the order comes once.\n\
@@ -74,6 +80,11 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64) -> Result
             return Err(format!(
                 "a push of {technique} has no step {step}, it has {}.\nUse one of these, or another --technique",
                 there.join(", ")
+            ));
+        }
+        if fault.kind == FaultKind::Hold && step == Step::Published {
+            return Err(format!(
+                "what is published is not held back any more.\nUse @order:{order} or an earlier step"
             ));
         }
         if matches!(fault.kind, FaultKind::Flood | FaultKind::Lose) && step != Step::Entered {
@@ -135,6 +146,7 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
                 | FaultKind::Forge
                 | FaultKind::Feign
                 | FaultKind::Lose
+                | FaultKind::Hold
         );
         !lives && !matches!(fault.target, Target::Launcher | Target::Engine)
     };
@@ -183,6 +195,8 @@ mod tests {
         wrong("", "hang@1s every 1s", "only kill and stop come again");
         wrong("", "kill@1s every 999us", "give at least 1ms");
         wrong("", "flood@push:published:5", "Use @order:5");
+        wrong("", "hold@push:published:5", "Use @order:5");
+        wrong("technique=pipe", "hold", "nothing can be held");
         wrong("", &["kill"; 33].join(";"), "give at most 32");
         let message = refused_with("", "kill@push:linked:3", &machine());
         assert_eq!(

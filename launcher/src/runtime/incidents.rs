@@ -102,7 +102,7 @@ impl<'a> Incidents<'a> {
             segments,
             repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
             bell: segments.engine_bell.as_ref().map(Bell::new),
-            cases: (0..plan.strategies).map(case).collect(),
+            cases: (0..plan.trading().strategies).map(case).collect(),
             list: Vec::new(),
             start_ticks,
             past: (0, 0),
@@ -128,6 +128,12 @@ impl<'a> Incidents<'a> {
     /// Whether a strategy is there, and nothing happens to it now.
     pub fn is_living(&self, strategy: u16) -> bool {
         self.cases[usize::from(strategy)].stage == IncidentStage::Living
+    }
+
+    /// Whether a strategy's process has ended in order, so that nothing is done about what it left.
+    pub fn has_ended(&self, strategy: u16, children: &impl Children) -> bool {
+        let case = &self.cases[usize::from(strategy)];
+        case.stage == IncidentStage::Living && children.ended(case.process) == Some(true)
     }
 
     /// Whether something is on its way: a death, a repair, a start.
@@ -162,7 +168,7 @@ impl<'a> Incidents<'a> {
         let (mut sent, mut open) = (self.past.0, 0);
         let lives = |case: &Case| matches!(case.stage, IncidentStage::Living | IncidentStage::Starting(_));
         for (case, orders) in
-            self.cases.iter().zip(&self.segments.plan.orders).filter(|(case, _)| lives(case))
+            self.cases.iter().zip(&self.segments.plan.trading().orders).filter(|(case, _)| lives(case))
         {
             let (mine, settled) = sent_and_settled(self.segments, case.thread, *orders);
             sent += mine;
@@ -270,6 +276,15 @@ impl<'a> Incidents<'a> {
                     let incident = self.begin(strategy, pid, format!("{why}{suspicion}"), now);
                     self.list[incident].quarantined = quarantined;
                     self.kill(strategy, incident, children);
+                } else if self.withholds(strategy, liveness) && children.ended(place).is_none() {
+                    let why = Misconduct::WithheldPlace;
+                    let how = format!(
+                        "quarantined: {why}: nothing comes past a place of the submit hand-off that it announces, \
+                         and its duty cycles go on"
+                    );
+                    let incident = self.begin(strategy, children.pid(place), how, now);
+                    self.list[incident].quarantined = Some(why);
+                    self.kill(strategy, incident, children);
                 } else if let IncidentStage::Starting(incident) = stage
                     && status.state() >= ThreadState::Running
                 {
@@ -311,11 +326,18 @@ impl<'a> Incidents<'a> {
         Ok(true)
     }
 
+    /// Whether everybody waits for a place that only this strategy can have announced, and has for too long. Who is silent as
+    /// well hangs, and is found before.
+    fn withholds(&self, strategy: u16, liveness: &Liveness) -> bool {
+        let at = self.repairs.standstill().filter(|at| at.announcer == Some(strategy));
+        at.is_some_and(|at| liveness.is_overdue(at.since_ticks))
+    }
+
     /// Notes an incident; its place in the list.
     fn begin(&mut self, strategy: u16, pid: u32, cause: String, detected: u64) -> usize {
         let case = &mut self.cases[usize::from(strategy)];
         let (epoch, fault) = (case.epoch, case.fault.take());
-        let orders = self.segments.plan.orders[usize::from(strategy)];
+        let orders = self.segments.plan.trading().orders[usize::from(strategy)];
         let (sent, settled) = sent_and_settled(self.segments, case.thread, orders);
         self.past = (self.past.0 + sent, self.past.1 + settled);
         self.list.push(Incident {

@@ -158,6 +158,12 @@ impl Liveness {
         (watch.state, watch.heartbeat) = (state, heartbeat);
     }
 
+    /// Whether something that began at this tick lasts longer than a thread may be silent, and half as long again: any
+    /// thread that is not silent now has begun a duty cycle since.
+    pub fn is_overdue(&self, since: u64) -> bool {
+        self.is_open && self.time(since.max(self.awake_since), self.now) > self.limit + self.limit / 2
+    }
+
     /// How often it must be awake, at least.
     pub fn interval(&self) -> Duration {
         self.limit / 4
@@ -253,6 +259,22 @@ mod tests {
         assert_eq!(watch(&mut liveness, 0, 1000, done), None);
         assert_eq!(watch(&mut liveness, 1100, 1200, done), Some(Suspicion::DoesNotEnd(LIMIT)));
         assert_eq!(liveness.suspicion(0, &[0, 1]), None, "another thread of the process still works");
+    }
+
+    #[test]
+    fn who_is_not_silent_when_something_is_overdue_has_begun_a_duty_cycle_since() {
+        let mut liveness = liveness();
+        // Its last heartbeat is as late as can be seen after the beginning.
+        let stops = |now: u64| status(RUNNING, now.min(100 * MS));
+        watch(&mut liveness, 0, 1500, stops);
+        assert!(
+            !liveness.is_overdue(0) && liveness.suspicion(0, &[0]).is_some(),
+            "silent before it is overdue"
+        );
+        watch(&mut liveness, 1600, 1600, stops);
+        assert!(liveness.is_overdue(0) && !liveness.is_overdue(200 * MS));
+        watch(&mut liveness, 9000, 9000, stops);
+        assert!(!liveness.is_overdue(0), "the launcher was away too");
     }
 
     #[test]

@@ -14,5 +14,6 @@ mod samples;
 pub mod setup;
 pub mod signals;
 pub mod spawn;
+pub mod standstill;
 pub mod supervise;
 pub mod warden;

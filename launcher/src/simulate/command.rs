@@ -14,7 +14,9 @@ use serde::Serialize;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::sync::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -234,7 +236,9 @@ fn table(all: &Tallies, total: &Tally) -> String {
 /// How to see it again.
 fn replay_command(trial: &Trial, flags: &SimulateFlags) -> String {
     let broken = flags.broken.map_or_else(String::new, |defect| format!(" --broken {defect}"));
-    format!("launcher simulate --seed {} --technique {}{broken}", trial.seed, trial.technique)
+    let program = std::env::args_os().next().unwrap_or_default();
+    let program = Path::new(&program).file_name().map_or("launcher".into(), OsStr::to_string_lossy);
+    format!("{program} simulate --seed {} --technique {}{broken}", trial.seed, trial.technique)
 }
 
 fn failure(trial: &Trial, flags: &SimulateFlags) -> serde_json::Value {

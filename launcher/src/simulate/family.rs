@@ -41,6 +41,7 @@ fn act(kind: FaultKind, means: &mut Means) {
     match kind {
         FaultKind::Flood => means.floods = true,
         FaultKind::Lose => means.loses = true,
+        FaultKind::Hold => means.holds = true,
         // Memory is the kernel's matter.
         FaultKind::Leak => {}
         FaultKind::Forge | FaultKind::Feign => {
@@ -169,7 +170,7 @@ impl<'a, T: Link> Family<'a, T> {
                         inner,
                         attack,
                         from,
-                        strategies: plan.strategies,
+                        strategies: plan.trading().strategies,
                         sent: Arc::clone(&self.tampered),
                     };
                     let epoch = self.control.life(*strategy).epoch;

@@ -7,12 +7,13 @@
 //! | Ctrl-C | interrupted, valid | every order sent returned | |
 //! | deaths, hangs | goes on and is valid; without `--on-death` it fails and is valid | every order returned | an incident, repaired |
 //! | flood, forged orders, scribbling in memory of its own | goes on and is valid | every order returned | an incident; quarantined where its memory names it |
-//! | the same in memory that all share | may fail | lose nothing to what is only wrong in the attacker's own orders | nobody is punished for another |
+//! | a place held in memory that all share | goes on and is valid | every order returned | quarantined |
+//! | flood, forged orders, scribbling in memory that all share | may fail | lose nothing to what is only wrong in the attacker's own orders | nobody is punished for another |
 
 use super::Simulated;
 use super::hostile::Attack;
 use super::scenario::ScenarioKind;
-use analysis::merge::{self, Merged, OrderEnd, Violation};
+use analysis::merge::{Merged, OrderEnd, Violation, ViolationKind};
 use analysis::record::Outcome;
 use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
@@ -90,11 +91,15 @@ impl Judge<'_> {
         let hostile = matches!(self.run.scenario.kind, ScenarioKind::Hostile(..)) && self.run.tampered > 0;
         let culprits: Vec<String> =
             self.run.scenario.culprits.iter().map(|index| Role::Strategy(*index).to_string()).collect();
-        let entitled = |violation: &&Violation| {
-            hostile
-                && violation.kind == merge::ViolationKind::Checksum
-                && culprits.iter().any(|name| violation.first.starts_with(&format!("submit of {name}:")))
+        // Nor is who sends what no honest one does.
+        let begins = |violation: &&Violation| {
+            culprits.iter().any(|name| match violation.kind {
+                ViolationKind::Checksum => violation.first.starts_with(&format!("submit of {name}:")),
+                ViolationKind::PeerFaults => violation.first.starts_with(&format!("{name} was quarantined")),
+                _ => false,
+            })
         };
+        let entitled = |violation: &&Violation| hostile && begins(violation);
         let all: Vec<String> = violations
             .iter()
             .filter(|violation| !entitled(violation))
@@ -112,7 +117,7 @@ impl Judge<'_> {
     /// Every planned order of these strategies came back.
     fn whole(&mut self, is_whole: impl Fn(u16) -> bool) {
         let plan = &self.run.scenario.plan;
-        let mut returned = vec![0; plan.orders.len()];
+        let mut returned = vec![0; plan.trading().orders.len()];
         for (id, row) in self.merged.orders() {
             if let Some(count) = returned.get_mut(usize::from(id.strategy()))
                 && OrderEnd::from_points(row.points(), false) == OrderEnd::Returned
@@ -120,7 +125,7 @@ impl Judge<'_> {
                 *count += 1;
             }
         }
-        for (strategy, (returned, planned)) in (0..).zip(returned.iter().zip(&plan.orders)) {
+        for (strategy, (returned, planned)) in (0..).zip(returned.iter().zip(&plan.trading().orders)) {
             self.must(!is_whole(strategy) || returned == planned, || {
                 format!("strategy {strategy} has {returned} of its {planned} orders back")
             });
@@ -233,7 +238,7 @@ impl Judge<'_> {
         if !contained {
             // Who is quarantined ends the run, under its own name where its memory is its own. Whose orders get lost is waited for,
             // until the engine is said to have nothing for it.
-            if own && kind != FaultKind::Lose {
+            if own && !matches!(kind, FaultKind::Lose | FaultKind::Hold) || !own && kind == FaultKind::Hold {
                 self.named();
             }
             return;
@@ -242,8 +247,9 @@ impl Judge<'_> {
             // Who scribbles over what all share can damage everybody: the run must end, and nobody else be punished. Who floods
             // that can hold everybody up for as long as venues keep what it sent.
             FaultKind::Scribble | FaultKind::Flood if !own => return,
-            // Nobody makes up for what is lost on the way: who waits for it is waited for in vain.
-            FaultKind::Lose => {
+            // Nobody makes up for what is lost on the way: who waits for it is waited for in vain. Nor does anybody for what stays in
+            // a ring of its own.
+            FaultKind::Lose | FaultKind::Hold if own || kind == FaultKind::Lose => {
                 let waited_in_vain = matches!(self.run.record.outcome, Outcome::Failed { .. });
                 self.must(waited_in_vain || self.merged.violations.is_empty(), || "lost and not said".into());
                 return self.survivors_are_whole();
@@ -259,10 +265,12 @@ impl Judge<'_> {
         self.must(self.run.struck.is_empty() || found, || format!("{kind} was not found"));
         let incident = self.run.record.incidents.first();
         let forged = incident.and_then(|incident| incident.quarantined);
-        let is_forged = forged == Some(Misconduct::ForgedStatus);
-        self.must(kind != FaultKind::Forge || !found || is_forged, || {
-            format!("forge was found as {forged:?}")
-        });
+        let wanted = match kind {
+            FaultKind::Forge => Some(Misconduct::ForgedStatus),
+            FaultKind::Hold => Some(Misconduct::WithheldPlace),
+            _ => forged,
+        };
+        self.must(!found || forged == wanted, || format!("{kind} was found as {forged:?}"));
     }
 
     fn hostile(&mut self, attack: Attack, contained: bool) {

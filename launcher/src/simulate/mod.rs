@@ -12,6 +12,7 @@
 //! | `launcher` | the launcher, with the real incidents, deadline and faults |
 //! | `hostile` | what a hostile strategy sends |
 //! | `judge` | what must hold afterwards |
+//! | `techniques` | the simulations, one compiled for each technique of the program |
 //! | [`broken`] | rings, logs and heartbeats that lie, to see that the judge finds them |
 //!
 //! The same seed and technique give the same run, to the last stamp, on every machine.
@@ -23,9 +24,11 @@ mod hostile;
 mod judge;
 mod launcher;
 pub mod scenario;
+mod techniques;
 
 pub use command::{SimulateFlags, Tallies, Tally, command, simulate_all};
 pub use hostile::Attack;
+pub(crate) use techniques::install;
 
 use crate::faults::schedule::Draws;
 
@@ -48,7 +51,6 @@ use shm::ring::Link;
 use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering;
-use shm::with_link;
 
 /// The process id that the launcher has in a simulated run. Its processes have the ones behind it; none is the kernel's.
 pub const LAUNCHER_PID: u32 = 1_000_000_000;
@@ -163,7 +165,10 @@ impl Simulated {
 /// What went so wrong that there is no run to judge: it does not end, or something panicked.
 pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated, String> {
     let technique = scenario.plan.technique;
-    let Some(defect) = defect else { return with_link!(technique, T => run::<T>(scenario)) };
+    let Some(defect) = defect else {
+        let run = techniques::simulation_of(technique);
+        return run.ok_or_else(|| format!("{technique} was not added to this program"))?(scenario);
+    };
     broken::set(defect);
     // One of each sort: a ring for each producer, and one that all share.
     if technique == Technique::of::<SpscMux>() {

@@ -5,7 +5,7 @@ use crate::attached::Attached;
 use crate::memory::RegionError;
 use crate::ring::spsc_mux::SpscMux;
 use crate::ring::{
-    Allocation, Consumer, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Record, SegmentSpec,
+    Allocation, Blocked, Consumer, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Record, SegmentSpec,
 };
 use core::marker::PhantomData;
 
@@ -126,6 +126,10 @@ impl<S: Spoil, C: Consumer> Consumer for Receiver<S, C> {
 
     fn check(&mut self) -> Result<(), PeerFault> {
         self.inner.check()
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.inner.blocked()
     }
 
     fn allocation(&self) -> Allocation {

@@ -34,7 +34,7 @@
 
 use super::array_queue;
 use super::receiver::SharedQueue;
-use super::{Full, Message, PeerFault, Step};
+use super::{Blocked, Full, Message, PeerFault, Step};
 use crate::bell::BELL;
 use crate::memory::{HeaderError, Words};
 use crate::sync::{Ordering, give_way, seqcst_for_loom};
@@ -191,6 +191,10 @@ impl<const W: usize> SharedQueue<W> for Receiver<W> {
 
     fn check(&mut self) -> Result<(), PeerFault> {
         self.ring.check()
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.ring.blocked()
     }
 }
 

@@ -96,6 +96,16 @@ pub trait Producer: Send {
     ) -> Result<(), Full>;
 }
 
+/// A place that is claimed and not written: where a hand-off stands still until it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// Its number.
+    pub place: u64,
+    /// The first producer that announces it, if one does. Nobody else can write that announcement. An honest producer announces a
+    /// place only within a push, and at the end of the push has written it or taken the announcement back.
+    pub announcer: Option<usize>,
+}
+
 /// The receiving end of an N→1 hand-off. One thread at a time.
 pub trait Consumer: Send {
     /// Takes a message and the index of the producer whose memory it came from, or `None` if nothing is there.
@@ -140,6 +150,12 @@ pub trait Consumer: Send {
     /// Looks for damage that would stop the hand-off for everybody and that polling does not show; seldom called.
     fn check(&mut self) -> Result<(), PeerFault> {
         Ok(())
+    }
+
+    /// Where the hand-off stands still now, in memory that several producers write; seldom called. For a moment that is nothing
+    /// unusual: a push is on its way.
+    fn blocked(&self) -> Option<Blocked> {
+        None
     }
 
     /// How the technique has grown since the start; zero for one that never allocates.

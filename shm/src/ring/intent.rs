@@ -149,6 +149,14 @@ impl Intents {
         self.any(position, |_| true)
     }
 
+    /// The first producer that announces that place and is not known to be dead.
+    pub(super) fn announcer(&self, position: u64) -> Option<usize> {
+        let announced = position.wrapping_add(1);
+        // Relaxed: see `Consumer::blocked`.
+        let theirs = |words: &Words| words[0].load(Ordering::Relaxed) == announced;
+        self.0.iter().position(|(words, is_dead)| !is_dead && theirs(words))
+    }
+
     fn any(&self, position: u64, counts: impl Fn(bool) -> bool) -> bool {
         let announced = position.wrapping_add(1);
         // Acquire: pairs with the Release in `say`; who announces something else now has written the place that it had.

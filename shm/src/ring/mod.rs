@@ -37,7 +37,7 @@ pub mod table;
 #[cfg(not(loom))]
 pub mod unix_seqpacket;
 
-pub use ends::{Allocation, Consumer, PeerFault, Producer};
+pub use ends::{Allocation, Blocked, Consumer, PeerFault, Producer};
 #[cfg(not(loom))]
 pub use link::{Ends, Link, LinkSpec, SegmentPlace, SegmentSpec};
 pub use message::{Full, MESSAGE_WORDS, Message};

@@ -1,7 +1,7 @@
 //! The consumer of a queue that several producers write: what it takes names nobody, and what it finds wrong is kept until
 //! somebody asks.
 
-use super::ends::{Allocation, Consumer, PeerFault};
+use super::ends::{Allocation, Blocked, Consumer, PeerFault};
 use super::message::{MESSAGE_WORDS, Message};
 
 /// A queue of several producers in memory that they share, as its one consumer has it; messages of `W` words.
@@ -32,6 +32,9 @@ pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
     /// # Errors
     /// As there.
     fn check(&mut self) -> Result<(), PeerFault>;
+
+    /// As [`Consumer::blocked`].
+    fn blocked(&self) -> Option<Blocked>;
 
     /// As [`Consumer::allocation`].
     fn allocation(&self) -> Allocation {
@@ -71,6 +74,10 @@ impl<Q: SharedQueue> Consumer for Receiver<Q> {
 
     fn check(&mut self) -> Result<(), PeerFault> {
         self.queue.check()
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.queue.blocked()
     }
 
     fn allocation(&self) -> Allocation {

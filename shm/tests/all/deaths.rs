@@ -12,7 +12,7 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::Technique;
 use shm::ring::{
-    Consumer, Link, Producer, SegmentPlace, SharedQueue, Step, array_queue, intent, linked, spsc,
+    Blocked, Consumer, Link, Producer, SegmentPlace, SharedQueue, Step, array_queue, intent, linked, spsc,
 };
 use shm::sync::Ordering;
 use shm::with_link;
@@ -224,6 +224,41 @@ proptest! {
             let run = Run::new(technique, PRODUCERS as u16, 1 << log2);
             with_link!(technique, T => play::<T>(&run, &events));
         }
+    }
+}
+
+/// A push that is left in its middle by who lives on.
+fn held<T: Link>(run: &Run) {
+    let steps = T::RECORD.steps;
+    let Some(mut world) = World::<T>::new(run).filter(|_| steps.contains(&Step::HalfWritten)) else { return };
+    let is_shared = steps.contains(&Step::Claimed);
+    assert!(world.push(0));
+    assert_eq!(world.consumer.blocked(), None, "it is written");
+    let holder = world.producers[1].as_mut().expect("it lives");
+    let leave = |at| if at == Step::HalfWritten { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    assert!(holder.try_push_with(&message(1, 100), &mut { leave }).is_err());
+    assert!(world.push(2));
+    assert_eq!(world.consumer.blocked(), None, "not before the consumer has come to it");
+    world.pop(1);
+    let found = world.consumer.blocked();
+    assert_eq!(found, is_shared.then_some(Blocked { place: 1, announcer: Some(1) }), "{}", T::RECORD.name);
+    assert_eq!(
+        world.pop(1),
+        usize::from(!is_shared),
+        "it stands in the others' way only where they share the ring"
+    );
+    assert_eq!(world.consumer.check(), Ok(()), "somebody announces it: no damage");
+    // Once it is known to be dead, nothing stands still.
+    assert!(world.consumer.retire(1));
+    assert_eq!(world.consumer.blocked(), None);
+    assert_eq!(world.pop(1), usize::from(is_shared));
+}
+
+#[test]
+fn a_place_that_is_held_is_known_with_its_holder() {
+    for technique in Technique::all() {
+        let run = Run::new(technique, PRODUCERS as u16, 4);
+        with_link!(technique, T => held::<T>(&run));
     }
 }
 

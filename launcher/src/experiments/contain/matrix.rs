@@ -49,7 +49,10 @@ impl NamedFault {
 
     /// Whether the technique has the step at which it is due.
     fn fits(&self, technique: Technique) -> bool {
+        // Who holds a place of a ring of its own stands in nobody's way.
+        let is_shared = technique.steps().contains(&Step::Claimed);
         match self.fault.when {
+            _ if self.fault.kind == FaultKind::Hold && !is_shared => false,
             Some(When::Push { step, .. }) => technique.steps().contains(&step),
             _ => true,
         }

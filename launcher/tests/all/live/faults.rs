@@ -161,6 +161,70 @@ fn a_strategy_that_forges_its_status_in_the_middle_of_a_push_holds_nobody_up() {
 }
 
 #[test]
+fn who_holds_a_place_of_a_shared_ring_is_found_and_the_others_trade_on() {
+    for (technique, whens) in [
+        ("array-queue", &["order:20", "push:written:20", "100ms"][..]),
+        ("linked", &["order:20"]),
+        ("channel", &["order:20"]),
+    ] {
+        for when in whens {
+            let launcher = Launcher::new();
+            let fault = format!("hold:strategy-1@{when}");
+            let flags = ["--technique", technique, "--on-death", "restart", "--liveness", "1s"];
+            let summary = launcher.summary(&[SHORT, &flags, &["--fault", &fault]].concat());
+            let incidents = summary["incidents"].as_array().unwrap();
+            assert_eq!(incidents.len(), 1, "{technique} {fault}: it is not started again: {incidents:#?}");
+            assert_eq!(
+                (&incidents[0]["strategy"], &incidents[0]["quarantined"]),
+                (&1.into(), &"withheld-place".into()),
+                "{technique} {fault}"
+            );
+            assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{technique} {fault}");
+            assert_eq!(summary["outcome"]["ended"], "complete", "{technique} {fault}");
+        }
+    }
+}
+
+#[test]
+fn who_holds_a_place_ends_the_run_where_no_death_is_contained() {
+    for (isolation, who) in [("process", "strategy-1"), ("thread", "all")] {
+        let launcher = Launcher::new();
+        let flags = ["--technique", "array-queue", "--liveness", "1s", "--isolation", isolation];
+        let fault = ["--fault", "hold:strategy-1@order:20"];
+        let output = launcher.run(&[SHORT, &flags, &fault].concat()).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{who}: {stderr}");
+        assert!(stderr.contains(&format!("{who} (pid")), "{who}: {stderr}");
+        assert!(stderr.contains("it announces the place and goes on without writing it"), "{who}: {stderr}");
+    }
+}
+
+#[test]
+fn who_hangs_in_a_shared_ring_hangs_and_is_no_holder() {
+    let launcher = Launcher::new();
+    let flags = ["--technique", "array-queue", "--on-death", "restart", "--liveness", "1s"];
+    let fault = ["--fault", "hang:strategy-1@push:claimed:20"];
+    let summary = launcher.summary(&[SHORT, &flags, &fault].concat());
+    let incidents = summary["incidents"].as_array().unwrap();
+    assert_eq!(incidents.len(), 1, "{incidents:#?}");
+    assert_eq!(incidents[0]["cause"], "hangs: no duty cycle for 1s");
+    assert!(incidents[0]["repair_to_restart_ns"].is_u64(), "it is started again: {incidents:#?}");
+}
+
+#[test]
+fn a_ring_of_its_own_is_held_in_nobody_s_way() {
+    let launcher = Launcher::new();
+    let flags = ["--technique", "spsc-mux", "--on-death", "restart", "--liveness", "1s", "--json"];
+    let output =
+        launcher.run(SHORT).args(flags).args(["--fault", "hold:strategy-1@order:20"]).output().unwrap();
+    assert!(text(&output.stderr).contains("strategy-1 would wait for ever"), "{}", text(&output.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["incidents"], serde_json::json!([]));
+    let planned = summary["plan"]["orders"][0].as_u64().unwrap();
+    assert_eq!(summary["orders"]["returned"], planned + 20, "all of the other one, and what was sent before");
+}
+
+#[test]
 fn a_long_pause_before_an_order_is_no_stall() {
     let launcher = Launcher::new();
     // Its last order, and here it is the only one, is due at the end of the window: for longer than nothing may move where

@@ -68,6 +68,35 @@ fn a_quarantined_strategy_proves_nothing_and_spoils_nothing() {
 }
 
 #[test]
+fn a_quarantine_for_its_orders_that_no_fault_explains_may_be_the_ring_s_doing() {
+    let with = |why, isolation, faults: &[Fault]| {
+        let mut fixture = killed(&[Death { quarantined: Some(why), ..Death::of(1, T1_OF_20) }]);
+        (fixture.record.plan.isolation, fixture.record.plan.faults) = (isolation, faults.to_vec());
+        run(&fixture).violations
+    };
+    let scribble = Fault {
+        kind: FaultKind::Scribble,
+        target: Target::Strategy(1),
+        when: When::At { ns: 0 },
+        every_ns: None,
+    };
+    let other = Fault { target: Target::Strategy(0), ..scribble };
+    for faults in [&[][..], &[other]] {
+        let found = with(Misconduct::OutOfSequence, Isolation::Process, faults);
+        assert_eq!((found.len(), found[0].kind), (1, ViolationKind::PeerFaults), "{found:?}");
+        let said = "strategy-1 was quarantined (out-of-sequence), and no fault of the plan explains it";
+        assert!(found[0].first.starts_with(said), "{found:?}");
+    }
+    assert_eq!(with(Misconduct::OutOfSequence, Isolation::Process, &[scribble]), []);
+    assert_eq!(
+        with(Misconduct::OutOfSequence, Isolation::Sandbox, &[]),
+        [],
+        "there strategies may be hostile"
+    );
+    assert_eq!(with(Misconduct::Flood, Isolation::Process, &[]), [], "no ring makes a flood");
+}
+
+#[test]
 fn a_scribbled_log_is_an_error_where_the_engine_may_have_done_it() {
     let mut fixture = killed(&[Death::of(1, T1_OF_20)]);
     fixture.record.plan.isolation = Isolation::Thread;

@@ -2,9 +2,9 @@
 
 use super::parts::{LAP, Parts, WRITTEN};
 use crate::memory::{HeaderError, Words};
-use crate::ring::PeerFault;
 use crate::ring::intent::Intents;
 use crate::ring::receiver::SharedQueue;
+use crate::ring::{Blocked, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
 /// The receiving end of a ring of messages of `W` words. At most one at a time.
@@ -173,5 +173,15 @@ impl<const W: usize> SharedQueue<W> for Consumer<W> {
             return Ok(());
         }
         if self.is_written() { Ok(()) } else { invalid }
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        let place = self.head;
+        // Relaxed, all of them: it tells of this moment only, and means something only if it lasts.
+        let claimed = self.ring.tail[0].load(Ordering::Relaxed).wrapping_sub(place);
+        if self.is_written() || !(1..=self.ring.capacity()).contains(&claimed) {
+            return None;
+        }
+        Some(Blocked { place, announcer: self.intents.announcer(place) })
     }
 }

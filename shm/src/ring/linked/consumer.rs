@@ -4,7 +4,7 @@ use super::arena::{Arena, BLOCK_SLOTS, Block, CURRENT, FREE_HEAD, FREE_TAIL, FRE
 use crate::memory::{HeaderError, Words};
 use crate::ring::intent::Intents;
 use crate::ring::receiver::SharedQueue;
-use crate::ring::{Allocation, PeerFault};
+use crate::ring::{Allocation, Blocked, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
 /// The receiving end. At most one at a time.
@@ -225,6 +225,10 @@ impl<const W: usize, const B: usize> SharedQueue<W> for Consumer<W, B> {
             return Ok(());
         }
         invalid
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        self.claimed_only()
     }
 
     /// Whoever may write the arena may falsify it.

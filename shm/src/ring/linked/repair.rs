@@ -2,6 +2,7 @@
 
 use super::arena::{Block, TAIL};
 use super::consumer::Consumer;
+use crate::ring::Blocked;
 use crate::sync::Ordering;
 
 impl<const W: usize, const B: usize> Consumer<W, B> {
@@ -50,6 +51,17 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
         let slot = self.arena.slot(self.block, self.slot);
         // Not ours to look at between two blocks: the next one is found by `pop`.
         self.slot == B || self.arena.words[slot].load(Ordering::Relaxed) > self.head
+    }
+
+    /// Whether the next place is claimed and not written, and who announces it.
+    pub(super) fn claimed_only(&self) -> Option<Blocked> {
+        let place = self.head;
+        // Relaxed, all of them: it tells of this moment only, and means something only if it lasts.
+        let tail = self.arena.words[TAIL].load(Ordering::Relaxed);
+        if self.is_written() || tail <= place {
+            return None;
+        }
+        Some(Blocked { place, announcer: self.intents.announcer(place) })
     }
 
     /// The blocks from the consumer's to the last, by their links; `None` if a link leads to no block that could follow.

@@ -1,0 +1,59 @@
+//! A launcher with broken rings: what each of them does to orders is found in the simulation and in real runs under kills, and
+//! the good ring that they are made of stays valid.
+//!
+//! This program is the launcher, and each process of its runs, where its first word is a command of the launcher's; else it is a
+//! test program: the words are names of tests, or parts of them.
+#![forbid(unsafe_code)]
+
+mod rings;
+mod runs;
+mod simulated;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, ExitCode, Output, Stdio};
+
+/// A name and what it does, which panics where something does not hold.
+type Test = (&'static str, fn());
+
+const TESTS: &[Test] = &[
+    ("the_good_rings_hold_in_the_simulation", simulated::the_good_rings_hold),
+    ("each_broken_ring_is_found_by_the_simulation", simulated::each_broken_ring_is_found_and_replays),
+    ("the_good_rings_are_valid_under_kills", runs::the_good_rings_are_valid),
+    ("each_broken_ring_is_found_under_kills", runs::each_broken_ring_is_found),
+    ("a_ring_that_forgets_the_dead_is_found", runs::a_ring_that_forgets_the_dead_is_found),
+];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| ["run", "simulate", "role"].contains(&word.as_str())) {
+        return rings::harness().main();
+    }
+    if words.iter().any(|word| word == "--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let asked: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
+    let is_asked = |name: &str| asked.is_empty() || asked.iter().any(|word| name.contains(word.as_str()));
+    let mut failed = 0;
+    for (name, test) in TESTS.iter().filter(|(name, _)| is_asked(name)) {
+        let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += usize::from(!passed);
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// This program as the launcher, with these words and that defect of its rings; `OUT` stands for a folder of the call's own, `_`
+/// for a space in a word.
+fn launcher(words: &str, defect: Option<&str>) -> Output {
+    let out = tempfile::tempdir().unwrap();
+    let folder = out.path().to_str().unwrap();
+    let word = |word: &str| if word == "OUT" { folder.into() } else { word.replace('_', " ") };
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(words.split_whitespace().map(word)).envs(defect.map(|defect| (rings::DEFECT, defect)));
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,28 @@
+//! What the simulation says to rings of a user's own.
+
+use crate::rings::{DEFECTS, RINGS};
+use crate::{launcher, text};
+
+pub fn the_good_rings_hold() {
+    for ring in RINGS {
+        let found = launcher(&format!("simulate --seeds 100 --technique {ring}"), None);
+        assert!(found.status.success(), "{ring}: {}", text(&found.stderr));
+    }
+}
+
+pub fn each_broken_ring_is_found_and_replays() {
+    for ring in RINGS {
+        for defect in DEFECTS {
+            let simulate = |words: &str| launcher(words, Some(defect));
+            let found = simulate(&format!("simulate --seeds 400 --technique {ring}"));
+            let stderr = text(&found.stderr);
+            assert_eq!(found.status.code(), Some(1), "{ring} {defect}: {stderr}");
+            let again = stderr.lines().find_map(|line| line.trim().strip_prefix("again: ")).unwrap();
+            let (_, words) = again.split_once(' ').unwrap();
+            let (once, twice) = (simulate(words), simulate(words));
+            assert_eq!((once.status.code(), &once.stdout), (Some(1), &twice.stdout), "{again}");
+            assert!(stderr.contains(text(&once.stderr).trim()), "{stderr}\n{}", text(&once.stderr));
+            println!("{ring} {defect}: {stderr}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A place of the submit hand-off that was claimed and is never written: nothing comes past it, and every heartbeat goes on.
+//!
+//! Whose it is, is known from the announcement, which only the strategy itself can write. An honest one announces a place only
+//! within a push: at its end the place is written, or the announcement is taken back. So who has begun another duty cycle and
+//! still announces the place is not honest, whoever has claimed it. Who has not is silent, and the liveness deadline is for it.
+//!
+//! | who announces the place, after one and a half liveness deadlines | what follows |
+//! |---|---|
+//! | a strategy whose death is contained | it is quarantined: the incidents' matter |
+//! | one whose death is not, or that has ended | the run ends, in its name |
+//! | nobody who lives | the run ends in the engine's name: whose it is cannot be told, and nobody is struck for it |
+
+use super::liveness::Liveness;
+use protocol::plan::Role;
+use protocol::supervision::Repairs;
+
+/// Who ended the run by a place that is never written, and what is said then; `None` while nothing stands still for too long, or
+/// who holds the place `is_contained`.
+pub fn verdict(
+    repairs: &Repairs,
+    liveness: &Liveness,
+    is_contained: impl FnOnce(u16) -> bool,
+) -> Option<(Role, String)> {
+    let at = repairs.standstill().filter(|at| liveness.is_overdue(at.since_ticks))?;
+    let nothing =
+        format!("nothing comes past place {} of the submit hand-off, claimed and never written", at.place);
+    match at.announcer {
+        Some(strategy) if is_contained(strategy) => None,
+        Some(strategy) => Some((
+            Role::Strategy(strategy),
+            format!("{nothing}: it announces the place and goes on without writing it"),
+        )),
+        None => Some((Role::Orchestrator, format!("{nothing}: who claimed it cannot be told"))),
+    }
+}
