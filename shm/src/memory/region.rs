@@ -191,7 +191,7 @@ impl View {
     /// # Panics
     /// If they are not inside this window.
     #[inline(always)]
-    pub fn copy_owned<const N: usize>(&self, offset: usize) -> [u64; N] {
+    pub(crate) fn copy_owned<const N: usize>(&self, offset: usize) -> [u64; N] {
         let mut copy = [0; N];
         for (value, word) in copy.iter_mut().zip(&self.0[offset..offset + N]) {
             *value = load_owned(word);
