@@ -30,3 +30,4 @@ pub mod topology;
 #[cfg(not(loom))]
 pub mod trading;
 pub mod wire;
+pub mod workload;

@@ -7,7 +7,9 @@
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
-use serde::{Deserialize, Serialize};
+pub use crate::workload::{Pacing, Trading, Workload};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use shm::memory::sealed::Handle;
 use shm::names;
 use shm::os::sandbox::Profile;
@@ -42,15 +44,6 @@ names! {
 }
 
 names! {
-    /// What a run is for: it says which roles and links there must be. Each workload has its own module, which arranges its
-    /// topology and checks its demands.
-    Workload {
-        /// Strategies send orders through an orchestrator to gateways and get reports: [`crate::trading`].
-        Trading = "trading",
-    }
-}
-
-names! {
     /// Which processes the engine's roles are in, where strategies have processes of their own.
     Placement {
         /// Orchestrator and gateways are one process.
@@ -77,16 +70,6 @@ names! {
 }
 
 pub use crate::record::Stamps;
-
-names! {
-    /// How a strategy paces its orders.
-    Pacing {
-        /// Each order has a time at which it is due (open loop).
-        Scheduled = "scheduled",
-        /// As fast as the rings take them (closed loop): a due time means nothing.
-        Closed = "closed",
-    }
-}
 
 names! {
     /// What the launcher does when a strategy's process dies, hangs or is quarantined.
@@ -203,16 +186,40 @@ pub struct ProcessPlan {
     pub threads: Vec<u32>,
 }
 
-/// The orchestrator's extra work for each order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WorkPlan {
-    /// What the user asked for, in nanoseconds an order. What it took is in the orchestrator's counters.
-    pub requested_ns: u64,
+/// The version of a plan's form. One of another version is refused: a plan is read by the program that wrote it, or one of
+/// its version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanVersion;
+
+impl PlanVersion {
+    /// This version.
+    pub const CURRENT: u32 = 2;
+}
+
+impl Serialize for PlanVersion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(Self::CURRENT)
+    }
+}
+
+impl<'de> Deserialize<'de> for PlanVersion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u32::deserialize(deserializer)? {
+            Self::CURRENT => Ok(Self),
+            other => Err(D::Error::custom(format!(
+                "a plan of version {other}, and this program reads version {}: use the bulkhead that wrote it",
+                Self::CURRENT
+            ))),
+        }
+    }
 }
 
 /// Everything about a run. See the module's documentation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Plan {
+    /// Of its form.
+    pub version: PlanVersion,
     /// The run's id: names its segments and its folder, `[0-9a-z-]`, at most 64 characters.
     pub run: String,
     /// The run's folder, absolute: where the logs are saved, also if the launcher dies.
@@ -221,114 +228,39 @@ pub struct Plan {
     pub launcher_pid: u32,
     /// When the launcher started (`/proc/PID/stat`, field 22), which tells it from a later process of that id.
     pub launcher_start: u64,
-    /// What the run is for.
-    #[serde(default = "trading")]
-    pub workload: Workload,
-    /// What carries submit and completion.
+    /// Where ticks come from.
+    pub clock: ClockSource,
+    /// Nanoseconds a tick, as calibrated before the run (children turn the schedule into ticks with it; the
+    /// merge uses the calibration over the whole run instead).
+    pub ns_per_tick: f64,
+    /// What carries the contended hand-offs.
     pub technique: Technique,
     /// What stands between strategies and engine.
     pub isolation: Isolation,
     /// How the engine's agents share threads.
     pub threading: Threading,
     /// Which processes the engine's roles are in.
-    #[serde(default = "one_engine")]
     pub placement: Placement,
-    /// Where ticks come from.
-    pub clock: ClockSource,
-    /// Nanoseconds a tick, as calibrated before the run (children turn the schedule into ticks with it; the
-    /// merge uses the calibration over the whole run instead).
-    pub ns_per_tick: f64,
-    /// Strategies, 1 to [`MAX_STRATEGIES`].
-    pub strategies: u16,
-    /// Venues, 1 to [`MAX_VENUES`].
-    pub venues: u16,
-    /// Slots of every ring, a power of two from 2 to 2^20.
-    pub capacity: u32,
-    /// The most orders that a strategy may have open; the engine keeps room for that many reports.
-    pub max_open: u32,
-    /// The most orders that a gateway holds at once; past that it takes no more from its inbox.
-    pub max_held: u32,
-    /// How the strategies pace their orders.
-    pub pacing: Pacing,
-    /// What every strategy of the run is, by name: [`Plan::PLAYER`], or one that the program has added.
-    #[serde(default = "player")]
-    pub strategy: String,
-    /// What every venue of the run is, by name: [`Plan::DELAY_VENUE`], or one that the program has added.
-    #[serde(default = "delay_venue")]
-    pub venue: String,
-    /// The orders scheduled for each strategy.
-    pub orders: Vec<u64>,
-    /// How many of those go to each venue: a strategy's venues side by side, strategy after strategy. One order more to a venue
-    /// is refused, since the stamp log of a gateway with a thread of its own has no room for it. Empty: an order may go to any
-    /// venue, and each gateway's log has room for all.
-    #[serde(default)]
-    pub venue_orders: Vec<u64>,
-    /// The most reports of one order, 1 to [`MAX_REPORTS`](crate::wire::MAX_REPORTS): logs and return paths have room for so many.
-    pub reports_an_order: u8,
-    /// Each venue says of every order when its first report is due.
-    pub tells_release: bool,
-    /// The longest venue delay in the schedule, in nanoseconds.
-    pub max_delay_ns: u64,
     /// Which points are stamped.
-    #[serde(default = "all_stamps")]
     pub stamps: Stamps,
-    /// The orchestrator's extra work.
-    pub work: WorkPlan,
     /// The descriptors that processes inherit; empty where segments have names.
     pub handles: Vec<Handle>,
     /// Whether a kernel that lacks a piece of the sandbox is good enough.
     pub weaker_sandbox: bool,
     /// What happens when a strategy dies.
-    #[serde(default = "stop")]
     pub on_death: OnDeath,
     /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
-    #[serde(default = "ten_seconds")]
     pub liveness_ns: u64,
     /// The faults on purpose, in the order in which they were asked for.
-    #[serde(default)]
     pub faults: Vec<Fault>,
+    /// What the run is for, and what only that knows.
+    pub workload: Workload,
     /// Who sends messages to whom.
-    #[serde(default)]
     pub links: Vec<LinkPlan>,
     /// All threads of the run, strategies first.
     pub threads: Vec<ThreadPlan>,
     /// All processes of the run, strategies first.
     pub processes: Vec<ProcessPlan>,
-}
-
-/// The default for plans without this field.
-const fn all_stamps() -> Stamps {
-    Stamps::All
-}
-
-/// The default for plans without this field.
-const fn trading() -> Workload {
-    Workload::Trading
-}
-
-/// The default for plans without this field.
-const fn one_engine() -> Placement {
-    Placement::Engine
-}
-
-/// The default for plans without this field.
-fn player() -> String {
-    Plan::PLAYER.into()
-}
-
-/// The default for plans without this field.
-fn delay_venue() -> String {
-    Plan::DELAY_VENUE.into()
-}
-
-/// The default for plans without this field.
-const fn stop() -> OnDeath {
-    OnDeath::Stop
-}
-
-/// The default for plans without this field.
-const fn ten_seconds() -> u64 {
-    10_000_000_000
 }
 
 /// A plan that cannot be run.
@@ -355,11 +287,6 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// The strategy that plays its schedule.
-    pub const PLAYER: &'static str = "player";
-    /// The venue that executes every order in full after the order's own delay.
-    pub const DELAY_VENUE: &'static str = "delay";
-
     /// The longest run id, in bytes.
     pub const MAX_RUN_ID: usize = 64;
 
@@ -393,9 +320,18 @@ impl Plan {
         self.processes.iter().position(|process| process.threads.contains(&thread))
     }
 
-    /// All orders of all strategies.
-    pub fn total_orders(&self) -> u64 {
-        self.orders.iter().sum()
+    /// What only trading knows.
+    pub const fn trading(&self) -> &Trading {
+        match &self.workload {
+            Workload::Trading(trading) => trading,
+        }
+    }
+
+    /// The same, to change.
+    pub const fn trading_mut(&mut self) -> &mut Trading {
+        match &mut self.workload {
+            Workload::Trading(trading) => trading,
+        }
     }
 
     /// The link of that name.
@@ -421,8 +357,8 @@ impl Plan {
         }
         check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
         self.validate_topology()?;
-        match self.workload {
-            Workload::Trading => self.validate_trading(),
+        match &self.workload {
+            Workload::Trading(trading) => self.validate_trading(trading),
         }
     }
 
@@ -464,7 +400,7 @@ pub(crate) mod tests {
 
     /// A valid plan with one strategy process and a shared engine of two venues.
     pub(crate) fn small_plan() -> Plan {
-        Plan { orders: vec![10], ..Plan::trading(1, 2) }.arranged()
+        Plan::of(Trading { orders: vec![10], ..Trading::new(1, 2) }).arranged()
     }
 
     #[test]
@@ -479,9 +415,9 @@ pub(crate) mod tests {
             change(&mut plan);
             plan.validate().unwrap_err().to_string()
         };
-        assert!(broken(|p| p.strategies = 0).contains("strategies"));
-        assert!(broken(|p| p.venues = 65).contains("65 venues"));
-        assert!(broken(|p| p.capacity = 100).contains("power of two"));
+        assert!(broken(|p| p.trading_mut().strategies = 0).contains("strategies"));
+        assert!(broken(|p| p.trading_mut().venues = 65).contains("65 venues"));
+        assert!(broken(|p| p.trading_mut().capacity = 100).contains("power of two"));
         assert!(broken(|p| p.run = "../etc".into()).contains("run id"));
         assert!(broken(|p| p.threads[1].roles.truncate(1)).contains("link completion: one of its ends"));
         assert!(broken(|p| p.threads[1].roles.push(Role::Strategy(0))).contains("each role"));
@@ -489,8 +425,31 @@ pub(crate) mod tests {
         assert!(broken(|p| p.links.push(p.links[0].clone())).contains("two of that name"));
         assert!(broken(|p| p.processes[1].name = "strategy-0".into()).contains("process names"));
         assert!(broken(|p| p.processes.truncate(1)).contains("each thread"));
-        assert!(broken(|p| p.orders.clear()).contains("order count"));
-        assert!(broken(|p| p.venue_orders = vec![10]).contains("each strategy and venue"));
+        assert!(broken(|p| p.trading_mut().venue_kinds.clear()).contains("a kind"));
+        assert!(broken(|p| p.trading_mut().reports_an_order = 0).contains("has reports"));
+        assert!(broken(|p| p.trading_mut().orders.clear()).contains("order count"));
+        assert!(broken(|p| p.trading_mut().venue_orders = vec![10]).contains("each strategy and venue"));
+    }
+
+    #[test]
+    fn a_plan_of_another_form_is_refused() {
+        let saved = serde_json::to_value(small_plan()).unwrap();
+        assert_eq!(serde_json::from_value::<Plan>(saved.clone()).unwrap(), small_plan());
+        let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+            let mut saved = saved.clone();
+            change(&mut saved);
+            serde_json::from_value::<Plan>(saved).unwrap_err().to_string()
+        };
+        let old = refused(&|plan| plan["version"] = 1.into());
+        assert!(old.contains("a plan of version 1, and this program reads version 2"), "{old}");
+        let unknown = refused(&|plan| plan["strategies"] = 3.into());
+        assert!(unknown.contains("unknown field `strategies`"), "{unknown}");
+        let unknown = refused(&|plan| plan["workload"]["trading"]["colour"] = 3.into());
+        assert!(unknown.contains("unknown field `colour`"), "{unknown}");
+        let other = refused(&|plan| plan["workload"] = serde_json::json!({ "chess": {} }));
+        assert!(other.contains("unknown variant `chess`"), "{other}");
+        let missing = refused(&|plan| drop(plan.as_object_mut().unwrap().remove("version")));
+        assert!(missing.contains("missing field `version`"), "{missing}");
     }
 
     #[test]

@@ -111,7 +111,9 @@ impl Segment {
 /// All segments of a run but the control segment.
 pub fn segments(plan: &Plan) -> Vec<Segment> {
     let mut segments: Vec<Segment> = (0..plan.links.len()).flat_map(|link| of_link(plan, link)).collect();
-    segments.extend(plan.orders.iter().enumerate().map(|(index, orders)| schedule(index as u16, *orders)));
+    segments.extend(
+        plan.trading().orders.iter().enumerate().map(|(index, orders)| schedule(index as u16, *orders)),
+    );
     segments.push(Segment {
         spec: single(REPAIRS.into(), REPAIRS_WORDS, supervision::KIND, 0),
         purpose: Purpose::Repairs,
@@ -251,7 +253,7 @@ mod tests {
     }
 
     fn plan(technique: Technique, placement: Placement) -> Plan {
-        Plan { technique, placement, ..Plan::trading(2, 2) }.arranged()
+        Plan { technique, placement, ..Plan::of(crate::workload::Trading::new(2, 2)) }.arranged()
     }
 
     #[test]

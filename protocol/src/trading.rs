@@ -3,8 +3,8 @@
 
 use crate::link::LinkPlan;
 use crate::plan::{
-    ClockSource, Idle, Isolation, OnDeath, Pacing, Placement, Plan, PlanError, ProcessPlan, Stamps,
-    Technique, ThreadPlan, Threading, WorkPlan, Workload, check,
+    ClockSource, Idle, Isolation, OnDeath, Placement, Plan, PlanError, PlanVersion, ProcessPlan, Stamps,
+    Technique, ThreadPlan, Threading, Trading, Workload, check,
 };
 use crate::role::Role;
 use crate::wire::{MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
@@ -25,41 +25,28 @@ pub fn return_path(strategy: u16) -> String {
 }
 
 impl Plan {
-    /// A plan of so many strategies and venues with the smallest of everything: what a planner or a test fills in, and then
-    /// gives links, threads and processes with [`Plan::arranged`].
-    pub fn trading(strategies: u16, venues: u16) -> Plan {
+    /// A plan of this trading with the smallest of everything: what a planner or a test fills in, and then gives links, threads
+    /// and processes with [`Plan::arranged`].
+    pub fn of(trading: Trading) -> Plan {
         Plan {
+            version: PlanVersion,
             run: "test-1".into(),
             folder: "/nowhere".into(),
             launcher_pid: 1,
             launcher_start: 1,
-            workload: Workload::Trading,
+            clock: ClockSource::Monotonic,
+            ns_per_tick: 1.0,
             technique: Technique::default(),
             isolation: Isolation::Process,
             threading: Threading::Shared,
             placement: Placement::Engine,
-            clock: ClockSource::Monotonic,
-            ns_per_tick: 1.0,
-            strategies,
-            venues,
-            capacity: 64,
-            max_open: 64,
-            max_held: 64,
-            pacing: Pacing::Scheduled,
-            orders: vec![0; strategies.into()],
-            venue_orders: Vec::new(),
-            strategy: Plan::PLAYER.into(),
-            venue: Plan::DELAY_VENUE.into(),
-            reports_an_order: 1,
-            tells_release: true,
-            max_delay_ns: 0,
             stamps: Stamps::All,
-            work: WorkPlan::default(),
             handles: Vec::new(),
             weaker_sandbox: false,
             on_death: OnDeath::Stop,
             liveness_ns: 10_000_000_000,
             faults: Vec::new(),
+            workload: Workload::Trading(trading),
             links: Vec::new(),
             threads: Vec::new(),
             processes: Vec::new(),
@@ -76,17 +63,18 @@ impl Plan {
     }
 
     fn trading_links(&self) -> Vec<LinkPlan> {
-        let strategies = (0..self.strategies).map(Role::Strategy);
-        let gateways = (0..self.venues).map(Role::Gateway);
-        let (engine, slots) = (Role::Orchestrator, self.capacity);
+        let trading = self.trading();
+        let strategies = (0..trading.strategies).map(Role::Strategy);
+        let gateways = (0..trading.venues).map(Role::Gateway);
+        let (engine, slots) = (Role::Orchestrator, trading.capacity);
         let mut links = vec![
             LinkPlan::many_to_one(SUBMIT, strategies, engine, slots),
             LinkPlan::many_to_one(COMPLETION, gateways, engine, slots),
         ];
         let inboxes =
-            (0..self.venues).map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
+            (0..trading.venues).map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
         links.extend(inboxes);
-        let returns = (0..self.strategies)
+        let returns = (0..trading.strategies)
             .map(|i| LinkPlan::one_to_one(return_path(i), engine, Role::Strategy(i), slots));
         links.extend(returns);
         links
@@ -94,11 +82,12 @@ impl Plan {
 
     /// Threads in the order strategies, orchestrator, gateways; processes in the order of their threads.
     fn arrange_threads(&mut self) {
-        let gateways: Vec<Role> = (0..self.venues).map(Role::Gateway).collect();
+        let trading = self.trading();
+        let gateways: Vec<Role> = (0..trading.venues).map(Role::Gateway).collect();
         let one = |role: Role| (role.to_string(), vec![role]);
         let each = |roles: &[Role]| roles.iter().copied().map(one).collect::<Vec<_>>();
         let mut threads: Vec<(String, Vec<Role>)> =
-            (0..self.strategies).map(Role::Strategy).map(one).collect();
+            (0..trading.strategies).map(Role::Strategy).map(one).collect();
         match (self.threading, self.placement) {
             (Threading::Shared, Placement::Engine) => {
                 let roles = [&[Role::Orchestrator], gateways.as_slice()].concat();
@@ -120,11 +109,12 @@ impl Plan {
     }
 
     fn processes_of_threads(&self) -> Vec<ProcessPlan> {
+        let trading = self.trading();
         let process = |name: &str, threads: std::ops::Range<u32>| ProcessPlan {
             name: name.into(),
             threads: threads.collect(),
         };
-        let (strategies, all) = (u32::from(self.strategies), self.threads.len() as u32);
+        let (strategies, all) = (u32::from(trading.strategies), self.threads.len() as u32);
         if self.isolation == Isolation::Thread {
             return vec![process("all", 0..all)];
         }
@@ -145,26 +135,29 @@ impl Plan {
     }
 
     /// What this workload demands beyond a topology that fits together.
-    pub(crate) fn validate_trading(&self) -> Result<(), PlanError> {
-        let (strategies, venues) = (usize::from(self.strategies), usize::from(self.venues));
+    pub(crate) fn validate_trading(&self, trading: &Trading) -> Result<(), PlanError> {
+        let (strategies, venues) = (usize::from(trading.strategies), usize::from(trading.venues));
         if !(1..=MAX_STRATEGIES).contains(&strategies) {
             return Err(PlanError::Strategies(strategies as u64));
         }
         if !(1..=MAX_VENUES).contains(&venues) {
             return Err(PlanError::Venues(venues as u64));
         }
-        if !self.capacity.is_power_of_two() || !(2..=Self::MAX_CAPACITY).contains(&self.capacity) {
-            return Err(PlanError::Capacity(self.capacity.into()));
+        if !trading.capacity.is_power_of_two() || !(2..=Self::MAX_CAPACITY).contains(&trading.capacity) {
+            return Err(PlanError::Capacity(trading.capacity.into()));
         }
-        check(self.orders.len() == strategies, "one order count for each strategy")?;
+        let has_kinds = !trading.strategy_kinds.is_empty() && !trading.venue_kinds.is_empty();
+        check(has_kinds, "strategies and venues are of a kind")?;
+        check(trading.orders.len() == strategies, "one order count for each strategy")?;
         check(
-            self.venue_orders.is_empty() || self.venue_orders.len() == strategies * venues,
+            trading.venue_orders.is_empty() || trading.venue_orders.len() == strategies * venues,
             "one order count for each strategy and venue, or none",
         )?;
-        check(self.max_open > 0 && self.max_held > 0, "open and held orders have room")?;
-        let reports = usize::from(self.reports_an_order);
+        check(trading.max_open > 0 && trading.max_held > 0, "open and held orders have room")?;
+        let reports = usize::from(trading.reports_an_order);
         check((1..=MAX_REPORTS).contains(&reports), "an order has reports, and no more than are numbered")?;
-        let mut wanted = (0..self.strategies).map(Role::Strategy).chain((0..self.venues).map(Role::Gateway));
+        let mut wanted =
+            (0..trading.strategies).map(Role::Strategy).chain((0..trading.venues).map(Role::Gateway));
         let runs = |role: Role| self.thread_of(role).is_some();
         check(runs(Role::Orchestrator) && wanted.all(runs), "strategies, orchestrator and gateways all run")?;
         let is_strategy = |role: &&Role| matches!(role, Role::Strategy(_));
@@ -216,7 +209,7 @@ mod tests {
                 "strategy-0[strategy-0] engine[orchestrator] gateways[gateway-0 gateway-1]",
             ),
         ] {
-            let plan = Plan { threading, placement, ..Plan::trading(1, 2) }.arranged();
+            let plan = Plan { threading, placement, ..Plan::of(Trading::new(1, 2)) }.arranged();
             assert_eq!(plan.validate(), Ok(()));
             assert_eq!(processes(&plan), wanted);
         }
@@ -224,7 +217,7 @@ mod tests {
 
     #[test]
     fn another_role_beside_those_of_the_workload_is_welcome() {
-        let mut plan = Plan::trading(1, 2).arranged();
+        let mut plan = Plan::of(Trading::new(1, 2)).arranged();
         plan.threads[1].roles.push(Role::Gateway(2));
         plan.links.push(LinkPlan::one_to_one("tap".into(), Role::Orchestrator, Role::Gateway(2), 8));
         assert_eq!(plan.validate(), Ok(()));

@@ -61,8 +61,8 @@ pub fn subject(summary: &Summary) -> String {
         summary.technique,
         summary.isolation,
         summary.threading,
-        many(plan.strategies, "strategy", "strategies"),
-        many(plan.venues, "venue", "venues")
+        many(plan.trading().strategies, "strategy", "strategies"),
+        many(plan.trading().venues, "venue", "venues")
     )
 }
 

@@ -62,7 +62,7 @@ impl<'a> Context<'a> {
         if let Outcome::Failed { process, .. } = &record.outcome {
             gone.push(process);
         }
-        let mut strategy_gone = vec![false; usize::from(plan.strategies)];
+        let mut strategy_gone = vec![false; usize::from(plan.trading().strategies)];
         let mut engine_gone = 0;
         let dead = plan.processes.iter().filter(|process| gone.contains(&process.name.as_str()));
         for role in dead
@@ -81,11 +81,11 @@ impl<'a> Context<'a> {
         }
         Self {
             deaths,
-            also: if plan.pacing == Pacing::Scheduled { bit(Point::Due) } else { 0 },
+            also: if plan.trading().pacing == Pacing::Scheduled { bit(Point::Due) } else { 0 },
             taken: Point::ALL
                 .iter()
                 .filter(|point| point.is_taken(plan.stamps))
-                .filter(|point| plan.tells_release || **point != Point::Release)
+                .filter(|point| plan.trading().tells_release || **point != Point::Release)
                 .fold(0, |points, point| points | bit(*point)),
             is_complete: record.outcome == Outcome::Complete,
             engine_gone,

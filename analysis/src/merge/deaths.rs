@@ -42,7 +42,7 @@ struct Deceased {
 impl Deaths {
     /// The dead of this record. Incidents that no run can have had are passed over.
     pub fn new(record: &RunRecord) -> Self {
-        let mut strategies = vec![Deceased::default(); usize::from(record.plan.strategies)];
+        let mut strategies = vec![Deceased::default(); usize::from(record.plan.trading().strategies)];
         for (place, incident) in record.incidents.iter().enumerate() {
             let epoch = usize::from(incident.epoch);
             let Some(deceased) = strategies.get_mut(usize::from(incident.strategy)) else { continue };

@@ -77,13 +77,17 @@ impl<'a> Join<'a> {
         Self {
             plan,
             deaths,
-            owners: (0..plan.strategies).map(|index| plan.thread_of(Role::Strategy(index))).collect(),
+            owners: (0..plan.trading().strategies)
+                .map(|index| plan.thread_of(Role::Strategy(index)))
+                .collect(),
             table: Table::new(bounds),
-            gateway_threads: (0..plan.venues).map(|index| plan.thread_of(Role::Gateway(index))).collect(),
-            gateways: vec![Gateway::default(); usize::from(plan.venues)],
+            gateway_threads: (0..plan.trading().venues)
+                .map(|index| plan.thread_of(Role::Gateway(index)))
+                .collect(),
+            gateways: vec![Gateway::default(); usize::from(plan.trading().venues)],
             chains: Chains::default(),
             gaps: Vec::new(),
-            newest: vec![Newest::default(); usize::from(plan.strategies)],
+            newest: vec![Newest::default(); usize::from(plan.trading().strategies)],
             findings,
             links: LinkSums::default(),
             source,
@@ -307,7 +311,7 @@ impl<'a> Join<'a> {
             Some(_) => own.add(kind, example),
             None => findings.add(witness, kind, example),
         };
-        let planned = self.plan.orders.get(usize::from(id.strategy())).copied().unwrap_or(0);
+        let planned = self.plan.trading().orders.get(usize::from(id.strategy())).copied().unwrap_or(0);
         let name = || name_of(id);
         match why {
             NoRow::Strategy => {

@@ -42,7 +42,8 @@ impl LinkSums {
             log.is_some_and(|log| log.status.state() == ThreadState::Done)
         };
         let engine = has_ended(Role::Orchestrator);
-        for strategy in (0..plan.strategies).filter(|strategy| engine && has_ended(Role::Strategy(*strategy)))
+        for strategy in
+            (0..plan.trading().strategies).filter(|strategy| engine && has_ended(Role::Strategy(*strategy)))
         {
             let newest = self.newest_epoch(strategy);
             if deaths.is_untrusted(strategy) || deaths.incident(strategy, newest).is_some() {
@@ -56,11 +57,11 @@ impl LinkSums {
                 compare(hand_off, &who, pushed, taken, Some(strategy), findings);
             }
         }
-        if !engine || !(0..plan.venues).all(|venue| has_ended_or_shares(plan, venue, logs)) {
+        if !engine || !(0..plan.trading().venues).all(|venue| has_ended_or_shares(plan, venue, logs)) {
             return;
         }
         let mut reported = Some(0u64);
-        for venue in 0..plan.venues {
+        for venue in 0..plan.trading().venues {
             let at = |end: LinkEnd| self.0.get(&end).copied();
             let (pushed, taken) = (
                 at(LinkEnd::sender(HandOff::Inbox, venue, 0)),

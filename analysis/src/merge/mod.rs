@@ -191,7 +191,7 @@ pub fn merge<L: Logs + ?Sized>(
     };
     let Counted { mut orders, mut span, losses, lost_of_survivors } = counted;
     chains.extend(&mut span, &table, &deaths);
-    orders.scheduled = plan.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
+    orders.scheduled = plan.trading().orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     for (log, thread) in threads.iter().zip(&plan.threads) {
         orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));
     }
@@ -342,7 +342,7 @@ fn bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<Bounds> {
         let records = of(Role::Strategy(strategy)).max(engine);
         Bounds::new(*planned, records, deaths.last_epoch(strategy), deaths.is_untrusted(strategy))
     };
-    plan.orders.iter().enumerate().map(bounds).collect()
+    plan.trading().orders.iter().enumerate().map(bounds).collect()
 }
 
 /// Strategies first, the orchestrator's thread last: see [`join`].

@@ -90,8 +90,8 @@ fn run(page: &mut Page, summary: &Summary) {
         format!("isolation {}", summary.isolation),
         format!("threading {}", summary.threading),
         format!("idle {}", summary.idle),
-        many(plan.strategies, "strategy", "strategies"),
-        many(plan.venues, "venue", "venues"),
+        many(plan.trading().strategies, "strategy", "strategies"),
+        many(plan.trading().venues, "venue", "venues"),
         match summary.pacing {
             Pacing::Closed => "closed loop".into(),
             Pacing::Scheduled => format!("{} arrivals", summary.input.arrivals),

@@ -258,7 +258,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         idle: orchestrator
             .and_then(|thread| plan.threads.get(thread))
             .map_or(Idle::Spin, |thread| thread.idle),
-        pacing: plan.pacing,
+        pacing: plan.trading().pacing,
         orders: merged.orders,
         rate: rate(record, merged, ns_per_tick),
         stages: Stages(Stage::ALL.map(|stage| of(Measure::Stage(stage)))),
@@ -272,7 +272,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         incidents,
         containment,
         work: WorkSummary {
-            requested_ns: plan.work.requested_ns,
+            requested_ns: plan.trading().work_ns,
             achieved_ns: counted.map_or(0.0, |engine| engine.get(OrchestratorCounter::Work) as f64 / 1000.0),
         },
         clock: ClockSummary {

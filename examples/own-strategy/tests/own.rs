@@ -31,9 +31,9 @@ fn run(words: &str) -> Value {
 fn its_parts_run_at_every_isolation_level() {
     for isolation in ["thread", "process", "sandbox --allow-weaker-sandbox"] {
         let summary = run(&format!("--technique drain-mux --orders 400 --isolation {isolation}"));
-        let plan = &summary["plan"];
+        let (plan, trading) = (&summary["plan"], &summary["plan"]["workload"]["trading"]);
         assert_eq!(
-            (&plan["strategy"], &plan["venue"], &plan["technique"]),
+            (&trading["strategy_kinds"][0], &trading["venue_kinds"][0], &plan["technique"]),
             (&"quoter".into(), &"shallow".into(), &"drain-mux".into())
         );
         let orders = &summary["orders"];
@@ -90,7 +90,7 @@ fn its_venue_of_several_reports_runs() {
         let count = |what: &str| orders[what].as_u64().unwrap();
         assert_eq!((count("sent"), count("returned"), count("further_reports")), (300, 300, 600), "{words}");
         // The order's way runs to its first report, which comes at once.
-        assert_eq!(summary["plan"]["reports_an_order"], 3);
+        assert_eq!(summary["plan"]["workload"]["trading"]["reports_an_order"], 3);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::host::{Machine, System};
 use crate::planner::{self, Counts, Identity, Input};
 use analysis::lists;
 use analysis::units::human_bytes;
-use protocol::plan::{ClockSource, Plan, WorkPlan};
+use protocol::plan::{ClockSource, Plan};
 use serde::Serialize;
 
 /// How a check came out.
@@ -213,9 +213,7 @@ fn default_plan(machine: &Machine) -> Option<Plan> {
     let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
     let identity = Identity { run: "doctor".into(), pid: 0, start: 0 };
     let clock = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
-    planner::layout(&resolved, machine, &counts, identity, clock, 1.0, WorkPlan::default())
-        .ok()
-        .map(|(plan, _)| plan)
+    planner::layout(&resolved, machine, &counts, identity, clock, 1.0, 0).ok().map(|(plan, _)| plan)
 }
 
 fn room(machine: &Machine) -> Check {

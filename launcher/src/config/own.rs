@@ -2,7 +2,7 @@
 
 use super::value::Named;
 use gateway::VenueRecord;
-use protocol::plan::Plan;
+use protocol::plan::Trading;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
 
@@ -64,8 +64,8 @@ impl VenueName {
 impl Part {
     const fn built_in(self) -> &'static str {
         match self {
-            Part::Strategy => Plan::PLAYER,
-            Part::Venue => Plan::DELAY_VENUE,
+            Part::Strategy => Trading::PLAYER,
+            Part::Venue => Trading::DELAY_VENUE,
         }
     }
 

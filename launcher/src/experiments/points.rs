@@ -7,7 +7,7 @@ use crate::host::Machine;
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use analysis::experiment::{AxisRecord, SweepPoint};
 use analysis::units::{Count, Nanos};
-use protocol::plan::{ClockSource, Isolation, Threading, WorkPlan};
+use protocol::plan::{ClockSource, Isolation, Threading};
 use shm::os::sandbox;
 
 /// More points than this are a mistake.
@@ -152,7 +152,7 @@ pub(super) fn check(
     };
     let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
     let nobody = Identity { run: "check".into(), pid: 1, start: 1 };
-    planner::layout(&resolved, machine, &counts, nobody, ClockSource::Monotonic, 1.0, WorkPlan::default())?;
+    planner::layout(&resolved, machine, &counts, nobody, ClockSource::Monotonic, 1.0, 0)?;
     Ok(resolved)
 }
 

@@ -65,7 +65,7 @@ impl OwnFaults {
             return None;
         }
         at.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
-        let (venues, is_thread) = (plan.venues, plan.isolation == Isolation::Thread);
+        let (venues, is_thread) = (plan.trading().venues, plan.isolation == Isolation::Thread);
         Some(Self { strategy, venues, is_thread, at, pushes })
     }
 

@@ -66,7 +66,7 @@ impl FaultSchedule {
         };
         Self {
             coming: plan.faults.iter().filter_map(coming).collect(),
-            strategies: plan.strategies,
+            strategies: plan.trading().strategies,
             draws: Draws::new(seed, Draws::SIGNALS),
         }
     }
@@ -156,7 +156,7 @@ mod tests {
 
     fn schedule(strategies: u16, faults: &str, seed: u64) -> FaultSchedule {
         let (mut plan, _) = planned_with("orders=10", faults, &Machine::default()).unwrap();
-        plan.strategies = strategies;
+        plan.trading_mut().strategies = strategies;
         FaultSchedule::new(&plan, seed)
     }
 

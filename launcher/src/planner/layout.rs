@@ -12,7 +12,7 @@ use super::resolved::{Input, Resolved};
 use super::{cores, faults, warnings};
 use crate::config::{Arrivals, Choice, StrategyName, UsageError};
 use crate::host::Machine;
-use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, WorkPlan};
+use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Trading, Workload};
 use protocol::stamps::MAX_GAPS;
 use strategy::schedule::Schedule;
 
@@ -92,7 +92,7 @@ pub fn layout(
     identity: Identity,
     clock: ClockSource,
     ns_per_tick: f64,
-    work: WorkPlan,
+    work_ns: u64,
 ) -> Result<(Plan, Vec<String>), UsageError> {
     for (what, flag, held, wanted) in [
         ("strategies", "--strategies", counts.per_strategy.len(), usize::from(resolved.strategies)),
@@ -108,6 +108,21 @@ pub fn layout(
     let per_venue = if is_own { vec![total; usize::from(counts.venues)] } else { counts.per_venue() };
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
+    let record = resolved.venue.record();
+    let trading = Trading {
+        strategy_kinds: vec![resolved.strategy.name().into()],
+        venue_kinds: vec![resolved.venue.name().into()],
+        capacity: resolved.capacity,
+        max_open: resolved.max_open,
+        max_held: max_held(resolved, busiest),
+        pacing: if closed || is_own { Pacing::Closed } else { Pacing::Scheduled },
+        orders: counts.per_strategy.clone(),
+        reports_an_order: record.reports_an_order,
+        tells_release: record.tells_release,
+        max_delay_ns: counts.max_delay_ns,
+        work_ns,
+        ..Trading::new(resolved.strategies, resolved.venues)
+    };
     let plan = Plan {
         run: identity.run,
         folder: String::new(),
@@ -120,27 +135,16 @@ pub fn layout(
         placement: resolved.placement,
         clock,
         ns_per_tick,
-        capacity: resolved.capacity,
-        max_open: resolved.max_open,
-        max_held: max_held(resolved, busiest),
-        pacing: if closed || is_own { Pacing::Closed } else { Pacing::Scheduled },
-        orders: counts.per_strategy.clone(),
         on_death: resolved.on_death,
         liveness_ns: resolved.liveness_ns,
         faults: faults::plan(resolved),
-        max_delay_ns: counts.max_delay_ns,
-        work,
-        strategy: resolved.strategy.name().into(),
-        venue: resolved.venue.name().into(),
-        reports_an_order: resolved.venue.record().reports_an_order,
-        tells_release: resolved.venue.record().tells_release,
-        ..Plan::trading(resolved.strategies, resolved.venues)
+        ..Plan::of(trading)
     };
     let mut plan = plan.arranged();
     let venue_threads = plan.threads.iter().filter(|thread| matches!(thread.roles[..], [Role::Gateway(_)]));
     if venue_threads.count() > 0 && !is_own {
         // A gateway's own log has room for what the schedule sends it; one log of all venues for all orders.
-        plan.venue_orders.clone_from(&counts.per_strategy_and_venue);
+        plan.trading_mut().venue_orders.clone_from(&counts.per_strategy_and_venue);
     }
     set_threads(&mut plan, resolved, machine, &per_venue);
     plan.validate().map_err(|error| UsageError(error.to_string()))?;
@@ -162,27 +166,28 @@ fn max_held(resolved: &Resolved, busiest: u64) -> u32 {
 
 /// Gives every thread its core, its idle strategy and the room for its log.
 fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venue: &[u64]) {
-    let total: u64 = plan.orders.iter().fold(0, |sum, orders| sum.saturating_add(*orders));
-    let records = |role: &Role, orders: &[u64]| {
+    let hottest = plan.thread_of(Role::Orchestrator).unwrap_or(0);
+    let Plan { workload: Workload::Trading(trading), threads, .. } = plan;
+    let total = trading.total_orders();
+    let records = |role: &Role| {
         let orders = match role {
-            Role::Strategy(index) => orders[usize::from(*index)],
+            Role::Strategy(index) => trading.orders[usize::from(*index)],
             Role::Gateway(index) => per_venue[usize::from(*index)],
             _ => total,
         };
         // The orchestrator's log ends with the checksums of each strategy's two links, each inbox, and all completions.
         let (strategies, venues) = (u64::from(resolved.strategies), u64::from(resolved.venues));
         let checksums = if *role == Role::Orchestrator { 2 * strategies + venues + 1 } else { 0 };
-        let further = u64::from(plan.reports_an_order.max(1) - 1);
+        let further = u64::from(trading.reports_an_order.max(1) - 1);
         let an_order = role.record().records_an_order + further * role.record().records_a_report;
         orders.saturating_mul(an_order).saturating_add(checksums)
     };
-    let hottest = plan.thread_of(Role::Orchestrator).unwrap_or(0);
-    let picked = cores::pick(plan.threads.len(), &resolved.cores, machine);
-    let cores = assign(plan.threads.len(), hottest, &picked);
+    let picked = cores::pick(threads.len(), &resolved.cores, machine);
+    let cores = assign(threads.len(), hottest, &picked);
     let alone =
         |core: &Option<u32>| core.is_some() && cores.iter().filter(|other| *other == core).count() == 1;
-    for (thread, core) in plan.threads.iter_mut().zip(&cores) {
-        let records = thread.roles.iter().map(|role| records(role, &plan.orders));
+    for (thread, core) in threads.iter_mut().zip(&cores) {
+        let records = thread.roles.iter().map(records);
         thread.log_records = records.fold(SPARE_RECORDS, u64::saturating_add);
         thread.core = *core;
         thread.idle = match resolved.idle {
@@ -267,14 +272,14 @@ mod tests {
         let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
         // The orchestrator ends its log with the checksums of 2 × 2 + 2 + 1 links.
         assert_eq!(records, [5 * 3, 5 * 3, 10 * 4 + 7, 5 * 4, 5 * 4].map(|records| records + 16 + MAX_GAPS));
-        assert_eq!(plan.venue_orders, [3, 2, 2, 3], "no gateway gets more than its log holds");
+        assert_eq!(plan.trading().venue_orders, [3, 2, 2, 3], "no gateway gets more than its log holds");
         let (_, plan, _) = planned("venues=3 orders=10 threading=shared", &machine).unwrap();
-        assert!(plan.venue_orders.is_empty(), "one log for all venues");
+        assert!(plan.trading().venue_orders.is_empty(), "one log for all venues");
         assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + (2 + 3 + 1) + 16 + MAX_GAPS);
-        assert_eq!((plan.max_held, plan.max_open), (4, 65_536));
-        assert_eq!(plan.pacing, Pacing::Scheduled);
-        assert_eq!(planned("arrivals=stress", &machine).unwrap().1.pacing, Pacing::Closed);
-        let held = |words| planned(words, &machine).unwrap().1.max_held;
+        assert_eq!((plan.trading().max_held, plan.trading().max_open), (4, 65_536));
+        assert_eq!(plan.trading().pacing, Pacing::Scheduled);
+        assert_eq!(planned("arrivals=stress", &machine).unwrap().1.trading().pacing, Pacing::Closed);
+        let held = |words| planned(words, &machine).unwrap().1.trading().max_held;
         assert_eq!(held("orders=100M"), 1 << 18);
         assert_eq!(held("venues=2 orders=10 max_open=3 strategies=2 on_death=restart"), 5 + 3 * 2);
         assert_eq!(held("orders=100M on_death=restart"), 1 << 19);
@@ -287,9 +292,7 @@ mod tests {
         let resolved = resolve(&settings("venues=2"), &machine).unwrap();
         let plan = |counts: Counts, run: &str| {
             let identity = Identity { run: run.into(), pid: 1, start: 1 };
-            layout(&resolved, &machine, &counts, identity, ClockSource::Tsc, 1.0, WorkPlan::default())
-                .unwrap_err()
-                .to_string()
+            layout(&resolved, &machine, &counts, identity, ClockSource::Tsc, 1.0, 0).unwrap_err().to_string()
         };
         assert!(plan(Counts::even(9, 1, 3, 0), "r").contains("run it with --venues 3"));
         assert!(plan(Counts::even(9, 2, 2, 0), "r").contains("run it with --strategies 2"));
@@ -305,7 +308,7 @@ mod tests {
             let isolation = if thread { "thread" } else { "process" };
             let words = format!("strategies={strategies} venues={venues} isolation={isolation} orders=1000");
             let (resolved, plan, _) = planned(&words, &machine).unwrap();
-            prop_assert_eq!(plan.total_orders(), 1000);
+            prop_assert_eq!(plan.trading().total_orders(), 1000);
             if resolved.threading == protocol::plan::Threading::Dedicated {
                 let mut used: Vec<_> = plan.threads.iter().map(|t| t.core).collect();
                 used.sort_unstable();

@@ -26,7 +26,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::config::{Settings, UsageError};
     use crate::host::Machine;
-    use protocol::plan::{ClockSource, Plan, WorkPlan};
+    use protocol::plan::{ClockSource, Plan};
 
     /// Settings from `key=value` words, and faults, which have spaces.
     pub(crate) fn settings_with(words: &str, faults: &str) -> Settings {
@@ -82,8 +82,7 @@ pub(crate) mod tests {
         let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
         let identity = Identity { run: "test-1".into(), pid: 7, start: 8 };
         let clock = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
-        let (plan, warnings) =
-            layout(&resolved, machine, &counts, identity, clock, 0.385, WorkPlan::default())?;
+        let (plan, warnings) = layout(&resolved, machine, &counts, identity, clock, 0.385, 0)?;
         assert_eq!(plan.validate(), Ok(()));
         Ok((resolved, plan, warnings))
     }

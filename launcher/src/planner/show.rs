@@ -93,18 +93,18 @@ fn run_line(plan: &Plan) -> String {
     format!(
         "{}, {isolation}: {}, {}, rings of {} slots",
         plan.technique,
-        plural(plan.strategies.into(), "strategy", "strategies"),
-        plural(plan.venues.into(), "venue", "venues"),
-        human_count(plan.capacity.into()),
+        plural(plan.trading().strategies.into(), "strategy", "strategies"),
+        plural(plan.trading().venues.into(), "venue", "venues"),
+        human_count(plan.trading().capacity.into()),
     )
 }
 
 fn load_line(plan: &Plan, resolved: &Resolved) -> String {
-    let orders = plural(plan.total_orders(), "order", "orders");
+    let orders = plural(plan.trading().total_orders(), "order", "orders");
     let mut line = match &resolved.input {
         Input::Drawn { arrivals: Arrivals::Stress, .. } => format!("{orders} as fast as the rings take them"),
         Input::Drawn { arrivals, window_ns, .. } => {
-            let rate = plan.total_orders() as f64 * 1e9 / *window_ns as f64;
+            let rate = plan.trading().total_orders() as f64 * 1e9 / *window_ns as f64;
             let (arrivals, rate) = (arrivals.name(), human_count(rate.round() as u64));
             format!("{orders}, {arrivals} over {} ({rate}/s)", Nanos(*window_ns))
         }

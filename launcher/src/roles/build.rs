@@ -114,7 +114,7 @@ fn bell_of(plan: &Plan, from: &ThreadPlan, role: Role, attached: &mut Attached<'
 /// A segment that is missing or not what it should be.
 fn context(plan: &Plan, index: u16, epoch: u16, attached: &mut Attached<'_>) -> Result<strategy::Context> {
     let (schedule, entries) = segments::schedule(attached, index)?;
-    let orders = plan.orders.get(usize::from(index)).copied().unwrap_or(0);
+    let orders = plan.trading().orders.get(usize::from(index)).copied().unwrap_or(0);
     let sent_before = if epoch == 0 {
         0
     } else {
@@ -122,10 +122,11 @@ fn context(plan: &Plan, index: u16, epoch: u16, attached: &mut Attached<'_>) -> 
             &plan.threads[plan.thread_of(Role::Strategy(index)).context("every strategy has a thread")?];
         count_point(&segments::log(attached, &thread.name)?, Point::StrategySend) as u64
     };
-    let mut context = strategy::Context::new(index, schedule, entries, plan.pacing);
-    (context.strategies, context.venues, context.epoch) = (plan.strategies, plan.venues, epoch);
+    let mut context = strategy::Context::new(index, schedule, entries, plan.trading().pacing);
+    (context.strategies, context.venues, context.epoch) =
+        (plan.trading().strategies, plan.trading().venues, epoch);
     (context.orders, context.sent_before) = (orders.saturating_sub(sent_before), sent_before);
-    context.max_open = plan.max_open.into();
+    context.max_open = plan.trading().max_open.into();
     Ok(context)
 }
 
@@ -169,22 +170,23 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
     let submit = attached.consumer::<T>(&submit_link(plan))?;
     let completion = attached.consumer::<T>(&completion_link(plan))?;
     let mut inboxes = Vec::new();
-    for venue in 0..plan.venues {
+    for venue in 0..plan.trading().venues {
         let ring = attached.sender(&inbox(venue))?;
         inboxes.push(Inbox::new(ring, bell_of(plan, thread, Role::Gateway(venue), attached)?));
     }
     let mut returns = Vec::new();
-    for index in 0..plan.strategies {
+    for index in 0..plan.trading().strategies {
         let ring = attached.sender(&return_path(index))?;
         let bell = bell_of(plan, thread, Role::Strategy(index), attached)?;
-        let room = plan.max_open as usize * usize::from(plan.reports_an_order);
+        let room = plan.trading().max_open as usize * usize::from(plan.trading().reports_an_order);
         returns.push(ReturnPath::new(ring, bell, room));
     }
-    let limits = Limits::open_orders(plan.max_open.into());
+    let limits = Limits::open_orders(plan.trading().max_open.into());
     let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
     let orchestrator =
-        Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.work.requested_ns));
-    let orchestrator = orchestrator.expecting(&plan.orders).expecting_at_venues(&plan.venue_orders);
+        Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.trading().work_ns));
+    let orchestrator =
+        orchestrator.expecting(&plan.trading().orders).expecting_at_venues(&plan.trading().venue_orders);
     Ok(orchestrator.supervised(Supervision::new(control.clone(), repairs)))
 }
 
@@ -195,7 +197,8 @@ fn gateway<T: Link, V: Venue>(
     make: &dyn Fn(&VenueContext) -> V,
 ) -> Result<Gateway<T::Producer, V>> {
     let Parts { plan, thread, ref mut attached, .. } = *parts;
-    let (venues, strategies, max_held) = (plan.venues, plan.strategies, plan.max_held as usize);
+    let (venues, strategies, max_held) =
+        (plan.trading().venues, plan.trading().strategies, plan.trading().max_held as usize);
     let venue = make(&VenueContext { venue: index, venues, strategies, max_held });
     let inbox = attached.receiver(&inbox(index))?;
     let completion = attached.producer::<T>(&completion_link(plan), index.into())?;

@@ -8,7 +8,7 @@ use super::build::{BuildStrategy, Parts, strategy_or_faulty, thread_agent};
 use anyhow::{Context as _, Result};
 use core::marker::PhantomData;
 use gateway::{DelayVenue, InFull, Venue, VenueContext};
-use protocol::plan::{Plan, Role};
+use protocol::plan::{Plan, Role, Trading};
 use shm::ring::{Link, RegisterError, Technique, Visitor};
 use std::sync::{Arc, OnceLock};
 use strategy::{Context, Strategy};
@@ -100,8 +100,9 @@ impl Registry {
     /// bulkhead's own strategy and venue, with these techniques and the built-in ones.
     pub fn with_built_in<T: Links>() -> Self {
         let mut registry = Self::default();
-        registry.add_strategy::<T, _>(Plan::PLAYER, Arc::new(Context::player));
-        registry.add_venue::<T, _>(Plan::DELAY_VENUE, Arc::new(|context| DelayVenue::new(InFull, context)));
+        registry.add_strategy::<T, _>(Trading::PLAYER, Arc::new(Context::player));
+        registry
+            .add_venue::<T, _>(Trading::DELAY_VENUE, Arc::new(|context| DelayVenue::new(InFull, context)));
         registry
     }
 
@@ -131,14 +132,14 @@ impl Registry {
 
     /// How the strategies of a plan are built.
     pub(super) fn strategy(&self, plan: &Plan) -> Result<&BuildStrategy> {
-        let found = self
-            .strategies
-            .iter()
-            .find(|(name, technique, _)| (*name, *technique) == (&*plan.strategy, plan.technique));
+        let found = self.strategies.iter().find(|(name, technique, _)| {
+            (*name, *technique) == (plan.trading().strategy_kind(0), plan.technique)
+        });
         let missing = || {
             format!(
                 "this program has no strategy {} with {}: it is not the one that planned the run",
-                plan.strategy, plan.technique
+                plan.trading().strategy_kind(0),
+                plan.technique
             )
         };
         found.map(|(.., build)| build).with_context(missing)
@@ -146,14 +147,14 @@ impl Registry {
 
     /// How the threads of a plan are built that run the engine's roles.
     pub(super) fn thread(&self, plan: &Plan) -> Result<&BuildThread> {
-        let found = self
-            .venues
-            .iter()
-            .find(|(name, technique, _)| (*name, *technique) == (&*plan.venue, plan.technique));
+        let found = self.venues.iter().find(|(name, technique, _)| {
+            (*name, *technique) == (plan.trading().venue_kind(0), plan.technique)
+        });
         let missing = || {
             format!(
                 "this program has no venue {} with {}: it is not the one that planned the run",
-                plan.venue, plan.technique
+                plan.trading().venue_kind(0),
+                plan.technique
             )
         };
         found.map(|(.., build)| build).with_context(missing)

@@ -102,7 +102,7 @@ impl<'a> Incidents<'a> {
             segments,
             repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
             bell: segments.engine_bell.as_ref().map(Bell::new),
-            cases: (0..plan.strategies).map(case).collect(),
+            cases: (0..plan.trading().strategies).map(case).collect(),
             list: Vec::new(),
             start_ticks,
             past: (0, 0),
@@ -168,7 +168,7 @@ impl<'a> Incidents<'a> {
         let (mut sent, mut open) = (self.past.0, 0);
         let lives = |case: &Case| matches!(case.stage, IncidentStage::Living | IncidentStage::Starting(_));
         for (case, orders) in
-            self.cases.iter().zip(&self.segments.plan.orders).filter(|(case, _)| lives(case))
+            self.cases.iter().zip(&self.segments.plan.trading().orders).filter(|(case, _)| lives(case))
         {
             let (mine, settled) = sent_and_settled(self.segments, case.thread, *orders);
             sent += mine;
@@ -337,7 +337,7 @@ impl<'a> Incidents<'a> {
     fn begin(&mut self, strategy: u16, pid: u32, cause: String, detected: u64) -> usize {
         let case = &mut self.cases[usize::from(strategy)];
         let (epoch, fault) = (case.epoch, case.fault.take());
-        let orders = self.segments.plan.orders[usize::from(strategy)];
+        let orders = self.segments.plan.trading().orders[usize::from(strategy)];
         let (sent, settled) = sent_and_settled(self.segments, case.thread, orders);
         self.past = (self.past.0 + sent, self.past.1 + settled);
         self.list.push(Incident {

@@ -6,7 +6,7 @@ use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::run_id::RunId;
 use analysis::record;
 use anyhow::{Context, Result, anyhow, bail};
-use protocol::plan::{ClockSource, Isolation, Plan, Role, WorkPlan};
+use protocol::plan::{ClockSource, Isolation, Plan, Role};
 use protocol::stamps::RECORD_BYTES;
 use shm::clock::{self, ClockPair};
 use shm::floor;
@@ -143,7 +143,7 @@ fn lay_out(
         Identity { run, pid, start },
         source,
         1.0,
-        WorkPlan { requested_ns: resolved.work_ns },
+        resolved.work_ns,
     )?)
 }
 

@@ -228,7 +228,7 @@ impl Supervisor<'_> {
             return None;
         }
         let quarantined = |index: u16| Some((index, self.repairs.of(index).quarantined?.1));
-        let (index, why) = (0..self.plan.strategies).find_map(quarantined)?;
+        let (index, why) = (0..self.plan.trading().strategies).find_map(quarantined)?;
         let thread = self.plan.thread_of(Role::Strategy(index))?;
         Some(self.failure_of(thread, format!("strategy {index} was quarantined: {why}")))
     }
@@ -264,7 +264,7 @@ impl Supervisor<'_> {
         if let Some(incidents) = &self.incidents {
             return incidents.sent_and_open();
         }
-        let counted = self.plan.orders.iter().enumerate().filter_map(|(strategy, orders)| {
+        let counted = self.plan.trading().orders.iter().enumerate().filter_map(|(strategy, orders)| {
             let thread = self.plan.thread_of(Role::Strategy(strategy as u16))?;
             Some(settled_by(
                 &status::counters(&self.threads[thread]),
@@ -282,7 +282,7 @@ impl Supervisor<'_> {
     }
 
     fn all_done(&self) -> bool {
-        (0..self.plan.strategies).all(|strategy| !self.awaits(strategy))
+        (0..self.plan.trading().strategies).all(|strategy| !self.awaits(strategy))
     }
 
     /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a strategy that says that it is done
@@ -307,10 +307,10 @@ impl Supervisor<'_> {
 
     /// Until every strategy has all its reports.
     fn play(&mut self) -> Result<Phase> {
-        let total = self.plan.total_orders();
-        let max_delay = Duration::from_nanos(self.plan.max_delay_ns);
+        let total = self.plan.trading().total_orders();
+        let max_delay = Duration::from_nanos(self.plan.trading().max_delay_ns);
         let (mut drain_until, mut draining, mut memory_sampled) = (None, false, false);
-        let mut stall = StallWatch::new(self.plan.max_delay_ns);
+        let mut stall = StallWatch::new(self.plan.trading().max_delay_ns);
         self.progress.phase("firing", total);
         loop {
             let (sent, open) = self.sent_and_open();
@@ -405,7 +405,7 @@ impl Supervisor<'_> {
         let count = dispatched.wrapping_add(settled).wrapping_add(rejected).wrapping_add(steps);
         let moved = Moved { count, open: at_venues(&engine) };
         let awake_since = self.ns(self.liveness.awake_since());
-        let awaited = || (0..self.plan.strategies).filter(|strategy| self.awaits(*strategy));
+        let awaited = || (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy));
         let due_after = |since| awaited().map(|strategy| self.due_after(strategy, since)).min().flatten();
         let waits_for_a_process = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process);
         if !stall.look(self.ns(self.plan.clock.now()), awake_since, moved, due_after) || waits_for_a_process {
@@ -431,19 +431,19 @@ impl Supervisor<'_> {
 
     /// When a strategy's first order after that time is due; `None` if none is. In nanoseconds since the start.
     fn due_after(&self, strategy: u16, since_ns: u64) -> Option<u64> {
-        if self.plan.pacing == Pacing::Closed {
+        if self.plan.trading().pacing == Pacing::Closed {
             return None;
         }
         let schedule = &self.schedules[usize::from(strategy)];
         // The time when it is due is an entry's first word, and entries come in its order.
         let due =
             |entry: usize| schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed);
-        let (mut from, mut to) = (0, self.plan.orders[usize::from(strategy)] as usize);
+        let (mut from, mut to) = (0, self.plan.trading().orders[usize::from(strategy)] as usize);
         while from < to {
             let middle = from.midpoint(to);
             if due(middle) <= since_ns { from = middle + 1 } else { to = middle }
         }
-        (from < self.plan.orders[usize::from(strategy)] as usize).then(|| due(from))
+        (from < self.plan.trading().orders[usize::from(strategy)] as usize).then(|| due(from))
     }
 
     /// A process that had to be killed at the end, or died then, is a failure too.

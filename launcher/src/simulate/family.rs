@@ -170,7 +170,7 @@ impl<'a, T: Link> Family<'a, T> {
                         inner,
                         attack,
                         from,
-                        strategies: plan.strategies,
+                        strategies: plan.trading().strategies,
                         sent: Arc::clone(&self.tampered),
                     };
                     let epoch = self.control.life(*strategy).epoch;

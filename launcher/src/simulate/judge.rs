@@ -117,7 +117,7 @@ impl Judge<'_> {
     /// Every planned order of these strategies came back.
     fn whole(&mut self, is_whole: impl Fn(u16) -> bool) {
         let plan = &self.run.scenario.plan;
-        let mut returned = vec![0; plan.orders.len()];
+        let mut returned = vec![0; plan.trading().orders.len()];
         for (id, row) in self.merged.orders() {
             if let Some(count) = returned.get_mut(usize::from(id.strategy()))
                 && OrderEnd::from_points(row.points(), false) == OrderEnd::Returned
@@ -125,7 +125,7 @@ impl Judge<'_> {
                 *count += 1;
             }
         }
-        for (strategy, (returned, planned)) in (0..).zip(returned.iter().zip(&plan.orders)) {
+        for (strategy, (returned, planned)) in (0..).zip(returned.iter().zip(&plan.trading().orders)) {
             self.must(!is_whole(strategy) || returned == planned, || {
                 format!("strategy {strategy} has {returned} of its {planned} orders back")
             });

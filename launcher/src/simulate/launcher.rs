@@ -97,7 +97,7 @@ impl<'a> Launcher<'a> {
             self.segments.control.set_state(RunState::Drain);
             self.is_draining = true;
         }
-        let is_done = (0..self.plan.strategies).all(|strategy| !self.awaits(strategy));
+        let is_done = (0..self.plan.trading().strategies).all(|strategy| !self.awaits(strategy));
         if is_done && self.has_settled(family, now) {
             return Ok(Some(if self.is_draining { Outcome::Interrupted } else { Outcome::Complete }));
         }
@@ -130,7 +130,7 @@ impl<'a> Launcher<'a> {
         if counted != self.progress.0 || waits {
             self.progress = (counted, now);
         }
-        let limit = self.plan.max_delay_ns + SILENCE;
+        let limit = self.plan.trading().max_delay_ns + SILENCE;
         (now - self.progress.1 > limit).then(|| self.failed(Role::Orchestrator, "nothing comes any more"))
     }
 
@@ -152,7 +152,7 @@ impl<'a> Launcher<'a> {
 
     /// The faults that are signals.
     fn signal_faults<T: Link>(&mut self, family: &mut Family<'a, T>, now: u64) {
-        let living: Vec<bool> = (0..self.plan.strategies)
+        let living: Vec<bool> = (0..self.plan.trading().strategies)
             .map(|index| {
                 let thread = self.plan.thread_of(Role::Strategy(index));
                 thread.is_some_and(|thread| self.status(thread).state() == ThreadState::Running)
@@ -212,7 +212,7 @@ impl<'a> Launcher<'a> {
             return None;
         }
         let quarantined = |index: u16| Some((index, self.repairs.of(index).quarantined?.1));
-        let (index, why) = (0..self.plan.strategies).find_map(quarantined)?;
+        let (index, why) = (0..self.plan.trading().strategies).find_map(quarantined)?;
         Some(self.failed(Role::Strategy(index), &format!("strategy {index} was quarantined: {why}")))
     }
 
@@ -223,7 +223,7 @@ impl<'a> Launcher<'a> {
         let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return true };
         let is_quiet = !died || now.saturating_sub(family.busy(engine)) > SETTLED;
         // A flood that nobody ends is not waited for.
-        let is_late = now.saturating_sub(self.progress.1) > self.plan.max_delay_ns + SILENCE;
+        let is_late = now.saturating_sub(self.progress.1) > self.plan.trading().max_delay_ns + SILENCE;
         is_late || (is_quiet && self.engine().is_none_or(|engine| at_venues(&engine) == 0))
     }
 

@@ -7,7 +7,7 @@ use crate::planner::{self, Counts, Identity, Input, Resolved};
 use analysis::machine::Machine;
 use anyhow::Result;
 use protocol::plan::{
-    Fault, FaultKind, Idle, Isolation, OnDeath, Placement, Plan, Target, Technique, Threading, When, WorkPlan,
+    Fault, FaultKind, Idle, Isolation, OnDeath, Placement, Plan, Target, Technique, Threading, When,
 };
 use shm::clock::ClockSource;
 use std::path::PathBuf;
@@ -124,17 +124,10 @@ impl Scenario {
         let counts = Counts::of(&schedule);
         let identity = Identity { run: format!("simulated-{seed}"), pid: super::LAUNCHER_PID, start: 1 };
         let clock = ClockSource::Monotonic;
-        let (mut plan, _) = planner::layout(
-            &resolved,
-            &Machine::default(),
-            &counts,
-            identity,
-            clock,
-            1.0,
-            WorkPlan::default(),
-        )?;
+        let (mut plan, _) =
+            planner::layout(&resolved, &Machine::default(), &counts, identity, clock, 1.0, 0)?;
         if kind == ScenarioKind::Peace && draws.below(2) == 0 {
-            plan.max_held = 1 + draws.below(5) as u32;
+            plan.trading_mut().max_held = 1 + draws.below(5) as u32;
         }
         let mut culprits = Vec::new();
         match kind {
@@ -167,11 +160,11 @@ impl Scenario {
         let plan = &self.plan;
         let mut text = format!(
             "{} strategies, {} venues, {} orders, {} slots, at most {} open, {} at {}, {}",
-            plan.strategies,
-            plan.venues,
-            plan.total_orders(),
-            plan.capacity,
-            plan.max_open,
+            plan.trading().strategies,
+            plan.trading().venues,
+            plan.trading().total_orders(),
+            plan.trading().capacity,
+            plan.trading().max_open,
             plan.technique,
             plan.isolation,
             plan.threading,
@@ -222,7 +215,7 @@ fn kind(
 
 /// A fault by which a strategy dies or hangs.
 fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
-    let strategy = Target::Strategy(draws.below(plan.strategies.into()) as u16);
+    let strategy = Target::Strategy(draws.below(plan.trading().strategies.into()) as u16);
     let (ns, by_signal) = (draws.below(window_ns), draws.below(2) == 0);
     if by_signal {
         let kind = if draws.below(4) == 0 { FaultKind::Stop } else { FaultKind::Kill };
@@ -243,7 +236,7 @@ fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
     let when = if draws.below(4) == 0 && kind != FaultKind::Kill && kind != FaultKind::Stop {
         When::At { ns }
     } else {
-        let most = plan.orders.iter().copied().max().unwrap_or(1);
+        let most = plan.trading().orders.iter().copied().max().unwrap_or(1);
         let step = steps[draws.below(steps.len() as u64) as usize];
         When::Push { order: draws.below(most), step }
     };

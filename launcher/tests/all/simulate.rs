@@ -124,8 +124,8 @@ fn each_log_that_lies_is_found() {
             let scenario = Scenario::draw(seed, Technique::default()).unwrap();
             // Every thread's log has some records then.
             if scenario.kind != ScenarioKind::Peace
-                || scenario.plan.orders.contains(&0)
-                || scenario.plan.venues > 1
+                || scenario.plan.trading().orders.contains(&0)
+                || scenario.plan.trading().venues > 1
             {
                 continue;
             }

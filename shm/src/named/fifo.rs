@@ -30,7 +30,7 @@ pub fn create(name: &str) -> Result<(), RegionError> {
 ///
 /// # Errors
 /// What the system refused; a name that is no FIFO.
-pub fn open_reader(name: &str) -> Result<File, RegionError> {
+pub(crate) fn open_reader(name: &str) -> Result<File, RegionError> {
     open(name, OpenOptions::new().read(true))
 }
 

@@ -62,7 +62,7 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
 fn has_come(cell: &Cell, victim: u16, summary: &Summary) -> bool {
     match cell.scenario.fault.when {
         Some(When::Push { order, .. }) => {
-            summary.plan.orders.get(usize::from(victim)).is_some_and(|orders| order < *orders)
+            summary.plan.trading().orders.get(usize::from(victim)).is_some_and(|orders| order < *orders)
         }
         Some(When::At { ns }) => ns < summary.input.window_ns,
         None => true,

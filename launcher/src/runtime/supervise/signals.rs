@@ -34,7 +34,8 @@ impl Supervisor<'_> {
             return;
         }
         let now = self.now_ns();
-        let living: Vec<bool> = (0..self.plan.strategies).map(|strategy| self.is_living(strategy)).collect();
+        let living: Vec<bool> =
+            (0..self.plan.trading().strategies).map(|strategy| self.is_living(strategy)).collect();
         let mut due = Vec::new();
         while let Some(fault) = self.faults.due(now, |strategy| living[usize::from(strategy)]) {
             due.push(fault);

@@ -8,7 +8,7 @@ use analysis::document::Document;
 use analysis::record::{Clock, Exit, Floor, InputRecord, OpenOrders, Outcome, RunRecord};
 use launcher::host::Machine;
 use protocol::counters::AGENT_WORDS;
-use protocol::plan::{Idle, Pacing, Plan, Role, Threading};
+use protocol::plan::{Idle, Pacing, Plan, Role, Threading, Trading};
 use protocol::stamps::{HandOff, LinkEnd, Point, Record, key};
 use protocol::status::{COUNTERS_OFFSET, Field, LOG_OFFSET, STATUS_WORDS, StatusWriter, ThreadState};
 use protocol::wire::OrderId;
@@ -377,18 +377,17 @@ fn record(shape: Shape) -> RunRecord {
 }
 
 fn plan(shape: Shape) -> Plan {
-    let mut plan = Plan {
-        threading: shape.threading,
-        ns_per_tick: NS_PER_TICK,
+    let trading = Trading {
         capacity: 1024,
         max_open: 1024,
         max_held: 1024,
         pacing: shape.pacing,
         orders: vec![shape.orders; usize::from(shape.strategies)],
         max_delay_ns: shape.delay * 2,
-        ..Plan::trading(shape.strategies, shape.venues)
-    }
-    .arranged();
+        ..Trading::new(shape.strategies, shape.venues)
+    };
+    let (threading, ns_per_tick) = (shape.threading, NS_PER_TICK);
+    let mut plan = Plan { threading, ns_per_tick, ..Plan::of(trading) }.arranged();
     for (core, thread) in plan.threads.iter_mut().enumerate() {
         (thread.core, thread.idle, thread.log_records) = (Some(core as u32), Idle::Spin, 1 << 20);
     }

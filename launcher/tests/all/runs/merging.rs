@@ -444,7 +444,7 @@ fn a_killed_strategy_loses_orders_and_nothing_else() {
 #[test]
 fn a_record_that_promises_the_moon_costs_nothing() {
     let mut fixture = Fixture::new(Shape::default());
-    fixture.record.plan.orders = vec![u64::MAX; 2];
+    fixture.record.plan.trading_mut().orders = vec![u64::MAX; 2];
     let (thread, _) = fixture.find(Point::OrchDispatch, ID);
     let far = OrderId::new(1, 0, 1 << 31);
     fixture.logs[thread].push(Record { point: Point::OrchRecvSubmit, id: far, detail: 0, value: 1 });

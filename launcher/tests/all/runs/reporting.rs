@@ -85,7 +85,7 @@ fn odd_values_stay_within_the_page() {
     fixture.counters.iter_mut().for_each(|words| words.fill(u64::MAX));
     fixture.record.machine.cpu_model = "x".repeat(300);
     fixture.record.warnings.push("y".repeat(300));
-    fixture.record.plan.orders[0] = u64::MAX;
+    fixture.record.plan.trading_mut().orders[0] = u64::MAX;
     narrow(&summary(&fixture));
 }
 

@@ -2,7 +2,7 @@
 //! benches and the fuzz targets use the link too.
 #![allow(dead_code, reason = "benches and fuzz targets use their part")]
 
-use protocol::plan::{Pacing, Plan, Technique};
+use protocol::plan::{Pacing, Plan, Technique, Trading};
 use protocol::segments::{self, submit_link};
 use shm::attached::Attached;
 use shm::memory::{list_segments, unlink};
@@ -34,9 +34,7 @@ impl Run {
             // Or `launcher clean` would take these segments for those of a dead run.
             launcher_start: shm::os::process::start_time(std::process::id()).unwrap(),
             technique,
-            capacity,
-            pacing: Pacing::Closed,
-            ..Plan::trading(producers, 1)
+            ..Plan::of(Trading { capacity, pacing: Pacing::Closed, ..Trading::new(producers, 1) })
         }
         .arranged();
         plan.validate().unwrap();

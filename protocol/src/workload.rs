@@ -1,0 +1,113 @@
+//! What a run is for, as data. Each workload has a variant with what only it knows; what every run has is in
+//! [`Plan`](crate::plan::Plan).
+
+use crate::wire::MAX_REPORTS;
+use serde::{Deserialize, Serialize};
+use shm::names;
+
+names! {
+    /// How a strategy paces its orders.
+    Pacing {
+        /// Each order has a time at which it is due (open loop).
+        Scheduled = "scheduled",
+        /// As fast as the rings take them (closed loop): a due time means nothing.
+        Closed = "closed",
+    }
+}
+
+/// What a run is for: it says which roles and links there must be, and what they need to know. Each workload has its own module,
+/// which arranges its topology and checks its demands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workload {
+    /// Strategies send orders through an orchestrator to gateways and get reports: [`crate::trading`].
+    Trading(Trading),
+}
+
+/// What only trading knows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trading {
+    /// Strategies, 1 to [`MAX_STRATEGIES`](crate::wire::MAX_STRATEGIES).
+    pub strategies: u16,
+    /// Venues, 1 to [`MAX_VENUES`](crate::wire::MAX_VENUES).
+    pub venues: u16,
+    /// The kinds of strategies, by name, at least one: strategy i is of the kind i modulo their number. [`Trading::PLAYER`], or
+    /// what the program has added.
+    pub strategy_kinds: Vec<String>,
+    /// The same of venues: [`Trading::DELAY_VENUE`], or what the program has added.
+    pub venue_kinds: Vec<String>,
+    /// Slots of each of its links, a power of two from 2 to 2^20.
+    pub capacity: u32,
+    /// The most orders that a strategy may have open; the engine keeps room for the reports of so many.
+    pub max_open: u32,
+    /// The most orders that a gateway holds at once; past that it takes no more from its inbox.
+    pub max_held: u32,
+    /// How the strategies pace their orders.
+    pub pacing: Pacing,
+    /// The orders scheduled for each strategy.
+    pub orders: Vec<u64>,
+    /// How many of those go to each venue: a strategy's venues side by side, strategy after strategy. One order more to a venue
+    /// is refused, since the stamp log of a gateway with a thread of its own has no room for it. Empty: an order may go to any
+    /// venue, and each gateway's log has room for all.
+    pub venue_orders: Vec<u64>,
+    /// The most reports of one order, 1 to [`MAX_REPORTS`]: logs and return paths have room for so many.
+    pub reports_an_order: u8,
+    /// Each venue says of every order when its first report is due.
+    pub tells_release: bool,
+    /// The longest venue delay in the schedule, in nanoseconds.
+    pub max_delay_ns: u64,
+    /// The orchestrator's extra work for each order, in nanoseconds, as the user asked for it. What it took is in the
+    /// orchestrator's counters.
+    pub work_ns: u64,
+}
+
+const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
+
+impl Trading {
+    /// The strategy that plays its schedule.
+    pub const PLAYER: &'static str = "player";
+    /// The venue that executes every order in full after the order's own delay.
+    pub const DELAY_VENUE: &'static str = "delay";
+
+    /// So many strategies and venues with the smallest of everything.
+    pub fn new(strategies: u16, venues: u16) -> Self {
+        Self {
+            strategies,
+            venues,
+            strategy_kinds: vec![Self::PLAYER.into()],
+            venue_kinds: vec![Self::DELAY_VENUE.into()],
+            capacity: 64,
+            max_open: 64,
+            max_held: 64,
+            pacing: Pacing::Scheduled,
+            orders: vec![0; strategies.into()],
+            venue_orders: Vec::new(),
+            reports_an_order: 1,
+            tells_release: true,
+            max_delay_ns: 0,
+            work_ns: 0,
+        }
+    }
+
+    /// The kind of a strategy.
+    pub fn strategy_kind(&self, index: u16) -> &str {
+        of_kind(&self.strategy_kinds, index)
+    }
+
+    /// The kind of a venue.
+    pub fn venue_kind(&self, index: u16) -> &str {
+        of_kind(&self.venue_kinds, index)
+    }
+
+    /// All orders of all strategies; the largest number if there are more.
+    pub fn total_orders(&self) -> u64 {
+        self.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders))
+    }
+}
+
+/// The name at that index, beginning anew at the end of the list; none in an empty one.
+fn of_kind(kinds: &[String], index: u16) -> &str {
+    let place = usize::from(index).checked_rem(kinds.len());
+    place.and_then(|place| kinds.get(place)).map_or("", String::as_str)
+}
