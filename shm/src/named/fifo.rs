@@ -38,7 +38,7 @@ pub(crate) fn open_reader(name: &str) -> Result<File, RegionError> {
 /// writing fails.
 ///
 /// # Errors
-/// As [`open_reader`].
+/// As `open_reader`.
 pub fn open_writer(name: &str) -> Result<File, RegionError> {
     // Linux opens a FIFO for writing alone only where somebody reads it; for both directions at once whoever is there. So it does
     // not matter which process comes first.
