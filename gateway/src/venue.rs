@@ -99,7 +99,7 @@ pub trait Venue: Send {
     fn next_deadline(&self) -> u64;
 
     /// Cancels orders that the sweep concerns, within its looks and while there is room, with a report for each: the last one of
-    /// its order, [`Status::Cancelled`](protocol::wire::Status::Cancelled). `true`: there are no more. Orders that arrive later are
+    /// its order, [`Status::Cancelled`](protocol::wire::OrderStatus::Cancelled). `true`: there are no more. Orders that arrive later are
     /// not concerned.
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool;
 }

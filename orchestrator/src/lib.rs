@@ -152,7 +152,7 @@ impl<R: Consumer> Orchestrator<R> {
         self
     }
 
-    /// The same with a limit for each strategy and venue, laid out as [`protocol::plan::Plan::venue_orders`]: the stamp log of a
+    /// The same with a limit for each strategy and venue, laid out as [`protocol::workload::Trading::venue_orders`]: the stamp log of a
     /// gateway with a thread of its own has room for no more. Empty: no such limit.
     #[must_use]
     pub fn expecting_at_venues(self, venue_orders: &[u64]) -> Self {

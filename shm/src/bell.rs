@@ -65,7 +65,7 @@ impl Bell {
 
     /// Takes an [`Bell::arm`] back.
     #[inline]
-    pub fn disarm(&self) {
+    pub(crate) fn disarm(&self) {
         self.word[0].store(AWAKE, Ordering::Relaxed);
     }
 

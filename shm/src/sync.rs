@@ -50,7 +50,7 @@ pub fn load_owned(word: &AtomicU64) -> u64 {
 
 /// Lets another thread of this core go on.
 #[inline]
-pub fn give_way() {
+pub(crate) fn give_way() {
     #[cfg(not(loom))]
     std::thread::yield_now();
     #[cfg(loom)]

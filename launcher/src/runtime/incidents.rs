@@ -327,8 +327,11 @@ impl<'a> Incidents<'a> {
     }
 
     /// Whether everybody waits for a place that only this strategy can have announced, and has for too long. Who is silent as
-    /// well hangs, and is found before.
+    /// well hangs, and is found before; who says that it is done has a deadline of its own.
     fn withholds(&self, strategy: u16, liveness: &Liveness) -> bool {
+        if self.status(&self.cases[usize::from(strategy)]).state() == ThreadState::Done {
+            return false;
+        }
         let at = self.repairs.standstill().filter(|at| at.announcer == Some(strategy));
         at.is_some_and(|at| liveness.is_overdue(at.since_ticks))
     }

@@ -124,7 +124,7 @@ impl Region {
     ///
     /// # Errors
     /// What the system refused.
-    pub fn memfd_and_file(
+    pub(crate) fn memfd_and_file(
         name: &str,
         words: usize,
         prefault: bool,

@@ -30,7 +30,7 @@ pub fn create(name: &str) -> Result<(), RegionError> {
 ///
 /// # Errors
 /// What the system refused; a name that is no FIFO.
-pub fn open_reader(name: &str) -> Result<File, RegionError> {
+pub(crate) fn open_reader(name: &str) -> Result<File, RegionError> {
     open(name, OpenOptions::new().read(true))
 }
 
@@ -38,7 +38,7 @@ pub fn open_reader(name: &str) -> Result<File, RegionError> {
 /// writing fails.
 ///
 /// # Errors
-/// As [`open_reader`].
+/// As `open_reader`.
 pub fn open_writer(name: &str) -> Result<File, RegionError> {
     // Linux opens a FIFO for writing alone only where somebody reads it; for both directions at once whoever is there. So it does
     // not matter which process comes first.

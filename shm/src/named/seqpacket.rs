@@ -82,7 +82,7 @@ pub fn peer(stream: &UnixStream) -> io::Result<u32> {
 }
 
 /// Whether a packet waits on the connection. Leaves it there.
-pub fn has_packet(stream: &UnixStream) -> bool {
+pub(crate) fn has_packet(stream: &UnixStream) -> bool {
     let mut byte = [0];
     // Nothing where the peer has closed it, an error where it has not and nothing waits.
     recv(stream.as_raw_fd(), &mut byte, MsgFlags::MSG_PEEK).is_ok_and(|bytes| bytes > 0)

@@ -100,7 +100,7 @@ fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
 ///
 /// # Errors
 /// What the system refused.
-pub fn ignore_file_limit() -> io::Result<()> {
+pub(crate) fn ignore_file_limit() -> io::Result<()> {
     // SAFETY: the signal is ignored: no handler of ours runs.
     unsafe { nix::sys::signal::signal(Signal::SIGXFSZ, nix::sys::signal::SigHandler::SigIgn) }?;
     Ok(())
@@ -108,7 +108,7 @@ pub fn ignore_file_limit() -> io::Result<()> {
 
 /// Keeps descriptors that this process was given by accident (a shell's pipe) from its children: all but the standard
 /// three are closed when it executes something.
-pub fn keep_descriptors() {
+pub(crate) fn keep_descriptors() {
     // SAFETY: the call takes three integers and closes nothing now.
     unsafe {
         libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);

@@ -61,13 +61,13 @@ impl Schedule {
             .map(|words| Entry::from_words(*words).expect("a schedule is made of encoded entries"))
     }
 
-    /// The number of orders of each strategy: what [`protocol::plan::Plan::orders`] takes.
+    /// The number of orders of each strategy: what [`protocol::workload::Trading::orders`] takes.
     pub fn orders_per_strategy(&self) -> Vec<u64> {
         self.words.iter().map(|entries| entries.len() as u64).collect()
     }
 
     /// The number of orders of each strategy to each venue: a strategy's venues side by side, strategy after strategy, as
-    /// [`protocol::plan::Plan::venue_orders`] has them. Reads every entry.
+    /// [`protocol::workload::Trading::venue_orders`] has them. Reads every entry.
     pub fn orders_per_strategy_and_venue(&self) -> Vec<u64> {
         let venues = usize::from(self.venues);
         let mut orders = vec![0; self.words.len() * venues];

@@ -20,7 +20,7 @@
 //! it claims, so it never overwrites what is still to be read. A producer's messages are taken in the order of its
 //! claims.
 //!
-//! **What a dead producer leaves**, and what [`Consumer::retire`] does:
+//! **What a dead producer leaves**, and what [`retire`](super::SharedQueue::retire) does:
 //!
 //! | died at | in the ring | repair |
 //! |---|---|---|
@@ -37,7 +37,7 @@
 //!
 //! **The others are not trusted.** An impossible stamp is a [`PeerFault`](super::PeerFault): the message is passed over (a claimed
 //! place) or the stamp is put right (an unclaimed one). One that several producers can write has no owner to name, and who
-//! scribbles over the tail stops the ring, which [`Consumer::check`] finds: that is what sharing one ring costs.
+//! scribbles over the tail stops the ring, which [`check`](super::SharedQueue::check) finds: that is what sharing one ring costs.
 //!
 //! Source: Vyukov, "Bounded MPMC queue" (2010); crossbeam-queue's `ArrayQueue`.
 
