@@ -137,7 +137,7 @@ impl Control {
             }
             // Woken by `set_state`; the bound is for a launcher that dies in between.
             let bound = Duration::from_millis(100);
-            shm::os::futex::wait(self.words.word(STATE), RunState::Setup as u32, bound);
+            self.words.wait(STATE, RunState::Setup as u32, bound);
         }
     }
 }

@@ -307,7 +307,7 @@ impl Repairs {
     /// Sleeps until the engine says more than that, or the time is over.
     pub fn wait(&self, said: u64, at_most: Duration) {
         if self.said() == said {
-            shm::os::futex::wait(self.0.word(SAID), said as u32, at_most);
+            self.0.wait(SAID, said as u32, at_most);
         }
     }
 

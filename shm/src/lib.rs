@@ -1,6 +1,9 @@
 //! Memory that processes share, and what they say through it: regions, queues, bells, clocks. Knows no order, no venue and
 //! no plan. The only crate with `unsafe`.
 //!
+//! Who only wants a queue that survives the death of a peer begins with [`queue`]: what it promises (ordering, errors, deaths) is
+//! said there, and what each technique does about deaths in [`containment`]. Linux on x86-64 only.
+//!
 //! A region is a slice of atomic words; everything above it (headers, rings, bells) is safe code over such slices, and
 //! does not know whether they live on the heap, in `/dev/shm` or under loom. The unsafe code is: making that slice from a
 //! mapping (`memory::region`), taking inherited descriptors (`memory::sealed`), reading the time stamp counter (`clock`),

@@ -32,6 +32,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # What is promised
+//!
+//! - **Messages** are seven words. What a push has returned `Ok` for comes out once, whole, and in the order of its producer's
+//!   pushes; between producers there is no order. The kernel's techniques are `pipe` and `unix-seqpacket`, with the same promise.
+//! - **Memory ordering**: what a producer did before its push happens before what the consumer does after the pop that gives the
+//!   message (Release and Acquire). What the consumer did before a pop that made room happens before what the producer does
+//!   after the push that uses it, except through the kernel. Nothing is promised about a push that returned `Full` or a pop that returned `None`.
+//! - **Nothing blocks**, allocates or panics in a push or a pop, whatever the peers wrote. `array-queue`, `linked` and `channel`
+//!   are lock-free between living producers; a producer that stops between its claim and its message holds up what is behind it
+//!   until it goes on or is retired. In `spsc-mux` it holds up nobody.
+//! - **A producer that dies**: call [`Consumer::retire`](crate::ring::Consumer::retire) when its death is certain (it was reaped),
+//!   never because it is slow. [`crate::containment`] says for each technique what is lost then: at most the message that it was pushing.
+//! - **One thread an end, one end of each**: a second [`Queue::producer`] of the same index, or a second consumer, while the
+//!   first is in use, is a mistake that the types do not see. It is no undefined behaviour (all is atomic words), but
+//!   messages get lost or doubled.
+//!
 //! `shm/examples/two_processes.rs` is a whole program. A process that attaches maps the memory of all, and whoever may write it
 //! may damage it: rights for each process are for a run to give, see the crate `protocol`.
 
@@ -55,12 +71,18 @@ const TECHNIQUE: usize = PRODUCERS + 1;
 /// The name of that segment within the queue.
 const ABOUT: &str = "about";
 
+/// The most producers of a queue: what `linked` has bits for, to know whose a block is.
+pub const MAX_PRODUCERS: usize = 1 << 10;
+
 /// Why there is no queue.
 #[derive(Debug, Error)]
 pub enum QueueError {
     /// A name that cannot be one.
     #[error("{0:?} is no name for a queue: 1 to 64 characters of a-z, A-Z, 0-9, - and _")]
     Name(String),
+    /// A number of producers that queues do not have.
+    #[error("{0} producers: queues take 1 to {MAX_PRODUCERS}")]
+    Producers(usize),
     /// A capacity that queues do not have.
     #[error("capacity {0}: queues take a power of two from 2 to 1048576")]
     Capacity(u32),
@@ -159,6 +181,9 @@ impl<T: Link> Queue<T> {
         if !capacity.is_power_of_two() || !(2..=1 << 20).contains(&capacity) {
             return Err(QueueError::Capacity(capacity));
         }
+        if !(1..=MAX_PRODUCERS).contains(&producers) {
+            return Err(QueueError::Producers(producers));
+        }
         let spec = LinkSpec { name: "queue", producers, capacity };
         let attached = Attached::new(Names(name.into()));
         Ok(Self { attached, spec, names: Vec::new(), technique: PhantomData })
@@ -168,7 +193,7 @@ impl<T: Link> Queue<T> {
     /// producer where each has a ring of its own.
     ///
     /// # Errors
-    /// [`QueueError::Capacity`]; [`QueueError::Home`] for a technique of the kernel's.
+    /// [`QueueError::Capacity`]; [`QueueError::Producers`]; [`QueueError::Home`] for a technique of the kernel's.
     pub fn on_heap(producers: usize, capacity: u32) -> Result<Self, QueueError> {
         if T::RECORD.home == Home::Kernel {
             return Err(QueueError::Home { technique: T::RECORD.name, where_: "on the heap" });
@@ -186,7 +211,7 @@ impl<T: Link> Queue<T> {
     /// name is removed first.
     ///
     /// # Errors
-    /// A name that is none, or that a living creator has; [`QueueError::Capacity`]; [`QueueError::Home`] for a technique
+    /// A name that is none, or that a living creator has; [`QueueError::Capacity`]; [`QueueError::Producers`]; [`QueueError::Home`] for a technique
     /// on the heap; too little room. Nothing is left behind then.
     pub fn create(name: &str, producers: usize, capacity: u32) -> Result<Self, QueueError> {
         check_name(name)?;
@@ -232,7 +257,8 @@ impl<T: Link> Queue<T> {
     /// The queue that another process has created under that name.
     ///
     /// # Errors
-    /// There is none, or not yet; it is of another technique, or of another build's layout.
+    /// There is none, or not yet; it is of another technique, or of another build's layout; or its words say what no creator
+    /// writes.
     pub fn open(name: &str) -> Result<Self, QueueError> {
         check_name(name)?;
         let full = Names(name.into()).name(ABOUT);
@@ -259,7 +285,7 @@ impl<T: Link> Queue<T> {
         self.spec.producers
     }
 
-    /// The sending end of that producer.
+    /// The sending end of that producer. Ask for it once, in one process: see the module's promises.
     ///
     /// # Errors
     /// [`QueueError::Producer`]; memory that is not there or damaged.
@@ -271,7 +297,7 @@ impl<T: Link> Queue<T> {
         Ok(T::producer(&self.spec, index, &mut self.attached)?)
     }
 
-    /// The receiving end.
+    /// The receiving end, from the queue's beginning. Ask for it once; in the place of one that has died: [`Queue::resume`].
     ///
     /// # Errors
     /// Memory that is not there or damaged.
@@ -382,6 +408,10 @@ mod tests {
     #[test]
     fn what_cannot_be_is_named() {
         assert!(matches!(pair::<ArrayQueue>(3), Err(QueueError::Capacity(3))));
+        for producers in [0, MAX_PRODUCERS + 1] {
+            let refused = Queue::<ArrayQueue>::on_heap(producers, 8);
+            assert!(matches!(refused, Err(QueueError::Producers(count)) if count == producers));
+        }
         assert!(matches!(pair::<Pipe>(8), Err(QueueError::Home { technique: "pipe", .. })));
         assert!(matches!(Queue::<StdMpsc>::create(&name("heap"), 1, 8), Err(QueueError::Home { .. })));
         assert!(matches!(Queue::<ArrayQueue>::create("../etc", 1, 8), Err(QueueError::Name(_))));

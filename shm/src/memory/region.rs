@@ -7,9 +7,11 @@
 //! validated after it was copied out), never make the program unsound.
 
 use crate::memory::header::HeaderError;
+use crate::os::futex;
 use crate::sync::{AtomicU64, Ordering, load_owned};
 use core::ops::Deref;
 use core::ptr::NonNull;
+use core::time::Duration;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -134,12 +136,17 @@ impl Deref for Words {
         // `window`'s bounds check); the counted reference keeps the region mapped for as long as `self`; the words
         // are initialised (zeroed by the allocator or by the kernel) and are only ever accessed as atomics here.
         // Another process may change them at any time, which is a race between atomics and not undefined.
-        // Nobody truncates a mapped file: segments are ours (0600), and saved logs are never mapped.
+        // The mapping is as long as the file was when it was checked. Of named segments (0600) a process of the same user can cut
+        // the file off: an access behind its end then ends this process by SIGBUS, which reads and writes nothing. Sealed
+        // memory, which the sandbox is given, cannot be cut off.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 /// A read-only window: the type gives no way to store, and the pages may be mapped without write permission.
+///
+/// From such pages the standard library promises Relaxed loads only. Here others are used as well: on x86-64, the only
+/// processor that this crate is for, a load of a word is the same instruction for every ordering.
 #[derive(Clone)]
 pub struct View(Words);
 
@@ -170,10 +177,13 @@ impl View {
         View(self.0.window(offset, len))
     }
 
-    /// One word, for waiting on it: whoever has it can store to it, so it stays in this crate.
-    /// One word, for waiting on it. Reading is all that a view is for.
-    pub fn word(&self, index: usize) -> &AtomicU64 {
-        &self.0[index]
+    /// Sleeps while the low half of that word is `expected`, for `at_most` that long. May return for no reason.
+    ///
+    /// # Panics
+    /// If `index` is outside the window.
+    pub fn wait(&self, index: usize, expected: u32, at_most: Duration) {
+        // The word itself is not given out: whoever had it could store to it, on pages that may not be writable.
+        futex::wait(&self.0[index], expected, at_most);
     }
 
     /// Copies the `N` words from `offset` on, which nobody writes now: see [`load_owned`].

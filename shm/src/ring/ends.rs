@@ -71,7 +71,9 @@ pub struct Allocation {
 
 /// The sending end of a hand-off. One thread at a time.
 pub trait Producer: Send {
-    /// Puts a message into the ring, or says that it is full. Never blocks.
+    /// Puts a message into the ring, or says that it is full. Never blocks, and never panics whatever the peers wrote.
+    ///
+    /// Release: what this thread did before is seen by who pops the message.
     ///
     /// # Errors
     /// [`Full`]; the message was not taken.
@@ -108,7 +110,11 @@ pub struct Blocked {
 pub trait Consumer: Send {
     /// Takes a message and the index of the producer whose memory it came from, or `None` if nothing is there.
     /// First in, first out for each producer; no order between producers. Never blocks. The index is `None` where
-    /// several producers write into the same memory: then only the message says whose it is, and it may lie.
+    /// several producers write into the same memory: then only the message says whose it is, and it may lie. Never panics,
+    /// whatever the peers wrote.
+    ///
+    /// Acquire: what the producer did before its push is seen by this thread from here on. Release: the producer that uses the
+    /// slot again does so after it was read here.
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)>;
 
     /// Something that no honest producer does, found since the last call. With the producer's index, where it is the
