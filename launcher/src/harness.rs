@@ -139,7 +139,7 @@ impl Default for Harness {
 }
 
 impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
-    /// Adds a strategy, for `--strategy NAME`: all strategies of a run are then of that kind. `make` is called once for each,
+    /// Adds a strategy, for `--strategy NAME`. `make` is called once for each,
     /// in its own process, before the run begins; what [`Context`] says tells them apart. A name is 1 to 32 characters of a-z,
     /// 0-9 and -.
     #[must_use]
@@ -152,7 +152,7 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         Harness { strategies, venues: self.venues, _techniques: PhantomData }
     }
 
-    /// Adds a venue, for `--venue NAME`: all venues of a run are then of that kind. `make` is called once for each.
+    /// Adds a venue, for `--venue NAME`. `make` is called once for each.
     #[must_use]
     pub fn venue<U: Venue + 'static>(
         self,

@@ -43,7 +43,7 @@ pub struct Trading {
     pub max_open: u32,
     /// The most orders that a gateway holds at once; past that it takes no more from its inbox.
     pub max_held: u32,
-    /// How the strategies pace their orders.
+    /// How the players of the schedule pace their orders; other strategies have times of their own.
     pub pacing: Pacing,
     /// The orders scheduled for each strategy.
     pub orders: Vec<u64>,
@@ -93,6 +93,25 @@ impl Trading {
     /// The kind of a strategy.
     pub fn strategy_kind(&self, index: u16) -> &str {
         of_kind(&self.strategy_kinds, index)
+    }
+
+    /// How a strategy paces its orders: only of a player's the plan knows when they are due.
+    pub fn pacing_of(&self, strategy: u16) -> Pacing {
+        if self.strategy_kind(strategy) == Self::PLAYER { self.pacing } else { Pacing::Closed }
+    }
+
+    /// How all strategies pace their orders: closed, unless each of them has times at which they are due.
+    pub fn overall_pacing(&self) -> Pacing {
+        let is_player = |kind: &String| kind == Self::PLAYER;
+        if self.strategy_kinds.iter().all(is_player) { self.pacing } else { Pacing::Closed }
+    }
+
+    /// The kinds of strategies and of venues for people, ` (quoter, player)`; nothing where they are bulkhead's own.
+    pub fn kinds_in_words(&self) -> [String; 2] {
+        [(&self.strategy_kinds, Self::PLAYER), (&self.venue_kinds, Self::DELAY_VENUE)].map(|(kinds, own)| {
+            let is_own = kinds.iter().all(|kind| kind == own);
+            if is_own { String::new() } else { format!(" ({})", kinds.join(", ")) }
+        })
     }
 
     /// The kind of a venue.

@@ -54,6 +54,7 @@ pub fn headline(summary: &Summary) -> Markup {
 /// One line that says what was run.
 pub fn subject(summary: &Summary) -> String {
     let plan = &summary.plan;
+    let [strategy_kinds, venue_kinds] = plan.trading().kinds_in_words();
     let many =
         |number: u16, one: &str, more: &str| format!("{number} {}", if number == 1 { one } else { more });
     format!(
@@ -61,8 +62,8 @@ pub fn subject(summary: &Summary) -> String {
         summary.technique,
         summary.isolation,
         summary.threading,
-        many(plan.trading().strategies, "strategy", "strategies"),
-        many(plan.trading().venues, "venue", "venues")
+        many(plan.trading().strategies, "strategy", "strategies") + &strategy_kinds,
+        many(plan.trading().venues, "venue", "venues") + &venue_kinds
     )
 }
 

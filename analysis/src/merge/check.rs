@@ -81,7 +81,7 @@ impl<'a> Context<'a> {
         }
         Self {
             deaths,
-            also: if plan.trading().pacing == Pacing::Scheduled { bit(Point::Due) } else { 0 },
+            also: if plan.trading().overall_pacing() == Pacing::Scheduled { bit(Point::Due) } else { 0 },
             taken: Point::ALL
                 .iter()
                 .filter(|point| point.is_taken(plan.stamps))

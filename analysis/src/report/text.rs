@@ -85,13 +85,14 @@ fn verdict(page: &mut Page, summary: &Summary) {
 
 fn run(page: &mut Page, summary: &Summary) {
     let plan = &summary.plan;
+    let [strategy_kinds, venue_kinds] = plan.trading().kinds_in_words();
     let parts = [
         summary.technique.name().into(),
         format!("isolation {}", summary.isolation),
         format!("threading {}", summary.threading),
         format!("idle {}", summary.idle),
-        many(plan.trading().strategies, "strategy", "strategies"),
-        many(plan.trading().venues, "venue", "venues"),
+        many(plan.trading().strategies, "strategy", "strategies") + &strategy_kinds,
+        many(plan.trading().venues, "venue", "venues") + &venue_kinds,
         match summary.pacing {
             Pacing::Closed => "closed loop".into(),
             Pacing::Scheduled => format!("{} arrivals", summary.input.arrivals),

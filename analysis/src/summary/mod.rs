@@ -258,7 +258,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         idle: orchestrator
             .and_then(|thread| plan.threads.get(thread))
             .map_or(Idle::Spin, |thread| thread.idle),
-        pacing: plan.trading().pacing,
+        pacing: plan.trading().overall_pacing(),
         orders: merged.orders,
         rate: rate(record, merged, ns_per_tick),
         stages: Stages(Stage::ALL.map(|stage| of(Measure::Stage(stage)))),

@@ -94,6 +94,34 @@ fn its_venue_of_several_reports_runs() {
     }
 }
 
+/// A quoter and a player, a venue of one report and one of three: each of its kind, also on one thread.
+#[test]
+fn strategies_and_venues_of_several_kinds_run_together() {
+    let words = "--strategy quoter,player --venue shallow,in-parts --strategies 3 --venues 3 --orders 600";
+    for isolation in ["process", "thread"] {
+        let parts =
+            format!("run --json --out OUT --window 200ms {words} --isolation {isolation} --threading shared");
+        let (output, folder) = own(&parts);
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(summary["valid"], true, "{summary:#}");
+        let count = |what: &str| summary["orders"][what].as_u64().unwrap();
+        assert_eq!((count("sent"), count("returned")), (600, 600));
+        // Only venue 1 gives three reports: more than no order there, and not every order.
+        assert!(count("further_reports") > 0 && count("further_reports") < 1200, "{}", summary["orders"]);
+        let trading = &summary["plan"]["workload"]["trading"];
+        assert_eq!(trading["strategy_kinds"], serde_json::json!(["quoter", "player"]));
+        assert_eq!(trading["venue_kinds"], serde_json::json!(["shallow", "in-parts"]));
+        let run = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let (report, _) = own(&format!("report {}", run.display()));
+        let report = text(&report.stdout);
+        assert!(report.contains("(quoter, player)") && report.contains("(shallow, in-parts)"), "{report}");
+    }
+    let (refused, _) = own("run --strategy quoter,player --strategies 1 --orders 10");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("--strategy names 2 kinds"), "{}", text(&refused.stderr));
+}
+
 /// A strategy with many orders open is killed between their reports: what is left of each is cancelled, nobody else loses
 /// anything, and the merge finds all reports of the living, in their order, one of them the last.
 #[test]

@@ -13,7 +13,8 @@ pub mod value;
 pub use fault::{FaultSpec, Faults};
 pub use file::CONFIG_FILE;
 pub use flags::{Common, RunFlags};
-pub use own::{StrategyName, VenueName};
+use own::KindsParser;
+pub use own::{Kinds, StrategyName, VenueName};
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use value::{Choice, CoreList, Factor, Preset};
 
@@ -66,12 +67,12 @@ pub struct Settings {
     /// Slots of every ring, a power of two up to 2^20 [default: 8192]
     #[arg(long, value_name = "SLOTS", value_parser = parsed::<Count>(), help_heading = "Layout")]
     pub capacity: Option<Count>,
-    /// What the strategies are [default: player]
-    #[arg(long, value_name = "NAME", value_parser = named::<StrategyName>(), help_heading = "Layout")]
-    pub strategy: Option<StrategyName>,
-    /// What the venues are [default: delay]
-    #[arg(long, value_name = "NAME", value_parser = named::<VenueName>(), help_heading = "Layout")]
-    pub venue: Option<VenueName>,
+    /// What the strategies are, in turn, e.g. player,mine [default: player]
+    #[arg(long, value_name = "NAMES", value_parser = KindsParser::<StrategyName>::default(), help_heading = "Layout")]
+    pub strategy: Option<Kinds<StrategyName>>,
+    /// What the venues are, in turn [default: delay]
+    #[arg(long, value_name = "NAMES", value_parser = KindsParser::<VenueName>::default(), help_heading = "Layout")]
+    pub venue: Option<Kinds<VenueName>>,
     /// Most orders that a strategy has open at once [default: what the load keeps open, and more]
     #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Layout")]
     pub max_open: Option<Count>,
@@ -247,6 +248,10 @@ pub(crate) mod tests {
         fn maybe<T: value::Named + core::fmt::Debug>() -> impl Strategy<Value = Option<T>> {
             proptest::option::of(proptest::sample::select(T::names()).prop_map(|name| T::of(name).unwrap()))
         }
+        fn kinds<T: value::Named + core::fmt::Debug>() -> impl Strategy<Value = Option<Kinds<T>>> {
+            let one = || proptest::sample::select(T::names()).prop_map(|name| T::of(name).unwrap());
+            proptest::option::of(proptest::collection::vec(one(), 1..4).prop_map(Kinds))
+        }
         let count = || proptest::option::of(any::<u64>().prop_map(Count));
         let time = || proptest::option::of(any::<u64>().prop_map(Nanos));
         let path = || proptest::option::of("[ -~µ]{1,20}".prop_map(PathBuf::from));
@@ -261,7 +266,7 @@ pub(crate) mod tests {
             (maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
             (count(), count(), count(), count(), count(), count(), count()),
             (time(), time(), path(), path(), cores, delay, speed),
-            (time(), proptest::option::of(fault::tests::any_faults()), maybe(), maybe(), maybe()),
+            (time(), proptest::option::of(fault::tests::any_faults()), maybe(), kinds(), kinds()),
         )
             .prop_map(|(names, counts, rest, containment)| Settings {
                 technique: names.0,

@@ -1,6 +1,7 @@
 //! The names of strategies and venues: bulkhead's own, and those that the program has added ([`crate::Harness`]).
 
-use super::value::Named;
+use super::value::{Named, Value};
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use gateway::VenueRecord;
 use protocol::plan::Trading;
 use std::sync::{PoisonError, RwLock};
@@ -141,10 +142,63 @@ names! {
     VenueName: Part::Venue,
 }
 
+/// The kinds of a run's strategies or venues, as users write them: `quoter,player`. The one of index i is of the kind i modulo their
+/// number. Never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kinds<T>(pub Vec<T>);
+
+impl<T: Default> Default for Kinds<T> {
+    fn default() -> Self {
+        Self(vec![T::default()])
+    }
+}
+
+impl<T: Named> Kinds<T> {
+    /// Their names.
+    pub fn names(&self) -> Vec<String> {
+        self.0.iter().map(|kind| kind.name_of().into()).collect()
+    }
+}
+
+impl<T: Named> Value for Kinds<T> {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.split(',').map(|name| T::parse(name)).collect::<Result<_, _>>().map(Self)
+    }
+    fn text(&self) -> String {
+        self.names().join(",")
+    }
+}
+
+/// What clap reads kinds with: the help lists the names.
+#[derive(Clone)]
+pub struct KindsParser<T>(core::marker::PhantomData<T>);
+
+impl<T> Default for KindsParser<T> {
+    fn default() -> Self {
+        Self(core::marker::PhantomData)
+    }
+}
+
+impl<T: Named> TypedValueParser for KindsParser<T> {
+    type Value = Kinds<T>;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Kinds<T>, clap::Error> {
+        StringValueParser::new().try_map(|text| Kinds::parse(&text)).parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(T::names().into_iter().map(PossibleValue::new)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::value::Value;
 
     #[test]
     fn a_name_is_added_once_and_suggested() {
@@ -154,6 +208,11 @@ mod tests {
         assert!(taken.contains("another strategy of the name own-names-test"), "{taken}");
         assert!(Part::Strategy.register("player").is_err(), "bulkhead's own");
         Part::Venue.register("own-names-test").unwrap();
+        let both = Kinds::<StrategyName>::parse("own-names-test, player").unwrap();
+        assert_eq!((both.text().as_str(), both.names().len()), ("own-names-test,player", 2));
+        for text in ["", ",player", "player,"] {
+            assert!(Kinds::<StrategyName>::parse(text).is_err(), "{text:?}");
+        }
         let unknown = StrategyName::parse("own-name-test").unwrap_err();
         assert!(unknown.contains("did you mean own-names-test?"), "{unknown}");
         for name in ["", "My strategy", "ä", "a_b", "012345678901234567890123456789012"] {

@@ -12,6 +12,7 @@ use super::resolved::{Input, Resolved};
 use super::{cores, faults, warnings};
 use crate::config::{Arrivals, Choice, StrategyName, UsageError};
 use crate::host::Machine;
+use gateway::VenueRecord;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Trading, Workload};
 use protocol::stamps::MAX_GAPS;
 use strategy::schedule::Schedule;
@@ -103,22 +104,22 @@ pub fn layout(
         }
     }
     // A strategy of the user's own sends when and where it likes.
-    let is_own = resolved.strategy != StrategyName::default();
+    let is_own = resolved.strategy.0.iter().any(|kind| *kind != StrategyName::default());
     let total = counts.per_strategy.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     let per_venue = if is_own { vec![total; usize::from(counts.venues)] } else { counts.per_venue() };
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
-    let record = resolved.venue.record();
+    let records: Vec<VenueRecord> = resolved.venue.0.iter().map(|kind| kind.record()).collect();
     let trading = Trading {
-        strategy_kinds: vec![resolved.strategy.name().into()],
-        venue_kinds: vec![resolved.venue.name().into()],
+        strategy_kinds: resolved.strategy.names(),
+        venue_kinds: resolved.venue.names(),
         capacity: resolved.capacity,
         max_open: resolved.max_open,
         max_held: max_held(resolved, busiest),
-        pacing: if closed || is_own { Pacing::Closed } else { Pacing::Scheduled },
+        pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         orders: counts.per_strategy.clone(),
-        reports_an_order: record.reports_an_order,
-        tells_release: record.tells_release,
+        reports_an_order: records.iter().map(|record| record.reports_an_order).max().unwrap_or(1),
+        tells_release: records.iter().all(|record| record.tells_release),
         max_delay_ns: counts.max_delay_ns,
         work_ns,
         ..Trading::new(resolved.strategies, resolved.venues)

@@ -84,6 +84,18 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     }
     let faults = settings.fault.clone().map_or_else(Vec::new, |faults| faults.0);
     faults::check(&faults, technique, isolation, strategies, on_death)?;
+    let (strategy, venue) =
+        (settings.strategy.clone().unwrap_or_default(), settings.venue.clone().unwrap_or_default());
+    for (flag, many, kinds, count) in [
+        ("--strategy", "--strategies", strategy.0.len(), strategies),
+        ("--venue", "--venues", venue.0.len(), venues),
+    ] {
+        if kinds as u64 > count {
+            return usage(format!(
+                "{flag} names {kinds} kinds, and the run has {count}: use {many} {kinds} or more"
+            ));
+        }
+    }
     let input = input(&settings, orders, window_ns)?;
     let open = default_open(&input, delay.max_ns, strategies);
     Ok(Resolved {
@@ -96,8 +108,8 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         cores_named,
         strategies: strategies as u16,
         venues: venues as u16,
-        strategy: settings.strategy.unwrap_or_default(),
-        venue: settings.venue.unwrap_or_default(),
+        strategy,
+        venue,
         capacity: capacity(count(settings.capacity, 8192))?,
         max_open: within("--max-open", count(settings.max_open, open), 1..=MAX_OPEN)? as u32,
         input,

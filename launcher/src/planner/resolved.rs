@@ -1,7 +1,8 @@
 //! Settings with nothing left open: what [`super::resolve`] makes.
 
 use crate::config::{
-    Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Settings, StrategyName, VenueName,
+    Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Kinds, Settings, StrategyName,
+    VenueName,
 };
 use analysis::units::{Count, Nanos};
 use protocol::plan::{Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
@@ -53,9 +54,9 @@ pub struct Resolved {
     /// Venues, 1 to 64.
     pub venues: u16,
     /// What the strategies are.
-    pub strategy: StrategyName,
+    pub strategy: Kinds<StrategyName>,
     /// What the venues are.
-    pub venue: VenueName,
+    pub venue: Kinds<VenueName>,
     /// Slots of every ring, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// The most open orders of a strategy, 1 to 2^20.
@@ -99,8 +100,8 @@ impl Resolved {
             cores: self.cores_named.then(|| CoreList(self.cores.clone())),
             strategies: Some(Count(self.strategies.into())),
             venues: Some(Count(self.venues.into())),
-            strategy: (self.strategy != StrategyName::default()).then_some(self.strategy),
-            venue: (self.venue != VenueName::default()).then_some(self.venue),
+            strategy: (self.strategy != Kinds::default()).then(|| self.strategy.clone()),
+            venue: (self.venue != Kinds::default()).then(|| self.venue.clone()),
             capacity: Some(Count(self.capacity.into())),
             max_open: Some(Count(self.max_open.into())),
             delay: Some(self.delay),

@@ -90,11 +90,12 @@ fn run_line(plan: &Plan) -> String {
             format!("isolation {other}, {}", plural(plan.processes.len() as u64, "process", "processes"))
         }
     };
+    let [strategy_kinds, venue_kinds] = plan.trading().kinds_in_words();
     format!(
         "{}, {isolation}: {}, {}, rings of {} slots",
         plan.technique,
-        plural(plan.trading().strategies.into(), "strategy", "strategies"),
-        plural(plan.trading().venues.into(), "venue", "venues"),
+        plural(plan.trading().strategies.into(), "strategy", "strategies") + &strategy_kinds,
+        plural(plan.trading().venues.into(), "venue", "venues") + &venue_kinds,
         human_count(plan.trading().capacity.into()),
     )
 }

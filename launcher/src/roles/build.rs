@@ -40,12 +40,15 @@ pub(super) struct Parts<'a, 's> {
 pub(super) type BuildStrategy =
     Box<dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent>> + Send + Sync>;
 
+/// Builds the strategy with an index, of whatever kind that is.
+pub(super) type StrategyBuilder<'a> = dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent>> + 'a;
+
 /// Builds the agent of a thread whose roles are the engine's, or a mixture.
 pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
     parts: &mut Parts<'_, '_>,
     roles: &[Role],
     venue: &dyn Fn(&VenueContext) -> V,
-    strategy: &BuildStrategy,
+    strategy: &StrategyBuilder<'_>,
 ) -> Result<Box<dyn RoleAgent>> {
     let is_gateway = |role: &Role| matches!(role, Role::Gateway(_));
     let gateway = |parts: &mut Parts<'_, '_>, index| gateway::<T, V>(parts, index, venue);
@@ -122,7 +125,7 @@ fn context(plan: &Plan, index: u16, epoch: u16, attached: &mut Attached<'_>) -> 
             &plan.threads[plan.thread_of(Role::Strategy(index)).context("every strategy has a thread")?];
         count_point(&segments::log(attached, &thread.name)?, Point::StrategySend) as u64
     };
-    let mut context = strategy::Context::new(index, schedule, entries, plan.trading().pacing);
+    let mut context = strategy::Context::new(index, schedule, entries, plan.trading().pacing_of(index));
     (context.strategies, context.venues, context.epoch) =
         (plan.trading().strategies, plan.trading().venues, epoch);
     (context.orders, context.sent_before) = (orders.saturating_sub(sent_before), sent_before);

@@ -5,7 +5,7 @@
 //! mixture of roles makes a dynamic call for each role in each duty cycle.
 
 use super::agents::RoleAgent;
-use super::build::{BuildStrategy, Parts, WhenAttached, strategy_or_faulty, thread_agent};
+use super::build::{BuildStrategy, Parts, StrategyBuilder, WhenAttached, strategy_or_faulty, thread_agent};
 use super::registry::Registry;
 use super::runner::Runner;
 use crate::faults::own::Act;
@@ -60,9 +60,24 @@ pub fn compose(
     act: Act,
 ) -> Result<Composed> {
     let registry = Registry::of_program();
-    let strategy = registry.strategy(plan)?;
+    let strategy = |parts: &mut Parts<'_, '_>, index| registry.strategy(plan, index)?(parts, index);
     let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
-    agent_of(parts, strategy, |parts, roles| registry.thread(plan)?(parts, roles, strategy))
+    agent_of(parts, &strategy, |parts, roles| {
+        let kind_of = |role: &Role| match role {
+            Role::Gateway(index) => plan.trading().venue_kind(*index),
+            _ => plan.trading().venue_kind(0),
+        };
+        let gateways = roles.iter().filter(|role| matches!(role, Role::Gateway(_)));
+        let kinds: Vec<&str> = gateways.map(kind_of).collect();
+        let kind = kinds.first().copied().unwrap_or(plan.trading().venue_kind(0));
+        if kinds.iter().all(|other| *other == kind) {
+            return registry.thread(plan, kind)?(parts, roles, &strategy);
+        }
+        // Venues of several kinds on one thread: each role by itself, behind a dynamic call a duty cycle.
+        let each = |role: &Role| registry.thread(plan, kind_of(role))?(parts, &[*role], &strategy);
+        let all: Result<Vec<Box<dyn RoleAgent>>> = roles.iter().map(each).collect();
+        Ok(Box::new(all?))
+    })
 }
 
 /// The same with bulkhead's own strategy and venue on this technique, whatever the plan says: for one that is in no table.
@@ -85,7 +100,7 @@ pub fn compose_on<T: Link>(
 
 fn agent_of<'a, 's>(
     mut parts: Parts<'a, 's>,
-    strategy: &BuildStrategy,
+    strategy: &StrategyBuilder<'_>,
     thread: impl FnOnce(&mut Parts<'a, 's>, &[Role]) -> Result<Box<dyn RoleAgent>>,
 ) -> Result<Composed> {
     let agent = match parts.thread.roles.as_slice() {

@@ -4,7 +4,7 @@
 //! functions, each compiled for its types.
 
 use super::agents::RoleAgent;
-use super::build::{BuildStrategy, Parts, strategy_or_faulty, thread_agent};
+use super::build::{BuildStrategy, Parts, StrategyBuilder, strategy_or_faulty, thread_agent};
 use anyhow::{Context as _, Result};
 use core::marker::PhantomData;
 use gateway::{DelayVenue, InFull, Venue, VenueContext};
@@ -53,8 +53,9 @@ pub type MakeStrategy<S> = Arc<dyn Fn(&Context) -> S + Send + Sync>;
 pub type MakeVenue<V> = Arc<dyn Fn(&VenueContext) -> V + Send + Sync>;
 
 /// Builds the agent of a thread that has these roles.
-pub(super) type BuildThread =
-    Box<dyn Fn(&mut Parts<'_, '_>, &[Role], &BuildStrategy) -> Result<Box<dyn RoleAgent>> + Send + Sync>;
+pub(super) type BuildThread = Box<
+    dyn Fn(&mut Parts<'_, '_>, &[Role], &StrategyBuilder<'_>) -> Result<Box<dyn RoleAgent>> + Send + Sync,
+>;
 
 /// What roles can be built of.
 #[derive(Default)]
@@ -89,7 +90,7 @@ struct FillVenue<'a, V> {
 impl<V: Venue + 'static> Visitor for FillVenue<'_, V> {
     fn visit<L: Link>(&mut self) {
         let make = Arc::clone(&self.make);
-        let build = move |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &BuildStrategy| {
+        let build = move |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
             thread_agent::<L, V>(parts, roles, &*make, strategy)
         };
         self.registry.venues.push((self.name, Technique::of::<L>(), Box::new(build)));
@@ -130,31 +131,28 @@ impl Registry {
         REGISTRY.get_or_init(Self::with_built_in::<()>)
     }
 
-    /// How the strategies of a plan are built.
-    pub(super) fn strategy(&self, plan: &Plan) -> Result<&BuildStrategy> {
-        let found = self.strategies.iter().find(|(name, technique, _)| {
-            (*name, *technique) == (plan.trading().strategy_kind(0), plan.technique)
-        });
+    /// How a strategy of a plan is built.
+    pub(super) fn strategy(&self, plan: &Plan, index: u16) -> Result<&BuildStrategy> {
+        let kind = plan.trading().strategy_kind(index);
+        let found =
+            self.strategies.iter().find(|(name, technique, _)| (*name, *technique) == (kind, plan.technique));
         let missing = || {
             format!(
                 "this program has no strategy {} with {}: it is not the one that planned the run",
-                plan.trading().strategy_kind(0),
-                plan.technique
+                kind, plan.technique
             )
         };
         found.map(|(.., build)| build).with_context(missing)
     }
 
-    /// How the threads of a plan are built that run the engine's roles.
-    pub(super) fn thread(&self, plan: &Plan) -> Result<&BuildThread> {
-        let found = self.venues.iter().find(|(name, technique, _)| {
-            (*name, *technique) == (plan.trading().venue_kind(0), plan.technique)
-        });
+    /// How a thread of a plan is built whose gateways are to venues of that kind.
+    pub(super) fn thread(&self, plan: &Plan, kind: &str) -> Result<&BuildThread> {
+        let found =
+            self.venues.iter().find(|(name, technique, _)| (*name, *technique) == (kind, plan.technique));
         let missing = || {
             format!(
                 "this program has no venue {} with {}: it is not the one that planned the run",
-                plan.trading().venue_kind(0),
-                plan.technique
+                kind, plan.technique
             )
         };
         found.map(|(.., build)| build).with_context(missing)

@@ -1,6 +1,7 @@
 //! What precedes a run: settings → schedule → plan, checked against the machine, with clock and floor measured.
 
-use crate::config::{StrategyName, UsageError};
+use crate::config::value::Value;
+use crate::config::{Kinds, UsageError};
 use crate::host::{Machine, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::run_id::RunId;
@@ -153,9 +154,9 @@ pub fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::Input
         Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
         Input::Recorded { path, .. } => ("file".to_owned(), Some(path.display().to_string())),
     };
-    let is_own = resolved.strategy != StrategyName::default();
+    let is_own = resolved.strategy != Kinds::default();
     record::InputRecord {
-        arrivals: if is_own { resolved.strategy.name().to_owned() } else { arrivals },
+        arrivals: if is_own { resolved.strategy.text() } else { arrivals },
         file,
         seed: resolved.seed,
         window_ns: schedule.window_ns(),

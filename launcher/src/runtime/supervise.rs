@@ -431,7 +431,7 @@ impl Supervisor<'_> {
 
     /// When a strategy's first order after that time is due; `None` if none is. In nanoseconds since the start.
     fn due_after(&self, strategy: u16, since_ns: u64) -> Option<u64> {
-        if self.plan.trading().pacing == Pacing::Closed {
+        if self.plan.trading().pacing_of(strategy) == Pacing::Closed {
             return None;
         }
         let schedule = &self.schedules[usize::from(strategy)];

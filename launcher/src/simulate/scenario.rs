@@ -96,8 +96,8 @@ impl Scenario {
                 [draws.below(5) as usize],
         };
         let resolved = Resolved {
-            strategy: crate::config::StrategyName::default(),
-            venue: crate::config::VenueName::default(),
+            strategy: crate::config::Kinds::default(),
+            venue: crate::config::Kinds::default(),
             stamps: protocol::plan::Stamps::All,
             technique,
             isolation,
