@@ -214,12 +214,12 @@ fn a_bill_is_made_of_its_parts() {
 fn what_its_parts_contain_is_tried() {
     // A deadline that a busy machine keeps.
     let load = "--isolation process --orders 600 --liveness 5s";
-    let words = format!("contain --technique drain-mux {load} --fault kill;kill@push:written:20");
+    let words = format!("contain --technique drain-mux {load} --fault kill@order:20;kill@push:written:20");
     let names = ["contain.json", "contain.md", "contain.csv", "report.html"];
     let [contain, page, _, _] = documents(&words, names);
     let contain: Value = serde_json::from_str(&contain).unwrap();
     let rows = contain["rows"].as_array().unwrap();
-    let tried = ["kill", "kill in a push, written"];
+    let tried = ["kill in a push, entered", "kill in a push, written"];
     assert_eq!(rows.iter().map(|row| row["fault"].as_str().unwrap()).collect::<Vec<_>>(), tried);
     for (row, fault) in rows.iter().zip(tried) {
         assert_eq!(row["technique"], "drain-mux");

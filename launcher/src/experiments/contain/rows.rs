@@ -4,7 +4,7 @@ use super::matrix::{Cell, VICTIM};
 use analysis::experiment::{Contained, Containment};
 use analysis::record::Outcome;
 use analysis::summary::Summary;
-use protocol::plan::{Target, When};
+use protocol::plan::{FaultKind, Target, When};
 
 /// How many times as long as before somebody waited who counts as hurt, if it was also at least [`HURT_NS`].
 const HURT_TIMES: u64 = 4;
@@ -57,9 +57,17 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
     }
 }
 
-/// Whether the fault can have come in a run that ended in order and in which the victim did not die: then it sent all its
-/// orders, and was there until the last was due.
+/// Whether the fault can have come in a run that ended in order and in which the victim did not die. What nobody survives has
+/// not come then: a launcher that got no core in time finds everybody done. As for the rest, the victim sent all its orders, and was
+/// there until the last was due.
 fn has_come(cell: &Cell, victim: u16, summary: &Summary) -> bool {
+    let is_survived = matches!(
+        cell.scenario.fault.kind,
+        FaultKind::Scribble | FaultKind::Flood | FaultKind::Lose | FaultKind::Hold
+    );
+    if summary.outcome == Outcome::Complete && !is_survived {
+        return false;
+    }
     match cell.scenario.fault.when {
         Some(When::Push { order, .. }) => {
             summary.plan.trading().orders.get(usize::from(victim)).is_some_and(|orders| order < *orders)

@@ -220,7 +220,7 @@ fn a_ring_of_its_own_is_held_in_nobody_s_way() {
     assert!(text(&output.stderr).contains("strategy-1 would wait for ever"), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["incidents"], serde_json::json!([]));
-    let planned = summary["plan"]["orders"][0].as_u64().unwrap();
+    let planned = summary["plan"]["workload"]["trading"]["orders"][0].as_u64().unwrap();
     assert_eq!(summary["orders"]["returned"], planned + 20, "all of the other one, and what was sent before");
 }
 

@@ -6,6 +6,7 @@ use super::fixture::{Fixture, Shape};
 use super::killing::Death;
 use analysis::report::{WIDTH, csv, markdown, terminal};
 use analysis::summary::Summary;
+use protocol::plan::{Fault, FaultKind, Target, When};
 use protocol::status::Field;
 use protocol::supervision::Misconduct;
 
@@ -39,6 +40,12 @@ fn the_report_of_a_bad_run() {
 #[test]
 fn the_report_of_a_run_with_deaths() {
     let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::default() });
+    fixture.record.plan.faults.push(Fault {
+        kind: FaultKind::Scribble,
+        target: Target::Strategy(2),
+        when: When::At { ns: 20_000_000 },
+        every_ns: None,
+    });
     for number in 0..10 {
         let restart = (number != 8).then_some(100_000);
         let quarantined = (number == 8).then_some(Misconduct::OutOfSequence);
