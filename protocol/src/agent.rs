@@ -292,7 +292,7 @@ pub fn run<C: Clock, I: Idle>(
         match turn {
             Turn::Busy => idle.reset(),
             Turn::Idle(ns) => {
-                has_slept = I::GIVES_CORE;
+                has_slept = idle.gives_core();
                 idle.idle(ns);
             }
             Turn::Over => break,

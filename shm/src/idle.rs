@@ -6,7 +6,10 @@ use core::time::Duration;
 /// What to do between two duty cycles that find nothing.
 pub trait Idle {
     /// Whether it gives the core away, so that the thread may be away for as long as others like.
-    const GIVES_CORE: bool = true;
+    #[inline(always)]
+    fn gives_core(&self) -> bool {
+        true
+    }
 
     /// Called after each duty cycle without work; waits for at most that many nanoseconds, often far less.
     fn idle(&mut self, at_most_ns: u64);
@@ -37,7 +40,10 @@ pub struct Park {
 }
 
 impl Idle for Spin {
-    const GIVES_CORE: bool = false;
+    #[inline(always)]
+    fn gives_core(&self) -> bool {
+        false
+    }
 
     #[inline(always)]
     fn idle(&mut self, _at_most_ns: u64) {
@@ -106,6 +112,45 @@ impl Idle for Park {
         if self.armed {
             self.bell.disarm();
             self.armed = false;
+        }
+    }
+}
+
+/// Any of them, chosen while running: one branch before what is a system call in most cases. Loops that spin are compiled for
+/// [`Spin`] alone; the others share one, or each agent would be compiled as often as there are strategies.
+pub enum Chosen {
+    /// See [`Spin`].
+    Spin(Spin),
+    /// See [`Yield`].
+    Yield(Yield),
+    /// See [`Backoff`].
+    Backoff(Backoff),
+    /// See [`Park`].
+    Park(Park),
+}
+
+impl Idle for Chosen {
+    #[inline]
+    fn gives_core(&self) -> bool {
+        !matches!(self, Chosen::Spin(_))
+    }
+
+    #[inline]
+    fn idle(&mut self, at_most_ns: u64) {
+        match self {
+            Chosen::Spin(spin) => spin.idle(at_most_ns),
+            Chosen::Yield(give) => give.idle(at_most_ns),
+            Chosen::Backoff(backoff) => backoff.idle(at_most_ns),
+            Chosen::Park(park) => park.idle(at_most_ns),
+        }
+    }
+
+    #[inline]
+    fn reset(&mut self) {
+        match self {
+            Chosen::Spin(_) | Chosen::Yield(_) => {}
+            Chosen::Backoff(backoff) => backoff.reset(),
+            Chosen::Park(park) => park.reset(),
         }
     }
 }

@@ -8,9 +8,9 @@ use crate::merge::{OrderEnd, bit, folder, name_of};
 use crate::record::RunRecord;
 use crate::report::tables::{ruled, table};
 use protocol::flow::Stage;
-use protocol::stamps::Point;
+use protocol::stamps::{Point, Record};
 use protocol::status::Field;
-use protocol::wire::OrderId;
+use protocol::wire::{OrderId, Report};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -36,6 +36,8 @@ const PATH: [Point; 12] = [
 struct PathStep {
     point: &'static str,
     meaning: &'static str,
+    /// Which of the order's reports it is a stamp of, from 0; 0 for all that comes before a report.
+    report: u8,
     thread: String,
     pid: u64,
     /// Its number in that thread's log.
@@ -54,6 +56,8 @@ struct PathStep {
 /// A stamp as it was found.
 struct Found {
     point: Point,
+    /// As in [`PathStep`].
+    report: u8,
     value: u64,
     record: u64,
     thread: String,
@@ -89,9 +93,14 @@ pub(super) fn inspect(
         }
     }
     let rank = |point: Point| PATH.iter().position(|other| *other == point);
-    found.sort_by_key(|found| rank(found.point));
-    for pair in found.windows(2).filter(|pair| pair[0].point == pair[1].point) {
-        problems.push(format!("{}: {} twice", name_of(order), pair[0].point.name()));
+    found.sort_by_key(|found| (found.report, rank(found.point)));
+    let is_same = |pair: &&[Found]| (pair[0].point, pair[0].report) == (pair[1].point, pair[1].report);
+    for pair in found.windows(2).filter(is_same) {
+        problems.push(format!(
+            "{}: {} twice",
+            name_of(order),
+            numbered(pair[0].point.name(), pair[0].report)
+        ));
     }
     let steps = steps(&found, &base);
     let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
@@ -125,6 +134,20 @@ fn has_died(record: &RunRecord, order: OrderId) -> bool {
     record.incidents.iter().any(|incident| (incident.strategy, incident.epoch) == its)
 }
 
+/// Which of an order's reports a record of it is of.
+fn report_of(record: &Record) -> u8 {
+    match record.point {
+        Point::GatewayDone => Report::of_detail(record.detail).0,
+        Point::OrchRecvCompletion | Point::OrchReturn | Point::StrategyRecv => record.detail,
+        _ => 0,
+    }
+}
+
+/// A point's name; of further reports with their number.
+fn numbered(point: &str, report: u8) -> String {
+    if report == 0 { point.into() } else { format!("{point} of report {report}") }
+}
+
 /// Adds the order's stamps in one log; says what is wrong with a log that cannot be read to its end.
 fn search(
     folder: &Path,
@@ -137,10 +160,11 @@ fn search(
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
     let pid = log.status().get(Field::Pid);
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
-        let numbered = (block.first..).zip(block.records());
-        found.extend(numbered.filter(|(_, record)| record.id == order && record.point.is_of_order()).map(
+        let counted = (block.first..).zip(block.records());
+        found.extend(counted.filter(|(_, record)| record.id == order && record.point.is_of_order()).map(
             |(number, record)| Found {
                 point: record.point,
+                report: report_of(&record),
                 value: record.value,
                 record: number,
                 thread: name.into(),
@@ -153,18 +177,23 @@ fn search(
 
 fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
     let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
-    let stage_of = |point: Point| {
-        let stage = Stage::ending_with(point)?;
-        Some((stage.name(), at(stage.record().from)?))
+    let stage_of = |end: &Found| {
+        let stage = Stage::ending_with(end.point)?;
+        let from = stage.record().from;
+        // A further report's stages begin with its own stamps, but the venue's with the order's.
+        let report = if end.point == Point::GatewayDone { 0 } else { end.report };
+        let begin = found.iter().find(|found| (found.point, found.report) == (from, report))?;
+        Some((stage.name(), begin.value))
     };
     let step = |found: &Found| {
         let is_time = found.point.is_time();
         let since =
             |from: Option<u64>| from.filter(|_| is_time).map(|from| base.between_ns(from, found.value));
-        let stage = stage_of(found.point);
+        let stage = stage_of(found);
         PathStep {
             point: found.point.name(),
             meaning: found.point.meaning(),
+            report: found.report,
             thread: found.thread.clone(),
             pid: found.pid,
             record: found.record,
@@ -202,7 +231,7 @@ fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
             step.stage.unwrap_or("").into()
         };
         table.add_row([
-            step.point.into(),
+            numbered(step.point, step.report),
             step.thread.clone(),
             step.pid.to_string(),
             dash(step.since_due_ns),

@@ -94,6 +94,26 @@ fn its_venue_of_several_reports_runs() {
     }
 }
 
+#[test]
+fn each_report_of_an_order_is_shown() {
+    let words = "--strategy quoter --venue in-parts --strategies 1 --venues 1 --orders 20 --window 200ms";
+    let (output, out) = own(&format!("run --json --out OUT {words}"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let run = std::fs::read_dir(out.path()).unwrap().next().unwrap().unwrap().path();
+    let (output, _) = own(&format!("inspect {} --order 0/7 --json", run.display()));
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let path: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(path["problems"], serde_json::json!([]));
+    for report in 0..3 {
+        let of_report = |step: &&Value| step["report"] == report;
+        let steps = path["steps"].as_array().unwrap().iter().filter(of_report);
+        let points: Vec<&str> = steps.map(|step| step["point"].as_str().unwrap()).collect();
+        assert_eq!(points[points.len() - 4..], ["t5", "t6", "t7", "t8"], "{path:#}");
+    }
+    let (output, _) = own(&format!("inspect {} --order 0/7", run.display()));
+    assert!(text(&output.stdout).contains("t8 of report 2"), "{}", text(&output.stdout));
+}
+
 /// A quoter and a player, a venue of one report and one of three: each of its kind, also on one thread.
 #[test]
 fn strategies_and_venues_of_several_kinds_run_together() {

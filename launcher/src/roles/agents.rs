@@ -9,7 +9,12 @@ use protocol::stamps::StampLog;
 use shm::clock::{Monotonic, Tsc, Virtual};
 
 /// An agent on whatever clock.
-pub trait RoleAgent: Agent<Tsc> + Agent<Monotonic> + Agent<Virtual> + Send {
+pub trait AnyClock: Agent<Tsc> + Agent<Monotonic> + Agent<Virtual> + Send {}
+
+impl<A: Agent<Tsc> + Agent<Monotonic> + Agent<Virtual> + Send> AnyClock for A {}
+
+/// An agent with loops of its own: what this is made of takes the compiler as long as all its loops.
+pub trait RoleAgent: AnyClock {
     /// Runs it on the calling thread, until the run ends.
     ///
     /// # Errors
@@ -17,16 +22,16 @@ pub trait RoleAgent: Agent<Tsc> + Agent<Monotonic> + Agent<Virtual> + Send {
     fn run(self: Box<Self>, runner: Runner<'_>) -> Result<()>;
 }
 
-impl<A: Agent<Tsc> + Agent<Monotonic> + Agent<Virtual> + Send> RoleAgent for A {
+impl<A: AnyClock> RoleAgent for A {
     fn run(mut self: Box<Self>, runner: Runner<'_>) -> Result<()> {
         runner.run(&mut *self)
     }
 }
 
-/// A role behind a dynamic call, among others on a thread.
+/// A role behind a dynamic call: among others on a thread, or one that is not measured.
 macro_rules! boxed_role {
-    ($($clock:ty),+) => {
-        $(impl Agent<$clock> for Box<dyn RoleAgent> {
+    ($agent:ident: $($clock:ty),+) => {
+        $(impl Agent<$clock> for Box<dyn $agent> {
             fn duty_cycle(&mut self, cycle: &mut Cycle<$clock>) -> usize {
                 Agent::<$clock>::duty_cycle(&mut **self, cycle)
             }
@@ -50,4 +55,5 @@ macro_rules! boxed_role {
     };
 }
 
-boxed_role!(Tsc, Monotonic, Virtual);
+boxed_role!(RoleAgent: Tsc, Monotonic, Virtual);
+boxed_role!(AnyClock: Tsc, Monotonic, Virtual);

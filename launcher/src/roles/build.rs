@@ -1,6 +1,6 @@
 //! How each role is built: the half of its record that needs the crates which implement the roles.
 
-use super::agents::RoleAgent;
+use super::agents::{AnyClock, RoleAgent};
 use crate::faults::own::{Act, OwnFaults};
 use anyhow::{Context, Result};
 use gateway::{Gateway, Venue, VenueContext};
@@ -98,7 +98,9 @@ pub(super) fn strategy_or_faulty<T: Link, S: Strategy + Send + 'static>(
     let agent = StrategyAgent::new(make(&context), session);
     let to_arm = submit.clone();
     parts.when_attached.push(Box::new(move |writable, status| to_arm.arm(writable, status)));
-    Ok(Box::new(faults.agent(agent, submit)))
+    // Nothing of it is measured: all faulty strategies share one loop.
+    let agent: Box<dyn AnyClock> = Box::new(faults.agent(agent, submit));
+    Ok(Box::new(agent))
 }
 
 /// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has

@@ -10,7 +10,7 @@ use protocol::status::{Field, StatusWriter, ThreadState};
 use protocol::topology;
 use shm::bell::Bell;
 use shm::clock::{Clock, Monotonic, Timebase, Tsc};
-use shm::idle::{Backoff, Idle as IdleStrategy, Park, Spin, Yield};
+use shm::idle::{Backoff, Chosen, Idle as IdleStrategy, Park, Spin, Yield};
 use shm::memory::Words;
 use shm::os::sandbox::{Profile, SandboxError};
 use shm::os::{pin, process};
@@ -53,29 +53,28 @@ impl Confinement {
 }
 
 impl Runner<'_> {
-    /// Prepares the thread, waits at the barrier and runs the agent: the second half of the table, from the names of
-    /// clock and idle strategy to monomorphised loops.
-    pub(super) fn run<A>(self, agent: &mut A) -> Result<()>
+    /// Prepares the thread, waits at the barrier and runs the agent. The loop is compiled for the agent with the time stamp counter
+    /// and with [`Spin`], which is what figures are taken with; for the counter with any other idle strategy; and for the system's
+    /// clock. Each takes the compiler as long as the whole agent.
+    pub(super) fn run<A>(mut self, agent: &mut A) -> Result<()>
     where
         A: Agent<Tsc> + Agent<Monotonic>,
     {
-        match self.plan.clock {
-            ClockSource::Tsc => self.run_on(agent, Tsc),
-            ClockSource::Monotonic => self.run_on(agent, Monotonic),
-        }
-    }
-
-    fn run_on<C: Clock>(mut self, agent: &mut impl Agent<C>, clock: C) -> Result<()> {
-        match (self.thread.idle, self.bell.take()) {
-            (Idle::Spin, _) => self.run_idle(agent, clock, Spin),
-            (Idle::Yield, _) => self.run_idle(agent, clock, Yield),
-            (Idle::Backoff, _) => self.run_idle(agent, clock, Backoff::default()),
-            (Idle::Park, Some(bell)) => self.run_idle(agent, clock, Park::new(bell)),
+        let idle = match (self.thread.idle, self.bell.take()) {
+            (Idle::Spin, _) => Chosen::Spin(Spin),
+            (Idle::Yield, _) => Chosen::Yield(Yield),
+            (Idle::Backoff, _) => Chosen::Backoff(Backoff::default()),
+            (Idle::Park, Some(bell)) => Chosen::Park(Park::new(bell)),
             (Idle::Park, None) => bail!("thread {} parks and has no bell", self.thread.name),
+        };
+        match (self.plan.clock, idle) {
+            (ClockSource::Tsc, Chosen::Spin(spin)) => self.run_on(agent, Tsc, spin),
+            (ClockSource::Tsc, idle) => self.run_on(agent, Tsc, idle),
+            (ClockSource::Monotonic, idle) => self.run_on(agent, Monotonic, idle),
         }
     }
 
-    fn run_idle<C: Clock>(
+    fn run_on<C: Clock>(
         self,
         agent: &mut impl Agent<C>,
         clock: C,
