@@ -28,8 +28,24 @@ fn given_by_accident() -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(libc::dup(2)) }
 }
 
+/// Runs a test of this binary as a launcher: in a process of its own. In this one other tests open what is inherited while a child
+/// is being started.
+fn alone(test: &str) {
+    let Output { status, stderr, .. } = itself(&format!("sandbox::{test}")).env(HANDED, "").output().unwrap();
+    assert!(status.success(), "{status}: {}", String::from_utf8_lossy(&stderr));
+}
+
 #[test]
 fn a_process_gets_what_it_is_handed_and_nothing_that_the_launcher_was_given() {
+    alone("descriptors::a_launcher_with_an_accident");
+}
+
+#[test]
+#[ignore = "the other starts it, as a process of its own"]
+fn a_launcher_with_an_accident() {
+    if std::env::var(HANDED).is_err() {
+        return;
+    }
     let (handed, kept) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
     let accident = given_by_accident();
     let said = child("descriptors::what_is_open", "", &[&handed]);
@@ -40,6 +56,15 @@ fn a_process_gets_what_it_is_handed_and_nothing_that_the_launcher_was_given() {
 /// What decides it belongs to the whole process, so threads that start children at once must not take or give each other's.
 #[test]
 fn children_of_several_threads_get_their_own_only() {
+    alone("descriptors::a_launcher_of_several_threads");
+}
+
+#[test]
+#[ignore = "the other starts it, as a process of its own"]
+fn a_launcher_of_several_threads() {
+    if std::env::var(HANDED).is_err() {
+        return;
+    }
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
