@@ -2,7 +2,8 @@
 # What `compare` can see: comparisons of spsc-mux with slow-mux (examples/own-strategy), which is the same with 50 ns more in the
 # push of an order, and of spsc-mux with itself, in turn; one line each, then how many claim a difference of rt_venue at p50.
 # Wanted on a quiet machine with 2 cores: the 50 ns in at least 9 of 10, none out of nothing in more than 1 of 20. Exit code 1
-# if not. `--quick`: one of each with two pairs, which is too few for verdicts: only that all of it runs.
+# if not. `--quick`: one of each with two pairs and the program that the tests have built, which is too little for verdicts: only that
+# all of it runs.
 #
 #   bash .ci/power.sh                  10 rounds of one A/B and two A/A comparisons with 12 pairs each
 #   ROUNDS=1 bash .ci/power.sh         one round
@@ -10,10 +11,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${ROUNDS:-10}
 pairs=12
-[ "${1:-}" = --quick ] && rounds=1 pairs=2
+program=target/release/own-strategy
+[ "${1:-}" = --quick ] && rounds=1 pairs=2 program=target/debug/own-strategy
 load="--strategies 1 --venues 1 --orders ${ORDERS:-8000} --window ${WINDOW:-400ms} --delay fixed:20us --repeats $pairs"
 
-cargo build --quiet --release -p own-strategy
+if [ "$pairs" = 2 ]; then cargo build --quiet --workspace; else cargo build --quiet --release -p own-strategy; fi
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
@@ -21,7 +23,7 @@ trap 'rm -rf "$out"' EXIT
 compare() {
   local code=0
   # shellcheck disable=SC2086
-  target/release/own-strategy compare --a "technique=$1" --b "technique=$2" $load --json --out "$out" \
+  "$program" compare --a "technique=$1" --b "technique=$2" $load --json --out "$out" \
     >"$out/report" 2>"$out/errors" </dev/null || code=$?
   if [ "$code" != 0 ]; then
     cat "$out/errors" >&2
