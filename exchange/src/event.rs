@@ -22,7 +22,7 @@ pub enum RejectReason {
     #[error("bad quantity")]
     BadQuantity,
     /// Price times quantity does not fit.
-    #[error("price times quantity does not fit 127 bits")]
+    #[error("price times quantity does not fit 64 bits")]
     NotionalOverflow,
     /// Attributes that contradict each other; the documentation of `Command` has the table.
     #[error("attributes that do not go together")]
@@ -68,9 +68,9 @@ pub enum Event {
         /// The order.
         id: u64,
     },
-    /// A new order, cancel or replace was not carried out.
+    /// A command was not carried out.
     Rejected {
-        /// The order that the command named.
+        /// The order that the command named; 0 if it names none.
         id: u64,
         /// Why.
         reason: RejectReason,

@@ -6,6 +6,8 @@
 
 pub mod command;
 pub mod event;
+pub mod instrument;
 
 pub use command::{Command, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
 pub use event::{CancelReason, Event, Events, RejectReason};
+pub use instrument::{Capacity, ConfigError, Instrument};
