@@ -6,6 +6,18 @@ use serde::{Deserialize, Serialize};
 use shm::names;
 
 names! {
+    /// Where an exchange runs.
+    ExchangePlacement {
+        /// On the thread of its venue's first gateway.
+        Gateway = "gateway",
+        /// On a thread of its own, in the process of its venue's first gateway.
+        Thread = "thread",
+        /// In a process of its own.
+        Process = "process",
+    }
+}
+
+names! {
     /// How a strategy paces its orders.
     Pacing {
         /// Each order has a time at which it is due (open loop).
@@ -35,8 +47,13 @@ pub struct Trading {
     /// The kinds of strategies, by name, at least one: strategy i is of the kind i modulo their number. [`Trading::PLAYER`], or
     /// what the program has added.
     pub strategy_kinds: Vec<String>,
-    /// The same of venues: [`Trading::DELAY_VENUE`], or what the program has added.
+    /// The same of venues: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], or what the program has added.
     pub venue_kinds: Vec<String>,
+    /// Credentials, at least one: strategy i trades with credential i modulo their number, and each venue has a gateway for each
+    /// credential. At most [`MAX_GATEWAYS`](crate::wire::MAX_GATEWAYS) gateways in all.
+    pub credentials: u16,
+    /// Where exchanges run: the venues of kind [`Trading::BOOK`].
+    pub exchange: ExchangePlacement,
     /// Slots of each of its links, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// The most orders that a strategy may have open; the engine keeps room for the reports of so many.
@@ -69,6 +86,8 @@ impl Trading {
     pub const PLAYER: &'static str = "player";
     /// The venue that executes every order in full after the order's own delay.
     pub const DELAY_VENUE: &'static str = "delay";
+    /// The venue that is an exchange: it matches orders.
+    pub const BOOK: &'static str = "book";
 
     /// So many strategies and venues with the smallest of everything.
     pub fn new(strategies: u16, venues: u16) -> Self {
@@ -77,6 +96,8 @@ impl Trading {
             venues,
             strategy_kinds: vec![Self::PLAYER.into()],
             venue_kinds: vec![Self::DELAY_VENUE.into()],
+            credentials: 1,
+            exchange: ExchangePlacement::Gateway,
             capacity: 64,
             max_open: 64,
             max_held: 64,
@@ -117,6 +138,41 @@ impl Trading {
     /// The kind of a venue.
     pub fn venue_kind(&self, index: u16) -> &str {
         of_kind(&self.venue_kinds, index)
+    }
+
+    /// How many gateways there are: one for each venue and credential.
+    pub const fn gateways(&self) -> u16 {
+        self.venues.saturating_mul(self.credentials)
+    }
+
+    /// The credential of a strategy.
+    pub const fn credential_of(&self, strategy: u16) -> u16 {
+        strategy % if self.credentials == 0 { 1 } else { self.credentials }
+    }
+
+    /// The gateway of a venue for a credential.
+    pub const fn gateway(&self, venue: u16, credential: u16) -> u16 {
+        venue * self.credentials + credential
+    }
+
+    /// The venue of a gateway.
+    pub const fn venue_of(&self, gateway: u16) -> u16 {
+        gateway / if self.credentials == 0 { 1 } else { self.credentials }
+    }
+
+    /// The gateways of a venue.
+    pub const fn gateways_of(&self, venue: u16) -> core::ops::Range<u16> {
+        self.gateway(venue, 0)..self.gateway(venue, self.credentials)
+    }
+
+    /// Whether the venue is an exchange.
+    pub fn is_book(&self, venue: u16) -> bool {
+        self.venue_kind(venue) == Self::BOOK
+    }
+
+    /// The venues that are exchanges.
+    pub fn books(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..self.venues).filter(|venue| self.is_book(*venue))
     }
 
     /// All orders of all strategies; the largest number if there are more.

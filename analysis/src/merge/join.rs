@@ -81,10 +81,10 @@ impl<'a> Join<'a> {
                 .map(|index| plan.thread_of(Role::Strategy(index)))
                 .collect(),
             table: Table::new(bounds),
-            gateway_threads: (0..plan.trading().venues)
+            gateway_threads: (0..plan.trading().gateways())
                 .map(|index| plan.thread_of(Role::Gateway(index)))
                 .collect(),
-            gateways: vec![Gateway::default(); usize::from(plan.trading().venues)],
+            gateways: vec![Gateway::default(); usize::from(plan.trading().gateways())],
             chains: Chains::default(),
             gaps: Vec::new(),
             newest: vec![Newest::default(); usize::from(plan.trading().strategies)],
@@ -246,7 +246,9 @@ impl<'a> Join<'a> {
             | Point::FillPrice
             | Point::Position
             | Point::KillSeen
-            | Point::KillDone => Ok(()),
+            | Point::KillDone
+            | Point::ExchangeRecv
+            | Point::ExchangeDone => Ok(()),
         };
         if let Err(OutOfOrder { kind, by_strategy, what }) = in_order {
             broken(by_strategy.then_some(id.strategy()), kind, &|| what.into());
