@@ -36,6 +36,8 @@ pub mod levels;
 mod lookahead;
 mod matching;
 mod queue;
+#[cfg(feature = "role")]
+pub mod role;
 #[cfg(test)]
 mod recorded;
 mod stops;

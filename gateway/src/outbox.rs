@@ -4,6 +4,7 @@
 use crate::venue::{NoRoom, ROOM, Reports, VenueRecord};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
+use protocol::session::WITHDRAWN;
 use protocol::stamps::Point;
 use protocol::wire::{Message, OrderStatus, Report, Side};
 use shm::bell::Bell;
@@ -150,7 +151,7 @@ impl<P: Producer, C: Clock, const CANCELS: bool> Reports for Sink<'_, P, C, CANC
             self.outbox.refused += 1;
             return Ok(());
         }
-        if CANCELS && report.status == OrderStatus::Cancelled {
+        if (CANCELS || report.reason == WITHDRAWN) && report.status == OrderStatus::Cancelled {
             self.cycle.stamp_with(Point::Cancelled, report.id, report.number);
         }
         let message = report.to_message();

@@ -102,6 +102,11 @@ pub trait Venue: Send {
     /// its order, [`Status::Cancelled`](protocol::wire::OrderStatus::Cancelled). `true`: there are no more. Orders that arrive later are
     /// not concerned.
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool;
+
+    /// What came from behind it that none may send. Counted with the gateway's protocol errors.
+    fn faults(&self) -> u64 {
+        0
+    }
 }
 
 /// What a venue is built from.

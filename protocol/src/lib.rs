@@ -22,6 +22,8 @@ pub mod role;
 #[cfg(not(loom))]
 pub mod segments;
 pub mod stamps;
+#[cfg(not(loom))]
+pub mod session;
 pub mod status;
 #[cfg(not(loom))]
 pub mod supervision;
