@@ -36,10 +36,10 @@ pub mod levels;
 mod lookahead;
 mod matching;
 mod queue;
-#[cfg(feature = "role")]
-pub mod role;
 #[cfg(test)]
 mod recorded;
+#[cfg(feature = "role")]
+pub mod role;
 mod stops;
 mod store;
 mod view;

@@ -68,6 +68,12 @@ impl<L: Levels> Exchange<L> {
         self.queues(instrument, Part::stops(side)).flat_map(|queue| self.store.orders(queue)).map(order)
     }
 
+    /// When the next order expires; `u64::MAX` if none does.
+    #[inline]
+    pub fn next_expiry(&self) -> u64 {
+        self.store.expiry.first().map_or(u64::MAX, |slot| self.store.arena.details(slot).expires_at)
+    }
+
     /// The last trade's price, if there was a trade.
     pub fn last_price(&self, instrument: u16) -> Option<i64> {
         self.books.get(usize::from(instrument)).map(|book| book.last).filter(|&price| price != 0)

@@ -27,8 +27,9 @@ pub struct SessionVenue {
 }
 
 impl SessionVenue {
-    /// The most reports of an order at an exchange: one that would need more is closed with what it has.
-    pub const REPORTS_AN_ORDER: u8 = 8;
+    /// Reports of an order at an exchange, on average: accepted and closed; and each trade closes at least one order and so gives
+    /// at most one report beside that. A replace, a stop's trigger and self-trade prevention have the fourth.
+    pub const REPORTS_AN_ORDER: u8 = 4;
 
     /// The session over these rings.
     pub fn new(out: spsc::Producer, bell: Option<Bell>, reports: spsc::Consumer) -> Self {
@@ -60,11 +61,8 @@ impl SessionVenue {
 }
 
 impl Venue for SessionVenue {
-    const RECORD: VenueRecord = VenueRecord {
-        reports_an_order: Self::REPORTS_AN_ORDER,
-        reports_at_once: 0,
-        tells_release: false,
-    };
+    const RECORD: VenueRecord =
+        VenueRecord { reports_an_order: Self::REPORTS_AN_ORDER, reports_at_once: 0, tells_release: false };
 
     #[inline]
     fn has_room(&self) -> bool {

@@ -7,7 +7,8 @@ use thiserror::Error;
 /// What there is to know of a kind of venue: the room that its reports need follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueRecord {
-    /// The most reports of one order, 1 to [`MAX_REPORTS`]. Stamp logs and return paths have room for so many.
+    /// How many reports of each order there is room for in stamp logs and return paths, 1 to [`MAX_REPORTS`]: on average, over all
+    /// its orders. One order may have up to [`MAX_REPORTS`].
     pub reports_an_order: u8,
     /// The most reports that one call of [`Venue::accept`] gives: it is called only while there is room for so many. At most
     /// [`ROOM`].

@@ -21,9 +21,9 @@ pub mod reject;
 pub mod role;
 #[cfg(not(loom))]
 pub mod segments;
-pub mod stamps;
 #[cfg(not(loom))]
 pub mod session;
+pub mod stamps;
 pub mod status;
 #[cfg(not(loom))]
 pub mod supervision;

@@ -68,7 +68,7 @@ pub struct Trading {
     /// is refused, since the stamp log of a gateway with a thread of its own has no room for it. Empty: an order may go to any
     /// venue, and each gateway's log has room for all.
     pub venue_orders: Vec<u64>,
-    /// The most reports of one order, 1 to [`MAX_REPORTS`]: logs and return paths have room for so many.
+    /// How many reports of each order logs and return paths have room for, on average, 1 to [`MAX_REPORTS`].
     pub reports_an_order: u8,
     /// Each venue says of every order when its first report is due.
     pub tells_release: bool,

@@ -17,12 +17,21 @@ pub struct OpenOrder {
     pub price: i64,
     /// What was filled of it in all.
     pub filled: u64,
+    /// What is open of it.
+    pub leaves: u64,
 }
 
 impl OpenOrder {
     /// An order that has just arrived.
     pub const fn new(order: &Order) -> Self {
-        Self { number: 0, side: order.side, instrument: order.instrument, price: order.price, filled: 0 }
+        Self {
+            number: 0,
+            side: order.side,
+            instrument: order.instrument,
+            price: order.price,
+            filled: 0,
+            leaves: order.quantity,
+        }
     }
 }
 
