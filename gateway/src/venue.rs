@@ -115,6 +115,8 @@ pub trait Venue: Send {
 pub struct VenueContext {
     /// Which venue it is, from 0.
     pub venue: u16,
+    /// Which gateway it is behind: a venue has one for each credential.
+    pub gateway: u16,
     /// How many there are.
     pub venues: u16,
     /// How many strategies trade there.

@@ -38,7 +38,7 @@ const BATCH: usize = 16;
 /// An order that has passed the checks and whose gateway's inbox is full.
 struct Undispatched {
     message: Message,
-    venue: usize,
+    gateway: usize,
 }
 
 /// A gateway's inbox and the bell of the gateway's thread, where that parks.
@@ -86,6 +86,8 @@ pub struct Orchestrator<R> {
     /// Where it stands still.
     stands: Option<Standstill>,
     positions: Positions,
+    /// A venue has a gateway for each of so many credentials.
+    credentials: usize,
     /// Orders that the plan still has, for each strategy and venue; empty where it has no such limit.
     venue_budgets: Vec<u64>,
     limits: Limits,
@@ -105,7 +107,7 @@ pub struct Orchestrator<R> {
 }
 
 impl<R: Consumer> Orchestrator<R> {
-    /// An orchestrator over these links; `returns` has one entry for each strategy, `inboxes` one for each venue. Without
+    /// An orchestrator over these links; `returns` has one entry for each strategy, `inboxes` one for each gateway. Without
     /// [`Orchestrator::supervised`] no strategy is ever retired or started again.
     pub fn new(
         submit: R,
@@ -128,6 +130,7 @@ impl<R: Consumer> Orchestrator<R> {
             damaged: false,
             stands: None,
             positions,
+            credentials: 1,
             venue_budgets: Vec::new(),
             limits,
             work,
@@ -157,6 +160,28 @@ impl<R: Consumer> Orchestrator<R> {
     #[must_use]
     pub fn expecting_at_venues(self, venue_orders: &[u64]) -> Self {
         Self { venue_budgets: venue_orders.to_vec(), ..self }
+    }
+
+    /// The same for strategies that trade with so many credentials, strategy i with credential i modulo their number: the inbox of a
+    /// venue and a credential is the one with the index venue × credentials + credential. At least one.
+    #[must_use]
+    pub fn with_credentials(self, credentials: u16) -> Self {
+        Self { credentials: usize::from(credentials.max(1)), ..self }
+    }
+
+    /// How many venues there are.
+    #[inline]
+    fn venues(&self) -> usize {
+        if self.credentials == 1 { self.inboxes.len() } else { self.inboxes.len() / self.credentials }
+    }
+
+    /// The gateway through which a strategy trades at a venue.
+    #[inline]
+    fn gateway(&self, venue: u16, strategy: usize) -> usize {
+        if self.credentials == 1 {
+            return venue.into();
+        }
+        usize::from(venue) * self.credentials + strategy % self.credentials
     }
 
     /// The same, told of deaths by the launcher.
@@ -271,13 +296,13 @@ impl<R: Consumer> Orchestrator<R> {
         line.took(order.id);
         self.knows_writers = from.is_some();
         cycle.pass(Point::OrchRecvSubmit, order.id);
-        if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
+        if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.venues()) {
             self.lines[strategy].taken.add(digest(&message));
             self.reject(from, &order, reason, cycle);
             return;
         }
-        let venue = usize::from(order.venue);
-        if let Some(left) = self.venue_budgets.get_mut(strategy * self.inboxes.len() + venue) {
+        let place = strategy * self.venues() + usize::from(order.venue);
+        if let Some(left) = self.venue_budgets.get_mut(place) {
             if *left == 0 {
                 self.lines[strategy].taken.add(digest(&message));
                 self.reject(from, &order, Reject::NotPlanned, cycle);
@@ -289,14 +314,15 @@ impl<R: Consumer> Orchestrator<R> {
         self.positions.open(strategy);
         cycle.pass(Point::OrchDispatch, order.id);
         self.dispatched += 1;
-        if !self.inboxes[venue].send(&message) {
+        let gateway = self.gateway(order.venue, strategy);
+        if !self.inboxes[gateway].send(&message) {
             self.full += 1;
-            self.undispatched = Some(Undispatched { message, venue });
+            self.undispatched = Some(Undispatched { message, gateway });
         }
         // After the push, off the order's way. Also for one that waits: it is pushed as it is, or the run does not end.
         let digest = digest(&message);
         self.lines[strategy].taken.add(digest);
-        self.inboxes[venue].sum.add(digest);
+        self.inboxes[gateway].sum.add(digest);
     }
 
     #[cold]
@@ -324,8 +350,8 @@ impl<R: Consumer> Orchestrator<R> {
     /// Dispatches the order that waits for room, if there is one. `false` if there still is none.
     #[inline]
     fn flush_undispatched(&mut self) -> bool {
-        let Some(Undispatched { message, venue }) = &self.undispatched else { return true };
-        if !self.inboxes[*venue].send(message) {
+        let Some(Undispatched { message, gateway }) = &self.undispatched else { return true };
+        if !self.inboxes[*gateway].send(message) {
             return false;
         }
         self.undispatched = None;
@@ -362,8 +388,8 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
             log.append_checksum(LinkEnd::receiver(HandOff::Submit, strategy, epoch), line.taken);
             log.append_checksum(LinkEnd::sender(HandOff::Return, strategy, epoch), returns.sum);
         }
-        for (venue, inbox) in (0..).zip(&self.inboxes) {
-            log.append_checksum(LinkEnd::sender(HandOff::Inbox, venue, 0), inbox.sum);
+        for (gateway, inbox) in (0..).zip(&self.inboxes) {
+            log.append_checksum(LinkEnd::sender(HandOff::Inbox, gateway, 0), inbox.sum);
         }
         log.append_checksum(LinkEnd::receiver(HandOff::Completion, 0, 0), self.reported);
     }

@@ -28,6 +28,8 @@ pub mod status;
 #[cfg(not(loom))]
 pub mod supervision;
 #[cfg(not(loom))]
+pub mod tape;
+#[cfg(not(loom))]
 pub mod topology;
 #[cfg(not(loom))]
 pub mod trading;

@@ -9,6 +9,7 @@ use crate::role::Role;
 use crate::stamps::RECORD_WORDS;
 use crate::status::{self, LOG_OFFSET};
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
+use crate::tape;
 use shm::attached::Access;
 use shm::bell::{self, BELL_WORDS};
 use shm::memory::SegmentKind;
@@ -55,6 +56,8 @@ pub enum Purpose {
     Bell(usize),
     /// What the engine says about strategies that died.
     Repairs,
+    /// What the exchange of a venue has done.
+    Tape(u16),
 }
 
 /// Who may do what with a segment.
@@ -120,6 +123,7 @@ pub fn segments(plan: &Plan) -> Vec<Segment> {
         renewed_with: None,
         rights: Rights::Roles(vec![(Role::Orchestrator, Access::Write)]),
     });
+    segments.extend(plan.trading().books().map(|venue| tape(plan, venue)));
     for index in 0..plan.threads.len() {
         segments.push(thread(plan, index));
         segments.push(bell(plan, index));
@@ -198,6 +202,29 @@ fn schedule(strategy: u16, orders: u64) -> Segment {
         purpose: Purpose::Schedule(strategy),
         renewed_with: None,
         rights: Rights::Roles(vec![(Role::Strategy(strategy), Access::Read)]),
+    }
+}
+
+/// The tape of a venue that is an exchange. Each trade closes an order, of a strategy or of the opening book, but for those with
+/// an iceberg: these have as much room again.
+fn tape(plan: &Plan, venue: u16) -> Segment {
+    let trading = plan.trading();
+    let closed = trading.total_orders().saturating_add(trading.house_orders);
+    let trades = closed.saturating_mul(2);
+    Segment {
+        spec: SegmentSpec {
+            what: tape::tape_segment(venue),
+            place: SegmentPlace::Memory,
+            words: tape::words(trades as usize),
+            kind: tape::KIND,
+            capacity: trades,
+            slot_words: tape::TRADE_WORDS as u64,
+            index: venue.into(),
+            ends: Ends::NONE,
+        },
+        purpose: Purpose::Tape(venue),
+        renewed_with: None,
+        rights: Rights::Roles(vec![(Role::Exchange(venue), Access::Write)]),
     }
 }
 

@@ -54,6 +54,11 @@ pub struct Trading {
     pub credentials: u16,
     /// Where exchanges run: the venues of kind [`Trading::BOOK`].
     pub exchange: ExchangePlacement,
+    /// The file with the orders that rest in the books of every exchange when the run begins, an absolute path; `None`: the books
+    /// are empty.
+    pub opening_book: Option<String>,
+    /// How many orders that file has.
+    pub house_orders: u64,
     /// Slots of each of its links, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// The most orders that a strategy may have open; the engine keeps room for the reports of so many.
@@ -98,6 +103,8 @@ impl Trading {
             venue_kinds: vec![Self::DELAY_VENUE.into()],
             credentials: 1,
             exchange: ExchangePlacement::Gateway,
+            opening_book: None,
+            house_orders: 0,
             capacity: 64,
             max_open: 64,
             max_held: 64,

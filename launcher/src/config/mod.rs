@@ -21,7 +21,7 @@ pub use value::{Choice, CoreList, Factor, Preset};
 use analysis::units::{Count, Nanos};
 use clap::Args;
 use clap::builder::TypedValueParser;
-use protocol::plan::{Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
+use protocol::plan::{ExchangePlacement, Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
 use std::path::PathBuf;
 use thiserror::Error;
 use value::{Value, named};
@@ -70,6 +70,12 @@ pub struct Settings {
     /// What the strategies are, in turn, e.g. player,mine [default: player]
     #[arg(long, value_name = "NAMES", value_parser = KindsParser::<StrategyName>::default(), help_heading = "Layout")]
     pub strategy: Option<Kinds<StrategyName>>,
+    /// Credentials: strategies share them in turn, and each venue has a gateway for each [default: 1]
+    #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Layout")]
+    pub credentials: Option<Count>,
+    /// Where exchanges run, the venues of kind book: on their gateway's thread, a thread or a process of their own [default: gateway]
+    #[arg(long, value_name = "WHERE", value_parser = named::<ExchangePlacement>(), help_heading = "Layout")]
+    pub exchange: Option<ExchangePlacement>,
     /// What the venues are, in turn [default: delay]
     #[arg(long, value_name = "NAMES", value_parser = KindsParser::<VenueName>::default(), help_heading = "Layout")]
     pub venue: Option<Kinds<VenueName>>,
@@ -101,6 +107,9 @@ pub struct Settings {
     /// Recorded flow to play instead of drawing one
     #[arg(long, value_name = "FILE", help_heading = "Load")]
     pub schedule: Option<PathBuf>,
+    /// Orders that rest in the books of every exchange at the start: order_id,side,price,quantity
+    #[arg(long, value_name = "FILE", help_heading = "Load")]
+    pub book: Option<PathBuf>,
     /// Plays the recorded flow X times as fast [default: 1]
     #[arg(long, value_name = "X", value_parser = parsed::<Factor>(), help_heading = "Load")]
     pub speed: Option<Factor>,
@@ -181,8 +190,8 @@ macro_rules! fields {
 }
 
 fields! {
-    technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, capacity, max_open,
-    orders, window, arrivals, delay, work, stamps, seed, schedule, speed,
+    technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, credentials, exchange, capacity, max_open,
+    orders, window, arrivals, delay, work, stamps, seed, schedule, book, speed,
     on_death, liveness, fault,
     repeats, preset, out,
 }
@@ -266,7 +275,16 @@ pub(crate) mod tests {
             (maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
             (count(), count(), count(), count(), count(), count(), count()),
             (time(), time(), path(), path(), cores, delay, speed),
-            (time(), proptest::option::of(fault::tests::any_faults()), maybe(), kinds(), kinds()),
+            (
+                time(),
+                proptest::option::of(fault::tests::any_faults()),
+                maybe(),
+                kinds(),
+                kinds(),
+                count(),
+                maybe(),
+                path(),
+            ),
         )
             .prop_map(|(names, counts, rest, containment)| Settings {
                 technique: names.0,
@@ -282,6 +300,9 @@ pub(crate) mod tests {
                 stamps: containment.2,
                 strategy: containment.3,
                 venue: containment.4,
+                credentials: containment.5,
+                exchange: containment.6,
+                book: containment.7,
                 strategies: counts.0,
                 venues: counts.1,
                 capacity: counts.2,

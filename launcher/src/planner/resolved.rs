@@ -5,7 +5,7 @@ use crate::config::{
     VenueName,
 };
 use analysis::units::{Count, Nanos};
-use protocol::plan::{Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
+use protocol::plan::{ExchangePlacement, Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
 use std::path::PathBuf;
 
 /// How long a thread may go without a duty cycle unless the user says so.
@@ -57,6 +57,12 @@ pub struct Resolved {
     pub strategy: Kinds<StrategyName>,
     /// What the venues are.
     pub venue: Kinds<VenueName>,
+    /// Credentials, at least one.
+    pub credentials: u16,
+    /// Where exchanges run.
+    pub exchange: ExchangePlacement,
+    /// The orders that rest in the books at the start.
+    pub book: Option<PathBuf>,
     /// Slots of every ring, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// The most open orders of a strategy, 1 to 2^20.
@@ -86,7 +92,7 @@ pub struct Resolved {
 impl Resolved {
     /// Strategies, gateways and the orchestrator.
     pub fn roles(&self) -> usize {
-        usize::from(self.strategies) + usize::from(self.venues) + 1
+        usize::from(self.strategies) + usize::from(self.venues) * usize::from(self.credentials) + 1
     }
 
     /// The effective settings: resolving them again on the same machine gives the same again.
@@ -102,6 +108,9 @@ impl Resolved {
             venues: Some(Count(self.venues.into())),
             strategy: (self.strategy != Kinds::default()).then(|| self.strategy.clone()),
             venue: (self.venue != Kinds::default()).then(|| self.venue.clone()),
+            credentials: (self.credentials != 1).then_some(Count(self.credentials.into())),
+            exchange: (self.exchange != ExchangePlacement::Gateway).then_some(self.exchange),
+            book: self.book.clone(),
             capacity: Some(Count(self.capacity.into())),
             max_open: Some(Count(self.max_open.into())),
             delay: Some(self.delay),

@@ -30,6 +30,8 @@ pub struct Segments {
     pub threads: Vec<View>,
     /// Each strategy's schedule.
     pub schedules: Vec<View>,
+    /// What each exchange has done, with its venue.
+    pub tapes: Vec<(u16, View)>,
     /// What the engine says about strategies that died; there once all segments are.
     pub repairs: Option<Words>,
     /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
@@ -66,6 +68,7 @@ impl Segments {
             control,
             threads: Vec::new(),
             schedules: Vec::new(),
+            tapes: Vec::new(),
             repairs: None,
             engine_bell: None,
             lines: vec![Vec::new(); usize::from(plan.trading().strategies)],
@@ -153,6 +156,7 @@ impl Segments {
                 self.threads.push(words.into());
             }
             Purpose::Schedule(_) => self.schedules.push(words.into()),
+            Purpose::Tape(venue) => self.tapes.push((venue, words.into())),
             Purpose::Repairs => self.repairs = Some(words),
             Purpose::Bell(thread) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
                 self.engine_bell = Some(words);

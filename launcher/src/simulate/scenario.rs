@@ -98,6 +98,9 @@ impl Scenario {
         let resolved = Resolved {
             strategy: crate::config::Kinds::default(),
             venue: crate::config::Kinds::default(),
+            credentials: 1,
+            exchange: protocol::plan::ExchangePlacement::Gateway,
+            book: None,
             stamps: protocol::plan::Stamps::All,
             technique,
             isolation,
