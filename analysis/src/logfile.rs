@@ -12,7 +12,7 @@
 //! SIGBUS there. Nothing in a file is believed before it was checked, so any bytes give records or an error.
 
 use protocol::counters::Counters;
-use protocol::stamps::{Point, RECORD_BYTES, RECORD_WORDS, Record, count_records};
+use protocol::stamps::{RECORD_BYTES, RECORD_WORDS, Record, code_of, count_records, point_of};
 use protocol::status::{self, LOG_OFFSET, STATUS_WORDS, Status};
 use shm::memory::View;
 use shm::memory::header::{HEADER_WORDS, Header, HeaderError, run_hash};
@@ -273,7 +273,7 @@ impl<R: Read> LogReader<R> {
                     file: self.file.clone(),
                     record,
                     offset: offset_of(record),
-                    code: (key >> 60) as u8,
+                    code: code_of(key),
                 }),
             });
         } else if !rest.is_empty() {
@@ -352,7 +352,7 @@ const fn offset_of(record: u64) -> u64 {
 
 #[inline]
 fn is_record(bytes: &[u8; RECORD_BYTES]) -> bool {
-    Point::from_code(bytes[7] >> 4).is_some()
+    point_of(word(&bytes[..8])).is_some()
 }
 
 /// A little-endian word of eight bytes; missing ones count as zero.

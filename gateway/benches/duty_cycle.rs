@@ -5,7 +5,7 @@ use gateway::{DelayVenue, Gateway, InFull};
 use protocol::agent::{Agent, Cycle};
 use protocol::stamps::StampLog;
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{MESSAGE_WORDS, Operation, Order, OrderId, Side};
+use protocol::wire::{MESSAGE_WORDS, Order, OrderId};
 use shm::clock::{Timebase, Tsc};
 use shm::memory::Region;
 use shm::ring::spsc;
@@ -30,16 +30,8 @@ fn main() {
     let mut gateway =
         Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, DelayVenue::holding(InFull, 64));
     // Some are always held, and none of these comes up.
-    let mut order = Order {
-        id: OrderId::new(0, 0, 0),
-        venue: 0,
-        operation: Operation::New,
-        side: Side::Buy,
-        delay_ns: u64::MAX / 4,
-        price: 100,
-        quantity: 5,
-        target: 0,
-    };
+    let mut order =
+        Order { delay_ns: u64::MAX / 4, price: 100, quantity: 5, ..Order::new(OrderId::new(0, 0, 0), 0) };
     for sequence in 0..16 {
         order.id = OrderId::new(1, 0, sequence);
         inbox.try_push(&order.to_message()).expect("there is room");

@@ -35,7 +35,7 @@ pub trait DelayModel: Send {
 
     /// The report of an order that is cancelled at once, because its strategy is dead.
     fn cancel(&mut self, order: &Order) -> Report {
-        Report { status: OrderStatus::Cancelled, filled: 0, ..in_full(order) }
+        Report { status: OrderStatus::Cancelled, filled: 0, cumulative: 0, ..in_full(order) }
     }
 }
 
@@ -51,20 +51,24 @@ impl DelayModel for InFull {
     }
 }
 
-/// The report of an order that was executed in full, or of a cancel that was acknowledged.
+/// The report of an order that was executed in full, or of a cancel or a replace that was acknowledged.
 #[inline]
 pub const fn in_full(order: &Order) -> Report {
+    let (status, filled) = match order.operation {
+        Operation::New => (OrderStatus::Filled, order.quantity),
+        Operation::Cancel | Operation::Replace | Operation::MassCancel => (OrderStatus::Done, 0),
+    };
     Report {
         id: order.id,
         venue: order.venue,
-        status: OrderStatus::Done,
+        instrument: order.instrument,
+        status,
         reason: 0,
         side: order.side,
         price: order.price,
-        filled: match order.operation {
-            Operation::New => order.quantity,
-            Operation::Cancel => 0,
-        },
+        filled,
+        leaves: 0,
+        cumulative: filled,
         number: 0,
         is_last: true,
     }
@@ -128,7 +132,7 @@ impl<M: DelayModel> Venue for DelayVenue<M> {
 
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
         while reports.has_room() {
-            let Some(order) = self.held.cancel(sweep, |order| order.id) else { break };
+            let Some(order) = self.held.cancel(sweep, |order| (order.id, order.instrument)) else { break };
             let _ = reports.send(only(self.model.cancel(&order), &order));
         }
         self.held.is_swept(sweep)

@@ -1,8 +1,8 @@
-//! Cancel on disconnect: the orders of a strategy that died leave their venue at once, a few in each duty cycle, so that nobody
+//! Cancel on disconnect and on a kill switch: the orders concerned leave their venue at once, a few in each duty cycle, so that nobody
 //! else's order waits for it.
 
 use crate::venue::Sweep;
-use protocol::wire::{MAX_STRATEGIES, OrderId};
+use protocol::wire::{CancelScope, MAX_STRATEGIES};
 use std::collections::VecDeque;
 
 /// Orders that one duty cycle looks at: about as much work as a batch of orders.
@@ -17,11 +17,10 @@ impl Disconnects {
         Self(VecDeque::with_capacity(MAX_STRATEGIES))
     }
 
-    /// All orders of the id's strategy, up to the id's epoch, are to be cancelled. Orders that come later are not: the
-    /// orchestrator sends none of that epoch any more.
+    /// All orders of the scope are to be cancelled. Orders that come later are not: the orchestrator sends none any more.
     #[cold]
-    pub(crate) fn add(&mut self, dead: OrderId) {
-        self.0.push_back(Sweep { dead, cursor: 0, looks: 0 });
+    pub(crate) fn add(&mut self, scope: CancelScope) {
+        self.0.push_back(Sweep { scope, cursor: 0, looks: 0 });
     }
 
     #[inline]

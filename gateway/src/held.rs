@@ -99,13 +99,17 @@ impl<T: Copy> Held<T> {
         }
     }
 
-    /// Takes the next order that the sweep concerns, within its looks; its cursor is a place here.
-    pub fn cancel(&mut self, sweep: &mut Sweep, id_of: impl Fn(&T) -> OrderId) -> Option<T> {
+    /// Takes the next order that the sweep concerns, within its looks; its cursor is a place here. `key_of`: an order's id and
+    /// instrument.
+    pub fn cancel(&mut self, sweep: &mut Sweep, key_of: impl Fn(&T) -> (OrderId, u16)) -> Option<T> {
         while sweep.looks > 0 && sweep.cursor < self.places.len() {
             let index = sweep.cursor;
             sweep.cursor += 1;
             sweep.looks -= 1;
-            if self.places[index].order.as_ref().is_some_and(|order| sweep.concerns(id_of(order))) {
+            if self.places[index].order.as_ref().is_some_and(|order| {
+                let (id, instrument) = key_of(order);
+                sweep.concerns(id, instrument)
+            }) {
                 return self.take(index as u32);
             }
         }
@@ -128,19 +132,10 @@ impl<T: Copy> Held<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use protocol::wire::{Operation, Order, Side};
+    use protocol::wire::{CancelScope, Order};
 
     fn order(sequence: u64) -> Order {
-        Order {
-            id: OrderId::new(sequence as u16 % 2, 0, sequence),
-            venue: 0,
-            operation: Operation::Cancel,
-            side: Side::Sell,
-            delay_ns: 0,
-            price: 0,
-            quantity: 0,
-            target: 0,
-        }
+        Order { ..Order::new(OrderId::new(sequence as u16 % 2, 0, sequence), 0) }
     }
 
     proptest! {
@@ -174,10 +169,10 @@ mod tests {
                     sequence += 1;
                 }
                 // Those of every other strategy, in small steps.
-                let mut sweep = Sweep { dead: OrderId::new(round as u16 % 2, 0, 0), cursor: 0, looks: 0 };
+                let mut sweep = Sweep { scope: CancelScope::of(OrderId::new(round as u16 % 2, 0, 0)), cursor: 0, looks: 0 };
                 while !held.is_swept(&sweep) {
                     sweep.looks = 3;
-                    if let Some(order) = held.cancel(&mut sweep, |order: &Order| order.id) {
+                    if let Some(order) = held.cancel(&mut sweep, |order: &Order| (order.id, order.instrument)) {
                         prop_assert_eq!(order.id.strategy(), round as u16 % 2);
                         prop_assert!(living.remove(&order.id.sequence()));
                     }

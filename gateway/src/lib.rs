@@ -105,7 +105,7 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
                 Ok(Some(message)) => {
                     match Instruction::from_message(message) {
                         Ok(Instruction::Order(order)) => self.accept(&order, cycle),
-                        Ok(Instruction::CancelAll(id)) => self.disconnects.add(id),
+                        Ok(Instruction::CancelAll(scope)) => self.disconnects.add(scope),
                         // The orchestrator is in our own process: this is a bug, not a hostile peer. Count, go on.
                         Err(_) => self.faults += 1,
                     }
@@ -130,6 +130,9 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         let mut sink = Sink::<P, C, false>::new(&mut self.outbox, cycle, room, Self::RECORD, self.received);
         if let Some(release) = self.venue.accept(order, received, &mut sink) {
             cycle.log.append(Point::Release, order.id, release);
+        }
+        if order.instrument != 0 {
+            cycle.log.append(Point::Instrument, order.id, order.instrument.into());
         }
     }
 }

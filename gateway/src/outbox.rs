@@ -5,7 +5,7 @@ use crate::venue::{NoRoom, ROOM, Reports, VenueRecord};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
 use protocol::stamps::Point;
-use protocol::wire::{Message, OrderStatus, Report};
+use protocol::wire::{Message, OrderStatus, Report, Side};
 use shm::bell::Bell;
 use shm::clock::{Clock, Timebase};
 use shm::ring::Producer;
@@ -156,6 +156,16 @@ impl<P: Producer, C: Clock, const CANCELS: bool> Reports for Sink<'_, P, C, CANC
         let message = report.to_message();
         self.cycle.stamp_with(Point::GatewayDone, report.id, report.detail());
         self.outbox.push(&message);
+        // Behind the push, off the report's way.
+        if report.filled > 0 {
+            let signed = match report.side {
+                Side::Buy => report.filled,
+                Side::Sell => report.filled.wrapping_neg(),
+            };
+            let log = &mut self.cycle.log;
+            log.append_with(Point::FillQuantity, report.id, report.number, signed);
+            log.append_with(Point::FillPrice, report.id, report.number, report.price.cast_unsigned());
+        }
         Ok(())
     }
 

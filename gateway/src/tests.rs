@@ -3,23 +3,14 @@
 use super::*;
 use protocol::stamps::Record;
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{MESSAGE_WORDS, Operation, OrderId, OrderStatus, Report, Side};
+use protocol::wire::{CancelScope, MESSAGE_WORDS, OrderId, OrderStatus, Report};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::{Region, Words};
 use shm::ring::spsc_mux::SpscMuxProducer;
 use shm::sync::Ordering;
 
 fn order(sequence: u64, delay_ns: u64) -> Order {
-    Order {
-        id: OrderId::new(0, 0, sequence),
-        venue: 0,
-        operation: Operation::New,
-        side: Side::Buy,
-        delay_ns,
-        price: 100,
-        quantity: 5,
-        target: 0,
-    }
+    Order { delay_ns, price: 100, quantity: 5, ..Order::new(OrderId::new(0, 0, sequence), 0) }
 }
 
 struct Bench<V> {
@@ -88,7 +79,7 @@ fn an_order_comes_back_when_its_delay_has_passed() {
     assert_eq!(bench.at(109), []);
     let early = bench.at(110);
     assert_eq!(early.iter().map(|r| r.id.sequence()).collect::<Vec<_>>(), [1], "the shorter delay first");
-    assert_eq!((early[0].status, early[0].filled), (OrderStatus::Done, 5));
+    assert_eq!((early[0].status, early[0].filled), (OrderStatus::Filled, 5));
     assert_eq!(bench.at(600).len(), 1);
     assert_eq!(bench.deadline(), u64::MAX);
 }
@@ -113,7 +104,10 @@ fn a_dead_strategys_orders_are_cancelled_at_once() {
     let of = |strategy, epoch, n| Order { id: OrderId::new(strategy, epoch, n), ..order(n, 1000) };
     bench.send([of(0, 0, 0), of(1, 0, 0), of(0, 1, 0), of(0, 0, 1), of(0, 2, 0)]);
     assert_eq!(bench.at(1), []);
-    bench.inbox.try_push(&Instruction::CancelAll(OrderId::new(0, 1, 0)).to_message()).unwrap();
+    bench
+        .inbox
+        .try_push(&Instruction::CancelAll(CancelScope::of(OrderId::new(0, 1, 0))).to_message())
+        .unwrap();
     let mut reports = bench.at(2);
     reports.extend(bench.at(3));
     assert!(reports.iter().all(|report| report.status == OrderStatus::Cancelled && report.filled == 0));
@@ -121,7 +115,7 @@ fn a_dead_strategys_orders_are_cancelled_at_once() {
     assert_eq!(ids, [(0, 0), (1, 0), (0, 1)], "its own, up to that epoch");
     let left = bench.at(2000);
     assert_eq!(left.iter().map(|report| report.id.strategy()).collect::<Vec<_>>(), [1, 0]);
-    assert!(left.iter().all(|report| report.status == OrderStatus::Done));
+    assert!(left.iter().all(|report| report.status == OrderStatus::Filled));
     assert_eq!(bench.deadline(), u64::MAX);
 }
 
@@ -177,7 +171,7 @@ impl Venue for Twice {
 
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
         while reports.has_room() {
-            let Some(order) = self.held.cancel(sweep, |order| order.id) else { break };
+            let Some(order) = self.held.cancel(sweep, |order| (order.id, order.instrument)) else { break };
             let report = Report { status: OrderStatus::Cancelled, filled: 0, number: 1, ..in_full(&order) };
             reports.send(report).expect("asked before");
         }
@@ -202,7 +196,7 @@ fn an_order_has_several_reports_and_each_its_stamp() {
     assert_eq!(bench.at(109), []);
     assert_eq!(numbers(&bench.at(110)), [(0, 1, true), (1, 1, true)]);
     assert_eq!(bench.deadline(), u64::MAX);
-    // t4 and two t5 each, and no release: this venue tells none.
+    // t4 and two t5 each, what was filled, and no release: this venue tells none.
     let points: Vec<(Point, u64, u8)> =
         bench.log().into_iter().map(|record| (record.point, record.value, record.detail)).collect();
     let more = 1 << 7;
@@ -214,7 +208,11 @@ fn an_order_has_several_reports_and_each_its_stamp() {
             (Point::GatewayRecv, 10, 0),
             (Point::GatewayDone, 10, more),
             (Point::GatewayDone, 110, 1),
+            (Point::FillQuantity, 5, 1),
+            (Point::FillPrice, 100, 1),
             (Point::GatewayDone, 110, 1),
+            (Point::FillQuantity, 5, 1),
+            (Point::FillPrice, 100, 1),
         ]
     );
 }
@@ -245,7 +243,10 @@ fn a_dead_strategys_orders_are_cancelled_between_their_reports() {
     let of = |strategy, n| Order { id: OrderId::new(strategy, 0, n), ..order(n, 0) };
     bench.send([of(0, 0), of(1, 0), of(0, 1)]);
     assert_eq!(bench.at(1).len(), 3);
-    bench.inbox.try_push(&Instruction::CancelAll(OrderId::new(0, 0, 0)).to_message()).unwrap();
+    bench
+        .inbox
+        .try_push(&Instruction::CancelAll(CancelScope::of(OrderId::new(0, 0, 0))).to_message())
+        .unwrap();
     let mut reports = bench.at(2);
     reports.extend(bench.at(3));
     assert_eq!(numbers(&reports), [(0, 1, true), (1, 1, true)]);

@@ -1,6 +1,6 @@
 //! What a venue is: orders and cancels arrive, time passes, reports come out.
 
-use protocol::wire::{MAX_REPORTS, Order, OrderId, Report};
+use protocol::wire::{CancelScope, MAX_REPORTS, Order, OrderId, Report};
 use shm::clock::Timebase;
 use thiserror::Error;
 
@@ -54,11 +54,11 @@ pub trait Reports {
     fn time(&self) -> Timebase;
 }
 
-/// The orders of a strategy that died are being cancelled, a part in each call.
+/// The orders of a strategy that died, or of a kill switch, are being cancelled, a part in each call.
 #[derive(Debug)]
 pub struct Sweep {
-    /// Every open order of this id's strategy, up to this id's epoch.
-    pub dead: OrderId,
+    /// Which open orders.
+    pub scope: CancelScope,
     /// Where to go on: 0 at first, then whatever the venue left here.
     pub cursor: usize,
     /// How many orders the venue may look at before it returns; it counts them down.
@@ -66,10 +66,10 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Whether it is about an order of this id.
+    /// Whether it is about an order of this id and instrument.
     #[inline]
-    pub const fn concerns(&self, id: OrderId) -> bool {
-        id.strategy() == self.dead.strategy() && id.epoch() <= self.dead.epoch()
+    pub const fn concerns(&self, id: OrderId, instrument: u16) -> bool {
+        self.scope.concerns(id, instrument)
     }
 }
 

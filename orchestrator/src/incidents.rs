@@ -15,7 +15,7 @@ use protocol::checksum::{Checksum, digest};
 use protocol::control::Control;
 use protocol::stamps::Point;
 use protocol::supervision::{Misconduct, RepairsWriter, Standstill};
-use protocol::wire::{Instruction, Order, OrderId};
+use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 use shm::clock::Clock;
 use shm::ring::{Blocked, Consumer, PeerFault};
 
@@ -88,7 +88,8 @@ impl<R: Consumer> Orchestrator<R> {
         for index in 0..self.lines.len() {
             let LineState::Dying { noticed, mut told } = self.lines[index].state else { continue };
             let epoch = self.lines[index].epoch;
-            let everybody = Instruction::CancelAll(OrderId::new(index as u16, epoch, 0)).to_message();
+            let everybody =
+                Instruction::CancelAll(CancelScope::of(OrderId::new(index as u16, epoch, 0))).to_message();
             // An order that waits for its inbox goes first: it may be one of those to cancel.
             while told < self.inboxes.len()
                 && self.undispatched.is_none()

@@ -306,11 +306,14 @@ impl<R: Consumer> Orchestrator<R> {
         let report = Report {
             id: order.id,
             venue: order.venue,
+            instrument: order.instrument,
             status: OrderStatus::Rejected,
             reason: reason as u8,
             side: order.side,
             price: order.price,
             filled: 0,
+            leaves: 0,
+            cumulative: 0,
             number: 0,
             is_last: true,
         };

@@ -52,20 +52,11 @@ impl Limits {
 mod tests {
     use super::*;
     pub use protocol::reject::Reject;
-    use protocol::wire::{OrderId, Side};
+    use protocol::wire::OrderId;
 
     #[test]
     fn each_limit_has_its_reason() {
-        let good = Order {
-            id: OrderId::new(0, 0, 0),
-            venue: 1,
-            operation: Operation::New,
-            side: Side::Buy,
-            delay_ns: 0,
-            price: 1,
-            quantity: 10,
-            target: 0,
-        };
+        let good = Order { price: 1, quantity: 10, ..Order::new(OrderId::new(0, 0, 0), 1) };
         let limits = Limits { max_open: 2, max_quantity: 10, killed: false };
         let idle = Position::default();
         assert_eq!(limits.check(&good, idle, 2), Ok(()));

@@ -3,7 +3,7 @@
 use super::*;
 use protocol::stamps::{Record, StampLog, count_records};
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{MESSAGE_WORDS, Operation, OrderId};
+use protocol::wire::{MESSAGE_WORDS, OrderId};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::Region;
 use shm::ring::spsc_mux::Mux;
@@ -51,14 +51,11 @@ mod incidents;
 
 fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
     Order {
-        id: OrderId::new(strategy, 0, sequence),
-        venue,
-        operation: Operation::New,
         side: Side::Sell,
         delay_ns: 5,
         price: 1,
         quantity: 7,
-        target: 0,
+        ..Order::new(OrderId::new(strategy, 0, sequence), venue)
     }
 }
 
@@ -66,11 +63,14 @@ fn report(order: &Order) -> Report {
     Report {
         id: order.id,
         venue: order.venue,
-        status: OrderStatus::Done,
+        instrument: order.instrument,
+        status: OrderStatus::Filled,
         reason: 0,
         side: order.side,
         price: order.price,
         filled: order.quantity,
+        leaves: 0,
+        cumulative: order.quantity,
         number: 0,
         is_last: true,
     }

@@ -2,7 +2,7 @@
 //!
 //! How a record's two words are laid out is drawn in [`crate::stamps`].
 
-use crate::wire::OrderId;
+use crate::wire::{ID_WIDTH, OrderId};
 
 shm::names! {
     /// Which points of an order's way are stamped. A stamp costs a look at the clock, on the way that is measured.
@@ -51,14 +51,26 @@ pub enum Point {
     Checksum = 13,
     /// No order but the thread itself: it was away from its duty cycles ([`Gap`]). The value is when it came back (ticks).
     Gap = 14,
+    /// What the order trades, by its index. Absent: instrument 0.
+    Instrument = 15,
+    /// What was filled with a report, in 1e-8 units; bought above 0, sold below (two's complement). Absent without a fill.
+    FillQuantity = 16,
+    /// At which price, in cents (two's complement). Follows the quantity of the same report.
+    FillPrice = 17,
+    /// No order but an account, that of a strategy in an instrument: a figure of its final position ([`PositionField`]).
+    Position = 18,
+    /// No order but a kill switch: the orchestrator has seen it (ticks); the sequence is the command's number.
+    KillSeen = 19,
+    /// The last order that it cancels is confirmed (ticks).
+    KillDone = 20,
 }
 
-// Four bits, none of which is the end of a log.
-const _: () = assert!(Point::ALL.len() < 1 << 4 && Point::ALL[0] as u8 == 1);
+// Six bits, none of which is the end of a log.
+const _: () = assert!(Point::ALL.len() < 1 << (64 - ID_WIDTH) && Point::ALL[0] as u8 == 1);
 
 impl Point {
     /// Every point, in the order of its codes.
-    pub const ALL: [Point; 14] = [
+    pub const ALL: [Point; 20] = [
         Point::StrategySend,
         Point::OrchRecvSubmit,
         Point::OrchDispatch,
@@ -73,6 +85,12 @@ impl Point {
         Point::Cancelled,
         Point::Checksum,
         Point::Gap,
+        Point::Instrument,
+        Point::FillQuantity,
+        Point::FillPrice,
+        Point::Position,
+        Point::KillSeen,
+        Point::KillDone,
     ];
 
     /// The point with this code, if there is one.
@@ -81,7 +99,8 @@ impl Point {
         if code >= 1 && code <= Self::ALL.len() as u8 { Some(Self::ALL[code as usize - 1]) } else { None }
     }
 
-    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`, `checksum`, `gap`.
+    /// The name that tools print: `t1` to `t8`, `due`, `release`, `rejected`, `cancelled`, `checksum`, `gap`, and
+    /// so on.
     pub const fn name(self) -> &'static str {
         [
             "t1",
@@ -98,17 +117,31 @@ impl Point {
             "cancelled",
             "checksum",
             "gap",
+            "instrument",
+            "fill-quantity",
+            "fill-price",
+            "position",
+            "kill-seen",
+            "kill-done",
         ][self as usize - 1]
     }
 
     /// Whether its records are about an order.
     pub const fn is_of_order(self) -> bool {
-        !matches!(self, Point::Checksum | Point::Gap)
+        !matches!(self, Point::Checksum | Point::Gap | Point::Position | Point::KillSeen | Point::KillDone)
     }
 
     /// Whether its records hold a time, in ticks.
     pub const fn is_time(self) -> bool {
-        !matches!(self, Point::Rejected | Point::Checksum)
+        !matches!(
+            self,
+            Point::Rejected
+                | Point::Checksum
+                | Point::Instrument
+                | Point::FillQuantity
+                | Point::FillPrice
+                | Point::Position
+        )
     }
 
     /// Whether a run that stamps so stamps this.
@@ -135,7 +168,55 @@ impl Point {
             "cancelled: its strategy died",
             "checksum of a link's messages",
             "away from its duty cycles",
+            "what it trades",
+            "quantity filled with the report",
+            "at which price",
+            "a figure of a final position",
+            "kill switch seen",
+            "last order of the kill switch confirmed",
         ][self as usize - 1]
+    }
+}
+
+/// What a record of [`Point::Position`] holds: its detail. The order id names the account: the strategy, and as the sequence the
+/// instrument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum PositionField {
+    /// Bought minus sold, in 1e-8 units (two's complement).
+    Net = 0,
+    /// What was paid minus what was got, price times quantity of every fill: the lower 64 bits (two's complement, 128 bits).
+    CostLow = 1,
+    /// Its higher 64 bits.
+    CostHigh = 2,
+    /// Realised profit, in the units of price times quantity: the lower 64 bits (two's complement, 128 bits).
+    RealisedLow = 3,
+    /// Its higher 64 bits.
+    RealisedHigh = 4,
+    /// Fills.
+    Fills = 5,
+    /// What is open of its buy orders.
+    OpenBuy = 6,
+    /// What is open of its sell orders.
+    OpenSell = 7,
+}
+
+impl PositionField {
+    /// Every field, in the order of their codes.
+    pub const ALL: [PositionField; 8] = [
+        PositionField::Net,
+        PositionField::CostLow,
+        PositionField::CostHigh,
+        PositionField::RealisedLow,
+        PositionField::RealisedHigh,
+        PositionField::Fills,
+        PositionField::OpenBuy,
+        PositionField::OpenSell,
+    ];
+
+    /// The field with this code, if there is one.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        if (code as usize) < Self::ALL.len() { Some(Self::ALL[code as usize]) } else { None }
     }
 }
 
@@ -263,14 +344,14 @@ impl core::fmt::Display for Gap {
 }
 
 impl Gap {
-    /// The longest that a record holds, in ticks: 2^52 − 1, far beyond any run.
-    pub const LONGEST: u64 = (1 << 52) - 1;
+    /// The longest that a record holds, in ticks: 2^50 − 1, far beyond any run.
+    pub const LONGEST: u64 = (1 << (ID_WIDTH - 8)) - 1;
 
     /// The words of its record: the length stands where strategy, epoch and sequence of an order do.
     pub(crate) const fn words(self) -> [u64; 2] {
         let ticks = if self.ticks < Self::LONGEST { self.ticks } else { Self::LONGEST };
         let (low, high) = (ticks & 0xFFFF_FFFF, ticks >> 32);
-        let key = ((Point::Gap as u64) << 60) | (high << 40) | ((self.switches.0 as u64) << 32) | low;
+        let key = ((Point::Gap as u64) << ID_WIDTH) | (high << 40) | ((self.switches.0 as u64) << 32) | low;
         [key, self.ended]
     }
 
@@ -288,10 +369,22 @@ impl Gap {
 /// Where the detail stands in a key.
 const DETAIL_SHIFT: u32 = 32;
 
+/// The point of a key; `None` if it is not one of ours.
+#[inline]
+pub const fn point_of(key: u64) -> Option<Point> {
+    Point::from_code(code_of(key))
+}
+
+/// The code of a key's point, known or not.
+#[inline]
+pub const fn code_of(key: u64) -> u8 {
+    (key >> ID_WIDTH) as u8
+}
+
 /// The key word of a record without a detail.
 #[inline]
 pub const fn key(point: Point, id: OrderId) -> u64 {
-    ((point as u64) << 60) | id.word()
+    ((point as u64) << ID_WIDTH) | id.word()
 }
 
 /// The key word of a record.
@@ -309,7 +402,7 @@ pub struct Record {
     pub point: Point,
     /// About which order; of [`Point::Checksum`] a [`LinkEnd`].
     pub id: OrderId,
-    /// The venue of t4, the number of the report of t5 to t8, else 0.
+    /// The venue of t4, the number of the report of t5 to t8 and of a fill, the field of a position, else 0.
     pub detail: u8,
     /// Ticks, or for [`Point::Rejected`] the reason's code, for [`Point::Checksum`] the sum.
     pub value: u64,
@@ -319,7 +412,7 @@ impl Record {
     /// Decodes the two words of a record; `None` if the key is not one of ours (zero ends a log).
     #[inline]
     pub const fn from_words(key: u64, value: u64) -> Option<Self> {
-        match Point::from_code((key >> 60) as u8) {
+        match point_of(key) {
             Some(point) => {
                 let detail = (key >> DETAIL_SHIFT) as u8;
                 Some(Self { point, id: OrderId::from_word(key), detail, value })

@@ -108,6 +108,9 @@ impl RoleKind {
                     Point::OrchRecvCompletion,
                     Point::OrchReturn,
                     Point::Rejected,
+                    Point::Position,
+                    Point::KillSeen,
+                    Point::KillDone,
                 ],
                 // One that is refused has t2, the reason and t7.
                 records_an_order: 4,
@@ -119,9 +122,17 @@ impl RoleKind {
             },
             RoleKind::Gateway => &RoleRecord {
                 is_numbered: true,
-                points: &[Point::GatewayRecv, Point::GatewayDone, Point::Release, Point::Cancelled],
-                records_an_order: 4,
-                records_a_report: 1,
+                points: &[
+                    Point::GatewayRecv,
+                    Point::GatewayDone,
+                    Point::Release,
+                    Point::Cancelled,
+                    Point::Instrument,
+                    Point::FillQuantity,
+                    Point::FillPrice,
+                ],
+                records_an_order: 7,
+                records_a_report: 3,
                 is_restartable: false,
                 #[cfg(not(loom))]
                 sandbox: Some(&sandbox::GATEWAY),

@@ -5,7 +5,7 @@
 //! length to keep up to date: the log ends at the first key that is zero.
 //!
 //! ```text
-//!  63     60 59      52 51          40 39      32 31              0   63                        0
+//!  63     58 57      50 49          40 39      32 31              0   63                        0
 //! ┌─────────┬──────────┬──────────────┬──────────┬─────────────────┬─────────────────────────────┐
 //! │ point   │ strategy │ epoch        │ detail   │ sequence        │ value: ticks, or a code     │
 //! └─────────┴──────────┴──────────────┴──────────┴─────────────────┴─────────────────────────────┘
@@ -17,7 +17,8 @@
 //! | t4 | the venue: a thread may run several gateways |
 //! | t5 | which report of its order, from 0; the highest bit: more of them follow |
 //! | t6, t7, t8 | which report of its order, from 0 |
-//! | cancelled | which report says so, from 0 |
+//! | cancelled, fill-quantity, fill-price | which report says so, from 0 |
+//! | position | which figure: [`PositionField`]; strategy and sequence are the account |
 //! | gap | what the kernel counted for the thread meanwhile ([`Gap`]); strategy, epoch and sequence are its length |
 //! | checksum | 0; strategy, epoch and sequence are a [`LinkEnd`] |
 //! | all others | 0 |
@@ -139,7 +140,7 @@ pub fn count_records(segment: &View) -> usize {
 pub fn count_point(segment: &View, point: Point) -> usize {
     let key =
         |record: usize| segment.load(crate::status::LOG_OFFSET + record * RECORD_WORDS, Ordering::Acquire);
-    (0..count_records(segment)).filter(|record| key(*record) >> 60 == point as u64).count()
+    (0..count_records(segment)).filter(|record| point_of(key(*record)) == Some(point)).count()
 }
 
 #[cfg(all(test, not(loom)))]
@@ -181,7 +182,9 @@ mod tests {
     #[test]
     fn ends_of_links_survive_the_log() {
         for hand_off in HandOff::ALL {
-            for end in [LinkEnd::sender(hand_off, 255, 4095), LinkEnd::receiver(hand_off, 0, 0)] {
+            for end in
+                [LinkEnd::sender(hand_off, 255, crate::wire::MAX_EPOCH), LinkEnd::receiver(hand_off, 0, 0)]
+            {
                 assert_eq!(LinkEnd::of(end.id()), Some(end));
             }
         }
@@ -192,7 +195,7 @@ mod tests {
     fn details_and_gaps_survive_the_log() {
         let segment = Region::heap(LOG_OFFSET + 8 * RECORD_WORDS).words();
         let mut log = StampLog::new(&segment);
-        let id = OrderId::new(255, 4095, u64::MAX);
+        let id = OrderId::new(255, u16::MAX, u64::MAX);
         log.append_with(Point::GatewayDone, id, 255, 7);
         let gaps = [1u64, (1 << 33) + 5, Gap::LONGEST, u64::MAX].map(|ticks| Gap {
             ended: 9,
@@ -229,6 +232,6 @@ mod tests {
         for point in Point::ALL {
             assert_eq!(Point::from_code(point as u8), Some(point));
         }
-        assert_eq!((Point::from_code(0), Point::from_code(15)), (None, None));
+        assert_eq!((Point::from_code(0), Point::from_code(21)), (None, None));
     }
 }

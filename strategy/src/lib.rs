@@ -53,7 +53,7 @@ pub use player::Player;
 pub use session::Session;
 pub use testing::Event;
 
-use protocol::wire::{Operation, OrderId, Report, Side};
+use protocol::wire::{Operation, Order, OrderId, Report, Side, Terms};
 use thiserror::Error;
 
 /// What a user writes. All methods run on the strategy's thread and must not block: while one runs, neither orders nor
@@ -118,7 +118,9 @@ pub enum Refused {
 pub struct NewOrder {
     /// The venue's index.
     pub venue: u16,
-    /// New order or cancel.
+    /// What is traded, by its index.
+    pub instrument: u16,
+    /// New order, cancel, replace or mass cancel.
     pub operation: Operation,
     /// Side.
     pub side: Side,
@@ -126,8 +128,12 @@ pub struct NewOrder {
     pub price: i64,
     /// Quantity in 1e-8 units.
     pub quantity: u64,
-    /// For a cancel: the sequence of the order to cancel.
+    /// For a cancel or a replace: the sequence of the order that it is about.
     pub target: u64,
+    /// What a new order says beside that.
+    pub terms: Terms,
+    /// The version of the market data that made the strategy send it; 0 if none did.
+    pub trigger: u64,
     /// How long the venue takes, in nanoseconds.
     pub delay_ns: u64,
     /// When it was due, in ticks: what a late sender is measured against. `None`: it was not due at a certain time.
@@ -139,11 +145,14 @@ impl NewOrder {
     pub const fn to_venue(venue: u16) -> Self {
         Self {
             venue,
+            instrument: 0,
             operation: Operation::New,
             side: Side::Buy,
             price: 0,
             quantity: 0,
             target: 0,
+            terms: Order::new(OrderId::new(0, 0, 0), 0).terms,
+            trigger: 0,
             delay_ns: 0,
             due: None,
         }

@@ -72,12 +72,20 @@ impl Player {
                 continue;
             };
             let scheduled = self.pacing == Pacing::Scheduled;
-            let due = if scheduled { orders.time().at(entry.fire_ns) } else { 0 };
+            let due_at = if scheduled { orders.time().at(entry.fire_ns) } else { 0 };
             let Entry { venue, operation, side, price, quantity, target, delay_ns, .. } = entry;
-            let due_recorded = scheduled.then_some(due);
-            let order =
-                NewOrder { venue, operation, side, price, quantity, target, delay_ns, due: due_recorded };
-            self.next = Some((order, due));
+            let due = scheduled.then_some(due_at);
+            let order = NewOrder {
+                operation,
+                side,
+                price,
+                quantity,
+                target,
+                delay_ns,
+                due,
+                ..NewOrder::to_venue(venue)
+            };
+            self.next = Some((order, due_at));
         }
     }
 }

@@ -103,8 +103,33 @@ impl<P: Producer> Session<P> {
             return Err(Refused::TooManyOpen);
         }
         let id = OrderId::new(self.strategy, self.epoch, self.next_sequence);
-        let NewOrder { venue, operation, side, price, quantity, target, delay_ns, due } = new;
-        let message = Order { id, venue, operation, side, delay_ns, price, quantity, target }.to_message();
+        let NewOrder {
+            venue,
+            instrument,
+            operation,
+            side,
+            price,
+            quantity,
+            target,
+            delay_ns,
+            terms,
+            trigger,
+            due,
+        } = new;
+        let order = Order {
+            id,
+            venue,
+            instrument,
+            operation,
+            side,
+            delay_ns,
+            price,
+            quantity,
+            target,
+            terms,
+            trigger,
+        };
+        let message = order.to_message();
         if let Some(due) = due {
             cycle.log.append(Point::Due, id, due);
         }

@@ -50,11 +50,14 @@ pub fn play_against_echo(strategy: impl Strategy, cycles: u64) -> Vec<Event> {
             let report = Report {
                 id: order.id,
                 venue: order.venue,
-                status: OrderStatus::Done,
+                instrument: order.instrument,
+                status: OrderStatus::Filled,
                 reason: 0,
                 side: order.side,
                 price: order.price,
                 filled: if order.operation == Operation::New { order.quantity } else { 0 },
+                leaves: 0,
+                cumulative: order.quantity,
                 number: 0,
                 is_last: true,
             };

@@ -143,6 +143,10 @@ impl<'a> Join<'a> {
             self.misplaced(record);
             return Ok(());
         }
+        // Of accounts and kill switches nothing is kept.
+        if bit(point) >= bit(Point::Instrument) {
+            return Ok(());
+        }
         let Self { source, findings, .. } = self;
         let lane = match self.table.lane(id) {
             Ok(lane) => lane,
@@ -236,7 +240,13 @@ impl<'a> Join<'a> {
             | Point::Rejected
             | Point::Cancelled
             | Point::Checksum
-            | Point::Gap => Ok(()),
+            | Point::Gap
+            | Point::Instrument
+            | Point::FillQuantity
+            | Point::FillPrice
+            | Point::Position
+            | Point::KillSeen
+            | Point::KillDone => Ok(()),
         };
         if let Err(OutOfOrder { kind, by_strategy, what }) = in_order {
             broken(by_strategy.then_some(id.strategy()), kind, &|| what.into());

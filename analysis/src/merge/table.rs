@@ -233,6 +233,8 @@ mod tests {
     use super::*;
     use protocol::wire::MAX_EPOCH;
 
+    const LAST: usize = MAX_EPOCH as usize;
+
     fn table(planned: u64, records: u64, last_epoch: u16) -> Table {
         Table::new(vec![Bounds::new(planned, records, last_epoch, false); 2])
     }
@@ -243,18 +245,18 @@ mod tests {
 
     #[test]
     fn an_epoch_costs_what_its_orders_do() {
-        let mut table = table(1_000_000, 3 * 2 * 4095, MAX_EPOCH);
+        let mut table = table(1_000_000, 6 * LAST as u64, MAX_EPOCH);
         for epoch in 1..=MAX_EPOCH {
             for sequence in 0..2 {
                 table.lane(OrderId::new(1, epoch, sequence)).unwrap();
             }
         }
-        assert_eq!((table.lanes.len(), rows(&table)), (2 + 4095, 4095 * LATER_CHUNK as usize));
+        assert_eq!((table.lanes.len(), rows(&table)), (2 + LAST, LAST * LATER_CHUNK as usize));
         let lane = table.lane(OrderId::new(1, 7, 20)).unwrap();
         assert_eq!((lane.epoch, lane.rows.len(), lane.rows.capacity()), (7, 32, 32));
-        assert_eq!(table.lane_of(1, 4095).unwrap().epoch, 4095);
+        assert_eq!(table.lane_of(1, MAX_EPOCH).unwrap().epoch, MAX_EPOCH);
         assert!(table.lane_of(0, 1).is_none() && table.lane_of(2, 0).is_none());
-        assert_eq!((table.newest_epoch(1), table.newest_epoch(0)), (4095, 0));
+        assert_eq!((table.newest_epoch(1), table.newest_epoch(0)), (MAX_EPOCH, 0));
     }
 
     #[test]
@@ -272,10 +274,10 @@ mod tests {
     fn nonsense_in_a_log_does_not_multiply_its_memory() {
         let mut table = table(u64::MAX, 5_000, MAX_EPOCH);
         let refused = (0..5_000u64).filter(|number| {
-            let id = OrderId::new(0, 1 + (number % 4095) as u16, number * 7_919 % 14_000);
+            let id = OrderId::new(0, 1 + (number % LAST as u64) as u16, number * 7_919 % 14_000);
             table.lane(id).is_err()
         });
         assert!(refused.count() > 4_000);
-        assert!(rows(&table) as u64 <= 5_000 * 2 + SPARE_ROWS + 4095 * LATER_CHUNK);
+        assert!(rows(&table) as u64 <= 5_000 * 2 + SPARE_ROWS + LAST as u64 * LATER_CHUNK);
     }
 }

@@ -56,7 +56,7 @@ impl Venue for InParts {
             let Some(Open { order, next, left }) = self.open.pop_due(now) else { break };
             let is_last = next == 2;
             let (status, filled) =
-                if is_last { (OrderStatus::Done, left) } else { (OrderStatus::PartiallyFilled, left / 2) };
+                if is_last { (OrderStatus::Filled, left) } else { (OrderStatus::PartiallyFilled, left / 2) };
             let _ = reports.send(Report { status, filled, number: next, is_last, ..in_full(&order) });
             if !is_last {
                 let open = Open { order, next: next + 1, left: left - filled };
@@ -72,7 +72,9 @@ impl Venue for InParts {
 
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
         while reports.has_room() {
-            let Some(open) = self.open.cancel(sweep, |open| open.order.id) else { break };
+            let Some(open) = self.open.cancel(sweep, |open| (open.order.id, open.order.instrument)) else {
+                break;
+            };
             let Open { order, next, .. } = open;
             let cancelled =
                 Report { status: OrderStatus::Cancelled, filled: 0, number: next, ..in_full(&order) };

@@ -289,7 +289,7 @@ mod tests {
                           show it
                           → quote tails from bare metal, or from a machine with
                           dedicated processors
-        ok    /dev/shm    23.4 GiB free, the default run needs 25 MiB
+        ok    /dev/shm    23.4 GiB free, the default run needs 30 MiB
         ok    huge pages  madvise
         ok    swap        none
 
@@ -324,7 +324,7 @@ mod tests {
         note  nohz_full   every core is interrupted by the scheduler's tick
                           → boot with nohz_full=LIST
         ok    hypervisor  none
-        ok    /dev/shm    63 MiB free, the default run needs 25 MiB
+        ok    /dev/shm    63 MiB free, the default run needs 30 MiB
         note  huge pages  always: the kernel may merge pages, and stop a thread, while
                           a run lasts
                           → echo madvise > /sys/kernel/mm/transparent_hugepage/enabled

@@ -19,7 +19,7 @@ use protocol::counters::Slots;
 use protocol::plan::{FaultKind, Isolation, Plan, Target, When};
 use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
-use protocol::wire::{Message, Operation, Order, OrderId, Side};
+use protocol::wire::{Message, Order, OrderId};
 use shm::clock::Clock;
 use shm::memory::Words;
 use shm::ring::{Full, Producer, Step};
@@ -172,14 +172,13 @@ impl<P: Producer> Shared<P> {
     fn flood(&mut self) -> usize {
         for pushed in 0..FLOOD_BATCH {
             let order = Order {
-                id: OrderId::new(self.strategy, 0, self.next_sequence),
-                venue: (self.next_sequence % u64::from(self.venues)) as u16,
-                operation: Operation::New,
-                side: Side::Buy,
                 delay_ns: FLOOD_DELAY_NS,
                 price: 1,
                 quantity: 1,
-                target: 0,
+                ..Order::new(
+                    OrderId::new(self.strategy, 0, self.next_sequence),
+                    (self.next_sequence % u64::from(self.venues)) as u16,
+                )
             };
             if self.producer.try_push(&order.to_message()).is_err() {
                 return pushed;
@@ -279,16 +278,7 @@ mod tests {
     }
 
     fn message(sequence: u64) -> Message {
-        let order = Order {
-            id: OrderId::new(1, 0, sequence),
-            venue: 0,
-            operation: Operation::New,
-            side: Side::Sell,
-            delay_ns: 0,
-            price: 0,
-            quantity: 0,
-            target: 0,
-        };
+        let order = Order::new(OrderId::new(1, 0, sequence), 0);
         order.to_message()
     }
 

@@ -272,11 +272,11 @@ mod tests {
         let (_, plan, _) = planned("strategies=2 venues=2 orders=10", &machine).unwrap();
         let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
         // The orchestrator ends its log with the checksums of 2 × 2 + 2 + 1 links.
-        assert_eq!(records, [5 * 3, 5 * 3, 10 * 4 + 7, 5 * 4, 5 * 4].map(|records| records + 16 + MAX_GAPS));
+        assert_eq!(records, [5 * 3, 5 * 3, 10 * 4 + 7, 5 * 7, 5 * 7].map(|records| records + 16 + MAX_GAPS));
         assert_eq!(plan.trading().venue_orders, [3, 2, 2, 3], "no gateway gets more than its log holds");
         let (_, plan, _) = planned("venues=3 orders=10 threading=shared", &machine).unwrap();
         assert!(plan.trading().venue_orders.is_empty(), "one log for all venues");
-        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 4 + (2 + 3 + 1) + 16 + MAX_GAPS);
+        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 7 + (2 + 3 + 1) + 16 + MAX_GAPS);
         assert_eq!((plan.trading().max_held, plan.trading().max_open), (4, 65_536));
         assert_eq!(plan.trading().pacing, Pacing::Scheduled);
         assert_eq!(planned("arrivals=stress", &machine).unwrap().1.trading().pacing, Pacing::Closed);

@@ -138,7 +138,7 @@ impl Lie {
             return;
         }
         // Not what the thread says at its very end.
-        let stamps = |record: &usize| log[LOG_OFFSET * 8 + record * RECORD_BYTES + 7] >> 4 <= 8;
+        let stamps = |record: &usize| log[LOG_OFFSET * 8 + record * RECORD_BYTES + 7] >> 2 <= 8;
         let timed: Vec<usize> = (0..records).filter(stamps).collect();
         let Some(record) = timed.get(seed as usize % timed.len().max(1)) else { return };
         let at = LOG_OFFSET * 8 + record * RECORD_BYTES;

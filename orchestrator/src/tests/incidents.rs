@@ -4,7 +4,7 @@ use super::*;
 use crate::line::LineState;
 use protocol::control::{Launching, PLAN};
 use protocol::supervision::{Death, REPAIRS_WORDS, Repairs};
-use protocol::wire::Instruction;
+use protocol::wire::{CancelScope, Instruction};
 use std::os::fd::AsFd;
 
 /// A bench whose orchestrator is supervised: the launcher's side of fences and repairs.
@@ -51,7 +51,7 @@ fn what_the_dead_had_sent_is_refused_and_its_venues_are_told() {
     bench.send(&order(1, 0, 1), 1);
     launching.fence(0, 0, &death());
     bench.cycles();
-    let everybody = Instruction::CancelAll(OrderId::new(0, 0, 0));
+    let everybody = Instruction::CancelAll(CancelScope::of(OrderId::new(0, 0, 0)));
     assert_eq!(bench.instructions(0), [everybody]);
     let mut to_other = bench.instructions(1);
     to_other.sort_by_key(|instruction| *instruction == everybody);
@@ -109,7 +109,7 @@ fn each_misconduct_has_its_name_and_the_other_goes_on() {
         |strategy, epoch, sequence| Order { id: OrderId::new(strategy, epoch, sequence), ..order(0, 0, 0) };
     for (message, why) in [
         ([u64::MAX; MESSAGE_WORDS], Misconduct::Garbage),
-        (Instruction::CancelAll(OrderId::new(1, 0, 0)).to_message(), Misconduct::Garbage),
+        (Instruction::CancelAll(CancelScope::of(OrderId::new(1, 0, 0))).to_message(), Misconduct::Garbage),
         (wrong_id(1, 0, 0).to_message(), Misconduct::ForeignId),
         (wrong_id(200, 0, 0).to_message(), Misconduct::ForeignId),
         (wrong_id(0, 1, 0).to_message(), Misconduct::WrongEpoch),

@@ -53,7 +53,8 @@ impl Entry {
     pub fn to_words(&self) -> EntryWords {
         let (operation, detail) = match self.operation {
             Operation::New => (0x10, self.price.cast_unsigned()),
-            Operation::Cancel => (0x20, self.target),
+            // A schedule has no replaces and no mass cancels.
+            Operation::Cancel | Operation::Replace | Operation::MassCancel => (0x20, self.target),
         };
         let side = match self.side {
             Side::Buy => 0,
@@ -91,7 +92,7 @@ impl Entry {
     #[inline]
     pub fn order(&self, id: OrderId) -> Order {
         let Self { fire_ns: _, delay_ns, venue, operation, side, price, quantity, target } = *self;
-        Order { id, venue, operation, side, delay_ns, price, quantity, target }
+        Order { operation, side, delay_ns, price, quantity, target, ..Order::new(id, venue) }
     }
 }
 

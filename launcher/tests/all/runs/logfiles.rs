@@ -88,7 +88,7 @@ fn each_damage_has_its_error_and_the_good_records_come_first() {
 
     let (records, error) = spoiled(|bytes| bytes[RECORDS_AT as usize + 16 * 4 + 7] = 0xF0);
     assert_eq!(records, 4);
-    assert!(error.contains("record 4 (at byte 9152)") && error.contains("point code 15"), "{error}");
+    assert!(error.contains("record 4 (at byte 9152)") && error.contains("point code 60"), "{error}");
 
     let (records, error) = spoiled(|bytes| bytes[RECORDS_AT as usize + 16 * 3..][..8].fill(0));
     assert_eq!(records, 3);

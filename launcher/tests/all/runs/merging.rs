@@ -326,6 +326,12 @@ fn a_missing_stamp_is_named() {
                 | Point::Cancelled
                 | Point::Checksum
                 | Point::Gap
+                | Point::Instrument
+                | Point::FillQuantity
+                | Point::FillPrice
+                | Point::Position
+                | Point::KillSeen
+                | Point::KillDone
         ) {
             continue;
         }

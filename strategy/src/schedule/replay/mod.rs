@@ -185,7 +185,7 @@ impl<'a> Deal<'a> {
                 }
                 0
             }
-            Operation::Cancel => {
+            Operation::Cancel | Operation::Replace | Operation::MassCancel => {
                 self.sequences.get(&(venue, row.order_id)).copied().unwrap_or(RESTING | row.order_id)
             }
         };

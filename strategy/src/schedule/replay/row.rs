@@ -113,7 +113,7 @@ impl Columns {
             fields.one_of(Column::Op, &[("new", Operation::New), ("cancel", Operation::Cancel)])?;
         let (price, quantity) = match operation {
             Operation::New => fields.price_and_quantity()?,
-            Operation::Cancel => {
+            Operation::Cancel | Operation::Replace | Operation::MassCancel => {
                 let unused = [Column::Type, Column::Tif, Column::PriceCents, Column::QtySatoshi];
                 unused.into_iter().try_for_each(|column| fields.empty(column, "a cancel"))?;
                 (0, 0)

@@ -1,0 +1,219 @@
+//! Orders: what a strategy sends.
+
+use super::terms::{Condition, OrderType, SelfTrade, Terms, TimeInForce};
+use super::{Message, OrderId, WireError};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
+
+/// What an order asks of its venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// A new order.
+    New,
+    /// The cancel of an earlier order of the same strategy at the same venue.
+    Cancel,
+    /// A new price and open quantity for an earlier order of the same strategy at the same venue. That order goes on under its own
+    /// id; this one is answered with one report.
+    Replace,
+    /// The cancel of all orders of the same strategy at the same venue, of the instrument that it names.
+    MassCancel,
+}
+
+/// The side of a new order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// A bid.
+    Buy,
+    /// An offer.
+    Sell,
+}
+
+impl Side {
+    #[inline]
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Side::Buy => 0,
+            Side::Sell => 1,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn from_code(code: u8) -> Result<Self, WireError> {
+        match code {
+            0 => Ok(Side::Buy),
+            1 => Ok(Side::Sell),
+            _ => Err(WireError::BadSide),
+        }
+    }
+
+    /// The other side.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Side::Buy => Side::Sell,
+            Side::Sell => Side::Buy,
+        }
+    }
+}
+
+/// An order on its way from a strategy to a venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Who it is. The engine believes the strategy part only after comparing it with the ring it came through.
+    pub id: OrderId,
+    /// The venue it goes to, below the plan's number of venues (checked by the orchestrator).
+    pub venue: u16,
+    /// What is traded, below the plan's number of instruments (checked by the orchestrator).
+    pub instrument: u16,
+    /// What it asks for.
+    pub operation: Operation,
+    /// Its side.
+    pub side: Side,
+    /// How long a `delay` venue takes for it, in nanoseconds (pre-sampled: part of the schedule).
+    pub delay_ns: u64,
+    /// Limit price in cents; of a replace the new one. 0 for a market order or a cancel.
+    pub price: i64,
+    /// Quantity in 1e-8 units; of a replace what is to be open from now on. 0 for a cancel.
+    pub quantity: u64,
+    /// For a cancel or a replace: the sequence of the order that it is about (same strategy). Else 0.
+    pub target: u64,
+    /// What a new order says beside that; of another operation the default.
+    pub terms: Terms,
+    /// The version of the market data that made the strategy send it; 0 if none did.
+    pub trigger: u64,
+}
+
+/// The bytes of an order. Words that an operation does not use are zero.
+#[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct OrderWords {
+    pub id: u64,
+    pub delay_ns: u64,
+    pub price: i64,
+    pub quantity: u64,
+    /// The target of a cancel or a replace; the condition of a new order.
+    pub target: u64,
+    pub trigger: u64,
+    pub venue: u16,
+    pub instrument: u16,
+    pub code: u8,
+    /// The side; of an instruction what its scope names.
+    pub side: u8,
+    /// Bits 0–3 the type, 4–7 the time in force.
+    pub kind: u8,
+    /// Bits 0–2 the self-trade prevention, 3 post only, 4–7 the condition.
+    pub rules: u8,
+}
+
+const _: () = assert!(size_of::<OrderWords>() == size_of::<Message>());
+
+const POST_ONLY: u8 = 1 << 3;
+
+impl Order {
+    /// A buy of nothing at no price, without delay, of instrument 0: a start for struct update syntax.
+    pub const fn new(id: OrderId, venue: u16) -> Self {
+        Self {
+            id,
+            venue,
+            instrument: 0,
+            operation: Operation::New,
+            side: Side::Buy,
+            delay_ns: 0,
+            price: 0,
+            quantity: 0,
+            target: 0,
+            terms: Terms {
+                order_type: OrderType::Limit,
+                time_in_force: TimeInForce::GoodTillCancel,
+                post_only: false,
+                self_trade: SelfTrade::Allow,
+                condition: Condition::None,
+            },
+            trigger: 0,
+        }
+    }
+
+    /// The message's words. A target of a new order and the terms of anything else are left out: they mean nothing.
+    #[inline]
+    pub fn to_message(&self) -> Message {
+        let Terms { order_type, time_in_force, post_only, self_trade, condition } = self.terms;
+        let words = OrderWords {
+            id: self.id.word(),
+            delay_ns: self.delay_ns,
+            price: self.price,
+            quantity: self.quantity,
+            target: self.target,
+            trigger: self.trigger,
+            venue: self.venue,
+            instrument: self.instrument,
+            code: match self.operation {
+                Operation::New => 1,
+                Operation::Cancel => 2,
+                Operation::Replace => 4,
+                Operation::MassCancel => 5,
+            },
+            side: self.side.code(),
+            kind: 0,
+            rules: 0,
+        };
+        transmute!(match self.operation {
+            Operation::New => OrderWords {
+                target: condition.word(),
+                kind: order_type.code() | time_in_force.code() << 4,
+                rules: self_trade.code() | if post_only { POST_ONLY } else { 0 } | condition.code() << 4,
+                ..words
+            },
+            _ => words,
+        })
+    }
+
+    /// Checks a message and makes an order of it.
+    ///
+    /// # Errors
+    /// A code that is not one of ours. Venue, instrument and id are for the orchestrator to check.
+    #[inline]
+    pub fn from_message(message: Message) -> Result<Self, WireError> {
+        let words: OrderWords = transmute!(message);
+        let operation = match words.code {
+            1 => Operation::New,
+            2 => Operation::Cancel,
+            4 => Operation::Replace,
+            5 => Operation::MassCancel,
+            _ => return Err(WireError::BadOperation),
+        };
+        let (target, terms) = match operation {
+            Operation::New => (0, words.terms()?),
+            _ if words.kind | words.rules != 0 => return Err(WireError::BadTerms),
+            _ => (words.target, Terms::default()),
+        };
+        Ok(Self {
+            id: OrderId::from_word(words.id),
+            venue: words.venue,
+            instrument: words.instrument,
+            operation,
+            side: Side::from_code(words.side)?,
+            delay_ns: words.delay_ns,
+            price: words.price,
+            quantity: words.quantity,
+            target,
+            terms,
+            trigger: words.trigger,
+        })
+    }
+}
+
+impl OrderWords {
+    #[inline]
+    fn terms(&self) -> Result<Terms, WireError> {
+        // A plain limit order, nearly always: one comparison.
+        if (self.kind | self.rules) == 0 && self.target == 0 {
+            return Ok(Terms::default());
+        }
+        Ok(Terms {
+            order_type: OrderType::from_code(self.kind & 0xF)?,
+            time_in_force: TimeInForce::from_code(self.kind >> 4)?,
+            post_only: self.rules & POST_ONLY != 0,
+            self_trade: SelfTrade::from_code(self.rules & (POST_ONLY - 1))?,
+            condition: Condition::from_code(self.rules >> 4, self.target)?,
+        })
+    }
+}
