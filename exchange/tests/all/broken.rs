@@ -71,7 +71,10 @@ fn resting(exchange: &Exchange, id: u64) -> Option<(i64, u64)> {
     use exchange::Side::{Buy, Sell};
     let mut sides = (0..3).flat_map(|instrument| [(instrument, Buy), (instrument, Sell)]);
     sides.find_map(|(instrument, side)| {
-        exchange.orders(instrument, side).find(|order| order.id == id).map(|order| (order.price, order.leaves))
+        exchange
+            .orders(instrument, side)
+            .find(|order| order.id == id)
+            .map(|order| (order.price, order.leaves))
     })
 }
 
@@ -178,7 +181,11 @@ fn found<M: Mistake>(name: &str) {
             let shortest = shrink::<Broken<M>>(&setting, &commands);
             assert!(run::<Exchange>(&setting, &shortest).is_ok(), "{name}: the engine itself differs");
             let most = if name == "CountsTradesAnew" { 200 } else { 12 };
-            assert!(shortest.len() <= most, "{name}: found, but shrunk to no fewer than {} commands", shortest.len());
+            assert!(
+                shortest.len() <= most,
+                "{name}: found, but shrunk to no fewer than {} commands",
+                shortest.len()
+            );
             return;
         }
     }

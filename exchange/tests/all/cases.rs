@@ -8,8 +8,8 @@ use SelfTrade::{CancelBoth, CancelNewest, CancelOldest, Decrement};
 use Side::{Buy, Sell};
 use TimeInForce::{FillOrKill, GoodTillTime, ImmediateOrCancel};
 use exchange::{
-    CancelReason, Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, RejectReason, SelfTrade, Side,
-    TimeInForce,
+    CancelReason, Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, RejectReason,
+    SelfTrade, Side, TimeInForce,
 };
 
 const COINBASE: &str = "Coinbase Exchange, Matching Engine";
@@ -98,7 +98,13 @@ fn cancelled(id: u64, leaves: u64, reason: CancelReason) -> Event {
 /// Name, source, what comes before, the command, its events.
 type Case = (&'static str, &'static str, Vec<Command>, Command, Vec<Event>);
 
-fn case(name: &'static str, source: &'static str, before: &[NewOrder], command: impl Into<Told>, events: &[Event]) -> Case {
+fn case(
+    name: &'static str,
+    source: &'static str,
+    before: &[NewOrder],
+    command: impl Into<Told>,
+    events: &[Event],
+) -> Case {
     let Told(mut between, command) = command.into();
     let mut all: Vec<Command> = before.iter().map(|order| Command::New(*order)).collect();
     all.append(&mut between);
@@ -139,95 +145,180 @@ fn trading() -> Vec<Case> {
     let me = |quantity| limit(9, Buy, 10, quantity);
     let ice = [iceberg(4, limit(1, Sell, 10, 10)), limit(2, Sell, 10, 5)];
     vec![
-        case("price, then time", COINBASE, &sells, limit(9, Buy, 11, 12), &[
-            Accepted { id: 9 },
-            trade(0, (1, 9, Buy), 10, 5, (0, 7)),
-            trade(1, (2, 9, Buy), 10, 5, (0, 2)),
-            trade(2, (3, 9, Buy), 11, 2, (3, 0)),
-        ]),
-        case("price improvement is the aggressor's", COINBASE, &[limit(1, Buy, 20, 1)], limit(9, Sell, 16, 1), &[
-            Accepted { id: 9 },
-            trade(0, (1, 9, Sell), 20, 1, (0, 0)),
-        ]),
-        case("self-trade: cancel newest", COINBASE, &own, preventing(CancelNewest, me(8)), &[
-            Accepted { id: 9 },
-            cancelled(9, 8, CancelReason::SelfTrade),
-        ]),
-        case("self-trade: cancel oldest", COINBASE, &own, preventing(CancelOldest, me(8)), &[
-            Accepted { id: 9 },
-            cancelled(1, 5, CancelReason::SelfTrade),
-            trade(0, (2, 9, Buy), 10, 5, (0, 3)),
-        ]),
-        case("self-trade: cancel both", COINBASE, &own, preventing(CancelBoth, me(8)), &[
-            Accepted { id: 9 },
-            cancelled(1, 5, CancelReason::SelfTrade),
-            cancelled(9, 8, CancelReason::SelfTrade),
-        ]),
-        case("self-trade: decrement, the aggressor is larger", TSX, &own, preventing(Decrement, me(8)), &[
-            Accepted { id: 9 },
-            cancelled(1, 5, CancelReason::SelfTrade),
-            Reduced { id: 9, leaves: 3 },
-            trade(0, (2, 9, Buy), 10, 3, (2, 0)),
-        ]),
-        case("self-trade: decrement, the resting order is larger", TSX, &own, preventing(Decrement, me(3)), &[
-            Accepted { id: 9 },
-            Reduced { id: 1, leaves: 2 },
-            cancelled(9, 3, CancelReason::SelfTrade),
-        ]),
-        case("self-trade: decrement, both the same", COINBASE, &own, preventing(Decrement, me(5)), &[
-            Accepted { id: 9 },
-            cancelled(1, 5, CancelReason::SelfTrade),
-            cancelled(9, 5, CancelReason::SelfTrade),
-        ]),
-        case("self-trade: the aggressor's instruction counts", COINBASE,
-            &[preventing(CancelNewest, limit(1, Sell, 10, 5))], preventing(CancelOldest, me(5)), &[
-            Accepted { id: 9 },
-            cancelled(1, 5, CancelReason::SelfTrade),
-        ]),
-        case("fill or kill: not enough", CME_QUALIFIERS, &sells, lasting(FillOrKill, limit(9, Buy, 10, 11)), &[
-            Accepted { id: 9 },
-            cancelled(9, 11, CancelReason::FillOrKill),
-        ]),
-        case("fill or kill: over two levels", CME_QUALIFIERS, &sells, lasting(FillOrKill, limit(9, Buy, 11, 15)), &[
-            Accepted { id: 9 },
-            trade(0, (1, 9, Buy), 10, 5, (0, 10)),
-            trade(1, (2, 9, Buy), 10, 5, (0, 5)),
-            trade(2, (3, 9, Buy), 11, 5, (0, 0)),
-        ]),
-        case("immediate or cancel: the rest goes", CME_QUALIFIERS, &sells, lasting(ImmediateOrCancel, limit(9, Buy, 10, 12)), &[
-            Accepted { id: 9 },
-            trade(0, (1, 9, Buy), 10, 5, (0, 7)),
-            trade(1, (2, 9, Buy), 10, 5, (0, 2)),
-            cancelled(9, 2, CancelReason::Immediate),
-        ]),
-        case("immediate or cancel: nothing there", CME_QUALIFIERS, &sells, lasting(ImmediateOrCancel, limit(9, Buy, 9, 1)), &[
-            Accepted { id: 9 },
-            cancelled(9, 1, CancelReason::Immediate),
-        ]),
-        case("minimum: filled, the rest is placed", CME_TYPES, &sells[..1], minimum(5, me(8)), &[
-            Accepted { id: 9 },
-            trade(0, (1, 9, Buy), 10, 5, (0, 3)),
-        ]),
-        case("minimum: too little, all is cancelled", CME_TYPES, &sells[..1], minimum(6, me(8)), &[
-            Accepted { id: 9 },
-            cancelled(9, 8, CancelReason::Minimum),
-        ]),
-        case("post-only: would trade", COINBASE_DERIVATIVES, &sells, post_only(me(1)), &[Rejected {
-            id: 9,
-            reason: RejectReason::WouldTrade,
-        }]),
-        case("post-only: rests", COINBASE_DERIVATIVES, &sells, post_only(limit(9, Buy, 9, 1)), &[Accepted { id: 9 }]),
-        case("iceberg: the next part goes to the end", CME_QUALIFIERS, &ice, me(11), &[
-            Accepted { id: 9 },
-            trade(0, (1, 9, Buy), 10, 4, (6, 7)),
-            trade(1, (2, 9, Buy), 10, 5, (0, 2)),
-            trade(2, (1, 9, Buy), 10, 2, (4, 0)),
-        ]),
-        case("market: what finds nobody is cancelled", CME_TYPES, &sells[..1], market(limit(9, Buy, 0, 8)), &[
-            Accepted { id: 9 },
-            trade(0, (1, 9, Buy), 10, 5, (0, 3)),
-            cancelled(9, 3, CancelReason::NoLiquidity),
-        ]),
+        case(
+            "price, then time",
+            COINBASE,
+            &sells,
+            limit(9, Buy, 11, 12),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 5, (0, 7)),
+                trade(1, (2, 9, Buy), 10, 5, (0, 2)),
+                trade(2, (3, 9, Buy), 11, 2, (3, 0)),
+            ],
+        ),
+        case(
+            "price improvement is the aggressor's",
+            COINBASE,
+            &[limit(1, Buy, 20, 1)],
+            limit(9, Sell, 16, 1),
+            &[Accepted { id: 9 }, trade(0, (1, 9, Sell), 20, 1, (0, 0))],
+        ),
+        case(
+            "self-trade: cancel newest",
+            COINBASE,
+            &own,
+            preventing(CancelNewest, me(8)),
+            &[Accepted { id: 9 }, cancelled(9, 8, CancelReason::SelfTrade)],
+        ),
+        case(
+            "self-trade: cancel oldest",
+            COINBASE,
+            &own,
+            preventing(CancelOldest, me(8)),
+            &[
+                Accepted { id: 9 },
+                cancelled(1, 5, CancelReason::SelfTrade),
+                trade(0, (2, 9, Buy), 10, 5, (0, 3)),
+            ],
+        ),
+        case(
+            "self-trade: cancel both",
+            COINBASE,
+            &own,
+            preventing(CancelBoth, me(8)),
+            &[
+                Accepted { id: 9 },
+                cancelled(1, 5, CancelReason::SelfTrade),
+                cancelled(9, 8, CancelReason::SelfTrade),
+            ],
+        ),
+        case(
+            "self-trade: decrement, the aggressor is larger",
+            TSX,
+            &own,
+            preventing(Decrement, me(8)),
+            &[
+                Accepted { id: 9 },
+                cancelled(1, 5, CancelReason::SelfTrade),
+                Reduced { id: 9, leaves: 3 },
+                trade(0, (2, 9, Buy), 10, 3, (2, 0)),
+            ],
+        ),
+        case(
+            "self-trade: decrement, the resting order is larger",
+            TSX,
+            &own,
+            preventing(Decrement, me(3)),
+            &[Accepted { id: 9 }, Reduced { id: 1, leaves: 2 }, cancelled(9, 3, CancelReason::SelfTrade)],
+        ),
+        case(
+            "self-trade: decrement, both the same",
+            COINBASE,
+            &own,
+            preventing(Decrement, me(5)),
+            &[
+                Accepted { id: 9 },
+                cancelled(1, 5, CancelReason::SelfTrade),
+                cancelled(9, 5, CancelReason::SelfTrade),
+            ],
+        ),
+        case(
+            "self-trade: the aggressor's instruction counts",
+            COINBASE,
+            &[preventing(CancelNewest, limit(1, Sell, 10, 5))],
+            preventing(CancelOldest, me(5)),
+            &[Accepted { id: 9 }, cancelled(1, 5, CancelReason::SelfTrade)],
+        ),
+        case(
+            "fill or kill: not enough",
+            CME_QUALIFIERS,
+            &sells,
+            lasting(FillOrKill, limit(9, Buy, 10, 11)),
+            &[Accepted { id: 9 }, cancelled(9, 11, CancelReason::FillOrKill)],
+        ),
+        case(
+            "fill or kill: over two levels",
+            CME_QUALIFIERS,
+            &sells,
+            lasting(FillOrKill, limit(9, Buy, 11, 15)),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 5, (0, 10)),
+                trade(1, (2, 9, Buy), 10, 5, (0, 5)),
+                trade(2, (3, 9, Buy), 11, 5, (0, 0)),
+            ],
+        ),
+        case(
+            "immediate or cancel: the rest goes",
+            CME_QUALIFIERS,
+            &sells,
+            lasting(ImmediateOrCancel, limit(9, Buy, 10, 12)),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 5, (0, 7)),
+                trade(1, (2, 9, Buy), 10, 5, (0, 2)),
+                cancelled(9, 2, CancelReason::Immediate),
+            ],
+        ),
+        case(
+            "immediate or cancel: nothing there",
+            CME_QUALIFIERS,
+            &sells,
+            lasting(ImmediateOrCancel, limit(9, Buy, 9, 1)),
+            &[Accepted { id: 9 }, cancelled(9, 1, CancelReason::Immediate)],
+        ),
+        case(
+            "minimum: filled, the rest is placed",
+            CME_TYPES,
+            &sells[..1],
+            minimum(5, me(8)),
+            &[Accepted { id: 9 }, trade(0, (1, 9, Buy), 10, 5, (0, 3))],
+        ),
+        case(
+            "minimum: too little, all is cancelled",
+            CME_TYPES,
+            &sells[..1],
+            minimum(6, me(8)),
+            &[Accepted { id: 9 }, cancelled(9, 8, CancelReason::Minimum)],
+        ),
+        case(
+            "post-only: would trade",
+            COINBASE_DERIVATIVES,
+            &sells,
+            post_only(me(1)),
+            &[Rejected { id: 9, reason: RejectReason::WouldTrade }],
+        ),
+        case(
+            "post-only: rests",
+            COINBASE_DERIVATIVES,
+            &sells,
+            post_only(limit(9, Buy, 9, 1)),
+            &[Accepted { id: 9 }],
+        ),
+        case(
+            "iceberg: the next part goes to the end",
+            CME_QUALIFIERS,
+            &ice,
+            me(11),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 4, (6, 7)),
+                trade(1, (2, 9, Buy), 10, 5, (0, 2)),
+                trade(2, (1, 9, Buy), 10, 2, (4, 0)),
+            ],
+        ),
+        case(
+            "market: what finds nobody is cancelled",
+            CME_TYPES,
+            &sells[..1],
+            market(limit(9, Buy, 0, 8)),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 5, (0, 3)),
+                cancelled(9, 3, CancelReason::NoLiquidity),
+            ],
+        ),
     ]
 }
 
@@ -238,15 +329,27 @@ fn changing() -> Vec<Case> {
     vec![
         case("replace: less keeps the place", CME_REPLACE, &level, after(replace(1, 10, 3)), &first(1, 2)),
         case("replace: more loses the place", CME_REPLACE, &level, after(replace(1, 10, 6)), &first(2, 4)),
-        case("replace: there and back loses the place", CME_REPLACE, &level,
-            Told(vec![replace(1, 11, 5), replace(1, 10, 5)], Command::New(limit(9, Buy, 10, 1))), &first(2, 4)),
-        case("replace: a price that crosses trades", CME_REPLACE, &[level[0], limit(3, Buy, 9, 2)], replace(3, 10, 2), &[
-            Replaced { id: 3, price: 10, leaves: 2 },
-            trade(0, (1, 3, Buy), 10, 2, (3, 0)),
-        ]),
-        case("good till time: gone at its time", CME_QUALIFIERS,
+        case(
+            "replace: there and back loses the place",
+            CME_REPLACE,
+            &level,
+            Told(vec![replace(1, 11, 5), replace(1, 10, 5)], Command::New(limit(9, Buy, 10, 1))),
+            &first(2, 4),
+        ),
+        case(
+            "replace: a price that crosses trades",
+            CME_REPLACE,
+            &[level[0], limit(3, Buy, 9, 2)],
+            replace(3, 10, 2),
+            &[Replaced { id: 3, price: 10, leaves: 2 }, trade(0, (1, 3, Buy), 10, 2, (3, 0))],
+        ),
+        case(
+            "good till time: gone at its time",
+            CME_QUALIFIERS,
             &[NewOrder { expires_at: 5, ..lasting(GoodTillTime, limit(1, Buy, 9, 2)) }],
-            Told(vec![Command::Time(4)], Command::Time(5)), &[Event::Expired { id: 1, leaves: 2 }]),
+            Told(vec![Command::Time(4)], Command::Time(5)),
+            &[Event::Expired { id: 1, leaves: 2 }],
+        ),
     ]
 }
 
@@ -255,86 +358,142 @@ fn stops() -> Vec<Case> {
     let with = |stops: &[NewOrder]| [&offers[..], stops].concat();
     let takes = |id, quantity| limit(id, Buy, 11, quantity);
     vec![
-        case("stop: a trade at its price makes it a market order", CME_STOP, &with(&[stop(10, limit(5, Buy, 0, 2))]),
-            limit(9, Buy, 10, 1), &[
-            Accepted { id: 9 },
-            trade(0, (1, 9, Buy), 10, 1, (0, 0)),
-            Triggered { id: 5 },
-            trade(1, (2, 5, Buy), 11, 1, (0, 1)),
-            trade(2, (3, 5, Buy), 12, 1, (8, 0)),
-        ]),
-        case("stop-limit: what is left is a limit order", CME_STOP, &with(&[stop(10, limit(5, Buy, 11, 4))]),
-            Told(vec![Command::New(limit(9, Buy, 10, 1))], Command::Cancel { id: 5, owner: 5 }), &[
-            cancelled(5, 3, CancelReason::Requested),
-        ]),
-        case("stop: by stop price, then by time", MILLENNIUM,
-            &with(&[stop(11, limit(5, Buy, 0, 1)), stop(10, limit(6, Buy, 0, 1)), stop(10, limit(7, Buy, 0, 1))]),
-            takes(9, 2), &[
-            Accepted { id: 9 },
-            trade(0, (1, 9, Buy), 10, 1, (0, 1)),
-            trade(1, (2, 9, Buy), 11, 1, (0, 0)),
-            Triggered { id: 6 },
-            trade(2, (3, 6, Buy), 12, 1, (8, 0)),
-            Triggered { id: 7 },
-            trade(3, (3, 7, Buy), 12, 1, (7, 0)),
-            Triggered { id: 5 },
-            trade(4, (3, 5, Buy), 12, 1, (6, 0)),
-        ]),
-        case("stop: in an auction it waits for the opening price", MILLENNIUM, &[],
-            gathered(&[stop(10, limit(5, Buy, 0, 2)), limit(1, Sell, 10, 1), limit(2, Buy, 10, 1), limit(3, Sell, 13, 4)]), &[
-            Uncrossed { instrument: 0, price: 10, volume: 1 },
-            trade(0, (1, 2, Buy), 10, 1, (0, 0)),
-            Triggered { id: 5 },
-            trade(1, (3, 5, Buy), 13, 2, (2, 0)),
-        ]),
+        case(
+            "stop: a trade at its price makes it a market order",
+            CME_STOP,
+            &with(&[stop(10, limit(5, Buy, 0, 2))]),
+            limit(9, Buy, 10, 1),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 1, (0, 0)),
+                Triggered { id: 5 },
+                trade(1, (2, 5, Buy), 11, 1, (0, 1)),
+                trade(2, (3, 5, Buy), 12, 1, (8, 0)),
+            ],
+        ),
+        case(
+            "stop-limit: what is left is a limit order",
+            CME_STOP,
+            &with(&[stop(10, limit(5, Buy, 11, 4))]),
+            Told(vec![Command::New(limit(9, Buy, 10, 1))], Command::Cancel { id: 5, owner: 5 }),
+            &[cancelled(5, 3, CancelReason::Requested)],
+        ),
+        case(
+            "stop: by stop price, then by time",
+            MILLENNIUM,
+            &with(&[
+                stop(11, limit(5, Buy, 0, 1)),
+                stop(10, limit(6, Buy, 0, 1)),
+                stop(10, limit(7, Buy, 0, 1)),
+            ]),
+            takes(9, 2),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 1, (0, 1)),
+                trade(1, (2, 9, Buy), 11, 1, (0, 0)),
+                Triggered { id: 6 },
+                trade(2, (3, 6, Buy), 12, 1, (8, 0)),
+                Triggered { id: 7 },
+                trade(3, (3, 7, Buy), 12, 1, (7, 0)),
+                Triggered { id: 5 },
+                trade(4, (3, 5, Buy), 12, 1, (6, 0)),
+            ],
+        ),
+        case(
+            "stop: in an auction it waits for the opening price",
+            MILLENNIUM,
+            &[],
+            gathered(&[
+                stop(10, limit(5, Buy, 0, 2)),
+                limit(1, Sell, 10, 1),
+                limit(2, Buy, 10, 1),
+                limit(3, Sell, 13, 4),
+            ]),
+            &[
+                Uncrossed { instrument: 0, price: 10, volume: 1 },
+                trade(0, (1, 2, Buy), 10, 1, (0, 0)),
+                Triggered { id: 5 },
+                trade(1, (3, 5, Buy), 13, 2, (2, 0)),
+            ],
+        ),
     ]
 }
 
 fn auctions() -> Vec<Case> {
     vec![
-        case("auction: the largest volume", XETRA, &[],
-            gathered(&[limit(1, Buy, 12, 5), limit(2, Buy, 11, 4), limit(3, Sell, 9, 6), limit(4, Sell, 11, 3)]), &[
-            Uncrossed { instrument: 0, price: 11, volume: 9 },
-            trade(0, (3, 1, Buy), 11, 5, (1, 0)),
-            trade(1, (3, 2, Buy), 11, 1, (0, 3)),
-            trade(2, (4, 2, Buy), 11, 3, (0, 0)),
-        ]),
-        case("auction: then the smallest surplus", XETRA, &[],
-            gathered(&[limit(1, Buy, 14, 5), limit(2, Sell, 12, 5), limit(3, Buy, 12, 4)]), &[
-            Uncrossed { instrument: 0, price: 13, volume: 5 },
-            trade(0, (2, 1, Buy), 13, 5, (0, 0)),
-        ]),
-        case("auction: then nearest to the reference price, which is 10", XETRA, &[],
-            gathered(&[limit(1, Buy, 14, 5), limit(2, Sell, 8, 5)]), &[
-            Uncrossed { instrument: 0, price: 10, volume: 5 },
-            trade(0, (2, 1, Buy), 10, 5, (0, 0)),
-        ]),
-        case("auction: nothing crosses", XETRA, &[], gathered(&[limit(1, Buy, 8, 5), limit(2, Sell, 9, 5)]), &[Uncrossed {
-            instrument: 0,
-            price: 0,
-            volume: 0,
-        }]),
-        case("auction: an iceberg takes part with all of it", XETRA, &[],
-            gathered(&[iceberg(2, limit(1, Sell, 10, 9)), limit(2, Sell, 10, 4), limit(3, Buy, 10, 10)]), &[
-            Uncrossed { instrument: 0, price: 10, volume: 10 },
-            trade(0, (1, 3, Buy), 10, 9, (0, 1)),
-            trade(1, (2, 3, Buy), 10, 1, (3, 0)),
-        ]),
-        case("auction: no self-trade prevention", JPX, &[],
-            gathered(&[preventing(CancelBoth, limit(1, Sell, 10, 1)), preventing(CancelBoth, limit(2, Buy, 10, 1))]), &[
-            Uncrossed { instrument: 0, price: 10, volume: 1 },
-            trade(0, (1, 2, Buy), 10, 1, (0, 0)),
-        ]),
-        case("auction: no post-only orders", COINBASE_RULES, &[],
-            Told(vec![AUCTION], Command::New(post_only(limit(1, Buy, 8, 1)))), &[Rejected {
-            id: 1,
-            reason: RejectReason::WrongPhase,
-        }]),
-        case("auction: no fill or kill, no immediate or cancel", CME_QUALIFIERS, &[],
-            Told(vec![AUCTION], Command::New(lasting(FillOrKill, limit(1, Buy, 8, 1)))), &[Rejected {
-            id: 1,
-            reason: RejectReason::WrongPhase,
-        }]),
+        case(
+            "auction: the largest volume",
+            XETRA,
+            &[],
+            gathered(&[
+                limit(1, Buy, 12, 5),
+                limit(2, Buy, 11, 4),
+                limit(3, Sell, 9, 6),
+                limit(4, Sell, 11, 3),
+            ]),
+            &[
+                Uncrossed { instrument: 0, price: 11, volume: 9 },
+                trade(0, (3, 1, Buy), 11, 5, (1, 0)),
+                trade(1, (3, 2, Buy), 11, 1, (0, 3)),
+                trade(2, (4, 2, Buy), 11, 3, (0, 0)),
+            ],
+        ),
+        case(
+            "auction: then the smallest surplus",
+            XETRA,
+            &[],
+            gathered(&[limit(1, Buy, 14, 5), limit(2, Sell, 12, 5), limit(3, Buy, 12, 4)]),
+            &[Uncrossed { instrument: 0, price: 13, volume: 5 }, trade(0, (2, 1, Buy), 13, 5, (0, 0))],
+        ),
+        case(
+            "auction: then nearest to the reference price, which is 10",
+            XETRA,
+            &[],
+            gathered(&[limit(1, Buy, 14, 5), limit(2, Sell, 8, 5)]),
+            &[Uncrossed { instrument: 0, price: 10, volume: 5 }, trade(0, (2, 1, Buy), 10, 5, (0, 0))],
+        ),
+        case(
+            "auction: nothing crosses",
+            XETRA,
+            &[],
+            gathered(&[limit(1, Buy, 8, 5), limit(2, Sell, 9, 5)]),
+            &[Uncrossed { instrument: 0, price: 0, volume: 0 }],
+        ),
+        case(
+            "auction: an iceberg takes part with all of it",
+            XETRA,
+            &[],
+            gathered(&[iceberg(2, limit(1, Sell, 10, 9)), limit(2, Sell, 10, 4), limit(3, Buy, 10, 10)]),
+            &[
+                Uncrossed { instrument: 0, price: 10, volume: 10 },
+                trade(0, (1, 3, Buy), 10, 9, (0, 1)),
+                trade(1, (2, 3, Buy), 10, 1, (3, 0)),
+            ],
+        ),
+        case(
+            "auction: no self-trade prevention",
+            JPX,
+            &[],
+            gathered(&[
+                preventing(CancelBoth, limit(1, Sell, 10, 1)),
+                preventing(CancelBoth, limit(2, Buy, 10, 1)),
+            ]),
+            &[Uncrossed { instrument: 0, price: 10, volume: 1 }, trade(0, (1, 2, Buy), 10, 1, (0, 0))],
+        ),
+        case(
+            "auction: no post-only orders",
+            COINBASE_RULES,
+            &[],
+            Told(vec![AUCTION], Command::New(post_only(limit(1, Buy, 8, 1)))),
+            &[Rejected { id: 1, reason: RejectReason::WrongPhase }],
+        ),
+        case(
+            "auction: no fill or kill, no immediate or cancel",
+            CME_QUALIFIERS,
+            &[],
+            Told(vec![AUCTION], Command::New(lasting(FillOrKill, limit(1, Buy, 8, 1)))),
+            &[Rejected { id: 1, reason: RejectReason::WrongPhase }],
+        ),
     ]
 }
 
@@ -346,19 +505,25 @@ fn every_documented_case_is_as_the_source_says() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/exchange.md");
     let page = std::fs::read_to_string(page).unwrap();
     for (name, source, before, command, expected) in cases {
-        let mut engine = Exchange::new(&[instrument], Capacity::orders(64)).unwrap();
+        let mut engine: Exchange = Exchange::new(&[instrument], Capacity::orders(64)).unwrap();
         let mut naive = Naive::new(&[instrument], Capacity::orders(64));
         for command in before {
             let mut events = Vec::new();
             engine.apply(command, &mut events);
             naive.apply(command);
-            assert!(!events.iter().any(|event| matches!(event, Rejected { .. })), "{name}: {command:?} gives {events:?}");
+            assert!(
+                !events.iter().any(|event| matches!(event, Rejected { .. })),
+                "{name}: {command:?} gives {events:?}"
+            );
         }
         let mut events = Vec::new();
         engine.apply(command, &mut events);
         assert_eq!(events, expected, "{name} ({source})");
         assert_eq!(naive.apply(command), expected, "{name} ({source}), of the naive engine");
         engine.check().unwrap_or_else(|broken| panic!("{name}: {broken:?}"));
-        assert!(page.contains(&format!("| {name} | {source} |")), "docs/src/exchange.md: no row {name:?}, {source:?}");
+        assert!(
+            page.contains(&format!("| {name} | {source} |")),
+            "docs/src/exchange.md: no row {name:?}, {source:?}"
+        );
     }
 }

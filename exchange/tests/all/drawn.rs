@@ -40,6 +40,7 @@ impl Numbers for Seeded {
 }
 
 /// A source of given words; 0 when they are used up.
+#[allow(dead_code, reason = "properties and fuzzing draw from words, the soak from a seed")]
 pub struct Words<'a>(pub &'a [u16]);
 
 impl Numbers for Words<'_> {
@@ -61,6 +62,8 @@ pub struct Setting {
     pub prices: u64,
     /// Once in so many commands an auction begins; twice as often one ends.
     pub auctions: u64,
+    /// Bids and offers mostly lie apart, and hardly anything takes all away: the book grows.
+    pub deep: bool,
 }
 
 impl Setting {
@@ -81,20 +84,20 @@ impl Setting {
             max_quantity: 10_000,
             reference_price: 98,
         };
-        // Four of the lowest price do not fit 64 bits.
+        // Four of the highest price do not fit 64 bits, four of one below it do.
         let dear = Instrument {
-            price_low: 1 << 62,
-            price_high: (1 << 62) + 20,
-            reference_price: (1 << 62) + 7,
+            price_low: (1 << 62) - 20,
+            price_high: 1 << 62,
+            reference_price: (1 << 62) - 7,
             ..plain
         };
         let instruments = vec![plain, coarse, dear];
-        Setting { instruments, room: Capacity::orders(26), ids: 40, prices: 22, auctions: 60 }
+        Setting { instruments, room: Capacity::orders(40), ids: 52, prices: 22, auctions: 60, deep: false }
     }
 
     /// The same with fewer levels than the orders could need.
     pub fn few_levels() -> Setting {
-        Setting { room: Capacity { orders: 26, levels: 14 }, ..Setting::crowded() }
+        Setting { room: Capacity { orders: 30, levels: 16 }, ..Setting::crowded() }
     }
 
     /// One instrument, a hundred thousand orders at two thousand prices.
@@ -106,7 +109,14 @@ impl Setting {
             ..Instrument::default()
         };
         let room = Capacity::orders(100_000);
-        Setting { instruments: vec![instrument], room, ids: 120_000, prices: 2000, auctions: 20_000 }
+        Setting {
+            instruments: vec![instrument],
+            room,
+            ids: 120_000,
+            prices: 2000,
+            auctions: 50_000,
+            deep: true,
+        }
     }
 }
 
@@ -139,6 +149,7 @@ impl Drawer {
                 let (price, quantity) = (self.price(numbers, instrument), self.quantity(numbers, instrument));
                 Command::Replace { id, owner, price, quantity }
             }
+            3 | 4 if self.setting.deep && !numbers.once_in(1000) => Command::New(self.order(numbers, id)),
             3 => {
                 self.now += numbers.below(6);
                 Command::Time(if numbers.once_in(16) { self.now / 2 } else { self.now })
@@ -199,6 +210,17 @@ impl Drawer {
         rules.lot * (1 + numbers.below(most))
     }
 
+    /// In a deep book buyers mostly bid low and sellers ask much.
+    fn apart(&self, numbers: &mut impl Numbers, side: Side, price: i64) -> i64 {
+        let half = self.setting.prices as i64 / 2;
+        match side {
+            _ if !self.setting.deep || numbers.once_in(12) => price,
+            Side::Buy if price > half => price - half,
+            Side::Sell if price < half => price + half,
+            _ => price,
+        }
+    }
+
     fn order(&self, numbers: &mut impl Numbers, id: u64) -> NewOrder {
         use {OrderType::*, SelfTrade::*, TimeInForce::*};
         let instrument = self.instrument_of(numbers, id);
@@ -210,11 +232,13 @@ impl Drawer {
             (12, FillOrKill),
             (16, GoodTillTime),
         ]);
+        let side = numbers.pick(&[(1, Side::Buy), (1, Side::Sell)]);
+        let price = self.price(numbers, instrument);
         NewOrder {
             id,
             instrument,
             owner: owner(numbers, id),
-            side: numbers.pick(&[(1, Side::Buy), (1, Side::Sell)]),
+            side,
             order_type,
             time_in_force,
             self_trade: numbers.pick(&[
@@ -224,7 +248,7 @@ impl Drawer {
                 (1, CancelBoth),
                 (2, Decrement),
             ]),
-            price: self.price(numbers, instrument),
+            price: self.apart(numbers, side, price),
             stop_price: self.price(numbers, instrument),
             quantity: self.quantity(numbers, instrument),
             display: if numbers.once_in(6) { lot * (1 + numbers.below(5)) } else { 0 },

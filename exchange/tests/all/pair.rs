@@ -4,7 +4,10 @@ use crate::drawn::Setting;
 use crate::ledger::Ledger;
 use crate::naive::{Naive, Open};
 use exchange::{Command, Event, Exchange, Side};
+use std::cell::Cell;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
 /// An engine under test: the real one, or one with a mistake in it.
 pub trait Engine {
@@ -75,12 +78,20 @@ impl<E: Engine> Pair<E> {
         }
     }
 
+    /// Trades so far.
+    pub fn trades(&self) -> u64 {
+        self.ledger.trades()
+    }
+
     /// One command to both.
     pub fn apply(&mut self, command: Command) -> Result<&[Event], Difference> {
         let at = self.at;
         self.at += 1;
         self.events.clear();
-        self.engine.apply(command, &mut self.events);
+        let (engine, events) = (&mut self.engine, &mut self.events);
+        if catch_unwind(AssertUnwindSafe(|| engine.apply(command, events))).is_err() {
+            return Err(Difference { at, command, what: "the engine panicked".into() });
+        }
         let expected = self.naive.apply(command);
         let compared = if expected == self.events {
             self.compare(command)
@@ -97,7 +108,11 @@ impl<E: Engine> Pair<E> {
         self.ledger.take(command, &self.events)?;
         let engine = self.engine.exchange();
         if engine.open_orders() != self.naive.open_orders() {
-            return Err(format!("{} orders are open, expected {}", engine.open_orders(), self.naive.open_orders()));
+            return Err(format!(
+                "{} orders are open, expected {}",
+                engine.open_orders(),
+                self.naive.open_orders()
+            ));
         }
         let books = self.at.is_multiple_of(self.every.books);
         for instrument in 0..self.instruments {
@@ -120,11 +135,15 @@ impl<E: Engine> Pair<E> {
         for (side, best) in [(Side::Buy, bid), (Side::Sell, offer)] {
             let best = best.map(|level| (level.price, level.quantity, level.orders));
             let first = self.naive.orders(instrument, side).first().map(|open| open.order.price);
-            let at_it = self.naive.orders(instrument, side).iter().take_while(|open| Some(open.order.price) == first);
-            let (shown, orders) = at_it.fold((0, 0), |(shown, orders), open| (shown + open.shown, orders + 1));
+            let at_it =
+                self.naive.orders(instrument, side).iter().take_while(|open| Some(open.order.price) == first);
+            let (shown, orders) =
+                at_it.fold((0, 0), |(shown, orders), open| (shown + open.shown, orders + 1));
             let expected = first.map(|price| (price, shown, orders));
             if best != expected {
-                return Err(format!("best of {side:?} of instrument {instrument}: {best:?}, expected {expected:?}"));
+                return Err(format!(
+                    "best of {side:?} of instrument {instrument}: {best:?}, expected {expected:?}"
+                ));
             }
         }
         Ok(())
@@ -134,27 +153,42 @@ impl<E: Engine> Pair<E> {
         let engine = self.engine.exchange();
         for side in [Side::Buy, Side::Sell] {
             let different = |what: &str, is: String, expected: String| {
-                Err(format!("{what} of {side:?} of instrument {instrument}:\nis:       {is}\nexpected: {expected}"))
+                Err(format!(
+                    "{what} of {side:?} of instrument {instrument}:\nis:       {is}\nexpected: {expected}"
+                ))
             };
-            let depth = engine.depth(instrument, side, usize::MAX).map(|level| (level.price, level.quantity, level.orders));
+            let depth = engine
+                .depth(instrument, side, usize::MAX)
+                .map(|level| (level.price, level.quantity, level.orders));
             let expected = self.naive.depth(instrument, side);
             if !depth.eq(expected.iter().copied()) {
                 let depth: Vec<_> = engine.depth(instrument, side, usize::MAX).collect();
                 return different("depth", format!("{depth:?}"), format!("{expected:?}"));
             }
-            let known = |open: &Open, price| (open.order.id, open.order.owner, price, open.leaves, open.shown);
+            let known =
+                |open: &Open, price| (open.order.id, open.order.owner, price, open.leaves, open.shown);
             let orders = engine.orders(instrument, side).map(|o| (o.id, o.owner, o.price, o.leaves, o.shown));
-            let expected = self.naive.orders(instrument, side).iter().map(|open| known(open, open.order.price));
+            let expected =
+                self.naive.orders(instrument, side).iter().map(|open| known(open, open.order.price));
             if !orders.eq(expected.clone()) {
                 let orders: Vec<_> = engine.orders(instrument, side).collect();
-                return different("orders", format!("{orders:?}"), format!("{:?}", expected.collect::<Vec<_>>()));
+                return different(
+                    "orders",
+                    format!("{orders:?}"),
+                    format!("{:?}", expected.collect::<Vec<_>>()),
+                );
             }
             let stops = engine.stops(instrument, side).map(|o| (o.id, o.owner, o.price, o.leaves));
             let waiting = self.naive.stops(instrument, side).iter();
-            let expected = waiting.map(|open| (open.order.id, open.order.owner, open.order.stop_price, open.leaves));
+            let expected =
+                waiting.map(|open| (open.order.id, open.order.owner, open.order.stop_price, open.leaves));
             if !stops.eq(expected.clone()) {
                 let stops: Vec<_> = engine.stops(instrument, side).collect();
-                return different("stop orders", format!("{stops:?}"), format!("{:?}", expected.collect::<Vec<_>>()));
+                return different(
+                    "stop orders",
+                    format!("{stops:?}"),
+                    format!("{:?}", expected.collect::<Vec<_>>()),
+                );
             }
         }
         Ok(())
@@ -167,8 +201,27 @@ pub fn run<E: Engine>(setting: &Setting, commands: &[Command]) -> Result<(), Dif
     commands.iter().try_for_each(|command| pair.apply(*command).map(drop))
 }
 
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// This thread's panics print nothing from here on: shrinking runs an engine that panics thousands of times.
+fn quiet(quiet: bool) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                loud(info);
+            }
+        }));
+    });
+    QUIET.set(quiet);
+}
+
 /// The shortest list that still differs: leaves out ever smaller stretches as long as a difference remains.
 pub fn shrink<E: Engine>(setting: &Setting, commands: &[Command]) -> Vec<Command> {
+    quiet(true);
     let mut kept = commands.to_vec();
     if let Err(difference) = run::<E>(setting, &kept) {
         kept.truncate(difference.at + 1);
@@ -189,5 +242,6 @@ pub fn shrink<E: Engine>(setting: &Setting, commands: &[Command]) -> Vec<Command
         }
         stretch /= 2;
     }
+    quiet(false);
     kept
 }

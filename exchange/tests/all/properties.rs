@@ -23,7 +23,8 @@ fn told(setting: &Setting, commands: &[Command], difference: &Difference) -> Str
 }
 
 fn same_as_naive(setting: &Setting, commands: &[Command]) -> Result<(), TestCaseError> {
-    run::<Exchange>(setting, commands).map_err(|difference| TestCaseError::fail(told(setting, commands, &difference)))
+    run::<Exchange>(setting, commands)
+        .map_err(|difference| TestCaseError::fail(told(setting, commands, &difference)))
 }
 
 proptest! {

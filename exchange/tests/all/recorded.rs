@@ -1,7 +1,9 @@
 //! The recorded flow of data/coinbase-2016-03-12: its trades and its final book.
 
 use crate::naive::Naive;
-use exchange::{Capacity, Command, Event, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
+use exchange::{
+    Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce,
+};
 use std::collections::HashMap;
 
 /// Cents and satoshis; the dearest offer of the opening book needs 64 bits.
@@ -102,4 +104,18 @@ fn the_naive_engine_trades_as_recorded() {
     let depth =
         |side| naive.borrow().depth(0, side).iter().take(50).map(|level| (level.0, level.1)).collect();
     assert_eq!(replay(|command| naive.borrow_mut().apply(command), depth), 12);
+}
+
+#[test]
+fn the_engine_trades_as_recorded() {
+    let engine = std::cell::RefCell::new(<Exchange>::new(&[instrument()], room()).unwrap());
+    let depth =
+        |side| engine.borrow().depth(0, side, 50).map(|level| (level.price, level.quantity)).collect();
+    let apply = |command| {
+        let mut events = Vec::new();
+        engine.borrow_mut().apply(command, &mut events);
+        events
+    };
+    assert_eq!(replay(apply, depth), 12);
+    engine.borrow().check().unwrap();
 }

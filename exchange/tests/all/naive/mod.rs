@@ -106,12 +106,7 @@ impl Naive {
     }
 
     /// Whether a price and a quantity are possible: of new orders and of replacements.
-    fn fits(
-        rules: &Instrument,
-        prices: &[i64],
-        notional: Option<i64>,
-        quantity: u64,
-    ) -> Result<(), RejectReason> {
+    fn fits(rules: &Instrument, prices: &[i64], quantity: u64) -> Result<(), RejectReason> {
         if quantity == 0 || !quantity.is_multiple_of(rules.lot) || quantity > rules.max_quantity {
             return Err(RejectReason::BadQuantity);
         }
@@ -120,12 +115,8 @@ impl Naive {
         if !prices.iter().all(possible) {
             return Err(RejectReason::BadPrice);
         }
-        match notional {
-            Some(price) if price as u128 * u128::from(quantity) > u128::from(u64::MAX) => {
-                Err(RejectReason::NotionalOverflow)
-            }
-            _ => Ok(()),
-        }
+        let overflows = |price: &i64| *price as u128 * u128::from(quantity) > u128::from(u64::MAX);
+        if prices.iter().any(overflows) { Err(RejectReason::NotionalOverflow) } else { Ok(()) }
     }
 
     fn new_order(&mut self, order: NewOrder, events: &mut Vec<Event>) -> Result<(), RejectReason> {
@@ -138,13 +129,13 @@ impl Naive {
         if off(order.display) || off(order.minimum) {
             return Err(RejectReason::BadQuantity);
         }
-        let (prices, notional): (&[i64], _) = match order.order_type {
-            OrderType::Limit => (&[order.price], Some(order.price)),
-            OrderType::Market => (&[], None),
-            OrderType::Stop => (&[order.stop_price], Some(order.stop_price)),
-            OrderType::StopLimit => (&[order.price, order.stop_price], Some(order.price)),
+        let prices: &[i64] = match order.order_type {
+            OrderType::Limit => &[order.price],
+            OrderType::Market => &[],
+            OrderType::Stop => &[order.stop_price],
+            OrderType::StopLimit => &[order.price, order.stop_price],
         };
-        Naive::fits(&book.rules, prices, notional, order.quantity)?;
+        Naive::fits(&book.rules, prices, order.quantity)?;
         if !goes_together(&order) {
             return Err(RejectReason::BadCombination);
         }
@@ -216,18 +207,19 @@ impl Naive {
         if book.stops.iter().flatten().any(|open| open.order.id == id) {
             return Err(RejectReason::BadCombination);
         }
-        Naive::fits(&book.rules, &[price], Some(price), quantity)?;
+        Naive::fits(&book.rules, &[price], quantity)?;
         let before = book.find(id).unwrap().clone();
         let (side, moves) = (before.order.side, price != before.order.price);
+        let keeps = !moves && quantity <= before.leaves;
         if moves && before.order.post_only && !book.auction && book.reaches(side, price) {
             return Err(RejectReason::WouldTrade);
         }
-        if moves && free == 0 {
+        if !keeps && free == 0 {
             return Err(RejectReason::Full);
         }
 
         events.push(Event::Replaced { id, price, leaves: quantity });
-        if !moves && quantity <= before.leaves {
+        if keeps {
             let mut same = book.orders[side as usize].iter_mut();
             same.find(|open| open.order.id == id).unwrap().lose(before.leaves - quantity);
             return Ok(());
