@@ -6,6 +6,8 @@
 //! runs in one book of up to 100,000 orders, whose events must add up after each operation, with `check()` and the sum of all open
 //! quantities now and then. A failure names its seed and prints the shortest list of commands that shows it.
 
+#[path = "../tests/all/deep.rs"]
+mod deep;
 #[path = "../tests/all/drawn.rs"]
 mod drawn;
 #[path = "../tests/all/ledger.rs"]
@@ -16,24 +18,25 @@ mod naive;
 mod pair;
 
 use drawn::{Drawer, Seeded, Setting};
-use exchange::{Command, Exchange, Side};
-use ledger::Ledger;
-use pair::{Engine, Every, Pair, run, shrink};
+use exchange::{Command, Exchange};
+use pair::{Every, Pair, run, shrink};
 use std::process::ExitCode;
 use std::time::Instant;
 
 /// Commands of one history: short enough to be shrunk.
 const HISTORY: u64 = 10_000;
 const EVERY: Every = Every { books: 2, check: 2 };
-/// In the large book.
+/// In the deep book: the check looks at all of it.
 const CHECK: u64 = 20_000;
 
 fn main() -> ExitCode {
     let started = Instant::now();
     let result = arguments().and_then(|(operations, seed)| {
         let large = operations / 10;
-        let trades = crowded(operations - large, seed)? + large_book(large, seed)?;
-        Ok((operations, seed, trades))
+        let trades = crowded(operations - large, seed)?;
+        let deep = deep::run(large, seed, CHECK)?;
+        println!("deep book: up to {} orders at once", deep.most);
+        Ok((operations, seed, trades + deep.trades))
     });
     match result {
         Ok((operations, seed, trades)) => {
@@ -96,33 +99,4 @@ fn crowded(operations: u64, seed: u64) -> Result<u64, String> {
         trades += pair.trades();
     }
     Ok(trades)
-}
-
-fn large_book(operations: u64, seed: u64) -> Result<u64, String> {
-    let setting = Setting::large();
-    let (mut numbers, mut drawer) = (Seeded(seed), Drawer::new(&setting));
-    let (mut engine, mut ledger) = (Exchange::start(&setting), Ledger::default());
-    let (mut events, mut most) = (Vec::new(), 0);
-    for at in 0..operations {
-        let command = drawer.command(&mut numbers);
-        events.clear();
-        engine.apply(command, &mut events);
-        let told = |what: String| format!("seed {seed}, large book, command {at}: {command:?}\n{what}");
-        ledger.take(command, &events).map_err(told)?;
-        most = most.max(engine.open_orders());
-        if at % CHECK == 0 {
-            engine.check().map_err(|broken| told(format!("check(): {broken:?}")))?;
-            let open = ledger.open().map_err(told)?;
-            if open != engine.open_orders() {
-                return Err(told(format!("{} orders are open, by the events {open}", engine.open_orders())));
-            }
-            for order in [Side::Buy, Side::Sell].into_iter().flat_map(|side| engine.orders(0, side)) {
-                if ledger.leaves(order.id) != Some(order.leaves) {
-                    return Err(told(format!("{order:?}, by the events {:?}", ledger.leaves(order.id))));
-                }
-            }
-        }
-    }
-    println!("large book: up to {most} orders, {} trades", ledger.trades());
-    Ok(ledger.trades())
 }

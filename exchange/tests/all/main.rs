@@ -2,6 +2,7 @@
 
 mod broken;
 mod cases;
+mod deep;
 mod drawn;
 mod ledger;
 mod model;

@@ -1,5 +1,6 @@
 //! The engine says what the naive one says, whatever it is told.
 
+use crate::deep;
 use crate::drawn::{Drawer, Seeded, Setting, Words};
 use crate::pair::{ALWAYS, Difference, Engine, Pair, run, shrink};
 use exchange::{Command, Exchange};
@@ -65,5 +66,12 @@ fn long_histories_agree() {
                 panic!("seed {seed}: {}", told(&setting, &commands, &difference));
             }
         }
+        assert!(pair.trades() > 200, "seed {seed}: only {} trades", pair.trades());
     }
+}
+
+#[test]
+fn a_deep_book_adds_up() {
+    let deep = deep::run(40_000, 5, 5_000).unwrap_or_else(|what| panic!("{what}"));
+    assert!(deep.most > 3_000 && deep.trades > 1_000, "{} orders, {} trades", deep.most, deep.trades);
 }
