@@ -2,9 +2,11 @@
 
 use crate::record::{Point, Record};
 use crate::wire::{ID_WIDTH, OrderId};
+use serde::{Deserialize, Serialize};
 
 /// Whom a kill switch or a limit concerns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// Everybody.
     #[default]
