@@ -9,8 +9,10 @@ pub mod checksum;
 pub mod codec;
 pub mod control;
 pub mod counters;
+pub mod desk;
 #[cfg(not(loom))]
 pub mod flow;
+pub mod kill;
 pub mod labels;
 #[cfg(not(loom))]
 pub mod link;
