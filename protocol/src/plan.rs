@@ -7,7 +7,7 @@
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES, MAX_VENUES};
-pub use crate::workload::{ExchangePlacement, Pacing, Trading, Workload};
+pub use crate::workload::{ExchangePlacement, Pacing, Sequence, Trading, Workload};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use shm::memory::sealed::Handle;

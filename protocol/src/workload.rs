@@ -18,6 +18,16 @@ names! {
 }
 
 names! {
+    /// In which order an exchange carries out the orders that have come.
+    Sequence {
+        /// As they come.
+        Arrival = "arrival",
+        /// As a recording has them, whichever strategy sends them and however late: see [`Turn`](crate::topology::Turn).
+        Recorded = "recorded",
+    }
+}
+
+names! {
     /// How a strategy paces its orders.
     Pacing {
         /// Each order has a time at which it is due (open loop).
@@ -59,6 +69,8 @@ pub struct Trading {
     pub opening_book: Option<String>,
     /// How many orders that file has.
     pub house_orders: u64,
+    /// In which order exchanges carry orders out.
+    pub sequence: Sequence,
     /// Slots of each of its links, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// The most orders that a strategy may have open; the engine keeps room for the reports of so many.
@@ -105,6 +117,7 @@ impl Trading {
             exchange: ExchangePlacement::Gateway,
             opening_book: None,
             house_orders: 0,
+            sequence: Sequence::Arrival,
             capacity: 64,
             max_open: 64,
             max_held: 64,

@@ -3,6 +3,7 @@
 use super::answers::{Answers, Cause, Trade, refusal};
 use super::open::{OpenOrder, OpenOrders};
 use super::request::{HOUSE, command, side};
+use super::script::Script;
 use super::session::SessionEnd;
 use crate::command::{Command, Side};
 use crate::event::{Event, Events, RejectReason};
@@ -44,6 +45,8 @@ pub struct Setup<T> {
     pub sessions: Vec<SessionEnd>,
     /// As many orders of strategies can be open at once.
     pub room: usize,
+    /// The order in which orders are carried out, where that is not the one in which they come.
+    pub script: Option<Script>,
     /// What takes trades and the last books.
     pub tape: T,
 }
@@ -110,11 +113,28 @@ impl<T: Close> ExchangeAgent<T> {
         }
     }
 
-    /// A request of a strategy.
+    /// A request has come through a session.
     #[inline]
-    fn request<C: Clock>(&mut self, order: &Order, cycle: &mut Cycle<C>) {
+    fn receive<C: Clock>(&mut self, order: Order, cycle: &mut Cycle<C>) {
         cycle.stamp(Point::ExchangeRecv, order.id);
         self.received += 1;
+        match &mut self.setup.script {
+            None => self.request(&order, cycle),
+            Some(script) => {
+                if let Some(order) = script.put(order) {
+                    self.request(&order, cycle);
+                }
+                while let Some(order) = self.setup.script.as_mut().and_then(Script::take) {
+                    self.request(&order, cycle);
+                    self.answer(cycle);
+                }
+            }
+        }
+    }
+
+    /// Carries out a request of a strategy.
+    #[inline]
+    fn request<C: Clock>(&mut self, order: &Order, cycle: &mut Cycle<C>) {
         let id = order.id.word();
         if self.is_closed
             || self.open.len() >= self.setup.room
@@ -204,7 +224,11 @@ impl<T: Close> ExchangeAgent<T> {
 
     /// Trading is over: what rests expires, a part in each duty cycle.
     #[cold]
-    fn close(&mut self) -> usize {
+    fn close<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
+        while let Some(order) = self.setup.script.as_mut().and_then(Script::take_any) {
+            self.request(&order, cycle);
+            self.answer(cycle);
+        }
         if !self.is_closed {
             self.is_closed = true;
             self.setup.tape.close(&self.setup.exchange);
@@ -271,7 +295,7 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
                     Some(Instruction::Order(order))
                         if usize::from(order.id.strategy()) % self.setup.sessions.len() == session =>
                     {
-                        self.request(&order, cycle);
+                        self.receive(order, cycle);
                     }
                     // Of a strategy that has another credential.
                     Some(Instruction::Order(_)) => self.faults += 1,
@@ -283,7 +307,7 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
             work += taken;
         }
         if cycle.draining && work == 0 && !(self.is_closed && self.setup.exchange.is_empty()) {
-            work += self.close();
+            work += self.close(cycle);
             self.answer(cycle);
         }
         work

@@ -12,9 +12,11 @@ mod agent;
 mod answers;
 mod open;
 mod request;
+mod script;
 mod session;
 
 pub use agent::{Close, ExchangeAgent, Setup, open_with};
 pub use answers::{Cause, TOO_MANY_REPORTS, Trade, cancellation, refusal};
 pub use request::{HOUSE, RESTING};
+pub use script::Script;
 pub use session::SessionEnd;

@@ -21,7 +21,9 @@ pub use value::{Choice, CoreList, Factor, Preset};
 use analysis::units::{Count, Nanos};
 use clap::Args;
 use clap::builder::TypedValueParser;
-use protocol::plan::{ExchangePlacement, Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
+use protocol::plan::{
+    ExchangePlacement, Idle, Isolation, OnDeath, Placement, Sequence, Stamps, Technique, Threading,
+};
 use std::path::PathBuf;
 use thiserror::Error;
 use value::{Value, named};
@@ -110,6 +112,9 @@ pub struct Settings {
     /// Orders that rest in the books of every exchange at the start: order_id,side,price,quantity
     #[arg(long, value_name = "FILE", help_heading = "Load")]
     pub book: Option<PathBuf>,
+    /// In which order exchanges carry orders out [default: arrival; recorded where a recording is played against its book]
+    #[arg(long, value_name = "ORDER", value_parser = named::<Sequence>(), help_heading = "Load")]
+    pub sequence: Option<Sequence>,
     /// Plays the recorded flow X times as fast [default: 1]
     #[arg(long, value_name = "X", value_parser = parsed::<Factor>(), help_heading = "Load")]
     pub speed: Option<Factor>,
@@ -191,7 +196,7 @@ macro_rules! fields {
 
 fields! {
     technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, credentials, exchange, capacity, max_open,
-    orders, window, arrivals, delay, work, stamps, seed, schedule, book, speed,
+    orders, window, arrivals, delay, work, stamps, seed, schedule, book, sequence, speed,
     on_death, liveness, fault,
     repeats, preset, out,
 }
@@ -284,6 +289,7 @@ pub(crate) mod tests {
                 count(),
                 maybe(),
                 path(),
+                maybe(),
             ),
         )
             .prop_map(|(names, counts, rest, containment)| Settings {
@@ -303,6 +309,7 @@ pub(crate) mod tests {
                 credentials: containment.5,
                 exchange: containment.6,
                 book: containment.7,
+                sequence: containment.8,
                 strategies: counts.0,
                 venues: counts.1,
                 capacity: counts.2,

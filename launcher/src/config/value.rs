@@ -9,7 +9,7 @@ use analysis::units::{Count, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::fmt;
 use protocol::plan::{
-    ExchangePlacement, FaultKind, Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading,
+    ExchangePlacement, FaultKind, Idle, Isolation, OnDeath, Placement, Sequence, Stamps, Technique, Threading,
 };
 use std::path::PathBuf;
 
@@ -73,6 +73,7 @@ named!(
     Threading,
     Placement,
     ExchangePlacement,
+    Sequence,
     Stamps,
     Idle,
     Arrivals,

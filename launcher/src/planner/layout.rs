@@ -124,6 +124,7 @@ pub fn layout(
             .as_ref()
             .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()),
         house_orders: counts.house_orders,
+        sequence: resolved.sequence,
         capacity: resolved.capacity,
         max_open: resolved.max_open,
         max_held: max_held(resolved, busiest),

@@ -1,12 +1,14 @@
 //! Makes every setting concrete, or says why it cannot be had.
 
 use super::faults;
-use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved};
+use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved, default_sequence};
 use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError, VenueName};
 use crate::host::Machine;
 use analysis::lists;
 use analysis::units::{Count, Nanos};
-use protocol::plan::{ExchangePlacement, Isolation, OnDeath, Placement, Plan, Stamps, Threading, Trading};
+use protocol::plan::{
+    ExchangePlacement, Isolation, OnDeath, Placement, Plan, Sequence, Stamps, Threading, Trading,
+};
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -111,6 +113,10 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         }
     }
     let input = input(&settings, orders, window_ns)?;
+    let sequence = settings.sequence.unwrap_or_else(|| default_sequence(settings.book.is_some(), &input));
+    if sequence == Sequence::Recorded && !matches!(input, Input::Recorded { .. }) {
+        return usage("--sequence recorded is for a recorded flow: give it with --schedule".into());
+    }
     let open = default_open(&input, delay.max_ns, strategies);
     Ok(Resolved {
         technique,
@@ -127,6 +133,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         credentials: credentials as u16,
         exchange: settings.exchange.unwrap_or(ExchangePlacement::Gateway),
         book: settings.book.clone(),
+        sequence,
         capacity: capacity(count(settings.capacity, 8192))?,
         max_open: within("--max-open", count(settings.max_open, open), 1..=MAX_OPEN)? as u32,
         input,

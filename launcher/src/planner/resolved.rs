@@ -5,7 +5,9 @@ use crate::config::{
     VenueName,
 };
 use analysis::units::{Count, Nanos};
-use protocol::plan::{ExchangePlacement, Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
+use protocol::plan::{
+    ExchangePlacement, Idle, Isolation, OnDeath, Placement, Sequence, Stamps, Technique, Threading,
+};
 use std::path::PathBuf;
 
 /// How long a thread may go without a duty cycle unless the user says so.
@@ -63,6 +65,8 @@ pub struct Resolved {
     pub exchange: ExchangePlacement,
     /// The orders that rest in the books at the start.
     pub book: Option<PathBuf>,
+    /// In which order exchanges carry orders out.
+    pub sequence: Sequence,
     /// Slots of every ring, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// The most open orders of a strategy, 1 to 2^20.
@@ -111,6 +115,8 @@ impl Resolved {
             credentials: (self.credentials != 1).then_some(Count(self.credentials.into())),
             exchange: (self.exchange != ExchangePlacement::Gateway).then_some(self.exchange),
             book: self.book.clone(),
+            sequence: (self.sequence != default_sequence(self.book.is_some(), &self.input))
+                .then_some(self.sequence),
             capacity: Some(Count(self.capacity.into())),
             max_open: Some(Count(self.max_open.into())),
             delay: Some(self.delay),
@@ -137,5 +143,13 @@ impl Resolved {
             }
         }
         settings
+    }
+}
+
+/// In which order exchanges carry orders out unless something else is asked for.
+pub(super) fn default_sequence(has_book: bool, input: &Input) -> Sequence {
+    match input {
+        Input::Recorded { .. } if has_book => Sequence::Recorded,
+        _ => Sequence::Arrival,
     }
 }

@@ -3,12 +3,15 @@
 use super::build::{Parts, bell_of};
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
-use exchange::role::{Close, ExchangeAgent, HOUSE, SessionEnd, Setup, Trade, open_with};
+use exchange::role::{Close, ExchangeAgent, HOUSE, Script, SessionEnd, Setup, Trade, open_with};
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
-use protocol::plan::{Plan, Role};
+use protocol::plan::{Plan, Role, Sequence};
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, TapedTrade};
+use protocol::topology::{TURNS, TURNS_KIND, Turn};
 use protocol::trading::{session_in, session_out};
+use shm::memory::header::HEADER_WORDS;
+use shm::sync::Ordering;
 use std::fs::File;
 use std::io::BufReader;
 
@@ -38,7 +41,20 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let segment = parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
     let tape = RunTape(Tape::new(&segment.words()));
     let instruments = instruments.len() as u16;
-    Ok(ExchangeAgent::new(Setup { venue, exchange, instruments, sessions, room, tape }))
+    let script = match trading.sequence {
+        Sequence::Arrival => None,
+        Sequence::Recorded => Some(Script::new(turns(parts, venue)?)),
+    };
+    Ok(ExchangeAgent::new(Setup { venue, exchange, instruments, sessions, room, script, tape }))
+}
+
+/// Whose turn it is at this venue, order after order.
+fn turns(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Vec<u16>> {
+    let words = parts.attached.view(TURNS, TURNS_KIND)?;
+    // Relaxed: written before this process started.
+    let turns =
+        (HEADER_WORDS..words.len()).map(|place| Turn::from_word(words.load(place, Ordering::Relaxed)));
+    Ok(turns.filter(|turn| turn.venue == venue).map(|turn| turn.strategy).collect())
 }
 
 /// The books, with the orders of the opening book in them.

@@ -229,6 +229,12 @@ fn fill(segment: &Segment, words: &Words, schedule: &Schedule) {
     if let Purpose::Schedule(strategy) = segment.purpose {
         fill_schedule(words, schedule, strategy);
     }
+    if segment.purpose == Purpose::Turns {
+        for (word, turn) in words[HEADER_WORDS..].iter().zip(schedule.turns()) {
+            // Relaxed: published with the start of the processes.
+            word.store(turn.word(), Ordering::Relaxed);
+        }
+    }
 }
 
 fn fill_schedule(words: &Words, schedule: &Schedule, strategy: u16) {

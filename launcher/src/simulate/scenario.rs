@@ -101,6 +101,7 @@ impl Scenario {
             credentials: 1,
             exchange: protocol::plan::ExchangePlacement::Gateway,
             book: None,
+            sequence: protocol::plan::Sequence::Arrival,
             stamps: protocol::plan::Stamps::All,
             technique,
             isolation,
