@@ -12,8 +12,10 @@ pub mod counters;
 pub mod desk;
 #[cfg(not(loom))]
 pub mod flow;
+pub mod instrument;
 pub mod kill;
 pub mod labels;
+pub mod limits;
 #[cfg(not(loom))]
 pub mod link;
 #[cfg(not(loom))]
