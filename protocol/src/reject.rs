@@ -18,6 +18,8 @@ pub enum Reject {
     Gone = 6,
     /// The strategy has sent as many orders to that venue as the plan has.
     NotPlanned = 7,
+    /// The venue's gateway takes no orders now, and as many as may wait for it wait already.
+    VenueBusy = 8,
 }
 
 impl Reject {
@@ -31,6 +33,7 @@ impl Reject {
             5 => Some(Self::Killed),
             6 => Some(Self::Gone),
             7 => Some(Self::NotPlanned),
+            8 => Some(Self::VenueBusy),
             _ => None,
         }
     }
