@@ -230,8 +230,8 @@ impl<L: Levels> Exchange<L> {
             (details.expires_at, details.arrival)
         };
         let slots = self.store.expiry.slots();
-        for (place, &slot) in slots.iter().enumerate().skip(1) {
-            if key(slots[(place - 1) / 2]) > key(slot) || key(slot).0 <= self.store.now {
+        for (place, &slot) in slots.iter().enumerate() {
+            if key(slots[place.saturating_sub(1) / 2]) > key(slot) || key(slot).0 <= self.store.now {
                 return Err(Broken::Expiry { id: self.store.arena.node(slot).id });
             }
         }

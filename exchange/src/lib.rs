@@ -24,6 +24,8 @@ mod arena;
 mod auction;
 mod book;
 pub mod book_file;
+#[cfg(test)]
+mod cases;
 mod check;
 pub mod command;
 mod digest;

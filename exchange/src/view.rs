@@ -76,11 +76,10 @@ impl<L: Levels> Exchange<L> {
     /// The queues of a list, the best first.
     pub(crate) fn queues(&self, instrument: u16, part: Part) -> impl Iterator<Item = &Queue> {
         let book = self.books.get(usize::from(instrument));
-        let first = book.map_or(NONE, |book: &Book<L>| book.first[part as usize]);
-        let numbers = std::iter::successors(Some(first), move |&queue| {
-            book.map(|book| book.next(&self.store, part, queue))
-        });
-        numbers.take_while(|&queue| queue != NONE).map(|queue| self.store.queues.get(queue))
+        let is_one = |queue: u32| (queue != NONE).then_some(queue);
+        let first = book.and_then(|book: &Book<L>| is_one(book.first[part as usize]));
+        let after = move |&queue: &u32| book.and_then(|book| is_one(book.next(&self.store, part, queue)));
+        std::iter::successors(first, after).map(|queue| self.store.queues.get(queue))
     }
 }
 

@@ -25,7 +25,7 @@ use protocol::counters::Slots;
 use protocol::labels::OrchestratorCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::supervision::{Misconduct, Standstill};
-use protocol::wire::{CancelScope, Message, Order, OrderId, OrderStatus, Report, Side};
+use protocol::wire::{CancelScope, Message, Operation, Order, OrderStatus, Report, Side};
 use returns::Pushed;
 use risk::{Limits, Reject};
 use shm::bell::Bell;
@@ -304,7 +304,7 @@ impl<R: Consumer> Orchestrator<R> {
             return;
         }
         self.positions.open(strategy);
-        let digest = self.send(venue, order.id, &message, cycle);
+        let digest = self.send(&order, &message, cycle);
         self.lines[strategy].taken.add(digest);
     }
 
@@ -320,10 +320,11 @@ impl<R: Consumer> Orchestrator<R> {
     /// Stamps an order and pushes it into an inbox that has room; its digest, which is computed behind the push, off the order's
     /// way.
     #[inline(always)]
-    fn send<C: Clock>(&mut self, venue: usize, id: OrderId, message: &Message, cycle: &mut Cycle<C>) -> u64 {
-        cycle.pass(Point::OrchDispatch, id);
+    fn send<C: Clock>(&mut self, order: &Order, message: &Message, cycle: &mut Cycle<C>) -> u64 {
+        // A new order, which a kill switch stops, or something else, which may pass one.
+        cycle.pass_with(Point::OrchDispatch, order.id, u8::from(order.operation != Operation::New));
         self.dispatched += 1;
-        let inbox = &mut self.inboxes[venue];
+        let inbox = &mut self.inboxes[usize::from(order.venue)];
         let is_sent = inbox.send(message);
         debug_assert!(is_sent, "asked before");
         let digest = digest(message);
@@ -364,8 +365,9 @@ impl<R: Consumer> Orchestrator<R> {
                     break;
                 }
                 let Some(message) = self.waiting.pop(venue) else { break };
-                // Its id is the first word; it was checked when the order was taken.
-                self.send(venue, OrderId::from_word(message[0]), &message, cycle);
+                // It was an order when it was taken.
+                let Ok(order) = Order::from_message(message) else { continue };
+                self.send(&order, &message, cycle);
                 flushed += 1;
             }
         }
