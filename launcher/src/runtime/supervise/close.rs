@@ -1,7 +1,7 @@
 //! When trading is over: an order may rest at an exchange for ever, so what rests expires once nothing more is to come.
 //!
 //! That is when every order that the plan has was sent and has arrived where it goes; or, where strategies send fewer, when nothing
-//! has moved for a second and no order is due.
+//! has moved for some seconds and no order is due: before the run would be said to stall.
 
 use super::Supervisor;
 use super::stall::StallWatch;
@@ -9,9 +9,10 @@ use core::time::Duration;
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter};
 use protocol::plan::Role;
 use protocol::status;
+use shm::clock::Clock;
 
 /// How long nothing moves at the end of trading.
-const QUIET: Duration = Duration::from_secs(1);
+const QUIET: Duration = Duration::from_secs(5);
 
 impl Supervisor<'_> {
     /// Watches for the end of trading, if there is any: the plan has exchanges.
@@ -21,7 +22,15 @@ impl Supervisor<'_> {
 
     /// Whether trading is over. `sent`: so many orders were sent.
     pub(super) fn is_trading_over(&self, quiet: &mut StallWatch, sent: u64) -> bool {
-        (sent >= self.plan.trading().total_orders() && self.have_all_arrived(sent)) || self.is_silent(quiet)
+        (sent >= self.plan.trading().total_orders() && self.have_all_arrived(sent))
+            || (!self.is_any_due() && self.is_silent(quiet))
+    }
+
+    /// Whether a strategy that is there has an order to come whose time is known.
+    fn is_any_due(&self) -> bool {
+        let now = self.ns(self.plan.clock.now());
+        let mut strategies = 0..self.plan.trading().strategies;
+        strategies.any(|strategy| self.awaits(strategy) && self.due_after(strategy, now).is_some())
     }
 
     /// Whether every order that was sent is refused, or at its venue.

@@ -43,7 +43,7 @@ fn plays_the_morning(strategies: u64, isolation: &str, more: &[&str]) {
             "--speed",
             "50",
         ],
-        &["--schedule", flow.to_str().unwrap(), "--book", book.to_str().unwrap()],
+        &["--schedule", flow.to_str().unwrap(), "--book", book.to_str().unwrap()][..],
         more,
     ]
     .concat();
