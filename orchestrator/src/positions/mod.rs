@@ -36,8 +36,15 @@ pub(crate) struct Change {
     pub short: i64,
     /// The quantity that was filled; bought above 0.
     pub filled: i64,
-    /// An order that was open is not any more: its venue.
-    pub closed: Option<u16>,
+    /// An order that a kill switch cancels is not open any more.
+    pub killed: Option<Closed>,
+}
+
+/// Where an order was that is not open any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Closed {
+    pub venue: u16,
+    pub instrument: u16,
 }
 
 impl Positions {
@@ -82,15 +89,18 @@ impl Positions {
         self.strategies[usize::from(id.strategy())].orders.get(id)
     }
 
-    /// How many orders are open that these agree to: strategy, venue, instrument.
-    pub(crate) fn count(&self, concerns: impl Fn(u16, u16, u16) -> bool) -> u64 {
-        let each = |(strategy, of): (u16, &OfStrategy)| {
-            let is_one = |order: &&OpenOrder| {
-                order.kind != Kind::Replace && concerns(strategy, order.venue, order.instrument)
-            };
-            of.orders.iter().filter(is_one).count() as u64
-        };
-        (0..).zip(&self.strategies).map(each).sum()
+    /// Marks the open orders that this agrees to (strategy, venue, instrument) as killed; how many there are.
+    pub(crate) fn mark_killed(&mut self, concerns: impl Fn(u16, u16, u16) -> bool) -> u64 {
+        let mut marked = 0;
+        for (strategy, of) in (0..).zip(&mut self.strategies) {
+            for order in of.orders.iter_mut() {
+                if order.kind != Kind::Replace && concerns(strategy, order.venue, order.instrument) {
+                    order.is_killed = true;
+                    marked += 1;
+                }
+            }
+        }
+        marked
     }
 
     /// A request goes to its venue.
@@ -102,7 +112,13 @@ impl Positions {
         let (side, more) = match order.operation {
             Operation::New => {
                 let kind = Kind::Order(order.side);
-                of.orders.insert(OpenOrder::new(order.id, kind, order.quantity, order.instrument, order.venue));
+                of.orders.insert(OpenOrder::new(
+                    order.id,
+                    kind,
+                    order.quantity,
+                    order.instrument,
+                    order.venue,
+                ));
                 (order.side, order.quantity)
             }
             Operation::Replace => {
@@ -113,13 +129,32 @@ impl Positions {
                 open.wanted = open.wanted.max(order.quantity);
                 open.replaces += 1;
                 let more = open.reserved() - before;
-                let replace = OpenOrder::new(order.id, Kind::Replace, target.word(), order.instrument, order.venue);
+                let replace =
+                    OpenOrder::new(order.id, Kind::Replace, target.word(), order.instrument, order.venue);
                 of.orders.insert(replace);
                 (side, more)
             }
             Operation::Cancel | Operation::MassCancel => return Change::default(),
         };
         self.reserve(strategy, order.instrument, side, more.cast_signed())
+    }
+
+    /// A request that waited does not go; `is_current`: it is of the living incarnation.
+    pub(crate) fn withdraw(&mut self, order: &Order, is_current: bool) -> Change {
+        let strategy = usize::from(order.id.strategy());
+        let of = &mut self.strategies[strategy];
+        of.requests = of.requests.saturating_sub(u64::from(is_current));
+        match of.orders.get(order.id).copied() {
+            Some(OpenOrder { kind: Kind::Replace, leaves: target, .. }) => {
+                of.orders.remove(order.id);
+                self.replaced(strategy, OrderId::from_word(target))
+            }
+            Some(OpenOrder { kind: Kind::Order(side), leaves, instrument, .. }) => {
+                of.orders.remove(order.id);
+                self.reserve(strategy, instrument, side, leaves.cast_signed().wrapping_neg())
+            }
+            None => Change::default(),
+        }
     }
 
     /// A strategy begins again: requests of its last incarnation do not count as its own. Its orders are open until the venue
@@ -138,7 +173,7 @@ impl Positions {
         }
         let of = &mut self.strategies[strategy];
         of.requests = of.requests.saturating_sub(u64::from(is_current && report.is_last));
-        let mut change = match of.orders.get_mut(report.id).copied() {
+        let mut change = match of.orders.get(report.id).copied() {
             Some(OpenOrder { kind: Kind::Replace, leaves: target, .. }) if report.is_last => {
                 of.orders.remove(report.id);
                 self.replaced(strategy, OrderId::from_word(target))
@@ -176,7 +211,8 @@ impl Positions {
             before
         };
         let change = self.reserve(strategy, order.instrument, side, after.wrapping_sub(before).cast_signed());
-        Change { closed: report.is_last.then_some(order.venue), ..change }
+        let closed = Closed { venue: order.venue, instrument: order.instrument };
+        Change { killed: (order.is_killed && report.is_last).then_some(closed), ..change }
     }
 
     /// The last report of a replace came.

@@ -29,6 +29,8 @@ pub(crate) struct OpenOrder {
     /// Replaces on their way.
     pub replaces: u16,
     pub kind: Kind,
+    /// A kill switch cancels it.
+    pub is_killed: bool,
 }
 
 const _: () = assert!(size_of::<OpenOrder>() == 32);
@@ -44,10 +46,11 @@ impl OpenOrder {
         venue: 0,
         replaces: 0,
         kind: Kind::Order(Side::Buy),
+        is_killed: false,
     };
 
     pub(crate) const fn new(id: OrderId, kind: Kind, leaves: u64, instrument: u16, venue: u16) -> Self {
-        Self { key: id.word(), leaves, wanted: 0, instrument, venue, replaces: 0, kind }
+        Self { key: id.word(), leaves, wanted: 0, instrument, venue, replaces: 0, kind, is_killed: false }
     }
 
     /// What counts as open: the most that can still be filled.
@@ -69,11 +72,7 @@ impl OpenOrders {
     pub(crate) fn new(room: usize) -> Self {
         let slots = (2 * room.max(4)).next_power_of_two();
         // What is written now is no page that is touched for the first time later.
-        Self {
-            slots: vec![OpenOrder::NONE; slots].into(),
-            shift: u64::BITS - slots.trailing_zeros(),
-            len: 0,
-        }
+        Self { slots: vec![OpenOrder::NONE; slots].into(), shift: u64::BITS - slots.trailing_zeros(), len: 0 }
     }
 
     /// Whether another order has room.
@@ -151,8 +150,8 @@ impl OpenOrders {
     }
 
     /// All of them, in no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &OpenOrder> {
-        self.slots.iter().filter(|order| order.key != FREE)
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut OpenOrder> {
+        self.slots.iter_mut().filter(|order| order.key != FREE)
     }
 }
 
@@ -176,7 +175,7 @@ mod tests {
                     table.remove(id);
                     map.remove(&id);
                 }
-                prop_assert_eq!(table.iter().count(), map.len());
+                prop_assert_eq!(table.iter_mut().count(), map.len());
                 for (id, leaves) in &map {
                     prop_assert_eq!(table.get(*id).map(|order| order.leaves), Some(*leaves));
                 }
@@ -190,7 +189,7 @@ mod tests {
         for sequence in 0..100 {
             table.insert(OpenOrder::new(OrderId::new(0, 0, sequence), Kind::Replace, 0, 0, 0));
         }
-        assert_eq!((table.iter().count(), table.has_room()), (7, false));
+        assert_eq!((table.iter_mut().count(), table.has_room()), (7, false));
         assert_eq!(table.get(OrderId::new(0, 0, 99)), None);
     }
 }

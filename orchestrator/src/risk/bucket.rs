@@ -30,7 +30,8 @@ impl Bucket {
         };
         let parts_a_second = 1e9 / ns_per_tick * f64::from(1u32 << PARTS);
         let step = ((parts_a_second / rate as f64).ceil() as u64).max(1);
-        *self = Self { full_at: 0, step, allowance: step.saturating_mul(burst.max(1) - 1).min(u64::MAX >> 1) };
+        *self =
+            Self { full_at: 0, step, allowance: step.saturating_mul(burst.max(1) - 1).min(u64::MAX >> 1) };
     }
 
     /// Whether it holds a token at that time, in ticks since the start.

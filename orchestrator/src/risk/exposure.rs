@@ -98,7 +98,8 @@ impl Exposures {
         }
         for (of, held) in self.credentials.iter_mut().zip(self.held.chunks(self.instruments)) {
             let sum = |part: fn(Held) -> i64| {
-                held.iter().enumerate().map(|(instrument, held)| times(part(*held), reference(instrument))).sum()
+                let worth = |(instrument, held): (usize, &Held)| times(part(*held), reference(instrument));
+                held.iter().enumerate().map(worth).fold(0, i128::wrapping_add)
             };
             (of.gross, of.long, of.short) = (sum(Held::gross), sum(|held| held.long), sum(|held| held.short));
         }
@@ -128,18 +129,17 @@ impl Exposures {
             return Err(Reject::NoReference);
         }
         let held = self.held[credential * self.instruments + usize::from(instrument)];
+        let worth = times(more, reference);
         let (then, net) = match side {
-            Side::Buy => {
-                (Held { long: held.long.saturating_add(more), ..held }, of.long + times(more, reference))
-            }
+            Side::Buy => (Held { long: held.long.saturating_add(more), ..held }, of.long.wrapping_add(worth)),
             Side::Sell => {
-                (Held { short: held.short.saturating_sub(more), ..held }, times(more, reference) - of.short)
+                (Held { short: held.short.saturating_sub(more), ..held }, worth.wrapping_sub(of.short))
             }
         };
         if then.gross() > MOST.cast_signed() {
             return Err(Reject::Overflow);
         }
-        if of.gross + times(then.gross() - held.gross(), reference) > of.max_gross {
+        if of.gross.wrapping_add(times(then.gross().wrapping_sub(held.gross()), reference)) > of.max_gross {
             return Err(Reject::GrossExposure);
         }
         if net > of.max_net {
