@@ -19,7 +19,7 @@ pub mod work;
 
 pub use incidents::{Supervision, TOLERATED};
 pub use kill::log_records;
-pub use positions::{Account, Positions};
+pub use positions::{Account, Change, Closed, Positions};
 pub use returns::ReturnPath;
 
 use incidents::Decision;

@@ -28,7 +28,8 @@ struct OfStrategy {
 
 /// What a report, or an order that was sent, has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Change {
+pub struct Change {
+    /// In which instrument.
     pub instrument: u16,
     /// By how much the position grew that all open buy orders would make.
     pub long: i64,
@@ -42,14 +43,16 @@ pub(crate) struct Change {
 
 /// Where an order was that is not open any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Closed {
+pub struct Closed {
+    /// At which venue.
     pub venue: u16,
+    /// In which instrument.
     pub instrument: u16,
 }
 
 impl Positions {
     /// Nothing held and nothing open; room for so many open orders of each strategy.
-    pub(crate) fn new(strategies: usize, instruments: usize, max_open: usize) -> Self {
+    pub fn new(strategies: usize, instruments: usize, max_open: usize) -> Self {
         let one = |_| OfStrategy { requests: 0, orders: OpenOrders::new(max_open) };
         let instruments = instruments.max(1);
         Self {
@@ -105,7 +108,7 @@ impl Positions {
 
     /// A request goes to its venue.
     #[inline]
-    pub(crate) fn send(&mut self, order: &Order) -> Change {
+    pub fn send(&mut self, order: &Order) -> Change {
         let strategy = usize::from(order.id.strategy());
         let of = &mut self.strategies[strategy];
         of.requests += 1;
@@ -166,7 +169,7 @@ impl Positions {
     /// A venue's report comes back; `is_current`: it is about a request of the living incarnation. What a dead one has bought or
     /// sold it has bought or sold all the same. `None`: it names an instrument that is none.
     #[inline]
-    pub(crate) fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {
+    pub fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {
         let strategy = usize::from(report.id.strategy());
         if usize::from(report.instrument) >= self.instruments {
             return None;

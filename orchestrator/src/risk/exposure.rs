@@ -8,7 +8,7 @@ use super::limits::money;
 use crate::positions::{Change, Positions};
 use protocol::instrument::MOST;
 use protocol::reject::Reject;
-use protocol::wire::Side;
+use std::hint::select_unpredictable;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Held {
@@ -117,7 +117,7 @@ impl Exposures {
         &self,
         credential: usize,
         instrument: u16,
-        side: Side,
+        is_buy: bool,
         more: i64,
         reference: i64,
     ) -> Result<(), Reject> {
@@ -130,12 +130,10 @@ impl Exposures {
         }
         let held = self.held[credential * self.instruments + usize::from(instrument)];
         let worth = times(more, reference);
-        let (then, net) = match side {
-            Side::Buy => (Held { long: held.long.saturating_add(more), ..held }, of.long.wrapping_add(worth)),
-            Side::Sell => {
-                (Held { short: held.short.saturating_sub(more), ..held }, worth.wrapping_sub(of.short))
-            }
-        };
+        let net = select_unpredictable(is_buy, of.long.wrapping_add(worth), worth.wrapping_sub(of.short));
+        let bought = select_unpredictable(is_buy, more, 0);
+        let then =
+            Held { long: held.long.saturating_add(bought), short: held.short.saturating_sub(more - bought) };
         if then.gross() > MOST.cast_signed() {
             return Err(Reject::Overflow);
         }

@@ -28,6 +28,7 @@ use price::Traded;
 use protocol::instrument::{Instrument, MOST};
 use protocol::limits::{Control, LimitSetting};
 use protocol::wire::{Condition, Operation, Order, OrderType, Side};
+use std::hint::select_unpredictable;
 use switches::Switches;
 
 /// What the controls are made for.
@@ -191,17 +192,18 @@ impl Risk {
             Operation::New => Opens { side: order.side, more: order.quantity.cast_signed() },
             _ => opens_more(order, positions)?,
         };
-        let reached = match opens.side {
-            Side::Buy => account.long().saturating_add(opens.more),
-            Side::Sell => opens.more.saturating_sub(account.short()),
-        };
+        let is_buy = opens.side == Side::Buy;
+        let bought = account.long().saturating_add(opens.more);
+        let sold = opens.more.saturating_sub(account.short());
+        // Nobody can tell which side comes next.
+        let reached = select_unpredictable(is_buy, bought, sold);
         if reached > limits.max_position && opens.more > 0 {
             let is_off = limits.max_position == MOST.cast_signed();
             return Err(if is_off { Reject::Overflow } else { Reject::Position });
         }
         if self.exposures.is_on() && opens.more > 0 {
             let reference = traded.reference();
-            self.exposures.check(credential, order.instrument, opens.side, opens.more, reference)?;
+            self.exposures.check(credential, order.instrument, is_buy, opens.more, reference)?;
         }
         let is_new = order.operation == Operation::New;
         if row.duplicate_window != 0 && is_new && row.recent.has(order, now, row.duplicate_window) {
@@ -241,7 +243,7 @@ impl Risk {
 
     /// What an order that was sent, or a report, has changed. A strategy that has lost more than it may now.
     #[inline]
-    pub(crate) fn changed(
+    pub fn changed(
         &mut self,
         strategy: usize,
         change: &Change,
