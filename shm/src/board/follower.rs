@@ -31,6 +31,11 @@ impl Follower {
         self.seen
     }
 
+    /// Words of an entry.
+    pub fn words(&self) -> usize {
+        self.reader.shape().words()
+    }
+
     /// The next entry, into `into`; see [`Next`]. Always done after as many loads as the value has words, and four.
     ///
     /// # Errors
