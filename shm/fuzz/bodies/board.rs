@@ -89,14 +89,16 @@ pub fn board(bytes: &[u8]) {
                 let (cell, count) = (cell as usize % writer.shape().cells(), writer.shape().words());
                 writer.write(cell, value, &vec![value; count]);
             }
-            Act::Read { cell } => drop(reader.read(cell as usize % cells, &mut into)),
+            Act::Read { cell } => {
+                let _ = reader.read(cell as usize % cells, &mut into);
+            }
             Act::Interrupted { cell, at, place, value } => {
                 let mut interrupt = |load| {
                     if load == at as usize {
                         scribble(&words, reader.shape().version_at(0) + place as usize, value);
                     }
                 };
-                drop(reader.try_read_with(cell as usize % cells, &mut into, &mut interrupt));
+                let _ = reader.try_read_with(cell as usize % cells, &mut into, &mut interrupt);
             }
             Act::Next => {
                 let mut into = vec![0; follower.words()];

@@ -21,11 +21,19 @@ pub struct Follower {
     seen: u64,
 }
 
-impl Follower {
-    pub(super) fn new(reader: Reader, cell: usize, seen: u64) -> Self {
-        Self { reader, cell, seen }
+impl Reader {
+    /// Follows a cell as a log: every version behind `seen`, in order, and how many were missed. [`Reader::version`] for what
+    /// is still to come, 0 for all.
+    ///
+    /// # Panics
+    /// If there is no such cell.
+    pub fn follow(&self, cell: usize, seen: u64) -> Follower {
+        assert!(cell < self.shape().cells(), "cell {cell} of {}", self.shape().cells());
+        Follower { reader: self.clone(), cell, seen }
     }
+}
 
+impl Follower {
     /// The version that it has come to, read or missed.
     pub fn seen(&self) -> u64 {
         self.seen

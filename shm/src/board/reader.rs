@@ -1,6 +1,6 @@
 //! The reading end: any number of them, from pages that they cannot write.
 
-use super::{BoardError, Follower, Shape};
+use super::{BoardError, Shape};
 use crate::memory::View;
 use crate::sync::{Ordering, fence, spin_hint};
 use thiserror::Error;
@@ -156,16 +156,6 @@ impl Reader {
         // the versions before that one.
         fence(Ordering::Acquire);
         (ticks, self.view.load(self.shape.version_at(cell), Ordering::Relaxed))
-    }
-
-    /// Follows a cell as a log: every version behind `seen`, in order, and how many were missed. [`Reader::version`] for what
-    /// is still to come, 0 for all.
-    ///
-    /// # Panics
-    /// If there is no such cell.
-    pub fn follow(&self, cell: usize, seen: u64) -> Follower {
-        assert!(cell < self.shape.cells(), "cell {cell} of {}", self.shape.cells());
-        Follower::new(self.clone(), cell, seen)
     }
 
     #[cfg(not(loom))]

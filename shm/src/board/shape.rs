@@ -73,7 +73,8 @@ impl Shape {
         }
         // One line holds all of a small cell, so that a reader fetches one line for version and value. Where that does not
         // fit, no slot shares a line: a reader's lines stay as they are while the writer fills the next slot.
-        let is_packed = 1 + slots * (1 + words) <= LINE;
+        let packed_words = 1 + slots * (1 + words);
+        let is_packed = packed_words <= LINE;
         let (first, slot) =
             if is_packed { (1, 1 + words) } else { (LINE, (1 + words).next_multiple_of(LINE)) };
         let cell = (first + slots * slot).next_multiple_of(LINE);

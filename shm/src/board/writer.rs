@@ -78,11 +78,15 @@ impl Writer {
         fence(Ordering::Release);
         let start = self.shape.slot_at(cell, version);
         let slot = &self.words[start..=start + count];
-        for (place, (word, value)) in slot.iter().zip(core::iter::once(&ticks).chain(value)).enumerate() {
-            if at(place).is_break() {
+        if at(0).is_break() {
+            return None;
+        }
+        // Relaxed, as the words below: the version publishes them.
+        slot[0].store(ticks, Ordering::Relaxed);
+        for (place, (word, value)) in slot[1..].iter().zip(value).enumerate() {
+            if at(place + 1).is_break() {
                 return None;
             }
-            // Relaxed: the version publishes it.
             word.store(*value, Ordering::Relaxed);
         }
         if at(count + 1).is_break() {
