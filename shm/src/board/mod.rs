@@ -88,8 +88,8 @@
 //! # Sizes
 //!
 //! See [`Shape::slots_for`]. Two slots, all in one line, for up to two words: one line to fetch, and a copy is so short that a
-//! second write rarely ends within it. Four up to 4 KiB, eight above: there a copy takes as long as a write or longer, so that with
-//! two slots a writer without pauses makes most reads start again. Left-right would copy each value twice and makes the
+//! second write rarely ends within it. Four up to 4 KiB, eight above: a copy of lines from another core's cache
+//! may take longer than a write, so that with two slots a writer without pauses makes reads start again. Left-right would copy each value twice and makes the
 //! writer wait for readers, which then have to register: a dead one would stop it. A seqlock over one slot leaves no
 //! value at all behind a writer that died in the middle, and makes readers wait for one that was only preempted.
 //!
