@@ -55,11 +55,11 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
     // The gateways take everything: what waited and may go goes now.
     let (mut told, mut sent) = ([false, false], Vec::new());
     for _ in 0..40 {
-        for venue in 0..2 {
+        for (venue, told) in told.iter_mut().enumerate() {
             while let Some(message) = bench.inboxes[venue].try_pop().unwrap() {
                 match Instruction::from_message(message).unwrap() {
-                    Instruction::Order(order) => sent.push((order, told[venue])),
-                    Instruction::CancelAll(_) => told[venue] = true,
+                    Instruction::Order(order) => sent.push((order, *told)),
+                    Instruction::CancelAll(_) => *told = true,
                 }
             }
         }
