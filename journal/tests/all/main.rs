@@ -1,0 +1,10 @@
+//! The journal's tests, in one binary.
+
+mod basics;
+mod common;
+mod faults;
+mod images;
+mod kills;
+mod snapshots;
+mod stepped;
+mod tools;
