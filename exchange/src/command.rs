@@ -116,9 +116,11 @@ pub struct NewOrder {
 ///   or above `quantity`.
 /// - `BadPrice`: the price of a limit or stop-limit order, or the stop price of a stop or stop-limit order, is outside of the band
 ///   or off the tick. The band's lowest price is above 0. Ticks are counted from price 0.
-/// - `NotionalOverflow`: price (of a stop order: stop price) times quantity is above `u64::MAX`. Market orders have none.
+/// - `NotionalOverflow`: price times quantity is above `u64::MAX`: the limit price's, the stop price's, each that the order has.
+///   Market orders have none.
 /// - `WouldTrade`: the order is post-only and its price reaches the best price of the other side, whoever that is.
-/// - `Full`: every order slot is in use, whatever the order would do; or there are not enough level slots, see `Capacity`.
+/// - `Full`: every order slot is in use, whatever the order would do; or there are not enough level slots, see `Capacity`. A
+///   replacement that does not keep its priority needs one free level.
 ///
 /// # What goes together
 /// Everything not named here does. Otherwise the order is rejected as `BadCombination`.

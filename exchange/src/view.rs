@@ -1,7 +1,7 @@
 //! What is in the books, for who wants to look.
 
 use crate::arena::{NONE, Node, Part};
-use crate::book::Book;
+use crate::book::{Book, Phase};
 use crate::command::Side;
 use crate::exchange::Exchange;
 use crate::levels::Levels;
@@ -73,14 +73,30 @@ impl<L: Levels> Exchange<L> {
         self.books.get(usize::from(instrument)).map(|book| book.last).filter(|&price| price != 0)
     }
 
+    /// Whether an instrument is in a call auction.
+    pub fn in_auction(&self, instrument: u16) -> bool {
+        self.books.get(usize::from(instrument)).is_some_and(|book| book.phase == Phase::Auction)
+    }
+
+    /// The instrument of an open order.
+    pub fn instrument_of(&self, id: u64) -> Option<u16> {
+        self.store.find(id).map(|slot| self.store.arena.node(slot).instrument)
+    }
+
+    /// The time at which the next open order expires; `u64::MAX`: none does.
+    #[inline]
+    pub fn next_expiry(&self) -> u64 {
+        let store = &self.store;
+        store.expiry.first().map_or(u64::MAX, |slot| store.arena.details(slot).expires_at)
+    }
+
     /// The queues of a list, the best first.
     pub(crate) fn queues(&self, instrument: u16, part: Part) -> impl Iterator<Item = &Queue> {
         let book = self.books.get(usize::from(instrument));
-        let first = book.map_or(NONE, |book: &Book<L>| book.first[part as usize]);
-        let numbers = std::iter::successors(Some(first), move |&queue| {
-            book.map(|book| book.next(&self.store, part, queue))
-        });
-        numbers.take_while(|&queue| queue != NONE).map(|queue| self.store.queues.get(queue))
+        let is_one = |queue: u32| (queue != NONE).then_some(queue);
+        let first = book.and_then(|book: &Book<L>| is_one(book.first[part as usize]));
+        let after = move |&queue: &u32| book.and_then(|book| is_one(book.next(&self.store, part, queue)));
+        std::iter::successors(first, after).map(|queue| self.store.queues.get(queue))
     }
 }
 
