@@ -68,16 +68,19 @@ pub fn writer(below: &Path, name: &str, durability: Durability) -> Writer {
 /// Appends of 64 bytes without and with a file behind them.
 pub fn appends<'a>(memory: &Path, disk: &Path) -> Vec<Subject<'a>> {
     let payload = [0x5a_u8; 64];
-    let mut append = |name: &str, mut writer: Writer| {
+    let append = |name: &str, mut writer: Writer| {
         subject(name, move || {
             black_box(writer.append(black_box(&payload)).expect("taken"));
         })
     };
-    vec![
+    let subjects = vec![
         append("WAL encode + CRC (none: no file)", writer(memory, "none", Durability::None)),
         append("true append, process, memory file system", writer(memory, "process", Durability::Process)),
         append("true append, process, disk", writer(disk, "process", Durability::Process)),
-    ]
+    ];
+    // Until the helpers have touched the segments' pages.
+    std::thread::sleep(Duration::from_millis(500));
+    subjects
 }
 
 /// An order as a snapshot holds it.
@@ -96,7 +99,7 @@ fn book(orders: u64) -> Vec<Order> {
         price: 10_000 + id % 512,
         quantity: 1 + id % 97,
         owner: 7,
-        is_bid: id % 2 == 0,
+        is_bid: id.is_multiple_of(2),
     };
     (1..=orders).map(order).collect()
 }

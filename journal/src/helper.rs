@@ -26,7 +26,7 @@ pub(crate) struct Make {
     pub settled: bool,
 }
 
-/// Makes a segment. The first one of a writer is not filled ahead: the writer waits for it.
+/// Makes a segment. The first one of a writer is not touched ahead: the writer waits for it.
 pub(crate) fn make(
     shared: &Shared,
     make: Make,
@@ -54,7 +54,7 @@ pub(crate) fn make(
     if make.settled {
         disk::sync_folder(disk, &shared.folder)?;
     }
-    Ok(Arc::new(Mapped { index, path, file, words: region.words(), seed: header.seed() }))
+    Ok(Arc::new(Mapped { index, path, file, region, seed: header.seed() }))
 }
 
 /// A state to be written, and the last record in it.
@@ -71,7 +71,15 @@ pub(crate) fn help(
     keep: usize,
     ready: &SyncSender<Arc<Mapped>>,
     jobs: &Receiver<Job>,
+    first: &Mapped,
 ) {
+    // The writer is at work in it already: until this is done it has a page fault now and then. What is to be synced is left alone: all
+    // of the segment would go to the disk with the first group.
+    if !segments.settled
+        && let Err(error) = first.region.touch()
+    {
+        shared.fail(JournalError::io(&first.path, "touch its pages")(error));
+    }
     let mut prepared: Option<Arc<Mapped>> = None;
     // Acquire: pairs with the Release of the writer's end; its jobs came before.
     while !shared.is_failed() {

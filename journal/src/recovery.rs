@@ -4,6 +4,7 @@ use crate::error::JournalError;
 use crate::reader::Reader;
 use crate::segment::{self, OpenSegment};
 use crate::snapshot;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What recovery hands over: at most one snapshot, and before all records.
@@ -73,6 +74,8 @@ pub(crate) fn read(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Resul
                 end.watermark = end.watermark.max(open.header.watermark);
             }
             Err(JournalError::Bad { .. }) => {}
+            // Removed meanwhile, behind a snapshot, by a writer that is at work.
+            Err(JournalError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }

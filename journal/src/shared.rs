@@ -3,7 +3,7 @@
 use crate::disk::{self, Disk};
 use crate::error::JournalError;
 use crate::format::WATERMARK;
-use shm::memory::Words;
+use shm::memory::Region;
 use shm::sync::{AtomicU64, Ordering};
 use std::fs::File;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) struct Mapped {
     pub index: u64,
     pub path: PathBuf,
     pub file: File,
-    pub words: Words,
+    pub region: Arc<Region>,
     pub seed: u32,
 }
 
@@ -150,8 +150,9 @@ impl Shared {
         self.durable.store(appended, Ordering::Release);
         if let Some(segment) = open.last() {
             // For recovery: goes to the disk with the next sync. Torn, it is not believed.
-            segment.words[WATERMARK / 8 + 1].store(!appended, Ordering::Relaxed);
-            segment.words[WATERMARK / 8].store(appended, Ordering::Relaxed);
+            let words = segment.region.words();
+            words[WATERMARK / 8 + 1].store(!appended, Ordering::Relaxed);
+            words[WATERMARK / 8].store(appended, Ordering::Relaxed);
         }
         drop(turn);
         self.synced.notify_all();

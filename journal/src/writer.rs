@@ -66,7 +66,8 @@ impl Default for Options {
 impl Options {
     fn check(&self) -> Result<(), JournalError> {
         let wrong = |what: String| Err(JournalError::Options(what));
-        if self.segment_bytes < 4096 || self.segment_bytes % 8 != 0 || self.segment_bytes > 1 << 31 {
+        if self.segment_bytes < 4096 || !self.segment_bytes.is_multiple_of(8) || self.segment_bytes > 1 << 31
+        {
             return wrong(format!(
                 "segments of {} bytes: from 4096 to 2^31, a multiple of 8",
                 self.segment_bytes
@@ -136,9 +137,9 @@ impl Writer {
         let (ready_to, ready) = mpsc::sync_channel(1);
         let (jobs, jobs_from) = mpsc::channel();
         let mut threads = Vec::new();
-        let (helped, keep) = (Arc::clone(&shared), options.keep_snapshots);
+        let (helped, keep, touched) = (Arc::clone(&shared), options.keep_snapshots, Arc::clone(&first));
         threads.push(start("journal-helper", move || {
-            helper::help(&helped, segments, index + 1, keep, &ready_to, &jobs_from);
+            helper::help(&helped, segments, index + 1, keep, &ready_to, &jobs_from, &touched);
         })?);
         if let Durability::Group { records, within } = options.durability {
             let synced = Arc::clone(&shared);
@@ -147,7 +148,7 @@ impl Writer {
             threads.push(syncer);
         }
         Ok(Self {
-            words: first.words.clone(),
+            words: first.region.words(),
             at: SEGMENT_HEADER / 8,
             seed: first.seed,
             next: end.last + 1,
@@ -276,7 +277,7 @@ impl Writer {
         self.words[self.at].store(format::first_word(self.seed, ROLL, self.next, &[]), Ordering::Release);
         // Before the first record of the segment is said to be appended: whoever syncs that syncs this segment.
         self.shared.segment.store(next.index, Ordering::Release);
-        self.words = next.words.clone();
+        self.words = next.region.words();
         self.seed = next.seed;
         self.at = SEGMENT_HEADER / 8;
         Ok(())
@@ -389,8 +390,8 @@ fn tidy(
                 disk::sync(disk, &path, &file)?;
             } else {
                 // Nobody writes there any more: its words are only looked for by their number.
-                let words = Region::heap(SEGMENT_HEADER / 8).words();
-                unsynced.push(Arc::new(Mapped { index, path, file, words, seed: 0 }));
+                let region = Region::heap(SEGMENT_HEADER / 8);
+                unsynced.push(Arc::new(Mapped { index, path, file, region, seed: 0 }));
             }
         }
     }

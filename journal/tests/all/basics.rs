@@ -2,9 +2,9 @@
 
 use crate::common::{State, append, folder, payload, recovered};
 use journal::{Disk, Durability, JournalError, Options, Reader, Step, Writer};
+use shm::sync::{AtomicU64, Ordering};
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
@@ -77,8 +77,8 @@ fn one_writer_at_a_time_and_impossible_lengths_are_refused() {
 
 /// Counts the syncs, and refuses them from one on.
 struct Counted {
-    syncs: AtomicU32,
-    refused_from: u32,
+    syncs: AtomicU64,
+    refused_from: u64,
 }
 
 impl Disk for Counted {
@@ -95,7 +95,7 @@ impl Disk for Counted {
 fn each_syncs_once_a_record_process_never_and_group_when_asked() {
     let run = |durability, wait: bool| {
         let folder = folder();
-        let disk = Arc::new(Counted { syncs: AtomicU32::new(0), refused_from: u32::MAX });
+        let disk = Arc::new(Counted { syncs: AtomicU64::new(0), refused_from: u64::MAX });
         let options = Options { disk: disk.clone(), segment_bytes: 1 << 16, ..options(durability) };
         let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
         for sequence in 1..=50 {
@@ -123,7 +123,7 @@ fn each_syncs_once_a_record_process_never_and_group_when_asked() {
 fn the_first_refused_sync_is_the_last() {
     for durability in [GROUP, Durability::Each] {
         let folder = folder();
-        let disk = Arc::new(Counted { syncs: AtomicU32::new(0), refused_from: 3 });
+        let disk = Arc::new(Counted { syncs: AtomicU64::new(0), refused_from: 3 });
         let options = Options { disk: disk.clone(), segment_bytes: 1 << 16, ..options(durability) };
         let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
         let watermark = writer.watermark();

@@ -83,7 +83,9 @@ fn a_file_cut_off_under_its_writer_ends_the_writer_and_leaves_a_prefix() {
     match recovered(folder.path()) {
         Ok((state, end)) => assert_eq!(state, State::after(end.last)),
         // A snapshot had the log synced: what is cut off then is damage, and said.
-        Err(error) => assert!(matches!(error, JournalError::Damaged { .. } | JournalError::Gap { .. }), "{error}"),
+        Err(error) => {
+            assert!(matches!(error, JournalError::Damaged { .. } | JournalError::Gap { .. }), "{error}")
+        }
     }
 }
 

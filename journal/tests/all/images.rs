@@ -145,7 +145,7 @@ impl Recorded {
 
 #[test]
 fn any_subset_of_the_blocks_since_the_last_sync() {
-    let (runs, at_random) = if is_slow() { (40, 3500) } else { (3, 500) };
+    let (runs, at_random) = if is_slow() { (40, 3500) } else { (3, 1600) };
     let mut images = 0;
     let mut ends = std::collections::BTreeSet::new();
     for run in 0..runs {
@@ -245,7 +245,7 @@ fn any_bit_of_the_last_64_kib_flipped() {
     let (folder, path, file, end, last) = long();
     let open = fs::File::options().write(true).open(&path).unwrap();
     let mut random = Random(1);
-    let images = if is_slow() { 60_000 } else { 1500 };
+    let images = if is_slow() { 60_000 } else { 5000 };
     for _ in 0..images {
         use std::os::unix::fs::FileExt;
         let bit = ((end - (64 << 10)) * 8) as u64 + random.below(8 * (64 << 10));

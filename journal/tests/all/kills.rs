@@ -89,7 +89,7 @@ fn append_for_ever(folder: &Path, is_boaster: bool) {
         }
         writer.append(&payload(next)).unwrap();
         acknowledged[0].store(next, Ordering::Release);
-        if next % 64 == 0 {
+        if next.is_multiple_of(64) {
             writer.snapshot(State::after(next).encode()).unwrap();
         }
         if next > 2000 {
@@ -101,8 +101,8 @@ fn append_for_ever(folder: &Path, is_boaster: bool) {
 
 /// Kills one and says what it had acknowledged, and what is there.
 fn round(what: &str, folder: &Path, random: &mut Random) -> (u64, u64) {
-    let mut victim = victim(what, folder);
     let before = recovered(folder).unwrap().1.last;
+    let mut victim = victim(what, folder);
     // At any time: while it recovers, at its first record, in the middle.
     let wanted = random.below(120);
     let begun = std::time::Instant::now();

@@ -3,6 +3,7 @@
 mod basics;
 mod common;
 mod faults;
+mod fuzzed;
 mod images;
 mod kills;
 mod snapshots;

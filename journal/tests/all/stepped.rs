@@ -5,7 +5,7 @@
 
 use crate::basics::options;
 use crate::common::{State, append, folder, is_slow, payload, recovered};
-use crate::kills::{victim, words};
+use crate::kills::{Victim, victim, words};
 use journal::{Durability, Writer};
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, raise};
@@ -55,6 +55,19 @@ fn stop(thread: Pid) -> Option<Signal> {
     }
 }
 
+/// Ends the traced thread's process and takes note of the thread's end: before that nobody sees the process end.
+struct Traced<'a> {
+    thread: Pid,
+    victim: &'a mut Victim,
+}
+
+impl Drop for Traced<'_> {
+    fn drop(&mut self) {
+        self.victim.kill();
+        while stop(self.thread).is_some() {}
+    }
+}
+
 #[test]
 fn an_append_that_dies_at_any_instruction_leaves_an_exact_prefix() {
     let folder = folder();
@@ -72,6 +85,7 @@ fn an_append_that_dies_at_any_instruction_leaves_an_exact_prefix() {
         eprintln!("SKIPPED, NOTHING WAS STEPPED: a child cannot be traced here");
         return;
     }
+    let traced = Traced { thread: pid, victim: &mut victim };
     ptrace::setoptions(pid, ptrace::Options::PTRACE_O_EXITKILL).unwrap();
     let (mut instructions, mut appeared) = (0, 0);
     let mut last = recovered(folder.path()).unwrap().1.last;
@@ -100,7 +114,7 @@ fn an_append_that_dies_at_any_instruction_leaves_an_exact_prefix() {
     }
     println!("{instructions} instructions, {appeared} records appeared behind record {begun_with}");
     assert!(instructions > 100 * appeared && appeared >= 4, "{instructions}, {appeared}");
-    victim.kill();
+    drop(traced);
     victim.wait();
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(last));
 }
