@@ -136,7 +136,8 @@ impl Shared {
         if appended == self.durable.load(Ordering::Relaxed) {
             return Ok(appended);
         }
-        let current = self.segment.load(Ordering::Relaxed);
+        // Acquire: pairs with the Release of the roll. All records of the segments before it are stored, so that these are done with.
+        let current = self.segment.load(Ordering::Acquire);
         let open: Vec<_> =
             locked(&self.segments).iter().filter(|segment| segment.index <= current).cloned().collect();
         for segment in &open {
