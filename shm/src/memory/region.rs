@@ -55,7 +55,7 @@ pub(super) enum Backing {
     Heap(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Vec<AtomicU64>),
     /// A mapped file, named segment or memfd.
     #[cfg(not(loom))]
-    Map(#[expect(dead_code, reason = "kept alive, reached through the pointer")] memmap2::MmapRaw),
+    Map(memmap2::MmapRaw),
     /// The control segment, which the crate `shared_memory` maps by its name, and the open file that has it locked.
     #[cfg(not(loom))]
     Named(
