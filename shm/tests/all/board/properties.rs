@@ -45,7 +45,9 @@ fn shapes_that_boards_do_not_have_are_refused() {
 /// The sizes that the documentation names, from 16 B to 64 KiB.
 #[test]
 fn values_of_all_sizes_come_whole() {
-    for words in [2, 3, 7, 64, 512, 513, 8192] {
+    // Miri takes minutes for the large ones, and looks for other things than values.
+    let sizes: &[usize] = if cfg!(miri) { &[2, 7, 64] } else { &[2, 3, 7, 64, 512, 513, 8192] };
+    for &words in sizes {
         let shape = Shape::of_cells(2, words).unwrap();
         let (mut writer, reader) = shm::board::pair(shape);
         let mut into = vec![0; words];
