@@ -6,11 +6,13 @@
 //! which serves as well.
 
 use super::MergeError;
+use super::accounts::Accounts;
 use super::chain::{Chained, Chains};
 use super::deaths::Deaths;
 use super::hand_offs::{Gateway, InOrder, Newest, OutOfOrder, Return, gateway_of, other_end};
 use super::links::LinkSums;
 use super::row::{OrderRow, bit};
+use super::switches::Switches;
 use super::table::{Bounds, NoRow, Table};
 use super::violation::{Findings, Violation, ViolationKind, Violations, name_of};
 use crate::logfile::file_name;
@@ -19,6 +21,9 @@ use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::stamps::{Gap, HandOff, LinkEnd, MAX_GAPS, Point, Record};
 use protocol::wire::Report;
+
+/// Codes of reasons, as many as a row has room for.
+pub(super) const MAX_REASONS: usize = 128;
 
 /// What the strategies stamp.
 pub(super) const BY_STRATEGY: u64 = RoleKind::Strategy.record().points_mask();
@@ -54,6 +59,10 @@ pub(super) struct Join<'a> {
     newest: Vec<Newest>,
     pub findings: &'a mut Findings,
     pub links: LinkSums,
+    pub accounts: Accounts,
+    pub switches: Switches,
+    /// Orders that were refused, by the code of the reason.
+    pub rejections: [u64; MAX_REASONS],
     source: LogSource,
 }
 
@@ -90,12 +99,16 @@ impl<'a> Join<'a> {
             newest: vec![Newest::default(); usize::from(plan.trading().strategies)],
             findings,
             links: LinkSums::default(),
+            accounts: Accounts::new(plan.trading().strategies),
+            switches: Switches::default(),
+            rejections: [0; MAX_REASONS],
             source,
         }
     }
 
     /// The records that follow come from this thread's log.
     pub fn begin(&mut self, thread: usize) {
+        self.accounts.end_log();
         let Some(plan) = self.plan.threads.get(thread) else { return };
         let points = plan.roles.iter().fold(0, |points, role| points | role.record().points_mask());
         self.source = LogSource {
@@ -143,9 +156,8 @@ impl<'a> Join<'a> {
             self.misplaced(record);
             return Ok(());
         }
-        // Of accounts and kill switches nothing is kept.
         if bit(point) >= bit(Point::Instrument) {
-            return Ok(());
+            return self.take_of_account(record);
         }
         let Self { source, findings, .. } = self;
         let lane = match self.table.lane(id) {
@@ -182,6 +194,9 @@ impl<'a> Join<'a> {
                 return Ok(());
             }
             report.has_more |= !is_last;
+            if point == Point::GatewayDone {
+                self.accounts.reported(id, number, value);
+            }
             if let Err(OutOfOrder { kind, by_strategy, what }) =
                 chained(point, row, report, &mut self.gateways, &mut lane.returns)
             {
@@ -192,6 +207,15 @@ impl<'a> Join<'a> {
         if !row.stamp(point, value) {
             broken(None, ViolationKind::Duplicate, &|| format!("{} twice", point.name()));
             return Ok(());
+        }
+        match point {
+            Point::GatewayDone => self.accounts.reported(id, number, value),
+            Point::Rejected => self.rejections[value as usize & (MAX_REASONS - 1)] += 1,
+            Point::OrchDispatch if self.switches.is_any_on() => {
+                let instrument = lane.instruments.get(id.sequence() as usize).copied().unwrap_or(0);
+                self.switches.dispatched(record, row, instrument, self.plan.trading());
+            }
+            _ => {}
         }
         let newest = &mut self.newest[usize::from(id.strategy())];
         let gateways = &mut self.gateways;
@@ -250,6 +274,28 @@ impl<'a> Join<'a> {
         };
         if let Err(OutOfOrder { kind, by_strategy, what }) = in_order {
             broken(by_strategy.then_some(id.strategy()), kind, &|| what.into());
+        }
+        Ok(())
+    }
+
+    /// What gateway and orchestrator say beside the stamps: instruments, fills, positions, kill switches.
+    #[inline]
+    fn take_of_account(&mut self, record: Record) -> Result<(), MergeError> {
+        let Record { point, id, value, .. } = record;
+        match point {
+            Point::FillQuantity => self.accounts.quantity(record),
+            Point::FillPrice => {
+                let lane = self.table.lane_of(id.strategy(), id.epoch());
+                let instrument = lane.map_or(0, |lane| lane.instrument(id.sequence()));
+                self.accounts.price(record, instrument);
+            }
+            Point::Instrument => match self.table.lane(id) {
+                Ok(lane) => lane.set_instrument(id.sequence(), value as u16),
+                Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
+                Err(why) => self.nowhere(record, &why),
+            },
+            Point::Position => self.accounts.state(record),
+            _ => self.switches.take(record),
         }
         Ok(())
     }
