@@ -2,6 +2,8 @@
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
 
+use crate::commands::kill::KillFlags;
+use crate::commands::limits::LimitsFlags;
 use crate::config::RunFlags;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::CompareFlags;
@@ -48,6 +50,14 @@ pub enum Command {
     Inspect(InspectFlags),
     /// Merge a run's logs again and print its report
     Report(ReportFlags),
+    /// Turn a kill switch of a run on: no new orders, open ones are cancelled
+    #[command(after_help = KILL_EXAMPLES)]
+    Kill(KillFlags),
+    /// Turn a kill switch off again
+    Revive(KillFlags),
+    /// Show the limits of a run that goes on, or change them
+    #[command(after_help = LIMITS_EXAMPLES)]
+    Limits(LimitsFlags),
     /// Check whether this machine is fit for latency figures
     Doctor(DoctorFlags),
     /// Remove shared memory that dead runs left behind
@@ -139,6 +149,21 @@ Examples:
   launcher inspect runs/RUN --head 20
   launcher inspect runs/RUN --order 3/1042
   launcher inspect runs/RUN/engine.stamps --csv";
+
+const KILL_EXAMPLES: &str = "\
+Examples:
+  launcher kill latest --strategy 0
+  launcher kill 20261120 --instrument BTC-USD
+  launcher kill latest --all
+  launcher revive latest --all";
+
+const LIMITS_EXAMPLES: &str = "\
+Examples:
+  launcher limits latest                what is in force, what was rejected
+  launcher limits latest max-position=5k message-rate=1000
+  launcher limits latest --strategy 0 max-position=off
+
+Quantities are in 1e-8 units, money is in cents, rates are a second.";
 
 /// The flags of `inspect`.
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -294,6 +319,9 @@ mod tests {
             "contain --help",
             "inspect --help",
             "report --help",
+            "kill --help",
+            "revive --help",
+            "limits --help",
             "doctor --help",
             "clean --help",
         ] {

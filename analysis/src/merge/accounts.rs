@@ -10,16 +10,17 @@
 //! ```
 //!
 //! A gateway logs a fill behind the t5 of the report that carries it: quantity, then price. A fill elsewhere has no report, or has
-//! the number of one that has another; both say that the log lies. Nothing is kept of an order but its instrument, and that only
-//! where it is not the first.
+//! the number of one that has another; both say that the log lies.
+//!
+//! What is realised depends on the order of the fills, and that is the order in which the orchestrator took their reports: its t6.
+//! A fill therefore waits, in 24 bytes, from its t5 to the t6 of its report. A run that stamps no t6 has no such order: there
+//! what is realised is not compared, all the rest is.
 
 use super::violation::{Findings, ViolationKind, Violations, name_of};
+use protocol::instrument::MAX_INSTRUMENTS;
 use protocol::stamps::{PositionField, Record};
 use protocol::wire::OrderId;
-use std::collections::BTreeMap;
-
-/// The most instruments that fills are counted in.
-const MAX_INSTRUMENTS: usize = 4_096;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What a strategy has bought and sold of an instrument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,9 +84,28 @@ struct Report {
     id: OrderId,
     number: u8,
     ticks: u64,
+    /// Its gateway, and its place among that gateway's reports.
+    pushed: Option<(usize, u64)>,
     /// It has a fill of that quantity, whose price must follow.
     quantity: Option<i64>,
     is_filled: bool,
+}
+
+/// A fill whose report the orchestrator has not taken yet.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// The place among the gateway's reports (40 bits), strategy (8), instrument (16).
+    key: u64,
+    quantity: i64,
+    price: i64,
+}
+
+const _: () = assert!(size_of::<Waiting>() == 24);
+
+impl Waiting {
+    const fn position(&self) -> u64 {
+        self.key >> 24
+    }
 }
 
 /// All accounts of a run.
@@ -94,6 +114,10 @@ pub(super) struct Accounts {
     /// By strategy and instrument.
     filled: Vec<Vec<Account>>,
     prices: Vec<LastPrice>,
+    /// By gateway, in the order of their reports.
+    waiting: Vec<VecDeque<Waiting>>,
+    /// Some fills were counted in another order than the orchestrator's.
+    is_unordered: bool,
     last: Option<Report>,
     stated: BTreeMap<(u16, u16), [Option<u64>; PositionField::ALL.len()]>,
     /// What is wrong with the records themselves.
@@ -101,8 +125,9 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    pub fn new(strategies: u16) -> Self {
-        Self { filled: vec![Vec::new(); strategies.into()], ..Self::default() }
+    pub fn new(strategies: u16, gateways: usize) -> Self {
+        let waiting = vec![VecDeque::new(); gateways];
+        Self { filled: vec![Vec::new(); strategies.into()], waiting, ..Self::default() }
     }
 
     /// A log ends.
@@ -118,11 +143,11 @@ impl Accounts {
 
     /// A gateway has stamped the t5 of a report.
     #[inline]
-    pub fn reported(&mut self, id: OrderId, number: u8, ticks: u64) {
+    pub fn reported(&mut self, id: OrderId, number: u8, ticks: u64, pushed: Option<(usize, u64)>) {
         if self.last.is_some_and(|last| last.quantity.is_some()) {
             self.end_report();
         }
-        self.last = Some(Report { id, number, ticks, quantity: None, is_filled: false });
+        self.last = Some(Report { id, number, ticks, pushed, quantity: None, is_filled: false });
     }
 
     #[cold]
@@ -138,9 +163,13 @@ impl Accounts {
         let quantity = value.cast_signed();
         match &mut self.last {
             Some(last) if (last.id, last.number) != (id, detail) => {
-                broken(&mut self.found, id, &|| format!("a fill of report {detail}, which has no t5 before it"));
+                broken(&mut self.found, id, &|| {
+                    format!("a fill of report {detail}, which has no t5 before it")
+                });
             }
-            None => broken(&mut self.found, id, &|| format!("a fill of report {detail}, which has no t5 before it")),
+            None => broken(&mut self.found, id, &|| {
+                format!("a fill of report {detail}, which has no t5 before it")
+            }),
             Some(last) if last.is_filled || last.quantity.is_some() => {
                 broken(&mut self.found, id, &|| format!("report {detail} is filled twice"));
             }
@@ -153,33 +182,70 @@ impl Accounts {
 
     /// The price of the fill whose quantity came last: counts it.
     #[inline]
-    pub fn price(
-        &mut self,
-        Record { id, detail, value, .. }: Record,
-        instrument: u16,
-    ) {
+    pub fn price(&mut self, Record { id, detail, value, .. }: Record, instrument: u16) {
         let price = value.cast_signed();
         let last = self.last.as_mut().filter(|last| (last.id, last.number) == (id, detail));
-        let Some((quantity, ticks)) = last.and_then(|last| {
+        let Some((quantity, ticks, pushed)) = last.and_then(|last| {
             last.is_filled = true;
-            Some((last.quantity.take()?, last.ticks))
+            Some((last.quantity.take()?, last.ticks, last.pushed))
         }) else {
             return broken(&mut self.found, id, &|| format!("a price of report {detail}, which has no fill"));
         };
         let place = usize::from(instrument);
-        let Some(accounts) = self.filled.get_mut(usize::from(id.strategy())) else { return };
-        if accounts.len() <= place {
-            if place >= MAX_INSTRUMENTS {
-                return broken(&mut self.found, id, &|| format!("a fill in instrument {instrument}: there is none"));
-            }
-            accounts.resize(place + 1, Account::default());
+        if place >= MAX_INSTRUMENTS {
+            return broken(&mut self.found, id, &|| {
+                format!("a fill in instrument {instrument}: there is none")
+            });
         }
-        accounts[place].fill(quantity, price);
+        let key = u64::from(id.strategy()) << 16 | u64::from(instrument);
+        match pushed.and_then(|(gateway, position)| Some((self.waiting.get_mut(gateway)?, position))) {
+            Some((waiting, position)) => {
+                waiting.push_back(Waiting { key: position << 24 | key, quantity, price })
+            }
+            None => {
+                broken(&mut self.found, id, &|| {
+                    format!("a fill of report {detail}, and no gateway had taken the order")
+                });
+                self.count(Waiting { key, quantity, price });
+            }
+        }
         if self.prices.len() <= place {
             self.prices.resize(place + 1, LastPrice::default());
         }
         if self.prices[place].ticks <= ticks {
             self.prices[place] = LastPrice { ticks, price };
+        }
+    }
+
+    /// The orchestrator has taken that report of a gateway: its fill counts now.
+    #[inline]
+    pub fn taken(&mut self, (gateway, position): (usize, u64)) {
+        // One before it was not taken in its turn, as is found elsewhere.
+        while let Some(waiting) = self
+            .waiting
+            .get_mut(gateway)
+            .and_then(|waiting| waiting.pop_front_if(|first| first.position() <= position))
+        {
+            self.count(waiting);
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, Waiting { key, quantity, price }: Waiting) {
+        let (strategy, place) = ((key >> 16) as u8, key as u16);
+        let Some(accounts) = self.filled.get_mut(usize::from(strategy)) else { return };
+        if accounts.len() <= usize::from(place) {
+            accounts.resize(usize::from(place) + 1, Account::default());
+        }
+        accounts[usize::from(place)].fill(quantity, price);
+    }
+
+    /// All logs are read: counts the fills whose reports the orchestrator never took.
+    pub fn end(&mut self) {
+        self.end_log();
+        for waiting in std::mem::take(&mut self.waiting).into_iter().flatten() {
+            self.is_unordered = true;
+            self.count(waiting);
         }
     }
 
@@ -190,11 +256,14 @@ impl Accounts {
         let Some((field, instrument)) = place.filter(|_| usize::from(id.strategy()) < self.filled.len())
         else {
             return self.found.add(ViolationKind::Position, || {
-                format!("a position of strategy {}, instrument {}: the plan has none", id.strategy(), id.sequence())
+                format!(
+                    "a position of strategy {}, instrument {}: the plan has none",
+                    id.strategy(),
+                    id.sequence()
+                )
             });
         };
-        let figure =
-            &mut self.stated.entry((id.strategy(), instrument)).or_default()[field as usize];
+        let figure = &mut self.stated.entry((id.strategy(), instrument)).or_default()[field as usize];
         if figure.replace(value).is_some() {
             self.found.add(ViolationKind::Position, || {
                 format!("strategy {} instrument {instrument}: {field:?} is stated twice", id.strategy())
@@ -242,7 +311,11 @@ impl Accounts {
                 (PositionField::Fills, account.fills),
             ];
             let stated = self.stated.get(&key);
-            for (field, filled) in filled {
+            let is_known = |field| {
+                !self.is_unordered
+                    || !matches!(field, PositionField::RealisedLow | PositionField::RealisedHigh)
+            };
+            for (field, filled) in filled.into_iter().filter(|(field, _)| is_known(*field)) {
                 let stated = stated.and_then(|figures| figures[field as usize]);
                 if stated.unwrap_or(0) != filled {
                     findings.add(None, ViolationKind::Position, || {

@@ -99,7 +99,7 @@ impl<'a> Join<'a> {
             newest: vec![Newest::default(); usize::from(plan.trading().strategies)],
             findings,
             links: LinkSums::default(),
-            accounts: Accounts::new(plan.trading().strategies),
+            accounts: Accounts::new(plan.trading().strategies, plan.trading().venues.into()),
             switches: Switches::default(),
             rejections: [0; MAX_REASONS],
             source,
@@ -194,13 +194,15 @@ impl<'a> Join<'a> {
                 return Ok(());
             }
             report.has_more |= !is_last;
-            if point == Point::GatewayDone {
-                self.accounts.reported(id, number, value);
-            }
             if let Err(OutOfOrder { kind, by_strategy, what }) =
                 chained(point, row, report, &mut self.gateways, &mut lane.returns)
             {
                 broken(by_strategy.then_some(id.strategy()), kind, &|| format!("report {number}: {what}"));
+            }
+            match (point, report.pushed) {
+                (Point::GatewayDone, pushed) => self.accounts.reported(id, number, value, pushed),
+                (Point::OrchRecvCompletion, Some(pushed)) => self.accounts.taken(pushed),
+                _ => {}
             }
             return Ok(());
         }
@@ -209,7 +211,6 @@ impl<'a> Join<'a> {
             return Ok(());
         }
         match point {
-            Point::GatewayDone => self.accounts.reported(id, number, value),
             Point::Rejected => self.rejections[value as usize & (MAX_REASONS - 1)] += 1,
             Point::OrchDispatch if self.switches.is_any_on() => {
                 let instrument = lane.instruments.get(id.sequence() as usize).copied().unwrap_or(0);
@@ -246,6 +247,7 @@ impl<'a> Join<'a> {
                 {
                     row.set_pushed(venue as u16, gateway.push());
                 }
+                self.accounts.reported(id, number, value, row.pushed());
                 if !is_last {
                     row.set_more();
                     self.chains.begin(id);
@@ -254,6 +256,7 @@ impl<'a> Join<'a> {
             }
             Point::OrchRecvCompletion => match row.pushed().filter(|_| row.has(Point::GatewayDone)) {
                 Some((venue, position)) => {
+                    self.accounts.taken((venue, position));
                     gateways.get_mut(venue).map_or(Ok(()), |gateway| gateway.completion(position))
                 }
                 None => Ok(()),

@@ -169,7 +169,7 @@ pub fn merge<L: Logs + ?Sized>(
         threads[thread] = Some(log);
     }
     let Join { mut table, mut links, chains, gaps, mut accounts, mut switches, rejections, .. } = join;
-    accounts.end_log();
+    accounts.end();
     joined.firm.append(accounts.take_found());
     joined.firm.append(std::mem::take(&mut switches.found));
     let mut threads: Vec<ThreadLog> = threads.into_iter().flatten().collect();

@@ -48,11 +48,14 @@ impl Switches {
             });
         };
         let same = |kill: &&mut Kill| {
-            (kill.switch.number, kill.switch.scope, kill.switch.cause) == (switch.number, switch.scope, switch.cause)
+            (kill.switch.number, kill.switch.scope, kill.switch.cause)
+                == (switch.number, switch.scope, switch.cause)
         };
         if record.point == Point::KillDone {
             match self.kills.iter_mut().rev().find(same) {
-                Some(kill) if kill.done.is_none() && kill.seen <= record.value => kill.done = Some(record.value),
+                Some(kill) if kill.done.is_none() && kill.seen <= record.value => {
+                    kill.done = Some(record.value)
+                }
                 _ => self.found.add(ViolationKind::Killed, || {
                     format!("kill switch {} of {}: done, and never seen", switch.number, switch.scope)
                 }),
@@ -82,12 +85,18 @@ impl Switches {
         let needs_more = self.on.iter().any(|scope| matches!(scope, Scope::Venue(_) | Scope::Instrument(_)));
         match row.pushed() {
             Some((gateway, _)) => {
-                if let Some(scope) = concerning(self.on.iter().copied(), record.id, gateway, instrument, trading) {
+                if let Some(scope) =
+                    concerning(self.on.iter().copied(), record.id, gateway, instrument, trading)
+                {
                     through(record.id, scope, &mut self.found);
                 }
             }
             None => {
-                let known = self.on.iter().copied().filter(|scope| !matches!(scope, Scope::Venue(_) | Scope::Instrument(_)));
+                let known = self
+                    .on
+                    .iter()
+                    .copied()
+                    .filter(|scope| !matches!(scope, Scope::Venue(_) | Scope::Instrument(_)));
                 match concerning(known, record.id, 0, 0, trading) {
                     Some(scope) => through(record.id, scope, &mut self.found),
                     None if needs_more => self.suspects.push(record.id),
@@ -106,9 +115,16 @@ impl Switches {
     ) {
         for id in &self.suspects {
             let Some((row, instrument)) = row(*id) else { continue };
-            let (Some((gateway, _)), Some(t3)) = (row.pushed(), row.at(Point::OrchDispatch)) else { continue };
-            let on = self.kills.iter().filter(|kill| kill.seen <= t3 && kill.revived.is_none_or(|ticks| t3 < ticks));
-            if let Some(scope) = concerning(on.map(|kill| kill.switch.scope), *id, gateway, instrument, trading) {
+            let (Some((gateway, _)), Some(t3)) = (row.pushed(), row.at(Point::OrchDispatch)) else {
+                continue;
+            };
+            let on = self
+                .kills
+                .iter()
+                .filter(|kill| kill.seen <= t3 && kill.revived.is_none_or(|ticks| t3 < ticks));
+            if let Some(scope) =
+                concerning(on.map(|kill| kill.switch.scope), *id, gateway, instrument, trading)
+            {
                 through(*id, scope, &mut findings.firm);
             }
         }

@@ -7,12 +7,15 @@ pub mod delay;
 pub mod fault;
 mod file;
 mod flags;
+pub mod instruments;
+pub mod limits;
 pub mod own;
 pub mod value;
 
 pub use fault::{FaultSpec, Faults};
 pub use file::CONFIG_FILE;
 pub use flags::{Common, RunFlags};
+pub use limits::Limits;
 use own::KindsParser;
 pub use own::{Kinds, StrategyName, VenueName};
 pub use strategy::schedule::{Arrivals, DelayRange};
@@ -105,6 +108,13 @@ pub struct Settings {
     #[arg(long, value_name = "X", value_parser = parsed::<Factor>(), help_heading = "Load")]
     pub speed: Option<Factor>,
 
+    /// What is traded, CSV: name,tick,lot,price_low,price_high,max_quantity,reference_price [default: anything]
+    #[arg(long, value_name = "FILE", help_heading = "Risk")]
+    pub instruments: Option<PathBuf>,
+    /// Limits of the pre-trade controls.
+    #[command(flatten)]
+    pub limits: Option<Limits>,
+
     /// What happens when a strategy dies, hangs or is quarantined [default: stop]
     #[arg(long, value_name = "HOW", value_parser = named::<OnDeath>(), help_heading = "Containment")]
     pub on_death: Option<OnDeath>,
@@ -183,7 +193,7 @@ macro_rules! fields {
 fields! {
     technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, capacity, max_open,
     orders, window, arrivals, delay, work, stamps, seed, schedule, speed,
-    on_death, liveness, fault,
+    instruments, limits, on_death, liveness, fault,
     repeats, preset, out,
 }
 
@@ -266,7 +276,15 @@ pub(crate) mod tests {
             (maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
             (count(), count(), count(), count(), count(), count(), count()),
             (time(), time(), path(), path(), cores, delay, speed),
-            (time(), proptest::option::of(fault::tests::any_faults()), maybe(), kinds(), kinds()),
+            (
+                time(),
+                proptest::option::of(fault::tests::any_faults()),
+                maybe(),
+                kinds(),
+                kinds(),
+                proptest::option::of(limits::tests::any_limits()),
+                path(),
+            ),
         )
             .prop_map(|(names, counts, rest, containment)| Settings {
                 technique: names.0,
@@ -282,6 +300,8 @@ pub(crate) mod tests {
                 stamps: containment.2,
                 strategy: containment.3,
                 venue: containment.4,
+                limits: containment.5,
+                instruments: containment.6,
                 strategies: counts.0,
                 venues: counts.1,
                 capacity: counts.2,

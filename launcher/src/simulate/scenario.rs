@@ -96,6 +96,8 @@ impl Scenario {
                 [draws.below(5) as usize],
         };
         let resolved = Resolved {
+            instruments: None,
+            limits: Vec::new(),
             strategy: crate::config::Kinds::default(),
             venue: crate::config::Kinds::default(),
             stamps: protocol::plan::Stamps::All,
