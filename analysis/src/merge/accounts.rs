@@ -89,6 +89,8 @@ struct Report {
     /// It has a fill of that quantity, whose price must follow.
     quantity: Option<i64>,
     is_filled: bool,
+    /// Its order has no row of its own, as is judged elsewhere.
+    is_excused: bool,
 }
 
 /// A fill whose report the orchestrator has not taken yet.
@@ -147,7 +149,16 @@ impl Accounts {
         if self.last.is_some_and(|last| last.quantity.is_some()) {
             self.end_report();
         }
-        self.last = Some(Report { id, number, ticks, pushed, quantity: None, is_filled: false });
+        self.last =
+            Some(Report { id, number, ticks, pushed, quantity: None, is_filled: false, is_excused: false });
+    }
+
+    /// The same for a t5 that the order had already, or an order that the run cannot have had: that is judged elsewhere, and its
+    /// fill counts all the same.
+    #[cold]
+    pub fn reported_amiss(&mut self, id: OrderId, number: u8, ticks: u64) {
+        self.reported(id, number, ticks, None);
+        self.last = self.last.map(|last| Report { is_excused: true, ..last });
     }
 
     #[cold]
@@ -185,9 +196,9 @@ impl Accounts {
     pub fn price(&mut self, Record { id, detail, value, .. }: Record, instrument: u16) {
         let price = value.cast_signed();
         let last = self.last.as_mut().filter(|last| (last.id, last.number) == (id, detail));
-        let Some((quantity, ticks, pushed)) = last.and_then(|last| {
+        let Some((quantity, Report { ticks, pushed, is_excused, .. })) = last.and_then(|last| {
             last.is_filled = true;
-            Some((last.quantity.take()?, last.ticks, last.pushed))
+            Some((last.quantity.take()?, *last))
         }) else {
             return broken(&mut self.found, id, &|| format!("a price of report {detail}, which has no fill"));
         };
@@ -201,6 +212,10 @@ impl Accounts {
         match pushed.and_then(|(gateway, position)| Some((self.waiting.get_mut(gateway)?, position))) {
             Some((waiting, position)) => {
                 waiting.push_back(Waiting { key: position << 24 | key, quantity, price })
+            }
+            None if is_excused => {
+                self.is_unordered = true;
+                self.count(Waiting { key, quantity, price });
             }
             None => {
                 broken(&mut self.found, id, &|| {

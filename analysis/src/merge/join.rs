@@ -164,6 +164,9 @@ impl<'a> Join<'a> {
             Ok(lane) => lane,
             Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
             Err(why) => {
+                if point == Point::GatewayDone {
+                    self.accounts.reported_amiss(id, Report::of_detail(detail).0, value);
+                }
                 self.nowhere(record, &why);
                 return Ok(());
             }
@@ -188,6 +191,9 @@ impl<'a> Join<'a> {
         if number > 0 && REPORT & bit(point) != 0 {
             let report = self.chains.report(id, number);
             if !report.stamp(point, value) {
+                if point == Point::GatewayDone {
+                    self.accounts.reported_amiss(id, number, value);
+                }
                 broken(None, ViolationKind::Duplicate, &|| {
                     format!("{} of report {number} twice", point.name())
                 });
@@ -207,6 +213,9 @@ impl<'a> Join<'a> {
             return Ok(());
         }
         if !row.stamp(point, value) {
+            if point == Point::GatewayDone {
+                self.accounts.reported_amiss(id, number, value);
+            }
             broken(None, ViolationKind::Duplicate, &|| format!("{} twice", point.name()));
             return Ok(());
         }

@@ -91,7 +91,8 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
     let plan = &record.plan;
     let positions: Vec<PositionSummary> =
         merged.positions.iter().map(|position| position_of(position, plan)).collect();
-    let sum = |of: fn(&PositionSummary) -> f64| positions.iter().map(of).sum();
+    // Not `sum`, of which nothing is -0.
+    let sum = |of: fn(&PositionSummary) -> f64| positions.iter().map(of).fold(0.0, |sum, value| sum + value);
     Some(Trading {
         fills: positions.iter().fold(0, |sum: u64, position| sum.saturating_add(position.fills)),
         volume: sum(|position| position.volume),
