@@ -2,7 +2,7 @@
 # Every fuzz target for N seconds, one after the other: `.ci/fuzz.sh [SECONDS] [TARGET…]`, 60 unless told. Needs nightly and
 # cargo-fuzz; says loudly that it skips where one of them is missing. Fails with the first crash, whose input it names.
 set -euo pipefail
-cd "$(dirname "$0")/../shm"
+cd "$(dirname "$0")/.."
 seconds=${1:-60}
 shift || true
 
@@ -10,16 +10,24 @@ skip() { echo "SKIPPED, NOTHING WAS FUZZED: $1"; exit 0; }
 cargo +nightly --version >/dev/null 2>&1 || skip "no nightly toolchain (rustup toolchain install nightly)"
 cargo +nightly fuzz --version >/dev/null 2>&1 || skip "no cargo-fuzz (cargo install cargo-fuzz)"
 
-targets=("$@")
-[ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(cargo +nightly fuzz list)
-cargo +nightly fuzz build
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-for target in "${targets[@]}"; do
-  if ! cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -max_len=4096 -len_control=0 -timeout=10 -print_final_stats=1 >"$log" 2>&1; then
-    tail -n 60 "$log"
-    echo "$target: CRASHED"
-    exit 1
-  fi
-  printf '%-18s %12s executions, no crash\n' "$target" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
+for crate in shm exchange; do
+  cd "$crate"
+  mapfile -t all < <(cargo +nightly fuzz list)
+  targets=()
+  for target in "${all[@]}"; do
+    [ $# -gt 0 ] && [[ " $* " != *" $target "* ]] && continue
+    targets+=("$target")
+  done
+  [ ${#targets[@]} -eq 0 ] || cargo +nightly fuzz build
+  for target in "${targets[@]}"; do
+    if ! cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -max_len=4096 -len_control=0 -timeout=10 -print_final_stats=1 >"$log" 2>&1; then
+      tail -n 60 "$log"
+      echo "$target: CRASHED"
+      exit 1
+    fi
+    printf '%-18s %12s executions, no crash\n' "$target" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
+  done
+  cd ..
 done

@@ -34,6 +34,7 @@ shortened() {
     "cargo bench -p exchange --bench engine"*) echo "$command -- --quick"; return ;;
     "cargo bench -p "*" --bench merge"*) echo "$command -- 0.1"; return ;;
     "cargo run --release -- run"*) echo "$command --orders 4k --window 300ms --out $out"; return ;;
+    *"--example soak"*) echo "${command/--operations 10m/--operations 200k}"; return ;;
     "launcher "*) ;;
     *) echo "$command"; return ;;
   esac

@@ -80,7 +80,7 @@ fn crowded(operations: u64, seed: u64) -> Result<u64, String> {
     let mut trades = 0;
     for history in 0..operations.div_ceil(HISTORY) {
         let of = seed.wrapping_mul(1 << 32).wrapping_add(history);
-        let setting = if history % 4 == 3 { Setting::few_levels() } else { Setting::crowded() };
+        let setting = Setting::of_history(history);
         let (mut numbers, mut drawer) = (Seeded(of), Drawer::new(&setting));
         let length = HISTORY.min(operations - history * HISTORY);
         let commands: Vec<Command> = (0..length).map(|_| drawer.command(&mut numbers)).collect();

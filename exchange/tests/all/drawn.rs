@@ -60,7 +60,7 @@ pub struct Setting {
     pub ids: u64,
     /// How many prices are drawn from, from the band's lowest.
     pub prices: u64,
-    /// Once in so many commands an auction begins; twice as often one ends.
+    /// Once in so many commands an auction begins; twice as often one ends. 0: never.
     pub auctions: u64,
     /// Bids and offers mostly lie apart, and hardly anything takes all away: the book grows.
     pub deep: bool,
@@ -100,6 +100,24 @@ impl Setting {
         Setting { room: Capacity { orders: 30, levels: 16 }, ..Setting::crowded() }
     }
 
+    /// Prices near the powers of two up to 2^62, so that levels lie close together and far apart. No auctions: the naive engine looks
+    /// at every tick.
+    pub fn scattered() -> Setting {
+        let wide = Instrument { price_high: 1 << 62, max_quantity: 1000, ..Instrument::default() };
+        let coarse = Instrument { tick: 64, ..wide };
+        let room = Capacity { orders: 60, levels: 90 };
+        Setting { instruments: vec![wide, coarse], room, ids: 80, prices: 0, auctions: 0, deep: false }
+    }
+
+    /// Every fourth history has few levels, every fourth far prices.
+    pub fn of_history(number: u64) -> Setting {
+        match number % 4 {
+            2 => Setting::scattered(),
+            3 => Setting::few_levels(),
+            _ => Setting::crowded(),
+        }
+    }
+
     /// One instrument, a hundred thousand orders at two thousand prices.
     pub fn large() -> Setting {
         let instrument = Instrument {
@@ -133,10 +151,10 @@ impl Drawer {
 
     pub fn command(&mut self, numbers: &mut impl Numbers) -> Command {
         let auctions = self.setting.auctions;
-        if numbers.once_in(auctions) {
+        if auctions > 0 && numbers.once_in(auctions) {
             return Command::Auction { instrument: self.instrument(numbers) };
         }
-        if numbers.once_in(auctions / 2) {
+        if auctions > 0 && numbers.once_in(auctions / 2) {
             return Command::Uncross { instrument: self.instrument(numbers) };
         }
         let id = numbers.below(self.setting.ids);
@@ -191,6 +209,11 @@ impl Drawer {
                 (1, rules.price_high + 1),
                 (1, i64::MAX),
             ]);
+        }
+        if self.setting.prices == 0 {
+            let near = (1i64 << numbers.pick(&[(6, 6), (3, 12), (2, 20), (2, 33), (1, 48), (1, 61)]))
+                + numbers.below(70) as i64;
+            return near / rules.tick * rules.tick;
         }
         let lowest = (rules.price_low + rules.tick - 1) / rules.tick * rules.tick;
         lowest + rules.tick * numbers.below(self.setting.prices) as i64 + i64::from(numbers.once_in(128))

@@ -42,6 +42,11 @@ proptest! {
     }
 
     #[test]
+    fn says_it_when_prices_lie_far_apart(commands in commands(Setting::scattered())) {
+        same_as_naive(&Setting::scattered(), &commands)?;
+    }
+
+    #[test]
     fn the_same_commands_give_the_same_events_and_the_same_state(commands in commands(Setting::crowded())) {
         let once = || {
             let mut engine = Exchange::start(&Setting::crowded());
@@ -57,7 +62,7 @@ proptest! {
 #[test]
 fn long_histories_agree() {
     for seed in 0..12 {
-        let setting = if seed % 4 == 3 { Setting::few_levels() } else { Setting::crowded() };
+        let setting = Setting::of_history(seed);
         let (mut numbers, mut drawer) = (Seeded(seed), Drawer::new(&setting));
         let commands: Vec<Command> = (0..4000).map(|_| drawer.command(&mut numbers)).collect();
         let mut pair = Pair::<Exchange>::new(&setting, ALWAYS);

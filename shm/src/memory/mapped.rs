@@ -145,6 +145,18 @@ impl Region {
         options(prefault).map_raw(file).map(from_map).map_err(os(name, "map it"))
     }
 
+    /// Maps every page for writing now, so that no later store faults. Its words keep their values; of a file its pages count as
+    /// written then. Other threads may use the region meanwhile. Words on the heap have their pages already.
+    ///
+    /// # Errors
+    /// What the system refused: no room on the disk or in memory, or a kernel before 5.14.
+    pub fn touch(&self) -> io::Result<()> {
+        match &self._backing {
+            Backing::Map(map) => map.advise(memmap2::Advice::PopulateWrite),
+            _ => Ok(()),
+        }
+    }
+
     /// Maps an open file read-only, prefaulted.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ pub(super) enum Backing {
     Heap(#[expect(dead_code, reason = "kept alive, reached through the pointer")] Vec<AtomicU64>),
     /// A mapped file, named segment or memfd.
     #[cfg(not(loom))]
-    Map(#[expect(dead_code, reason = "kept alive, reached through the pointer")] memmap2::MmapRaw),
+    Map(memmap2::MmapRaw),
     /// The control segment, which the crate `shared_memory` maps by its name, and the open file that has it locked.
     #[cfg(not(loom))]
     Named(
@@ -184,6 +184,20 @@ impl View {
     pub fn wait(&self, index: usize, expected: u32, at_most: Duration) {
         // The word itself is not given out: whoever had it could store to it, on pages that may not be writable.
         futex::wait(&self.0[index], expected, at_most);
+    }
+
+    /// Copies the words from `offset` on, each Relaxed, and calls `at` before each with its number: somebody may write them
+    /// meanwhile.
+    ///
+    /// # Panics
+    /// If they are not inside this window.
+    #[inline(always)]
+    pub(crate) fn copy(&self, offset: usize, into: &mut [u64], at: &mut impl FnMut(usize)) {
+        let words = &self.0[offset..offset + into.len()];
+        for (place, (value, word)) in into.iter_mut().zip(words).enumerate() {
+            at(place);
+            *value = word.load(Ordering::Relaxed);
+        }
     }
 
     /// Copies the `N` words from `offset` on, which nobody writes now: see [`load_owned`].

@@ -1,0 +1,252 @@
+//! Loads: lists of operations that every book understands alike.
+
+use crate::obvious::Obvious;
+use std::collections::HashMap;
+
+/// One operation. Ids are unique within a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A limit order, good till cancel.
+    Add {
+        id: u64,
+        buy: bool,
+        price: u64,
+        quantity: u64,
+    },
+    /// A limit order, immediate or cancel.
+    Take {
+        id: u64,
+        buy: bool,
+        price: u64,
+        quantity: u64,
+    },
+    /// A market order.
+    Market {
+        id: u64,
+        buy: bool,
+        quantity: u64,
+    },
+    Cancel {
+        id: u64,
+    },
+    /// Another price, the same quantity; `quantity` is what is open of it.
+    Move {
+        id: u64,
+        price: u64,
+        quantity: u64,
+    },
+}
+
+/// A row of a table: what is there first, and what is measured.
+#[derive(Clone)]
+pub struct Load {
+    pub name: String,
+    pub before: Vec<Op>,
+    pub timed: Vec<Op>,
+}
+
+/// SplitMix64.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(x ^ (x >> 31)) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+const MID: u64 = 100_000;
+
+/// A price on its side of the middle, one of so many levels.
+fn apart(buy: bool, level: u64) -> u64 {
+    if buy { MID - 1 - level } else { MID + 1 + level }
+}
+
+/// Orders on both sides that do not cross, over so many levels a side.
+pub fn resting(orders: u64, levels: u64, first: u64) -> Vec<Op> {
+    let one = |at: u64| {
+        let buy = at.is_multiple_of(2);
+        Op::Add { id: first + at, buy, price: apart(buy, at / 2 % levels), quantity: 10 }
+    };
+    (0..orders).map(one).collect()
+}
+
+/// Ids of resting orders in an order that jumps about.
+fn shuffled(mut ids: Vec<u64>) -> Vec<u64> {
+    let mut random = Random(7);
+    for at in (1..ids.len()).rev() {
+        ids.swap(at, random.below(at as u64 + 1) as usize);
+    }
+    ids
+}
+
+fn cancels(ids: impl IntoIterator<Item = u64>) -> Vec<Op> {
+    ids.into_iter().map(|id| Op::Cancel { id }).collect()
+}
+
+fn load(name: impl Into<String>, before: Vec<Op>, timed: Vec<Op>) -> Load {
+    Load { name: name.into(), before, timed }
+}
+
+/// Cancels of the orders that came last in a book of so many: what is cancelled in practice is young.
+pub fn cancel_young(orders: u64) -> Load {
+    let young = shuffled((orders - (orders / 2).min(1_000) + 1..=orders).collect());
+    load(
+        format!("cancel of the last, {orders} orders"),
+        resting(orders, 1_000.min(orders / 4), 1),
+        cancels(young),
+    )
+}
+
+/// 10,000 adds that do not cross, over 100 levels a side.
+pub fn add() -> Load {
+    load("add", Vec::new(), resting(10_000, 100, 1))
+}
+
+/// 1,000 cancels, each from the middle of a level of 50 orders or what is left of it.
+pub fn cancel_middle() -> Load {
+    let middle = (0..1_000).map(|at| 1 + 4_400 + at);
+    load("cancel in the middle", resting(10_000, 100, 1), cancels(middle))
+}
+
+/// 1,000 cancels, each of the order that is first at the best bid.
+pub fn cancel_touch() -> Load {
+    let first = |at: u64| 1 + 2 * (at / 50 + at % 50 * 100);
+    load("cancel at the touch", resting(10_000, 100, 1), cancels((0..1_000).map(first)))
+}
+
+/// Twenty times an order that takes 100 levels of one order each.
+pub fn sweep() -> Load {
+    let level = |at: u64| Op::Add { id: 1 + at, buy: false, price: MID + 1 + at, quantity: 10 };
+    let take =
+        |at: u64| Op::Take { id: 10_000 + at, buy: true, price: MID + 100 * (at + 1), quantity: 1_000 };
+    load("sweep of 100 levels", (0..2_000).map(level).collect(), (0..20).map(take).collect())
+}
+
+/// Cancels all over a book of so many orders.
+pub fn cancel_any(orders: u64) -> Load {
+    let all = shuffled((1..=orders).collect());
+    let some = all.into_iter().take((orders / 2).min(1_000) as usize);
+    load(format!("cancel, {orders} orders"), resting(orders, 1_000.min(orders / 4), 1), cancels(some))
+}
+
+/// exchange-core's mix in a book of 1,000 orders: 9 % good till cancel, 3 % immediate or cancel, 6 % cancels, 82 % moves. Only the
+/// immediate-or-cancel orders cross: each takes one to three resting orders at the touch.
+pub fn mixed(operations: usize, seed: u64) -> Load {
+    let mut random = Random(seed);
+    let before = resting(1_000, 100, 1);
+    let mut book = Obvious::new();
+    before.iter().for_each(|op| drop(book.apply(*op)));
+    let mut open: Vec<u64> = (1..=1_000).collect();
+    let mut place: HashMap<u64, usize> = open.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+    let mut timed = Vec::with_capacity(operations);
+    let mut next = 1_001;
+    while timed.len() < operations {
+        let buy = random.below(2) == 0;
+        let kind = random.below(100);
+        let (id, level) = (next, random.below(100));
+        let any = open.get(random.below(open.len().max(1) as u64) as usize).copied();
+        let op = match (kind, any) {
+            (0..9, _) | (12.., None) => {
+                Op::Add { id, buy, price: apart(buy, level), quantity: 1 + random.below(20) }
+            }
+            (9..12, _) => Op::Take { id, buy, price: apart(!buy, 99), quantity: 1 + random.below(19) },
+            (12..18, Some(id)) => Op::Cancel { id },
+            (_, Some(id)) => {
+                let (buy, at, quantity) = book.open(id).expect("an open order");
+                let price = apart(buy, level);
+                Op::Move {
+                    id,
+                    price: if price == at { apart(buy, (level + 1) % 100) } else { price },
+                    quantity,
+                }
+            }
+        };
+        next += 1;
+        let before = book.len();
+        let filled: Vec<u64> = book
+            .apply(op)
+            .iter()
+            .filter(|trade| book.open(trade.maker).is_none())
+            .map(|trade| trade.maker)
+            .collect();
+        let gone = filled.into_iter().chain(if let Op::Cancel { id } = op { Some(id) } else { None });
+        for id in gone {
+            let at = place.remove(&id).expect("it was open");
+            open.swap_remove(at);
+            if let Some(moved) = open.get(at) {
+                place.insert(*moved, at);
+            }
+        }
+        if matches!(op, Op::Add { .. }) && book.len() > before {
+            place.insert(id, open.len());
+            open.push(id);
+        }
+        timed.push(op);
+    }
+    load("mixed load", before, timed)
+}
+
+/// Small loads, by the names that benches of order books often give them.
+pub fn seed() -> Vec<Load> {
+    let mut all = Vec::new();
+    for orders in [100, 1_000, 10_000] {
+        all.push(load(format!("insert_non_crossing/{orders}"), Vec::new(), resting(orders, 100, 1)));
+    }
+    for orders in [100, 1_000, 5_000] {
+        all.push(load(format!("cancel_all/{orders}"), resting(orders, 100, 1), cancels(1..=orders)));
+    }
+    let at_one_price = |orders: u64| -> Vec<Op> {
+        (1..=orders).map(|id| Op::Add { id, buy: true, price: MID - 1, quantity: 10 }).collect()
+    };
+    all.push(load("cancel_middle_of_1k", at_one_price(1_000), cancels([500])));
+    for levels in [100, 500, 1_000] {
+        let one = |at: u64| Op::Add { id: 1 + at, buy: true, price: MID - 1 - at, quantity: 10 };
+        all.push(load(format!("cancel_best_level/{levels}"), (0..levels).map(one).collect(), cancels([1])));
+    }
+    let take = |id, quantity| vec![Op::Take { id, buy: false, price: MID - 2_000, quantity }];
+    all.push(load("full_fill_1k", at_one_price(1_000), take(5_000, 10_000)));
+    all.push(load("multi_level_sweep", resting(1_000, 100, 1), take(5_000, 5_000)));
+    all.push(load("mixed_10k", Vec::new(), half_crossing(10_000)));
+    for orders in [1_000, 5_000] {
+        all.push(load(format!("end_to_end_crossing/{orders}"), Vec::new(), crossing(orders)));
+    }
+    all.push(load("end_to_end_mixed/5000", Vec::new(), half_crossing(5_000)));
+    all
+}
+
+/// Pairs of an offer and a bid for all of it at its price: every second order trades.
+fn crossing(orders: u64) -> Vec<Op> {
+    let one = |at: u64| Op::Add { id: 1 + at, buy: at % 2 == 1, price: MID + at / 2 % 50, quantity: 10 };
+    (0..orders).map(one).collect()
+}
+
+/// 60 % adds that rest, 20 % cancels of open orders, 20 % orders that trade with the best offer or bid.
+fn half_crossing(operations: u64) -> Vec<Op> {
+    let mut random = Random(11);
+    let mut book = Obvious::new();
+    let mut all = Vec::new();
+    for id in 1..=operations {
+        let buy = random.below(2) == 0;
+        let kind = random.below(10);
+        let op = match (kind, book.best(!buy), book.any(&mut random)) {
+            (6..8, _, Some(id)) => Op::Cancel { id },
+            (8.., Some(price), _) => Op::Add { id, buy, price, quantity: 1 },
+            _ => Op::Add { id, buy, price: apart(buy, random.below(100)), quantity: 1 + random.below(20) },
+        };
+        book.apply(op);
+        all.push(op);
+    }
+    all
+}
+
+/// How many of a load's timed operations trade, in percent: by the obvious book.
+pub fn crossing_rate(load: &Load) -> f64 {
+    let mut book = Obvious::new();
+    load.before.iter().for_each(|op| drop(book.apply(*op)));
+    let trading = load.timed.iter().filter(|op| !book.apply(**op).is_empty()).count();
+    100.0 * trading as f64 / load.timed.len() as f64
+}

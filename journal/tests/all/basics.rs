@@ -1,0 +1,164 @@
+//! Appending, rolling, following, reopening; what each durability promises while nothing goes wrong.
+
+use crate::common::{State, append, folder, payload, recovered};
+use journal::{Disk, Durability, JournalError, Options, Reader, Step, Writer};
+use shm::sync::{AtomicU64, Ordering};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+pub fn options(durability: Durability) -> Options {
+    Options { durability, segment_bytes: 8192, ..Options::default() }
+}
+
+const GROUP: Durability = Durability::Group { records: 8, within: Duration::from_micros(200) };
+
+#[test]
+fn what_was_appended_comes_back_through_many_segments_and_writers() {
+    for durability in [Durability::Process, GROUP, Durability::Each] {
+        let folder = folder();
+        for round in 0..5 {
+            let mut state = State::default();
+            let mut writer = Writer::open(folder.path(), &options(durability), |part| {
+                if let journal::Recovered::Record { payload, .. } = part {
+                    state.apply(payload);
+                }
+            })
+            .unwrap();
+            assert_eq!((writer.last(), &state), (round * 500, &State::after(round * 500)), "{durability:?}");
+            append(&mut writer, 500);
+            writer.close().unwrap();
+            let (state, end) = recovered(folder.path()).unwrap();
+            assert_eq!((state, end.stopped), (State::after(round * 500 + 500), None));
+        }
+    }
+}
+
+#[test]
+fn a_reader_follows_live_and_sees_each_record_once() {
+    let folder = folder();
+    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    let ready = Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut reader = Reader::open(folder.path(), None).unwrap();
+            ready.wait();
+            let mut seen = 0;
+            while seen < 3000 {
+                while let Some(record) = reader.next().unwrap() {
+                    seen += 1;
+                    assert_eq!((record.sequence, record.payload), (seen, &payload(seen)[..]));
+                }
+            }
+        });
+        ready.wait();
+        append(&mut writer, 3000);
+    });
+    let mut late = Reader::open(folder.path(), Some(2500)).unwrap();
+    assert_eq!(late.next().unwrap().unwrap().sequence, 2500);
+}
+
+#[test]
+fn one_writer_at_a_time_and_impossible_lengths_are_refused() {
+    let folder = folder();
+    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    let second = Writer::open(folder.path(), &options(Durability::Process), |_| {});
+    assert!(matches!(second.err(), Some(JournalError::Locked(_))));
+    let most = journal::format::most(8192);
+    assert!(matches!(writer.append(&[]), Err(JournalError::Length { bytes: 0, .. })));
+    assert!(matches!(writer.append(&vec![1; most + 1]), Err(JournalError::Length { .. })));
+    for _ in 0..3 {
+        writer.append(&vec![1; most]).unwrap();
+    }
+    let small = Options { segment_bytes: 100, ..Options::default() };
+    assert!(matches!(Writer::open(folder.path(), &small, |_| {}).err(), Some(JournalError::Options(_))));
+}
+
+/// Counts the syncs, and refuses them from one on.
+struct Counted {
+    syncs: AtomicU64,
+    refused_from: u64,
+}
+
+impl Disk for Counted {
+    fn before(&self, step: Step, path: &Path) -> io::Result<()> {
+        let is_log = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log-"));
+        if step == Step::Sync && is_log && self.syncs.fetch_add(1, Ordering::SeqCst) >= self.refused_from {
+            return Err(io::Error::from_raw_os_error(nix::libc::EIO));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn each_syncs_once_a_record_process_never_and_group_when_asked() {
+    let run = |durability, wait: bool| {
+        let folder = folder();
+        let disk = Arc::new(Counted { syncs: AtomicU64::new(0), refused_from: u64::MAX });
+        let options = Options { disk: disk.clone(), segment_bytes: 1 << 16, ..options(durability) };
+        let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
+        for sequence in 1..=50 {
+            writer.append(&payload(sequence)).unwrap();
+            if wait {
+                let watermark = writer.watermark();
+                assert!(watermark.wait(sequence, Duration::from_secs(20)).unwrap());
+                assert!(watermark.durable() >= sequence);
+            }
+        }
+        let durable = writer.watermark().durable();
+        drop(writer);
+        (disk.syncs.load(Ordering::SeqCst), durable)
+    };
+    assert_eq!(run(Durability::Process, false), (0, 0));
+    assert_eq!(run(Durability::Each, false), (50, 50));
+    let lazy = Durability::Group { records: 1000, within: Duration::from_secs(3600) };
+    let (syncs, _) = run(lazy, false);
+    assert_eq!(syncs, 1, "the last one, at the end");
+    let (syncs, durable) = run(lazy, true);
+    assert_eq!((syncs, durable), (50, 50), "whoever waits is not left waiting");
+}
+
+#[test]
+fn the_first_refused_sync_is_the_last() {
+    for durability in [GROUP, Durability::Each] {
+        let folder = folder();
+        let disk = Arc::new(Counted { syncs: AtomicU64::new(0), refused_from: 3 });
+        let options = Options { disk: disk.clone(), segment_bytes: 1 << 16, ..options(durability) };
+        let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
+        let watermark = writer.watermark();
+        let mut taken = 0;
+        let error = loop {
+            match writer.append(&payload(taken + 1)).and_then(|last| {
+                watermark.wait(last, Duration::from_secs(20))?;
+                Ok(last)
+            }) {
+                Ok(last) => taken = last,
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(error.contains("fdatasync") && error.contains("stopped for good"), "{error}");
+        assert!(error.contains("log-00000001"), "{error}");
+        assert_eq!((taken, watermark.durable()), (3, 3), "{durability:?}");
+        for _ in 0..3 {
+            assert!(matches!(writer.append(b"more"), Err(JournalError::Failed(_))));
+            assert!(matches!(writer.sync(), Err(JournalError::Failed(_))));
+            assert!(matches!(watermark.wait(99, Duration::from_secs(1)), Err(JournalError::Failed(_))));
+        }
+        assert!(matches!(writer.close(), Err(JournalError::Failed(_))));
+        assert_eq!(disk.syncs.load(Ordering::SeqCst), 4, "never tried again");
+    }
+}
+
+#[test]
+fn an_append_allocates_nothing() {
+    let folder = folder();
+    let options = Options { segment_bytes: 1 << 20, ..options(Durability::Process) };
+    let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
+    let payload = payload(5);
+    let before = shm::alloc::allocations();
+    (0..30_000).for_each(|_| assert!(writer.append(&payload).is_ok()));
+    assert_eq!(shm::alloc::allocations(), before, "also when it goes on in a next segment");
+    drop(vec![0_u8; 100]);
+    assert_eq!(shm::alloc::allocations(), before + 1, "and one would be seen");
+}

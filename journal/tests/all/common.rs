@@ -1,0 +1,97 @@
+//! Records that can be told from any others, and what a recovery gave.
+
+use journal::{End, JournalError, Recovered, Writer, recover};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A folder in memory, where a sync costs nothing.
+pub fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("journal-test-").tempdir_in("/dev/shm").expect("room in /dev/shm")
+}
+
+/// Whether the big counts are wanted.
+pub fn is_slow() -> bool {
+    std::env::var_os("BULKHEAD_SLOW").is_some_and(|value| value == "1")
+}
+
+/// Numbers that look random, from a seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ x >> 31) % end
+    }
+}
+
+/// The payload of that record: 1 to 90 bytes.
+pub fn payload(sequence: u64) -> Vec<u8> {
+    let mut random = Random(sequence);
+    (0..=random.below(90)).map(|_| random.below(256) as u8).collect()
+}
+
+/// What all records together come to: any that is missing, twice, changed or out of order makes another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    pub records: u64,
+    pub digest: u64,
+}
+
+impl State {
+    pub fn apply(&mut self, payload: &[u8]) {
+        self.records += 1;
+        for byte in payload {
+            self.digest = (self.digest.rotate_left(5) ^ u64::from(*byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    /// The state behind that record.
+    pub fn after(last: u64) -> Self {
+        let mut state = Self::default();
+        (1..=last).for_each(|sequence| state.apply(&payload(sequence)));
+        state
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        journal::codec::encode(1, self).expect("encodable")
+    }
+}
+
+/// Recovers a folder, checks every record, and gives the state that comes of it.
+pub fn recovered(folder: &Path) -> Result<(State, End), JournalError> {
+    let mut state = State::default();
+    let end = recover(folder, |part| match part {
+        Recovered::Snapshot { state: bytes, sequence } => {
+            state = journal::codec::decode(1, bytes).expect("its CRC was right");
+            assert_eq!(state.records, sequence);
+        }
+        Recovered::Record { sequence, payload: found } => {
+            assert_eq!(found, payload(sequence), "record {sequence}");
+            state.apply(found);
+            assert_eq!(state.records, sequence);
+        }
+    })?;
+    assert_eq!(state.records, end.last);
+    Ok((state, end))
+}
+
+/// Copies all files of a folder.
+pub fn copy(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).expect("a folder").flatten() {
+        if let Err(error) = std::fs::copy(entry.path(), to.join(entry.file_name())) {
+            assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
+        }
+    }
+}
+
+/// Appends so many records, each with the payload that it must have.
+pub fn append(writer: &mut Writer, records: u64) {
+    for _ in 0..records {
+        let next = writer.last() + 1;
+        assert_eq!(writer.append(&payload(next)).expect("taken"), next);
+    }
+}

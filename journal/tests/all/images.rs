@@ -1,0 +1,305 @@
+//! Crash images: what may be on the disk after the power went, each recovered for real.
+//!
+//! The method is that of ALICE (Pillai et al., OSDI 2014) and CrashMonkey (Mohan et al., OSDI 2018): the states of the files at the
+//! last sync and now are recorded, and of the blocks that differ any subset may have been written. Blocks are sectors of 512 bytes: the
+//! smallest that a disk writes whole. A block that was written several times may stand in any of its states.
+
+use crate::basics::options;
+use crate::common::{Random, State, append, folder, is_slow, payload, recovered};
+use journal::format::{self, Found, SEGMENT_HEADER, SegmentHeader};
+use journal::{Durability, JournalError, Options, Writer};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const BLOCK: usize = 512;
+
+/// The files of a folder, as they are now.
+type Image = Vec<(PathBuf, Vec<u8>)>;
+
+fn image(folder: &Path) -> Image {
+    let mut files: Image = fs::read_dir(folder)
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("log-"))
+        .map(|entry| (entry.path(), fs::read(entry.path()).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+/// A run up to a sync, and the states of its files behind it, one for each further append.
+struct Recorded {
+    folder: tempfile::TempDir,
+    promised: u64,
+    states: Vec<Image>,
+}
+
+/// Nobody syncs but we.
+const MANUAL: Durability = Durability::Group { records: u64::MAX, within: Duration::from_secs(3600) };
+
+fn record(synced: u64, unsynced: u64) -> Recorded {
+    let folder = folder();
+    let mut writer = Writer::open(folder.path(), &options(MANUAL), |_| {}).unwrap();
+    append(&mut writer, synced);
+    writer.sync().unwrap();
+    let promised = writer.watermark().durable();
+    let mut states = vec![image(folder.path())];
+    for sequence in synced + 1..=synced + unsynced {
+        writer.append(&payload(sequence)).unwrap();
+        states.push(image(folder.path()));
+    }
+    // Not closed: that would sync. The threads end, and the folder gets its images from now on.
+    drop(writer);
+    // Segments are prepared at any time; those that are not in all states are empty, and as good as not there.
+    let stays: Vec<PathBuf> = states[states.len() - 1].iter().map(|(path, _)| path.clone()).collect();
+    for state in &mut states {
+        state.retain(|(path, _)| stays.contains(path));
+    }
+    for path in image(folder.path()).into_iter().map(|(path, _)| path) {
+        fs::remove_file(path).unwrap();
+    }
+    Recorded { folder, promised, states }
+}
+
+impl Recorded {
+    /// The blocks in which the states differ: of which file, and where.
+    fn dirty(&self) -> Vec<(PathBuf, usize)> {
+        let (first, last) = (&self.states[0], &self.states[self.states.len() - 1]);
+        let mut dirty = Vec::new();
+        for (path, bytes) in last {
+            let before = first.iter().find(|(found, _)| found == path).map(|(_, bytes)| bytes);
+            for at in (0..bytes.len()).step_by(BLOCK) {
+                let was = before.map_or(&[0; BLOCK][..], |before| &before[at..at + BLOCK]);
+                if was != &bytes[at..at + BLOCK] {
+                    dirty.push((path.clone(), at));
+                }
+            }
+        }
+        dirty
+    }
+
+    /// Puts an image into the folder: of each dirty block that state.
+    fn place(&self, dirty: &[(PathBuf, usize)], state_of: &mut dyn FnMut(usize) -> usize) -> Image {
+        // A header is on the disk before its segment is used.
+        let mut image = self.states[self.states.len() - 1].clone();
+        for (number, (path, at)) in dirty.iter().enumerate() {
+            let state = &self.states[state_of(number)];
+            let to = &mut image.iter_mut().find(|(found, _)| found == path).unwrap().1[*at..*at + BLOCK];
+            match state.iter().find(|(found, _)| found == path) {
+                Some((_, bytes)) => to.copy_from_slice(&bytes[*at..*at + BLOCK]),
+                None if *at == 0 => to[SEGMENT_HEADER..].fill(0),
+                None => to.fill(0),
+            }
+        }
+        self.put(&image);
+        image
+    }
+
+    fn put(&self, image: &Image) {
+        image.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+    }
+
+    /// The image in the folder comes to an exact prefix that holds what was promised.
+    fn judge(&self, promised: u64) -> Result<u64, String> {
+        let (state, end) = recovered(self.folder.path()).map_err(|error| error.to_string())?;
+        if state != State::after(end.last) {
+            return Err(format!("not the state of {}", end.last));
+        }
+        if end.last < promised {
+            return Err(format!("{} of {promised} promised records", end.last));
+        }
+        Ok(end.last)
+    }
+
+    /// Images of any subset of blocks: all of them, or so many at random, with any of a block's states.
+    fn subsets(
+        &self,
+        at_random: u64,
+        promised: u64,
+        mut see: impl FnMut(Result<u64, String>, &Image),
+    ) -> u64 {
+        let dirty = self.dirty();
+        let last = self.states.len() - 1;
+        let mut images = 0;
+        if dirty.len() <= 12 {
+            for subset in 0..1_usize << dirty.len() {
+                let image = self.place(&dirty, &mut |block| if subset >> block & 1 == 1 { last } else { 0 });
+                see(self.judge(promised), &image);
+                images += 1;
+            }
+        }
+        let mut random = Random(promised);
+        for _ in 0..at_random {
+            let image = self.place(&dirty, &mut |_| match random.below(3) {
+                0 => 0,
+                1 => last,
+                _ => random.below(last as u64 + 1) as usize,
+            });
+            see(self.judge(promised), &image);
+            images += 1;
+        }
+        images
+    }
+}
+
+#[test]
+fn any_subset_of_the_blocks_since_the_last_sync() {
+    let (runs, at_random) = if is_slow() { (40, 3500) } else { (3, 1600) };
+    let mut images = 0;
+    let mut ends = std::collections::BTreeSet::new();
+    for run in 0..runs {
+        // Few records, then so many that the log goes on in further segments.
+        for unsynced in [40, 400] {
+            let recorded = record(60 + 17 * run, unsynced);
+            images += recorded.subsets(at_random, recorded.promised, |found, _| {
+                ends.insert(found.unwrap());
+            });
+        }
+    }
+    println!("{images} images of subsets, {} different ends", ends.len());
+    assert!(images >= runs * 2 * at_random && ends.len() > 30, "{images} images, {} ends", ends.len());
+}
+
+#[test]
+fn a_journal_that_says_durable_before_it_syncs_is_found() {
+    let recorded = record(60, 10);
+    let mut lost = 0;
+    // What it would have acknowledged: everything that was appended.
+    recorded.subsets(0, 70, |found, _| lost += u64::from(found.is_err()));
+    assert!(lost > 0);
+}
+
+/// Makes all CRCs right: what a journal reads that does not check them.
+fn forge(image: &mut Image) {
+    for (_, bytes) in image {
+        let Ok(header) = SegmentHeader::decode(bytes) else { continue };
+        let mut at = SEGMENT_HEADER;
+        while at + 16 <= bytes.len() {
+            let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+            let (length, sequence) = (word(at) as u32, word(at + 8));
+            if length == 0 || length as usize > bytes.len() - at - 16 {
+                break;
+            }
+            let payload = bytes[at + 16..at + 16 + length as usize].to_vec();
+            let first = format::first_word(header.seed(), length, sequence, &payload);
+            bytes[at..at + 8].copy_from_slice(&first.to_le_bytes());
+            at += format::size(length as usize);
+        }
+    }
+}
+
+#[test]
+fn a_journal_that_does_not_check_the_crc_is_found() {
+    let recorded = record(60, 40);
+    let mut wrong = 0;
+    recorded.subsets(0, 60, |_, image| {
+        let mut image = image.clone();
+        forge(&mut image);
+        recorded.put(&image);
+        let found = std::panic::catch_unwind(|| recorded.judge(60));
+        wrong += u64::from(!matches!(found, Ok(Ok(_))));
+    });
+    assert!(wrong > 0);
+}
+
+/// A log of more than 64 KiB in one segment, and where it ends.
+fn long() -> (tempfile::TempDir, PathBuf, Vec<u8>, usize, u64) {
+    let folder = folder();
+    let options = Options { segment_bytes: 1 << 17, ..options(MANUAL) };
+    let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
+    let mut bytes = SEGMENT_HEADER;
+    while bytes < 70 << 10 {
+        let payload = payload(writer.last() + 1);
+        bytes += format::size(payload.len());
+        writer.append(&payload).unwrap();
+    }
+    let last = writer.last();
+    let (path, file) = image(folder.path()).swap_remove(0);
+    drop(writer);
+    fs::write(&path, &file).unwrap();
+    (folder, path, file, bytes, last)
+}
+
+#[test]
+fn cut_at_every_byte_of_the_last_64_kib() {
+    let (folder, path, file, end, last) = long();
+    let step = if is_slow() { 1 } else { 13 };
+    let open = fs::File::options().write(true).open(&path).unwrap();
+    let (mut images, mut before) = (0, last);
+    for cut in (end - (64 << 10)..=end).rev().step_by(step) {
+        open.set_len(cut as u64).unwrap();
+        let (state, found) = recovered(folder.path()).unwrap();
+        assert!(found.last <= before && (images > 0 || found.last == last), "cut at {cut}");
+        // A state takes long to compute: now and then. Each record was compared anyway.
+        assert!(images % 64 != 0 || state == State::after(found.last), "cut at {cut}");
+        before = found.last;
+        images += 1;
+    }
+    println!("{images} cuts, of {} bytes", file.len());
+    assert!(before < last / 2);
+}
+
+#[test]
+fn any_bit_of_the_last_64_kib_flipped() {
+    let (folder, path, file, end, last) = long();
+    let open = fs::File::options().write(true).open(&path).unwrap();
+    let mut random = Random(1);
+    let images = if is_slow() { 60_000 } else { 5000 };
+    for _ in 0..images {
+        use std::os::unix::fs::FileExt;
+        let bit = ((end - (64 << 10)) * 8) as u64 + random.below(8 * (64 << 10));
+        let (at, mask) = (bit / 8, 1 << (bit % 8));
+        open.write_at(&[file[at as usize] ^ mask], at).unwrap();
+        let (_, found) = recovered(folder.path()).unwrap();
+        // A bit of the zeros behind a payload belongs to no record.
+        assert!(found.last == last || found.stopped.is_some(), "bit {bit}");
+        open.write_at(&[file[at as usize]], at).unwrap();
+    }
+    assert_eq!(recovered(folder.path()).unwrap().1.last, last);
+}
+
+#[test]
+fn what_was_synced_and_is_gone_is_no_crash() {
+    let folder = folder();
+    let mut writer = Writer::open(folder.path(), &options(MANUAL), |_| {}).unwrap();
+    append(&mut writer, 50);
+    writer.sync().unwrap();
+    writer.append(&payload(51)).unwrap();
+    writer.close().unwrap();
+    let (path, mut bytes) = image(folder.path()).swap_remove(0);
+    let header = SegmentHeader::decode(&bytes).unwrap();
+    let Found::Record(first) = format::scan(&bytes[SEGMENT_HEADER..], 8000, header.seed(), 1) else {
+        panic!()
+    };
+    bytes[SEGMENT_HEADER + format::size(first) + 16] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let error = recovered(folder.path()).unwrap_err();
+    assert!(matches!(error, JournalError::Damaged { next: 2, durable: 51, .. }), "{error}");
+    assert!(Writer::open(folder.path(), &options(MANUAL), |_| {}).is_err(), "nor does a writer go on");
+}
+
+#[test]
+fn a_writer_goes_on_behind_any_image_and_nothing_old_comes_back() {
+    let recorded = record(60, 120);
+    let dirty = recorded.dirty();
+    let mut random = Random(77);
+    let rounds = if is_slow() { 2000 } else { 60 };
+    for round in 0..rounds {
+        for entry in fs::read_dir(recorded.folder.path()).unwrap().flatten() {
+            fs::remove_file(entry.path()).unwrap();
+        }
+        let last = recorded.states.len() as u64 - 1;
+        recorded.place(&dirty, &mut |_| random.below(last + 1) as usize);
+        let mut last = recorded.judge(60).unwrap();
+        // Two lives more: what the second one finds is what the first one had.
+        for life in 0..2 {
+            let mut writer =
+                Writer::open(recorded.folder.path(), &options(Durability::Process), |_| {}).unwrap();
+            assert_eq!(writer.last(), last, "round {round}, life {life}");
+            append(&mut writer, 30);
+            last += 30;
+        }
+        assert_eq!(recorded.judge(60), Ok(last), "round {round}");
+    }
+}

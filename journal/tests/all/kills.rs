@@ -1,0 +1,151 @@
+//! Writers in processes of their own that are killed at any time.
+
+use crate::basics::options;
+use crate::common::{Random, State, append, folder, is_slow, payload, recovered};
+use journal::{Durability, Writer};
+use shm::memory::{Region, Words};
+use shm::sync::Ordering;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// A process that runs a part of this test binary.
+pub struct Victim {
+    child: Child,
+    acknowledged: Words,
+}
+
+/// Starts one. It knows its folder from its environment.
+pub fn victim(what: &str, folder: &Path) -> Victim {
+    let path = folder.join("acknowledged");
+    File::create(&path).and_then(|file| file.set_len(4096)).unwrap();
+    let acknowledged = words(folder);
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "kills::as_a_victim", "--ignored", "--test-threads=1"])
+        .env("JOURNAL_VICTIM", what)
+        .env("JOURNAL_FOLDER", folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    Victim { child, acknowledged }
+}
+
+/// What a victim and its killer share.
+pub fn words(folder: &Path) -> Words {
+    let file = File::options().read(true).write(true).open(folder.join("acknowledged")).unwrap();
+    Region::map("acknowledged", &file, true).unwrap().words()
+}
+
+impl Victim {
+    /// The last record that it was told is taken.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged[0].load(Ordering::Acquire)
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+#[ignore = "a process that other tests start"]
+fn as_a_victim() {
+    let (Some(what), Some(folder)) = (std::env::var_os("JOURNAL_VICTIM"), std::env::var_os("JOURNAL_FOLDER"))
+    else {
+        return;
+    };
+    let folder = Path::new(&folder);
+    match what.to_str().unwrap() {
+        "append" => append_for_ever(folder, false),
+        "boast" => append_for_ever(folder, true),
+        "stepped" => crate::stepped::stepped(folder),
+        "limited" => crate::faults::limited(folder),
+        other => panic!("{other}"),
+    }
+}
+
+fn append_for_ever(folder: &Path, is_boaster: bool) {
+    let acknowledged = words(folder);
+    let mut writer = Writer::open(folder, &options(Durability::Process), |_| {}).unwrap();
+    loop {
+        let next = writer.last() + 1;
+        if is_boaster {
+            // The broken variant: says that it is taken, and then takes it.
+            acknowledged[0].store(next, Ordering::Release);
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        writer.append(&payload(next)).unwrap();
+        acknowledged[0].store(next, Ordering::Release);
+        if next.is_multiple_of(64) {
+            writer.snapshot(State::after(next).encode()).unwrap();
+        }
+        if next > 2000 {
+            // The state of many records takes long to compute.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Kills one and says what it had acknowledged, and what is there.
+fn round(what: &str, folder: &Path, random: &mut Random) -> (u64, u64) {
+    let before = recovered(folder).unwrap().1.last;
+    let mut victim = victim(what, folder);
+    // At any time: while it recovers, at its first record, in the middle.
+    let wanted = random.below(120);
+    let begun = std::time::Instant::now();
+    while victim.acknowledged() < before + wanted && begun.elapsed() < Duration::from_secs(20) {
+        std::hint::spin_loop();
+    }
+    std::thread::sleep(Duration::from_micros(random.below(300)));
+    victim.kill();
+    victim.wait();
+    let (state, end) = recovered(folder).unwrap();
+    assert_eq!(state, State::after(end.last));
+    assert!(end.last >= before, "what was there stays there");
+    (victim.acknowledged(), end.last)
+}
+
+#[test]
+fn a_writer_killed_at_any_time_has_lost_nothing_that_it_acknowledged() {
+    let mut random = Random(3);
+    let folder = folder();
+    for kill in 0..if is_slow() { 1000 } else { 40 } {
+        // One folder all along: each victim goes on behind the last one.
+        let (acknowledged, there) = round("append", folder.path(), &mut random);
+        assert!(
+            acknowledged == 0 || (acknowledged..=acknowledged + 1).contains(&there),
+            "kill {kill}: {acknowledged}, {there}"
+        );
+        if there > 1500 {
+            for entry in std::fs::read_dir(folder.path()).unwrap().flatten() {
+                std::fs::remove_file(entry.path()).unwrap();
+            }
+        }
+    }
+    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    append(&mut writer, 10);
+}
+
+#[test]
+fn a_writer_that_acknowledges_first_is_found() {
+    let mut random = Random(4);
+    let lost = (0..100).any(|_| {
+        let folder = folder();
+        let (acknowledged, there) = round("boast", folder.path(), &mut random);
+        there < acknowledged
+    });
+    assert!(lost);
+}

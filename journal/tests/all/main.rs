@@ -1,0 +1,11 @@
+//! The journal's tests, in one binary.
+
+mod basics;
+mod common;
+mod faults;
+mod fuzzed;
+mod images;
+mod kills;
+mod snapshots;
+mod stepped;
+mod tools;

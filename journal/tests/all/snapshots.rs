@@ -1,0 +1,202 @@
+//! Snapshots: crashes between the system calls of writing one, torn ones, and nothing applied twice.
+
+use crate::basics::options;
+use crate::common::{State, append, copy, folder, is_slow, payload, recovered};
+use journal::{Disk, Durability, JournalError, Options, Reader, Recovered, Step, Writer, recover};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Copies the folder before each system call that changes the disk.
+struct Camera {
+    folder: PathBuf,
+    images: Mutex<Vec<(Step, tempfile::TempDir)>>,
+}
+
+impl Disk for Camera {
+    fn before(&self, step: Step, _: &Path) -> io::Result<()> {
+        let image = folder();
+        copy(&self.folder, image.path());
+        self.images.lock().unwrap().push((step, image));
+        Ok(())
+    }
+}
+
+/// Waits for what a helper does.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::yield_now();
+    }
+}
+
+fn snapshots(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<_> = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()).collect();
+    found.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("snapshot-")));
+    found.sort();
+    found
+}
+
+/// Three snapshots of a log of several segments, each written before it goes on.
+fn written(folder: &Path, options: &Options) -> Writer {
+    let mut writer = Writer::open(folder, options, |_| {}).unwrap();
+    for round in 1..=3 {
+        append(&mut writer, 150);
+        writer.snapshot(State::after(writer.last()).encode()).unwrap();
+        let name = folder.join(format!("snapshot-{:020}", round * 150));
+        until("a snapshot is written", || name.exists());
+    }
+    append(&mut writer, 40);
+    writer
+}
+
+#[test]
+fn a_crash_before_any_system_call_loses_nothing_and_applies_nothing_twice() {
+    let folder = folder();
+    let camera = Arc::new(Camera { folder: folder.path().to_owned(), images: Mutex::default() });
+    let options = Options { disk: camera.clone(), ..options(Durability::Process) };
+    written(folder.path(), &options).close().unwrap();
+    let mut images = camera.images.lock().unwrap();
+    let mut renamed_not_pruned = 0;
+    for (step, image) in images.drain(..) {
+        let (state, end) = recovered(image.path()).unwrap();
+        assert_eq!(state, State::after(end.last), "before {step:?}");
+        // Between a rename and what follows it there are records in the log that the snapshot has as well.
+        let mut log = Reader::open(image.path(), None).unwrap();
+        let first = log.next().unwrap().map(|record| record.sequence);
+        renamed_not_pruned += u64::from(end.snapshot > 0 && first.is_some_and(|first| first <= end.snapshot));
+        // And whoever goes on there goes on from there.
+        let mut writer = Writer::open(image.path(), &options_without(&options), |_| {}).unwrap();
+        append(&mut writer, 3);
+        writer.close().unwrap();
+        assert_eq!(recovered(image.path()).unwrap().0, State::after(end.last + 3), "before {step:?}");
+    }
+    assert!(renamed_not_pruned > 5, "{renamed_not_pruned}");
+    assert_eq!(recovered(folder.path()).unwrap().0, State::after(490));
+}
+
+fn options_without(options: &Options) -> Options {
+    Options { disk: Arc::new(journal::Os), ..options.clone() }
+}
+
+#[test]
+fn a_journal_that_applies_the_tail_twice_is_found() {
+    let folder = folder();
+    written(folder.path(), &options(Durability::Process)).close().unwrap();
+    let mut state = State::default();
+    recover(folder.path(), |part| {
+        if let Recovered::Snapshot { state: bytes, .. } = part {
+            state = journal::codec::decode(1, bytes).unwrap();
+        }
+    })
+    .unwrap();
+    // Everything that is in the log, whatever the snapshot has.
+    let mut log = Reader::open(folder.path(), None).unwrap();
+    while let Some(record) = log.next().unwrap() {
+        state.apply(record.payload);
+    }
+    assert_ne!(state, State::after(490));
+    assert!(state.records > 490);
+}
+
+#[test]
+fn only_what_is_needed_is_kept() {
+    let folder = folder();
+    let writer = written(folder.path(), &options(Durability::Process));
+    until("the third snapshot's tidying", || snapshots(folder.path()).len() == 2);
+    writer.close().unwrap();
+    let first = Reader::open(folder.path(), None).unwrap().due();
+    assert!(
+        first > 1 && first <= 301,
+        "the older snapshot kept is of record 300, the log begins with {first}"
+    );
+}
+
+#[test]
+fn a_snapshot_torn_at_any_byte_falls_back_to_the_one_before() {
+    let folder = folder();
+    written(folder.path(), &options(Durability::Process)).close().unwrap();
+    let newest = snapshots(folder.path()).pop().unwrap();
+    let bytes = fs::read(&newest).unwrap();
+    assert_eq!(recovered(folder.path()).unwrap().1.snapshot, 450);
+    let mut images = 0;
+    let mut fall_back = |torn: &[u8], what: &str| {
+        fs::write(&newest, torn).unwrap();
+        let (state, end) = recovered(folder.path()).unwrap();
+        assert_eq!((end.snapshot, end.bad_snapshots.len()), (300, 1), "{what}");
+        assert_eq!(state, State::after(490), "{what}");
+        images += 1;
+    };
+    for cut in 0..bytes.len() {
+        fall_back(&bytes[..cut], &format!("cut at {cut}"));
+        // Blocks that were not written are zeros or old.
+        let mut torn = bytes.clone();
+        torn[cut] ^= 0x40;
+        fall_back(&torn, &format!("byte {cut} changed"));
+    }
+    assert!(images >= 2 * 64);
+    // Both gone, and the log does not begin at the beginning: no guess.
+    for path in snapshots(folder.path()) {
+        fs::remove_file(path).unwrap();
+    }
+    assert!(matches!(recovered(folder.path()), Err(JournalError::Gap { .. })));
+}
+
+/// Refuses the `n`th system call.
+struct Refuse {
+    calls: Mutex<u64>,
+    refused: u64,
+    errno: i32,
+}
+
+impl Disk for Refuse {
+    fn before(&self, _: Step, _: &Path) -> io::Result<()> {
+        let mut calls = self.calls.lock().unwrap();
+        *calls += 1;
+        if *calls == self.refused { Err(io::Error::from_raw_os_error(self.errno)) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn any_refused_system_call_stops_the_journal_and_loses_nothing() {
+    let errors = if is_slow() {
+        vec![nix::libc::EIO, nix::libc::ENOSPC, nix::libc::EROFS]
+    } else {
+        vec![nix::libc::EIO]
+    };
+    for errno in errors {
+        let mut refusals = 0;
+        for refused in 1.. {
+            let folder = folder();
+            let disk = Arc::new(Refuse { calls: Mutex::default(), refused, errno });
+            let options = Options { disk: disk.clone(), ..options(Durability::Each) };
+            let (mut taken, mut failed) = (0, None);
+            match Writer::open(folder.path(), &options, |_| {}) {
+                Err(error) => failed = Some(error),
+                Ok(mut writer) => {
+                    while taken < 200 && failed.is_none() {
+                        if taken == 100 {
+                            failed = writer.snapshot(State::after(100).encode()).err();
+                        }
+                        match writer.append(&payload(taken + 1)) {
+                            Ok(sequence) => taken = sequence,
+                            Err(error) => failed = Some(error),
+                        }
+                    }
+                    failed = writer.close().err().or(failed);
+                }
+            }
+            let (state, end) = recovered(folder.path()).unwrap();
+            assert_eq!(state, State::after(end.last));
+            assert!(end.last >= taken, "{} of {taken} acknowledged records, call {refused}", end.last);
+            let Some(error) = failed else { break };
+            assert!(error.to_string().contains("os error"), "{error}");
+            refusals += 1;
+        }
+        // The syncs of 200 records, and what segments and snapshot ask for.
+        assert!(refusals > 210, "{refusals}");
+    }
+}

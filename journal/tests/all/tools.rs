@@ -1,0 +1,76 @@
+//! The tools: what they print, and that nothing is cut unless told.
+
+use crate::basics::options;
+use crate::common::{State, append, folder, recovered};
+use journal::tool::{self, Form, ToolError};
+use journal::{Durability, JournalError, Writer};
+use std::fs;
+use std::path::Path;
+
+fn printed(print: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    print(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_dump_has_each_record_in_each_form() {
+    let folder = folder();
+    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    for payload in [&b"buy 3"[..], b"\x01\xff", b"sell"] {
+        writer.append(payload).unwrap();
+    }
+    let dump =
+        |form, from| printed(|out| assert!(tool::dump(folder.path(), from, form, out, || false).is_ok()));
+    assert_eq!(dump(Form::Text, None), "1  5  buy 3\n2  2  01ff\n3  4  sell\n");
+    assert_eq!(dump(Form::Csv, Some(2)), "sequence,length,payload\n2,2,01ff\n3,4,73656c6c\n");
+    assert_eq!(dump(Form::Json, Some(3)), "{\"payload\":\"73656c6c\",\"sequence\":3}\n");
+    // Following: what is appended meanwhile comes too.
+    let mut rounds = 0;
+    let followed = printed(|out| {
+        let goes_on = || {
+            rounds += 1;
+            writer.append(b"more").unwrap();
+            rounds < 3
+        };
+        assert_eq!(tool::dump(folder.path(), Some(3), Form::Text, out, goes_on).unwrap(), 3);
+    });
+    assert_eq!(followed, "3  4  sell\n4  4  more\n5  4  more\n");
+    writer.snapshot(vec![7; 10]).unwrap();
+    writer.close().unwrap();
+    let listed = printed(|out| tool::list(&folder.path().join("log-00000001"), out).unwrap());
+    assert!(listed.contains("log-00000001  8192 bytes  from record 1"), "{listed}");
+    assert!(listed.contains("snapshot-00000000000000000006  10 bytes  up to record 6"), "{listed}");
+}
+
+fn damage(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 0xff;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_damaged_log_is_cut_only_when_told_and_copied_first() {
+    let folder = folder();
+    let options = options(Durability::Each);
+    let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
+    append(&mut writer, 300);
+    writer.close().unwrap();
+    let whole = printed(|out| assert!(tool::verify(folder.path(), out).unwrap()));
+    assert!(whole.contains("the last one is 300"), "{whole}");
+    assert!(matches!(tool::cut(folder.path()), Err(ToolError::Whole(_))));
+
+    damage(&folder.path().join("log-00000002"), 3000);
+    let broken = printed(|out| assert!(!tool::verify(folder.path(), out).unwrap()));
+    assert!(broken.contains("DAMAGED") && broken.contains("log-00000002"), "{broken}");
+    let refused = Writer::open(folder.path(), &options, |_| {}).err();
+    assert!(matches!(refused, Some(JournalError::Damaged { .. })), "{refused:?}");
+    let left = tool::cut(folder.path()).unwrap();
+    assert!(left > 100 && left < 300, "{left}");
+    assert!(folder.path().join("aside-00000002").exists() && folder.path().join("aside-00000003").exists());
+    assert!(printed(|out| assert!(tool::verify(folder.path(), out).unwrap())).contains(&left.to_string()));
+    let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
+    append(&mut writer, 50);
+    writer.close().unwrap();
+    assert_eq!(recovered(folder.path()).unwrap().0, State::after(left + 50));
+}
