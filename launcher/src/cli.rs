@@ -2,14 +2,13 @@
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
 
-use crate::commands::kill::KillFlags;
-use crate::commands::limits::LimitsFlags;
 use crate::config::RunFlags;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
 use crate::experiments::sweep::SweepFlags;
 use crate::simulate::SimulateFlags;
+use analysis::units::Nanos;
 use clap::{Args, Parser, Subcommand};
 use protocol::wire::OrderId;
 use std::path::PathBuf;
@@ -165,6 +164,58 @@ Examples:
 
 Quantities are in 1e-8 units, money is in cents, rates are a second.";
 
+/// Whom a command concerns: exactly one of them.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+#[group(required = true, multiple = false)]
+pub struct Whom {
+    /// A strategy, by its index
+    #[arg(long, value_name = "N")]
+    pub strategy: Option<u16>,
+    /// The strategies of a credential
+    #[arg(long, value_name = "N")]
+    pub credential: Option<u16>,
+    /// Orders for a venue
+    #[arg(long, value_name = "N")]
+    pub venue: Option<u16>,
+    /// Orders in an instrument, by its name or its index
+    #[arg(long, value_name = "NAME")]
+    pub instrument: Option<String>,
+    /// Everybody
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// The flags of `kill` and `revive`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct KillFlags {
+    /// The run: its id, the beginning of one, or latest
+    pub run: String,
+    /// Whom.
+    #[command(flatten)]
+    pub whom: Whom,
+    /// How long to wait for the last confirmed cancel
+    #[arg(long, value_name = "DUR", default_value = "5s")]
+    pub timeout: Nanos,
+}
+
+/// The flags of `limits`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct LimitsFlags {
+    /// The run: its id, the beginning of one, or latest
+    pub run: String,
+    /// What to set: CONTROL=VALUE; none: print what is in force
+    pub set: Vec<String>,
+    /// For one strategy
+    #[arg(long, value_name = "N", conflicts_with_all = ["credential", "instrument"])]
+    pub strategy: Option<u16>,
+    /// For one credential
+    #[arg(long, value_name = "N", conflicts_with = "instrument")]
+    pub credential: Option<u16>,
+    /// For one instrument, by its name or its index
+    #[arg(long, value_name = "NAME")]
+    pub instrument: Option<String>,
+}
+
 /// The flags of `inspect`.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct InspectFlags {
@@ -221,7 +272,7 @@ pub struct RoleFlags {
 mod tests {
     use super::*;
     use crate::config::{Arrivals, Choice, Common, Settings};
-    use analysis::units::{Count, Nanos};
+    use analysis::units::Count;
     use clap::CommandFactory;
     use clap::error::ErrorKind;
     use protocol::plan::{Idle, Isolation, Threading};

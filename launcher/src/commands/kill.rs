@@ -1,52 +1,17 @@
 //! `launcher kill` and `launcher revive`: an operator's kill switch.
 
 use super::operator::LiveRun;
+use crate::cli::{KillFlags, Whom};
 use crate::config::UsageError;
 use crate::output;
 use analysis::numbers::{count, duration};
-use analysis::units::Nanos;
 use anyhow::Result;
-use clap::Args;
 use protocol::desk::{Command, Status};
 use protocol::kill::Scope;
 use protocol::plan::Plan;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// Whom a command concerns: exactly one of them.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
-#[group(required = true, multiple = false)]
-pub struct Whom {
-    /// A strategy, by its index
-    #[arg(long, value_name = "N")]
-    pub strategy: Option<u16>,
-    /// The strategies of a credential
-    #[arg(long, value_name = "N")]
-    pub credential: Option<u16>,
-    /// Orders for a venue
-    #[arg(long, value_name = "N")]
-    pub venue: Option<u16>,
-    /// Orders in an instrument, by its name or its index
-    #[arg(long, value_name = "NAME")]
-    pub instrument: Option<String>,
-    /// Everybody
-    #[arg(long)]
-    pub all: bool,
-}
-
-/// The flags of `kill` and `revive`.
-#[derive(Args, Clone, Debug, PartialEq, Eq)]
-pub struct KillFlags {
-    /// The run: its id, the beginning of one, or latest
-    pub run: String,
-    /// Whom.
-    #[command(flatten)]
-    pub whom: Whom,
-    /// How long to wait for the last confirmed cancel
-    #[arg(long, value_name = "DUR", default_value = "5s")]
-    pub timeout: Nanos,
-}
 
 impl Whom {
     /// The scope in a run with this plan; `None`: nobody is named.

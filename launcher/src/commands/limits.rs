@@ -1,14 +1,13 @@
 //! `launcher limits`: the limits of a run that goes on, shown or changed.
 
-use super::kill::Whom;
 use super::operator::LiveRun;
+use crate::cli::{LimitsFlags, Whom};
 use crate::config::UsageError;
 use crate::config::limits::{limit_of, limit_text, value_text};
 use crate::output;
 use analysis::numbers::{count, duration};
 use analysis::report::tables::{ruled, table};
 use anyhow::Result;
-use clap::Args;
 use protocol::desk::{Command, Status};
 use protocol::limits::{Control, LimitSetting};
 use protocol::reject::Reject;
@@ -18,24 +17,6 @@ use std::time::Duration;
 
 /// How long the engine has to take a limit.
 const TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The flags of `limits`.
-#[derive(Args, Clone, Debug, PartialEq, Eq)]
-pub struct LimitsFlags {
-    /// The run: its id, the beginning of one, or latest
-    pub run: String,
-    /// What to set: CONTROL=VALUE; none: print what is in force
-    pub set: Vec<String>,
-    /// For one strategy
-    #[arg(long, value_name = "N", conflicts_with_all = ["credential", "instrument"])]
-    pub strategy: Option<u16>,
-    /// For one credential
-    #[arg(long, value_name = "N", conflicts_with = "instrument")]
-    pub credential: Option<u16>,
-    /// For one instrument, by its name or its index
-    #[arg(long, value_name = "NAME")]
-    pub instrument: Option<String>,
-}
 
 /// Shows or changes limits.
 ///

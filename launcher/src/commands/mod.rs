@@ -2,8 +2,8 @@
 //! 130 interrupted.
 
 mod doctor;
-pub mod kill;
-pub mod limits;
+mod kill;
+mod limits;
 mod operator;
 
 use crate::cli::{Cli, Command, DoctorFlags, InspectFlags, ReportFlags};
