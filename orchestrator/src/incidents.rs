@@ -13,6 +13,7 @@ use super::{Orchestrator, ReturnPath};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
 use protocol::control::Control;
+use protocol::kill::{Cause, Scope};
 use protocol::stamps::Point;
 use protocol::supervision::{Misconduct, RepairsWriter, Standstill};
 use protocol::wire::{CancelScope, Instruction, Order, OrderId};
@@ -83,6 +84,9 @@ impl<R: Consumer> Orchestrator<R> {
                 self.dying += 1;
                 let scope = CancelScope::of(OrderId::new(index as u16, life.epoch, 0));
                 self.turn_away(scope, Reject::Gone, cycle);
+                if self.risk.kills_on_death(index) && !self.risk.is_killed(index) {
+                    self.kill(Scope::Strategy(index as u16), Cause::Death, None, cycle);
+                }
             }
         }
     }
@@ -93,7 +97,7 @@ impl<R: Consumer> Orchestrator<R> {
         self.lines[strategy].refused += 1;
         self.count(strategy);
         cycle.log.append(Point::Rejected, id, Reject::Gone as u64);
-        self.rejected += 1;
+        self.count_refused(Reject::Gone);
     }
 
     /// Goes on with the retirements that have begun.
@@ -187,7 +191,7 @@ impl<R: Consumer> Orchestrator<R> {
         self.count(strategy);
         cycle.pass(Point::OrchRecvSubmit, id);
         cycle.log.append(Point::Rejected, id, Reject::Gone as u64);
-        self.rejected += 1;
+        self.count_refused(Reject::Gone);
     }
 
     /// Something that no honest strategy does. Without knowing whose it is it is only counted.

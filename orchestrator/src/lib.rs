@@ -5,7 +5,11 @@
 //! need no lock.
 #![forbid(unsafe_code)]
 
+mod accounting;
+mod desk;
+mod held;
 mod incidents;
+mod kill;
 mod line;
 mod positions;
 mod returns;
@@ -14,24 +18,28 @@ mod waiting;
 pub mod work;
 
 pub use incidents::{Supervision, TOLERATED};
-pub use positions::{Position, Positions};
+pub use kill::log_records;
+pub use positions::{Account, Change, Closed, Positions};
 pub use returns::ReturnPath;
 
 use incidents::Decision;
+use kill::{Kills, Told};
 use line::StrategyLine;
 use protocol::agent::{Agent, Cycle};
 use protocol::checksum::{Checksum, digest};
 use protocol::counters::Slots;
+use protocol::desk::{Desk, MAX_REASONS};
 use protocol::labels::OrchestratorCounter;
+use protocol::limits::Control;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::supervision::{Misconduct, Standstill};
-use protocol::wire::{CancelScope, Message, Operation, Order, OrderStatus, Report, Side};
+use protocol::wire::{Message, Operation, Order, OrderStatus, Report};
 use returns::Pushed;
-use risk::{Limits, Reject};
+use risk::{Reject, Risk, RiskSetup, SettingError};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::ring::{Consumer, spsc};
-use waiting::{Gap, WaitingRoom};
+use waiting::WaitingRoom;
 use work::Work;
 
 /// How many messages of each kind one duty cycle takes, so that neither direction starves the other.
@@ -39,6 +47,9 @@ const BATCH: usize = 16;
 
 /// How many orders may wait for room in an inbox unless [`Orchestrator::waiting`] says so.
 const DEFAULT_WAITING: u32 = 64;
+
+/// The most open orders of a strategy that there is room for, whatever it may have.
+const MOST_OPEN: usize = 1 << 24;
 
 /// A gateway's inbox and the bell of the gateway's thread, where that parks.
 pub struct Inbox {
@@ -87,7 +98,13 @@ pub struct Orchestrator<R> {
     positions: Positions,
     /// Orders that the plan still has, for each strategy and venue; empty where it has no such limit.
     venue_budgets: Vec<u64>,
-    limits: Limits,
+    risk: Risk,
+    kills: Kills,
+    desk: Option<Desk>,
+    /// Orders refused, by the reason's code.
+    refused: [u64; MAX_REASONS],
+    /// Venues have a gateway for each.
+    credentials: usize,
     work: Work,
     /// Orders that passed the checks and found their gateway's inbox full.
     waiting: WaitingRoom,
@@ -109,24 +126,33 @@ pub struct Orchestrator<R> {
 }
 
 impl<R: Consumer> Orchestrator<R> {
-    /// An orchestrator over these links; `returns` has one entry for each strategy, `inboxes` one for each venue. Without
-    /// [`Orchestrator::supervised`] no strategy is ever retired or started again.
+    /// An orchestrator over these links; `returns` has one entry for each strategy, `inboxes` one for each venue and credential, the
+    /// credentials of a venue side by side. Without [`Orchestrator::supervised`] no strategy is ever retired or started again.
+    ///
+    /// # Errors
+    /// A limit that there cannot be.
+    ///
+    /// # Panics
+    /// If the setup is for other numbers of strategies and gateways.
     pub fn new(
         submit: R,
         completion: R,
         inboxes: Vec<Inbox>,
         returns: Vec<ReturnPath>,
-        limits: Limits,
+        setup: &RiskSetup<'_>,
         work: Work,
-    ) -> Self {
-        let positions = Positions::new(returns.len());
+    ) -> Result<Self, SettingError> {
+        let risk = Risk::new(setup)?;
+        let credentials = setup.credentials.max(1);
+        assert!(returns.len() == setup.strategies && inboxes.len() == setup.venues * credentials);
+        let room = usize::try_from(setup.max_open).unwrap_or(usize::MAX).min(MOST_OPEN);
+        let positions = Positions::new(returns.len(), risk.instruments(), room);
         let waiting = WaitingRoom::new(inboxes.len(), DEFAULT_WAITING, DEFAULT_WAITING);
-        Self {
+        Ok(Self {
             submit,
             completion,
             inboxes,
             lines: (0..returns.len()).map(|index| StrategyLine::new(index as u16)).collect(),
-            returns,
             supervision: None,
             dying: 0,
             next_look: 0,
@@ -134,7 +160,11 @@ impl<R: Consumer> Orchestrator<R> {
             stands: None,
             positions,
             venue_budgets: Vec::new(),
-            limits,
+            kills: Kills::new(returns.len()),
+            risk,
+            desk: None,
+            refused: [0; MAX_REASONS],
+            credentials,
             work,
             waiting,
             waiting_peak: 0,
@@ -148,7 +178,8 @@ impl<R: Consumer> Orchestrator<R> {
             full: 0,
             faults: 0,
             reported: Checksum::default(),
-        }
+            returns,
+        })
     }
 
     /// The same for strategies of which each has so many orders to send in all: one more is a flood. What the plan has room
@@ -199,7 +230,6 @@ impl<R: Consumer> Orchestrator<R> {
             cycle.pass_with(Point::OrchRecvCompletion, report.id, report.number);
             let strategy = usize::from(report.id.strategy());
             let is_current = self.lines[strategy].is_current(report.id);
-            self.positions.settle(strategy, &report, is_current);
             self.settled += u64::from(report.is_last);
             let digest = if is_current {
                 self.give_back(strategy, &report, &message, cycle)
@@ -208,6 +238,8 @@ impl<R: Consumer> Orchestrator<R> {
                 digest(&message)
             };
             self.reported.add(digest);
+            // Behind the hand-over, off the report's way.
+            self.account_for(&report, is_current, cycle);
         }
         self.reports += taken as u64;
         taken
@@ -283,13 +315,17 @@ impl<R: Consumer> Orchestrator<R> {
         line.took(order.id);
         self.knows_writers = from.is_some();
         cycle.pass(Point::OrchRecvSubmit, order.id);
-        if let Err(reason) = self.limits.check(&order, self.positions.of(strategy), self.inboxes.len()) {
+        let now = since_start(cycle);
+        if self.risk.floods(strategy, now) {
+            self.kill_by_limit(strategy, Control::KillMessageRate, cycle);
+        }
+        if let Err(reason) = self.risk.check(&order, &self.positions, now) {
             self.lines[strategy].taken.add(digest(&message));
             self.reject(from, &order, reason, cycle);
             return;
         }
-        let venue = usize::from(order.venue);
-        if let Some(left) = self.venue_budgets.get_mut(strategy * self.inboxes.len() + venue) {
+        let venue = self.gateway(&order);
+        if let Some(left) = self.venue_budget(&order) {
             if *left == 0 {
                 self.lines[strategy].taken.add(digest(&message));
                 self.reject(from, &order, Reject::NotPlanned, cycle);
@@ -303,9 +339,9 @@ impl<R: Consumer> Orchestrator<R> {
             self.wait(from, &order, &message, cycle);
             return;
         }
-        self.positions.open(strategy);
         let digest = self.send(&order, &message, cycle);
         self.lines[strategy].taken.add(digest);
+        self.opens(&order);
     }
 
     /// Whether orders are let past those that wait for the same venue: only the broken variant of the tests does that.
@@ -324,7 +360,8 @@ impl<R: Consumer> Orchestrator<R> {
         // A new order, which a kill switch stops, or something else, which may pass one.
         cycle.pass_with(Point::OrchDispatch, order.id, u8::from(order.operation != Operation::New));
         self.dispatched += 1;
-        let inbox = &mut self.inboxes[usize::from(order.venue)];
+        let gateway = self.gateway(order);
+        let inbox = &mut self.inboxes[gateway];
         let is_sent = inbox.send(message);
         debug_assert!(is_sent, "asked before");
         let digest = digest(message);
@@ -332,73 +369,9 @@ impl<R: Consumer> Orchestrator<R> {
         digest
     }
 
-    /// An order whose gateway takes none now. Nothing of it is stamped before it is dispatched: until then it can be rejected.
-    #[cold]
-    fn wait<C: Clock>(
-        &mut self,
-        from: Option<usize>,
-        order: &Order,
-        message: &Message,
-        cycle: &mut Cycle<C>,
-    ) {
-        let (strategy, venue) = (usize::from(order.id.strategy()), usize::from(order.venue));
-        self.lines[strategy].taken.add(digest(message));
-        self.full += 1;
-        if self.waiting.push(venue, message) {
-            self.positions.open(strategy);
-            self.waiting_peak = self.waiting_peak.max(self.waiting.len());
-            return;
-        }
-        if let Some(left) = self.venue_budgets.get_mut(strategy * self.inboxes.len() + venue) {
-            *left += 1;
-        }
-        self.reject(from, order, Reject::VenueBusy, cycle);
-    }
-
-    /// Dispatches what waits, venue by venue, as far as there is room; how many.
-    #[cold]
-    fn flush_waiting<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
-        let mut flushed = 0;
-        for venue in 0..self.inboxes.len() {
-            for _ in 0..BATCH {
-                if !self.waiting.has(venue) || !self.inboxes[venue].ring.has_room() {
-                    break;
-                }
-                let Some(message) = self.waiting.pop(venue) else { break };
-                // It was an order when it was taken.
-                let Ok(order) = Order::from_message(message) else { continue };
-                self.send(&order, &message, cycle);
-                flushed += 1;
-            }
-        }
-        flushed
-    }
-
-    /// Takes the orders that the scope concerns out of the waiting room and rejects them: they have not left the engine, so no
-    /// venue need be told.
-    #[cold]
-    pub(crate) fn turn_away<C: Clock>(&mut self, scope: CancelScope, reason: Reject, cycle: &mut Cycle<C>) {
-        let orders = |message: &Message| Order::from_message(*message).ok();
-        let is_meant = |message: &Message| {
-            orders(message).is_some_and(|order| scope.concerns(order.id, order.instrument))
-        };
-        for venue in 0..self.inboxes.len() {
-            let mut gap = Gap::FRONT;
-            while let Some(order) = self.waiting.take(venue, &mut gap, is_meant).as_ref().and_then(orders) {
-                let strategy = usize::from(order.id.strategy());
-                if self.lines[strategy].is_current(order.id) {
-                    self.positions.withdraw(strategy);
-                    self.reject(None, &order, reason, cycle);
-                } else {
-                    self.refuse_waiting(order.id, cycle);
-                }
-            }
-        }
-    }
-
     #[cold]
     fn reject<C: Clock>(&mut self, from: Option<usize>, order: &Order, reason: Reject, cycle: &mut Cycle<C>) {
-        self.rejected += 1;
+        self.count_refused(reason);
         cycle.log.append(Point::Rejected, order.id, reason as u64);
         let report = Report {
             id: order.id,
@@ -416,6 +389,7 @@ impl<R: Consumer> Orchestrator<R> {
         };
         self.give_back(order.id.strategy().into(), &report, &report.to_message(), cycle);
         self.offence(from, reason, cycle);
+        self.refused_again(order.id, reason, cycle);
     }
 }
 
@@ -428,6 +402,12 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         if self.dying > 0 {
             self.retire(&cycle.clock);
         }
+        if self.desk.as_ref().is_some_and(Desk::has_news) {
+            self.obey(cycle);
+        }
+        if self.kills.are_told() == Told::NotYet {
+            self.tell_gateways(cycle);
+        }
         if cycle.now >= self.next_look {
             self.look_at_submit(cycle);
         }
@@ -437,8 +417,10 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
 
     fn next_deadline(&self) -> u64 {
         // What waits for room is tried again at once.
-        let waiting =
-            self.waiting.len() > 0 || self.dying > 0 || self.returns.iter().any(ReturnPath::is_waiting);
+        let waiting = self.waiting.len() > 0
+            || self.dying > 0
+            || self.kills.are_told() == Told::NotYet
+            || self.returns.iter().any(ReturnPath::is_waiting);
         if waiting { 0 } else { u64::MAX }
     }
 
@@ -452,6 +434,7 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
             log.append_checksum(LinkEnd::sender(HandOff::Inbox, venue, 0), inbox.sum);
         }
         log.append_checksum(LinkEnd::receiver(HandOff::Completion, 0, 0), self.reported);
+        self.positions.seal(log);
     }
 
     #[inline]
@@ -472,12 +455,10 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
     }
 }
 
-/// The sign of a side: what a fill adds to a position.
-const fn sign(side: Side) -> i64 {
-    match side {
-        Side::Buy => 1,
-        Side::Sell => -1,
-    }
+/// The time of this duty cycle, in ticks since the start: what the controls reckon with.
+#[inline(always)]
+fn since_start<C>(cycle: &Cycle<C>) -> u64 {
+    cycle.now.saturating_sub(cycle.time.start_ticks)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::*;
 use protocol::stamps::{Record, StampLog, count_records};
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{MESSAGE_WORDS, OrderId};
+use protocol::wire::{MESSAGE_WORDS, OrderId, Side};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::Region;
 use shm::ring::spsc_mux::Mux;
@@ -41,13 +41,15 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
         Mux::new(completion_ends),
         inbox_ends.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
         return_ends.into_iter().map(|ring| ReturnPath::new(ring, None, 8)).collect(),
-        Limits::open_orders(max_open),
+        &RiskSetup::open_orders(2, 2, max_open),
         Work::new(0),
-    );
+    )
+    .unwrap();
     Bench { orchestrator, submit, inboxes, completion: completion.remove(0), returns, cycle, segment }
 }
 
 mod incidents;
+mod kills;
 mod waiting;
 
 fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
@@ -82,6 +84,12 @@ impl Bench {
         self.orchestrator.duty_cycle(&mut self.cycle)
     }
 
+    /// Requests that are open and what is held of the first instrument.
+    fn position(&self, strategy: usize) -> (u64, i64) {
+        let positions = &self.orchestrator.positions;
+        (positions.open(strategy), positions.account(strategy, 0).net)
+    }
+
     fn send(&mut self, order: &Order, through: usize) {
         self.submit[through].try_push(&order.to_message()).unwrap();
     }
@@ -111,11 +119,11 @@ fn an_order_goes_out_and_its_report_comes_home() {
     assert_eq!(bench.cycle(), 1);
     assert_eq!(bench.inboxes[1].try_pop().unwrap(), Some(order.to_message()));
     assert_eq!(bench.inboxes[0].try_pop().unwrap(), None);
-    assert_eq!(bench.orchestrator.positions.of(1), Position { open: 1, net: 0 });
+    assert_eq!(bench.position(1), (1, 0));
     bench.completion.try_push(&report(&order).to_message()).unwrap();
     assert_eq!(bench.cycle(), 1);
     assert_eq!(bench.reports(1), [report(&order)]);
-    assert_eq!(bench.orchestrator.positions.of(1), Position { open: 0, net: -7 });
+    assert_eq!(bench.position(1), (0, -7));
     let expected = [Point::OrchRecvSubmit, Point::OrchDispatch, Point::OrchRecvCompletion, Point::OrchReturn];
     assert_eq!(bench.points(), expected);
 }
@@ -128,7 +136,7 @@ fn a_refused_order_is_reported_and_never_dispatched() {
     let reports = bench.reports(0);
     assert_eq!((reports[0].status, reports[0].reason), (OrderStatus::Rejected, Reject::UnknownVenue as u8));
     assert_eq!(bench.points(), [Point::OrchRecvSubmit, Point::Rejected, Point::OrchReturn]);
-    assert_eq!(bench.orchestrator.positions.of(0).open, 0);
+    assert_eq!(bench.orchestrator.positions.open(0), 0);
 }
 
 #[test]
@@ -218,5 +226,5 @@ fn a_report_with_more_to_come_is_counted_and_settles_nothing() {
     }
     bench.cycle();
     assert_eq!((bench.orchestrator.reports, bench.orchestrator.settled), (3, 0));
-    assert_eq!(bench.orchestrator.positions.of(0).open, 1);
+    assert_eq!(bench.orchestrator.positions.open(0), 1);
 }

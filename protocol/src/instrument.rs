@@ -10,6 +10,16 @@ pub const MAX_INSTRUMENTS: usize = 4_096;
 /// is open of them fits 64.
 pub const MOST: u64 = 1 << 62;
 
+shm::names! {
+    /// What the reference price of an instrument is: what collars, market orders and exposure are reckoned with.
+    ReferenceKind {
+        /// The price of the last trade that the engine saw a report of; before the first the given one.
+        LastTrade = "last-trade",
+        /// Always the given one.
+        Given = "given",
+    }
+}
+
 /// An instrument. Its index in the plan is what orders name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -26,8 +36,10 @@ pub struct Instrument {
     pub price_high: i64,
     /// The largest quantity of an order, in 1e-8 units; a lot to [`MOST`].
     pub max_quantity: u64,
-    /// The reference price until the first trade, in cents, inside of the band; 0: none.
+    /// The given reference price, in cents, inside of the band; 0: none.
     pub reference_price: i64,
+    /// Whether it follows the trades.
+    pub reference: ReferenceKind,
 }
 
 impl Default for Instrument {
@@ -41,6 +53,7 @@ impl Default for Instrument {
             price_high: MOST as i64,
             max_quantity: MOST,
             reference_price: 0,
+            reference: ReferenceKind::LastTrade,
         }
     }
 }

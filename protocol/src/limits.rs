@@ -177,7 +177,7 @@ controls! {
         "RTS 6 Art. 15(3)", "executions after which an account is off until somebody revives its strategy, its instrument or all";
     /// The window of the duplicate check.
     DuplicateWindow = "duplicate-window": Strategy, Nanoseconds, 1 to WINDOW, Some(Reject::Duplicate),
-        "SEC 15c3-5(c)(1)(ii)", "how long the same instrument, side, price and quantity counts as a duplicate of one of the account's last eight orders";
+        "SEC 15c3-5(c)(1)(ii)", "how long the same instrument, side, price and quantity counts as a duplicate of one of the strategy's last eight orders";
     /// The largest position.
     MaxPosition = "max-position": Account, Quantity, 0 to QUANTITY, Some(Reject::Position),
         "SEC 15c3-5(c)(1)(i)", "the largest position, long or short, with all that is open on one side filled";

@@ -22,9 +22,15 @@ const TABLE: TableDefinition<u64, &[u8]> = TableDefinition::new("log");
 fn crcs() -> Vec<Subject<'static>> {
     let bytes = PAYLOAD;
     vec![
-        subject("crc-fast (CRC-32C)", move || drop(black_box(crc_fast::crc32_iscsi(black_box(&bytes))))),
-        subject("crc32c (CRC-32C)", move || drop(black_box(crc32c::crc32c(black_box(&bytes))))),
-        subject("crc32fast (CRC-32, not C)", move || drop(black_box(crc32fast::hash(black_box(&bytes))))),
+        subject("crc-fast (CRC-32C)", move || {
+            black_box(crc_fast::crc32_iscsi(black_box(&bytes)));
+        }),
+        subject("crc32c (CRC-32C)", move || {
+            black_box(crc32c::crc32c(black_box(&bytes)));
+        }),
+        subject("crc32fast (CRC-32, not C)", move || {
+            black_box(crc32fast::hash(black_box(&bytes)));
+        }),
     ]
 }
 
@@ -40,7 +46,8 @@ fn raft_append(engine: &Engine, batch: &mut LogBatch, key: u64, sync: bool) {
 
 fn peers(memory: &Path) -> Vec<Subject<'static>> {
     let wal = WriteAheadLog::recover(memory.join("okaywal"), LogVoid).expect("okaywal opens");
-    let (raft, mut batch, mut key) = (engine(&memory.join("raft-engine")), LogBatch::with_capacity(16), 0_u64);
+    let (raft, mut batch, mut key) =
+        (engine(&memory.join("raft-engine")), LogBatch::with_capacity(16), 0_u64);
     let redb = Database::create(memory.join("redb")).expect("redb opens");
     let mut row = 0_u64;
     vec![
@@ -106,7 +113,8 @@ fn main() {
             raft_append(&raft, &mut LogBatch::with_capacity(16), thread, true);
         });
         print_group("raft-engine, a thread each", outstanding, found);
-        let wal = WriteAheadLog::recover(disk.join(format!("okaywal-{outstanding}")), LogVoid).expect("opens");
+        let wal =
+            WriteAheadLog::recover(disk.join(format!("okaywal-{outstanding}")), LogVoid).expect("opens");
         let found = threads(outstanding, lasts, |_| {
             let mut entry = wal.begin_entry().expect("begun");
             entry.write_chunk(&PAYLOAD).expect("written");

@@ -199,9 +199,14 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
             Role::Gateway(index) => per_venue[usize::from(*index)],
             _ => total,
         };
-        // The orchestrator's log ends with the checksums of each strategy's two links, each inbox, and all completions.
+        // The orchestrator's log ends with the checksums of each strategy's two links, each inbox, and all completions, and with the
+        // final positions; kill switches have room in it.
         let (strategies, venues) = (u64::from(resolved.strategies), u64::from(resolved.venues));
-        let checksums = if *role == Role::Orchestrator { 2 * strategies + venues + 1 } else { 0 };
+        let checksums = if *role == Role::Orchestrator {
+            2 * strategies + venues + 1 + orchestrator::log_records(strategies, 1)
+        } else {
+            0
+        };
         let further = u64::from(trading.reports_an_order.max(1) - 1);
         let an_order = role.record().records_an_order + further * role.record().records_a_report;
         orders.saturating_mul(an_order).saturating_add(checksums)
@@ -294,12 +299,14 @@ mod tests {
         let machine = fake::plain(8).machine();
         let (_, plan, _) = planned("strategies=2 venues=2 orders=10", &machine).unwrap();
         let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
-        // The orchestrator ends its log with the checksums of 2 × 2 + 2 + 1 links.
-        assert_eq!(records, [5 * 3, 5 * 3, 10 * 4 + 7, 5 * 7, 5 * 7].map(|records| records + 16 + MAX_GAPS));
+        // The orchestrator ends its log with the checksums of 2 × 2 + 2 + 1 links, and with positions.
+        let positions = |strategies| orchestrator::log_records(strategies, 1);
+        let wanted = [5 * 3, 5 * 3, 10 * 4 + 7 + positions(2), 5 * 7, 5 * 7];
+        assert_eq!(records, wanted.map(|records| records + 16 + MAX_GAPS));
         assert_eq!(plan.trading().venue_orders, [3, 2, 2, 3], "no gateway gets more than its log holds");
         let (_, plan, _) = planned("venues=3 orders=10 threading=shared", &machine).unwrap();
         assert!(plan.trading().venue_orders.is_empty(), "one log for all venues");
-        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 7 + (2 + 3 + 1) + 16 + MAX_GAPS);
+        assert_eq!(plan.threads[1].log_records, 10 * 4 + 10 * 7 + (2 + 3 + 1) + positions(1) + 16 + MAX_GAPS);
         assert_eq!((plan.trading().max_held, plan.trading().max_open), (4, 65_536));
         assert_eq!(plan.trading().pacing, Pacing::Scheduled);
         assert_eq!(planned("arrivals=stress", &machine).unwrap().1.trading().pacing, Pacing::Closed);

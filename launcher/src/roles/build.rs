@@ -4,7 +4,7 @@ use super::agents::{AnyClock, RoleAgent};
 use crate::faults::own::{Act, OwnFaults};
 use anyhow::{Context, Result};
 use gateway::{Gateway, Venue, VenueContext};
-use orchestrator::risk::Limits;
+use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
 use orchestrator::{Inbox, Orchestrator, ReturnPath, Supervision};
 use protocol::control::Control;
@@ -186,14 +186,17 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
         let room = plan.trading().max_open as usize * usize::from(plan.trading().reports_an_order);
         returns.push(ReturnPath::new(ring, bell, room));
     }
-    let limits = Limits::open_orders(plan.trading().max_open.into());
+    let trading = plan.trading();
+    let open = RiskSetup::open_orders(returns.len(), trading.venues.into(), trading.max_open.into());
+    let setup = RiskSetup { ns_per_tick: plan.ns_per_tick, ..open };
     let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
     let orchestrator =
-        Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.trading().work_ns));
+        Orchestrator::new(submit, completion, inboxes, returns, &setup, Work::new(trading.work_ns))?;
     let room = plan.trading().waiting_room();
     let orchestrator = orchestrator.waiting(room, plan.trading().max_waiting.unwrap_or(room));
     let orchestrator =
         orchestrator.expecting(&plan.trading().orders).expecting_at_venues(&plan.trading().venue_orders);
+    let orchestrator = orchestrator.commanded(segments::desk(attached)?);
     Ok(orchestrator.supervised(Supervision::new(control.clone(), repairs)))
 }
 

@@ -64,7 +64,7 @@ fn what_the_dead_had_sent_is_refused_and_its_venues_are_told() {
     bench.completion.try_push(&report(&order(0, 0, 0)).to_message()).unwrap();
     bench.cycles();
     assert!(bench.reports(0).is_empty());
-    assert_eq!((repairs.of(0).orphaned, bench.orchestrator.positions.of(0).net), (1, -7));
+    assert_eq!((repairs.of(0).orphaned, bench.position(0).1), (1, -7));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn the_next_incarnation_begins_anew_and_the_old_ids_are_refused() {
     bench.send(&Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) }, 0);
     bench.cycles();
     assert_eq!(bench.instructions(0).len(), 1);
-    assert_eq!(bench.orchestrator.positions.of(0).open, 1, "the dead one's open order does not count");
+    assert_eq!(bench.orchestrator.positions.open(0), 1, "the dead one's open order does not count");
     bench.send(&order(0, 1, 0), 0);
     bench.cycles();
     assert_eq!(repairs.of(0).quarantined, Some((1, Misconduct::WrongEpoch)));
@@ -131,7 +131,7 @@ fn each_misconduct_has_its_name_and_the_other_goes_on() {
 fn a_flood_is_quarantined_and_a_mistake_is_not() {
     for (venue, why) in [(9, Misconduct::UnknownVenue), (0, Misconduct::Flood)] {
         let (mut bench, _, repairs) = supervised(256);
-        bench.orchestrator.limits = Limits::open_orders(2);
+        bench.orchestrator.risk = Risk::new(&RiskSetup::open_orders(2, 2, 2)).unwrap();
         let first = if venue == 0 { 2 } else { 0 };
         for n in 0..u64::from(TOLERATED) + first {
             bench.send(&order(0, n, venue), 0);
@@ -174,7 +174,7 @@ fn in_a_shared_ring_nobody_is_quarantined_for_what_another_may_have_written() {
     for (venue, expecting) in [(9, 10_000), (0, 10_000), (0, 3)] {
         let (mut bench, _, repairs) = supervised(256);
         bench.orchestrator = bench.orchestrator.expecting(&[expecting, 10]);
-        bench.orchestrator.limits = Limits::open_orders(2);
+        bench.orchestrator.risk = Risk::new(&RiskSetup::open_orders(2, 2, 2)).unwrap();
         for n in 0..3 * u64::from(TOLERATED) {
             bench.orchestrator.accept(None, order(0, n, venue).to_message(), &mut bench.cycle);
         }

@@ -58,7 +58,7 @@ fn trade(steps: &[(usize, usize, usize)], limit: u32, is_broken: bool) -> Result
             return Err(format!("venue {venue} got {:?}, in order were {expected:?}", taken[venue]));
         }
     }
-    let open: u64 = (0..2).map(|strategy| bench.orchestrator.positions.of(strategy).open).sum();
+    let open: u64 = (0..2).map(|strategy| bench.orchestrator.positions.open(strategy)).sum();
     let dispatched = taken.iter().map(Vec::len).sum::<usize>() as u64;
     if (open, bench.orchestrator.dispatched) != (dispatched, dispatched) {
         return Err(format!("{open} open of {dispatched} dispatched"));
@@ -113,7 +113,7 @@ fn an_order_that_finds_its_line_full_is_rejected_and_the_other_venue_s_is_not() 
         [(5, Reject::VenueBusy as u8), (6, Reject::VenueBusy as u8)],
         "two in the inbox, three wait"
     );
-    assert_eq!(bench.orchestrator.positions.of(0).open, 5);
+    assert_eq!(bench.orchestrator.positions.open(0), 5);
     bench.send(&order(1, 0, 1), 1);
     bench.cycle();
     assert_eq!(bench.take(1, 9).len(), 1);
@@ -166,10 +166,10 @@ fn what_waits_of_the_living_is_turned_away_with_a_report() {
         bench.cycle();
     }
     let scope = CancelScope { strategy: Some(OrderId::new(1, 0, 0)), instrument: None };
-    let open = bench.orchestrator.positions.of(1).open;
+    let open = bench.orchestrator.positions.open(1);
     bench.orchestrator.turn_away(scope, Reject::Killed, &mut bench.cycle);
     let reports = bench.reports(1);
     assert!(reports.iter().all(|report| report.reason == Reject::Killed as u8));
-    assert_eq!(bench.orchestrator.positions.of(1).open, open - 3);
+    assert_eq!(bench.orchestrator.positions.open(1), open - 3);
     assert_eq!(bench.orchestrator.waiting.len(), 3, "the other one's wait on");
 }

@@ -5,7 +5,7 @@
 use crate::runs::fixture::{Fixture, Shape};
 use analysis::merge::{Merged, ViolationKind, merge};
 use gateway::{DelayVenue, Gateway, InFull, Venue};
-use orchestrator::risk::Limits;
+use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
 use orchestrator::{Inbox, Orchestrator, ReturnPath};
 use protocol::agent::{Agent, Cycle};
@@ -158,9 +158,10 @@ fn actors<V: Venue + 'static>(
         Broken::new(Mux::new(completion_ends), completion_defect),
         inbox.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
         returns.into_iter().map(|ring| ReturnPath::new(ring, None, 256)).collect(),
-        Limits::open_orders(64),
+        &RiskSetup::open_orders(SHAPE.strategies.into(), SHAPE.venues.into(), 64),
         Work::new(0),
-    );
+    )
+    .expect("no limit is set");
     actors.push(actor(clock, orchestrator));
     for (index, (inbox, completion)) in (0..).zip(inbox_ends.into_iter().zip(completion)) {
         let gateway = Gateway::new(index, inbox, SpscMuxProducer(completion), None, venue());

@@ -1,0 +1,192 @@
+//! What each pre-trade control costs: `risk` prints a table, `risk --only ROW N` runs one row N times for callgrind.
+//!
+//! Rows are alternated, so that what disturbs the machine disturbs all of them. A row's figure is the median over its rounds of a round's
+//! mean: one check is shorter than a look at the clock.
+#![forbid(unsafe_code)]
+
+use orchestrator::Positions;
+use orchestrator::risk::{Risk, RiskSetup};
+use protocol::instrument::Instrument;
+use protocol::kill::Scope;
+use protocol::limits::{Control, LimitSetting};
+use protocol::wire::{Order, OrderId, OrderStatus, Report, Side};
+use std::hint::black_box;
+use std::time::Instant;
+
+const STRATEGIES: u16 = 8;
+const INSTRUMENTS: u16 = 4;
+const ORDERS: usize = 4_096;
+const ROUNDS: usize = 401;
+/// Ticks between two orders.
+const GAP: u64 = 1_000;
+
+/// A row: its name, and the controls that are on.
+const ROWS: [(&str, &[(Control, u64)]); 13] = [
+    ("off", &[]),
+    ("off again", &[]),
+    ("order volume", &[(Control::MaxOrderVolume, 1 << 40)]),
+    ("order value", &[(Control::MaxOrderValue, 1 << 40)]),
+    ("price collar", &[(Control::PriceCollar, 1_000)]),
+    ("message rate", &[(Control::MessageRate, 1_000_000)]),
+    ("credential rate", &[(Control::CredentialRate, 10_000_000)]),
+    ("execution throttle", &[(Control::MaxExecutions, 1 << 30)]),
+    ("duplicate", &[(Control::DuplicateWindow, 100_000)]),
+    ("position", &[(Control::MaxPosition, 1 << 60)]),
+    ("gross and net exposure", &[(Control::GrossExposure, 1 << 60), (Control::NetExposure, 1 << 60)]),
+    ("kill by rate", &[(Control::KillMessageRate, 100_000_000)]),
+    (
+        "all",
+        &[
+            (Control::MaxOrderVolume, 1 << 40),
+            (Control::MaxOrderValue, 1 << 40),
+            (Control::PriceCollar, 1_000),
+            (Control::MessageRate, 1_000_000),
+            (Control::CredentialRate, 10_000_000),
+            (Control::MaxExecutions, 1 << 30),
+            (Control::DuplicateWindow, 100_000),
+            (Control::MaxPosition, 1 << 60),
+            (Control::GrossExposure, 1 << 60),
+            (Control::NetExposure, 1 << 60),
+            (Control::KillMessageRate, 100_000_000),
+        ],
+    ),
+];
+
+struct Row {
+    name: &'static str,
+    risk: Risk,
+    positions: Positions,
+    now: u64,
+    checks: Vec<f64>,
+    books: Vec<f64>,
+}
+
+fn row(name: &'static str, controls: &[(Control, u64)]) -> Row {
+    let instrument = Instrument { tick: 5, lot: 100, reference_price: 100_000, ..Instrument::default() };
+    let instruments = vec![instrument; INSTRUMENTS.into()];
+    let limits: Vec<LimitSetting> = controls
+        .iter()
+        .map(|(control, value)| LimitSetting { scope: Scope::All, control: *control, value: *value })
+        .collect();
+    let setup = RiskSetup {
+        credentials: 2,
+        instruments: &instruments,
+        limits: &limits,
+        ..RiskSetup::open_orders(STRATEGIES.into(), 4, 1_024)
+    };
+    let risk = Risk::new(&setup).expect("the limits are in their ranges");
+    let positions = Positions::new(STRATEGIES.into(), INSTRUMENTS.into(), 1_024);
+    Row { name, risk, positions, now: 0, checks: Vec::new(), books: Vec::new() }
+}
+
+/// Orders of all strategies in all instruments, in no order that a branch predictor could learn, none of which is refused.
+fn orders() -> Vec<Order> {
+    let mut state = 0x2545_F491_4F6C_DD1Du64;
+    (0..ORDERS as u64)
+        .map(|sequence| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let strategy = (state % u64::from(STRATEGIES)) as u16;
+            Order {
+                instrument: (state >> 8) as u16 % INSTRUMENTS,
+                side: if state >> 20 & 1 == 0 { Side::Buy } else { Side::Sell },
+                price: 100_000 + ((state >> 24) % 512) as i64 * 5,
+                quantity: 100 * (1 + sequence),
+                ..Order::new(OrderId::new(strategy, 0, sequence), (state >> 16) as u16 % 4)
+            }
+        })
+        .collect()
+}
+
+impl Row {
+    /// Checks every order; how many passed.
+    fn check(&mut self, orders: &[Order]) -> usize {
+        let mut passed = 0;
+        for order in orders {
+            self.now += GAP;
+            // As the orchestrator does: the rate that kills is looked at for every message.
+            passed += usize::from(self.risk.check(black_box(order), &self.positions, self.now).is_ok());
+        }
+        passed
+    }
+
+    /// Sends every order and settles its one report: the books behind the hand-over.
+    fn keep_books(&mut self, orders: &[Order]) {
+        for order in orders {
+            let strategy = usize::from(order.id.strategy());
+            let change = self.positions.send(black_box(order));
+            self.risk.changed(strategy, &change, 0, &self.positions);
+            let report = Report {
+                id: order.id,
+                venue: order.venue,
+                instrument: order.instrument,
+                status: OrderStatus::Filled,
+                reason: 0,
+                side: order.side,
+                price: order.price,
+                filled: order.quantity,
+                leaves: 0,
+                cumulative: order.quantity,
+                number: 0,
+                is_last: true,
+            };
+            if let Some(change) = self.positions.settle(black_box(&report), true) {
+                self.risk.changed(strategy, &change, report.price, &self.positions);
+            }
+        }
+    }
+}
+
+fn nanoseconds(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_nanos() as f64 / ORDERS as f64
+}
+
+fn percentile(values: &mut [f64], part: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[((values.len() - 1) as f64 * part) as usize]
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let orders = orders();
+    if let [only, name, rounds] = args.as_slice()
+        && only == "--only"
+    {
+        let (name, controls) = ROWS.iter().find(|(row, _)| row == name).expect("a row of the table");
+        let (mut row, mut passed) = (row(name, controls), 0);
+        let rounds: usize = rounds.parse().expect("a number of rounds");
+        (0..rounds).for_each(|_| passed += row.check(&orders));
+        println!("{name}: {} checks, {passed} passed", rounds * ORDERS);
+        return;
+    }
+    let mut rows: Vec<Row> = ROWS.iter().map(|(name, controls)| row(name, controls)).collect();
+    for row in &mut rows {
+        assert_eq!(row.check(&orders), ORDERS, "{}: nothing is refused", row.name);
+    }
+    for _ in 0..ROUNDS {
+        for row in &mut rows {
+            let checked = nanoseconds(|| {
+                black_box(row.check(&orders));
+            });
+            row.checks.push(checked);
+            let kept = nanoseconds(|| row.keep_books(&orders));
+            row.books.push(kept);
+        }
+    }
+    println!("{ROUNDS} rounds of {ORDERS} orders, alternated; ns an order: median (10 % to 90 %)\n");
+    println!("| control | check | beyond off | books |");
+    println!("|---|--:|--:|--:|");
+    let off = percentile(&mut rows[0].checks, 0.5);
+    for row in &mut rows {
+        let [low, middle, high] = [0.1, 0.5, 0.9].map(|part| percentile(&mut row.checks, part));
+        let books = percentile(&mut row.books, 0.5);
+        println!(
+            "| {} | {middle:.1} ({low:.1} to {high:.1}) | {:+.1} | {books:.1} |",
+            row.name,
+            middle - off
+        );
+    }
+}

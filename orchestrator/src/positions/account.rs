@@ -1,0 +1,162 @@
+//! An account: what a strategy holds in an instrument, what that cost, and what of it is open.
+
+use protocol::wire::Side;
+
+/// One account: a cache line. Quantities are in 1e-8 units, prices in cents, money is price times quantity.
+///
+/// The merge of a run makes the same from the logged fills, so this is the rule. Basis of what is held: `cost + realised`. Of a
+/// fill the part that closes releases its share of the basis, truncated toward zero; what it fetches beyond that is realised. The
+/// rest opens at its own price. So `cost`, `net` and with them the profit as a whole are exact whatever was truncated:
+/// `realised + unrealised = net · price − cost`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(align(64))]
+pub struct Account {
+    /// Bought minus sold. Wraps rather than stop the engine, as all of these.
+    pub net: i64,
+    /// What is open of buy orders; of an order that is being replaced the larger of both quantities.
+    pub open_buy: i64,
+    /// The same of sell orders.
+    pub open_sell: i64,
+    /// Fills.
+    pub fills: u64,
+    /// What was paid minus what was got.
+    pub cost: i128,
+    /// Realised profit.
+    pub realised: i128,
+}
+
+impl Account {
+    /// The position with all open buy orders filled.
+    #[inline(always)]
+    pub const fn long(&self) -> i64 {
+        self.net.wrapping_add(self.open_buy)
+    }
+
+    /// The position with all open sell orders filled.
+    #[inline(always)]
+    pub const fn short(&self) -> i64 {
+        self.net.wrapping_sub(self.open_sell)
+    }
+
+    /// A fill; returns the signed quantity.
+    pub(crate) fn fill(&mut self, side: Side, quantity: u64, price: i64) -> i64 {
+        let signed = match side {
+            Side::Buy => quantity.cast_signed(),
+            Side::Sell => quantity.cast_signed().wrapping_neg(),
+        };
+        self.fills += 1;
+        if (signed < 0) != (self.net < 0) && self.net != 0 && signed != 0 {
+            self.close(signed, price);
+        }
+        self.net = self.net.wrapping_add(signed);
+        self.cost = self.cost.wrapping_add(i128::from(signed) * i128::from(price));
+        signed
+    }
+
+    /// What the part of a fill that closes realises.
+    fn close(&mut self, signed: i64, price: i64) {
+        let held = self.net.unsigned_abs();
+        let closed = i128::from(signed.unsigned_abs().min(held));
+        let basis = self.cost.wrapping_add(self.realised);
+        let released = if closed == i128::from(held) {
+            basis
+        } else if let (Ok(basis), Ok(closed)) = (i64::try_from(basis), i64::try_from(closed)) {
+            // Nearly always: a division of 128 bits by 64 whose result fits.
+            (i128::from(basis) * i128::from(closed)) / i128::from(held)
+        } else {
+            let held = i128::from(held);
+            (basis / held).wrapping_mul(closed).wrapping_add(basis % held * closed / held)
+        };
+        let fetched = closed.wrapping_mul(i128::from(price)) * i128::from(self.net.signum());
+        self.realised = self.realised.wrapping_add(fetched).wrapping_sub(released);
+    }
+
+    /// What the position would bring beyond what it cost, at that price: what is not realised yet.
+    pub fn unrealised(&self, price: i64) -> i128 {
+        self.profit(price).wrapping_sub(self.realised)
+    }
+
+    /// Realised and unrealised profit together, at that price.
+    #[inline]
+    pub fn profit(&self, price: i64) -> i128 {
+        (i128::from(self.net) * i128::from(price)).wrapping_sub(self.cost)
+    }
+
+    /// The average price of what is held, in cents, truncated toward zero; 0 if nothing is.
+    pub fn average_price(&self) -> i128 {
+        self.cost.wrapping_add(self.realised).checked_div(self.net.into()).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(fills: &[(bool, u64, i64)]) -> Account {
+        let mut account = Account::default();
+        for (is_buy, quantity, price) in fills {
+            account.fill(if *is_buy { Side::Buy } else { Side::Sell }, *quantity, *price);
+        }
+        account
+    }
+
+    #[test]
+    fn closing_realises_and_turning_opens_anew() {
+        let account = of(&[(true, 10, 100), (true, 10, 120)]);
+        assert_eq!((account.net, account.average_price(), account.realised), (20, 110, 0));
+        assert_eq!((account.unrealised(111), account.profit(111)), (20, 20));
+        let account = of(&[(true, 10, 100), (true, 10, 120), (false, 5, 130)]);
+        assert_eq!((account.net, account.realised, account.average_price()), (15, 100, 110));
+        let account = of(&[(true, 10, 100), (true, 10, 120), (false, 25, 130)]);
+        assert_eq!((account.net, account.realised, account.average_price()), (-5, 400, 130));
+        let account = of(&[(false, 4, 50), (true, 4, 60)]);
+        assert_eq!((account.net, account.realised, account.average_price(), account.cost), (0, -40, 0, 40));
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_what_the_fills_add_up_to(
+            fills in prop::collection::vec((any::<bool>(), 0u64..1 << 40, 0i64..1 << 40), 0..60), at in 0i64..1 << 40,
+        ) {
+            let account = of(&fills);
+            let signed = |is_buy: bool, quantity: u64| i128::from(quantity) * if is_buy { 1 } else { -1 };
+            let net: i128 = fills.iter().map(|(is_buy, quantity, _)| signed(*is_buy, *quantity)).sum();
+            let cost: i128 = fills.iter().map(|(b, quantity, price)| signed(*b, *quantity) * i128::from(*price)).sum();
+            prop_assert_eq!((i128::from(account.net), account.cost), (net, cost));
+            prop_assert_eq!(account.realised + account.unrealised(at), net * i128::from(at) - cost);
+            if net == 0 {
+                prop_assert_eq!(account.realised, -cost, "nothing held: all of it is realised");
+            }
+        }
+
+        #[test]
+        fn realised_is_what_the_average_says(fills in prop::collection::vec((any::<bool>(), 1u64..1_000, 1i64..1_000), 0..60)) {
+            // The same rule with rational numbers kept apart: whole units of an average that is always exact.
+            let (mut net, mut basis, mut realised, mut lost) = (0i128, 0f64, 0f64, 0f64);
+            for (is_buy, quantity, price) in &fills {
+                let signed = i128::from(*quantity) * if *is_buy { 1 } else { -1 };
+                if net != 0 && (signed < 0) != (net < 0) {
+                    let closed = signed.abs().min(net.abs()) as f64;
+                    let released = basis * closed / net.abs() as f64;
+                    realised += net.signum() as f64 * closed * *price as f64 - released;
+                    basis -= released;
+                    lost += 1.0;
+                    let opens = signed.abs() as f64 - closed;
+                    basis += signed.signum() as f64 * opens * *price as f64;
+                } else {
+                    basis += signed as f64 * *price as f64;
+                }
+                net += signed;
+            }
+            let difference = of(&fills).realised as f64 - realised;
+            prop_assert!(difference.abs() <= lost + 1.0, "at most one unit is truncated a closing fill: {difference}");
+        }
+
+        #[test]
+        fn nothing_overflows_with_a_panic(fills in prop::collection::vec((any::<bool>(), any::<u64>(), any::<i64>()), 0..20)) {
+            let account = of(&fills);
+            let _ = (account.long(), account.short(), account.average_price());
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What each strategy has open and what it holds, in each instrument.
+
+mod account;
+mod open;
+
+pub use account::Account;
+pub(crate) use open::{Kind, OpenOrder};
+
+use open::OpenOrders;
+use protocol::record::{Point, PositionField};
+use protocol::stamps::StampLog;
+use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
+
+/// All accounts, and all open orders.
+pub struct Positions {
+    /// Strategy after strategy.
+    accounts: Box<[Account]>,
+    instruments: usize,
+    strategies: Box<[OfStrategy]>,
+}
+
+/// What a strategy has at its venues.
+struct OfStrategy {
+    /// Requests of the living incarnation that are not settled: also cancels.
+    requests: u64,
+    orders: OpenOrders,
+}
+
+/// What a report, or an order that was sent, has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// In which instrument.
+    pub instrument: u16,
+    /// By how much the position grew that all open buy orders would make.
+    pub long: i64,
+    /// The same of sell orders.
+    pub short: i64,
+    /// The quantity that was filled; bought above 0.
+    pub filled: i64,
+    /// An order that a kill switch cancels is not open any more.
+    pub killed: Option<Closed>,
+}
+
+/// Where an order was that is not open any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// At which venue.
+    pub venue: u16,
+    /// In which instrument.
+    pub instrument: u16,
+}
+
+impl Positions {
+    /// Nothing held and nothing open; room for so many open orders of each strategy.
+    pub fn new(strategies: usize, instruments: usize, max_open: usize) -> Self {
+        let one = |_| OfStrategy { requests: 0, orders: OpenOrders::new(max_open) };
+        let instruments = instruments.max(1);
+        Self {
+            accounts: vec![Account::default(); strategies * instruments].into(),
+            instruments,
+            strategies: (0..strategies).map(one).collect(),
+        }
+    }
+
+    /// The account of a strategy in an instrument.
+    #[inline(always)]
+    pub fn account(&self, strategy: usize, instrument: u16) -> &Account {
+        &self.accounts[strategy * self.instruments + usize::from(instrument)]
+    }
+
+    /// How many instruments there are.
+    pub fn instruments(&self) -> usize {
+        self.instruments
+    }
+
+    /// Requests of a strategy's living incarnation that are not settled.
+    #[inline(always)]
+    pub fn open(&self, strategy: usize) -> u64 {
+        self.strategies[strategy].requests
+    }
+
+    /// Whether another order of the strategy has room: not where several of its incarnations died at once with all that they may
+    /// have open.
+    #[inline(always)]
+    pub(crate) fn has_room(&self, strategy: usize) -> bool {
+        self.strategies[strategy].orders.has_room()
+    }
+
+    /// An order that is open.
+    #[inline]
+    pub(crate) fn order(&self, id: OrderId) -> Option<&OpenOrder> {
+        self.strategies[usize::from(id.strategy())].orders.get(id)
+    }
+
+    /// Marks the open orders that this agrees to (strategy, venue, instrument) as killed; how many there are.
+    pub(crate) fn mark_killed(&mut self, concerns: impl Fn(u16, u16, u16) -> bool) -> u64 {
+        let mut marked = 0;
+        for (strategy, of) in (0..).zip(&mut self.strategies) {
+            for order in of.orders.iter_mut() {
+                if order.kind != Kind::Replace && concerns(strategy, order.venue, order.instrument) {
+                    order.is_killed = true;
+                    marked += 1;
+                }
+            }
+        }
+        marked
+    }
+
+    /// A request goes to its venue.
+    #[inline]
+    pub fn send(&mut self, order: &Order) -> Change {
+        let strategy = usize::from(order.id.strategy());
+        let of = &mut self.strategies[strategy];
+        of.requests += 1;
+        let (side, more) = match order.operation {
+            Operation::New => {
+                let kind = Kind::Order(order.side);
+                of.orders.insert(OpenOrder::new(
+                    order.id,
+                    kind,
+                    order.quantity,
+                    order.instrument,
+                    order.venue,
+                ));
+                (order.side, order.quantity)
+            }
+            Operation::Replace => {
+                let target = target(order);
+                let Some(open) = of.orders.get_mut(target) else { return Change::default() };
+                let Kind::Order(side) = open.kind else { return Change::default() };
+                let before = open.reserved();
+                open.wanted = open.wanted.max(order.quantity);
+                open.replaces += 1;
+                let more = open.reserved() - before;
+                let replace =
+                    OpenOrder::new(order.id, Kind::Replace, target.word(), order.instrument, order.venue);
+                of.orders.insert(replace);
+                (side, more)
+            }
+            Operation::Cancel | Operation::MassCancel => return Change::default(),
+        };
+        self.reserve(strategy, order.instrument, side, more.cast_signed())
+    }
+
+    /// A request that waited does not go; `is_current`: it is of the living incarnation.
+    pub(crate) fn withdraw(&mut self, order: &Order, is_current: bool) -> Change {
+        let strategy = usize::from(order.id.strategy());
+        let of = &mut self.strategies[strategy];
+        of.requests = of.requests.saturating_sub(u64::from(is_current));
+        match of.orders.get(order.id).copied() {
+            Some(OpenOrder { kind: Kind::Replace, leaves: target, .. }) => {
+                of.orders.remove(order.id);
+                self.replaced(strategy, OrderId::from_word(target))
+            }
+            Some(OpenOrder { kind: Kind::Order(side), leaves, instrument, .. }) => {
+                of.orders.remove(order.id);
+                self.reserve(strategy, instrument, side, leaves.cast_signed().wrapping_neg())
+            }
+            None => Change::default(),
+        }
+    }
+
+    /// A strategy begins again: requests of its last incarnation do not count as its own. Its orders are open until the venue
+    /// says otherwise.
+    pub(crate) fn reopen(&mut self, strategy: usize) {
+        self.strategies[strategy].requests = 0;
+    }
+
+    /// A venue's report comes back; `is_current`: it is about a request of the living incarnation. What a dead one has bought or
+    /// sold it has bought or sold all the same. `None`: it names an instrument that is none.
+    #[inline]
+    pub fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {
+        let strategy = usize::from(report.id.strategy());
+        if usize::from(report.instrument) >= self.instruments {
+            return None;
+        }
+        let of = &mut self.strategies[strategy];
+        of.requests = of.requests.saturating_sub(u64::from(is_current && report.is_last));
+        let mut change = match of.orders.get(report.id).copied() {
+            Some(OpenOrder { kind: Kind::Replace, leaves: target, .. }) if report.is_last => {
+                of.orders.remove(report.id);
+                self.replaced(strategy, OrderId::from_word(target))
+            }
+            Some(order) => match order.kind {
+                Kind::Order(side) => self.progress(strategy, report, order, side),
+                Kind::Replace => Change::default(),
+            },
+            None => Change::default(),
+        };
+        if report.filled > 0 {
+            let account = &mut self.accounts[strategy * self.instruments + usize::from(report.instrument)];
+            change.filled = account.fill(report.side, report.filled, report.price);
+            change.long = change.long.wrapping_add(change.filled);
+            change.short = change.short.wrapping_add(change.filled);
+        }
+        change.instrument = report.instrument;
+        Some(change)
+    }
+
+    /// What a report says of an order that is open.
+    #[inline]
+    fn progress(&mut self, strategy: usize, report: &Report, order: OpenOrder, side: Side) -> Change {
+        let orders = &mut self.strategies[strategy].orders;
+        let before = order.reserved();
+        let after = if report.is_last {
+            orders.remove(report.id);
+            0
+        } else if let Some(open) = orders.get_mut(report.id) {
+            let is_new = report.status == OrderStatus::Replaced;
+            // Nothing but a replace gives an order more.
+            open.leaves = if is_new { report.leaves } else { report.leaves.min(open.leaves) };
+            open.reserved()
+        } else {
+            before
+        };
+        let change = self.reserve(strategy, order.instrument, side, after.wrapping_sub(before).cast_signed());
+        let closed = Closed { venue: order.venue, instrument: order.instrument };
+        Change { killed: (order.is_killed && report.is_last).then_some(closed), ..change }
+    }
+
+    /// The last report of a replace came.
+    fn replaced(&mut self, strategy: usize, target: OrderId) -> Change {
+        let Some(open) = self.strategies[strategy].orders.get_mut(target) else { return Change::default() };
+        let Kind::Order(side) = open.kind else { return Change::default() };
+        let (instrument, before) = (open.instrument, open.reserved());
+        open.replaces = open.replaces.saturating_sub(1);
+        if open.replaces == 0 {
+            open.wanted = 0;
+        }
+        let less = open.reserved().wrapping_sub(before).cast_signed();
+        self.reserve(strategy, instrument, side, less)
+    }
+
+    /// So much more is open; less below 0.
+    #[inline]
+    fn reserve(&mut self, strategy: usize, instrument: u16, side: Side, more: i64) -> Change {
+        let account = &mut self.accounts[strategy * self.instruments + usize::from(instrument)];
+        let change = Change { instrument, ..Change::default() };
+        match side {
+            Side::Buy => {
+                account.open_buy = account.open_buy.wrapping_add(more);
+                Change { long: more, ..change }
+            }
+            Side::Sell => {
+                account.open_sell = account.open_sell.wrapping_add(more);
+                Change { short: more.wrapping_neg(), ..change }
+            }
+        }
+    }
+
+    /// Writes every account that anything happened in: a record for each [`PositionField`].
+    pub(crate) fn seal(&self, log: &mut StampLog) {
+        for (index, account) in self.accounts.iter().enumerate() {
+            if (account.fills, account.open_buy, account.open_sell) == (0, 0, 0) {
+                continue;
+            }
+            let (strategy, instrument) = (index / self.instruments, index % self.instruments);
+            let id = OrderId::new(strategy as u16, 0, instrument as u64);
+            for field in PositionField::ALL {
+                let value = match field {
+                    PositionField::Net => account.net.cast_unsigned(),
+                    PositionField::CostLow => account.cost as u64,
+                    PositionField::CostHigh => (account.cost >> 64) as u64,
+                    PositionField::RealisedLow => account.realised as u64,
+                    PositionField::RealisedHigh => (account.realised >> 64) as u64,
+                    PositionField::Fills => account.fills,
+                    PositionField::OpenBuy => account.open_buy.cast_unsigned(),
+                    PositionField::OpenSell => account.open_sell.cast_unsigned(),
+                };
+                log.append_with(Point::Position, id, field as u8, value);
+            }
+        }
+    }
+}
+
+/// The order that a replace or a cancel is about.
+#[inline]
+pub(crate) const fn target(order: &Order) -> OrderId {
+    OrderId::new(order.id.strategy(), order.id.epoch(), order.target)
+}
+
+#[cfg(test)]
+mod tests;

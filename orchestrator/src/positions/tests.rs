@@ -1,0 +1,197 @@
+//! Positions against a naive recomputation from the reports, and broken ones that it finds.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// What the venue knows of an order: everything, one map.
+#[derive(Clone, Copy, Debug)]
+struct AtVenue {
+    side: Side,
+    instrument: u16,
+    leaves: u64,
+    cumulative: u64,
+    reports: u8,
+}
+
+/// A step: which order or request, and what happens to it.
+type Step = (u8, u64, i64, u8);
+
+/// Settles reports in one way or another.
+type Settle = fn(&mut Positions, &Report);
+
+fn settle(positions: &mut Positions, report: &Report) {
+    positions.settle(report, true).unwrap();
+}
+
+/// A venue and a strategy that send each other what `steps` say; what the positions should be is added up from the reports. `Err`: how
+/// they differ.
+fn trade(steps: &[Step], settle: Settle) -> Result<(), String> {
+    let mut positions = Positions::new(1, 2, 64);
+    let mut venue: BTreeMap<u64, AtVenue> = BTreeMap::new();
+    let mut fills: Vec<(u16, i128, i128)> = Vec::new();
+    for (sequence, (what, quantity, price, pick)) in (0..).zip(steps) {
+        let id = OrderId::new(0, 0, sequence);
+        let side = if pick % 2 == 0 { Side::Buy } else { Side::Sell };
+        let instrument = u16::from(pick % 3 == 0);
+        let open = venue.keys().nth(usize::from(*pick) % venue.len().max(1)).copied();
+        let base = Order { side, instrument, price: *price, quantity: *quantity, ..Order::new(id, 0) };
+        let report = |id: u64, status, order: &AtVenue, filled, is_last| Report {
+            id: OrderId::new(0, 0, id),
+            venue: 0,
+            instrument: order.instrument,
+            status,
+            reason: 0,
+            side: order.side,
+            price: *price,
+            filled,
+            leaves: if is_last { 0 } else { order.leaves },
+            cumulative: order.cumulative,
+            number: order.reports,
+            is_last,
+        };
+        match (what % 5, open) {
+            (0, _) | (_, None) => {
+                positions.send(&base);
+                venue.insert(
+                    sequence,
+                    AtVenue { side, instrument, leaves: *quantity, cumulative: 0, reports: 0 },
+                );
+            }
+            // A fill, of a part or of all.
+            (1, Some(target)) => {
+                let order = venue.get_mut(&target).unwrap();
+                let filled = (*quantity).min(order.leaves);
+                order.leaves -= filled;
+                order.cumulative += filled;
+                order.reports += 1;
+                let is_last = order.leaves == 0;
+                let status = if is_last { OrderStatus::Filled } else { OrderStatus::PartiallyFilled };
+                settle(&mut positions, &report(target, status, order, filled, is_last));
+                let sign = if order.side == Side::Buy { 1 } else { -1 };
+                fills.push((order.instrument, sign * i128::from(filled), i128::from(*price)));
+                if is_last {
+                    venue.remove(&target);
+                }
+            }
+            // Cancelled or refused with what was left of it.
+            (2, Some(target)) => {
+                let order = venue.remove(&target).unwrap();
+                let status = if price % 2 == 0 { OrderStatus::Cancelled } else { OrderStatus::Refused };
+                settle(&mut positions, &report(target, status, &order, 0, true));
+            }
+            // A replace that is carried out, or is not.
+            (3, Some(target)) => {
+                let order = *venue.get(&target).unwrap();
+                let replace = Operation::Replace;
+                positions.send(&Order { operation: replace, target, instrument: order.instrument, ..base });
+                let account = positions.account(0, order.instrument);
+                let open = if order.side == Side::Buy { account.open_buy } else { account.open_sell };
+                let known: u64 = venue
+                    .values()
+                    .filter(|o| (o.side, o.instrument) == (order.side, order.instrument))
+                    .map(|o| o.leaves)
+                    .sum();
+                let worst = known + quantity.saturating_sub(order.leaves);
+                if open != worst.cast_signed() {
+                    return Err(format!("{open} open while a replace is on its way, {worst} could be"));
+                }
+                if price % 3 != 0 {
+                    let order = venue.get_mut(&target).unwrap();
+                    order.leaves = *quantity;
+                    settle(&mut positions, &report(target, OrderStatus::Replaced, order, 0, false));
+                }
+                settle(&mut positions, &report(sequence, OrderStatus::Done, &order, 0, true));
+            }
+            // The venue takes quantity away.
+            (_, Some(target)) => {
+                let order = venue.get_mut(&target).unwrap();
+                order.leaves -= order.leaves / 2;
+                settle(&mut positions, &report(target, OrderStatus::Restated, order, 0, false));
+            }
+        }
+    }
+    for instrument in 0..2 {
+        let account = positions.account(0, instrument);
+        let of = |side| -> u64 {
+            venue.values().filter(|o| (o.side, o.instrument) == (side, instrument)).map(|o| o.leaves).sum()
+        };
+        let open = (of(Side::Buy).cast_signed(), of(Side::Sell).cast_signed());
+        if (account.open_buy, account.open_sell) != open {
+            return Err(format!("open {:?}, and should be {open:?}", (account.open_buy, account.open_sell)));
+        }
+        let mine = || fills.iter().filter(|(of, ..)| *of == instrument);
+        let net: i128 = mine().map(|(_, quantity, _)| quantity).sum();
+        let cost: i128 = mine().map(|(_, quantity, price)| quantity * price).sum();
+        if (i128::from(account.net), account.cost) != (net, cost) {
+            return Err(format!("holds {} for {}, and should {net} for {cost}", account.net, account.cost));
+        }
+    }
+    Ok(())
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec((any::<u8>(), 1u64..1_000, 1i64..1_000, any::<u8>()), 1..60)
+}
+
+proptest! {
+    #[test]
+    fn positions_are_what_the_reports_add_up_to(steps in steps()) {
+        prop_assert_eq!(trade(&steps, settle), Ok(()));
+    }
+}
+
+/// Two partial fills and a cancel of the rest.
+const PARTIAL: [Step; 4] = [(0, 100, 7, 0), (1, 30, 8, 0), (1, 20, 9, 0), (2, 1, 2, 0)];
+
+#[test]
+fn positions_that_forget_a_partial_fill_are_found() {
+    fn forgets(positions: &mut Positions, report: &Report) {
+        if report.status != OrderStatus::PartiallyFilled {
+            settle(positions, report);
+        }
+    }
+    assert_eq!(trade(&PARTIAL, settle), Ok(()));
+    assert!(trade(&PARTIAL, forgets).unwrap_err().contains("should 50"));
+}
+
+#[test]
+fn positions_that_forget_what_was_left_of_a_cancelled_order_are_found() {
+    fn forgets(positions: &mut Positions, report: &Report) {
+        if report.status != OrderStatus::Cancelled {
+            settle(positions, report);
+        }
+    }
+    assert!(trade(&PARTIAL, forgets).unwrap_err().contains("open (50, 0)"));
+}
+
+#[test]
+fn a_dead_ones_order_is_open_until_its_venue_says_otherwise() {
+    let mut positions = Positions::new(1, 1, 4);
+    let order = Order { quantity: 10, ..Order::new(OrderId::new(0, 0, 0), 0) };
+    positions.send(&order);
+    positions.reopen(0);
+    assert_eq!((positions.open(0), positions.account(0, 0).long()), (0, 10));
+    let cancelled = Report {
+        id: order.id,
+        venue: 0,
+        instrument: 0,
+        status: OrderStatus::Cancelled,
+        reason: 0,
+        side: Side::Buy,
+        price: 5,
+        filled: 4,
+        leaves: 0,
+        cumulative: 4,
+        number: 0,
+        is_last: true,
+    };
+    let change = positions.settle(&cancelled, false).unwrap();
+    assert_eq!((change.long, change.short, change.filled), (-6, 4, 4));
+    assert_eq!((positions.account(0, 0).long(), positions.account(0, 0).net), (4, 4));
+    assert_eq!(
+        positions.settle(&Report { instrument: 1, ..cancelled }, true),
+        None,
+        "there is no such instrument"
+    );
+}

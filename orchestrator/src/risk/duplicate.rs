@@ -1,0 +1,118 @@
+//! Duplicate orders: the same instrument, side, price and quantity as one of the strategy's last eight, a moment ago.
+
+use protocol::wire::{Order, Side};
+
+/// How many orders are remembered.
+const REMEMBERED: usize = 8;
+
+/// What makes two orders the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    price: i64,
+    /// The side in the lowest bit; no quantity has all bits.
+    quantity: u64,
+    instrument: u16,
+}
+
+impl Key {
+    #[inline(always)]
+    fn of(order: &Order) -> Self {
+        let side = u64::from(order.side == Side::Sell);
+        Self { price: order.price, quantity: order.quantity << 1 | side, instrument: order.instrument }
+    }
+
+    /// A number that is nearly always another for another key.
+    #[inline(always)]
+    const fn print(&self) -> u64 {
+        let price = self.price.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let quantity = self.quantity.wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
+        price ^ quantity.rotate_left(29) ^ (self.instrument as u64).wrapping_mul(0x1656_67B1_9E37_79F9)
+    }
+}
+
+/// A strategy's last orders. Their prints fill one cache line, which is all that is read for an order like no other.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct Recent {
+    prints: [u64; REMEMBERED],
+    orders: [(Key, u64); REMEMBERED],
+    next: usize,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        let nothing = Key { price: 0, quantity: u64::MAX, instrument: 0 };
+        Self { prints: [nothing.print(); REMEMBERED], orders: [(nothing, 0); REMEMBERED], next: 0 }
+    }
+}
+
+impl Recent {
+    /// Whether the order is the same as one that was remembered at most `window` ago.
+    #[inline(always)]
+    pub(crate) fn has(&self, order: &Order, now: u64, window: u64) -> bool {
+        let key = Key::of(order);
+        let print = key.print();
+        // All eight, without a branch: the compiler makes vectors of it.
+        let is_seen = self.prints.iter().fold(false, |seen, other| seen | (*other == print));
+        is_seen && self.looks_closer(&key, now, window)
+    }
+
+    #[cold]
+    fn looks_closer(&self, key: &Key, now: u64, window: u64) -> bool {
+        self.orders.iter().any(|(other, at)| other == key && now.saturating_sub(*at) <= window)
+    }
+
+    /// Remembers an order that was let through.
+    #[inline(always)]
+    pub(crate) fn remember(&mut self, order: &Order, now: u64) {
+        let key = Key::of(order);
+        let place = self.next % REMEMBERED;
+        self.prints[place] = key.print();
+        self.orders[place] = (key, now);
+        self.next = place + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use protocol::wire::OrderId;
+
+    fn order(price: i64, quantity: u64, instrument: u16, side: Side) -> Order {
+        Order { price, quantity, instrument, side, ..Order::new(OrderId::new(0, 0, 0), 0) }
+    }
+
+    #[test]
+    fn only_the_same_order_within_the_window_is_one() {
+        let mut recent = Recent::default();
+        let first = order(100, 5, 1, Side::Buy);
+        assert!(!recent.has(&first, 0, 1_000));
+        recent.remember(&first, 50);
+        assert!(recent.has(&first, 150, 100) && !recent.has(&first, 151, 100));
+        for other in [
+            order(101, 5, 1, Side::Buy),
+            order(100, 6, 1, Side::Buy),
+            order(100, 5, 2, Side::Buy),
+            order(100, 5, 1, Side::Sell),
+        ] {
+            assert!(!recent.has(&other, 60, 100));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_knows_the_last_eight(orders in prop::collection::vec((0i64..4, 0u64..3, 0u16..2, any::<bool>(), 0u64..40), 1..60)) {
+            let mut recent = Recent::default();
+            let (mut now, mut all) = (0, Vec::new());
+            for (price, quantity, instrument, is_buy, gap) in orders {
+                now += gap;
+                let order = order(price, quantity, instrument, if is_buy { Side::Buy } else { Side::Sell });
+                let is_known = all.iter().rev().take(REMEMBERED).any(|(other, at)| *other == order && now - at <= 60);
+                prop_assert_eq!(recent.has(&order, now, 60), is_known);
+                recent.remember(&order, now);
+                all.push((order, now));
+            }
+        }
+    }
+}

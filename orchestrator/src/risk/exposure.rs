@@ -1,0 +1,178 @@
+//! Gross and net exposure of each credential, kept up to date with every order and report instead of added up for each check.
+//!
+//! All of it is the worst case of what is open, valued at reference prices. Of an instrument: `long`, with all open buy orders of the
+//! credential's strategies filled, and `short`, with all open sell orders filled. Gross is the sum over the instruments of the larger of
+//! both in size; net is the sum of all `long` on the one side, of all `short` on the other.
+
+use super::limits::money;
+use crate::positions::{Change, Positions};
+use protocol::instrument::MOST;
+use protocol::reject::Reject;
+use std::hint::select_unpredictable;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Held {
+    long: i64,
+    short: i64,
+}
+
+impl Held {
+    /// The larger of both in size: `long` is never below `short`.
+    #[inline(always)]
+    const fn gross(self) -> i64 {
+        let down = self.short.wrapping_neg();
+        if self.long > down { self.long } else { down }
+    }
+}
+
+/// A credential's exposure, in price times quantity. Wraps rather than stop the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OfCredential {
+    gross: i128,
+    long: i128,
+    short: i128,
+    max_gross: i128,
+    max_net: i128,
+    is_on: bool,
+}
+
+/// The exposure of all credentials.
+pub(crate) struct Exposures {
+    credentials: Box<[OfCredential]>,
+    /// Credential after credential.
+    held: Box<[Held]>,
+    instruments: usize,
+    is_on: bool,
+}
+
+const NO_LIMIT: i128 = i128::MAX;
+
+fn times(quantity: i64, price: i64) -> i128 {
+    i128::from(quantity) * i128::from(price)
+}
+
+impl Exposures {
+    pub(crate) fn new(credentials: usize, instruments: usize) -> Self {
+        let none = OfCredential {
+            gross: 0,
+            long: 0,
+            short: 0,
+            max_gross: NO_LIMIT,
+            max_net: NO_LIMIT,
+            is_on: false,
+        };
+        Self {
+            credentials: vec![none; credentials].into(),
+            held: vec![Held::default(); credentials * instruments].into(),
+            instruments,
+            is_on: false,
+        }
+    }
+
+    /// Sets one of a credential's limits, in cents.
+    pub(crate) fn set(&mut self, credential: usize, max_gross: Option<u64>, max_net: Option<u64>) {
+        let limit = |cents| money(cents).map_or(NO_LIMIT, |limit| limit.cast_signed());
+        let of = &mut self.credentials[credential];
+        of.max_gross = max_gross.map_or(of.max_gross, limit);
+        of.max_net = max_net.map_or(of.max_net, limit);
+        of.is_on = (of.max_gross, of.max_net) != (NO_LIMIT, NO_LIMIT);
+        self.is_on = self.credentials.iter().any(|of| of.is_on);
+    }
+
+    /// Adds everything up anew: what is needed where the first limit is set while the run goes on.
+    pub(crate) fn reckon(
+        &mut self,
+        positions: &Positions,
+        credential_of: impl Fn(usize) -> usize,
+        strategies: usize,
+        reference: impl Fn(usize) -> i64,
+    ) {
+        self.held.fill(Held::default());
+        for strategy in 0..strategies {
+            for instrument in 0..self.instruments {
+                let account = positions.account(strategy, instrument as u16);
+                let held = &mut self.held[credential_of(strategy) * self.instruments + instrument];
+                held.long = held.long.wrapping_add(account.long());
+                held.short = held.short.wrapping_add(account.short());
+            }
+        }
+        for (of, held) in self.credentials.iter_mut().zip(self.held.chunks(self.instruments)) {
+            let sum = |part: fn(Held) -> i64| {
+                let worth = |(instrument, held): (usize, &Held)| times(part(*held), reference(instrument));
+                held.iter().enumerate().map(worth).fold(0, i128::wrapping_add)
+            };
+            (of.gross, of.long, of.short) = (sum(Held::gross), sum(|held| held.long), sum(|held| held.short));
+        }
+    }
+
+    /// Whether any credential has a limit.
+    #[inline(always)]
+    pub(crate) const fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// Checks an order that opens so much more on a side.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        credential: usize,
+        instrument: u16,
+        is_buy: bool,
+        more: i64,
+        reference: i64,
+    ) -> Result<(), Reject> {
+        let of = &self.credentials[credential];
+        if !of.is_on {
+            return Ok(());
+        }
+        if reference == 0 {
+            return Err(Reject::NoReference);
+        }
+        let held = self.held[credential * self.instruments + usize::from(instrument)];
+        let worth = times(more, reference);
+        let net = select_unpredictable(is_buy, of.long.wrapping_add(worth), worth.wrapping_sub(of.short));
+        let bought = select_unpredictable(is_buy, more, 0);
+        let then =
+            Held { long: held.long.saturating_add(bought), short: held.short.saturating_sub(more - bought) };
+        if then.gross() > MOST.cast_signed() {
+            return Err(Reject::Overflow);
+        }
+        if of.gross.wrapping_add(times(then.gross().wrapping_sub(held.gross()), reference)) > of.max_gross {
+            return Err(Reject::GrossExposure);
+        }
+        if net > of.max_net {
+            return Err(Reject::NetExposure);
+        }
+        Ok(())
+    }
+
+    /// What an order or a report has changed.
+    #[inline]
+    pub(crate) fn change(&mut self, credential: usize, change: &Change, reference: i64) {
+        let held = &mut self.held[credential * self.instruments + usize::from(change.instrument)];
+        let before = held.gross();
+        held.long = held.long.wrapping_add(change.long);
+        held.short = held.short.wrapping_add(change.short);
+        let grown = held.gross().wrapping_sub(before);
+        let of = &mut self.credentials[credential];
+        of.gross = of.gross.wrapping_add(times(grown, reference));
+        of.long = of.long.wrapping_add(times(change.long, reference));
+        of.short = of.short.wrapping_add(times(change.short, reference));
+    }
+
+    /// The reference price of an instrument moved by so much.
+    pub(crate) fn moved(&mut self, instrument: u16, by: i64) {
+        for (of, held) in self.credentials.iter_mut().zip(self.held.chunks(self.instruments)) {
+            let held = held[usize::from(instrument)];
+            of.gross = of.gross.wrapping_add(times(held.gross(), by));
+            of.long = of.long.wrapping_add(times(held.long, by));
+            of.short = of.short.wrapping_add(times(held.short, by));
+        }
+    }
+
+    /// Gross, long and short of every credential: for tests.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> Vec<(i128, i128, i128)> {
+        self.credentials.iter().map(|of| (of.gross, of.long, of.short)).collect()
+    }
+}

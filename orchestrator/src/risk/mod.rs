@@ -1,0 +1,295 @@
+//! Pre-trade controls: what every order must pass before it reaches a venue.
+//!
+//! Nothing here allocates, divides or looks at a clock while orders pass. Limits stand in rows as the checks read them; what is off has a
+//! limit that nothing reaches. Which control refuses an order that breaks several is the order of this list:
+//!
+//! unknown venue · unknown instrument · open orders · (a cancel passes from here on) · kill switch · restricted · price: negative, band,
+//! collar, tick · lot · volume · value · execution throttle · position · exposure · duplicate · message rate of the strategy, of its
+//! credential.
+
+mod bucket;
+mod duplicate;
+mod exposure;
+mod limits;
+mod losses;
+mod multiple;
+mod price;
+mod setting;
+mod switches;
+
+pub use protocol::reject::Reject;
+pub use setting::SettingError;
+
+use crate::positions::{Change, Kind, Positions, target};
+use bucket::Bucket;
+use exposure::Exposures;
+use limits::{AccountLimits, StrategyRow};
+use price::Traded;
+use protocol::instrument::{Instrument, MOST};
+use protocol::limits::{Control, LimitSetting};
+use protocol::wire::{Condition, Operation, Order, OrderType, Side};
+use std::hint::select_unpredictable;
+use switches::Switches;
+
+/// What the controls are made for.
+#[derive(Clone, Debug)]
+pub struct RiskSetup<'a> {
+    /// Strategies.
+    pub strategies: usize,
+    /// Venues.
+    pub venues: usize,
+    /// Credentials: strategy i has the credential i modulo their number.
+    pub credentials: usize,
+    /// Instruments; none: one that takes every price and quantity.
+    pub instruments: &'a [Instrument],
+    /// Limits, in the order in which they are set.
+    pub limits: &'a [LimitSetting],
+    /// Open orders of each strategy that there is room for.
+    pub max_open: u64,
+    /// Nanoseconds of a tick.
+    pub ns_per_tick: f64,
+}
+
+impl RiskSetup<'_> {
+    /// One credential, one instrument that takes everything, no limit but the open orders, ticks of a nanosecond.
+    pub const fn open_orders(strategies: usize, venues: usize, max_open: u64) -> Self {
+        Self { strategies, venues, credentials: 1, instruments: &[], limits: &[], max_open, ns_per_tick: 1.0 }
+    }
+}
+
+/// The controls, their limits, and what they have to remember.
+pub struct Risk {
+    strategies: Box<[StrategyRow]>,
+    /// Strategy after strategy.
+    accounts: Box<[AccountLimits]>,
+    traded: Box<[Traded]>,
+    /// Of each instrument as it was given.
+    largest: Box<[u64]>,
+    venues: Box<[bool]>,
+    /// Messages of each credential.
+    messages: Box<[Bucket]>,
+    rates: Box<[(u64, u64)]>,
+    exposures: Exposures,
+    /// Profit of each strategy whose loss is limited, at reference prices.
+    profits: Box<[i128]>,
+    limits_losses: bool,
+    switches: Switches,
+    max_open: u64,
+    ns_per_tick: f64,
+}
+
+/// What an order would open: how much more, and on which side.
+struct Opens {
+    side: Side,
+    more: i64,
+}
+
+impl Risk {
+    /// The controls of a run.
+    ///
+    /// # Errors
+    /// The first setting that there cannot be.
+    pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
+        let anything = [Instrument::default()];
+        let instruments = if setup.instruments.is_empty() { &anything } else { setup.instruments };
+        let credentials = setup.credentials.max(1);
+        let (strategies, venues) = (setup.strategies, setup.venues);
+        let row = |index| StrategyRow::new((index % credentials) as u16, setup.max_open, setup.ns_per_tick);
+        let accounts = (0..strategies).flat_map(|_| instruments.iter().map(AccountLimits::new)).collect();
+        let mut risk = Self {
+            strategies: (0..strategies).map(row).collect(),
+            accounts,
+            traded: instruments.iter().map(Traded::new).collect(),
+            largest: instruments.iter().map(|instrument| instrument.max_quantity).collect(),
+            venues: vec![false; venues].into(),
+            messages: vec![Bucket::default(); credentials].into(),
+            rates: vec![(protocol::limits::OFF, protocol::limits::OFF); credentials].into(),
+            exposures: Exposures::new(credentials, instruments.len()),
+            profits: vec![0; strategies].into(),
+            limits_losses: false,
+            switches: Switches::new(strategies, credentials, venues, instruments.len()),
+            max_open: setup.max_open,
+            ns_per_tick: setup.ns_per_tick,
+        };
+        let nothing = Positions::new(strategies, instruments.len(), 1);
+        for setting in setup.limits {
+            risk.set(setting, &nothing)?;
+        }
+        Ok(risk)
+    }
+
+    /// How many instruments there are.
+    pub fn instruments(&self) -> usize {
+        self.traded.len()
+    }
+
+    /// The credential of a strategy.
+    #[inline(always)]
+    pub(crate) fn credential(&self, strategy: usize) -> u16 {
+        self.strategies[strategy].credential
+    }
+
+    /// The reference price of an instrument, in cents; 0: none yet.
+    pub fn reference(&self, instrument: u16) -> i64 {
+        self.traded[usize::from(instrument)].reference()
+    }
+
+    /// Checks an order of a strategy at that time, in ticks since the start. One that passes is remembered: it has taken a token from
+    /// each bucket and is what a duplicate is a duplicate of.
+    ///
+    /// # Errors
+    /// The first control that it breaks, in the order of the module's list.
+    #[inline]
+    pub fn check(&mut self, order: &Order, positions: &Positions, now: u64) -> Result<(), Reject> {
+        let strategy = usize::from(order.id.strategy());
+        let row = &mut self.strategies[strategy];
+        let Some(is_venue_killed) = self.venues.get(usize::from(order.venue)) else {
+            return Err(Reject::UnknownVenue);
+        };
+        let Some(traded) = self.traded.get(usize::from(order.instrument)) else {
+            return Err(Reject::UnknownInstrument);
+        };
+        if positions.open(strategy) >= row.max_open || !positions.has_room(strategy) {
+            return Err(Reject::TooManyOpen);
+        }
+        let credential = usize::from(row.credential);
+        if !matches!(order.operation, Operation::New | Operation::Replace) {
+            // It takes what tokens there are, and is never refused for want of one.
+            let of_all = &mut self.messages[credential];
+            if row.messages.has(now) && of_all.has(now) {
+                row.messages.take(now);
+                of_all.take(now);
+            }
+            return Ok(());
+        }
+        if row.is_killed | traded.is_killed | *is_venue_killed {
+            return Err(Reject::Killed);
+        }
+        let limits = &self.accounts[strategy * self.traded.len() + usize::from(order.instrument)];
+        if limits.is_restricted {
+            return Err(Reject::Restricted);
+        }
+        let price = price_of(order);
+        if price != 0 {
+            traded.check_price(price)?;
+        }
+        traded.check_lot(order.quantity)?;
+        if order.quantity > limits.max_quantity {
+            return Err(Reject::TooLarge);
+        }
+        let at = if price == 0 { traded.reference() } else { price };
+        if u128::from(at.cast_unsigned()) * u128::from(order.quantity) > limits.max_value {
+            return Err(Reject::OrderValue);
+        }
+        if at == 0 && limits.max_value != u128::MAX {
+            return Err(Reject::NoReference);
+        }
+        let account = positions.account(strategy, order.instrument);
+        if account.fills >= limits.fills_until {
+            return Err(Reject::ExecutionThrottle);
+        }
+        let opens = match order.operation {
+            Operation::New => Opens { side: order.side, more: order.quantity.cast_signed() },
+            _ => opens_more(order, positions)?,
+        };
+        let is_buy = opens.side == Side::Buy;
+        let bought = account.long().saturating_add(opens.more);
+        let sold = opens.more.saturating_sub(account.short());
+        // Nobody can tell which side comes next.
+        let reached = select_unpredictable(is_buy, bought, sold);
+        if reached > limits.max_position && opens.more > 0 {
+            let is_off = limits.max_position == MOST.cast_signed();
+            return Err(if is_off { Reject::Overflow } else { Reject::Position });
+        }
+        if self.exposures.is_on() && opens.more > 0 {
+            let reference = traded.reference();
+            self.exposures.check(credential, order.instrument, is_buy, opens.more, reference)?;
+        }
+        let is_new = order.operation == Operation::New;
+        if row.duplicate_window != 0 && is_new && row.recent.has(order, now, row.duplicate_window) {
+            return Err(Reject::Duplicate);
+        }
+        let of_all = &mut self.messages[credential];
+        if !row.messages.has(now) {
+            return Err(Reject::MessageRate);
+        }
+        if !of_all.has(now) {
+            return Err(Reject::CredentialRate);
+        }
+        row.messages.take(now);
+        of_all.take(now);
+        if row.duplicate_window != 0 && is_new {
+            row.recent.remember(order, now);
+        }
+        Ok(())
+    }
+
+    /// A message of a strategy came, whatever becomes of it; whether it is one more than its kill switch allows.
+    #[inline(always)]
+    pub(crate) fn floods(&mut self, strategy: usize, now: u64) -> bool {
+        self.strategies[strategy].floods(now)
+    }
+
+    /// An order of it was refused; whether that is one more than its kill switch allows.
+    #[cold]
+    pub(crate) fn is_refused_too_often(&mut self, strategy: usize, now: u64) -> bool {
+        self.strategies[strategy].is_refused_too_often(now)
+    }
+
+    /// Whether its death turns its kill switch on.
+    pub(crate) fn kills_on_death(&self, strategy: usize) -> bool {
+        self.strategies[strategy].kills_on_death
+    }
+
+    /// What an order that was sent, or a report, has changed. A strategy that has lost more than it may now.
+    #[inline]
+    pub fn changed(
+        &mut self,
+        strategy: usize,
+        change: &Change,
+        price: i64,
+        positions: &Positions,
+    ) -> Option<usize> {
+        let traded = &mut self.traded[usize::from(change.instrument)];
+        if self.exposures.is_on() {
+            let credential = usize::from(self.strategies[strategy].credential);
+            self.exposures.change(credential, change, traded.reference());
+        }
+        if change.filled == 0 {
+            return None;
+        }
+        let moved = traded.trades(price);
+        if moved != 0 && self.exposures.is_on() {
+            self.exposures.moved(change.instrument, moved);
+        }
+        if self.limits_losses { self.lose(strategy, change, price, moved, positions) } else { None }
+    }
+}
+
+/// The price that an order is checked with: the limit, of a stop order the price that triggers it; 0 for a market order.
+#[inline(always)]
+fn price_of(order: &Order) -> i64 {
+    match order.terms.order_type {
+        OrderType::Limit | OrderType::StopLimit => order.price,
+        OrderType::Market => 0,
+        OrderType::Stop => match order.terms.condition {
+            Condition::StopPrice(price) => price,
+            _ => 0,
+        },
+    }
+}
+
+/// What a replace would open beyond what counts as open of its order already. One whose order is gone opens nothing: its venue
+/// refuses it.
+#[cold]
+fn opens_more(order: &Order, positions: &Positions) -> Result<Opens, Reject> {
+    let Some(open) = positions.order(target(order)) else { return Ok(Opens { side: order.side, more: 0 }) };
+    let Kind::Order(side) = open.kind else { return Ok(Opens { side: order.side, more: 0 }) };
+    if open.instrument != order.instrument {
+        return Err(Reject::WrongInstrument);
+    }
+    Ok(Opens { side, more: order.quantity.saturating_sub(open.reserved()).min(MOST).cast_signed() })
+}
+
+#[cfg(test)]
+mod tests;

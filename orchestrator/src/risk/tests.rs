@@ -1,0 +1,349 @@
+//! Each control at its exact boundary, and exposures against what they add up to.
+
+use super::*;
+use proptest::prelude::*;
+use protocol::instrument::Instrument;
+use protocol::kill::Scope;
+use protocol::limits::OFF;
+use protocol::wire::{OrderId, OrderStatus, Report, Terms};
+
+/// One strategy or more, two instruments: any price and quantity, reference price 1,000 in both.
+struct Desk {
+    risk: Risk,
+    positions: Positions,
+    now: u64,
+    sequence: u64,
+}
+
+const LOT: u64 = 100_000_000;
+
+fn desk(strategies: usize, limits: &[(Scope, Control, u64)]) -> Desk {
+    let instrument = Instrument { reference_price: 1_000, ..Instrument::default() };
+    let settings: Vec<LimitSetting> = limits
+        .iter()
+        .map(|(scope, control, value)| LimitSetting { scope: *scope, control: *control, value: *value })
+        .collect();
+    let setup = RiskSetup {
+        credentials: 2,
+        instruments: &[instrument.clone(), instrument],
+        limits: &settings,
+        ..RiskSetup::open_orders(strategies, 2, 100)
+    };
+    Desk {
+        risk: Risk::new(&setup).unwrap(),
+        positions: Positions::new(strategies, 2, 100),
+        now: 0,
+        sequence: 0,
+    }
+}
+
+impl Desk {
+    fn order(&mut self, strategy: u16, side: Side, quantity: u64, price: i64) -> Order {
+        self.sequence += 1;
+        let id = OrderId::new(strategy, 0, self.sequence);
+        Order { side, quantity, price, ..Order::new(id, 0) }
+    }
+
+    fn check(&mut self, order: &Order) -> Result<(), Reject> {
+        self.risk.check(order, &self.positions, self.now)
+    }
+
+    /// Checks an order and sends one that passes.
+    fn send(&mut self, order: &Order) -> Result<(), Reject> {
+        self.check(order)?;
+        let change = self.positions.send(order);
+        self.risk.changed(order.id.strategy().into(), &change, 0, &self.positions);
+        Ok(())
+    }
+
+    fn fill(&mut self, order: &Order, filled: u64, price: i64) -> Option<usize> {
+        let report = Report {
+            id: order.id,
+            venue: 0,
+            instrument: order.instrument,
+            status: OrderStatus::Filled,
+            reason: 0,
+            side: order.side,
+            price,
+            filled,
+            leaves: 0,
+            cumulative: filled,
+            number: 0,
+            is_last: true,
+        };
+        let change = self.positions.settle(&report, true).unwrap();
+        self.risk.changed(order.id.strategy().into(), &change, price, &self.positions)
+    }
+
+    fn set(&mut self, scope: Scope, control: Control, value: u64) {
+        self.risk.set(&LimitSetting { scope, control, value }, &self.positions).unwrap();
+    }
+}
+
+/// Of one strategy: what the order of that quantity and price comes to.
+fn one(limits: &[(Scope, Control, u64)], side: Side, quantity: u64, price: i64) -> Result<(), Reject> {
+    let mut desk = desk(1, limits);
+    let order = desk.order(0, side, quantity, price);
+    desk.check(&order)
+}
+
+#[test]
+fn volume_and_value_have_an_exact_boundary() {
+    let volume = [(Scope::All, Control::MaxOrderVolume, 500)];
+    assert_eq!(one(&volume, Side::Buy, 500, 1), Ok(()));
+    assert_eq!(one(&volume, Side::Buy, 501, 1), Err(Reject::TooLarge));
+    // 5 units at 1,000 cents are 5,000 cents.
+    let value = [(Scope::All, Control::MaxOrderValue, 5_000)];
+    assert_eq!(one(&value, Side::Sell, 5 * LOT, 1_000), Ok(()));
+    assert_eq!(one(&value, Side::Sell, 5 * LOT + 1, 1_000), Err(Reject::OrderValue));
+    assert_eq!(one(&value, Side::Sell, 5 * LOT, 1_001), Err(Reject::OrderValue));
+    // A market order counts at the reference price.
+    assert_eq!(one(&value, Side::Buy, 5 * LOT, 0), Ok(()));
+    assert_eq!(one(&value, Side::Buy, 5 * LOT + 1, 0), Err(Reject::OrderValue));
+    let mut without = desk(1, &value);
+    without.risk.traded[0] = Traded::new(&Instrument::default());
+    let order = without.order(0, Side::Buy, 1, 0);
+    assert_eq!(without.check(&order), Err(Reject::NoReference));
+}
+
+#[test]
+fn the_largest_price_times_the_largest_quantity_is_reckoned_with() {
+    let value = [(Scope::All, Control::MaxOrderValue, 1 << 62)];
+    assert_eq!(one(&value, Side::Buy, MOST, MOST as i64), Err(Reject::OrderValue));
+    assert_eq!(one(&[], Side::Buy, MOST, MOST as i64), Ok(()));
+    assert_eq!(one(&[], Side::Buy, MOST + 1, 1), Err(Reject::TooLarge));
+    assert_eq!(one(&[], Side::Buy, 1, MOST as i64 + 1), Err(Reject::PriceBand));
+    assert_eq!(one(&[], Side::Buy, 1, i64::MIN), Err(Reject::BadPrice));
+    let mut twice = desk(1, &[]);
+    let order = twice.order(0, Side::Sell, MOST, 1);
+    assert_eq!(twice.send(&order), Ok(()));
+    let more = twice.order(0, Side::Sell, 1, 1);
+    assert_eq!(twice.send(&more), Err(Reject::Overflow), "no position is larger than 2^62");
+}
+
+#[test]
+fn a_position_counts_what_is_open_at_its_worst() {
+    let mut desk = desk(1, &[(Scope::All, Control::MaxPosition, 100)]);
+    let first = desk.order(0, Side::Buy, 60, 10);
+    assert_eq!(desk.send(&first), Ok(()));
+    let second = desk.order(0, Side::Buy, 41, 10);
+    assert_eq!(desk.send(&second), Err(Reject::Position));
+    let third = desk.order(0, Side::Buy, 40, 10);
+    assert_eq!(desk.send(&third), Ok(()));
+    // What is open on the other side helps nothing before it is filled.
+    let sell = desk.order(0, Side::Sell, 100, 10);
+    assert_eq!(desk.send(&sell), Ok(()));
+    let one_more = desk.order(0, Side::Sell, 1, 10);
+    assert_eq!(desk.send(&one_more), Err(Reject::Position));
+    desk.fill(&first, 60, 10);
+    let after = desk.order(0, Side::Sell, 60, 10);
+    assert_eq!(desk.send(&after), Ok(()), "60 are held now");
+    assert_eq!(desk.check(&Order { quantity: 1, ..after }), Err(Reject::Position));
+    // Another instrument has a limit of its own.
+    assert_eq!(desk.check(&Order { instrument: 1, quantity: 100, ..after }), Ok(()));
+    assert_eq!(desk.check(&Order { instrument: 1, quantity: 101, ..after }), Err(Reject::Position));
+    assert_eq!(desk.check(&Order { instrument: 2, ..after }), Err(Reject::UnknownInstrument));
+    assert_eq!(desk.check(&Order { venue: 2, ..after }), Err(Reject::UnknownVenue));
+}
+
+#[test]
+fn a_replace_opens_what_it_asks_for_beyond_its_order() {
+    let mut desk = desk(1, &[(Scope::All, Control::MaxPosition, 100)]);
+    let order = desk.order(0, Side::Sell, 60, 10);
+    desk.send(&order).unwrap();
+    // The side of a replace means nothing: it is its order's.
+    let replace = |quantity, sequence| Order {
+        operation: Operation::Replace,
+        id: OrderId::new(0, 0, sequence),
+        target: order.id.sequence(),
+        quantity,
+        side: Side::Buy,
+        ..order
+    };
+    assert_eq!(desk.check(&replace(101, 50)), Err(Reject::Position));
+    assert_eq!(desk.send(&replace(100, 51)), Ok(()));
+    assert_eq!(desk.check(&replace(100, 52)), Ok(()), "it is reserved already");
+    assert_eq!(desk.check(&Order { instrument: 1, ..replace(1, 53) }), Err(Reject::WrongInstrument));
+    assert_eq!(desk.check(&Order { target: 99, ..replace(1_000, 54) }), Ok(()), "its venue refuses it");
+}
+
+#[test]
+fn executions_stop_an_account_until_it_is_revived() {
+    for scope in [Scope::All, Scope::Strategy(0), Scope::Instrument(0)] {
+        let mut desk = desk(1, &[(Scope::All, Control::MaxExecutions, 2)]);
+        for _ in 0..2 {
+            let order = desk.order(0, Side::Buy, 1, 10);
+            assert_eq!(desk.send(&order), Ok(()));
+            desk.fill(&order, 1, 10);
+        }
+        let order = desk.order(0, Side::Buy, 1, 10);
+        assert_eq!(desk.check(&order), Err(Reject::ExecutionThrottle));
+        assert_eq!(desk.check(&Order { instrument: 1, ..order }), Ok(()));
+        assert!(desk.risk.turn(scope, false, &desk.positions));
+        assert_eq!(desk.check(&order), Ok(()), "{scope}");
+    }
+}
+
+#[test]
+fn duplicates_rates_and_open_orders_have_their_reasons() {
+    let mut twice = desk(2, &[(Scope::All, Control::DuplicateWindow, 100)]);
+    let order = twice.order(0, Side::Buy, 1, 10);
+    assert_eq!(twice.check(&order), Ok(()));
+    twice.now = 100;
+    assert_eq!(twice.check(&order), Err(Reject::Duplicate));
+    twice.now = 101;
+    assert_eq!(twice.check(&order), Ok(()));
+    let other = Order { id: OrderId::new(1, 0, 0), ..order };
+    assert_eq!(twice.check(&other), Ok(()), "another strategy's is none");
+
+    let rate = [(Scope::Strategy(0), Control::MessageRate, 1_000), (Scope::All, Control::MessageBurst, 2)];
+    let mut fast = desk(3, &rate);
+    let results: Vec<_> = (0..3).map(|_| fast.check(&order)).collect();
+    assert_eq!(results, [Ok(()), Ok(()), Err(Reject::MessageRate)]);
+    assert_eq!(
+        fast.check(&Order { operation: Operation::Cancel, ..order }),
+        Ok(()),
+        "a cancel always passes"
+    );
+    assert_eq!(fast.check(&other), Ok(()));
+    fast.now = 1_000_000;
+    assert_eq!((fast.check(&order), fast.check(&order)), (Ok(()), Err(Reject::MessageRate)));
+
+    // Strategies 0 and 2 have the same credential.
+    let rate = [(Scope::All, Control::CredentialRate, 1_000), (Scope::All, Control::CredentialBurst, 2)];
+    let mut shared = desk(3, &rate);
+    let of = |strategy| Order { id: OrderId::new(strategy, 0, 0), ..order };
+    let results: Vec<_> = [0, 2, 0, 2, 1].map(|strategy| shared.check(&of(strategy))).into();
+    assert_eq!(results, [Ok(()), Ok(()), Err(Reject::CredentialRate), Err(Reject::CredentialRate), Ok(())]);
+
+    let mut few = desk(1, &[(Scope::All, Control::MaxOpenOrders, 1)]);
+    assert_eq!(few.send(&order), Ok(()));
+    assert_eq!(few.check(&Order { operation: Operation::Cancel, ..order }), Err(Reject::TooManyOpen));
+    few.set(Scope::All, Control::MaxOpenOrders, OFF);
+    assert_eq!(few.check(&order), Ok(()));
+}
+
+#[test]
+fn restricted_instruments_and_stop_prices() {
+    let mut desk = desk(2, &[(Scope::Instrument(1), Control::Restricted, 1)]);
+    let order = desk.order(0, Side::Buy, 1, 10);
+    assert_eq!(desk.check(&Order { instrument: 1, ..order }), Err(Reject::Restricted));
+    assert_eq!(desk.check(&order), Ok(()));
+    desk.set(Scope::Strategy(0), Control::Restricted, 1);
+    assert_eq!(desk.check(&order), Err(Reject::Restricted));
+    assert_eq!(desk.check(&Order { id: OrderId::new(1, 0, 0), ..order }), Ok(()));
+    desk.set(Scope::All, Control::Restricted, OFF);
+    assert_eq!(desk.check(&order), Ok(()));
+    desk.set(Scope::All, Control::PriceCollar, 100);
+    let terms = |order_type, condition| Terms { order_type, condition, ..Terms::default() };
+    let stop = Order { terms: terms(OrderType::Stop, Condition::StopPrice(1_011)), price: 0, ..order };
+    assert_eq!(desk.check(&stop), Err(Reject::PriceCollar), "1,000 and 100 basis points are 1,010");
+    let market = Order { terms: terms(OrderType::Market, Condition::None), price: 5_000, ..order };
+    assert_eq!(desk.check(&market), Ok(()), "a market order has no price");
+}
+
+#[test]
+fn exposure_has_an_exact_boundary() {
+    // Strategies 0 and 2 share credential 0. Reference 1,000 cents: a unit is worth 1,000 cents.
+    let limits =
+        [(Scope::Credential(0), Control::GrossExposure, 10_000), (Scope::All, Control::NetExposure, 6_000)];
+    let mut desk = desk(3, &limits);
+    let order = |strategy, sequence, instrument, side, units| Order {
+        instrument,
+        side,
+        quantity: units * LOT,
+        price: 10,
+        ..Order::new(OrderId::new(strategy, 0, sequence), 0)
+    };
+    assert_eq!(desk.send(&order(0, 0, 0, Side::Buy, 4)), Ok(()));
+    assert_eq!(desk.send(&order(2, 0, 1, Side::Buy, 3)), Err(Reject::NetExposure));
+    assert_eq!(desk.send(&order(2, 1, 1, Side::Buy, 2)), Ok(()));
+    assert_eq!(desk.send(&order(0, 1, 1, Side::Sell, 6)), Ok(()), "gross: 4 of the one, 6 of the other");
+    assert_eq!(desk.check(&order(0, 2, 0, Side::Sell, 5)), Err(Reject::GrossExposure));
+    assert_eq!(desk.check(&order(0, 2, 0, Side::Sell, 1)), Err(Reject::NetExposure), "6 are sold already");
+    assert_eq!(desk.check(&order(1, 0, 0, Side::Sell, 6)), Ok(()), "another credential");
+}
+
+#[test]
+fn a_loss_kills_and_not_a_cent_before() {
+    let mut desk = desk(2, &[(Scope::Strategy(0), Control::MaxLoss, 500)]);
+    let order = desk.order(0, Side::Buy, LOT, 10_000);
+    desk.send(&order).unwrap();
+    assert_eq!(desk.fill(&order, LOT, 10_000), None);
+    let other = |sequence| Order { id: OrderId::new(1, 0, sequence), ..order };
+    assert_eq!(desk.fill(&other(0), 1, 9_500), None, "a loss of 500 cents exactly");
+    assert_eq!(desk.fill(&other(1), 1, 9_499), Some(0));
+    desk.risk.turn(Scope::Strategy(0), true, &desk.positions);
+    assert_eq!(desk.fill(&other(2), 1, 9_000), None, "it is killed already");
+}
+
+#[test]
+fn rejections_and_floods_have_a_boundary() {
+    let mut row =
+        desk(1, &[(Scope::All, Control::MaxRejections, 2), (Scope::All, Control::RejectionWindow, 100)]);
+    let results: Vec<bool> =
+        [0, 50, 100, 201, 202, 203].map(|now| row.risk.is_refused_too_often(0, now)).into();
+    assert_eq!(results, [false, false, true, false, false, true]);
+    let mut fast = desk(1, &[(Scope::All, Control::KillMessageRate, 20)]);
+    let results: Vec<bool> = (0..3).map(|_| fast.risk.floods(0, 5)).collect();
+    assert_eq!(results, [false, false, true], "a tenth of a second's is let through at once");
+}
+
+#[test]
+fn settings_that_name_nothing_are_refused_and_change_nothing() {
+    let mut desk = desk(1, &[]);
+    let mut set =
+        |scope, control, value| desk.risk.set(&LimitSetting { scope, control, value }, &desk.positions);
+    assert_eq!(set(Scope::Strategy(1), Control::MaxLoss, 1), Err(SettingError::NoSuch(Scope::Strategy(1))));
+    assert!(matches!(set(Scope::Venue(0), Control::MaxLoss, 1), Err(SettingError::Limit(_))));
+    assert!(!desk.risk.turn(Scope::Venue(2), true, &desk.positions));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Send { strategy: u16, instrument: u16, is_buy: bool, quantity: u64 },
+    Fill { pick: usize, part: u64, price: i64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0u16..3, 0u16..2, any::<bool>(), 1u64..1_000).prop_map(
+            |(strategy, instrument, is_buy, quantity)| Step::Send { strategy, instrument, is_buy, quantity }
+        ),
+        (any::<usize>(), 0u64..1_000, 1i64..2_000).prop_map(|(pick, part, price)| Step::Fill {
+            pick,
+            part,
+            price
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn exposures_and_profits_are_what_the_accounts_add_up_to(steps in prop::collection::vec(step(), 1..60)) {
+        let limits = [(Scope::All, Control::GrossExposure, 1 << 60), (Scope::All, Control::MaxLoss, 1 << 60)];
+        let mut desk = desk(3, &limits);
+        let mut open = Vec::new();
+        for step in steps {
+            match step {
+                Step::Send { strategy, instrument, is_buy, quantity } => {
+                    let side = if is_buy { Side::Buy } else { Side::Sell };
+                    let order = Order { instrument, ..desk.order(strategy, side, quantity, 1_000) };
+                    prop_assert_eq!(desk.send(&order), Ok(()));
+                    open.push(order);
+                }
+                Step::Fill { pick, part, price } if !open.is_empty() => {
+                    let order: Order = open.swap_remove(pick % open.len());
+                    desk.fill(&order, part.min(order.quantity), price);
+                }
+                Step::Fill { .. } => {}
+            }
+        }
+        let (exposures, profits) = (desk.risk.exposures.all(), desk.risk.profits.clone());
+        // What is set anew is reckoned anew.
+        desk.set(Scope::All, Control::GrossExposure, 1 << 59);
+        desk.set(Scope::All, Control::MaxLoss, 1 << 59);
+        prop_assert_eq!(desk.risk.exposures.all(), exposures);
+        prop_assert_eq!(&desk.risk.profits, &profits);
+    }
+}
