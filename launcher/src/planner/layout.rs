@@ -203,7 +203,10 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         // final positions; kill switches have room in it.
         let (strategies, venues) = (u64::from(resolved.strategies), u64::from(resolved.venues));
         let checksums = if *role == Role::Orchestrator {
-            2 * strategies + venues + 1 + orchestrator::log_records(strategies, 1)
+            2 * strategies
+                + venues
+                + 1
+                + orchestrator::log_records(strategies, trading.instruments.len().max(1) as u64)
         } else {
             0
         };
