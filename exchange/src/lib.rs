@@ -41,6 +41,8 @@ mod matching;
 mod queue;
 #[cfg(test)]
 mod recorded;
+#[cfg(feature = "role")]
+pub mod role;
 mod stops;
 mod store;
 mod view;

@@ -13,10 +13,12 @@ mod delay;
 mod disconnect;
 mod held;
 mod outbox;
+mod session;
 mod venue;
 
 pub use delay::{DelayModel, DelayVenue, InFull, in_full};
 pub use held::Held;
+pub use session::SessionVenue;
 pub use venue::{NoRoom, ROOM, Reports, Sweep, Venue, VenueContext, VenueRecord};
 
 use disconnect::Disconnects;
@@ -171,7 +173,7 @@ impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
         slot.set(GatewayCounter::Received, self.received);
         slot.set(GatewayCounter::Completed, self.outbox.completed);
         slot.set(GatewayCounter::Full, self.outbox.full);
-        slot.set(GatewayCounter::ProtocolErrors, self.faults + self.outbox.refused);
+        slot.set(GatewayCounter::ProtocolErrors, self.faults + self.outbox.refused + self.venue.faults());
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::venue::{NoRoom, ROOM, Reports, VenueRecord};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
+use protocol::session::WITHDRAWN;
 use protocol::stamps::Point;
 use protocol::wire::{Message, OrderStatus, Report, Side};
 use shm::bell::Bell;
@@ -127,10 +128,9 @@ impl<'a, P: Producer, C: Clock, const CANCELS: bool> Sink<'a, P, C, CANCELS> {
     /// Whether the venue may give this report: the logs of gateway and orchestrator have room for no others. Of one report an
     /// order there cannot be too many: who holds an order gives one.
     #[inline]
-    fn may_give(&self, report: &Report) -> bool {
+    fn may_give(&self) -> bool {
         self.record.reports_an_order == 1
-            || (report.number < self.record.reports_an_order
-                && self.outbox.completed + (self.outbox.waiting.len() as u64) < self.owed)
+            || self.outbox.completed + (self.outbox.waiting.len() as u64) < self.owed
     }
 }
 
@@ -146,11 +146,11 @@ impl<P: Producer, C: Clock, const CANCELS: bool> Reports for Sink<'_, P, C, CANC
             return Err(NoRoom);
         }
         self.left -= 1;
-        if !self.may_give(&report) {
+        if !self.may_give() {
             self.outbox.refused += 1;
             return Ok(());
         }
-        if CANCELS && report.status == OrderStatus::Cancelled {
+        if (CANCELS || report.reason == WITHDRAWN) && report.status == OrderStatus::Cancelled {
             self.cycle.stamp_with(Point::Cancelled, report.id, report.number);
         }
         let message = report.to_message();

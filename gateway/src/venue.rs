@@ -7,7 +7,8 @@ use thiserror::Error;
 /// What there is to know of a kind of venue: the room that its reports need follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueRecord {
-    /// The most reports of one order, 1 to [`MAX_REPORTS`]. Stamp logs and return paths have room for so many.
+    /// How many reports of each order there is room for in stamp logs and return paths, 1 to [`MAX_REPORTS`]: on average, over all
+    /// its orders. One order may have up to [`MAX_REPORTS`].
     pub reports_an_order: u8,
     /// The most reports that one call of [`Venue::accept`] gives: it is called only while there is room for so many. At most
     /// [`ROOM`].
@@ -102,6 +103,11 @@ pub trait Venue: Send {
     /// its order, [`Status::Cancelled`](protocol::wire::OrderStatus::Cancelled). `true`: there are no more. Orders that arrive later are
     /// not concerned.
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool;
+
+    /// What came from behind it that none may send. Counted with the gateway's protocol errors.
+    fn faults(&self) -> u64 {
+        0
+    }
 }
 
 /// What a venue is built from.
@@ -109,6 +115,8 @@ pub trait Venue: Send {
 pub struct VenueContext {
     /// Which venue it is, from 0.
     pub venue: u16,
+    /// Which gateway it is behind: a venue has one for each credential.
+    pub gateway: u16,
     /// How many there are.
     pub venues: u16,
     /// How many strategies trade there.

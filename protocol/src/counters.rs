@@ -37,6 +37,7 @@ fn role_of(tag: u64) -> Option<Role> {
         RoleKind::Strategy => Role::Strategy(tag as u16),
         RoleKind::Orchestrator => Role::Orchestrator,
         RoleKind::Gateway => Role::Gateway(tag as u16),
+        RoleKind::Exchange => Role::Exchange(tag as u16),
     };
     (self::tag(role) == tag).then_some(role)
 }

@@ -152,3 +152,23 @@ counters! {
         ProtocolErrors = "protocol-errors", Messages, Total;
     }
 }
+
+counters! {
+    /// What an exchange counts.
+    ExchangeCounter {
+        /// Orders, cancels and replaces taken from the sessions.
+        Received = "received", Orders, Total;
+        /// Reports sent.
+        Completed = "completed", Reports, Total;
+        /// Trades.
+        Trades = "trades", Messages, Total;
+        /// The most orders in its books at once.
+        OpenPeak = "open-peak", Orders, Peak;
+        /// Orders and requests that it refused.
+        Refused = "refused", Orders, Total;
+        /// Pushes that found a session full.
+        Full = "full", Pushes, Total;
+        /// Messages that a gateway never sends.
+        ProtocolErrors = "protocol-errors", Messages, Total;
+    }
+}

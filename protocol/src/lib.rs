@@ -25,10 +25,14 @@ pub mod reject;
 pub mod role;
 #[cfg(not(loom))]
 pub mod segments;
+#[cfg(not(loom))]
+pub mod session;
 pub mod stamps;
 pub mod status;
 #[cfg(not(loom))]
 pub mod supervision;
+#[cfg(not(loom))]
+pub mod tape;
 #[cfg(not(loom))]
 pub mod topology;
 #[cfg(not(loom))]

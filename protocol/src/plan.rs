@@ -6,8 +6,8 @@
 
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
-use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
-pub use crate::workload::{Pacing, Trading, Workload};
+use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES, MAX_VENUES};
+pub use crate::workload::{ExchangePlacement, Pacing, Sequence, Trading, Workload};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use shm::memory::sealed::Handle;
@@ -272,6 +272,12 @@ pub enum PlanError {
     /// More venues, or none.
     #[error("{0} venues: a run holds 1 to {MAX_VENUES}")]
     Venues(u64),
+    /// More gateways and exchanges, or none.
+    #[error(
+        "{0} gateways and exchanges: a run holds 1 to {MAX_GATEWAYS}, a gateway for each venue and credential, an exchange for \
+         each venue that is a book"
+    )]
+    Gateways(u64),
     /// A capacity that rings cannot have.
     #[error("capacity {0}: rings take a power of two from 2 to {max}", max = Plan::MAX_CAPACITY)]
     Capacity(u64),

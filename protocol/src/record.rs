@@ -63,6 +63,10 @@ pub enum Point {
     KillSeen = 19,
     /// The last order that it cancels is confirmed (ticks).
     KillDone = 20,
+    /// The exchange has taken the order from its gateway's session (ticks): behind t4.
+    ExchangeRecv = 21,
+    /// The exchange is about to push a report into that session (ticks): before its t5.
+    ExchangeDone = 22,
 }
 
 // Six bits, none of which is the end of a log.
@@ -70,7 +74,7 @@ const _: () = assert!(Point::ALL.len() < 1 << (64 - ID_WIDTH) && Point::ALL[0] a
 
 impl Point {
     /// Every point, in the order of its codes.
-    pub const ALL: [Point; 20] = [
+    pub const ALL: [Point; 22] = [
         Point::StrategySend,
         Point::OrchRecvSubmit,
         Point::OrchDispatch,
@@ -91,6 +95,8 @@ impl Point {
         Point::Position,
         Point::KillSeen,
         Point::KillDone,
+        Point::ExchangeRecv,
+        Point::ExchangeDone,
     ];
 
     /// The point with this code, if there is one.
@@ -123,6 +129,8 @@ impl Point {
             "position",
             "kill-seen",
             "kill-done",
+            "exchange-recv",
+            "exchange-done",
         ][self as usize - 1]
     }
 
@@ -174,6 +182,8 @@ impl Point {
             "a figure of a final position",
             "kill switch seen",
             "last order of the kill switch confirmed",
+            "exchange_recv",
+            "exchange_done",
         ][self as usize - 1]
     }
 }

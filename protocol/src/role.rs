@@ -1,7 +1,9 @@
 //! The roles of a run, a record each: what the rest of bulkhead has to know of a role is a field here. How a role is built is
 //! in the launcher, beside the crates that implement the roles.
 
-use crate::labels::{Counter, CounterLabel, GatewayCounter, OrchestratorCounter, StrategyCounter};
+use crate::labels::{
+    Counter, CounterLabel, ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter,
+};
 use crate::record::Point;
 use serde::{Deserialize, Serialize};
 use shm::names;
@@ -16,8 +18,10 @@ names! {
         Strategy = "strategy",
         /// The central event loop.
         Orchestrator = "orchestrator",
-        /// Trades with a venue.
+        /// Trades with a venue, for one credential.
         Gateway = "gateway",
+        /// Matches orders: what stands behind the gateways of a venue.
+        Exchange = "exchange",
     }
 }
 
@@ -28,8 +32,10 @@ pub enum Role {
     Strategy(u16),
     /// The central event loop.
     Orchestrator,
-    /// The gateway to the venue with this index.
+    /// The gateway with this index: of a venue and a credential, see [`Trading::gateway`](crate::workload::Trading::gateway).
     Gateway(u16),
+    /// The exchange that is the venue with this index.
+    Exchange(u16),
 }
 
 impl Role {
@@ -39,13 +45,14 @@ impl Role {
             Role::Strategy(_) => RoleKind::Strategy,
             Role::Orchestrator => RoleKind::Orchestrator,
             Role::Gateway(_) => RoleKind::Gateway,
+            Role::Exchange(_) => RoleKind::Exchange,
         }
     }
 
     /// Which of its kind, from 0.
     pub const fn index(self) -> u16 {
         match self {
-            Role::Strategy(index) | Role::Gateway(index) => index,
+            Role::Strategy(index) | Role::Gateway(index) | Role::Exchange(index) => index,
             Role::Orchestrator => 0,
         }
     }
@@ -137,6 +144,16 @@ impl RoleKind {
                 #[cfg(not(loom))]
                 sandbox: Some(&sandbox::GATEWAY),
                 counters: GatewayCounter::LABELS,
+            },
+            RoleKind::Exchange => &RoleRecord {
+                is_numbered: true,
+                points: &[Point::ExchangeRecv, Point::ExchangeDone],
+                records_an_order: 2,
+                records_a_report: 1,
+                is_restartable: false,
+                #[cfg(not(loom))]
+                sandbox: Some(&sandbox::GATEWAY),
+                counters: ExchangeCounter::LABELS,
             },
         }
     }

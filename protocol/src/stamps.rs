@@ -17,6 +17,7 @@
 //! | t3 | 1: not a new order, but a cancel, a replace or a mass cancel |
 //! | t4 | the venue: a thread may run several gateways |
 //! | t5 | which report of its order, from 0; the highest bit: more of them follow |
+//! | exchange-done | which report of its order, from 0 |
 //! | t6, t7, t8 | which report of its order, from 0 |
 //! | cancelled, fill-quantity, fill-price | which report says so, from 0 |
 //! | position | which figure: [`PositionField`]; strategy and sequence are the account |
@@ -233,6 +234,6 @@ mod tests {
         for point in Point::ALL {
             assert_eq!(Point::from_code(point as u8), Some(point));
         }
-        assert_eq!((Point::from_code(0), Point::from_code(21)), (None, None));
+        assert_eq!((Point::from_code(0), Point::from_code(23)), (None, None));
     }
 }

@@ -10,6 +10,8 @@ use crate::role::Role;
 use crate::stamps::RECORD_WORDS;
 use crate::status::{self, LOG_OFFSET};
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
+use crate::tape;
+use crate::workload::Sequence;
 use shm::attached::Access;
 use shm::bell::{self, BELL_WORDS};
 use shm::memory::SegmentKind;
@@ -25,6 +27,33 @@ pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 /// A strategy's schedule; written by the launcher before the start.
 pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)])
     .of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
+
+/// The name within the run of the segment that says in which order the orders of a recording come.
+pub const TURNS: &str = "turns";
+
+/// The order of a recording, a word for each order; written by the launcher before the start.
+pub const TURNS_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
+
+/// One order of a recording: whose it is and where it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The strategy that sends it.
+    pub strategy: u16,
+    /// The venue that it goes to.
+    pub venue: u16,
+}
+
+impl Turn {
+    /// Its word.
+    pub const fn word(self) -> u64 {
+        (self.venue as u64) << 16 | self.strategy as u64
+    }
+
+    /// The turn in a word.
+    pub const fn from_word(word: u64) -> Self {
+        Self { strategy: word as u16, venue: (word >> 16) as u16 }
+    }
+}
 
 /// The name of a strategy's schedule within the run.
 pub fn schedule_segment(strategy: u16) -> String {
@@ -56,6 +85,10 @@ pub enum Purpose {
     Bell(usize),
     /// What the engine says about strategies that died.
     Repairs,
+    /// What the exchange of a venue has done.
+    Tape(u16),
+    /// In which order the orders of a recording come.
+    Turns,
     /// Commands of operators, and what the engine answers: found by their names at every level.
     Desk,
 }
@@ -123,6 +156,10 @@ pub fn segments(plan: &Plan) -> Vec<Segment> {
         renewed_with: None,
         rights: Rights::Roles(vec![(Role::Orchestrator, Access::Write)]),
     });
+    segments.extend(plan.trading().books().map(|venue| tape(plan, venue)));
+    if plan.trading().sequence == Sequence::Recorded {
+        segments.push(turns(plan));
+    }
     let desk = |what: &str, words, kind, access| Segment {
         spec: single(what.into(), words, kind, 0),
         purpose: Purpose::Desk,
@@ -209,6 +246,50 @@ fn schedule(strategy: u16, orders: u64) -> Segment {
         purpose: Purpose::Schedule(strategy),
         renewed_with: None,
         rights: Rights::Roles(vec![(Role::Strategy(strategy), Access::Read)]),
+    }
+}
+
+fn turns(plan: &Plan) -> Segment {
+    let orders = plan.trading().total_orders();
+    Segment {
+        spec: SegmentSpec {
+            what: TURNS.into(),
+            place: SegmentPlace::Memory,
+            words: HEADER_WORDS + orders as usize,
+            kind: TURNS_KIND,
+            capacity: orders,
+            slot_words: 1,
+            index: 0,
+            ends: Ends::NONE,
+        },
+        purpose: Purpose::Turns,
+        renewed_with: None,
+        rights: Rights::Roles(
+            plan.trading().books().map(|venue| (Role::Exchange(venue), Access::Read)).collect(),
+        ),
+    }
+}
+
+/// The tape of a venue that is an exchange. Each trade closes an order, of a strategy or of the opening book, but for those with
+/// an iceberg: these have as much room again.
+fn tape(plan: &Plan, venue: u16) -> Segment {
+    let trading = plan.trading();
+    let closed = trading.total_orders().saturating_add(trading.house_orders);
+    let trades = closed.saturating_mul(2);
+    Segment {
+        spec: SegmentSpec {
+            what: tape::tape_segment(venue),
+            place: SegmentPlace::Memory,
+            words: tape::words(trades as usize),
+            kind: tape::KIND,
+            capacity: trades,
+            slot_words: tape::TRADE_WORDS as u64,
+            index: venue.into(),
+            ends: Ends::NONE,
+        },
+        purpose: Purpose::Tape(venue),
+        renewed_with: None,
+        rights: Rights::Roles(vec![(Role::Exchange(venue), Access::Write)]),
     }
 }
 

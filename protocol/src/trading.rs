@@ -8,16 +8,27 @@ use crate::plan::{
     Technique, ThreadPlan, Threading, Trading, Workload, check,
 };
 use crate::role::Role;
-use crate::wire::{MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
+use crate::wire::{MAX_GATEWAYS, MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
+use crate::workload::ExchangePlacement;
 
 /// The submit hand-off: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
 /// The completion hand-off: gateways to orchestrator.
 pub const COMPLETION: &str = "completion";
 
-/// The 1→1 link from the orchestrator to a venue's gateway.
-pub fn inbox(venue: u16) -> String {
-    format!("inbox-{venue}")
+/// The 1→1 link from the orchestrator to a gateway.
+pub fn inbox(gateway: u16) -> String {
+    format!("inbox-{gateway}")
+}
+
+/// The 1→1 link from a gateway to its exchange.
+pub fn session_out(gateway: u16) -> String {
+    format!("session-out-{gateway}")
+}
+
+/// The 1→1 link from an exchange to one of its gateways.
+pub fn session_in(gateway: u16) -> String {
+    format!("session-in-{gateway}")
 }
 
 /// The 1→1 link from the orchestrator back to a strategy.
@@ -66,25 +77,33 @@ impl Plan {
     fn trading_links(&self) -> Vec<LinkPlan> {
         let trading = self.trading();
         let strategies = (0..trading.strategies).map(Role::Strategy);
-        let gateways = (0..trading.venues).map(Role::Gateway);
+        let gateways = (0..trading.gateways()).map(Role::Gateway);
         let (engine, slots) = (Role::Orchestrator, trading.capacity);
         let mut links = vec![
             LinkPlan::many_to_one(SUBMIT, strategies, engine, slots),
             LinkPlan::many_to_one(COMPLETION, gateways, engine, slots),
         ];
         let inboxes =
-            (0..trading.venues).map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
+            (0..trading.gateways()).map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
         links.extend(inboxes);
+        for venue in trading.books() {
+            let exchange = Role::Exchange(venue);
+            for gateway in trading.gateways_of(venue) {
+                let role = Role::Gateway(gateway);
+                links.push(LinkPlan::one_to_one(session_out(gateway), role, exchange, slots));
+                links.push(LinkPlan::one_to_one(session_in(gateway), exchange, role, slots));
+            }
+        }
         let returns = (0..trading.strategies)
             .map(|i| LinkPlan::one_to_one(return_path(i), engine, Role::Strategy(i), slots));
         links.extend(returns);
         links
     }
 
-    /// Threads in the order strategies, orchestrator, gateways; processes in the order of their threads.
+    /// Threads in the order strategies, orchestrator, gateways, exchanges; processes in the order of their threads.
     fn arrange_threads(&mut self) {
         let trading = self.trading();
-        let gateways: Vec<Role> = (0..trading.venues).map(Role::Gateway).collect();
+        let gateways: Vec<Role> = (0..trading.gateways()).map(Role::Gateway).collect();
         let one = |role: Role| (role.to_string(), vec![role]);
         let each = |roles: &[Role]| roles.iter().copied().map(one).collect::<Vec<_>>();
         let mut threads: Vec<(String, Vec<Role>)> =
@@ -103,6 +122,14 @@ impl Plan {
                 threads.extend(each(&gateways));
             }
         }
+        for venue in trading.books() {
+            let first = Role::Gateway(trading.gateway(venue, 0));
+            let host = threads.iter_mut().find(|(_, roles)| roles.contains(&first));
+            match (trading.exchange, host) {
+                (ExchangePlacement::Gateway, Some((_, roles))) => roles.push(Role::Exchange(venue)),
+                _ => threads.push(one(Role::Exchange(venue))),
+            }
+        }
         let thread =
             |(name, roles)| ThreadPlan { name, roles, core: None, idle: Idle::Yield, log_records: 64 };
         self.threads = threads.into_iter().map(thread).collect();
@@ -111,25 +138,28 @@ impl Plan {
 
     fn processes_of_threads(&self) -> Vec<ProcessPlan> {
         let trading = self.trading();
-        let process = |name: &str, threads: std::ops::Range<u32>| ProcessPlan {
-            name: name.into(),
-            threads: threads.collect(),
-        };
-        let (strategies, all) = (u32::from(trading.strategies), self.threads.len() as u32);
+        let all: Vec<u32> = (0..self.threads.len() as u32).collect();
         if self.isolation == Isolation::Thread {
-            return vec![process("all", 0..all)];
+            return vec![ProcessPlan { name: "all".into(), threads: all }];
         }
-        let own = |thread: u32| process(&self.threads[thread as usize].name, thread..thread + 1);
-        let mut processes: Vec<ProcessPlan> = (0..strategies).map(own).collect();
-        match self.placement {
-            Placement::Engine => processes.push(process("engine", strategies..all)),
-            Placement::Gateways => {
-                processes.push(process("engine", strategies..strategies + 1));
-                processes.push(process("gateways", strategies + 1..all));
-            }
-            Placement::EachGateway => {
-                processes.push(process("engine", strategies..strategies + 1));
-                processes.extend((strategies + 1..all).map(own));
+        let mut processes: Vec<ProcessPlan> = Vec::new();
+        for thread in all {
+            let roles = &self.threads[thread as usize].roles;
+            let name = match (roles[0], self.placement) {
+                (Role::Exchange(venue), _) if trading.exchange == ExchangePlacement::Thread => {
+                    // Beside its venue's first gateway.
+                    let first = Role::Gateway(trading.gateway(venue, 0));
+                    let holds = |process: &&ProcessPlan| self.roles_of(process).any(|role| role == first);
+                    processes.iter().find(holds).map(|process| process.name.clone())
+                }
+                (Role::Orchestrator, _) | (Role::Gateway(_), Placement::Engine) => Some("engine".into()),
+                (Role::Gateway(_), Placement::Gateways) => Some("gateways".into()),
+                _ => None,
+            };
+            let name = name.unwrap_or_else(|| self.threads[thread as usize].name.clone());
+            match processes.iter_mut().find(|process| process.name == name) {
+                Some(process) => process.threads.push(thread),
+                None => processes.push(ProcessPlan { name, threads: vec![thread] }),
             }
         }
         processes
@@ -143,6 +173,11 @@ impl Plan {
         }
         if !(1..=MAX_VENUES).contains(&venues) {
             return Err(PlanError::Venues(venues as u64));
+        }
+        let gateways = usize::from(trading.venues) * usize::from(trading.credentials);
+        let gateways = gateways + trading.books().count();
+        if trading.credentials == 0 || !(1..=MAX_GATEWAYS).contains(&gateways) {
+            return Err(PlanError::Gateways(gateways as u64));
         }
         if !trading.capacity.is_power_of_two() || !(2..=Self::MAX_CAPACITY).contains(&trading.capacity) {
             return Err(PlanError::Capacity(trading.capacity.into()));
@@ -164,9 +199,13 @@ impl Plan {
         )?;
         check(trading.limits.iter().all(|limit| limit.check().is_ok()), "limits make sense")?;
         let mut wanted =
-            (0..trading.strategies).map(Role::Strategy).chain((0..trading.venues).map(Role::Gateway));
+            (0..trading.strategies).map(Role::Strategy).chain((0..trading.gateways()).map(Role::Gateway));
         let runs = |role: Role| self.thread_of(role).is_some();
-        check(runs(Role::Orchestrator) && wanted.all(runs), "strategies, orchestrator and gateways all run")?;
+        let mut exchanges = trading.books().map(Role::Exchange);
+        check(
+            runs(Role::Orchestrator) && wanted.all(runs) && exchanges.all(runs),
+            "strategies, orchestrator, gateways and exchanges all run",
+        )?;
         let is_strategy = |role: &&Role| matches!(role, Role::Strategy(_));
         let roles = || self.threads.iter().flat_map(|thread| &thread.roles);
         check(roles().filter(is_strategy).count() == strategies, "no strategies but those")?;
@@ -220,6 +259,42 @@ mod tests {
             assert_eq!(plan.validate(), Ok(()));
             assert_eq!(processes(&plan), wanted);
         }
+    }
+
+    #[test]
+    fn an_exchange_runs_where_it_is_placed() {
+        let plan = |exchange, placement, isolation| {
+            let mut trading = Trading { credentials: 2, exchange, ..Trading::new(3, 2) };
+            trading.venue_kinds = vec![Trading::DELAY_VENUE.into(), Trading::BOOK.into()];
+            Plan { threading: Threading::Shared, placement, isolation, ..Plan::of(trading) }.arranged()
+        };
+        let strategies = "strategy-0[strategy-0] strategy-1[strategy-1] strategy-2[strategy-2] ";
+        for (exchange, placement, wanted) in [
+            (ExchangePlacement::Gateway, Placement::Engine, "engine[engine]"),
+            (ExchangePlacement::Thread, Placement::Engine, "engine[engine exchange-1]"),
+            (ExchangePlacement::Process, Placement::Engine, "engine[engine] exchange-1[exchange-1]"),
+            (
+                ExchangePlacement::Thread,
+                Placement::Gateways,
+                "engine[orchestrator] gateways[gateways exchange-1]",
+            ),
+            (
+                ExchangePlacement::Thread,
+                Placement::EachGateway,
+                "engine[orchestrator] gateway-0[gateway-0] gateway-1[gateway-1] gateway-2[gateway-2 exchange-1] \
+                 gateway-3[gateway-3]",
+            ),
+        ] {
+            let plan = plan(exchange, placement, Isolation::Process);
+            assert_eq!(plan.validate(), Ok(()));
+            assert_eq!(processes(&plan), format!("{strategies}{wanted}"));
+        }
+        let plan = plan(ExchangePlacement::Gateway, Placement::EachGateway, Isolation::Process);
+        let of = |role| plan.threads[plan.thread_of(role).unwrap()].name.as_str();
+        assert_eq!((of(Role::Exchange(1)), plan.thread_of(Role::Exchange(0))), ("gateway-2", None));
+        let links: Vec<&str> = plan.links.iter().map(|link| link.name.as_str()).collect();
+        assert!(links.contains(&"session-out-2") && links.contains(&"session-in-3"), "{links:?}");
+        assert!(!links.contains(&"session-out-1"), "{links:?}");
     }
 
     #[test]

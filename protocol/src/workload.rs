@@ -8,6 +8,28 @@ use serde::{Deserialize, Serialize};
 use shm::names;
 
 names! {
+    /// Where an exchange runs.
+    ExchangePlacement {
+        /// On the thread of its venue's first gateway.
+        Gateway = "gateway",
+        /// On a thread of its own, in the process of its venue's first gateway.
+        Thread = "thread",
+        /// In a process of its own.
+        Process = "process",
+    }
+}
+
+names! {
+    /// In which order an exchange carries out the orders that have come.
+    Sequence {
+        /// As they come.
+        Arrival = "arrival",
+        /// As a recording has them, whichever strategy sends them and however late: see [`Turn`](crate::topology::Turn).
+        Recorded = "recorded",
+    }
+}
+
+names! {
     /// How a strategy paces its orders.
     Pacing {
         /// Each order has a time at which it is due (open loop).
@@ -37,8 +59,20 @@ pub struct Trading {
     /// The kinds of strategies, by name, at least one: strategy i is of the kind i modulo their number. [`Trading::PLAYER`], or
     /// what the program has added.
     pub strategy_kinds: Vec<String>,
-    /// The same of venues: [`Trading::DELAY_VENUE`], or what the program has added.
+    /// The same of venues: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], or what the program has added.
     pub venue_kinds: Vec<String>,
+    /// Credentials, at least one: strategy i trades with credential i modulo their number, and each venue has a gateway for each
+    /// credential. At most [`MAX_GATEWAYS`](crate::wire::MAX_GATEWAYS) gateways in all.
+    pub credentials: u16,
+    /// Where exchanges run: the venues of kind [`Trading::BOOK`].
+    pub exchange: ExchangePlacement,
+    /// The file with the orders that rest in the books of every exchange when the run begins, an absolute path; `None`: the books
+    /// are empty.
+    pub opening_book: Option<String>,
+    /// How many orders that file has.
+    pub house_orders: u64,
+    /// In which order exchanges carry orders out.
+    pub sequence: Sequence,
     /// Slots of each of its links, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// The most orders that a strategy may have open; the engine keeps room for the reports of so many.
@@ -57,7 +91,7 @@ pub struct Trading {
     /// is refused, since the stamp log of a gateway with a thread of its own has no room for it. Empty: an order may go to any
     /// venue, and each gateway's log has room for all.
     pub venue_orders: Vec<u64>,
-    /// The most reports of one order, 1 to [`MAX_REPORTS`]: logs and return paths have room for so many.
+    /// How many reports of each order logs and return paths have room for, on average, 1 to [`MAX_REPORTS`].
     pub reports_an_order: u8,
     /// Each venue says of every order when its first report is due.
     pub tells_release: bool,
@@ -81,6 +115,8 @@ impl Trading {
     pub const PLAYER: &'static str = "player";
     /// The venue that executes every order in full after the order's own delay.
     pub const DELAY_VENUE: &'static str = "delay";
+    /// The venue that is an exchange: it matches orders.
+    pub const BOOK: &'static str = "book";
 
     /// The most orders that the orchestrator has room for while they wait for their gateways.
     pub const MOST_WAITING: u32 = 1 << 20;
@@ -92,6 +128,11 @@ impl Trading {
             venues,
             strategy_kinds: vec![Self::PLAYER.into()],
             venue_kinds: vec![Self::DELAY_VENUE.into()],
+            credentials: 1,
+            exchange: ExchangePlacement::Gateway,
+            opening_book: None,
+            house_orders: 0,
+            sequence: Sequence::Arrival,
             capacity: 64,
             max_open: 64,
             max_waiting: None,
@@ -143,6 +184,41 @@ impl Trading {
     /// The kind of a venue.
     pub fn venue_kind(&self, index: u16) -> &str {
         of_kind(&self.venue_kinds, index)
+    }
+
+    /// How many gateways there are: one for each venue and credential.
+    pub const fn gateways(&self) -> u16 {
+        self.venues.saturating_mul(self.credentials)
+    }
+
+    /// The credential of a strategy.
+    pub const fn credential_of(&self, strategy: u16) -> u16 {
+        strategy % if self.credentials == 0 { 1 } else { self.credentials }
+    }
+
+    /// The gateway of a venue for a credential.
+    pub const fn gateway(&self, venue: u16, credential: u16) -> u16 {
+        venue * self.credentials + credential
+    }
+
+    /// The venue of a gateway.
+    pub const fn venue_of(&self, gateway: u16) -> u16 {
+        gateway / if self.credentials == 0 { 1 } else { self.credentials }
+    }
+
+    /// The gateways of a venue.
+    pub const fn gateways_of(&self, venue: u16) -> core::ops::Range<u16> {
+        self.gateway(venue, 0)..self.gateway(venue, self.credentials)
+    }
+
+    /// Whether the venue is an exchange.
+    pub fn is_book(&self, venue: u16) -> bool {
+        self.venue_kind(venue) == Self::BOOK
+    }
+
+    /// The venues that are exchanges.
+    pub fn books(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..self.venues).filter(|venue| self.is_book(*venue))
     }
 
     /// How many orders the orchestrator has room for that find their gateway's inbox full, of all venues together: as many as may

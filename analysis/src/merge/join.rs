@@ -90,16 +90,16 @@ impl<'a> Join<'a> {
                 .map(|index| plan.thread_of(Role::Strategy(index)))
                 .collect(),
             table: Table::new(bounds),
-            gateway_threads: (0..plan.trading().venues)
+            gateway_threads: (0..plan.trading().gateways())
                 .map(|index| plan.thread_of(Role::Gateway(index)))
                 .collect(),
-            gateways: vec![Gateway::default(); usize::from(plan.trading().venues)],
+            gateways: vec![Gateway::default(); usize::from(plan.trading().gateways())],
             chains: Chains::default(),
             gaps: Vec::new(),
             newest: vec![Newest::default(); usize::from(plan.trading().strategies)],
             findings,
             links: LinkSums::default(),
-            accounts: Accounts::new(plan.trading().strategies, plan.trading().venues.into()),
+            accounts: Accounts::new(plan.trading().strategies, plan.trading().gateways().into()),
             switches: Switches::default(),
             rejections: [0; MAX_REASONS],
             source,
@@ -282,7 +282,9 @@ impl<'a> Join<'a> {
             | Point::FillPrice
             | Point::Position
             | Point::KillSeen
-            | Point::KillDone => Ok(()),
+            | Point::KillDone
+            | Point::ExchangeRecv
+            | Point::ExchangeDone => Ok(()),
         };
         if let Err(OutOfOrder { kind, by_strategy, what }) = in_order {
             broken(by_strategy.then_some(id.strategy()), kind, &|| what.into());

@@ -57,18 +57,19 @@ impl LinkSums {
                 compare(hand_off, &who, pushed, taken, Some(strategy), findings);
             }
         }
-        if !engine || !(0..plan.trading().venues).all(|venue| has_ended_or_shares(plan, venue, logs)) {
+        if !engine || !(0..plan.trading().gateways()).all(|gateway| has_ended_or_shares(plan, gateway, logs))
+        {
             return;
         }
         let mut reported = Some(0u64);
-        for venue in 0..plan.trading().venues {
+        for gateway in 0..plan.trading().gateways() {
             let at = |end: LinkEnd| self.0.get(&end).copied();
             let (pushed, taken) = (
-                at(LinkEnd::sender(HandOff::Inbox, venue, 0)),
-                at(LinkEnd::receiver(HandOff::Inbox, venue, 0)),
+                at(LinkEnd::sender(HandOff::Inbox, gateway, 0)),
+                at(LinkEnd::receiver(HandOff::Inbox, gateway, 0)),
             );
-            compare(HandOff::Inbox, &format!("gateway-{venue}"), pushed, taken, None, findings);
-            let sum = at(LinkEnd::sender(HandOff::Completion, venue, 0));
+            compare(HandOff::Inbox, &format!("gateway-{gateway}"), pushed, taken, None, findings);
+            let sum = at(LinkEnd::sender(HandOff::Completion, gateway, 0));
             reported = reported.zip(sum).map(|(all, sum)| all.wrapping_add(sum));
         }
         let taken = self.0.get(&LinkEnd::receiver(HandOff::Completion, 0, 0)).copied();
@@ -84,8 +85,8 @@ impl LinkSums {
     }
 }
 
-fn has_ended_or_shares(plan: &protocol::plan::Plan, venue: u16, logs: &[ThreadLog]) -> bool {
-    let log = plan.thread_of(Role::Gateway(venue)).and_then(|thread| logs.get(thread));
+fn has_ended_or_shares(plan: &protocol::plan::Plan, gateway: u16, logs: &[ThreadLog]) -> bool {
+    let log = plan.thread_of(Role::Gateway(gateway)).and_then(|thread| logs.get(thread));
     log.is_some_and(|log| log.status.state() == ThreadState::Done)
 }
 

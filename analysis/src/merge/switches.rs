@@ -143,8 +143,8 @@ fn concerning(
     instrument: u16,
     trading: &Trading,
 ) -> Option<Scope> {
-    let credential = credential_of(trading, id.strategy());
-    let venue = venue_of(trading, gateway as u16);
+    let credential = trading.credential_of(id.strategy());
+    let venue = trading.venue_of(gateway as u16);
     on.find(|scope| scope.concerns(id.strategy(), credential, venue, instrument))
 }
 
@@ -164,12 +164,4 @@ impl Kill {
             Cause::Limit(control) => format!("limit {control}"),
         }
     }
-}
-
-fn credential_of(_: &Trading, _: u16) -> u16 {
-    0
-}
-
-fn venue_of(_: &Trading, gateway: u16) -> u16 {
-    gateway
 }

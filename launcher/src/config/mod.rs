@@ -24,7 +24,9 @@ pub use value::{Choice, CoreList, Factor, Preset};
 use analysis::units::{Count, Nanos};
 use clap::Args;
 use clap::builder::TypedValueParser;
-use protocol::plan::{Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
+use protocol::plan::{
+    ExchangePlacement, Idle, Isolation, OnDeath, Placement, Sequence, Stamps, Technique, Threading,
+};
 use std::path::PathBuf;
 use thiserror::Error;
 use value::{Value, named};
@@ -73,6 +75,12 @@ pub struct Settings {
     /// What the strategies are, in turn, e.g. player,mine [default: player]
     #[arg(long, value_name = "NAMES", value_parser = KindsParser::<StrategyName>::default(), help_heading = "Layout")]
     pub strategy: Option<Kinds<StrategyName>>,
+    /// Credentials: strategies share them in turn, and each venue has a gateway for each [default: 1]
+    #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Layout")]
+    pub credentials: Option<Count>,
+    /// Where exchanges run, the venues of kind book: on their gateway's thread, a thread or a process of their own [default: gateway]
+    #[arg(long, value_name = "WHERE", value_parser = named::<ExchangePlacement>(), help_heading = "Layout")]
+    pub exchange: Option<ExchangePlacement>,
     /// What the venues are, in turn [default: delay]
     #[arg(long, value_name = "NAMES", value_parser = KindsParser::<VenueName>::default(), help_heading = "Layout")]
     pub venue: Option<Kinds<VenueName>>,
@@ -107,6 +115,12 @@ pub struct Settings {
     /// Recorded flow to play instead of drawing one
     #[arg(long, value_name = "FILE", help_heading = "Load")]
     pub schedule: Option<PathBuf>,
+    /// Orders that rest in the books of every exchange at the start: order_id,side,price,quantity
+    #[arg(long, value_name = "FILE", help_heading = "Load")]
+    pub book: Option<PathBuf>,
+    /// In which order exchanges carry orders out [default: arrival; recorded where a recording is played against its book]
+    #[arg(long, value_name = "ORDER", value_parser = named::<Sequence>(), help_heading = "Load")]
+    pub sequence: Option<Sequence>,
     /// Plays the recorded flow X times as fast [default: 1]
     #[arg(long, value_name = "X", value_parser = parsed::<Factor>(), help_heading = "Load")]
     pub speed: Option<Factor>,
@@ -194,8 +208,8 @@ macro_rules! fields {
 }
 
 fields! {
-    technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, capacity, max_open, max_waiting,
-    orders, window, arrivals, delay, work, stamps, seed, schedule, speed,
+    technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, credentials, exchange, capacity, max_open,
+    max_waiting, orders, window, arrivals, delay, work, stamps, seed, schedule, book, sequence, speed,
     instruments, limits, on_death, liveness, fault,
     repeats, preset, out,
 }
@@ -285,6 +299,10 @@ pub(crate) mod tests {
                 maybe(),
                 kinds(),
                 kinds(),
+                count(),
+                maybe(),
+                path(),
+                maybe(),
                 proptest::option::of(limits::tests::any_limits()),
                 path(),
             ),
@@ -303,8 +321,12 @@ pub(crate) mod tests {
                 stamps: containment.2,
                 strategy: containment.3,
                 venue: containment.4,
-                limits: containment.5,
-                instruments: containment.6,
+                credentials: containment.5,
+                exchange: containment.6,
+                book: containment.7,
+                sequence: containment.8,
+                limits: containment.9,
+                instruments: containment.10,
                 strategies: counts.0,
                 venues: counts.1,
                 capacity: counts.2,

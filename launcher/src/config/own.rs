@@ -2,7 +2,7 @@
 
 use super::value::{Named, Value};
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
-use gateway::VenueRecord;
+use gateway::{SessionVenue, Venue, VenueRecord};
 use protocol::plan::Trading;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
@@ -56,6 +56,9 @@ pub fn register_venue(name: &'static str, record: VenueRecord) -> Result<(), Nam
 impl VenueName {
     /// What there is to know of the venue of that name.
     pub fn record(self) -> VenueRecord {
+        if self.name() == Trading::BOOK {
+            return <SessionVenue as Venue>::RECORD;
+        }
         let venues = VENUES.read().unwrap_or_else(PoisonError::into_inner);
         let found = venues.iter().find(|(name, _)| *name == self.name());
         found.map_or(VenueRecord::ONE_REPORT, |(_, record)| *record)
@@ -63,10 +66,11 @@ impl VenueName {
 }
 
 impl Part {
-    const fn built_in(self) -> &'static str {
+    /// bulkhead's own, the default first.
+    const fn built_in(self) -> &'static [&'static str] {
         match self {
-            Part::Strategy => Trading::PLAYER,
-            Part::Venue => Trading::DELAY_VENUE,
+            Part::Strategy => &[Trading::PLAYER],
+            Part::Venue => &[Trading::DELAY_VENUE, Trading::BOOK],
         }
     }
 
@@ -81,7 +85,7 @@ impl Part {
     fn names(self) -> Vec<&'static str> {
         let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
         let mine = added.iter().filter(|(part, _)| *part == self).map(|(_, name)| *name);
-        std::iter::once(self.built_in()).chain(mine).collect()
+        self.built_in().iter().copied().chain(mine).collect()
     }
 
     /// Adds a name.
@@ -110,7 +114,7 @@ macro_rules! names {
 
         impl Default for $name {
             fn default() -> Self {
-                Self($part.built_in())
+                Self($part.built_in()[0])
             }
         }
 

@@ -8,7 +8,9 @@ use analysis::lists;
 use analysis::units::{Count, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::fmt;
-use protocol::plan::{FaultKind, Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
+use protocol::plan::{
+    ExchangePlacement, FaultKind, Idle, Isolation, OnDeath, Placement, Sequence, Stamps, Technique, Threading,
+};
 use std::path::PathBuf;
 
 /// A setting's value as text.
@@ -66,7 +68,19 @@ impl Named for Technique {
     }
 }
 
-named!(Isolation, Threading, Placement, Stamps, Idle, Arrivals, OnDeath, FaultKind, Preset);
+named!(
+    Isolation,
+    Threading,
+    Placement,
+    ExchangePlacement,
+    Sequence,
+    Stamps,
+    Idle,
+    Arrivals,
+    OnDeath,
+    FaultKind,
+    Preset
+);
 
 impl<T: Named> Value for T {
     fn parse(text: &str) -> Result<Self, String> {

@@ -16,7 +16,7 @@ pub fn descriptors_needed(plan: &Plan) -> u64 {
         Isolation::Sandbox => 2 * topology::segments(plan).len(),
         Isolation::Thread | Isolation::Process => 0,
     };
-    let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().venues));
+    let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().gateways()));
     (segments + ends.max(plan.processes.len() + 1)) as u64 + SPARE
 }
 

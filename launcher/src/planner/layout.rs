@@ -35,6 +35,8 @@ pub struct Counts {
     pub venues: u16,
     /// The longest venue delay, in nanoseconds.
     pub max_delay_ns: u64,
+    /// Orders that rest in the books of the exchanges at the start.
+    pub house_orders: u64,
 }
 
 impl Counts {
@@ -45,6 +47,7 @@ impl Counts {
             per_strategy_and_venue: schedule.orders_per_strategy_and_venue(),
             venues: schedule.venues(),
             max_delay_ns: schedule.max_delay_ns(),
+            house_orders: 0,
         }
     }
 
@@ -62,7 +65,7 @@ impl Counts {
             per_strategy_and_venue.extend(deal(orders, venues, dealt % u64::from(venues.max(1))));
             dealt += orders;
         }
-        Counts { per_strategy, per_strategy_and_venue, venues, max_delay_ns }
+        Counts { per_strategy, per_strategy_and_venue, venues, max_delay_ns, house_orders: 0 }
     }
 
     /// Orders for each venue.
@@ -115,6 +118,15 @@ pub fn layout(
     let trading = Trading {
         strategy_kinds: resolved.strategy.names(),
         venue_kinds: resolved.venue.names(),
+        credentials: resolved.credentials,
+        exchange: resolved.exchange,
+        // The exchange's process may have another folder for its own.
+        opening_book: resolved
+            .book
+            .as_ref()
+            .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()),
+        house_orders: counts.house_orders,
+        sequence: resolved.sequence,
         capacity: resolved.capacity,
         max_open: resolved.max_open,
         max_waiting: resolved.max_waiting,
@@ -196,15 +208,16 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     let records = |role: &Role| {
         let orders = match role {
             Role::Strategy(index) => trading.orders[usize::from(*index)],
-            Role::Gateway(index) => per_venue[usize::from(*index)],
+            Role::Gateway(index) => per_venue[usize::from(trading.venue_of(*index))],
+            Role::Exchange(venue) => per_venue[usize::from(*venue)],
             _ => total,
         };
         // The orchestrator's log ends with the checksums of each strategy's two links, each inbox, and all completions, and with the
         // final positions; kill switches have room in it.
-        let (strategies, venues) = (u64::from(resolved.strategies), u64::from(resolved.venues));
+        let (strategies, gateways) = (u64::from(resolved.strategies), u64::from(trading.gateways()));
         let checksums = if *role == Role::Orchestrator {
             2 * strategies
-                + venues
+                + gateways
                 + 1
                 + orchestrator::log_records(strategies, trading.instruments.len().max(1) as u64)
         } else {
@@ -212,7 +225,9 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         };
         let further = u64::from(trading.reports_an_order.max(1) - 1);
         let an_order = role.record().records_an_order + further * role.record().records_a_report;
-        orders.saturating_mul(an_order).saturating_add(checksums)
+        // Each order of the opening book gives a strategy's order at most one more report.
+        let house = trading.house_orders.saturating_mul(role.record().records_a_report);
+        orders.saturating_mul(an_order).saturating_add(checksums).saturating_add(house)
     };
     let picked = cores::pick(threads.len(), &resolved.cores, machine);
     let cores = assign(threads.len(), hottest, &picked);

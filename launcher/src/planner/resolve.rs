@@ -1,14 +1,16 @@
 //! Makes every setting concrete, or says why it cannot be had.
 
 use super::faults;
-use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved};
-use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError, limits};
+use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved, default_sequence};
+use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError, VenueName, limits};
 use crate::host::Machine;
 use analysis::lists;
 use analysis::units::{Count, Nanos};
 use protocol::kill::Scope;
 use protocol::limits::LimitSetting;
-use protocol::plan::{Isolation, OnDeath, Placement, Plan, Stamps, Threading};
+use protocol::plan::{
+    ExchangePlacement, Isolation, OnDeath, Placement, Plan, Sequence, Stamps, Threading, Trading,
+};
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -49,7 +51,8 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     let strategies =
         within("--strategies", count(settings.strategies, strategies), 1..=MAX_STRATEGIES as u64)?;
     let venues = within("--venues", count(settings.venues, 4), 1..=MAX_VENUES as u64)?;
-    let roles = (strategies + venues + 1) as usize;
+    let credentials = within("--credentials", count(settings.credentials, 1), 1..=strategies)?;
+    let roles = (strategies + venues * credentials + 1) as usize;
     let delay = settings.delay.unwrap_or(DelayRange { min_ns: 5_000_000, max_ns: 500_000_000 });
     if delay.max_ns > MAX_DELAY_NS {
         return usage(format!(
@@ -100,7 +103,24 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     }
     let limits = settings.limits.clone().map_or_else(Vec::new, |limits| limits.0);
     check_limits(&limits, strategies)?;
+    let is_book = |kind: &VenueName| kind.name() == Trading::BOOK;
+    if !venue.0.iter().any(is_book) {
+        for (flag, is_there) in
+            [("--book", settings.book.is_some()), ("--exchange", settings.exchange.is_some())]
+        {
+            if is_there {
+                return usage(format!(
+                    "{flag} is for exchanges, and no venue is one: use --venue {}",
+                    Trading::BOOK
+                ));
+            }
+        }
+    }
     let input = input(&settings, orders, window_ns)?;
+    let sequence = settings.sequence.unwrap_or_else(|| default_sequence(settings.book.is_some(), &input));
+    if sequence == Sequence::Recorded && !matches!(input, Input::Recorded { .. }) {
+        return usage("--sequence recorded is for a recorded flow: give it with --schedule".into());
+    }
     let open = default_open(&input, delay.max_ns, strategies);
     Ok(Resolved {
         technique,
@@ -114,6 +134,10 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         venues: venues as u16,
         strategy,
         venue,
+        credentials: credentials as u16,
+        exchange: settings.exchange.unwrap_or(ExchangePlacement::Gateway),
+        book: settings.book.clone(),
+        sequence,
         capacity: capacity(count(settings.capacity, 8192))?,
         max_open: within("--max-open", count(settings.max_open, open), 1..=MAX_OPEN)? as u32,
         max_waiting: match settings.max_waiting {

@@ -6,7 +6,9 @@ use crate::config::{
 };
 use analysis::units::{Count, Nanos};
 use protocol::limits::LimitSetting;
-use protocol::plan::{Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};
+use protocol::plan::{
+    ExchangePlacement, Idle, Isolation, OnDeath, Placement, Sequence, Stamps, Technique, Threading,
+};
 use std::path::PathBuf;
 
 /// How long a thread may go without a duty cycle unless the user says so.
@@ -58,6 +60,14 @@ pub struct Resolved {
     pub strategy: Kinds<StrategyName>,
     /// What the venues are.
     pub venue: Kinds<VenueName>,
+    /// Credentials, at least one.
+    pub credentials: u16,
+    /// Where exchanges run.
+    pub exchange: ExchangePlacement,
+    /// The orders that rest in the books at the start.
+    pub book: Option<PathBuf>,
+    /// In which order exchanges carry orders out.
+    pub sequence: Sequence,
     /// Slots of every ring, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// The most open orders of a strategy, 1 to 2^20.
@@ -93,7 +103,7 @@ pub struct Resolved {
 impl Resolved {
     /// Strategies, gateways and the orchestrator.
     pub fn roles(&self) -> usize {
-        usize::from(self.strategies) + usize::from(self.venues) + 1
+        usize::from(self.strategies) + usize::from(self.venues) * usize::from(self.credentials) + 1
     }
 
     /// The effective settings: resolving them again on the same machine gives the same again.
@@ -109,6 +119,11 @@ impl Resolved {
             venues: Some(Count(self.venues.into())),
             strategy: (self.strategy != Kinds::default()).then(|| self.strategy.clone()),
             venue: (self.venue != Kinds::default()).then(|| self.venue.clone()),
+            credentials: (self.credentials != 1).then_some(Count(self.credentials.into())),
+            exchange: (self.exchange != ExchangePlacement::Gateway).then_some(self.exchange),
+            book: self.book.clone(),
+            sequence: (self.sequence != default_sequence(self.book.is_some(), &self.input))
+                .then_some(self.sequence),
             capacity: Some(Count(self.capacity.into())),
             max_open: Some(Count(self.max_open.into())),
             max_waiting: self.max_waiting.map(|orders| Count(orders.into())),
@@ -138,5 +153,13 @@ impl Resolved {
             }
         }
         settings
+    }
+}
+
+/// In which order exchanges carry orders out unless something else is asked for.
+pub(super) fn default_sequence(has_book: bool, input: &Input) -> Sequence {
+    match input {
+        Input::Recorded { .. } if has_book => Sequence::Recorded,
+        _ => Sequence::Arrival,
     }
 }

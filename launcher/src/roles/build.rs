@@ -1,9 +1,10 @@
 //! How each role is built: the half of its record that needs the crates which implement the roles.
 
 use super::agents::{AnyClock, RoleAgent};
+use super::book;
 use crate::faults::own::{Act, OwnFaults};
 use anyhow::{Context, Result};
-use gateway::{Gateway, Venue, VenueContext};
+use gateway::{Gateway, SessionVenue, Venue, VenueContext};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
 use orchestrator::{Inbox, Orchestrator, ReturnPath, Supervision};
@@ -43,11 +44,14 @@ pub(super) type BuildStrategy =
 /// Builds the strategy with an index, of whatever kind that is.
 pub(super) type StrategyBuilder<'a> = dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent>> + 'a;
 
+/// Makes the venue behind a gateway.
+pub(super) type VenueBuilder<'a, V> = dyn Fn(&mut Parts<'_, '_>, &VenueContext) -> Result<V> + 'a;
+
 /// Builds the agent of a thread whose roles are the engine's, or a mixture.
 pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
     parts: &mut Parts<'_, '_>,
     roles: &[Role],
-    venue: &dyn Fn(&VenueContext) -> V,
+    venue: &VenueBuilder<'_, V>,
     strategy: &StrategyBuilder<'_>,
 ) -> Result<Box<dyn RoleAgent>> {
     let is_gateway = |role: &Role| matches!(role, Role::Gateway(_));
@@ -72,10 +76,47 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
                     Role::Strategy(index) => strategy(parts, *index),
                     Role::Orchestrator => Ok(Box::new(orchestrator::<T>(parts)?) as Box<dyn RoleAgent>),
                     Role::Gateway(index) => Ok(Box::new(gateway(parts, *index)?) as Box<dyn RoleAgent>),
+                    Role::Exchange(venue) => {
+                        Ok(Box::new(book::exchange(parts, *venue)?) as Box<dyn RoleAgent>)
+                    }
                 })
                 .collect();
             Box::new(all?)
         }
+    })
+}
+
+/// The same of a thread whose gateways are those of exchanges, and which may run exchanges behind them.
+pub(super) fn book_agent<T: Link>(
+    parts: &mut Parts<'_, '_>,
+    roles: &[Role],
+    strategy: &StrategyBuilder<'_>,
+) -> Result<Box<dyn RoleAgent>> {
+    let is_gateway = |role: &Role| matches!(role, Role::Gateway(_));
+    let is_exchange = |role: &Role| matches!(role, Role::Exchange(_));
+    let split = roles.iter().position(is_exchange).unwrap_or(roles.len());
+    let (engine, exchanges) = roles.split_at(split);
+    if exchanges.is_empty() || !exchanges.iter().all(is_exchange) {
+        return thread_agent::<T, SessionVenue>(parts, roles, &book::session, strategy);
+    }
+    let gateways = |parts: &mut Parts<'_, '_>, roles: &[Role]| -> Result<Vec<_>> {
+        roles.iter().map(|role| gateway::<T, SessionVenue>(parts, role.index(), &book::session)).collect()
+    };
+    let exchanges = |parts: &mut Parts<'_, '_>| -> Result<Vec<_>> {
+        exchanges.iter().map(|role| book::exchange(parts, role.index())).collect()
+    };
+    Ok(match engine {
+        [] => Box::new(exchanges(parts)?),
+        [Role::Orchestrator, rest @ ..] if rest.iter().all(is_gateway) => {
+            let orchestrator = orchestrator::<T>(parts)?;
+            let gateways = gateways(parts, rest)?;
+            Box::new((orchestrator, (gateways, exchanges(parts)?)))
+        }
+        rest if rest.iter().all(is_gateway) => {
+            let gateways = gateways(parts, rest)?;
+            Box::new((gateways, exchanges(parts)?))
+        }
+        _ => thread_agent::<T, SessionVenue>(parts, roles, &book::session, strategy)?,
     })
 }
 
@@ -105,7 +146,12 @@ pub(super) fn strategy_or_faulty<T: Link, S: Strategy + Send + 'static>(
 
 /// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has
 /// its turn before the thread idles.
-fn bell_of(plan: &Plan, from: &ThreadPlan, role: Role, attached: &mut Attached<'_>) -> Result<Option<Bell>> {
+pub(super) fn bell_of(
+    plan: &Plan,
+    from: &ThreadPlan,
+    role: Role,
+    attached: &mut Attached<'_>,
+) -> Result<Option<Bell>> {
     let parks = |thread: &ThreadPlan| thread.idle == Idle::Park && thread.name != from.name;
     match plan.thread_of(role).map(|index| &plan.threads[index]) {
         Some(thread) if parks(thread) => Ok(Some(segments::bell(attached, plan, role)?)),
@@ -175,9 +221,9 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
     let submit = attached.consumer::<T>(&submit_link(plan))?;
     let completion = attached.consumer::<T>(&completion_link(plan))?;
     let mut inboxes = Vec::new();
-    for venue in 0..plan.trading().venues {
-        let ring = attached.sender(&inbox(venue))?;
-        inboxes.push(Inbox::new(ring, bell_of(plan, thread, Role::Gateway(venue), attached)?));
+    for gateway in 0..plan.trading().gateways() {
+        let ring = attached.sender(&inbox(gateway))?;
+        inboxes.push(Inbox::new(ring, bell_of(plan, thread, Role::Gateway(gateway), attached)?));
     }
     let mut returns = Vec::new();
     for index in 0..plan.trading().strategies {
@@ -189,6 +235,7 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
     let trading = plan.trading();
     let open = RiskSetup::open_orders(returns.len(), trading.venues.into(), trading.max_open.into());
     let setup = RiskSetup {
+        credentials: trading.credentials.into(),
         instruments: &trading.instruments,
         limits: &trading.limits,
         ns_per_tick: plan.ns_per_tick,
@@ -205,16 +252,23 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
     Ok(orchestrator.supervised(Supervision::new(control.clone(), repairs)))
 }
 
-/// The gateway of a venue.
+/// The gateway with that index.
 fn gateway<T: Link, V: Venue>(
     parts: &mut Parts<'_, '_>,
     index: u16,
-    make: &dyn Fn(&VenueContext) -> V,
+    make: &VenueBuilder<'_, V>,
 ) -> Result<Gateway<T::Producer, V>> {
-    let Parts { plan, thread, ref mut attached, .. } = *parts;
-    let (venues, strategies, max_held) =
-        (plan.trading().venues, plan.trading().strategies, plan.trading().max_held as usize);
-    let venue = make(&VenueContext { venue: index, venues, strategies, max_held });
+    let Parts { plan, thread, .. } = *parts;
+    let trading = plan.trading();
+    let context = VenueContext {
+        venue: trading.venue_of(index),
+        gateway: index,
+        venues: trading.venues,
+        strategies: trading.strategies,
+        max_held: trading.max_held as usize,
+    };
+    let venue = make(parts, &context)?;
+    let attached = &mut parts.attached;
     let inbox = attached.receiver(&inbox(index))?;
     let completion = attached.producer::<T>(&completion_link(plan), index.into())?;
     let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;

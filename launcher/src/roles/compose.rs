@@ -64,10 +64,11 @@ pub fn compose(
     let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
     agent_of(parts, &strategy, |parts, roles| {
         let kind_of = |role: &Role| match role {
-            Role::Gateway(index) => plan.trading().venue_kind(*index),
+            Role::Gateway(index) => plan.trading().venue_kind(plan.trading().venue_of(*index)),
+            Role::Exchange(venue) => plan.trading().venue_kind(*venue),
             _ => plan.trading().venue_kind(0),
         };
-        let gateways = roles.iter().filter(|role| matches!(role, Role::Gateway(_)));
+        let gateways = roles.iter().filter(|role| matches!(role, Role::Gateway(_) | Role::Exchange(_)));
         let kinds: Vec<&str> = gateways.map(kind_of).collect();
         let kind = kinds.first().copied().unwrap_or(plan.trading().venue_kind(0));
         if kinds.iter().all(|other| *other == kind) {
@@ -94,7 +95,7 @@ pub fn compose_on<T: Link>(
     let strategy: BuildStrategy =
         Box::new(|parts, index| strategy_or_faulty::<T, _>(parts, index, &Context::player));
     let parts = Parts { plan, thread, control, attached, act, when_attached: Vec::new() };
-    let venue = |context: &_| DelayVenue::new(InFull, context);
+    let venue = |_: &mut Parts<'_, '_>, context: &_| Ok(DelayVenue::new(InFull, context));
     agent_of(parts, &strategy, |parts, roles| thread_agent::<T, _>(parts, roles, &venue, &strategy))
 }
 

@@ -1,6 +1,7 @@
 //! The roles of a run: what each process does.
 
 mod agents;
+mod book;
 mod build;
 mod compose;
 pub mod registry;

@@ -4,7 +4,7 @@
 //! functions, each compiled for its types.
 
 use super::agents::RoleAgent;
-use super::build::{BuildStrategy, Parts, StrategyBuilder, strategy_or_faulty, thread_agent};
+use super::build::{BuildStrategy, Parts, StrategyBuilder, book_agent, strategy_or_faulty, thread_agent};
 use anyhow::{Context as _, Result};
 use core::marker::PhantomData;
 use gateway::{DelayVenue, InFull, Venue, VenueContext};
@@ -91,9 +91,24 @@ impl<V: Venue + 'static> Visitor for FillVenue<'_, V> {
     fn visit<L: Link>(&mut self) {
         let make = Arc::clone(&self.make);
         let build = move |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
-            thread_agent::<L, V>(parts, roles, &*make, strategy)
+            let make = |_: &mut Parts<'_, '_>, context: &VenueContext| Ok(make(context));
+            thread_agent::<L, V>(parts, roles, &make, strategy)
         };
         self.registry.venues.push((self.name, Technique::of::<L>(), Box::new(build)));
+    }
+}
+
+/// Adds the venue that is an exchange.
+struct FillBook<'a> {
+    registry: &'a mut Registry,
+}
+
+impl Visitor for FillBook<'_> {
+    fn visit<L: Link>(&mut self) {
+        let build = |parts: &mut Parts<'_, '_>, roles: &[Role], strategy: &StrategyBuilder<'_>| {
+            book_agent::<L>(parts, roles, strategy)
+        };
+        self.registry.venues.push((Trading::BOOK, Technique::of::<L>(), Box::new(build)));
     }
 }
 
@@ -104,6 +119,7 @@ impl Registry {
         registry.add_strategy::<T, _>(Trading::PLAYER, Arc::new(Context::player));
         registry
             .add_venue::<T, _>(Trading::DELAY_VENUE, Arc::new(|context| DelayVenue::new(InFull, context)));
+        T::each(&mut FillBook { registry: &mut registry });
         registry
     }
 

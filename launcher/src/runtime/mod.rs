@@ -16,4 +16,5 @@ pub mod signals;
 pub mod spawn;
 pub mod standstill;
 pub mod supervise;
+mod tapes;
 pub mod warden;

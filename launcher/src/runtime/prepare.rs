@@ -7,11 +7,15 @@ use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::run_id::RunId;
 use analysis::record;
 use anyhow::{Context, Result, anyhow, bail};
+use exchange::book_file;
+use exchange::role::HOUSE;
 use protocol::plan::{ClockSource, Isolation, Plan, Role};
 use protocol::stamps::RECORD_BYTES;
 use shm::clock::{self, ClockPair};
 use shm::floor;
 use shm::os::{process, sandbox};
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use strategy::schedule::{Replay, Schedule, Spec, replay, sample};
@@ -103,6 +107,9 @@ fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
     }
 }
 
+/// The most orders of an opening book.
+const MAX_HOUSE_ORDERS: usize = 1 << 20;
+
 /// Refuses what cannot fit before a schedule of that size is drawn: with orders dealt out evenly.
 fn check_room_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
     let Input::Drawn { orders, .. } = resolved.input else { return Ok(()) };
@@ -124,7 +131,17 @@ fn make_plan(
     source: ClockSource,
     began: SystemTime,
 ) -> Result<(Plan, Vec<String>)> {
-    lay_out(resolved, machine, &Counts::of(schedule), source, began)
+    let house_orders = house_orders(resolved)?;
+    lay_out(resolved, machine, &Counts { house_orders, ..Counts::of(schedule) }, source, began)
+}
+
+/// How many orders rest in the books at the start: those of the opening book, which is checked here.
+fn house_orders(resolved: &Resolved) -> Result<u64> {
+    let Some(path) = &resolved.book else { return Ok(0) };
+    let refuse = |why: &dyn std::fmt::Display| UsageError(format!("--book {}: {why}", path.display()));
+    let file = File::open(path).map_err(|error| refuse(&error))?;
+    let orders = book_file::opening_book(BufReader::new(file), 0, HOUSE, MAX_HOUSE_ORDERS);
+    Ok(orders.map_err(|error| refuse(&error))?.len() as u64)
 }
 
 fn lay_out(

@@ -11,6 +11,7 @@ use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
 use crate::runtime::supervise::{Supervised, supervise};
+use crate::runtime::tapes;
 use analysis::document::{Document, write_whole};
 use analysis::hlog::{self, HLOG_FILE};
 use analysis::html;
@@ -128,6 +129,8 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     if let Err(unsaved) = &saved {
         segments.left_behind.clone_from(&unsaved.segments);
     }
+    let taped = tapes::save(&segments.tapes, start_ticks, plan.ns_per_tick, &folder);
+    record.warnings.extend(taped.unwrap_or_else(|error| vec![format!("{error:#}")]));
     drop(segments);
     let ns_per_tick = ClockPair::read(&source).ns_per_tick_since(&start_pair);
     record.clock.drift_ppm = (ns_per_tick / plan.ns_per_tick - 1.0) * 1e6;

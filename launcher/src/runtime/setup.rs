@@ -32,6 +32,8 @@ pub struct Segments {
     pub threads: Vec<View>,
     /// Each strategy's schedule.
     pub schedules: Vec<View>,
+    /// What each exchange has done, with its venue.
+    pub tapes: Vec<(u16, View)>,
     /// What the engine says about strategies that died; there once all segments are.
     pub repairs: Option<Words>,
     /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
@@ -70,6 +72,7 @@ impl Segments {
             control,
             threads: Vec::new(),
             schedules: Vec::new(),
+            tapes: Vec::new(),
             repairs: None,
             engine_bell: None,
             desk: None,
@@ -166,6 +169,7 @@ impl Segments {
                 self.threads.push(words.into());
             }
             Purpose::Schedule(_) => self.schedules.push(words.into()),
+            Purpose::Tape(venue) => self.tapes.push((venue, words.into())),
             Purpose::Repairs => self.repairs = Some(words),
             Purpose::Desk if segment.spec.what == DESK => self.desk = Some(words.into()),
             Purpose::Bell(thread) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
@@ -241,6 +245,12 @@ pub fn open_control(address: &str) -> Result<(Control, Plan)> {
 fn fill(segment: &Segment, words: &Words, schedule: &Schedule) {
     if let Purpose::Schedule(strategy) = segment.purpose {
         fill_schedule(words, schedule, strategy);
+    }
+    if segment.purpose == Purpose::Turns {
+        for (word, turn) in words[HEADER_WORDS..].iter().zip(schedule.turns()) {
+            // Relaxed: published with the start of the processes.
+            word.store(turn.word(), Ordering::Relaxed);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! error ends the run, unless it is a strategy and the plan goes on without it ([`crate::runtime::incidents`]); so does Ctrl-C.
 //! Whatever happens, every process but the warden is gone when this returns.
 
+mod close;
 mod signals;
 mod stall;
 
@@ -311,6 +312,7 @@ impl Supervisor<'_> {
         let max_delay = Duration::from_nanos(self.plan.trading().max_delay_ns);
         let (mut drain_until, mut draining, mut memory_sampled) = (None, false, false);
         let mut stall = StallWatch::new(self.plan.trading().max_delay_ns);
+        let mut closing = self.closing();
         self.progress.phase("firing", total);
         loop {
             let (sent, open) = self.sent_and_open();
@@ -342,6 +344,12 @@ impl Supervisor<'_> {
                     drain_until = Some(Instant::now() + max_delay + GRACE);
                 }
                 _ => return Ok(Phase::Interrupted),
+            }
+            if let Some(quiet) = &mut closing
+                && self.is_trading_over(quiet, sent)
+            {
+                self.control.set_state(RunState::Drain);
+                closing = None;
             }
             if drain_until.is_some_and(|until| Instant::now() > until) {
                 return Ok(Phase::Interrupted);
@@ -397,23 +405,30 @@ impl Supervisor<'_> {
 
     /// Whether nothing moves although something should, and what is said then.
     fn stalls(&self, stall: &mut StallWatch) -> Option<String> {
-        let engine = self.engine()?;
+        let names = || {
+            let awaited = (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy));
+            awaited.map(|strategy| Role::Strategy(strategy).to_string()).collect::<Vec<_>>()
+        };
+        self.is_silent(stall).then(|| {
+            format!(
+                "{} orders have no report and none comes any more: nothing has moved for {:?}, and {} would wait for ever",
+                self.sent_and_open().1,
+                stall.limit(),
+                names().join(", ")
+            )
+        })
+    }
+
+    /// Whether nothing has moved for as long as the watch waits, although something should.
+    pub(super) fn is_silent(&self, stall: &mut StallWatch) -> bool {
+        let Some(engine) = self.engine() else { return false };
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
         let moved = Moved { count: moves(&engine).wrapping_add(steps), open: at_venues(&engine) };
         let awake_since = self.ns(self.liveness.awake_since());
         let awaited = || (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy));
         let due_after = |since| awaited().map(|strategy| self.due_after(strategy, since)).min().flatten();
         let waits_for_a_process = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process);
-        if !stall.look(self.ns(self.plan.clock.now()), awake_since, moved, due_after) || waits_for_a_process {
-            return None;
-        }
-        let names: Vec<String> = awaited().map(|strategy| Role::Strategy(strategy).to_string()).collect();
-        Some(format!(
-            "{} orders have no report and none comes any more: nothing has moved for {:?}, and {} would wait for ever",
-            self.sent_and_open().1,
-            stall.limit(),
-            names.join(", ")
-        ))
+        stall.look(self.ns(self.plan.clock.now()), awake_since, moved, due_after) && !waits_for_a_process
     }
 
     /// Whether the run waits for a strategy.

@@ -242,3 +242,27 @@ fn limits_kill_by_themselves() {
     lost.cycle();
     assert_eq!(cause(&lost), killed(Control::MaxLoss), "what it sold costs more now");
 }
+
+#[test]
+fn a_death_kills_where_that_is_wanted() {
+    let (mut bench, launching, _) = super::incidents::supervised(8);
+    let setting =
+        protocol::limits::LimitSetting { scope: Scope::Strategy(0), control: Control::KillOnDeath, value: 1 };
+    bench.orchestrator.risk.set(&setting, &bench.orchestrator.positions).unwrap();
+    for strategy in 0..2 {
+        launching.fence(strategy, 0, &super::incidents::death());
+    }
+    (0..8).for_each(|_| {
+        bench.cycle();
+    });
+    let found: Vec<_> = records(&bench).iter().filter_map(Switch::of).collect();
+    let switch = Switch { number: 0, scope: Scope::Strategy(0), is_on: true, cause: Cause::Death };
+    assert_eq!(found, [switch, switch], "seen and done; the other one's death kills nobody");
+    launching.revive(0, 1);
+    (0..8).for_each(|_| {
+        bench.cycle();
+    });
+    let next = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };
+    bench.orchestrator.accept(None, next.to_message(), &mut bench.cycle);
+    assert_eq!(bench.reports(0)[0].reason, Reject::Killed.code(), "the next incarnation is refused");
+}

@@ -24,6 +24,8 @@ use thiserror::Error;
 pub const MAX_STRATEGIES: usize = 256;
 /// The most venues that a run can hold.
 pub const MAX_VENUES: usize = 64;
+/// The most gateways and exchanges that a run can hold: a gateway for each venue and credential.
+pub const MAX_GATEWAYS: usize = 64;
 
 /// A message that no honest peer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -21,6 +21,7 @@ pub use spec::{Arrivals, DelayRange, MAX_ORDERS, MAX_WINDOW_NS, Spec, SpecError}
 
 use protocol::plan::Pacing;
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
+use protocol::topology::Turn;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 
 /// The words of one entry, as a schedule segment holds them. See [`Entry`].
@@ -36,6 +37,8 @@ pub struct Schedule {
     venues: u16,
     window_ns: u64,
     pacing: Pacing,
+    /// Of a recording: the strategy of each order, in the order of the recording.
+    turns: Vec<u16>,
 }
 
 impl Schedule {
@@ -59,6 +62,17 @@ impl Schedule {
         self.words(strategy)
             .iter()
             .map(|words| Entry::from_words(*words).expect("a schedule is made of encoded entries"))
+    }
+
+    /// Of a recording: whose turn it is and where the order goes, order after order. Empty for a drawn schedule.
+    pub fn turns(&self) -> impl Iterator<Item = Turn> + '_ {
+        let mut next = vec![0; self.words.len()];
+        self.turns.iter().filter_map(move |&strategy| {
+            let place: &mut usize = next.get_mut(usize::from(strategy))?;
+            let words = self.words[usize::from(strategy)].get(*place)?;
+            *place += 1;
+            Some(Turn { strategy, venue: entry::venue_of(words) })
+        })
     }
 
     /// The number of orders of each strategy: what [`protocol::workload::Trading::orders`] takes.
@@ -159,7 +173,13 @@ mod tests {
 
     fn schedule() -> Schedule {
         let entries = vec![entry().to_words(), Entry { delay_ns: 9, venue: 0, ..entry() }.to_words()];
-        Schedule { words: vec![entries, vec![]], venues: 2, window_ns: 10, pacing: Pacing::Scheduled }
+        Schedule {
+            words: vec![entries, vec![]],
+            venues: 2,
+            window_ns: 10,
+            pacing: Pacing::Scheduled,
+            turns: vec![],
+        }
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn sample(spec: &Spec) -> Result<Schedule, SpecError> {
         };
         words[strategy].push(entry.to_words());
     }
-    Ok(Schedule { words, venues: spec.venues, window_ns, pacing })
+    Ok(Schedule { words, venues: spec.venues, window_ns, pacing, turns: Vec::new() })
 }
 
 fn draws(spec: &Spec, concern: Concern) -> Draws {

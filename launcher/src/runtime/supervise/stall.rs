@@ -31,6 +31,11 @@ impl StallWatch {
         Self { limit_ns: max_delay_ns.saturating_add(SILENCE.as_nanos() as u64), moved: 0, since_ns: 0 }
     }
 
+    /// The same with another limit.
+    pub const fn silent_for(limit: Duration) -> Self {
+        Self { limit_ns: limit.as_nanos() as u64, moved: 0, since_ns: 0 }
+    }
+
     /// Whether the run stalls. `awake_since_ns`: the launcher has been awake since then without a break. `due_after`: the
     /// earliest time after the given one at which a strategy that is not done is due to send; [`None`] if one of them has
     /// nothing left to send: it only waits for reports.

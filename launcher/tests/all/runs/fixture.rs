@@ -332,6 +332,7 @@ fn sums(roles: &[Role], shape: Shape) -> Vec<(LinkEnd, u64)> {
             sum(LinkEnd::receiver(HandOff::Inbox, index, 0)),
             sum(LinkEnd::sender(HandOff::Completion, index, 0)),
         ],
+        Role::Exchange(_) => Vec::new(),
         Role::Orchestrator => {
             let strategies = (0..shape.strategies).flat_map(|index| {
                 [LinkEnd::receiver(HandOff::Submit, index, 0), LinkEnd::sender(HandOff::Return, index, 0)]
@@ -384,6 +385,7 @@ fn counters(log: &[Record], roles: &[Role]) -> Vec<u64> {
                 [("dispatched", Point::OrchDispatch), ("settled", Point::OrchRecvCompletion)]
             }
             Role::Gateway(_) => [("received", Point::GatewayRecv), ("completed", Point::GatewayDone)],
+            Role::Exchange(_) => [("received", Point::ExchangeRecv), ("completed", Point::ExchangeDone)],
         };
         for (name, point) in counted {
             words[agent * AGENT_WORDS + place_of(*role, name)] = count(point);

@@ -124,6 +124,8 @@ struct Deal<'a> {
     how: &'a Replay,
     delays: Draws,
     words: Vec<Vec<EntryWords>>,
+    /// The strategy of each order.
+    turns: Vec<u16>,
     /// The sequence of each order seen, by venue and order id. The strategy follows from the id.
     sequences: HashMap<(u16, u64), u64>,
     rows: u64,
@@ -138,6 +140,7 @@ impl<'a> Deal<'a> {
             how,
             delays: Draws::new(how.seed, Concern::Delay),
             words: vec![Vec::new(); how.strategies.into()],
+            turns: Vec::new(),
             sequences: HashMap::new(),
             rows: 0,
             first_us: 0,
@@ -201,6 +204,7 @@ impl<'a> Deal<'a> {
             target,
         };
         self.words[strategy].push(entry.to_words());
+        self.turns.push(strategy as u16);
         self.rows += 1;
         Ok(())
     }
@@ -208,7 +212,7 @@ impl<'a> Deal<'a> {
     fn schedule(mut self) -> Schedule {
         self.words.iter_mut().for_each(Vec::shrink_to_fit);
         let (venues, window_ns) = (self.how.venues, self.last_fire_ns);
-        Schedule { words: self.words, venues, window_ns, pacing: Pacing::Scheduled }
+        Schedule { words: self.words, venues, window_ns, pacing: Pacing::Scheduled, turns: self.turns }
     }
 }
 

@@ -1,0 +1,22 @@
+//! The exchange as a role of a run: it takes instructions from its gateways' sessions, matches, and answers.
+//!
+//! ```text
+//!  gateway (credential 0) ─ session-out ─┐                      ┌─ session-in ─▶ gateway (credential 0)
+//!  gateway (credential 1) ─ session-out ─┼─▶ matching engine ──▶┼─ session-in ─▶ gateway (credential 1)
+//! ```
+//!
+//! Sessions are served in turn, a few instructions each, so that none starves. Instructions of one session are carried out in
+//! their order. When the run drains, trading is over: what still rests expires.
+
+mod agent;
+mod answers;
+mod open;
+mod request;
+mod script;
+mod session;
+
+pub use agent::{Close, ExchangeAgent, Setup, open_with};
+pub use answers::{Cause, TOO_MANY_REPORTS, Trade, cancellation, refusal};
+pub use request::{HOUSE, RESTING};
+pub use script::Script;
+pub use session::SessionEnd;

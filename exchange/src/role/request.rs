@@ -1,0 +1,95 @@
+//! From an order of a strategy to a command of the matching engine.
+
+use crate::command::{Command, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
+use protocol::wire::{self, Condition, Operation, Order, OrderId};
+use shm::clock::Timebase;
+
+/// The owner of the orders of the opening book: no strategy.
+pub const HOUSE: u32 = u32::MAX;
+
+/// The bit of an id that names an order of the opening book, by its id there. No strategy's order has it.
+pub const RESTING: u64 = 1 << 63;
+
+/// The command of an order that came at `now`.
+#[inline]
+pub fn command(order: &Order, now: u64, time: Timebase) -> Command {
+    let owner = u32::from(order.id.strategy());
+    match order.operation {
+        Operation::New => Command::New(new_order(order, owner, now, time)),
+        Operation::Cancel => {
+            let (id, owner) = target(order, owner);
+            Command::Cancel { id, owner }
+        }
+        Operation::Replace => {
+            let (id, owner) = target(order, owner);
+            Command::Replace { id, owner, price: order.price, quantity: order.quantity }
+        }
+        Operation::MassCancel => Command::MassCancel { owner, instrument: Some(order.instrument) },
+    }
+}
+
+/// The order that a cancel or a replace is about, and whose that is: the strategy's own, or one of the opening book, which a
+/// recorded flow may cancel.
+#[inline]
+fn target(order: &Order, owner: u32) -> (u64, u32) {
+    if order.target & RESTING != 0 {
+        return (order.target, HOUSE);
+    }
+    (OrderId::new(order.id.strategy(), order.id.epoch(), order.target).word(), owner)
+}
+
+#[inline]
+fn new_order(order: &Order, owner: u32, now: u64, time: Timebase) -> NewOrder {
+    let terms = &order.terms;
+    let mut new = NewOrder {
+        id: order.id.word(),
+        instrument: order.instrument,
+        owner,
+        side: side(order.side),
+        order_type: match terms.order_type {
+            // A recording's market order has no price.
+            wire::OrderType::Limit if order.price == 0 => OrderType::Market,
+            wire::OrderType::Limit => OrderType::Limit,
+            wire::OrderType::Market => OrderType::Market,
+            wire::OrderType::Stop => OrderType::Stop,
+            wire::OrderType::StopLimit => OrderType::StopLimit,
+        },
+        time_in_force: match terms.time_in_force {
+            wire::TimeInForce::GoodTillCancel => TimeInForce::GoodTillCancel,
+            wire::TimeInForce::ImmediateOrCancel => TimeInForce::ImmediateOrCancel,
+            wire::TimeInForce::FillOrKill => TimeInForce::FillOrKill,
+            wire::TimeInForce::GoodTillTime => TimeInForce::GoodTillTime,
+        },
+        post_only: terms.post_only,
+        self_trade: match terms.self_trade {
+            wire::SelfTrade::Allow => SelfTrade::Allow,
+            wire::SelfTrade::CancelNewest => SelfTrade::CancelNewest,
+            wire::SelfTrade::CancelOldest => SelfTrade::CancelOldest,
+            wire::SelfTrade::CancelBoth => SelfTrade::CancelBoth,
+            wire::SelfTrade::Decrement => SelfTrade::Decrement,
+        },
+        price: order.price,
+        stop_price: 0,
+        quantity: order.quantity,
+        display: 0,
+        minimum: 0,
+        expires_at: 0,
+    };
+    match terms.condition {
+        Condition::None => {}
+        Condition::StopPrice(price) => new.stop_price = price,
+        Condition::Display(quantity) => new.display = quantity,
+        Condition::Minimum(quantity) => new.minimum = quantity,
+        Condition::Life(ns) => new.expires_at = now.saturating_add(time.ticks(ns)),
+    }
+    new
+}
+
+/// A side of the wire.
+#[inline]
+pub const fn side(side: wire::Side) -> Side {
+    match side {
+        wire::Side::Buy => Side::Buy,
+        wire::Side::Sell => Side::Sell,
+    }
+}

@@ -1,0 +1,95 @@
+//! How exchanges and their gateways' sessions are built.
+
+use super::build::{Parts, bell_of};
+use anyhow::{Context as _, Result, anyhow};
+use exchange::book_file;
+use exchange::role::{Close, ExchangeAgent, HOUSE, Script, SessionEnd, Setup, Trade, open_with};
+use exchange::{Capacity, Exchange, Instrument, Side};
+use gateway::{SessionVenue, VenueContext};
+use protocol::plan::{Plan, Role, Sequence};
+use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, TapedTrade};
+use protocol::topology::{TURNS, TURNS_KIND, Turn};
+use protocol::trading::{session_in, session_out};
+use shm::memory::header::HEADER_WORDS;
+use shm::sync::Ordering;
+use std::fs::File;
+use std::io::BufReader;
+
+/// The session of a gateway with its exchange.
+pub(super) fn session(parts: &mut Parts<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
+    let Parts { plan, thread, .. } = *parts;
+    let bell = bell_of(plan, thread, Role::Exchange(context.venue), parts.attached)?;
+    let out = parts.attached.sender(&session_out(context.gateway))?;
+    let reports = parts.attached.receiver(&session_in(context.gateway))?;
+    Ok(SessionVenue::new(out, bell, reports))
+}
+
+/// The exchange that is a venue.
+pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<ExchangeAgent<RunTape>> {
+    let Parts { plan, thread, .. } = *parts;
+    let trading = plan.trading();
+    let room = trading.max_held as usize;
+    let instruments = [Instrument::default()];
+    let exchange = opened(plan, &instruments, room)?;
+    let mut sessions = Vec::new();
+    for gateway in trading.gateways_of(venue) {
+        let orders = parts.attached.receiver(&session_out(gateway))?;
+        let reports = parts.attached.sender(&session_in(gateway))?;
+        let bell = bell_of(plan, thread, Role::Gateway(gateway), parts.attached)?;
+        sessions.push(SessionEnd::new(orders, reports, bell, room));
+    }
+    let segment = parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
+    let tape = RunTape(Tape::new(&segment.words()));
+    let instruments = instruments.len() as u16;
+    let script = match trading.sequence {
+        Sequence::Arrival => None,
+        Sequence::Recorded => Some(Script::new(turns(parts, venue)?)),
+    };
+    Ok(ExchangeAgent::new(Setup { venue, exchange, instruments, sessions, room, script, tape }))
+}
+
+/// Whose turn it is at this venue, order after order.
+fn turns(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Vec<u16>> {
+    let words = parts.attached.view(TURNS, TURNS_KIND)?;
+    // Relaxed: written before this process started.
+    let turns =
+        (HEADER_WORDS..words.len()).map(|place| Turn::from_word(words.load(place, Ordering::Relaxed)));
+    Ok(turns.filter(|turn| turn.venue == venue).map(|turn| turn.strategy).collect())
+}
+
+/// The books, with the orders of the opening book in them.
+fn opened(plan: &Plan, instruments: &[Instrument], room: usize) -> Result<Exchange> {
+    let trading = plan.trading();
+    let orders = room + trading.house_orders as usize;
+    let mut exchange = Exchange::new(instruments, Capacity::orders(orders))?;
+    let Some(path) = &trading.opening_book else { return Ok(exchange) };
+    let file = File::open(path).with_context(|| format!("cannot read the opening book {path}"))?;
+    let resting = book_file::opening_book(BufReader::new(file), 0, HOUSE, trading.house_orders as usize);
+    let resting = resting.with_context(|| format!("the opening book {path}"))?;
+    open_with(&mut exchange, resting)
+        .map_err(|(id, why)| anyhow!("the opening book {path}: order {id} is refused: {why}"))?;
+    Ok(exchange)
+}
+
+/// Trades and last books go to the run's tape.
+pub(super) struct RunTape(Tape);
+
+impl Close for RunTape {
+    #[inline]
+    fn trade(&mut self, trade: &Trade, ticks: u64) {
+        let Trade { number: _, instrument, maker, taker, price, quantity } = *trade;
+        self.0.trade(&TapedTrade { ticks, instrument, maker, taker, price, quantity });
+    }
+
+    fn close(&mut self, exchange: &Exchange) {
+        for instrument in 0..TAPED_INSTRUMENTS as u16 {
+            for (side, is_sell) in [(Side::Buy, false), (Side::Sell, true)] {
+                for (rank, level) in exchange.depth(instrument, side, TAPED_LEVELS).enumerate() {
+                    let (price, quantity, orders) = (level.price, level.quantity, level.orders.into());
+                    self.0.level(instrument, is_sell, rank, TapedLevel { price, quantity, orders });
+                }
+            }
+        }
+        self.0.close();
+    }
+}

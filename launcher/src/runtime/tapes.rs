@@ -1,0 +1,72 @@
+//! Saves what the exchanges of a run have done in its folder: their trades and their last books, as tables.
+
+use anyhow::{Context, Result};
+use protocol::tape::{TAPED_INSTRUMENTS, TapeView};
+use protocol::wire::OrderId;
+use shm::memory::View;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// The bit of an id that names an order of the opening book.
+const RESTING: u64 = exchange::role::RESTING;
+
+/// Saves the tapes: `trades-V.csv` and `book-V.csv` for each venue V that is an exchange. What it has to say about them.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn save(tapes: &[(u16, View)], start_ticks: u64, ns_per_tick: f64, folder: &Path) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
+    for (venue, segment) in tapes {
+        let Some(tape) = TapeView::new(segment.clone()) else { continue };
+        let to = |name: String| -> Result<BufWriter<File>> {
+            let path = folder.join(&name);
+            Ok(BufWriter::new(
+                File::create(&path).with_context(|| format!("cannot write {}", path.display()))?,
+            ))
+        };
+        let ns = |ticks: u64| (ticks.saturating_sub(start_ticks) as f64 * ns_per_tick) as u64;
+        let mut file = to(format!("trades-{venue}.csv"))?;
+        writeln!(file, "time_ns,instrument,maker,taker,price_cents,qty_satoshi")?;
+        for trade in tape.trades() {
+            let (maker, taker) = (name_of(trade.maker), name_of(trade.taker));
+            writeln!(
+                file,
+                "{},{},{maker},{taker},{},{}",
+                ns(trade.ticks),
+                trade.instrument,
+                trade.price,
+                trade.quantity
+            )?;
+        }
+        file.flush()?;
+        let mut file = to(format!("book-{venue}.csv"))?;
+        writeln!(file, "instrument,side,rank,price_cents,qty_satoshi,orders")?;
+        for instrument in 0..TAPED_INSTRUMENTS as u16 {
+            for (side, is_sell) in [("B", false), ("S", true)] {
+                for (rank, level) in tape.levels(instrument, is_sell).enumerate() {
+                    writeln!(
+                        file,
+                        "{instrument},{side},{rank},{},{},{}",
+                        level.price, level.quantity, level.orders
+                    )?;
+                }
+            }
+        }
+        file.flush()?;
+        if !tape.is_closed() {
+            notes.push(format!(
+                "exchange {venue} did not come to the end of trading: its last book is not there"
+            ));
+        }
+        if tape.dropped() > 0 {
+            notes.push(format!("exchange {venue}: {} trades found no room on its tape", tape.dropped()));
+        }
+    }
+    Ok(notes)
+}
+
+/// An order's id as other tools take it; `book:N` for order N of the opening book.
+fn name_of(id: u64) -> String {
+    if id & RESTING != 0 { format!("book:{}", id & !RESTING) } else { OrderId::from_word(id).to_string() }
+}

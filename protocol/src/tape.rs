@@ -1,0 +1,218 @@
+//! The tape: what an exchange has done, trade after trade, and its books as they were when trading was over.
+//!
+//! ```text
+//! word 0        16       17        18       19        20                                  T
+//!      │ header  │ trades │ dropped │ closed │ levels … │ (instrument, side, rank) × 3 words  │ trades × 6 words
+//! ```
+//!
+//! Written by the exchange, read by the launcher when the run is over. A level has price, quantity shown and orders; zeros
+//! where there is none. Only the first [`TAPED_INSTRUMENTS`] instruments have room.
+
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{SegmentKind, View, Words};
+use shm::sync::Ordering;
+
+/// Levels of each side that are kept.
+pub const TAPED_LEVELS: usize = 64;
+/// Instruments whose books are kept.
+pub const TAPED_INSTRUMENTS: usize = 64;
+
+const TRADES: usize = HEADER_WORDS;
+const DROPPED: usize = HEADER_WORDS + 1;
+const CLOSED: usize = HEADER_WORDS + 2;
+const BOOKS: usize = HEADER_WORDS + 3;
+const LEVEL_WORDS: usize = 3;
+/// Words of a trade.
+pub const TRADE_WORDS: usize = 6;
+const TRADES_AT: usize = BOOKS + TAPED_INSTRUMENTS * 2 * TAPED_LEVELS * LEVEL_WORDS;
+
+/// The segment of a tape.
+pub const KIND: SegmentKind =
+    SegmentKind::new(20, "tape", &[("books", BOOKS), ("trades", TRADES_AT), ("trade-words", TRADE_WORDS)])
+        .of_slots(TRADES_AT, TRADE_WORDS);
+
+/// Words of a tape with room for so many trades.
+pub const fn words(trades: usize) -> usize {
+    TRADES_AT + trades * TRADE_WORDS
+}
+
+/// The tape of a venue, within the run.
+pub fn tape_segment(venue: u16) -> String {
+    format!("tape-{venue}")
+}
+
+/// A trade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TapedTrade {
+    /// When, in ticks.
+    pub ticks: u64,
+    /// What was traded.
+    pub instrument: u16,
+    /// The resting order's id; bit 63 is set for one of the opening book.
+    pub maker: u64,
+    /// The incoming order's id.
+    pub taker: u64,
+    /// The price, in cents.
+    pub price: i64,
+    /// The quantity, in 1e-8 units.
+    pub quantity: u64,
+}
+
+/// A price level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TapedLevel {
+    /// The price, in cents.
+    pub price: i64,
+    /// The quantity shown, in 1e-8 units.
+    pub quantity: u64,
+    /// How many orders.
+    pub orders: u64,
+}
+
+/// The writing end.
+pub struct Tape {
+    words: Words,
+    trades: usize,
+    dropped: u64,
+}
+
+impl Tape {
+    /// The tape in a segment.
+    ///
+    /// # Panics
+    /// If the segment is shorter than one without trades.
+    pub fn new(segment: &Words) -> Self {
+        assert!(segment.len() >= TRADES_AT, "checked against the header");
+        Self { words: segment.clone(), trades: 0, dropped: 0 }
+    }
+
+    /// Appends a trade. One that finds no room is counted.
+    #[inline]
+    pub fn trade(&mut self, trade: &TapedTrade) {
+        let at = TRADES_AT + self.trades * TRADE_WORDS;
+        let Some(slot) = self.words.get(at..at + TRADE_WORDS) else {
+            self.dropped += 1;
+            self.words[DROPPED].store(self.dropped, Ordering::Relaxed);
+            return;
+        };
+        let TapedTrade { ticks, instrument, maker, taker, price, quantity } = *trade;
+        let values = [ticks, instrument.into(), maker, taker, price.cast_unsigned(), quantity];
+        for (word, value) in slot.iter().zip(values) {
+            // Relaxed: published by the count.
+            word.store(value, Ordering::Relaxed);
+        }
+        self.trades += 1;
+        // Release: pairs with the Acquire of a reader; trades below the count are whole.
+        self.words[TRADES].store(self.trades as u64, Ordering::Release);
+    }
+
+    /// Writes a level of a book: `rank` 0 is the best. What has no room is left out.
+    pub fn level(&self, instrument: u16, is_sell: bool, rank: usize, level: TapedLevel) {
+        if usize::from(instrument) >= TAPED_INSTRUMENTS || rank >= TAPED_LEVELS {
+            return;
+        }
+        let at = level_at(instrument.into(), is_sell, rank);
+        let values = [level.price.cast_unsigned(), level.quantity, level.orders];
+        for (word, value) in self.words[at..at + LEVEL_WORDS].iter().zip(values) {
+            // Relaxed: published by `close`.
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// All levels are written: trading is over.
+    pub fn close(&self) {
+        // Release: pairs with the Acquire in `TapeView::is_closed`.
+        self.words[CLOSED].store(1, Ordering::Release);
+    }
+}
+
+const fn level_at(instrument: usize, is_sell: bool, rank: usize) -> usize {
+    BOOKS + ((instrument * 2 + is_sell as usize) * TAPED_LEVELS + rank) * LEVEL_WORDS
+}
+
+/// The reading end.
+pub struct TapeView {
+    words: View,
+}
+
+impl TapeView {
+    /// The tape in a segment; `None` if it is too short to be one.
+    pub fn new(segment: impl Into<View>) -> Option<Self> {
+        let words = segment.into();
+        (words.len() >= TRADES_AT).then_some(Self { words })
+    }
+
+    /// The trades, as far as the segment holds them.
+    pub fn trades(&self) -> impl Iterator<Item = TapedTrade> + '_ {
+        let count = self.words.load(TRADES, Ordering::Acquire) as usize;
+        let room = (self.words.len() - TRADES_AT) / TRADE_WORDS;
+        (0..count.min(room)).map(|number| {
+            let word =
+                |place: usize| self.words.load(TRADES_AT + number * TRADE_WORDS + place, Ordering::Relaxed);
+            TapedTrade {
+                ticks: word(0),
+                instrument: word(1) as u16,
+                maker: word(2),
+                taker: word(3),
+                price: word(4).cast_signed(),
+                quantity: word(5),
+            }
+        })
+    }
+
+    /// Trades that found no room.
+    pub fn dropped(&self) -> u64 {
+        self.words.load(DROPPED, Ordering::Relaxed)
+    }
+
+    /// Whether trading was over in order: the books are whole.
+    pub fn is_closed(&self) -> bool {
+        self.words.load(CLOSED, Ordering::Acquire) == 1
+    }
+
+    /// The levels of a side of a book, the best first.
+    pub fn levels(&self, instrument: u16, is_sell: bool) -> impl Iterator<Item = TapedLevel> + '_ {
+        let ranks = if usize::from(instrument) < TAPED_INSTRUMENTS { TAPED_LEVELS } else { 0 };
+        let level = move |rank| {
+            let at = level_at(instrument.into(), is_sell, rank);
+            let word = |place: usize| self.words.load(at + place, Ordering::Relaxed);
+            TapedLevel { price: word(0).cast_signed(), quantity: word(1), orders: word(2) }
+        };
+        (0..ranks).map(level).take_while(|level| level.orders > 0)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use shm::memory::Region;
+
+    #[test]
+    fn what_is_taped_is_read_and_what_has_no_room_is_counted() {
+        let region = Region::heap(words(2));
+        let mut tape = Tape::new(&region.words());
+        let trade = |n: u64| TapedTrade {
+            ticks: n,
+            instrument: 3,
+            maker: 1 << 63 | n,
+            taker: n + 1,
+            price: -7,
+            quantity: 9,
+        };
+        (0..3).for_each(|n| tape.trade(&trade(n)));
+        let level = |price| TapedLevel { price, quantity: 5, orders: 2 };
+        tape.level(63, true, 0, level(10));
+        tape.level(63, true, 1, level(11));
+        tape.level(63, true, TAPED_LEVELS, level(12));
+        tape.level(64, false, 0, level(13));
+        let view = TapeView::new(region.words()).unwrap();
+        assert!(!view.is_closed());
+        tape.close();
+        assert!(view.is_closed());
+        assert_eq!(view.trades().collect::<Vec<_>>(), [trade(0), trade(1)]);
+        assert_eq!(view.dropped(), 1);
+        assert_eq!(view.levels(63, true).collect::<Vec<_>>(), [level(10), level(11)]);
+        assert_eq!(view.levels(63, false).count() + view.levels(64, false).count(), 0);
+        assert!(TapeView::new(Region::heap(100).words()).is_none());
+    }
+}
