@@ -176,11 +176,11 @@ pub fn merge<L: Logs + ?Sized>(
 
     let (counted, findings) = loop {
         let mut findings = joined.clone();
-        let context = Context::new(record, &deaths);
+        let context = Context::new(record, &deaths, &switches);
         let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
         counters::check(record, &threads, &deaths, &table, &mut findings);
         links.check(record, &threads, &deaths, &mut findings);
-        chains.check(&table, record, &deaths, &mut findings);
+        chains.check(&table, record, &deaths, &switches, &mut findings);
         if record.outcome == Outcome::Complete {
             accounts.check(&mut findings);
         }

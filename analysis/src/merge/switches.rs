@@ -106,6 +106,17 @@ impl Switches {
         }
     }
 
+    /// Whether a kill switch that concerns an order had been seen when its venue was done with it: what cancelled it then was the
+    /// switch. The venue was told before a revival, and may confirm after it.
+    #[cold]
+    pub fn has_cancelled(&self, id: OrderId, row: &OrderRow, instrument: u16, trading: &Trading) -> bool {
+        let (Some((gateway, _)), Some(done)) = (row.pushed(), row.at(Point::GatewayDone)) else {
+            return false;
+        };
+        let seen = self.kills.iter().filter(|kill| kill.seen <= done).map(|kill| kill.switch.scope);
+        concerning(seen, id, gateway, instrument, trading).is_some()
+    }
+
     /// Looks at those orders of which venue and instrument were not known when they were dispatched.
     pub fn check<'a>(
         &self,

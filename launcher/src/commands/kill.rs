@@ -23,7 +23,7 @@ impl Whom {
         let within = |flag: &str, index: u16, many: usize| match usize::from(index) < many {
             true => Ok(index),
             false => Err(UsageError(format!(
-                "--{flag} {index}: the run has {flag}s 0 to {}",
+                "--{flag} {index}: the last of the run is {}",
                 many.saturating_sub(1)
             ))),
         };
