@@ -136,9 +136,6 @@ impl Scenario {
         if kind == ScenarioKind::Peace && draws.below(2) == 0 {
             plan.trading_mut().max_held = 1 + draws.below(5) as u32;
         }
-        if kind == ScenarioKind::Peace && draws.below(3) == 0 {
-            plan.trading_mut().max_waiting = Some(1 + draws.below(4) as u32);
-        }
         let mut culprits = Vec::new();
         match kind {
             ScenarioKind::Peace | ScenarioKind::Interrupted(_) => {}
