@@ -42,6 +42,22 @@ pub struct RunRecord {
     /// The strategies that died and the run went on, in the order of their detection.
     #[serde(default)]
     pub incidents: Vec<Incident>,
+    /// What operators gave the engine to do while it ran, in the order of the commands' numbers.
+    #[serde(default)]
+    pub commands: Vec<Command>,
+}
+
+/// An operator's command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Command {
+    /// Its number, from 0.
+    pub number: u32,
+    /// When it was given, in ticks.
+    pub ticks: u64,
+    /// The operator's process.
+    pub pid: u32,
+    /// What was wanted, in words: `kill strategy-0`, `revive all`, `limit all max-position=100`.
+    pub what: String,
 }
 
 impl Document for RunRecord {

@@ -8,6 +8,7 @@ use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
 use crate::experiments::sweep::SweepFlags;
 use crate::simulate::SimulateFlags;
+use analysis::units::Nanos;
 use clap::{Args, Parser, Subcommand};
 use protocol::wire::OrderId;
 use std::path::PathBuf;
@@ -48,6 +49,14 @@ pub enum Command {
     Inspect(InspectFlags),
     /// Merge a run's logs again and print its report
     Report(ReportFlags),
+    /// Turn a kill switch of a run on: no new orders, open ones are cancelled
+    #[command(after_help = KILL_EXAMPLES)]
+    Kill(KillFlags),
+    /// Turn a kill switch off again
+    Revive(KillFlags),
+    /// Show the limits of a run that goes on, or change them
+    #[command(after_help = LIMITS_EXAMPLES)]
+    Limits(LimitsFlags),
     /// Check whether this machine is fit for latency figures
     Doctor(DoctorFlags),
     /// Remove shared memory that dead runs left behind
@@ -140,6 +149,73 @@ Examples:
   launcher inspect runs/RUN --order 3/1042
   launcher inspect runs/RUN/engine.stamps --csv";
 
+const KILL_EXAMPLES: &str = "\
+Examples:
+  launcher kill latest --strategy 0
+  launcher kill 20261120 --instrument BTC-USD
+  launcher kill latest --all
+  launcher revive latest --all";
+
+const LIMITS_EXAMPLES: &str = "\
+Examples:
+  launcher limits latest                what is in force, what was rejected
+  launcher limits latest max-position=5k message-rate=1000
+  launcher limits latest --strategy 0 max-position=off
+
+Quantities are in 1e-8 units, money is in cents, rates are a second.";
+
+/// Whom a command concerns: exactly one of them.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+#[group(required = true, multiple = false)]
+pub struct Whom {
+    /// A strategy, by its index
+    #[arg(long, value_name = "N")]
+    pub strategy: Option<u16>,
+    /// The strategies of a credential
+    #[arg(long, value_name = "N")]
+    pub credential: Option<u16>,
+    /// Orders for a venue
+    #[arg(long, value_name = "N")]
+    pub venue: Option<u16>,
+    /// Orders in an instrument, by its name or its index
+    #[arg(long, value_name = "NAME")]
+    pub instrument: Option<String>,
+    /// Everybody
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// The flags of `kill` and `revive`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct KillFlags {
+    /// The run: its id, the beginning of one, or latest
+    pub run: String,
+    /// Whom.
+    #[command(flatten)]
+    pub whom: Whom,
+    /// How long to wait for the last confirmed cancel
+    #[arg(long, value_name = "DUR", default_value = "5s")]
+    pub timeout: Nanos,
+}
+
+/// The flags of `limits`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct LimitsFlags {
+    /// The run: its id, the beginning of one, or latest
+    pub run: String,
+    /// What to set: CONTROL=VALUE; none: print what is in force
+    pub set: Vec<String>,
+    /// For one strategy
+    #[arg(long, value_name = "N", conflicts_with_all = ["credential", "instrument"])]
+    pub strategy: Option<u16>,
+    /// For one credential
+    #[arg(long, value_name = "N", conflicts_with = "instrument")]
+    pub credential: Option<u16>,
+    /// For one instrument, by its name or its index
+    #[arg(long, value_name = "NAME")]
+    pub instrument: Option<String>,
+}
+
 /// The flags of `inspect`.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct InspectFlags {
@@ -196,7 +272,7 @@ pub struct RoleFlags {
 mod tests {
     use super::*;
     use crate::config::{Arrivals, Choice, Common, Settings};
-    use analysis::units::{Count, Nanos};
+    use analysis::units::Count;
     use clap::CommandFactory;
     use clap::error::ErrorKind;
     use protocol::plan::{Idle, Isolation, Threading};
@@ -294,6 +370,9 @@ mod tests {
             "contain --help",
             "inspect --help",
             "report --help",
+            "kill --help",
+            "revive --help",
+            "limits --help",
             "doctor --help",
             "clean --help",
         ] {

@@ -15,6 +15,7 @@
 //! Whatever stands in it is words: a command that is none is refused and named so.
 
 use crate::kill::Scope;
+use crate::limits::{Control, OFF};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};
 use shm::names;
@@ -109,6 +110,24 @@ pub struct Entry {
     pub pid: u32,
     /// What is wanted; `None`: what stands there is no command.
     pub command: Option<Command>,
+}
+
+impl core::fmt::Display for Entry {
+    /// `kill strategy-0`, `revive all`, `limit all max-position=100`.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.command {
+            None => f.write_str("unknown"),
+            Some(Command::Kill(scope)) => write!(f, "kill {scope}"),
+            Some(Command::Revive(scope)) => write!(f, "revive {scope}"),
+            Some(Command::SetLimit { scope, control, value }) => {
+                match Control::from_code(control) {
+                    Some(control) => write!(f, "limit {scope} {control}=")?,
+                    None => write!(f, "limit {scope} control-{control}=")?,
+                }
+                if value == OFF { f.write_str("off") } else { write!(f, "{value}") }
+            }
+        }
+    }
 }
 
 fn entry(view: &View, number: u32) -> Entry {

@@ -1,6 +1,7 @@
 //! The trading workload: strategies, an orchestrator, and a gateway for each venue. What its topology looks like, and what it
 //! demands of a plan.
 
+use crate::instrument::MAX_INSTRUMENTS;
 use crate::link::LinkPlan;
 use crate::plan::{
     ClockSource, Idle, Isolation, OnDeath, Placement, Plan, PlanError, PlanVersion, ProcessPlan, Stamps,
@@ -191,6 +192,12 @@ impl Plan {
         check(trading.max_open > 0 && trading.max_held > 0, "open and held orders have room")?;
         let reports = usize::from(trading.reports_an_order);
         check((1..=MAX_REPORTS).contains(&reports), "an order has reports, and no more than are numbered")?;
+        check(
+            trading.instruments.len() <= MAX_INSTRUMENTS
+                && trading.instruments.iter().all(|instrument| instrument.check().is_ok()),
+            "instruments make sense, and are no more than there can be",
+        )?;
+        check(trading.limits.iter().all(|limit| limit.check().is_ok()), "limits make sense")?;
         let mut wanted =
             (0..trading.strategies).map(Role::Strategy).chain((0..trading.gateways()).map(Role::Gateway));
         let runs = |role: Role| self.thread_of(role).is_some();

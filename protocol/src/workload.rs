@@ -1,6 +1,8 @@
 //! What a run is for, as data. Each workload has a variant with what only it knows; what every run has is in
 //! [`Plan`](crate::plan::Plan).
 
+use crate::instrument::Instrument;
+use crate::limits::LimitSetting;
 use crate::wire::MAX_REPORTS;
 use serde::{Deserialize, Serialize};
 use shm::names;
@@ -98,6 +100,12 @@ pub struct Trading {
     /// The orchestrator's extra work for each order, in nanoseconds, as the user asked for it. What it took is in the
     /// orchestrator's counters.
     pub work_ns: u64,
+    /// What is traded; orders name an instrument by its place here. Empty: everything is, at any price.
+    #[serde(default)]
+    pub instruments: Vec<Instrument>,
+    /// Limits, in the order in which they apply: a later one overrides an earlier one. Those of commands come behind them.
+    #[serde(default)]
+    pub limits: Vec<LimitSetting>,
 }
 
 const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
@@ -136,6 +144,8 @@ impl Trading {
             tells_release: true,
             max_delay_ns: 0,
             work_ns: 0,
+            instruments: Vec::new(),
+            limits: Vec::new(),
         }
     }
 
@@ -153,6 +163,14 @@ impl Trading {
     pub fn overall_pacing(&self) -> Pacing {
         let is_player = |kind: &String| kind == Self::PLAYER;
         if self.strategy_kinds.iter().all(is_player) { self.pacing } else { Pacing::Closed }
+    }
+
+    /// The name of an instrument for people: its own, or `instrument 3`.
+    pub fn instrument_name(&self, index: u16) -> String {
+        match self.instruments.get(usize::from(index)).map(|instrument| instrument.name.as_str()) {
+            None | Some("") => format!("instrument {index}"),
+            Some(name) => name.into(),
+        }
     }
 
     /// The kinds of strategies and of venues for people, ` (quoter, player)`; nothing where they are bulkhead's own.

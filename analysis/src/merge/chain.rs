@@ -5,6 +5,8 @@
 
 use super::deaths::Deaths;
 use super::orders::Span;
+use super::row::OrderRow;
+use super::switches::Switches;
 use super::table::Table;
 use super::violation::{Findings, ViolationKind, name_of};
 use crate::record::{Outcome, RunRecord};
@@ -69,7 +71,14 @@ impl Chains {
     /// Looks at each report once: is it whole, in time, and behind the one before it, and has its order exactly one last report?
     /// Only of those whose strategy's log proves something. What a strategy that died did not get is no fault; in a run that
     /// broke off some may be on their way.
-    pub fn check(&self, table: &Table, record: &RunRecord, deaths: &Deaths, findings: &mut Findings) {
+    pub fn check(
+        &self,
+        table: &Table,
+        record: &RunRecord,
+        deaths: &Deaths,
+        switches: &Switches,
+        findings: &mut Findings,
+    ) {
         let is_complete = record.outcome == Outcome::Complete;
         if is_complete {
             for id in self.begun.iter().filter(|id| !deaths.is_untrusted(id.strategy())) {
@@ -108,7 +117,12 @@ impl Chains {
             }
             let was_given =
                 report.at(Point::OrchReturn).is_some() || report.at(Point::StrategyRecv).is_some();
-            if is_end && was_given && row.is_some_and(|row| row.has(Point::Cancelled)) {
+            let is_killed = |row: &OrderRow| {
+                let lane = table.lane_of(id.strategy(), id.epoch());
+                let instrument = lane.map_or(0, |lane| lane.instrument(id.sequence()));
+                switches.has_cancelled(id, row, instrument, record.plan.trading())
+            };
+            if is_end && was_given && row.is_some_and(|row| row.has(Point::Cancelled) && !is_killed(row)) {
                 let what = "cancels an order of the dead, yet it was given to its strategy";
                 broken(ViolationKind::NotDead, what.into());
             }

@@ -16,11 +16,12 @@ use super::deaths::Deaths;
 use super::join::BY_STRATEGY;
 use super::orders::{Losses, OrderEnd, Orders, Span};
 use super::row::{OrderRow, bit};
+use super::switches::Switches;
 use super::table::{Lane, Table};
 use super::violation::{Findings, ViolationKind, name_of};
 use crate::record::{Outcome, RunRecord};
 use protocol::flow::{PATH, mask};
-use protocol::plan::{Pacing, Role};
+use protocol::plan::{Pacing, Role, Trading};
 use protocol::reject::Reject;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -37,6 +38,8 @@ const UP_TO_ENGINE: u64 = mask(PATH.split_at(PATH.len() - 2).0) | bit(Point::Rel
 /// What the checks need to know about the run.
 pub(super) struct Context<'a> {
     deaths: &'a Deaths,
+    switches: &'a Switches,
+    trading: &'a Trading,
     /// Points that every order needs which has gone its way.
     also: u64,
     /// Points that the run stamps at all.
@@ -51,7 +54,7 @@ pub(super) struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// What the record says about pacing, outcome and the dead.
-    pub fn new(record: &RunRecord, deaths: &'a Deaths) -> Self {
+    pub fn new(record: &'a RunRecord, deaths: &'a Deaths, switches: &'a Switches) -> Self {
         let plan = &record.plan;
         let mut gone: Vec<&str> = record
             .exits
@@ -81,6 +84,8 @@ impl<'a> Context<'a> {
         }
         Self {
             deaths,
+            switches,
+            trading: plan.trading(),
             also: if plan.trading().overall_pacing() == Pacing::Scheduled { bit(Point::Due) } else { 0 },
             taken: Point::ALL
                 .iter()
@@ -229,7 +234,11 @@ fn check_lane(
         let is_retired = row.has(Point::Cancelled) || row.reason() == Some(Reject::Gone as u8);
         // Of an order with several reports the last one cancels it.
         let was_given = !row.has_more() && (row.has(Point::OrchReturn) || row.has(Point::StrategyRecv));
-        if is_retired && context.deaths.are_known() && (!is_dead || was_given) {
+        let is_killed = || {
+            let instrument = lane.instruments.get(sequence as usize).copied().unwrap_or(0);
+            row.has(Point::Cancelled) && context.switches.has_cancelled(id, row, instrument, context.trading)
+        };
+        if is_retired && context.deaths.are_known() && (!is_dead || was_given) && !is_killed() {
             broken(
                 by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() }),
                 ViolationKind::NotDead,

@@ -6,11 +6,13 @@
 //! which serves as well.
 
 use super::MergeError;
+use super::accounts::Accounts;
 use super::chain::{Chained, Chains};
 use super::deaths::Deaths;
 use super::hand_offs::{Gateway, InOrder, Newest, OutOfOrder, Return, gateway_of, other_end};
 use super::links::LinkSums;
 use super::row::{OrderRow, bit};
+use super::switches::Switches;
 use super::table::{Bounds, NoRow, Table};
 use super::violation::{Findings, Violation, ViolationKind, Violations, name_of};
 use crate::logfile::file_name;
@@ -19,6 +21,9 @@ use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::stamps::{Gap, HandOff, LinkEnd, MAX_GAPS, Point, Record};
 use protocol::wire::Report;
+
+/// Codes of reasons, as many as a row has room for.
+pub(super) const MAX_REASONS: usize = 128;
 
 /// What the strategies stamp.
 pub(super) const BY_STRATEGY: u64 = RoleKind::Strategy.record().points_mask();
@@ -54,6 +59,10 @@ pub(super) struct Join<'a> {
     newest: Vec<Newest>,
     pub findings: &'a mut Findings,
     pub links: LinkSums,
+    pub accounts: Accounts,
+    pub switches: Switches,
+    /// Orders that were refused, by the code of the reason.
+    pub rejections: [u64; MAX_REASONS],
     source: LogSource,
 }
 
@@ -90,12 +99,16 @@ impl<'a> Join<'a> {
             newest: vec![Newest::default(); usize::from(plan.trading().strategies)],
             findings,
             links: LinkSums::default(),
+            accounts: Accounts::new(plan.trading().strategies, plan.trading().gateways().into()),
+            switches: Switches::default(),
+            rejections: [0; MAX_REASONS],
             source,
         }
     }
 
     /// The records that follow come from this thread's log.
     pub fn begin(&mut self, thread: usize) {
+        self.accounts.end_log();
         let Some(plan) = self.plan.threads.get(thread) else { return };
         let points = plan.roles.iter().fold(0, |points, role| points | role.record().points_mask());
         self.source = LogSource {
@@ -143,15 +156,17 @@ impl<'a> Join<'a> {
             self.misplaced(record);
             return Ok(());
         }
-        // Of accounts and kill switches nothing is kept.
         if bit(point) >= bit(Point::Instrument) {
-            return Ok(());
+            return self.take_of_account(record);
         }
         let Self { source, findings, .. } = self;
         let lane = match self.table.lane(id) {
             Ok(lane) => lane,
             Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
             Err(why) => {
+                if point == Point::GatewayDone {
+                    self.accounts.reported_amiss(id, Report::of_detail(detail).0, value);
+                }
                 self.nowhere(record, &why);
                 return Ok(());
             }
@@ -176,6 +191,9 @@ impl<'a> Join<'a> {
         if number > 0 && REPORT & bit(point) != 0 {
             let report = self.chains.report(id, number);
             if !report.stamp(point, value) {
+                if point == Point::GatewayDone {
+                    self.accounts.reported_amiss(id, number, value);
+                }
                 broken(None, ViolationKind::Duplicate, &|| {
                     format!("{} of report {number} twice", point.name())
                 });
@@ -187,11 +205,27 @@ impl<'a> Join<'a> {
             {
                 broken(by_strategy.then_some(id.strategy()), kind, &|| format!("report {number}: {what}"));
             }
+            match (point, report.pushed) {
+                (Point::GatewayDone, pushed) => self.accounts.reported(id, number, value, pushed),
+                (Point::OrchRecvCompletion, Some(pushed)) => self.accounts.taken(pushed),
+                _ => {}
+            }
             return Ok(());
         }
         if !row.stamp(point, value) {
+            if point == Point::GatewayDone {
+                self.accounts.reported_amiss(id, number, value);
+            }
             broken(None, ViolationKind::Duplicate, &|| format!("{} twice", point.name()));
             return Ok(());
+        }
+        match point {
+            Point::Rejected => self.rejections[value as usize & (MAX_REASONS - 1)] += 1,
+            Point::OrchDispatch if self.switches.is_any_on() => {
+                let instrument = lane.instruments.get(id.sequence() as usize).copied().unwrap_or(0);
+                self.switches.dispatched(record, row, instrument, self.plan.trading());
+            }
+            _ => {}
         }
         let newest = &mut self.newest[usize::from(id.strategy())];
         let gateways = &mut self.gateways;
@@ -222,6 +256,7 @@ impl<'a> Join<'a> {
                 {
                     row.set_pushed(venue as u16, gateway.push());
                 }
+                self.accounts.reported(id, number, value, row.pushed());
                 if !is_last {
                     row.set_more();
                     self.chains.begin(id);
@@ -230,6 +265,7 @@ impl<'a> Join<'a> {
             }
             Point::OrchRecvCompletion => match row.pushed().filter(|_| row.has(Point::GatewayDone)) {
                 Some((venue, position)) => {
+                    self.accounts.taken((venue, position));
                     gateways.get_mut(venue).map_or(Ok(()), |gateway| gateway.completion(position))
                 }
                 None => Ok(()),
@@ -252,6 +288,28 @@ impl<'a> Join<'a> {
         };
         if let Err(OutOfOrder { kind, by_strategy, what }) = in_order {
             broken(by_strategy.then_some(id.strategy()), kind, &|| what.into());
+        }
+        Ok(())
+    }
+
+    /// What gateway and orchestrator say beside the stamps: instruments, fills, positions, kill switches.
+    #[inline]
+    fn take_of_account(&mut self, record: Record) -> Result<(), MergeError> {
+        let Record { point, id, value, .. } = record;
+        match point {
+            Point::FillQuantity => self.accounts.quantity(record),
+            Point::FillPrice => {
+                let lane = self.table.lane_of(id.strategy(), id.epoch());
+                let instrument = lane.map_or(0, |lane| lane.instrument(id.sequence()));
+                self.accounts.price(record, instrument);
+            }
+            Point::Instrument => match self.table.lane(id) {
+                Ok(lane) => lane.set_instrument(id.sequence(), value as u16),
+                Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
+                Err(why) => self.nowhere(record, &why),
+            },
+            Point::Position => self.accounts.state(record),
+            _ => self.switches.take(record),
         }
         Ok(())
     }

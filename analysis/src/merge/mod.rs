@@ -4,6 +4,7 @@
 //! true of an honest run (a stamp twice, a gap, a report out of turn, time going backwards) is counted and named.
 //! Strategies that died in the middle of the run owe what `check` says; the living owe everything.
 
+mod accounts;
 mod chain;
 mod check;
 mod counters;
@@ -14,13 +15,16 @@ mod join;
 mod links;
 mod orders;
 mod row;
+mod switches;
 mod table;
 mod violation;
 
+pub use accounts::{Account, Position};
 pub use chain::Chained;
 pub use folder::{Logs, log_path};
 pub use orders::{Losses, OrderEnd, Orders, Span};
 pub use row::{OrderRow, bit};
+pub use switches::Kill;
 pub use violation::{Violation, ViolationKind, name_of};
 
 use crate::document::Document;
@@ -106,6 +110,12 @@ pub struct Merged {
     pub losses: Vec<Losses>,
     /// Orders lost by incarnations that lived; in a complete run each is a violation.
     pub lost_of_survivors: u64,
+    /// What each strategy holds in the end, by the logged fills.
+    pub positions: Vec<Position>,
+    /// The kill switches that were turned on.
+    pub kills: Vec<Kill>,
+    /// Refused orders by the code of the reason; those that there are.
+    pub rejections: Vec<(u8, u64)>,
     table: table::Table,
     chains: chain::Chains,
 }
@@ -158,16 +168,27 @@ pub fn merge<L: Logs + ?Sized>(
         notes.extend(note);
         threads[thread] = Some(log);
     }
-    let Join { mut table, mut links, chains, gaps, .. } = join;
+    let Join { mut table, mut links, chains, gaps, mut accounts, mut switches, rejections, .. } = join;
+    accounts.end();
+    joined.firm.append(accounts.take_found());
+    joined.firm.append(std::mem::take(&mut switches.found));
     let mut threads: Vec<ThreadLog> = threads.into_iter().flatten().collect();
 
     let (counted, findings) = loop {
         let mut findings = joined.clone();
-        let context = Context::new(record, &deaths);
+        let context = Context::new(record, &deaths, &switches);
         let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
         counters::check(record, &threads, &deaths, &table, &mut findings);
         links.check(record, &threads, &deaths, &mut findings);
-        chains.check(&table, record, &deaths, &mut findings);
+        chains.check(&table, record, &deaths, &switches, &mut findings);
+        if record.outcome == Outcome::Complete {
+            accounts.check(&mut findings);
+        }
+        let row = |id: OrderId| {
+            let lane = table.lane_of(id.strategy(), id.epoch())?;
+            Some((table.row(id)?, lane.instrument(id.sequence())))
+        };
+        switches.check(row, plan.trading(), &mut findings);
         let lies = |(strategy, found): (u16, &Violations)| {
             let is_new = deaths.may_lie() && !deaths.is_untrusted(strategy);
             found.first().filter(|_| is_new).map(|first| (strategy, contradiction(first, found.total())))
@@ -212,6 +233,9 @@ pub fn merge<L: Logs + ?Sized>(
         records: done,
         losses,
         lost_of_survivors,
+        positions: accounts.into_positions(),
+        kills: switches.into_kills(),
+        rejections: (0..).zip(rejections).filter(|(_, count)| *count > 0).collect(),
         table,
     })
 }

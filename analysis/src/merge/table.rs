@@ -26,6 +26,8 @@ pub(super) struct Lane {
     /// It misbehaved by the record, so that what the engine has of it may be anything as well.
     pub is_hostile: bool,
     pub rows: Vec<OrderRow>,
+    /// What the orders trade, by their sequence; as long as the last one that does not trade instrument 0.
+    pub instruments: Vec<u16>,
     /// How far the hand-offs of this incarnation have come.
     pub submit: Submit,
     pub returns: Return,
@@ -41,9 +43,25 @@ impl Lane {
             is_excused,
             is_hostile,
             rows,
+            instruments: Vec::new(),
             submit: Submit::default(),
             returns: Return::default(),
         }
+    }
+
+    /// What an order trades, by the log of its gateway.
+    #[inline]
+    pub fn instrument(&self, sequence: u64) -> u16 {
+        self.instruments.get(sequence as usize).copied().unwrap_or(0)
+    }
+
+    /// An order, for which there is a row, trades that.
+    pub fn set_instrument(&mut self, sequence: u64, instrument: u16) {
+        let place = sequence as usize;
+        if self.instruments.len() <= place {
+            self.instruments.resize(place + 1, 0);
+        }
+        self.instruments[place] = instrument;
     }
 
     /// The id of the order in a row.

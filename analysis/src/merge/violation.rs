@@ -48,6 +48,12 @@ pub enum ViolationKind {
     /// A thread was handed what no honest peer hands over, and no death or fault of the record explains it; or, outside the
     /// sandbox, a strategy was quarantined for its orders, and no fault of the plan explains it.
     PeerFaults,
+    /// A fill that no report carries, that stands there twice, or that has no price.
+    Fill,
+    /// What the orchestrator says that a strategy holds is not what was filled.
+    Position,
+    /// An order that was dispatched although a kill switch that concerns it was on.
+    Killed,
     /// What one end of a hand-off pushed is not what the other took: lost, doubled, made up or torn.
     Checksum,
 }

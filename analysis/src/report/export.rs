@@ -1,8 +1,8 @@
 //! The stage table for other programs (CSV) and other documents (Markdown), with the incidents of a run that had any.
 
-use super::incidents;
 use super::tables::stages;
 use super::units::count;
+use super::{incidents, trading};
 use crate::summary::{Measure, Summary};
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
@@ -68,6 +68,19 @@ pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
         writeln!(out)?;
     }
     writeln!(out, "{}", stages(summary, ASCII_MARKDOWN))?;
+    if let Some(traded) = &summary.trading {
+        writeln!(out, "\nTrading: {}.", trading::totals(traded).join(", "))?;
+        for table in [trading::positions(traded, ASCII_MARKDOWN), trading::kills(traded, ASCII_MARKDOWN)]
+            .into_iter()
+            .flatten()
+        {
+            writeln!(out, "\n{table}")?;
+        }
+        match trading::hidden(traded) {
+            0 => {}
+            hidden => writeln!(out, "\n{} more positions: see summary.json.", count(hidden as u64))?,
+        }
+    }
     let Some(containment) = &summary.containment else { return Ok(()) };
     writeln!(out, "\nIncidents: {}.\n", incidents::totals(containment).join(", "))?;
     writeln!(out, "{}\n", incidents::distributions(containment, ASCII_MARKDOWN))?;

@@ -6,6 +6,7 @@ pub mod grid;
 pub mod incidents;
 pub mod tables;
 mod text;
+pub(crate) mod trading;
 pub use crate::numbers as units;
 
 pub use export::{csv, markdown};

@@ -92,7 +92,7 @@ fn chosen(summary: &Summary) -> (Vec<&ThreadSummary>, usize) {
 }
 
 /// A table whose first column is text and whose others are numbers.
-pub(crate) fn table(style: TableStyle, columns: &[&str]) -> Table {
+pub fn table(style: TableStyle, columns: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(style);
     table.set_header(columns.iter().copied());
@@ -109,6 +109,6 @@ pub(crate) fn table(style: TableStyle, columns: &[&str]) -> Table {
 }
 
 /// No lines but a rule below the head.
-pub(crate) const fn ruled() -> TableStyle {
+pub const fn ruled() -> TableStyle {
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'))
 }

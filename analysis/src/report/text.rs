@@ -2,6 +2,7 @@
 
 use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{WIDTH, stage_lines, thread_lines};
+use super::trading;
 use super::units::{count, duration, percent, plain};
 use crate::summary::{ClockSummary, InFlight, Measure, Summary};
 use protocol::plan::Pacing;
@@ -44,6 +45,9 @@ pub fn terminal(summary: &Summary, colour: bool) -> String {
         page.line(line, look);
     }
     incidents(&mut page, summary);
+    for line in summary.trading.iter().flat_map(trading::lines) {
+        page.line(&line, None);
+    }
     page.blank();
     for (number, line) in thread_lines(summary).iter().enumerate() {
         page.line(line, (number == 0).then_some(Look::Strong));
@@ -156,6 +160,9 @@ fn tallies(page: &mut Page, summary: &Summary) {
         engine.push(format!("work {} asked, {got:.0} ns done", duration(asked)));
     }
     page.fields("engine", &engine);
+    if let Some(traded) = &summary.trading {
+        page.fields("trading", &trading::totals(traded));
+    }
 }
 
 /// By how much the two counts of open orders differ, and may.

@@ -4,11 +4,13 @@ mod containment;
 pub mod figures;
 mod threads;
 mod touched;
+mod trading;
 mod verdict;
 
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure};
 pub use threads::ThreadSummary;
+pub use trading::{KillSummary, PositionSummary, Rejection, Trading};
 
 use crate::document::Document;
 use crate::machine::Machine;
@@ -79,6 +81,9 @@ pub struct Summary {
     /// What that did to the others; null where nobody died.
     #[serde(default)]
     pub containment: Option<Containment>,
+    /// Positions, profit and loss, refused orders, kill switches; null where there is nothing to say.
+    #[serde(default)]
+    pub trading: Option<Trading>,
     /// The orchestrator's extra work.
     pub work: WorkSummary,
     /// How time was measured.
@@ -271,6 +276,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         in_flight: in_flight(record, merged),
         incidents,
         containment,
+        trading: trading::summarise(record, merged, ns_per_tick),
         work: WorkSummary {
             requested_ns: plan.trading().work_ns,
             achieved_ns: counted.map_or(0.0, |engine| engine.get(OrchestratorCounter::Work) as f64 / 1000.0),

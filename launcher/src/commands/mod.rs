@@ -2,6 +2,9 @@
 //! 130 interrupted.
 
 mod doctor;
+mod kill;
+mod limits;
+mod operator;
 
 use crate::cli::{Cli, Command, DoctorFlags, InspectFlags, ReportFlags};
 use crate::config::{RunFlags, UsageError};
@@ -45,6 +48,9 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Inspect(flags) => inspect(&flags),
         Command::Report(flags) => report(&flags),
         Command::Doctor(flags) => doctor(flags),
+        Command::Kill(flags) => kill::turn(&flags, true),
+        Command::Revive(flags) => kill::turn(&flags, false),
+        Command::Limits(flags) => limits::limits(&flags),
         Command::Clean => clean(),
         Command::Role(flags) if flags.name == warden::NAME => {
             warden::run(&flags.run).map(|()| ExitCode::SUCCESS)

@@ -7,12 +7,15 @@ pub mod delay;
 pub mod fault;
 mod file;
 mod flags;
+pub mod instruments;
+pub mod limits;
 pub mod own;
 pub mod value;
 
 pub use fault::{FaultSpec, Faults};
 pub use file::CONFIG_FILE;
 pub use flags::{Common, RunFlags};
+pub use limits::Limits;
 use own::KindsParser;
 pub use own::{Kinds, StrategyName, VenueName};
 pub use strategy::schedule::{Arrivals, DelayRange};
@@ -122,6 +125,13 @@ pub struct Settings {
     #[arg(long, value_name = "X", value_parser = parsed::<Factor>(), help_heading = "Load")]
     pub speed: Option<Factor>,
 
+    /// What is traded, CSV: name,tick,lot,price_low,price_high,max_quantity,reference_price [default: anything]
+    #[arg(long, value_name = "FILE", help_heading = "Risk")]
+    pub instruments: Option<PathBuf>,
+    /// Limits of the pre-trade controls.
+    #[command(flatten)]
+    pub limits: Option<Limits>,
+
     /// What happens when a strategy dies, hangs or is quarantined [default: stop]
     #[arg(long, value_name = "HOW", value_parser = named::<OnDeath>(), help_heading = "Containment")]
     pub on_death: Option<OnDeath>,
@@ -200,7 +210,7 @@ macro_rules! fields {
 fields! {
     technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, credentials, exchange, capacity, max_open,
     max_waiting, orders, window, arrivals, delay, work, stamps, seed, schedule, book, sequence, speed,
-    on_death, liveness, fault,
+    instruments, limits, on_death, liveness, fault,
     repeats, preset, out,
 }
 
@@ -293,6 +303,8 @@ pub(crate) mod tests {
                 maybe(),
                 path(),
                 maybe(),
+                proptest::option::of(limits::tests::any_limits()),
+                path(),
             ),
         )
             .prop_map(|(names, counts, rest, containment)| Settings {
@@ -313,6 +325,8 @@ pub(crate) mod tests {
                 exchange: containment.6,
                 book: containment.7,
                 sequence: containment.8,
+                limits: containment.9,
+                instruments: containment.10,
                 strategies: counts.0,
                 venues: counts.1,
                 capacity: counts.2,

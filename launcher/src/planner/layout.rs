@@ -10,9 +10,11 @@
 
 use super::resolved::{Input, Resolved};
 use super::{cores, faults, warnings};
-use crate::config::{Arrivals, Choice, StrategyName, UsageError};
+use crate::config::{Arrivals, Choice, StrategyName, UsageError, instruments, limits};
 use crate::host::Machine;
 use gateway::VenueRecord;
+use protocol::instrument::Instrument;
+use protocol::kill::Scope;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Trading, Workload};
 use protocol::stamps::MAX_GAPS;
 use strategy::schedule::Schedule;
@@ -135,6 +137,8 @@ pub fn layout(
         tells_release: records.iter().all(|record| record.tells_release),
         max_delay_ns: counts.max_delay_ns,
         work_ns,
+        instruments: traded(resolved)?,
+        limits: resolved.limits.clone(),
         ..Trading::new(resolved.strategies, resolved.venues)
     };
     let plan = Plan {
@@ -166,6 +170,24 @@ pub fn layout(
     Ok((plan, warnings))
 }
 
+/// What is traded, from its file; none without one. Limits are for instruments that there are.
+fn traded(resolved: &Resolved) -> Result<Vec<Instrument>, UsageError> {
+    let instruments = resolved.instruments.as_deref().map_or(Ok(Vec::new()), instruments::read)?;
+    let is_missing = |index: u16| usize::from(index) >= instruments.len().max(1);
+    let missing = resolved
+        .limits
+        .iter()
+        .find(|limit| matches!(limit.scope, Scope::Instrument(index) if is_missing(index)));
+    match missing {
+        Some(limit) => Err(UsageError(format!(
+            "--limits {}: the run has instruments 0 to {}. Name more of them with --instruments FILE",
+            limits::limit_text(limit),
+            instruments.len().max(1) - 1
+        ))),
+        None => Ok(instruments),
+    }
+}
+
 /// How many orders a gateway has room for. Where the run goes on after a death, a strategy that is started again sends before
 /// the orders of its dead incarnation are cancelled, and one that floods must come to its own limit before it fills a gateway
 /// and with it holds up the others.
@@ -194,7 +216,10 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         // final positions; kill switches have room in it.
         let (strategies, gateways) = (u64::from(resolved.strategies), u64::from(trading.gateways()));
         let checksums = if *role == Role::Orchestrator {
-            2 * strategies + gateways + 1 + orchestrator::log_records(strategies, 1)
+            2 * strategies
+                + gateways
+                + 1
+                + orchestrator::log_records(strategies, trading.instruments.len().max(1) as u64)
         } else {
             0
         };

@@ -2,10 +2,12 @@
 
 use super::faults;
 use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved, default_sequence};
-use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError, VenueName};
+use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError, VenueName, limits};
 use crate::host::Machine;
 use analysis::lists;
 use analysis::units::{Count, Nanos};
+use protocol::kill::Scope;
+use protocol::limits::LimitSetting;
 use protocol::plan::{
     ExchangePlacement, Isolation, OnDeath, Placement, Plan, Sequence, Stamps, Threading, Trading,
 };
@@ -99,6 +101,8 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
             ));
         }
     }
+    let limits = settings.limits.clone().map_or_else(Vec::new, |limits| limits.0);
+    check_limits(&limits, strategies)?;
     let is_book = |kind: &VenueName| kind.name() == Trading::BOOK;
     if !venue.0.iter().any(is_book) {
         for (flag, is_there) in
@@ -148,9 +152,26 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         on_death,
         liveness_ns,
         faults,
+        instruments: settings.instruments.clone(),
+        limits,
         repeats: within("--repeats", count(settings.repeats, 1), 1..=10_000)? as u32,
         out: settings.out.unwrap_or_else(|| PathBuf::from("runs")),
     })
+}
+
+/// Limits are for strategies that there are. Instruments and credentials the layout knows.
+fn check_limits(limits: &[LimitSetting], strategies: u64) -> Result<(), UsageError> {
+    let missing = limits
+        .iter()
+        .find(|limit| matches!(limit.scope, Scope::Strategy(index) if u64::from(index) >= strategies));
+    match missing {
+        Some(limit) => usage(format!(
+            "--limits {}: the run has strategies 0 to {}",
+            limits::limit_text(limit),
+            strategies - 1
+        )),
+        None => Ok(()),
+    }
 }
 
 /// How many open orders a strategy is allowed unless the user says so: what the load keeps open, and half as much again, so

@@ -1,10 +1,11 @@
 //! Settings with nothing left open: what [`super::resolve`] makes.
 
 use crate::config::{
-    Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Kinds, Settings, StrategyName,
+    Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Kinds, Limits, Settings, StrategyName,
     VenueName,
 };
 use analysis::units::{Count, Nanos};
+use protocol::limits::LimitSetting;
 use protocol::plan::{
     ExchangePlacement, Idle, Isolation, OnDeath, Placement, Sequence, Stamps, Technique, Threading,
 };
@@ -87,6 +88,10 @@ pub struct Resolved {
     pub on_death: OnDeath,
     /// A thread that has not begun a duty cycle for so many nanoseconds hangs.
     pub liveness_ns: u64,
+    /// The file of what is traded.
+    pub instruments: Option<PathBuf>,
+    /// Limits, in the order in which they apply.
+    pub limits: Vec<LimitSetting>,
     /// The faults on purpose, as they were asked for.
     pub faults: Vec<FaultSpec>,
     /// Runs, one after the other.
@@ -130,6 +135,8 @@ impl Resolved {
             on_death: (self.on_death != OnDeath::Stop).then_some(self.on_death),
             liveness: (self.liveness_ns != DEFAULT_LIVENESS_NS).then_some(Nanos(self.liveness_ns)),
             fault: (!self.faults.is_empty()).then(|| Faults(self.faults.clone())),
+            instruments: self.instruments.clone(),
+            limits: (!self.limits.is_empty()).then(|| Limits(self.limits.clone())),
             repeats: Some(Count(self.repeats.into())),
             out: Some(self.out.clone()),
             ..Settings::default()

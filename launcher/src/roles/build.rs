@@ -234,8 +234,13 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
     }
     let trading = plan.trading();
     let open = RiskSetup::open_orders(returns.len(), trading.venues.into(), trading.max_open.into());
-    let credentials = trading.credentials.into();
-    let setup = RiskSetup { credentials, ns_per_tick: plan.ns_per_tick, ..open };
+    let setup = RiskSetup {
+        credentials: trading.credentials.into(),
+        instruments: &trading.instruments,
+        limits: &trading.limits,
+        ns_per_tick: plan.ns_per_tick,
+        ..open
+    };
     let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
     let orchestrator =
         Orchestrator::new(submit, completion, inboxes, returns, &setup, Work::new(trading.work_ns))?;

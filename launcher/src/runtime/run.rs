@@ -97,6 +97,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         warnings,
         pss_bytes: None,
         incidents: Vec::new(),
+        commands: Vec::new(),
     };
 
     let (mut segments, processes) = create(&plan, &schedule)?;
@@ -120,6 +121,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         return Err(not_begun(&outcome));
     }
     let folder = folder.path.clone();
+    record.commands = segments.commands();
     progress.phase("saving", 0);
     let saved = gather::gather(&plan, &segments.threads, &folder);
     // Not before: until the logs are safe, only the warden could save them if this process were killed.

@@ -1,7 +1,9 @@
 //! The segments of a run, created before anything starts and removed whatever happens.
 
+use analysis::record;
 use anyhow::{Context, Result};
 use protocol::control::{self, Control, Launching};
+use protocol::desk::{self, DESK, Entry};
 use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
@@ -36,6 +38,8 @@ pub struct Segments {
     pub repairs: Option<Words>,
     /// The bell of the orchestrator's thread: told of a fence it must not sleep on.
     pub engine_bell: Option<Words>,
+    /// The commands of operators.
+    desk: Option<View>,
     /// Each strategy's own memory, to make anew when it is started again.
     lines: Vec<Vec<(Segment, Words)>>,
     /// Each strategy's thread: status block and stamp log.
@@ -71,6 +75,7 @@ impl Segments {
             tapes: Vec::new(),
             repairs: None,
             engine_bell: None,
+            desk: None,
             lines: vec![Vec::new(); usize::from(plan.trading().strategies)],
             owners: vec![None; usize::from(plan.trading().strategies)],
             shared: Vec::new(),
@@ -166,6 +171,7 @@ impl Segments {
             Purpose::Schedule(_) => self.schedules.push(words.into()),
             Purpose::Tape(venue) => self.tapes.push((venue, words.into())),
             Purpose::Repairs => self.repairs = Some(words),
+            Purpose::Desk if segment.spec.what == DESK => self.desk = Some(words.into()),
             Purpose::Bell(thread) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
                 self.engine_bell = Some(words);
             }
@@ -187,6 +193,17 @@ impl Segments {
                 word.store(value, Ordering::Relaxed);
             }
         }
+    }
+
+    /// What operators gave the engine to do, for the run's record.
+    pub fn commands(&self) -> Vec<record::Command> {
+        let of = |entry: Entry| record::Command {
+            number: entry.number,
+            ticks: entry.ticks,
+            pid: entry.pid,
+            what: entry.to_string(),
+        };
+        self.desk.iter().flat_map(desk::entries).map(of).collect()
     }
 
     /// The descriptors that a process of the plan inherits.

@@ -96,6 +96,8 @@ impl Scenario {
                 [draws.below(5) as usize],
         };
         let resolved = Resolved {
+            instruments: None,
+            limits: Vec::new(),
             strategy: crate::config::Kinds::default(),
             venue: crate::config::Kinds::default(),
             credentials: 1,
@@ -133,9 +135,6 @@ impl Scenario {
             planner::layout(&resolved, &Machine::default(), &counts, identity, clock, 1.0, 0)?;
         if kind == ScenarioKind::Peace && draws.below(2) == 0 {
             plan.trading_mut().max_held = 1 + draws.below(5) as u32;
-        }
-        if kind == ScenarioKind::Peace && draws.below(3) == 0 {
-            plan.trading_mut().max_waiting = Some(1 + draws.below(4) as u32);
         }
         let mut culprits = Vec::new();
         match kind {

@@ -138,7 +138,7 @@ fn a_strategy_holds_its_own_memory_and_nothing_else() {
     expected.sort_unstable();
     assert_eq!(rights, expected, "its own to write, the engine's to read, nobody else's at all");
     assert_eq!(open_files(strategy), ["anon_inode:[pidfd]"]);
-    assert_eq!(segments(pid).len(), 1, "only the control segment has a name");
+    assert_eq!(segments(pid).len(), 3, "only the control segment and the two of the desk have names");
 
     signal(pid, "INT");
     let (code, _, stderr) = running.end();

@@ -106,6 +106,7 @@ const SHAPE: Shape = Shape {
     threading: Threading::Dedicated,
     pacing: Pacing::Closed,
     reject_every: 0,
+    fills: false,
     period: 1,
     delay: 1,
 };

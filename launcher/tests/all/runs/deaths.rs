@@ -20,6 +20,7 @@ pub(crate) const SHAPE: Shape = Shape {
     threading: Threading::Dedicated,
     pacing: protocol::plan::Pacing::Scheduled,
     reject_every: 7,
+    fills: false,
     period: 3_000,
     delay: 50_000,
 };

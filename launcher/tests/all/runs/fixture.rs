@@ -5,6 +5,7 @@
 #![allow(dead_code)] // the bench uses less of it than the tests
 
 use analysis::document::Document;
+use analysis::merge::Account;
 use analysis::record::{Clock, Exit, Floor, InputRecord, OpenOrders, Outcome, RunRecord};
 use launcher::host::Machine;
 use protocol::counters::AGENT_WORDS;
@@ -15,6 +16,7 @@ use protocol::wire::OrderId;
 use shm::memory::Region;
 use shm::memory::header::{MAGIC, VERSION, run_hash};
 use shm::sync::Ordering;
+use std::collections::BTreeMap;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -40,6 +42,8 @@ pub struct Shape {
     pub reject_every: u64,
     /// Ticks between two orders.
     pub period: u64,
+    /// Every order is filled with its report, in one of two instruments.
+    pub fills: bool,
     /// Delays go from `delay` to three times that, in ticks.
     pub delay: u64,
 }
@@ -54,6 +58,7 @@ impl Default for Shape {
             pacing: Pacing::Scheduled,
             reject_every: 0,
             period: 10_000,
+            fills: false,
             delay: 50_000,
         }
     }
@@ -79,6 +84,7 @@ impl Fixture {
         let orchestrator = plan.thread_of(Role::Orchestrator).unwrap();
         let mut logs: Vec<Vec<Record>> = vec![Vec::new(); plan.threads.len()];
         let mut open_ticks = 0;
+        let mut fills = Vec::new();
         for sequence in 0..shape.orders {
             for strategy in 0..shape.strategies {
                 let id = OrderId::new(strategy, 0, sequence);
@@ -112,6 +118,15 @@ impl Fixture {
                     push(gateway, Point::GatewayRecv, t4);
                     push(gateway, Point::Release, release);
                     push(gateway, Point::GatewayDone, t5);
+                    if shape.fills {
+                        let (instrument, quantity, price) = fill_of(number);
+                        fills.push((t5 + STAGES[5], (strategy, instrument), (quantity, price)));
+                        if instrument > 0 {
+                            push(gateway, Point::Instrument, instrument.into());
+                        }
+                        push(gateway, Point::FillQuantity, quantity.cast_unsigned());
+                        push(gateway, Point::FillPrice, price.cast_unsigned());
+                    }
                     push(orchestrator, Point::OrchRecvCompletion, t5 + STAGES[5]);
                     t5 + STAGES[5]
                 };
@@ -123,6 +138,15 @@ impl Fixture {
         }
         for log in &mut logs {
             sort_by_event(log);
+        }
+        // In the order in which the orchestrator takes them.
+        fills.sort_by_key(|(t6, ..)| *t6);
+        let mut positions: BTreeMap<(u16, u16), Account> = BTreeMap::new();
+        for (_, key, (quantity, price)) in fills {
+            positions.entry(key).or_default().fill(quantity, price);
+        }
+        for ((strategy, instrument), account) in &positions {
+            logs[orchestrator].extend(position(*strategy, *instrument, account));
         }
         let statuses = (0..logs.len()).map(|thread| status(&record, thread, &logs[thread])).collect();
         let counters =
@@ -236,8 +260,12 @@ impl Fixture {
 pub fn sort_by_event(log: &mut [Record]) {
     let mut last_of = std::collections::HashMap::new();
     let mut keyed: Vec<(u64, Record)> = Vec::with_capacity(log.len());
+    let is_done = |record: &&Record| record.point == Point::GatewayDone;
+    let done_of: std::collections::HashMap<OrderId, u64> =
+        log.iter().filter(is_done).map(|record| (record.id, record.value)).collect();
     for record in log.iter() {
         let when = match record.point {
+            Point::Instrument | Point::FillQuantity | Point::FillPrice => done_of[&record.id],
             Point::Release | Point::Rejected => last_of.get(&record.id).copied().unwrap_or(record.value),
             _ => record.value,
         };
@@ -250,6 +278,36 @@ pub fn sort_by_event(log: &mut [Record]) {
     for (slot, (_, record)) in log.iter_mut().zip(keyed) {
         *slot = record;
     }
+}
+
+/// What an order trades and is filled with: instrument, signed quantity, price.
+pub fn fill_of(number: u64) -> (u16, i64, i64) {
+    let drawn = scatter(number ^ 0xF111);
+    let quantity = 1 + (drawn >> 8) as i64 % 500;
+    (
+        (drawn & 1) as u16,
+        if drawn & 2 == 0 { quantity } else { -quantity },
+        40_000 + (drawn >> 32) as i64 % 2_000,
+    )
+}
+
+/// What the orchestrator says of an account in the end.
+pub fn position(strategy: u16, instrument: u16, account: &Account) -> Vec<Record> {
+    let id = OrderId::new(strategy, 0, instrument.into());
+    let (cost, realised) = (account.cost.cast_unsigned(), account.realised.cast_unsigned());
+    let low = |value: u128| value as u64;
+    let figures = [
+        account.net.cast_unsigned(),
+        low(cost),
+        low(cost >> 64),
+        low(realised),
+        low(realised >> 64),
+        account.fills,
+        0,
+        0,
+    ];
+    let record = |(detail, value)| Record { point: Point::Position, id, detail, value };
+    (0..).zip(figures).map(record).collect()
 }
 
 /// A number that looks random and is the same every time (splitmix64's finaliser).
@@ -374,6 +432,7 @@ fn record(shape: Shape) -> RunRecord {
         warnings: Vec::new(),
         pss_bytes: None,
         incidents: Vec::new(),
+        commands: Vec::new(),
         plan,
     }
 }

@@ -469,7 +469,7 @@ proptest! {
         shared: bool, closed: bool, period in 1u64..20_000, delay in 0u64..200_000,
     ) {
         let shape = Shape {
-            strategies, venues, orders, reject_every, period, delay,
+            strategies, venues, orders, reject_every, period, delay, fills: orders % 2 == 0,
             threading: if shared { Threading::Shared } else { Threading::Dedicated },
             pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         };

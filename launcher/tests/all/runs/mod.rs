@@ -1,5 +1,6 @@
 //! Made-up runs through everything that reads a run's folder: logs, merge, summary, report, histograms, inspect.
 
+mod accounts;
 mod broken_links;
 mod containment;
 mod damaged;

@@ -15,6 +15,7 @@ const SHAPE: Shape = Shape {
     threading: protocol::plan::Threading::Dedicated,
     pacing: protocol::plan::Pacing::Scheduled,
     reject_every: 0,
+    fills: false,
     period: 10_000,
     delay: 50_000,
 };

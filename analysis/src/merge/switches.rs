@@ -1,0 +1,178 @@
+//! Kill switches: what was dispatched although one was on, and how long the cancels took.
+//!
+//! The orchestrator logs each switch when it has seen it and when the last order that it cancels is confirmed. From the first on
+//! until it is turned off no new order that it concerns may have a t3; a cancel may, and its t3 says that it is one.
+
+use super::row::OrderRow;
+use super::violation::{Findings, ViolationKind, Violations, name_of};
+use protocol::kill::{Cause, Scope, Switch};
+use protocol::plan::Trading;
+use protocol::stamps::{Point, Record};
+use protocol::wire::OrderId;
+
+/// A switch that was turned on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kill {
+    /// What the log says of it.
+    pub switch: Switch,
+    /// When it was seen, in ticks.
+    pub seen: u64,
+    /// When the last order that it cancels was confirmed; none if that did not happen.
+    pub done: Option<u64>,
+    /// When it was turned off.
+    pub revived: Option<u64>,
+}
+
+/// All switches of a run.
+#[derive(Debug, Default)]
+pub(super) struct Switches {
+    kills: Vec<Kill>,
+    /// Those that are on at this place of the orchestrator's log.
+    on: Vec<Scope>,
+    /// Orders dispatched while a venue or an instrument was killed, of which neither was known then.
+    suspects: Vec<OrderId>,
+    /// What was found wrong while the logs were read.
+    pub found: Violations,
+}
+
+/// The t3 of what is no new order has this detail.
+const NOT_NEW: u8 = 1;
+
+impl Switches {
+    /// Takes a record about a switch.
+    #[cold]
+    pub fn take(&mut self, record: Record) {
+        let Some(switch) = Switch::of(&record) else {
+            return self.found.add(ViolationKind::Killed, || {
+                format!("{}: a kill switch of no scope that there is", record.point.name())
+            });
+        };
+        let same = |kill: &&mut Kill| {
+            (kill.switch.number, kill.switch.scope, kill.switch.cause)
+                == (switch.number, switch.scope, switch.cause)
+        };
+        if record.point == Point::KillDone {
+            match self.kills.iter_mut().rev().find(same) {
+                Some(kill) if kill.done.is_none() && kill.seen <= record.value => {
+                    kill.done = Some(record.value)
+                }
+                _ => self.found.add(ViolationKind::Killed, || {
+                    format!("kill switch {} of {}: done, and never seen", switch.number, switch.scope)
+                }),
+            }
+        } else if switch.is_on {
+            self.kills.push(Kill { switch, seen: record.value, done: None, revived: None });
+            self.on.push(switch.scope);
+        } else {
+            self.on.retain(|scope| *scope != switch.scope);
+            let on = self.kills.iter_mut().filter(|kill| kill.switch.scope == switch.scope);
+            on.filter(|kill| kill.revived.is_none()).for_each(|kill| kill.revived = Some(record.value));
+        }
+    }
+
+    /// Whether any is on.
+    #[inline]
+    pub fn is_any_on(&self) -> bool {
+        !self.on.is_empty()
+    }
+
+    /// An order is dispatched while a switch is on.
+    #[cold]
+    pub fn dispatched(&mut self, record: Record, row: &OrderRow, instrument: u16, trading: &Trading) {
+        if record.detail == NOT_NEW {
+            return;
+        }
+        let needs_more = self.on.iter().any(|scope| matches!(scope, Scope::Venue(_) | Scope::Instrument(_)));
+        match row.pushed() {
+            Some((gateway, _)) => {
+                if let Some(scope) =
+                    concerning(self.on.iter().copied(), record.id, gateway, instrument, trading)
+                {
+                    through(record.id, scope, &mut self.found);
+                }
+            }
+            None => {
+                let known = self
+                    .on
+                    .iter()
+                    .copied()
+                    .filter(|scope| !matches!(scope, Scope::Venue(_) | Scope::Instrument(_)));
+                match concerning(known, record.id, 0, 0, trading) {
+                    Some(scope) => through(record.id, scope, &mut self.found),
+                    None if needs_more => self.suspects.push(record.id),
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// Whether a kill switch that concerns an order had been seen when its venue was done with it: what cancelled it then was the
+    /// switch. The venue was told before a revival, and may confirm after it.
+    #[cold]
+    pub fn has_cancelled(&self, id: OrderId, row: &OrderRow, instrument: u16, trading: &Trading) -> bool {
+        let (Some((gateway, _)), Some(done)) = (row.pushed(), row.at(Point::GatewayDone)) else {
+            return false;
+        };
+        let seen = self.kills.iter().filter(|kill| kill.seen <= done).map(|kill| kill.switch.scope);
+        concerning(seen, id, gateway, instrument, trading).is_some()
+    }
+
+    /// Looks at those orders of which venue and instrument were not known when they were dispatched.
+    pub fn check<'a>(
+        &self,
+        row: impl Fn(OrderId) -> Option<(&'a OrderRow, u16)>,
+        trading: &Trading,
+        findings: &mut Findings,
+    ) {
+        for id in &self.suspects {
+            let Some((row, instrument)) = row(*id) else { continue };
+            let (Some((gateway, _)), Some(t3)) = (row.pushed(), row.at(Point::OrchDispatch)) else {
+                continue;
+            };
+            let on = self
+                .kills
+                .iter()
+                .filter(|kill| kill.seen <= t3 && kill.revived.is_none_or(|ticks| t3 < ticks));
+            if let Some(scope) =
+                concerning(on.map(|kill| kill.switch.scope), *id, gateway, instrument, trading)
+            {
+                through(*id, scope, &mut findings.firm);
+            }
+        }
+    }
+
+    /// The switches that were turned on, in the order in which they were seen.
+    pub fn into_kills(self) -> Vec<Kill> {
+        self.kills
+    }
+}
+
+fn concerning(
+    mut on: impl Iterator<Item = Scope>,
+    id: OrderId,
+    gateway: usize,
+    instrument: u16,
+    trading: &Trading,
+) -> Option<Scope> {
+    let credential = trading.credential_of(id.strategy());
+    let venue = trading.venue_of(gateway as u16);
+    on.find(|scope| scope.concerns(id.strategy(), credential, venue, instrument))
+}
+
+#[cold]
+fn through(id: OrderId, scope: Scope, found: &mut Violations) {
+    found.add(ViolationKind::Killed, || {
+        format!("{}: dispatched although the kill switch of {scope} had been seen", name_of(id))
+    });
+}
+
+impl Kill {
+    /// What turned it, in words: `operator`, `death`, `limit 7`.
+    pub fn cause(&self) -> String {
+        match self.switch.cause {
+            Cause::Operator => "operator".into(),
+            Cause::Death => "death".into(),
+            Cause::Limit(control) => format!("limit {control}"),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `launcher kill` and `launcher revive`: an operator's kill switch.
+
+use super::operator::LiveRun;
+use crate::cli::{KillFlags, Whom};
+use crate::config::UsageError;
+use crate::output;
+use analysis::numbers::{count, duration};
+use anyhow::Result;
+use protocol::desk::{Command, Status};
+use protocol::kill::Scope;
+use protocol::plan::Plan;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+impl Whom {
+    /// The scope in a run with this plan; `None`: nobody is named.
+    ///
+    /// # Errors
+    /// Somebody whom the run does not have.
+    pub fn scope(&self, plan: &Plan) -> Result<Option<Scope>, UsageError> {
+        let trading = plan.trading();
+        let within = |flag: &str, index: u16, many: usize| match usize::from(index) < many {
+            true => Ok(index),
+            false => Err(UsageError(format!(
+                "--{flag} {index}: the last of the run is {}",
+                many.saturating_sub(1)
+            ))),
+        };
+        Ok(Some(match self {
+            Self { strategy: Some(index), .. } => {
+                Scope::Strategy(within("strategy", *index, trading.strategies.into())?)
+            }
+            // The engine knows how many there are.
+            Self { credential: Some(index), .. } => Scope::Credential(*index),
+            Self { venue: Some(index), .. } => Scope::Venue(within("venue", *index, trading.venues.into())?),
+            Self { instrument: Some(name), .. } => Scope::Instrument(instrument(name, plan)?),
+            Self { all: true, .. } => Scope::All,
+            _ => return Ok(None),
+        }))
+    }
+}
+
+fn instrument(name: &str, plan: &Plan) -> Result<u16, UsageError> {
+    let instruments = &plan.trading().instruments;
+    let named = instruments.iter().position(|instrument| instrument.name == name);
+    let index = || name.parse::<usize>().ok().filter(|index| *index < instruments.len().max(1));
+    named.or_else(index).and_then(|index| u16::try_from(index).ok()).ok_or_else(|| {
+        let names: Vec<&str> =
+            instruments.iter().take(10).map(|instrument| instrument.name.as_str()).collect();
+        let there = if names.is_empty() { "instrument 0".into() } else { names.join(", ") };
+        UsageError(format!("--instrument {name}: the run has {there}"))
+    })
+}
+
+/// Turns a kill switch on, or off again.
+///
+/// # Errors
+/// No such run, nobody of that name, an engine that does not answer.
+pub fn turn(flags: &KillFlags, is_on: bool) -> Result<ExitCode> {
+    let run = LiveRun::find(&flags.run)?;
+    let scope = flags.whom.scope(&run.plan)?.unwrap_or_default();
+    let command = if is_on { Command::Kill(scope) } else { Command::Revive(scope) };
+    let (given, answer) = run.give(command, Duration::from_nanos(flags.timeout.0))?;
+    let mut out = output::stdout();
+    let seen = duration(run.ns(given.ticks, answer.seen_ticks));
+    let code = match (answer.status, is_on) {
+        (Status::Done, false) => {
+            writeln!(out, "revived {scope} of run {}: seen {seen} after the command", run.plan.run)?;
+            ExitCode::SUCCESS
+        }
+        (Status::Done | Status::Seen, _) => {
+            writeln!(out, "killed {scope} of run {}", run.plan.run)?;
+            writeln!(out, "  seen        {seen} after the command: no new order passed from then on")?;
+            let orders = count(answer.orders);
+            match (answer.status, answer.orders) {
+                (Status::Done, 0) => writeln!(out, "  cancelled   nothing: no order was open")?,
+                (Status::Done, _) => {
+                    let took = duration(run.ns(answer.seen_ticks, answer.done_ticks));
+                    writeln!(
+                        out,
+                        "  cancelled   {orders} open orders, the last confirmed {took} after that"
+                    )?;
+                }
+                _ => writeln!(out, "  cancelled   not all of {orders} open orders within {}", flags.timeout)?,
+            }
+            if answer.status == Status::Done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        (why, _) => return Err(UsageError(format!("the engine refused {scope}: {why}")).into()),
+    };
+    Ok(code)
+}

@@ -1,0 +1,110 @@
+//! `launcher limits`: the limits of a run that goes on, shown or changed.
+
+use super::operator::LiveRun;
+use crate::cli::{LimitsFlags, Whom};
+use crate::config::UsageError;
+use crate::config::limits::{limit_of, limit_text, value_text};
+use crate::output;
+use analysis::numbers::{count, duration};
+use analysis::report::tables::{ruled, table};
+use anyhow::Result;
+use protocol::desk::{Command, Status};
+use protocol::limits::{Control, LimitSetting};
+use protocol::reject::Reject;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long the engine has to take a limit.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Shows or changes limits.
+///
+/// # Errors
+/// No such run, a limit that there is not, an engine that does not answer.
+pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
+    let run = LiveRun::find(&flags.run)?;
+    if flags.set.is_empty() {
+        return show(&run);
+    }
+    let LimitsFlags { strategy, credential, ref instrument, .. } = *flags;
+    let whom = Whom { strategy, credential, venue: None, instrument: instrument.clone(), all: false };
+    let scope = whom.scope(&run.plan)?.unwrap_or_default();
+    // All are right, or none is given.
+    let settings: Vec<LimitSetting> =
+        flags.set.iter().map(|text| limit_of(text, scope).map_err(UsageError)).collect::<Result<_, _>>()?;
+    let mut out = output::stdout();
+    for setting in settings {
+        let LimitSetting { scope, control, value } = setting;
+        let command = Command::SetLimit { scope, control: control.code(), value };
+        let (given, answer) = run.give(command, TIMEOUT)?;
+        match answer.status {
+            Status::Done | Status::Seen => {
+                let seen = duration(run.ns(given.ticks, answer.seen_ticks));
+                writeln!(out, "{}: in force {seen} after the command", limit_text(&setting))?;
+            }
+            why => {
+                return Err(UsageError(format!("the engine refused {}: {why}", limit_text(&setting))).into());
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The limits in force, and what was rejected so far.
+fn show(run: &LiveRun) -> Result<ExitCode> {
+    let (commands, answers) = run.commands()?;
+    let set = commands.iter().filter_map(|entry| match entry.command {
+        Some(Command::SetLimit { scope, control, value })
+            if matches!(answers.of(entry.number).status, Status::Done | Status::Seen) =>
+        {
+            Some(LimitSetting { scope, control: Control::from_code(control)?, value })
+        }
+        _ => None,
+    });
+    let mut in_force: Vec<LimitSetting> = Vec::new();
+    for setting in run.plan.trading().limits.iter().copied().chain(set) {
+        // A later one of the same scope replaces an earlier one, and stands behind those that it overrides.
+        in_force.retain(|other| (other.scope, other.control) != (setting.scope, setting.control));
+        in_force.push(setting);
+    }
+    let mut out = output::stdout();
+    writeln!(out, "run {}", run.plan.run)?;
+    if in_force.is_empty() {
+        writeln!(
+            out,
+            "no limits but that of open orders: {} a strategy",
+            count(run.plan.trading().max_open.into())
+        )?;
+    } else {
+        let mut rows = table(ruled(), &["limit", "for", "value", "unit", "rejected"]);
+        for LimitSetting { scope, control, value } in in_force {
+            let record = control.record();
+            let rejected = record.reason.map(|reason| count(answers.rejections(reason as u8)));
+            rows.add_row([
+                control.name().to_owned(),
+                scope.to_string(),
+                value_text(control, value),
+                record.unit.name().into(),
+                rejected.unwrap_or_default(),
+            ]);
+        }
+        for line in rows.lines() {
+            writeln!(out, "{}", line.trim_end())?;
+        }
+    }
+    for reason in Reject::ALL {
+        let rejected = answers.rejections(*reason as u8);
+        if rejected > 0 {
+            writeln!(
+                out,
+                "rejected {}: {} (FIX {}, {})",
+                count(rejected),
+                reason.name(),
+                reason.fix_code(),
+                reason.text()
+            )?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

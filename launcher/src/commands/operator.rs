@@ -1,0 +1,188 @@
+//! How an operator's command finds a living run and its desk, gives its command, and waits for the answer.
+
+use crate::config::UsageError;
+use crate::runtime::run_id::RunId;
+use anyhow::{Context, Result, bail};
+use protocol::control::{Control, RunState};
+use protocol::desk::{self, ANSWERS, Answer, Answers, Command, DESK, Entry, Operator, Status};
+use protocol::plan::{Plan, Role};
+use protocol::segments::{CONTROL, bell_segment, open_control};
+use shm::bell::Bell;
+use shm::clock::Clock;
+use shm::memory::header::run_hash;
+use shm::memory::{Header, Region, SegmentKind, View, list_segments, lock, open_safely};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a command waits for its turn at the desk.
+const TURN: Duration = Duration::from_secs(2);
+/// How often it looks for the answer.
+const LOOK: Duration = Duration::from_micros(200);
+
+/// A living run.
+pub struct LiveRun {
+    /// Its plan.
+    pub plan: Plan,
+    control: Control,
+}
+
+impl LiveRun {
+    /// The run with that id, the one living run whose id begins so, or `latest`: the living run that began last.
+    ///
+    /// # Errors
+    /// [`UsageError`]: there is none, there are several, or it is over.
+    pub fn find(name: &str) -> Result<Self> {
+        let (living, over) = runs().context("cannot look into /dev/shm")?;
+        let listed = |runs: &[String]| runs.join("\n  ");
+        let found: Vec<String> = match name {
+            "latest" => living.last().cloned().into_iter().collect(),
+            name => living.iter().filter(|run| run.starts_with(name)).cloned().collect(),
+        };
+        let exact = found.iter().find(|run| run.as_str() == name);
+        let run = match (exact, found.as_slice()) {
+            (Some(run), _) | (None, [run]) => run.clone(),
+            (None, []) if over.iter().any(|run| run.starts_with(name)) => {
+                return Err(UsageError(format!("run {name} is over: its launcher has ended")).into());
+            }
+            (None, []) if living.is_empty() => {
+                return Err(UsageError(format!("no run {name}: no run is going on")).into());
+            }
+            (None, []) => {
+                return Err(UsageError(format!("no run {name}. There are\n  {}", listed(&living))).into());
+            }
+            (None, several) => {
+                return Err(UsageError(format!(
+                    "{} runs begin with {name:?}: name one of\n  {}",
+                    several.len(),
+                    listed(several)
+                ))
+                .into());
+            }
+        };
+        let (control, plan) = open_control(&run).with_context(|| format!("cannot read run {run}"))?;
+        if control.state() == RunState::Stop {
+            return Err(UsageError(format!("run {run} is over")).into());
+        }
+        Ok(Self { plan, control })
+    }
+
+    fn view(&self, what: &str, kind: SegmentKind) -> Result<View> {
+        let name = self.plan.segment_name(what);
+        let view = Region::open_read_only(&name)?;
+        self.check(&name, &view, kind)?;
+        Ok(view)
+    }
+
+    fn check(&self, name: &str, view: &View, kind: SegmentKind) -> Result<()> {
+        let header = Header::read(|i, ordering| view.load(i, ordering), view.len(), kind)
+            .with_context(|| format!("segment {name}"))?;
+        if header.run != run_hash(&self.plan.run) || view.len() < desk::ANSWERS_WORDS.min(desk::DESK_WORDS) {
+            bail!("segment {name} is not of this run");
+        }
+        Ok(())
+    }
+
+    /// The commands so far, and what the engine says of each.
+    ///
+    /// # Errors
+    /// Segments that are gone or are not the run's.
+    pub fn commands(&self) -> Result<(Vec<Entry>, Answers)> {
+        let desk = self.view(DESK, desk::DESK_KIND)?;
+        let answers = self.view(ANSWERS, desk::ANSWERS_KIND)?;
+        Ok((desk::entries(&desk).collect(), Answers::new(&answers)))
+    }
+
+    /// Gives a command and waits until it is done, or the time is over: when it was given, and the answer.
+    ///
+    /// # Errors
+    /// No right to write the desk, no turn at it, no room on it, or an engine that does not answer.
+    pub fn give(&self, command: Command, timeout: Duration) -> Result<(Entry, Answer)> {
+        let name = self.plan.segment_name(DESK);
+        let file = match open_safely(&name, OpenOptions::new().read(true).write(true)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                bail!("no right to write the desk of run {}: be the user who started it", self.plan.run)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => bail!("run {} is over", self.plan.run),
+            Err(error) => return Err(error).with_context(|| format!("cannot open {name}")),
+        };
+        let words = Region::map(&name, &file, true)?.words();
+        self.check(&name, &words.clone().into(), desk::DESK_KIND)?;
+        let answers = Answers::new(&self.view(ANSWERS, desk::ANSWERS_KIND)?);
+        take_turn(&file)?;
+        let (ticks, pid) = (self.plan.clock.now(), std::process::id());
+        let number = Operator::new(&words).give(command, ticks, pid);
+        drop(file.unlock());
+        let Some(number) = number else { bail!("the desk is full: a run takes {} commands", desk::COMMANDS) };
+        self.ring();
+        let entry = Entry { number, ticks, pid, command: Some(command) };
+        let began = Instant::now();
+        loop {
+            let answer = answers.of(number);
+            if !matches!(answer.status, Status::Given | Status::Seen) {
+                return Ok((entry, answer));
+            }
+            if self.control.state() == RunState::Stop {
+                bail!("the run ended before command {number} was done ({})", answer.status);
+            }
+            if began.elapsed() >= timeout {
+                match answer.status {
+                    Status::Given => bail!(
+                        "the engine has not seen command {number} in {timeout:?}: it is stopped or hangs. The command stays on \
+                         the desk"
+                    ),
+                    _ => return Ok((entry, answer)),
+                }
+            }
+            sleep(LOOK);
+        }
+    }
+
+    /// Wakes an engine that parks. Where its bell has no name, it looks by itself, every 10 ms.
+    fn ring(&self) {
+        let thread = self.plan.thread_of(Role::Orchestrator).and_then(|index| self.plan.threads.get(index));
+        let Some(thread) = thread else { return };
+        if let Ok(region) = Region::open(&self.plan.segment_name(&bell_segment(&thread.name)))
+            && region.words().len() >= shm::bell::BELL_WORDS
+        {
+            Bell::new(&region.words()).ring();
+        }
+    }
+
+    /// A time between two looks at the run's clock, in nanoseconds.
+    pub fn ns(&self, from: u64, to: u64) -> u64 {
+        (to.saturating_sub(from) as f64 * self.plan.ns_per_tick) as u64
+    }
+}
+
+/// Waits until no other operator writes.
+fn take_turn(file: &File) -> Result<()> {
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if began.elapsed() < TURN => sleep(LOOK),
+            Err(TryLockError::WouldBlock) => {
+                bail!(
+                    "another operator's command has held the desk for {TURN:?}: end that process and try again"
+                )
+            }
+            Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the desk"),
+        }
+    }
+}
+
+/// The runs that live and those that are over and not cleaned up after, in the order in which they began.
+fn runs() -> std::io::Result<(Vec<String>, Vec<String>)> {
+    let (mut living, mut over) = (Vec::new(), Vec::new());
+    for name in list_segments()? {
+        let Some((run, CONTROL)) = RunId::of_segment(&name) else { continue };
+        let Ok(file) = open_safely(&name, OpenOptions::new().read(true)) else { continue };
+        let list = if lock::is_held(&file)? { &mut living } else { &mut over };
+        list.push(run.to_string());
+    }
+    living.sort();
+    Ok((living, over))
+}

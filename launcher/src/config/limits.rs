@@ -1,0 +1,237 @@
+//! Limits as users write them: `[SCOPE.]CONTROL=VALUE`, several with `;` or `,` between.
+//!
+//! ```text
+//! SCOPE     all, strategy-N, credential-N, instrument-N                    [all]
+//! CONTROL   max-position, max-order-value, price-collar, …                 protocol::limits
+//! VALUE     a count (100, 5k, 2M), a time (100ms) for windows, on, off
+//! ```
+//!
+//! Quantities are in 1e-8 units, money is in cents, rates are a second. A later limit overrides an earlier one.
+
+use super::{nearest, value::Value};
+use analysis::units::{Count, Nanos};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
+use core::str::FromStr;
+use protocol::kill::Scope;
+use protocol::limits::{Control, LimitSetting, OFF, Unit};
+
+/// All limits of a run, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits(pub Vec<LimitSetting>);
+
+/// Reads a scope: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
+///
+/// # Errors
+/// What would be one.
+pub fn scope_of(text: &str) -> Result<Scope, String> {
+    let wrong = || {
+        format!("{:?} is no scope: write all, strategy-N, credential-N, venue-N or instrument-N", clip(text))
+    };
+    if text == "all" {
+        return Ok(Scope::All);
+    }
+    let (kind, index) = text.rsplit_once('-').ok_or_else(wrong)?;
+    let is_number = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
+    let index = index.parse().ok().filter(|_| is_number).ok_or_else(wrong)?;
+    match kind {
+        "strategy" => Ok(Scope::Strategy(index)),
+        "credential" => Ok(Scope::Credential(index)),
+        "venue" => Ok(Scope::Venue(index)),
+        "instrument" => Ok(Scope::Instrument(index)),
+        _ => Err(wrong()),
+    }
+}
+
+/// What of a wrong text is quoted: the first 40 characters.
+fn clip(text: &str) -> String {
+    text.trim().chars().take(40).collect()
+}
+
+/// Reads one limit; without a scope of its own it has the given one.
+///
+/// # Errors
+/// What is wrong with it, and what would be right.
+pub fn limit_of(text: &str, default: Scope) -> Result<LimitSetting, String> {
+    let wrong = |what: String| format!("{:?}: {what}", clip(text));
+    let (name, value) = text.split_once('=').ok_or_else(|| {
+        wrong("expected [SCOPE.]CONTROL=VALUE, for example strategy-0.max-position=5k".into())
+    })?;
+    let (scope, name) = match name.trim().rsplit_once('.') {
+        Some((scope, name)) => (scope_of(scope.trim()).map_err(wrong)?, name.trim()),
+        None => (default, name.trim()),
+    };
+    let control = Control::from_name(&name.replace('_', "-")).ok_or_else(|| {
+        let names = || Control::ALL.iter().map(|control| control.name());
+        wrong(match nearest(name, names()) {
+            Some(near) => format!("there is no limit {:?}: did you mean {near}?", clip(name)),
+            None => {
+                format!(
+                    "there is no limit {:?}: there are {}",
+                    clip(name),
+                    names().collect::<Vec<_>>().join(", ")
+                )
+            }
+        })
+    })?;
+    let value = value_of(control, value.trim()).map_err(wrong)?;
+    let setting = LimitSetting { scope, control, value };
+    setting.check().map_err(|error| wrong(error.to_string()))?;
+    Ok(setting)
+}
+
+fn value_of(control: Control, text: &str) -> Result<u64, String> {
+    match (text, control.record().unit) {
+        ("off", _) => Ok(OFF),
+        ("on", Unit::Switch) => Ok(1),
+        (_, Unit::Switch) => Err(format!("{control} is on or off")),
+        (_, Unit::Nanoseconds) => text.parse::<Nanos>().map(|time| time.0).map_err(|error| error.to_string()),
+        _ => text.parse::<Count>().map(|count| count.0).map_err(|error| error.to_string()),
+    }
+}
+
+/// The value of a limit as it is read.
+pub fn value_text(control: Control, value: u64) -> String {
+    match (value, control.record().unit) {
+        (OFF, _) => "off".into(),
+        (1, Unit::Switch) => "on".into(),
+        (value, Unit::Nanoseconds) => Nanos(value).to_string(),
+        (value, _) => value.to_string(),
+    }
+}
+
+/// A limit as it is read.
+pub fn limit_text(LimitSetting { scope, control, value }: &LimitSetting) -> String {
+    let scope = if *scope == Scope::All { String::new() } else { format!("{scope}.") };
+    format!("{scope}{control}={}", value_text(*control, *value))
+}
+
+impl FromStr for Limits {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let limits = text.split([';', ',']).map(str::trim).filter(|limit| !limit.is_empty());
+        let limits: Vec<_> = limits.map(|limit| limit_of(limit, Scope::All)).collect::<Result<_, _>>()?;
+        if limits.is_empty() {
+            Err("no limit is named: expected [SCOPE.]CONTROL=VALUE, for example max-position=5k".into())
+        } else {
+            Ok(Self(limits))
+        }
+    }
+}
+
+impl Value for Limits {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+
+    fn text(&self) -> String {
+        self.0.iter().map(limit_text).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The flag's name; also that of its group, by which clap knows whether it was given.
+const FLAG: &str = "limits";
+
+/// By hand, because the flag can be given several times and each can hold several.
+impl Args for Limits {
+    fn group_id() -> Option<clap::Id> {
+        Some(clap::Id::from("limits-group"))
+    }
+
+    fn augment_args(command: Command) -> Command {
+        let flag = Arg::new(FLAG)
+            .long(FLAG)
+            .visible_alias("limit")
+            .value_name("LIST")
+            .action(ArgAction::Append)
+            .value_parser(super::parsed::<Limits>())
+            .help_heading("Risk")
+            .help("Limits as [SCOPE.]CONTROL=VALUE, for example max-position=5k; may be given several times");
+        command.arg(flag).group(ArgGroup::new("limits-group").arg(FLAG).multiple(true))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Limits {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = matches.get_many::<Limits>(FLAG).unwrap_or_default();
+        Ok(Self(given.flat_map(|limits| limits.0.clone()).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    /// Any limits that can be written down.
+    pub(crate) fn any_limits() -> impl Strategy<Value = Limits> {
+        let limit =
+            (select(Control::ALL), any::<u64>(), any::<bool>()).prop_map(|(control, drawn, is_off)| {
+                let record = control.record();
+                let within = record.least + drawn % (record.most - record.least + 1);
+                LimitSetting { scope: Scope::All, control, value: if is_off { OFF } else { within } }
+            });
+        proptest::collection::vec(limit, 1..5).prop_map(Limits)
+    }
+
+    #[test]
+    fn limits_are_read_with_their_units() {
+        let read: Limits =
+            "max-position=5k; strategy-3.duplicate-window=10ms, instrument-2.restricted=on;price_collar=off"
+                .parse()
+                .unwrap();
+        let limit = |scope, control, value| LimitSetting { scope, control, value };
+        assert_eq!(
+            read.0,
+            [
+                limit(Scope::All, Control::MaxPosition, 5_000),
+                limit(Scope::Strategy(3), Control::DuplicateWindow, 10_000_000),
+                limit(Scope::Instrument(2), Control::Restricted, 1),
+                limit(Scope::All, Control::PriceCollar, OFF),
+            ]
+        );
+        assert_eq!(read.text().parse::<Limits>(), Ok(read));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_the_way_out() {
+        for (text, wanted) in [
+            ("max-positon=5", "did you mean max-position?"),
+            ("qq=5", "there are max-open-orders, "),
+            ("max-position", "expected [SCOPE.]CONTROL=VALUE"),
+            ("stratgy-1.max-position=5", "is no scope: write all, strategy-N"),
+            ("strategy-.max-position=5", "is no scope"),
+            ("credential-1.max-position=5", "cannot be set for credential-1"),
+            ("max-position=many", "is not a count"),
+            ("duplicate-window=5", "has no unit"),
+            ("restricted=7", "restricted is on or off"),
+            ("message-rate=0", "cannot be 0"),
+            ("", "no limit is named"),
+        ] {
+            let message = text.parse::<Limits>().unwrap_err();
+            assert!(message.contains(wanted), "{text}: {message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(limits in any_limits()) {
+            prop_assert_eq!(limits.text().parse::<Limits>(), Ok(limits));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC{0,60}") {
+            let _ = text.parse::<Limits>();
+        }
+    }
+}
