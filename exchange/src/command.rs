@@ -1,9 +1,10 @@
 //! What a matching engine is told to do.
 
 /// Which side of the book.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Bids.
+    #[default]
     Buy,
     /// Offers.
     Sell,
@@ -21,6 +22,18 @@ pub enum OrderType {
     Stop,
     /// A limit order from that moment.
     StopLimit,
+}
+
+impl OrderType {
+    /// Whether it has a limit price.
+    pub fn limits(self) -> bool {
+        matches!(self, OrderType::Limit | OrderType::StopLimit)
+    }
+
+    /// Whether it waits for its stop price.
+    pub fn waits(self) -> bool {
+        matches!(self, OrderType::Stop | OrderType::StopLimit)
+    }
 }
 
 /// How long an order lives, by its FIX name (TimeInForce, tag 59).
@@ -54,7 +67,7 @@ pub enum SelfTrade {
 }
 
 /// A new order. Prices and quantities are integers in the instrument's units; what they mean is the user's affair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewOrder {
     /// Its name, unique among the orders that are in the books. A used id is free again when its order is gone.
     pub id: u64,
@@ -103,9 +116,11 @@ pub struct NewOrder {
 ///   or above `quantity`.
 /// - `BadPrice`: the price of a limit or stop-limit order, or the stop price of a stop or stop-limit order, is outside of the band
 ///   or off the tick. The band's lowest price is above 0. Ticks are counted from price 0.
-/// - `NotionalOverflow`: price (of a stop order: stop price) times quantity is above `u64::MAX`. Market orders have none.
+/// - `NotionalOverflow`: price times quantity is above `u64::MAX`: the limit price's, the stop price's, each that the order has.
+///   Market orders have none.
 /// - `WouldTrade`: the order is post-only and its price reaches the best price of the other side, whoever that is.
-/// - `Full`: every order slot is in use, whatever the order would do; or there are not enough level slots, see `Capacity`.
+/// - `Full`: every order slot is in use, whatever the order would do; or there are not enough level slots, see `Capacity`. A
+///   replacement that does not keep its priority needs one free level.
 ///
 /// # What goes together
 /// Everything not named here does. Otherwise the order is rejected as `BadCombination`.

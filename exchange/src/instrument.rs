@@ -5,13 +5,13 @@ use thiserror::Error;
 /// An instrument: which prices and quantities its orders may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instrument {
-    /// Prices are multiples of it; above 0.
+    /// Prices are multiples of it; from 1 to 2^62.
     pub tick: i64,
     /// Quantities are multiples of it; above 0.
     pub lot: u64,
     /// The lowest price of the band, above 0.
     pub price_low: i64,
-    /// The highest.
+    /// The highest, at most 2^62.
     pub price_high: i64,
     /// The largest quantity of an order.
     pub max_quantity: u64,
@@ -36,10 +36,11 @@ impl Default for Instrument {
 impl Instrument {
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         match () {
-            () if self.tick <= 0 => Err("the tick is not above 0"),
+            () if self.tick <= 0 || self.tick > 1 << 62 => Err("the tick is not from 1 to 2^62"),
             () if self.lot == 0 => Err("the lot is 0"),
             () if self.price_low <= 0 => Err("the band's lowest price is not above 0"),
             () if self.price_high < self.price_low => Err("the band's highest price is below its lowest"),
+            () if self.price_high > 1 << 62 => Err("the band's highest price is above 2^62"),
             () if self.max_quantity < self.lot => Err("the largest quantity is below a lot"),
             () if !(self.price_low..=self.price_high).contains(&self.reference_price) => {
                 Err("the reference price is outside of the band")

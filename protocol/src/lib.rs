@@ -9,9 +9,13 @@ pub mod checksum;
 pub mod codec;
 pub mod control;
 pub mod counters;
+pub mod desk;
 #[cfg(not(loom))]
 pub mod flow;
+pub mod instrument;
+pub mod kill;
 pub mod labels;
+pub mod limits;
 #[cfg(not(loom))]
 pub mod link;
 #[cfg(not(loom))]

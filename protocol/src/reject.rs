@@ -1,37 +1,133 @@
-//! Why orders are refused.
+//! Why orders are refused before they reach a venue.
 
-/// Why an order was refused; the code travels in the report and in the stamp log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Reject {
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $fix:literal, $name:literal, $text:literal;)+) => {
+        /// Why an order was refused; the code travels in the report and in the stamp log.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Reject { $($(#[$doc])* $variant = $code,)+ }
+
+        impl Reject {
+            /// Every reason, in the order of their codes.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The reason with this code.
+            #[inline]
+            pub const fn from_code(code: u8) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+
+            /// FIX OrdRejReason (tag 103) that comes closest.
+            pub const fn fix_code(self) -> u16 {
+                match self { $(Self::$variant => $fix,)+ }
+            }
+
+            /// Its name in tables and files.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// What it says to people: FIX Text (tag 58).
+            pub const fn text(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ }
+            }
+        }
+    };
+}
+
+reasons! {
     /// There is no such venue.
-    UnknownVenue = 1,
+    UnknownVenue = 1, 99, "unknown-venue", "there is no such venue";
     /// The strategy has as many orders open as it may.
-    TooManyOpen = 2,
-    /// The order's quantity is over the limit.
-    TooLarge = 3,
+    TooManyOpen = 2, 3, "too-many-open", "the strategy has as many orders open as it may";
+    /// The order's quantity is over the limit: maximum order volume.
+    TooLarge = 3, 26, "order-volume", "the quantity is above the maximum order volume";
     /// The price is negative.
-    BadPrice = 4,
-    /// The kill switch is on for everybody.
-    Killed = 5,
+    BadPrice = 4, 99, "bad-price", "the price is negative";
+    /// A kill switch is on for the strategy, its credential, the venue, the instrument or everybody.
+    Killed = 5, 21, "killed", "a kill switch is on";
     /// The incarnation of the strategy that sent it is dead.
-    Gone = 6,
+    Gone = 6, 99, "gone", "the strategy that sent it is dead";
     /// The strategy has sent as many orders to that venue as the plan has.
-    NotPlanned = 7,
+    NotPlanned = 7, 3, "not-planned", "the plan has no more orders of the strategy for that venue";
+    /// The venue's gateway takes no orders now, and as many as may wait for it wait already.
+    VenueBusy = 8, 99, "venue-busy", "the venue's gateway takes no orders, and as many as may wait already";
+    /// The gateway has sent as many messages as the venue allows.
+    Throttled = 9, 99, "throttled", "the gateway has sent as many messages as the venue allows";
+    /// The venue has not answered in time.
+    VenueSilent = 10, 99, "venue-silent", "the venue has not answered in time";
+    /// The venue is disconnected.
+    VenueDown = 11, 2, "venue-down", "the venue is disconnected";
+    /// The venue refuses it.
+    VenueRefuses = 12, 0, "venue-refuses", "the venue refuses it";
+    /// There is no such instrument.
+    UnknownInstrument = 13, 1, "unknown-instrument", "there is no such instrument";
+    /// Nobody may trade the instrument, or not this strategy.
+    Restricted = 14, 0, "restricted", "the instrument is restricted";
+    /// The price is no multiple of the instrument's tick.
+    OddTick = 15, 18, "odd-tick", "the price is no multiple of the tick";
+    /// The quantity is no multiple of the instrument's lot, or is 0.
+    OddLot = 16, 13, "odd-lot", "the quantity is no multiple of the lot, or is 0";
+    /// The price is outside of the instrument's price band.
+    PriceBand = 17, 16, "price-band", "the price is outside of the instrument's band";
+    /// The price is further from the reference price than the collar allows.
+    PriceCollar = 18, 16, "price-collar", "the price is too far from the reference price";
+    /// A control needs a reference price, and there is none.
+    NoReference = 19, 19, "no-reference", "there is no reference price yet";
+    /// Price times quantity is over the limit: maximum order value.
+    OrderValue = 20, 27, "order-value", "the value is above the maximum order value";
+    /// The strategy sends faster than it may.
+    MessageRate = 21, 21, "message-rate", "the strategy sends faster than it may";
+    /// The strategies of its credential together send faster than they may.
+    CredentialRate = 22, 21, "credential-rate", "the credential's strategies send faster than they may";
+    /// So many executions without anybody having looked: off until re-enabled.
+    ExecutionThrottle = 23, 21, "execution-throttle", "as many executions as may be without re-enabling";
+    /// The same order was sent a moment ago.
+    Duplicate = 24, 6, "duplicate", "the same order was sent a moment ago";
+    /// With all that is open filled, the position would be over its limit.
+    Position = 25, 3, "position", "the position could exceed its limit";
+    /// With all that is open filled, the credential's gross exposure would be over its limit.
+    GrossExposure = 26, 25, "gross-exposure", "the credential's gross exposure could exceed its limit";
+    /// The same of its net exposure.
+    NetExposure = 27, 25, "net-exposure", "the credential's net exposure could exceed its limit";
+    /// Price, quantity or what is open are too large to be added up.
+    Overflow = 28, 20, "overflow", "price and quantity are too large to be reckoned with";
+    /// A replace of an order in another instrument than its target's.
+    WrongInstrument = 29, 1, "wrong-instrument", "a replace names another instrument than its order";
 }
 
 impl Reject {
-    /// The reason with this code.
-    pub const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            1 => Some(Self::UnknownVenue),
-            2 => Some(Self::TooManyOpen),
-            3 => Some(Self::TooLarge),
-            4 => Some(Self::BadPrice),
-            5 => Some(Self::Killed),
-            6 => Some(Self::Gone),
-            7 => Some(Self::NotPlanned),
-            _ => None,
+    /// The code in reports and stamp logs, from 1.
+    #[inline]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_names_lead_back() {
+        assert_eq!(Reject::from_code(0), None);
+        for (index, reason) in Reject::ALL.iter().enumerate() {
+            assert_eq!(Reject::from_code(reason.code()), Some(*reason));
+            assert_eq!(usize::from(reason.code()), index + 1, "codes have no gaps");
+            let twins = Reject::ALL.iter().filter(|other| other.name() == reason.name()).count();
+            assert_eq!(twins, 1, "{} is one reason's name", reason.name());
+        }
+        assert_eq!(Reject::from_code(Reject::ALL.len() as u8 + 1), None);
+    }
+
+    #[test]
+    fn every_fix_code_is_one_of_the_standard() {
+        for reason in Reject::ALL {
+            let code = reason.fix_code();
+            assert!(code <= 29 && code != 17 || code == 99, "{} has {code}", reason.name());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::codec::{self, CodecError};
 use crate::control::{self, Control, Launching};
+use crate::desk::{self, Desk};
 use crate::plan::{Handle, Plan, ProcessPlan, Role};
 use crate::status;
 use crate::topology::{self, Segment};
@@ -292,6 +293,16 @@ pub fn thread(attached: &mut Attached<'_>, name: &str) -> Result<Words, RegionEr
 /// As [`Attached::region`].
 pub fn log(attached: &mut Attached<'_>, name: &str) -> Result<View, RegionError> {
     attached.view(&thread_segment(name), status::KIND)
+}
+
+/// The desk, for the engine.
+///
+/// # Errors
+/// As [`Attached::region`].
+pub fn desk(attached: &mut Attached<'_>) -> Result<Desk, RegionError> {
+    let desk = attached.view(desk::DESK, desk::DESK_KIND)?;
+    let answers = attached.region(desk::ANSWERS, desk::ANSWERS_KIND)?;
+    Ok(Desk::new(&desk, &answers.words()))
 }
 
 /// The doorbell of the thread that runs a role.

@@ -4,6 +4,7 @@
 //! it. A role that is not named in a segment's rights has none: what is not declared here cannot be mapped.
 
 use crate::control;
+use crate::desk::{ANSWERS, ANSWERS_KIND, ANSWERS_WORDS, DESK, DESK_KIND, DESK_WORDS};
 use crate::plan::{Plan, ProcessPlan};
 use crate::role::Role;
 use crate::stamps::RECORD_WORDS;
@@ -55,6 +56,8 @@ pub enum Purpose {
     Bell(usize),
     /// What the engine says about strategies that died.
     Repairs,
+    /// Commands of operators, and what the engine answers: found by their names at every level.
+    Desk,
 }
 
 /// Who may do what with a segment.
@@ -120,6 +123,14 @@ pub fn segments(plan: &Plan) -> Vec<Segment> {
         renewed_with: None,
         rights: Rights::Roles(vec![(Role::Orchestrator, Access::Write)]),
     });
+    let desk = |what: &str, words, kind, access| Segment {
+        spec: single(what.into(), words, kind, 0),
+        purpose: Purpose::Desk,
+        renewed_with: None,
+        rights: Rights::Roles(vec![(Role::Orchestrator, access)]),
+    };
+    segments.push(desk(DESK, DESK_WORDS, DESK_KIND, Access::Read));
+    segments.push(desk(ANSWERS, ANSWERS_WORDS, ANSWERS_KIND, Access::Write));
     for index in 0..plan.threads.len() {
         segments.push(thread(plan, index));
         segments.push(bell(plan, index));
@@ -291,6 +302,8 @@ mod tests {
                 ("bell-strategy-1", None),
                 ("bell-engine", write),
                 ("repairs", None),
+                ("desk", None),
+                ("answers", None),
                 ("control", read),
                 ("anything-else", None),
             ];
@@ -315,6 +328,8 @@ mod tests {
             ("thread-engine", Some(Access::Write)),
             ("bell-strategy-1", Some(Access::Write)),
             ("repairs", Some(Access::Write)),
+            ("desk", Some(Access::Read)),
+            ("answers", Some(Access::Write)),
         ] {
             assert_eq!(held.get(what), right.as_ref(), "{what}");
         }

@@ -117,13 +117,21 @@ impl Segments {
         let hand_over = self.plan.isolation == Isolation::Sandbox;
         for segment in topology::segments(&self.plan) {
             let in_memory = matches!(segment.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
-            let words = if hand_over && in_memory {
+            // Operators find the desk by its name at every level.
+            let is_named = segment.purpose == Purpose::Desk;
+            let words = if hand_over && in_memory && !is_named {
                 let (shared, words) = segments::create_shared(&self.plan, &segment.spec)?;
                 self.shared.push((segment.clone(), shared));
                 Some(words)
             } else {
                 segments::create(&self.plan, &segment.spec)?
             };
+            if hand_over && is_named {
+                let what = &segment.spec.what;
+                let path = format!("{SHM_DIR}/{}", self.plan.segment_name(what));
+                let shared = Shared::named(what, &path).with_context(|| format!("cannot open {what}"))?;
+                self.shared.push((segment.clone(), shared));
+            }
             let Some(words) = words else { continue };
             fill(&segment, &words, schedule);
             self.keep(&segment, words);

@@ -74,6 +74,15 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write: File::open(path)?, read: File::open(path)? })
     }
 
+    /// A segment that has a name as well, and that the process which is handed the right to write may write.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn named(what: &str, path: &str) -> io::Result<Self> {
+        let write = File::options().read(true).write(true).open(path)?;
+        Ok(Self { what: what.to_owned(), write, read: File::open(path)? })
+    }
+
     /// The descriptor for that access.
     pub fn file(&self, access: Access) -> &File {
         match access {

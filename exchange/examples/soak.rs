@@ -1,0 +1,102 @@
+//! Random operations through the engine and its naive twin, for as long as it is told:
+//! `cargo run --release -p exchange --example soak -- --operations 10m --seed 1`.
+//!
+//! Nine tenths run in crowded books, where everything meets everything, beside the naive engine: events, best prices and the number
+//! of open orders are compared after each operation, the whole books and `check()` as often as the table below says. The last tenth
+//! runs in one book of up to 100,000 orders, whose events must add up after each operation, with `check()` and the sum of all open
+//! quantities now and then. A failure names its seed and prints the shortest list of commands that shows it.
+
+#[path = "../tests/all/deep.rs"]
+mod deep;
+#[path = "../tests/all/drawn.rs"]
+mod drawn;
+#[path = "../tests/all/ledger.rs"]
+mod ledger;
+#[path = "../tests/all/naive/mod.rs"]
+mod naive;
+#[path = "../tests/all/pair.rs"]
+mod pair;
+
+use drawn::{Drawer, Seeded, Setting};
+use exchange::{Command, Exchange};
+use pair::{Every, Pair, run, shrink};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Commands of one history: short enough to be shrunk.
+const HISTORY: u64 = 10_000;
+const EVERY: Every = Every { books: 2, check: 2 };
+/// In the deep book: the check looks at all of it.
+const CHECK: u64 = 20_000;
+
+fn main() -> ExitCode {
+    let started = Instant::now();
+    let result = arguments().and_then(|(operations, seed)| {
+        let large = operations / 10;
+        let trades = crowded(operations - large, seed)?;
+        let deep = deep::run(large, seed, CHECK)?;
+        println!("deep book: up to {} orders at once", deep.most);
+        Ok((operations, seed, trades + deep.trades))
+    });
+    match result {
+        Ok((operations, seed, trades)) => {
+            let seconds = started.elapsed().as_secs_f64();
+            println!(
+                "{operations} operations from seed {seed}: no difference, {trades} trades, {seconds:.1} s"
+            );
+            ExitCode::SUCCESS
+        }
+        Err(what) => {
+            eprintln!("{what}");
+            ExitCode::from(if what.starts_with("usage") { 2 } else { 1 })
+        }
+    }
+}
+
+fn arguments() -> Result<(u64, u64), String> {
+    let (mut operations, mut seed) = (10_000_000, 1);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().unwrap_or_default();
+        let (digits, unit) = match value.strip_suffix('m') {
+            Some(digits) => (digits, 1_000_000),
+            None => (value.strip_suffix('k').unwrap_or(&value), if value.ends_with('k') { 1000 } else { 1 }),
+        };
+        let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+        match (name.as_str(), number) {
+            ("--operations", Some(number)) => operations = number,
+            ("--seed", Some(number)) => seed = number,
+            _ => {
+                return Err(format!(
+                    "usage: soak [--operations 10m] [--seed 1]; {name:?} {value:?} is neither"
+                ));
+            }
+        }
+    }
+    Ok((operations, seed))
+}
+
+fn crowded(operations: u64, seed: u64) -> Result<u64, String> {
+    let mut trades = 0;
+    for history in 0..operations.div_ceil(HISTORY) {
+        let of = seed.wrapping_mul(1 << 32).wrapping_add(history);
+        let setting = if history % 4 == 3 { Setting::few_levels() } else { Setting::crowded() };
+        let (mut numbers, mut drawer) = (Seeded(of), Drawer::new(&setting));
+        let length = HISTORY.min(operations - history * HISTORY);
+        let commands: Vec<Command> = (0..length).map(|_| drawer.command(&mut numbers)).collect();
+        let mut pair = Pair::<Exchange>::new(&setting, EVERY);
+        for command in &commands {
+            pair.apply(*command).map_err(|difference| {
+                let shortest = shrink::<Exchange>(&setting, &commands);
+                let difference = run::<Exchange>(&setting, &shortest).err().unwrap_or(difference);
+                let lines: Vec<String> = shortest.iter().map(|command| format!("{command:?},")).collect();
+                format!(
+                    "seed {seed}, history {history}: {difference}\nfails after these:\n{}",
+                    lines.join("\n")
+                )
+            })?;
+        }
+        trades += pair.trades();
+    }
+    Ok(trades)
+}

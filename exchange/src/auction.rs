@@ -1,0 +1,135 @@
+//! The end of a call auction: one price for all that crosses.
+
+use crate::arena::{NONE, Part};
+use crate::book::Book;
+use crate::command::Side;
+use crate::event::{Event, Events};
+use crate::levels::Levels;
+use crate::store::Store;
+use std::cmp::Reverse;
+
+/// How good a price is. The greatest is the auction's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Merit {
+    volume: u64,
+    surplus: Reverse<u64>,
+    distance: Reverse<u64>,
+    price: i64,
+}
+
+impl<L: Levels> Book<L> {
+    /// Trades what crosses.
+    pub(crate) fn uncross(&mut self, store: &mut Store<L>, out: &mut impl Events) {
+        let best = self.auction_price(store);
+        let (price, volume) = best.map_or((0, 0), |merit| (merit.price, merit.volume));
+        out.on(Event::Uncrossed { instrument: self.number, price, volume });
+        let mut rest = volume;
+        while rest > 0 {
+            let head = |part: Part| store.queues.get(self.first[part as usize]).head;
+            let (bid, offer) = (head(Part::Bids), head(Part::Offers));
+            let (buyer, seller) = (*store.arena.node(bid), *store.arena.node(offer));
+            let quantity = rest.min(buyer.leaves).min(seller.leaves);
+            rest -= quantity;
+            out.on(Event::Trade {
+                number: store.trades,
+                instrument: self.number,
+                maker: seller.id,
+                taker: buyer.id,
+                taker_side: Side::Buy,
+                price,
+                quantity,
+                maker_leaves: seller.leaves - quantity,
+                taker_leaves: buyer.leaves - quantity,
+            });
+            store.trades += 1;
+            self.last = price;
+            self.fill_in_auction(store, bid, quantity);
+            self.fill_in_auction(store, offer, quantity);
+        }
+    }
+
+    fn fill_in_auction(&mut self, store: &mut Store<L>, slot: u32, quantity: u64) {
+        let node = *store.arena.node(slot);
+        if node.leaves == quantity {
+            return self.remove(store, slot);
+        }
+        let leaves = node.leaves - quantity;
+        let shown = if quantity < node.shown { node.shown - quantity } else { store.shown_of(slot, leaves) };
+        let queue = store.queues.get_mut(node.queue);
+        queue.total -= quantity;
+        queue.shown = queue.shown - node.shown + shown;
+        let node = store.arena.node_mut(slot);
+        node.leaves = leaves;
+        node.shown = shown;
+    }
+
+    /// The best price, if anything crosses. What is bid and offered changes only at prices at which there are orders, so it
+    /// is enough to look at those between the best offer and the best bid, and at one price between each two.
+    fn auction_price(&self, store: &Store<L>) -> Option<Merit> {
+        let (high, low) = (self.best(store, Part::Bids)?, self.best(store, Part::Offers)?);
+        if low > high {
+            return None;
+        }
+        // Bids from the lowest at or above `low`, offers from the lowest: both upwards.
+        let mut bid = self.last_until(store, self.key(Part::Bids, low));
+        let mut offer = self.first[Part::Offers as usize];
+        let mut bids = self.bids_until(store, low);
+        let mut offers = 0;
+        let mut best: Option<Merit> = None;
+        let mut consider = |bids: u64, offers: u64, price: i64| {
+            let merit = Merit {
+                volume: bids.min(offers),
+                surplus: Reverse(bids.abs_diff(offers)),
+                distance: Reverse(price.abs_diff(self.instrument.reference_price)),
+                price,
+            };
+            best = best.max(Some(merit));
+        };
+        let price_of = |queue: u32| if queue == NONE { i64::MAX } else { store.queues.get(queue).price };
+        loop {
+            let price = price_of(bid).min(price_of(offer));
+            if price > high {
+                break;
+            }
+            if price_of(offer) == price {
+                offers += store.queues.get(offer).total;
+                offer = self.next(store, Part::Offers, offer);
+            }
+            consider(bids, offers, price);
+            if price_of(bid) == price {
+                let queue = store.queues.get(bid);
+                bids -= queue.total;
+                bid = self.lists[Part::Bids as usize].before(&store.pool, queue.key).unwrap_or(NONE);
+            }
+            let tick = self.instrument.tick;
+            let (from, to) = (price + tick, price_of(bid).min(price_of(offer)).min(high) - tick);
+            if from <= to {
+                let reference = self.instrument.reference_price;
+                let below = (reference - reference % tick).clamp(from, to);
+                consider(bids, offers, below);
+                consider(bids, offers, (below + tick).min(to));
+            }
+        }
+        best.filter(|merit| merit.volume > 0)
+    }
+
+    /// The bids' queue of the lowest price whose key is at most that.
+    fn last_until(&self, store: &Store<L>, key: u64) -> u32 {
+        self.lists[Part::Bids as usize].before(&store.pool, key + 1).unwrap_or(NONE)
+    }
+
+    /// What is bid at a price or above.
+    fn bids_until(&self, store: &Store<L>, price: i64) -> u64 {
+        let mut total = 0;
+        let mut queue = self.first[Part::Bids as usize];
+        while queue != NONE {
+            let level = store.queues.get(queue);
+            if level.price < price {
+                break;
+            }
+            total += level.total;
+            queue = self.next(store, Part::Bids, queue);
+        }
+        total
+    }
+}

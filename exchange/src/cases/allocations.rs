@@ -1,0 +1,63 @@
+//! Nothing is allocated after the start.
+
+use super::exchange;
+use crate::{Command, Event, Events, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
+
+/// Counts events.
+struct Count(u64);
+
+impl Events for Count {
+    fn on(&mut self, _event: Event) {
+        self.0 += 1;
+    }
+}
+
+/// Commands of every kind, drawn.
+fn draw(state: &mut u64) -> Command {
+    let mut below = |n: u64| {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) % n
+    };
+    let (id, owner) = (below(24), below(3) as u32);
+    match below(20) {
+        0..=2 => Command::Cancel { id, owner },
+        3..=5 => Command::Replace { id, owner, price: 1 + below(30) as i64, quantity: 1 + below(30) },
+        6 => Command::Time(below(1 << 20)),
+        7 => Command::MassCancel { owner, instrument: None },
+        8 => Command::Auction { instrument: 0 },
+        9 | 10 => Command::Uncross { instrument: 0 },
+        _ => Command::New(NewOrder {
+            id,
+            owner,
+            side: if below(2) == 0 { Side::Buy } else { Side::Sell },
+            order_type: [OrderType::Limit, OrderType::Market, OrderType::Stop, OrderType::StopLimit]
+                [below(6).saturating_sub(2) as usize],
+            time_in_force: [
+                TimeInForce::GoodTillCancel,
+                TimeInForce::GoodTillTime,
+                TimeInForce::ImmediateOrCancel,
+                TimeInForce::FillOrKill,
+            ][below(8).saturating_sub(4) as usize],
+            self_trade: [SelfTrade::Allow, SelfTrade::CancelBoth, SelfTrade::Decrement][below(3) as usize],
+            price: 1 + below(30) as i64,
+            stop_price: 1 + below(30) as i64,
+            quantity: 10 + below(30),
+            display: below(9).saturating_sub(5),
+            expires_at: below(1 << 20),
+            ..NewOrder::default()
+        }),
+    }
+}
+
+#[test]
+fn no_command_allocates() {
+    let mut exchange = exchange();
+    let (mut state, mut count) = (1, Count(0));
+    let before = shm::alloc::allocations();
+    for _ in 0..50_000 {
+        exchange.apply(draw(&mut state), &mut count);
+    }
+    assert_eq!(shm::alloc::allocations() - before, 0);
+    assert!(count.0 > 50_000, "something happened");
+    exchange.check().expect("sound");
+}

@@ -1,0 +1,62 @@
+//! The recorded morning: the opening book, the flow, and what the real exchange made of them.
+
+use crate::book_file::{flow, opening_book};
+use crate::{Capacity, Command, Event, Exchange, Instrument, Side};
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::PathBuf;
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../data/coinbase-2016-03-12").join(name)
+}
+
+fn numbers(name: &str) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(path(name)).expect("the data is there");
+    text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn trades_and_the_final_book_are_exactly_those_of_the_real_exchange() {
+    let open = |name| BufReader::new(File::open(path(name)).expect("the data is there"));
+    let band = Instrument { price_high: 1 << 40, ..Instrument::default() };
+    let mut exchange: Exchange = Exchange::new(&[band], Capacity::orders(10_000)).expect("it can be");
+    let mut events = Vec::new();
+    for order in opening_book(open("opening_book.csv"), 0, 0, 10_000).expect("a book") {
+        exchange.apply(Command::New(order), &mut events);
+    }
+    assert!(events.iter().all(|event| matches!(event, Event::Accepted { .. })), "nothing crosses");
+    assert_eq!(exchange.open_orders(), 7_109);
+
+    let mut trades = Vec::new();
+    for (number, line) in flow(open("flow.csv"), 0, 0, 10_000).expect("a flow").iter().enumerate() {
+        events.clear();
+        exchange.apply(line.command, &mut events);
+        if number % 100 == 0 {
+            exchange.check().expect("sound");
+        }
+        for event in &events {
+            match *event {
+                Event::Trade { maker, taker, price, quantity, .. } => {
+                    trades.push([line.sequence, taker, maker, price as u64, quantity]);
+                }
+                Event::Rejected { id, reason } => panic!("{id}: {reason}"),
+                _ => {}
+            }
+        }
+    }
+    exchange.check().expect("sound");
+    let expected = numbers("expected_trades.csv");
+    let trades: Vec<Vec<String>> =
+        trades.iter().map(|trade| trade.iter().map(u64::to_string).collect()).collect();
+    assert_eq!(trades.len(), 12);
+    assert_eq!(trades, expected);
+
+    let side = |side, letter: &str| -> Vec<Vec<String>> {
+        let levels = exchange.depth(0, side, 50);
+        levels
+            .map(|level| vec![letter.to_owned(), level.price.to_string(), level.quantity.to_string()])
+            .collect()
+    };
+    let book = [side(Side::Buy, "B"), side(Side::Sell, "S")].concat();
+    assert_eq!(book, numbers("expected_final_book.csv"));
+}

@@ -1,0 +1,529 @@
+//! Behaviour that venues' own documents define, case by case: what comes before, the command, and its events. Each case runs
+//! through the engine and through the naive one. docs/src/exchange.md has the table with the addresses of the sources.
+
+use crate::naive::Naive;
+use Event::{Accepted, Cancelled, Reduced, Rejected, Replaced, Triggered, Uncrossed};
+use OrderType::{Market, Stop, StopLimit};
+use SelfTrade::{CancelBoth, CancelNewest, CancelOldest, Decrement};
+use Side::{Buy, Sell};
+use TimeInForce::{FillOrKill, GoodTillTime, ImmediateOrCancel};
+use exchange::{
+    CancelReason, Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, RejectReason,
+    SelfTrade, Side, TimeInForce,
+};
+
+const COINBASE: &str = "Coinbase Exchange, Matching Engine";
+const COINBASE_RULES: &str = "Coinbase Exchange Trading Rules";
+const COINBASE_DERIVATIVES: &str = "Coinbase Derivatives, Supported order qualifiers";
+const CME_REPLACE: &str = "CME iLink 3, Order Cancel Replace, Tag Value Modification";
+const CME_QUALIFIERS: &str = "CME Globex, Order Qualifiers";
+const CME_TYPES: &str = "CME Globex, Order Types";
+const CME_STOP: &str = "CME Globex, Stop Order Notes";
+const MILLENNIUM: &str = "Colombo Stock Exchange (Millennium), Stop and Stop Limit Orders";
+const TSX: &str = "TSX, Self Trade Prevention";
+const JPX: &str = "JPX arrowhead4.0, FAQ 18144";
+const XETRA: &str = "Xetra, Market Model Equities";
+
+/// A limit order of an owner of its own.
+pub fn limit(id: u64, side: Side, price: i64, quantity: u64) -> NewOrder {
+    NewOrder {
+        id,
+        instrument: 0,
+        owner: id as u32,
+        side,
+        order_type: OrderType::Limit,
+        time_in_force: TimeInForce::GoodTillCancel,
+        post_only: false,
+        self_trade: SelfTrade::Allow,
+        price,
+        stop_price: 0,
+        quantity,
+        display: 0,
+        minimum: 0,
+        expires_at: 0,
+    }
+}
+
+fn owned(owner: u32, order: NewOrder) -> NewOrder {
+    NewOrder { owner, ..order }
+}
+
+fn iceberg(display: u64, order: NewOrder) -> NewOrder {
+    NewOrder { display, ..order }
+}
+
+fn lasting(time_in_force: TimeInForce, order: NewOrder) -> NewOrder {
+    NewOrder { time_in_force, ..order }
+}
+
+fn preventing(self_trade: SelfTrade, order: NewOrder) -> NewOrder {
+    NewOrder { owner: 7, self_trade, ..order }
+}
+
+fn stop(stop_price: i64, order: NewOrder) -> NewOrder {
+    NewOrder { stop_price, order_type: if order.price == 0 { Stop } else { StopLimit }, ..order }
+}
+
+fn market(order: NewOrder) -> NewOrder {
+    NewOrder { order_type: Market, ..order }
+}
+
+fn post_only(order: NewOrder) -> NewOrder {
+    NewOrder { post_only: true, ..order }
+}
+
+fn minimum(minimum: u64, order: NewOrder) -> NewOrder {
+    NewOrder { minimum, ..order }
+}
+
+/// A trade between maker and taker, with what is left of each; its number counts from the first that is expected.
+fn trade(number: u64, parties: (u64, u64, Side), price: i64, quantity: u64, leaves: (u64, u64)) -> Event {
+    Event::Trade {
+        number,
+        instrument: 0,
+        maker: parties.0,
+        taker: parties.1,
+        taker_side: parties.2,
+        price,
+        quantity,
+        maker_leaves: leaves.0,
+        taker_leaves: leaves.1,
+    }
+}
+
+fn cancelled(id: u64, leaves: u64, reason: CancelReason) -> Event {
+    Cancelled { id, leaves, reason }
+}
+
+/// Name, source, what comes before, the command, its events.
+type Case = (&'static str, &'static str, Vec<Command>, Command, Vec<Event>);
+
+fn case(
+    name: &'static str,
+    source: &'static str,
+    before: &[NewOrder],
+    command: impl Into<Told>,
+    events: &[Event],
+) -> Case {
+    let Told(mut between, command) = command.into();
+    let mut all: Vec<Command> = before.iter().map(|order| Command::New(*order)).collect();
+    all.append(&mut between);
+    (name, source, all, command, events.to_vec())
+}
+
+/// The command of a case, and what comes between it and the orders before.
+struct Told(Vec<Command>, Command);
+
+impl From<NewOrder> for Told {
+    fn from(order: NewOrder) -> Told {
+        Told(Vec::new(), Command::New(order))
+    }
+}
+
+impl From<Command> for Told {
+    fn from(command: Command) -> Told {
+        Told(Vec::new(), command)
+    }
+}
+
+fn replace(id: u64, price: i64, quantity: u64) -> Command {
+    Command::Replace { id, owner: id as u32, price, quantity }
+}
+
+const AUCTION: Command = Command::Auction { instrument: 0 };
+const UNCROSS: Command = Command::Uncross { instrument: 0 };
+
+/// Orders that gather in an auction, and the uncrossing.
+fn gathered(orders: &[NewOrder]) -> Told {
+    let begin = std::iter::once(AUCTION);
+    Told(begin.chain(orders.iter().map(|order| Command::New(*order))).collect(), UNCROSS)
+}
+
+fn trading() -> Vec<Case> {
+    let sells = [limit(1, Sell, 10, 5), limit(2, Sell, 10, 5), limit(3, Sell, 11, 5)];
+    let own = [owned(7, limit(1, Sell, 10, 5)), limit(2, Sell, 10, 5)];
+    let me = |quantity| limit(9, Buy, 10, quantity);
+    let ice = [iceberg(4, limit(1, Sell, 10, 10)), limit(2, Sell, 10, 5)];
+    vec![
+        case(
+            "price, then time",
+            COINBASE,
+            &sells,
+            limit(9, Buy, 11, 12),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 5, (0, 7)),
+                trade(1, (2, 9, Buy), 10, 5, (0, 2)),
+                trade(2, (3, 9, Buy), 11, 2, (3, 0)),
+            ],
+        ),
+        case(
+            "price improvement is the aggressor's",
+            COINBASE,
+            &[limit(1, Buy, 20, 1)],
+            limit(9, Sell, 16, 1),
+            &[Accepted { id: 9 }, trade(0, (1, 9, Sell), 20, 1, (0, 0))],
+        ),
+        case(
+            "self-trade: cancel newest",
+            COINBASE,
+            &own,
+            preventing(CancelNewest, me(8)),
+            &[Accepted { id: 9 }, cancelled(9, 8, CancelReason::SelfTrade)],
+        ),
+        case(
+            "self-trade: cancel oldest",
+            COINBASE,
+            &own,
+            preventing(CancelOldest, me(8)),
+            &[
+                Accepted { id: 9 },
+                cancelled(1, 5, CancelReason::SelfTrade),
+                trade(0, (2, 9, Buy), 10, 5, (0, 3)),
+            ],
+        ),
+        case(
+            "self-trade: cancel both",
+            COINBASE,
+            &own,
+            preventing(CancelBoth, me(8)),
+            &[
+                Accepted { id: 9 },
+                cancelled(1, 5, CancelReason::SelfTrade),
+                cancelled(9, 8, CancelReason::SelfTrade),
+            ],
+        ),
+        case(
+            "self-trade: decrement, the aggressor is larger",
+            TSX,
+            &own,
+            preventing(Decrement, me(8)),
+            &[
+                Accepted { id: 9 },
+                cancelled(1, 5, CancelReason::SelfTrade),
+                Reduced { id: 9, leaves: 3 },
+                trade(0, (2, 9, Buy), 10, 3, (2, 0)),
+            ],
+        ),
+        case(
+            "self-trade: decrement, the resting order is larger",
+            TSX,
+            &own,
+            preventing(Decrement, me(3)),
+            &[Accepted { id: 9 }, Reduced { id: 1, leaves: 2 }, cancelled(9, 3, CancelReason::SelfTrade)],
+        ),
+        case(
+            "self-trade: decrement, both the same",
+            COINBASE,
+            &own,
+            preventing(Decrement, me(5)),
+            &[
+                Accepted { id: 9 },
+                cancelled(1, 5, CancelReason::SelfTrade),
+                cancelled(9, 5, CancelReason::SelfTrade),
+            ],
+        ),
+        case(
+            "self-trade: the aggressor's instruction counts",
+            COINBASE,
+            &[preventing(CancelNewest, limit(1, Sell, 10, 5))],
+            preventing(CancelOldest, me(5)),
+            &[Accepted { id: 9 }, cancelled(1, 5, CancelReason::SelfTrade)],
+        ),
+        case(
+            "fill or kill: not enough",
+            CME_QUALIFIERS,
+            &sells,
+            lasting(FillOrKill, limit(9, Buy, 10, 11)),
+            &[Accepted { id: 9 }, cancelled(9, 11, CancelReason::FillOrKill)],
+        ),
+        case(
+            "fill or kill: over two levels",
+            CME_QUALIFIERS,
+            &sells,
+            lasting(FillOrKill, limit(9, Buy, 11, 15)),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 5, (0, 10)),
+                trade(1, (2, 9, Buy), 10, 5, (0, 5)),
+                trade(2, (3, 9, Buy), 11, 5, (0, 0)),
+            ],
+        ),
+        case(
+            "immediate or cancel: the rest goes",
+            CME_QUALIFIERS,
+            &sells,
+            lasting(ImmediateOrCancel, limit(9, Buy, 10, 12)),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 5, (0, 7)),
+                trade(1, (2, 9, Buy), 10, 5, (0, 2)),
+                cancelled(9, 2, CancelReason::Immediate),
+            ],
+        ),
+        case(
+            "immediate or cancel: nothing there",
+            CME_QUALIFIERS,
+            &sells,
+            lasting(ImmediateOrCancel, limit(9, Buy, 9, 1)),
+            &[Accepted { id: 9 }, cancelled(9, 1, CancelReason::Immediate)],
+        ),
+        case(
+            "minimum: filled, the rest is placed",
+            CME_TYPES,
+            &sells[..1],
+            minimum(5, me(8)),
+            &[Accepted { id: 9 }, trade(0, (1, 9, Buy), 10, 5, (0, 3))],
+        ),
+        case(
+            "minimum: too little, all is cancelled",
+            CME_TYPES,
+            &sells[..1],
+            minimum(6, me(8)),
+            &[Accepted { id: 9 }, cancelled(9, 8, CancelReason::Minimum)],
+        ),
+        case(
+            "post-only: would trade",
+            COINBASE_DERIVATIVES,
+            &sells,
+            post_only(me(1)),
+            &[Rejected { id: 9, reason: RejectReason::WouldTrade }],
+        ),
+        case(
+            "post-only: rests",
+            COINBASE_DERIVATIVES,
+            &sells,
+            post_only(limit(9, Buy, 9, 1)),
+            &[Accepted { id: 9 }],
+        ),
+        case(
+            "iceberg: the next part goes to the end",
+            CME_QUALIFIERS,
+            &ice,
+            me(11),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 4, (6, 7)),
+                trade(1, (2, 9, Buy), 10, 5, (0, 2)),
+                trade(2, (1, 9, Buy), 10, 2, (4, 0)),
+            ],
+        ),
+        case(
+            "market: what finds nobody is cancelled",
+            CME_TYPES,
+            &sells[..1],
+            market(limit(9, Buy, 0, 8)),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 5, (0, 3)),
+                cancelled(9, 3, CancelReason::NoLiquidity),
+            ],
+        ),
+    ]
+}
+
+fn changing() -> Vec<Case> {
+    let level = [limit(1, Sell, 10, 5), limit(2, Sell, 10, 5)];
+    let after = |command: Command| Told(vec![command], Command::New(limit(9, Buy, 10, 1)));
+    let first = |maker, leaves| [Accepted { id: 9 }, trade(0, (maker, 9, Buy), 10, 1, (leaves, 0))];
+    vec![
+        case("replace: less keeps the place", CME_REPLACE, &level, after(replace(1, 10, 3)), &first(1, 2)),
+        case("replace: more loses the place", CME_REPLACE, &level, after(replace(1, 10, 6)), &first(2, 4)),
+        case(
+            "replace: there and back loses the place",
+            CME_REPLACE,
+            &level,
+            Told(vec![replace(1, 11, 5), replace(1, 10, 5)], Command::New(limit(9, Buy, 10, 1))),
+            &first(2, 4),
+        ),
+        case(
+            "replace: a price that crosses trades",
+            CME_REPLACE,
+            &[level[0], limit(3, Buy, 9, 2)],
+            replace(3, 10, 2),
+            &[Replaced { id: 3, price: 10, leaves: 2 }, trade(0, (1, 3, Buy), 10, 2, (3, 0))],
+        ),
+        case(
+            "good till time: gone at its time",
+            CME_QUALIFIERS,
+            &[NewOrder { expires_at: 5, ..lasting(GoodTillTime, limit(1, Buy, 9, 2)) }],
+            Told(vec![Command::Time(4)], Command::Time(5)),
+            &[Event::Expired { id: 1, leaves: 2 }],
+        ),
+    ]
+}
+
+fn stops() -> Vec<Case> {
+    let offers = [limit(1, Sell, 10, 1), limit(2, Sell, 11, 1), limit(3, Sell, 12, 9)];
+    let with = |stops: &[NewOrder]| [&offers[..], stops].concat();
+    let takes = |id, quantity| limit(id, Buy, 11, quantity);
+    vec![
+        case(
+            "stop: a trade at its price makes it a market order",
+            CME_STOP,
+            &with(&[stop(10, limit(5, Buy, 0, 2))]),
+            limit(9, Buy, 10, 1),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 1, (0, 0)),
+                Triggered { id: 5 },
+                trade(1, (2, 5, Buy), 11, 1, (0, 1)),
+                trade(2, (3, 5, Buy), 12, 1, (8, 0)),
+            ],
+        ),
+        case(
+            "stop-limit: what is left is a limit order",
+            CME_STOP,
+            &with(&[stop(10, limit(5, Buy, 11, 4))]),
+            Told(vec![Command::New(limit(9, Buy, 10, 1))], Command::Cancel { id: 5, owner: 5 }),
+            &[cancelled(5, 3, CancelReason::Requested)],
+        ),
+        case(
+            "stop: by stop price, then by time",
+            MILLENNIUM,
+            &with(&[
+                stop(11, limit(5, Buy, 0, 1)),
+                stop(10, limit(6, Buy, 0, 1)),
+                stop(10, limit(7, Buy, 0, 1)),
+            ]),
+            takes(9, 2),
+            &[
+                Accepted { id: 9 },
+                trade(0, (1, 9, Buy), 10, 1, (0, 1)),
+                trade(1, (2, 9, Buy), 11, 1, (0, 0)),
+                Triggered { id: 6 },
+                trade(2, (3, 6, Buy), 12, 1, (8, 0)),
+                Triggered { id: 7 },
+                trade(3, (3, 7, Buy), 12, 1, (7, 0)),
+                Triggered { id: 5 },
+                trade(4, (3, 5, Buy), 12, 1, (6, 0)),
+            ],
+        ),
+        case(
+            "stop: in an auction it waits for the opening price",
+            MILLENNIUM,
+            &[],
+            gathered(&[
+                stop(10, limit(5, Buy, 0, 2)),
+                limit(1, Sell, 10, 1),
+                limit(2, Buy, 10, 1),
+                limit(3, Sell, 13, 4),
+            ]),
+            &[
+                Uncrossed { instrument: 0, price: 10, volume: 1 },
+                trade(0, (1, 2, Buy), 10, 1, (0, 0)),
+                Triggered { id: 5 },
+                trade(1, (3, 5, Buy), 13, 2, (2, 0)),
+            ],
+        ),
+    ]
+}
+
+fn auctions() -> Vec<Case> {
+    vec![
+        case(
+            "auction: the largest volume",
+            XETRA,
+            &[],
+            gathered(&[
+                limit(1, Buy, 12, 5),
+                limit(2, Buy, 11, 4),
+                limit(3, Sell, 9, 6),
+                limit(4, Sell, 11, 3),
+            ]),
+            &[
+                Uncrossed { instrument: 0, price: 11, volume: 9 },
+                trade(0, (3, 1, Buy), 11, 5, (1, 0)),
+                trade(1, (3, 2, Buy), 11, 1, (0, 3)),
+                trade(2, (4, 2, Buy), 11, 3, (0, 0)),
+            ],
+        ),
+        case(
+            "auction: then the smallest surplus",
+            XETRA,
+            &[],
+            gathered(&[limit(1, Buy, 14, 5), limit(2, Sell, 12, 5), limit(3, Buy, 12, 4)]),
+            &[Uncrossed { instrument: 0, price: 13, volume: 5 }, trade(0, (2, 1, Buy), 13, 5, (0, 0))],
+        ),
+        case(
+            "auction: then nearest to the reference price, which is 10",
+            XETRA,
+            &[],
+            gathered(&[limit(1, Buy, 14, 5), limit(2, Sell, 8, 5)]),
+            &[Uncrossed { instrument: 0, price: 10, volume: 5 }, trade(0, (2, 1, Buy), 10, 5, (0, 0))],
+        ),
+        case(
+            "auction: nothing crosses",
+            XETRA,
+            &[],
+            gathered(&[limit(1, Buy, 8, 5), limit(2, Sell, 9, 5)]),
+            &[Uncrossed { instrument: 0, price: 0, volume: 0 }],
+        ),
+        case(
+            "auction: an iceberg takes part with all of it",
+            XETRA,
+            &[],
+            gathered(&[iceberg(2, limit(1, Sell, 10, 9)), limit(2, Sell, 10, 4), limit(3, Buy, 10, 10)]),
+            &[
+                Uncrossed { instrument: 0, price: 10, volume: 10 },
+                trade(0, (1, 3, Buy), 10, 9, (0, 1)),
+                trade(1, (2, 3, Buy), 10, 1, (3, 0)),
+            ],
+        ),
+        case(
+            "auction: no self-trade prevention",
+            JPX,
+            &[],
+            gathered(&[
+                preventing(CancelBoth, limit(1, Sell, 10, 1)),
+                preventing(CancelBoth, limit(2, Buy, 10, 1)),
+            ]),
+            &[Uncrossed { instrument: 0, price: 10, volume: 1 }, trade(0, (1, 2, Buy), 10, 1, (0, 0))],
+        ),
+        case(
+            "auction: no post-only orders",
+            COINBASE_RULES,
+            &[],
+            Told(vec![AUCTION], Command::New(post_only(limit(1, Buy, 8, 1)))),
+            &[Rejected { id: 1, reason: RejectReason::WrongPhase }],
+        ),
+        case(
+            "auction: no fill or kill, no immediate or cancel",
+            CME_QUALIFIERS,
+            &[],
+            Told(vec![AUCTION], Command::New(lasting(FillOrKill, limit(1, Buy, 8, 1)))),
+            &[Rejected { id: 1, reason: RejectReason::WrongPhase }],
+        ),
+    ]
+}
+
+#[test]
+fn every_documented_case_is_as_the_source_says() {
+    let instrument = Instrument { price_high: 1000, reference_price: 10, ..Instrument::default() };
+    let cases = [trading(), changing(), stops(), auctions()].concat();
+    assert_eq!(cases.len(), 36);
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/exchange.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for (name, source, before, command, expected) in cases {
+        let mut engine: Exchange = Exchange::new(&[instrument], Capacity::orders(64)).unwrap();
+        let mut naive = Naive::new(&[instrument], Capacity::orders(64));
+        for command in before {
+            let mut events = Vec::new();
+            engine.apply(command, &mut events);
+            naive.apply(command);
+            assert!(
+                !events.iter().any(|event| matches!(event, Rejected { .. })),
+                "{name}: {command:?} gives {events:?}"
+            );
+        }
+        let mut events = Vec::new();
+        engine.apply(command, &mut events);
+        assert_eq!(events, expected, "{name} ({source})");
+        assert_eq!(naive.apply(command), expected, "{name} ({source}), of the naive engine");
+        engine.check().unwrap_or_else(|broken| panic!("{name}: {broken:?}"));
+        assert!(
+            page.contains(&format!("| {name} | {source} |")),
+            "docs/src/exchange.md: no row {name:?}, {source:?}"
+        );
+    }
+}

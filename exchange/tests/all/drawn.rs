@@ -1,0 +1,265 @@
+//! Commands drawn from numbers: the same generator for properties, soak and fuzzing. The number 0 draws what is ordinary, so that
+//! what is shrunk is simple.
+
+use exchange::{Capacity, Command, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
+
+/// Where numbers come from.
+pub trait Numbers {
+    /// One below `bound`.
+    fn below(&mut self, bound: u64) -> u64;
+
+    /// One of these, each as likely as its weight.
+    fn pick<T: Copy>(&mut self, weighted: &[(u64, T)]) -> T {
+        let mut drawn = self.below(weighted.iter().map(|(weight, _)| weight).sum());
+        for (weight, value) in weighted {
+            match drawn.checked_sub(*weight) {
+                Some(left) => drawn = left,
+                None => return *value,
+            }
+        }
+        unreachable!()
+    }
+
+    /// True once in so many.
+    fn once_in(&mut self, many: u64) -> bool {
+        self.below(many) == many - 1
+    }
+}
+
+/// A seeded source (SplitMix64).
+pub struct Seeded(pub u64);
+
+impl Numbers for Seeded {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(x ^ (x >> 31)) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+/// A source of given words; 0 when they are used up.
+#[allow(dead_code, reason = "properties and fuzzing draw from words, the soak from a seed")]
+pub struct Words<'a>(pub &'a [u16]);
+
+impl Numbers for Words<'_> {
+    fn below(&mut self, bound: u64) -> u64 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        (u64::from(*first) * bound) >> 16
+    }
+}
+
+/// What is traded and how crowded it is.
+#[derive(Clone)]
+pub struct Setting {
+    pub instruments: Vec<Instrument>,
+    pub room: Capacity,
+    /// Ids are below this: with few, they are used again and cancels meet open orders.
+    pub ids: u64,
+    /// How many prices are drawn from, from the band's lowest.
+    pub prices: u64,
+    /// Once in so many commands an auction begins; twice as often one ends.
+    pub auctions: u64,
+    /// Bids and offers mostly lie apart, and hardly anything takes all away: the book grows.
+    pub deep: bool,
+}
+
+impl Setting {
+    /// Three instruments with few prices, and more ids than room: everything meets everything.
+    pub fn crowded() -> Setting {
+        let plain = Instrument {
+            price_low: 1,
+            price_high: 24,
+            max_quantity: 1000,
+            reference_price: 12,
+            ..Instrument::default()
+        };
+        let coarse = Instrument {
+            tick: 5,
+            lot: 10,
+            price_low: 48,
+            price_high: 150,
+            max_quantity: 10_000,
+            reference_price: 98,
+        };
+        // Four of the highest price do not fit 64 bits, four of one below it do.
+        let dear = Instrument {
+            price_low: (1 << 62) - 20,
+            price_high: 1 << 62,
+            reference_price: (1 << 62) - 7,
+            ..plain
+        };
+        let instruments = vec![plain, coarse, dear];
+        Setting { instruments, room: Capacity::orders(40), ids: 52, prices: 22, auctions: 60, deep: false }
+    }
+
+    /// The same with fewer levels than the orders could need.
+    pub fn few_levels() -> Setting {
+        Setting { room: Capacity { orders: 30, levels: 16 }, ..Setting::crowded() }
+    }
+
+    /// One instrument, a hundred thousand orders at two thousand prices.
+    pub fn large() -> Setting {
+        let instrument = Instrument {
+            price_high: 2000,
+            max_quantity: 1000,
+            reference_price: 1000,
+            ..Instrument::default()
+        };
+        let room = Capacity::orders(100_000);
+        Setting {
+            instruments: vec![instrument],
+            room,
+            ids: 120_000,
+            prices: 2000,
+            auctions: 50_000,
+            deep: true,
+        }
+    }
+}
+
+/// Draws one command after the other; its clock goes on.
+pub struct Drawer {
+    setting: Setting,
+    now: u64,
+}
+
+impl Drawer {
+    pub fn new(setting: &Setting) -> Drawer {
+        Drawer { setting: setting.clone(), now: 0 }
+    }
+
+    pub fn command(&mut self, numbers: &mut impl Numbers) -> Command {
+        let auctions = self.setting.auctions;
+        if numbers.once_in(auctions) {
+            return Command::Auction { instrument: self.instrument(numbers) };
+        }
+        if numbers.once_in(auctions / 2) {
+            return Command::Uncross { instrument: self.instrument(numbers) };
+        }
+        let id = numbers.below(self.setting.ids);
+        match numbers.pick(&[(60, 0), (16, 1), (16, 2), (6, 3), (1, 4)]) {
+            0 => Command::New(self.order(numbers, id)),
+            1 => Command::Cancel { id, owner: owner(numbers, id) },
+            2 => {
+                let owner = owner(numbers, id);
+                let instrument = self.instrument_of(numbers, id);
+                let (price, quantity) = (self.price(numbers, instrument), self.quantity(numbers, instrument));
+                Command::Replace { id, owner, price, quantity }
+            }
+            3 | 4 if self.setting.deep && !numbers.once_in(1000) => Command::New(self.order(numbers, id)),
+            3 => {
+                self.now += numbers.below(6);
+                Command::Time(if numbers.once_in(16) { self.now / 2 } else { self.now })
+            }
+            _ => {
+                let instrument = (!numbers.once_in(3)).then(|| self.instrument(numbers));
+                Command::MassCancel { owner: owner(numbers, id), instrument }
+            }
+        }
+    }
+
+    fn instrument(&self, numbers: &mut impl Numbers) -> u16 {
+        let known = self.setting.instruments.len() as u64;
+        let drawn = if numbers.once_in(100) { known } else { numbers.below(known) };
+        drawn as u16
+    }
+
+    /// An id's instrument, mostly: so that replacements name prices that fit.
+    fn instrument_of(&self, numbers: &mut impl Numbers, id: u64) -> u16 {
+        if numbers.once_in(20) {
+            self.instrument(numbers)
+        } else {
+            (id / 4 % self.setting.instruments.len() as u64) as u16
+        }
+    }
+
+    fn rules(&self, instrument: u16) -> Instrument {
+        self.setting.instruments.get(instrument as usize).copied().unwrap_or_default()
+    }
+
+    /// A price that mostly is possible.
+    fn price(&self, numbers: &mut impl Numbers, instrument: u16) -> i64 {
+        let rules = self.rules(instrument);
+        if numbers.once_in(64) {
+            return numbers.pick(&[
+                (1, 0),
+                (1, -1),
+                (1, rules.price_low - 1),
+                (1, rules.price_high + 1),
+                (1, i64::MAX),
+            ]);
+        }
+        let lowest = (rules.price_low + rules.tick - 1) / rules.tick * rules.tick;
+        lowest + rules.tick * numbers.below(self.setting.prices) as i64 + i64::from(numbers.once_in(128))
+    }
+
+    fn quantity(&self, numbers: &mut impl Numbers, instrument: u16) -> u64 {
+        let rules = self.rules(instrument);
+        if numbers.once_in(64) {
+            return numbers.pick(&[
+                (1, 0),
+                (1, rules.lot + 1),
+                (1, rules.max_quantity + rules.lot),
+                (1, u64::MAX),
+            ]);
+        }
+        let most = if rules.price_low > 1 << 60 { 5 } else { 20 };
+        rules.lot * (1 + numbers.below(most))
+    }
+
+    /// In a deep book buyers mostly bid low and sellers ask much.
+    fn apart(&self, numbers: &mut impl Numbers, side: Side, price: i64) -> i64 {
+        let half = self.setting.prices as i64 / 2;
+        match side {
+            _ if !self.setting.deep || numbers.once_in(12) => price,
+            Side::Buy if price > half => price - half,
+            Side::Sell if price < half => price + half,
+            _ => price,
+        }
+    }
+
+    fn order(&self, numbers: &mut impl Numbers, id: u64) -> NewOrder {
+        use {OrderType::*, SelfTrade::*, TimeInForce::*};
+        let instrument = self.instrument_of(numbers, id);
+        let lot = self.rules(instrument).lot;
+        let order_type = numbers.pick(&[(70, Limit), (8, Market), (10, Stop), (12, StopLimit)]);
+        let time_in_force = numbers.pick(&[
+            (60, GoodTillCancel),
+            (12, ImmediateOrCancel),
+            (12, FillOrKill),
+            (16, GoodTillTime),
+        ]);
+        let side = numbers.pick(&[(1, Side::Buy), (1, Side::Sell)]);
+        let price = self.price(numbers, instrument);
+        NewOrder {
+            id,
+            instrument,
+            owner: owner(numbers, id),
+            side,
+            order_type,
+            time_in_force,
+            self_trade: numbers.pick(&[
+                (4, Allow),
+                (1, CancelNewest),
+                (1, CancelOldest),
+                (1, CancelBoth),
+                (2, Decrement),
+            ]),
+            price: self.apart(numbers, side, price),
+            stop_price: self.price(numbers, instrument),
+            quantity: self.quantity(numbers, instrument),
+            display: if numbers.once_in(6) { lot * (1 + numbers.below(5)) } else { 0 },
+            minimum: if numbers.once_in(12) { lot * (1 + numbers.below(12)) } else { 0 },
+            expires_at: self.now + numbers.below(30),
+            post_only: numbers.once_in(12),
+        }
+    }
+}
+
+/// An id's owner, mostly: so that cancels name the right one.
+fn owner(numbers: &mut impl Numbers, id: u64) -> u32 {
+    if numbers.once_in(40) { numbers.below(5) as u32 } else { (id % 4) as u32 }
+}

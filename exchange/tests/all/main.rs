@@ -1,0 +1,13 @@
+//! The matching engine against a naive one, against the behaviour that venues document, and against recorded flow.
+
+mod broken;
+mod cases;
+mod deep;
+mod drawn;
+mod ledger;
+mod model;
+mod naive;
+mod pair;
+mod properties;
+mod recorded;
+mod rejects;

@@ -1,0 +1,300 @@
+//! One instrument's book: both sides sorted, waiting stop orders, and how orders trade.
+
+use exchange::{CancelReason, Event, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
+use std::collections::VecDeque;
+
+/// An order that is open: in the book, or a stop order that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    pub order: NewOrder,
+    pub leaves: u64,
+    pub shown: u64,
+    pub arrival: u64,
+}
+
+#[derive(Clone)]
+pub struct Book {
+    pub rules: Instrument,
+    /// Bids and offers, in priority.
+    pub orders: [Vec<Open>; 2],
+    /// Waiting buy stops from the lowest, sell stops from the highest, each stop price in the order of arrival.
+    pub stops: [Vec<Open>; 2],
+    /// Triggered, and waiting for the order that trades.
+    queue: VecDeque<Open>,
+    pub auction: bool,
+    pub last: Option<i64>,
+}
+
+fn opposite(side: Side) -> Side {
+    match side {
+        Side::Buy => Side::Sell,
+        Side::Sell => Side::Buy,
+    }
+}
+
+/// Whether price `a` comes before price `b` on this side of the book.
+fn better(side: Side, a: i64, b: i64) -> bool {
+    match side {
+        Side::Buy => a > b,
+        Side::Sell => a < b,
+    }
+}
+
+/// Whether a trade at this price triggers a stop order.
+pub fn triggers(trade: i64, order: &NewOrder) -> bool {
+    match order.side {
+        Side::Buy => order.stop_price <= trade,
+        Side::Sell => order.stop_price >= trade,
+    }
+}
+
+fn at_any_price(order: &NewOrder) -> bool {
+    matches!(order.order_type, OrderType::Market | OrderType::Stop)
+}
+
+impl Open {
+    /// Shows a full part, or what is left.
+    fn refresh(&mut self) {
+        self.shown = if self.order.display == 0 { self.leaves } else { self.order.display.min(self.leaves) };
+    }
+
+    /// Takes quantity away, hidden quantity first.
+    pub fn lose(&mut self, quantity: u64) {
+        self.leaves -= quantity;
+        self.shown = self.shown.min(self.leaves);
+    }
+}
+
+impl Book {
+    pub fn new(rules: Instrument) -> Book {
+        let none = || [Vec::new(), Vec::new()];
+        Book { rules, orders: none(), stops: none(), queue: VecDeque::new(), auction: false, last: None }
+    }
+
+    /// Puts an order behind everything at its price.
+    pub fn rest(&mut self, mut open: Open) {
+        open.refresh();
+        let (side, price) = (open.order.side, open.order.price);
+        let orders = &mut self.orders[side as usize];
+        let at =
+            orders.iter().position(|other| better(side, price, other.order.price)).unwrap_or(orders.len());
+        orders.insert(at, open);
+    }
+
+    pub fn wait(&mut self, open: Open) {
+        let (side, price) = (open.order.side, open.order.stop_price);
+        let stops = &mut self.stops[side as usize];
+        let at = stops
+            .iter()
+            .position(|other| better(opposite(side), price, other.order.stop_price))
+            .unwrap_or(stops.len());
+        stops.insert(at, open);
+    }
+
+    pub fn reaches(&self, side: Side, price: i64) -> bool {
+        self.orders[opposite(side) as usize]
+            .first()
+            .is_some_and(|best| !better(side, best.order.price, price))
+    }
+
+    fn trigger(&mut self, trade: i64) {
+        for stops in &mut self.stops {
+            while stops.first().is_some_and(|first| triggers(trade, &first.order)) {
+                self.queue.push_back(stops.remove(0));
+            }
+        }
+    }
+
+    fn traded(
+        &mut self,
+        maker: &Open,
+        taker: &Open,
+        price: i64,
+        quantity: u64,
+        trades: &mut u64,
+        events: &mut Vec<Event>,
+    ) {
+        events.push(Event::Trade {
+            number: *trades,
+            instrument: maker.order.instrument,
+            maker: maker.order.id,
+            taker: taker.order.id,
+            taker_side: taker.order.side,
+            price,
+            quantity,
+            maker_leaves: maker.leaves,
+            taker_leaves: taker.leaves,
+        });
+        *trades += 1;
+        self.last = Some(price);
+    }
+
+    /// Trades with all that the order reaches. Returns what of it is still there.
+    pub fn match_with(&mut self, mut taker: Open, trades: &mut u64, events: &mut Vec<Event>) -> Option<Open> {
+        let (side, other) = (taker.order.side, opposite(taker.order.side) as usize);
+        while taker.leaves > 0 && (at_any_price(&taker.order) || self.reaches(side, taker.order.price)) {
+            if self.orders[other].is_empty() {
+                break;
+            }
+            let mut maker = self.orders[other].remove(0);
+            if maker.order.owner == taker.order.owner && taker.order.self_trade != SelfTrade::Allow {
+                let kept = prevent(&mut maker, &mut taker, events);
+                if kept {
+                    self.orders[other].insert(0, maker);
+                }
+                if taker.leaves == 0 {
+                    return None;
+                }
+                continue;
+            }
+            let quantity = taker.leaves.min(maker.shown);
+            taker.leaves -= quantity;
+            maker.leaves -= quantity;
+            maker.shown -= quantity;
+            let price = maker.order.price;
+            self.traded(&maker, &taker, price, quantity, trades, events);
+            if maker.shown > 0 {
+                self.orders[other].insert(0, maker);
+            } else if maker.leaves > 0 {
+                self.rest(maker);
+            }
+            self.trigger(price);
+        }
+        (taker.leaves > 0).then_some(taker)
+    }
+
+    /// What an order has to trade at once, if that matters: all, or its minimum.
+    fn required(order: &NewOrder) -> Option<(u64, CancelReason)> {
+        match order.time_in_force {
+            TimeInForce::FillOrKill => Some((order.quantity, CancelReason::FillOrKill)),
+            _ if order.minimum > 0 => Some((order.minimum, CancelReason::Minimum)),
+            _ => None,
+        }
+    }
+
+    /// What it would trade, by trading it in a copy.
+    fn would_trade(&self, taker: &Open) -> u64 {
+        let mut events = Vec::new();
+        self.clone().match_with(taker.clone(), &mut 0, &mut events);
+        let quantity = |event: &Event| if let Event::Trade { quantity, .. } = event { *quantity } else { 0 };
+        events.iter().map(quantity).sum()
+    }
+
+    /// A new or triggered order does all that it can.
+    pub fn act(&mut self, taker: Open, trades: &mut u64, events: &mut Vec<Event>) {
+        let (id, order) = (taker.order.id, taker.order);
+        if let Some((required, reason)) = Book::required(&order)
+            && self.would_trade(&taker) < required
+        {
+            events.push(Event::Cancelled { id, leaves: taker.leaves, reason });
+            return;
+        }
+        if let Some(rest) = self.match_with(taker, trades, events) {
+            let leaves = rest.leaves;
+            if at_any_price(&order) {
+                events.push(Event::Cancelled { id, leaves, reason: CancelReason::NoLiquidity });
+            } else if order.time_in_force == TimeInForce::ImmediateOrCancel {
+                events.push(Event::Cancelled { id, leaves, reason: CancelReason::Immediate });
+            } else {
+                self.rest(rest);
+            }
+        }
+    }
+
+    pub fn work_off(&mut self, trades: &mut u64, events: &mut Vec<Event>) {
+        while let Some(stop) = self.queue.pop_front() {
+            events.push(Event::Triggered { id: stop.order.id });
+            self.act(stop, trades, events);
+        }
+    }
+
+    /// Volume and surplus of an auction at a price.
+    fn volume(&self, price: i64) -> (u64, u64) {
+        let sum = |side: Side| {
+            let at = |open: &&Open| !better(side, price, open.order.price);
+            self.orders[side as usize].iter().filter(at).map(|open| open.leaves).sum::<u64>()
+        };
+        let (bid, offered) = (sum(Side::Buy), sum(Side::Sell));
+        (bid.min(offered), bid.abs_diff(offered))
+    }
+
+    /// Looks at every tick between the lowest and the highest order: outside of them nothing trades.
+    fn auction_price(&self) -> Option<(i64, u64)> {
+        let prices = || self.orders.iter().flatten().map(|open| open.order.price);
+        let (low, high) = (prices().min()?, prices().max()?);
+        let tick = self.rules.tick;
+        let rank = |price: i64| {
+            let (volume, surplus) = self.volume(price);
+            let far = price.abs_diff(self.rules.reference_price);
+            (volume, std::cmp::Reverse(surplus), std::cmp::Reverse(far), price)
+        };
+        let best = (low / tick..=high / tick).map(|step| step * tick).max_by_key(|price| rank(*price))?;
+        let (volume, _) = self.volume(best);
+        (volume > 0).then_some((best, volume))
+    }
+
+    pub fn uncross(&mut self, instrument: u16, trades: &mut u64, events: &mut Vec<Event>) {
+        self.auction = false;
+        let (price, volume) = self.auction_price().unwrap_or((0, 0));
+        events.push(Event::Uncrossed { instrument, price, volume });
+        let mut open = volume;
+        while open > 0 {
+            let (mut buy, mut sell) = (self.orders[0].remove(0), self.orders[1].remove(0));
+            let quantity = buy.leaves.min(sell.leaves);
+            open -= quantity;
+            for order in [&mut buy, &mut sell] {
+                order.leaves -= quantity;
+                order.shown = order.shown.saturating_sub(quantity);
+                if order.shown == 0 {
+                    order.refresh();
+                }
+            }
+            self.traded(&sell, &buy, price, quantity, trades, events);
+            for order in [buy, sell] {
+                if order.leaves > 0 {
+                    self.orders[order.order.side as usize].insert(0, order);
+                }
+            }
+        }
+        if let Some(last) = self.last {
+            self.trigger(last);
+        }
+        self.work_off(trades, events);
+    }
+}
+
+/// What happens instead of a trade. Returns whether the resting order stays; an aggressor that goes has nothing left.
+fn prevent(maker: &mut Open, taker: &mut Open, events: &mut Vec<Event>) -> bool {
+    let (newest, oldest, quantity) = match taker.order.self_trade {
+        SelfTrade::Allow => unreachable!(),
+        SelfTrade::CancelNewest => (true, false, 0),
+        SelfTrade::CancelOldest => (false, true, 0),
+        SelfTrade::CancelBoth => (true, true, 0),
+        SelfTrade::Decrement => {
+            (taker.leaves <= maker.leaves, maker.leaves <= taker.leaves, taker.leaves.min(maker.leaves))
+        }
+    };
+    for (open, gone) in [(&mut *maker, oldest), (&mut *taker, newest)] {
+        let id = open.order.id;
+        if gone {
+            events.push(Event::Cancelled { id, leaves: open.leaves, reason: CancelReason::SelfTrade });
+            open.leaves = 0;
+        } else if quantity > 0 {
+            open.lose(quantity);
+            events.push(Event::Reduced { id, leaves: open.leaves });
+        }
+    }
+    !oldest
+}
+
+impl Book {
+    pub fn find(&self, id: u64) -> Option<&Open> {
+        self.orders.iter().chain(&self.stops).flatten().find(|open| open.order.id == id)
+    }
+
+    /// Takes out the first order of this kind: bids, offers, buy stops, sell stops, each in its order.
+    pub fn take(&mut self, wanted: impl Fn(&Open) -> bool) -> Option<Open> {
+        let mut lists = self.orders.iter_mut().chain(&mut self.stops);
+        lists.find_map(|list| list.iter().position(&wanted).map(|at| list.remove(at)))
+    }
+}

@@ -1,0 +1,77 @@
+//! The engine says what the naive one says, whatever it is told.
+
+use crate::deep;
+use crate::drawn::{Drawer, Seeded, Setting, Words};
+use crate::pair::{ALWAYS, Difference, Engine, Pair, run, shrink};
+use exchange::{Command, Exchange};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Commands of one setting, each drawn from words of its own, so that leaving one out leaves the others as they are.
+fn commands(setting: Setting) -> impl Strategy<Value = Vec<Command>> {
+    vec(vec(any::<u16>(), 30), 1..160).prop_map(move |drawn| {
+        let mut drawer = Drawer::new(&setting);
+        drawn.iter().map(|words| drawer.command(&mut Words(words))).collect()
+    })
+}
+
+/// A failure as a list of commands that can be pasted into a test.
+fn told(setting: &Setting, commands: &[Command], difference: &Difference) -> String {
+    let shortest = shrink::<Exchange>(setting, commands);
+    let difference = run::<Exchange>(setting, &shortest).err().unwrap_or(difference.clone());
+    let lines: Vec<String> = shortest.iter().map(|command| format!("{command:?},")).collect();
+    format!("{difference}\nfails after these:\n{}", lines.join("\n"))
+}
+
+fn same_as_naive(setting: &Setting, commands: &[Command]) -> Result<(), TestCaseError> {
+    run::<Exchange>(setting, commands)
+        .map_err(|difference| TestCaseError::fail(told(setting, commands, &difference)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn says_what_the_naive_engine_says(commands in commands(Setting::crowded())) {
+        same_as_naive(&Setting::crowded(), &commands)?;
+    }
+
+    #[test]
+    fn says_it_when_levels_run_out(commands in commands(Setting::few_levels())) {
+        same_as_naive(&Setting::few_levels(), &commands)?;
+    }
+
+    #[test]
+    fn the_same_commands_give_the_same_events_and_the_same_state(commands in commands(Setting::crowded())) {
+        let once = || {
+            let mut engine = Exchange::start(&Setting::crowded());
+            let mut events = Vec::new();
+            commands.iter().for_each(|command| engine.apply(*command, &mut events));
+            (events, engine.digest())
+        };
+        prop_assert_eq!(once(), once());
+    }
+}
+
+/// Long histories: what proptest's short ones do not reach, with a seed that names them.
+#[test]
+fn long_histories_agree() {
+    for seed in 0..12 {
+        let setting = if seed % 4 == 3 { Setting::few_levels() } else { Setting::crowded() };
+        let (mut numbers, mut drawer) = (Seeded(seed), Drawer::new(&setting));
+        let commands: Vec<Command> = (0..4000).map(|_| drawer.command(&mut numbers)).collect();
+        let mut pair = Pair::<Exchange>::new(&setting, ALWAYS);
+        for command in &commands {
+            if let Err(difference) = pair.apply(*command) {
+                panic!("seed {seed}: {}", told(&setting, &commands, &difference));
+            }
+        }
+        assert!(pair.trades() > 200, "seed {seed}: only {} trades", pair.trades());
+    }
+}
+
+#[test]
+fn a_deep_book_adds_up() {
+    let deep = deep::run(40_000, 5, 5_000).unwrap_or_else(|what| panic!("{what}"));
+    assert!(deep.most > 3_000 && deep.trades > 1_000, "{} orders, {} trades", deep.most, deep.trades);
+}

@@ -1,0 +1,116 @@
+//! What is traded: which prices and quantities orders in it may have.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The most instruments of a run.
+pub const MAX_INSTRUMENTS: usize = 4_096;
+
+/// The highest price and the largest quantity that anything is reckoned with: sums and products of them fit 128 bits, and what
+/// is open of them fits 64.
+pub const MOST: u64 = 1 << 62;
+
+/// An instrument. Its index in the plan is what orders name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Instrument {
+    /// Its name, for people.
+    pub name: String,
+    /// Prices are multiples of it, in cents; above 0.
+    pub tick: i64,
+    /// Quantities are multiples of it, in 1e-8 units; above 0.
+    pub lot: u64,
+    /// The lowest price of the band, in cents; above 0.
+    pub price_low: i64,
+    /// The highest, in cents; at most [`MOST`].
+    pub price_high: i64,
+    /// The largest quantity of an order, in 1e-8 units; a lot to [`MOST`].
+    pub max_quantity: u64,
+    /// The reference price until the first trade, in cents, inside of the band; 0: none.
+    pub reference_price: i64,
+}
+
+impl Default for Instrument {
+    /// Takes every price above 0 and every quantity, and has no reference price.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            tick: 1,
+            lot: 1,
+            price_low: 1,
+            price_high: MOST as i64,
+            max_quantity: MOST,
+            reference_price: 0,
+        }
+    }
+}
+
+/// What is wrong with an instrument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum InstrumentError {
+    /// The tick.
+    #[error("the tick is {0}, and must be 1 or more")]
+    Tick(i64),
+    /// The lot.
+    #[error("the lot is 0, and must be 1 or more")]
+    Lot,
+    /// The band.
+    #[error(
+        "the price band is {0} to {1}: it must begin at 1 or more, and end there or above, at most at 2^62"
+    )]
+    Band(i64, i64),
+    /// The largest quantity.
+    #[error("the largest quantity is {0}: it must be a lot to 2^62")]
+    Quantity(u64),
+    /// The reference price.
+    #[error("the reference price {0} is outside of the price band")]
+    Reference(i64),
+}
+
+impl Instrument {
+    /// Whether it contradicts itself.
+    ///
+    /// # Errors
+    /// The first field that does, in the order of the fields.
+    pub fn check(&self) -> Result<(), InstrumentError> {
+        let band = self.price_low..=self.price_high;
+        match () {
+            () if self.tick < 1 => Err(InstrumentError::Tick(self.tick)),
+            () if self.lot < 1 => Err(InstrumentError::Lot),
+            () if self.price_low < 1 || band.is_empty() || self.price_high > MOST as i64 => {
+                Err(InstrumentError::Band(self.price_low, self.price_high))
+            }
+            () if !(self.lot..=MOST).contains(&self.max_quantity) => {
+                Err(InstrumentError::Quantity(self.max_quantity))
+            }
+            () if self.reference_price != 0 && !band.contains(&self.reference_price) => {
+                Err(InstrumentError::Reference(self.reference_price))
+            }
+            () => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_field_has_its_bounds() {
+        let good = Instrument { tick: 5, lot: 10, price_low: 10, price_high: 90, ..Instrument::default() };
+        assert_eq!((good.check(), Instrument::default().check()), (Ok(()), Ok(())));
+        for (bad, why) in [
+            (Instrument { tick: 0, ..good.clone() }, InstrumentError::Tick(0)),
+            (Instrument { lot: 0, ..good.clone() }, InstrumentError::Lot),
+            (Instrument { price_low: 0, ..good.clone() }, InstrumentError::Band(0, 90)),
+            (Instrument { price_high: 9, ..good.clone() }, InstrumentError::Band(10, 9)),
+            (Instrument { price_high: i64::MAX, ..good.clone() }, InstrumentError::Band(10, i64::MAX)),
+            (Instrument { max_quantity: 9, ..good.clone() }, InstrumentError::Quantity(9)),
+            (Instrument { max_quantity: MOST + 1, ..good.clone() }, InstrumentError::Quantity(MOST + 1)),
+            (Instrument { reference_price: 91, ..good.clone() }, InstrumentError::Reference(91)),
+        ] {
+            assert_eq!(bad.check(), Err(why));
+        }
+        assert_eq!(Instrument { reference_price: 90, ..good }.check(), Ok(()));
+    }
+}
