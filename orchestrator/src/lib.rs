@@ -75,6 +75,8 @@ pub struct Orchestrator<R> {
     completion: R,
     inboxes: Vec<Inbox>,
     returns: Vec<ReturnPath>,
+    /// A report may wait for room in a return ring.
+    returns_wait: bool,
     /// What is known of each strategy.
     lines: Vec<StrategyLine>,
     supervision: Option<Supervision>,
@@ -122,6 +124,7 @@ impl<R: Consumer> Orchestrator<R> {
             inboxes,
             lines: (0..returns.len()).map(|index| StrategyLine::new(index as u16)).collect(),
             returns,
+            returns_wait: false,
             supervision: None,
             dying: 0,
             next_look: 0,
@@ -213,7 +216,10 @@ impl<R: Consumer> Orchestrator<R> {
         returns.sum.add(digest);
         match pushed {
             Pushed::Returned => {}
-            Pushed::Waits => self.full += 1,
+            Pushed::Waits => {
+                self.full += 1;
+                self.returns_wait = true;
+            }
             // Unless another one sent orders in its name.
             Pushed::Dropped => {
                 self.misconduct(self.knows_writers.then_some(strategy), Misconduct::Flood, cycle);
@@ -321,6 +327,14 @@ impl<R: Consumer> Orchestrator<R> {
         self.offence(from, reason, cycle);
     }
 
+    /// Moves reports that wait into their rings, as far as there is room; how many.
+    #[cold]
+    fn flush_returns(&mut self) -> usize {
+        let moved = self.returns.iter_mut().map(ReturnPath::flush).sum();
+        self.returns_wait = self.returns.iter().any(ReturnPath::is_waiting);
+        moved
+    }
+
     /// Dispatches the order that waits for room, if there is one. `false` if there still is none.
     #[inline]
     fn flush_undispatched(&mut self) -> bool {
@@ -345,14 +359,13 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         if cycle.now >= self.next_look {
             self.look_at_submit(cycle);
         }
-        let flushed: usize = self.returns.iter_mut().map(ReturnPath::flush).sum();
+        let flushed = if self.returns_wait { self.flush_returns() } else { 0 };
         flushed + self.settle(cycle) + self.dispatch(cycle)
     }
 
     fn next_deadline(&self) -> u64 {
         // What waits for room is tried again at once.
-        let waiting =
-            self.undispatched.is_some() || self.dying > 0 || self.returns.iter().any(ReturnPath::is_waiting);
+        let waiting = self.undispatched.is_some() || self.dying > 0 || self.returns_wait;
         if waiting { 0 } else { u64::MAX }
     }
 

@@ -18,9 +18,18 @@ pub trait Idle {
     fn reset(&mut self) {}
 }
 
-/// Polls again at once, with the processor's pause hint: the lowest latency, a whole core.
+/// Polls again at once: the lowest latency, a whole core. Every eighth time with the processor's pause hint, which makes room for
+/// a second thread of the core: it takes 22 ns on the machine that this was measured on, more than all the rest of an idle duty
+/// cycle, and a message that comes meanwhile waits.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Spin;
+pub struct Spin {
+    polls: u32,
+}
+
+impl Spin {
+    /// How many polls go without a hint and with one, together. 1: each has it.
+    const PAUSE_EVERY: u32 = 8;
+}
 
 /// Gives the core to whoever else wants it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +56,10 @@ impl Idle for Spin {
 
     #[inline(always)]
     fn idle(&mut self, _at_most_ns: u64) {
-        core::hint::spin_loop();
+        self.polls = self.polls.wrapping_add(1);
+        if self.polls.is_multiple_of(Self::PAUSE_EVERY) {
+            core::hint::spin_loop();
+        }
     }
 }
 

@@ -151,7 +151,10 @@ fn main() {
         return;
     }
     let is_quick = !std::env::args().any(|arg| arg == "--bench") || args.iter().any(|arg| arg == "--quick");
-    println!("{:>9} {:>10}   {:>22} {:>22} {:>22}", "held", "delays", "wheel, ns", "heap, ns", "heap / wheel");
+    println!(
+        "{:>9} {:>10}   {:>22} {:>22} {:>22}",
+        "held", "delays", "wheel, ns", "heap, ns", "heap / wheel"
+    );
     for held in HELD {
         for delays in DELAYS {
             let (samples, steps) = if is_quick { (3, 1_000) } else { (21, 200_000) };

@@ -128,7 +128,11 @@ impl<T: Copy> Held<T> {
             filled: Bits::new(1 << bits),
             slot_bits: TURN_BITS - bits,
             links: (1..=places)
-                .map(|after| Link { release: 0, after: if after == places { NONE } else { after }, before: NONE })
+                .map(|after| Link {
+                    release: 0,
+                    after: if after == places { NONE } else { after },
+                    before: NONE,
+                })
                 .collect(),
             places: vec![Place(None); capacity],
             free: if places == 0 { NONE } else { 0 },
@@ -306,7 +310,11 @@ impl<T: Copy> Held<T> {
     /// The wheel is more than a turn behind: it goes on at the first order, so that it need not turn as often as it missed.
     #[cold]
     fn catch_up(&mut self, now: u64) {
-        let slots = self.links.iter().zip(&self.places).filter(|(link, place)| place.0.is_some() && link.before != CURRENT);
+        let slots = self
+            .links
+            .iter()
+            .zip(&self.places)
+            .filter(|(link, place)| place.0.is_some() && link.before != CURRENT);
         let first = slots.map(|(link, _)| link.release >> self.slot_bits).min();
         self.turned = first.unwrap_or(u64::MAX).min(now >> self.slot_bits);
     }

@@ -63,7 +63,8 @@ impl Holds for Sorted {
     }
     fn cancel(&mut self, scope: CancelScope) -> Vec<Order> {
         let concerned = |(_, order): &(u64, Order)| scope.concerns(order.id, order.instrument);
-        let cancelled = self.orders.values().filter(|held| concerned(held)).map(|(_, order)| *order).collect();
+        let cancelled =
+            self.orders.values().filter(|held| concerned(held)).map(|(_, order)| *order).collect();
         self.orders.retain(|_, held| !concerned(held));
         cancelled
     }
