@@ -159,7 +159,7 @@ impl<L: Levels> Exchange<L> {
         let store = &self.store;
         let mut number = list.from(&store.pool, 0).unwrap_or(NONE);
         if number != book.first[part as usize] {
-            return Err(Broken::Levels { price: best_or(book.best(store, part)) });
+            return Err(Broken::Levels { price: book.best(store, part).unwrap_or(0) });
         }
         let mut before: Option<u64> = None;
         while number != NONE {
@@ -246,8 +246,4 @@ fn belongs(node: &Node) -> bool {
         OrderType::Stop | OrderType::StopLimit => node.part == Part::stops(node.side),
         OrderType::Market => false,
     }
-}
-
-fn best_or(price: Option<i64>) -> i64 {
-    price.unwrap_or(0)
 }

@@ -14,7 +14,7 @@ use crate::store::Store;
 ///
 /// The same commands give the same events and the same state. No command panics, and none allocates.
 #[derive(Debug)]
-pub struct Exchange<L: Levels = crate::levels::Sorted> {
+pub struct Exchange<L: Levels = crate::levels::Trie> {
     pub(crate) books: Vec<Book<L>>,
     pub(crate) store: Store<L>,
 }

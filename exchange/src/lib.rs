@@ -36,6 +36,7 @@ mod index;
 pub mod instrument;
 pub mod levels;
 mod lookahead;
+pub mod market_data;
 mod matching;
 mod queue;
 #[cfg(test)]
@@ -49,4 +50,5 @@ pub use command::{Command, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
 pub use event::{CancelReason, Event, Events, RejectReason};
 pub use exchange::Exchange;
 pub use instrument::{Capacity, ConfigError, Instrument};
+pub use market_data::MarketData;
 pub use view::{Level, Order};

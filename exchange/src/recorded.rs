@@ -1,6 +1,7 @@
 //! The recorded morning: the opening book, the flow, and what the real exchange made of them.
 
 use crate::book_file::{flow, opening_book};
+use crate::levels::{Levels, Sorted, Trie};
 use crate::{Capacity, Command, Event, Exchange, Instrument, Side};
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -17,9 +18,14 @@ fn numbers(name: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn trades_and_the_final_book_are_exactly_those_of_the_real_exchange() {
+    assert_eq!(morning::<Trie>(), morning::<Sorted>(), "the structure of the levels cannot be seen");
+}
+
+/// Plays the morning and says what the state is in the end.
+fn morning<L: Levels>() -> u64 {
     let open = |name| BufReader::new(File::open(path(name)).expect("the data is there"));
     let band = Instrument { price_high: 1 << 40, ..Instrument::default() };
-    let mut exchange: Exchange = Exchange::new(&[band], Capacity::orders(10_000)).expect("it can be");
+    let mut exchange: Exchange<L> = Exchange::new(&[band], Capacity::orders(10_000)).expect("it can be");
     let mut events = Vec::new();
     for order in opening_book(open("opening_book.csv"), 0, 0, 10_000).expect("a book") {
         exchange.apply(Command::New(order), &mut events);
@@ -59,4 +65,5 @@ fn trades_and_the_final_book_are_exactly_those_of_the_real_exchange() {
     };
     let book = [side(Side::Buy, "B"), side(Side::Sell, "S")].concat();
     assert_eq!(book, numbers("expected_final_book.csv"));
+    exchange.digest()
 }

@@ -1,7 +1,7 @@
 //! What is in the books, for who wants to look.
 
 use crate::arena::{NONE, Node, Part};
-use crate::book::Book;
+use crate::book::{Book, Phase};
 use crate::command::Side;
 use crate::exchange::Exchange;
 use crate::levels::Levels;
@@ -71,6 +71,23 @@ impl<L: Levels> Exchange<L> {
     /// The last trade's price, if there was a trade.
     pub fn last_price(&self, instrument: u16) -> Option<i64> {
         self.books.get(usize::from(instrument)).map(|book| book.last).filter(|&price| price != 0)
+    }
+
+    /// Whether an instrument is in a call auction.
+    pub fn in_auction(&self, instrument: u16) -> bool {
+        self.books.get(usize::from(instrument)).is_some_and(|book| book.phase == Phase::Auction)
+    }
+
+    /// The instrument of an open order.
+    pub fn instrument_of(&self, id: u64) -> Option<u16> {
+        self.store.find(id).map(|slot| self.store.arena.node(slot).instrument)
+    }
+
+    /// The time at which the next open order expires; `u64::MAX`: none does.
+    #[inline]
+    pub fn next_expiry(&self) -> u64 {
+        let store = &self.store;
+        store.expiry.first().map_or(u64::MAX, |slot| store.arena.details(slot).expires_at)
     }
 
     /// The queues of a list, the best first.

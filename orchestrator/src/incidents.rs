@@ -51,21 +51,23 @@ impl Supervision {
 impl<R: Consumer> Orchestrator<R> {
     /// Looks at the fences if there is something new; whether there was.
     #[cold]
-    pub(crate) fn catches_up(&mut self, now: u64) -> bool {
+    pub(crate) fn catches_up<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> bool {
         let has_news = self.supervision.as_ref().is_some_and(Supervision::has_news);
         if has_news {
-            self.read_fences(now);
+            self.read_fences(cycle);
         }
         has_news
     }
 
     /// Looks at every strategy's fence.
     #[cold]
-    pub(crate) fn read_fences(&mut self, now: u64) {
+    pub(crate) fn read_fences<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(supervision) = &mut self.supervision else { return };
         supervision.seen = supervision.control.generation();
-        for (index, line) in self.lines.iter_mut().enumerate() {
+        for index in 0..self.lines.len() {
+            let Some(supervision) = &self.supervision else { return };
             let life = supervision.control.life(index as u16);
+            let line = &mut self.lines[index];
             if line.state == LineState::Dead && life.epoch > line.epoch {
                 line.open(life.epoch);
                 self.submit.revive(index);
@@ -73,13 +75,25 @@ impl<R: Consumer> Orchestrator<R> {
                 self.positions.reopen(index);
             }
             // Also one that was started and has died again since the last look.
+            let line = &mut self.lines[index];
             let is_there = matches!(line.state, LineState::Alive | LineState::Quarantined);
             if is_there && life.fenced && life.epoch == line.epoch {
-                line.close(LineState::Dying { noticed: now, told: 0 });
+                line.close(LineState::Dying { noticed: cycle.now, told: 0 });
                 self.returns[index].close();
                 self.dying += 1;
+                let scope = CancelScope::of(OrderId::new(index as u16, life.epoch, 0));
+                self.turn_away(scope, Reject::Gone, cycle);
             }
         }
+    }
+
+    /// An order of a dead incarnation that waited for its gateway: it has its t2, and nobody gets a report.
+    pub(crate) fn refuse_waiting<C: Clock>(&mut self, id: OrderId, cycle: &mut Cycle<C>) {
+        let strategy = usize::from(id.strategy());
+        self.lines[strategy].refused += 1;
+        self.count(strategy);
+        cycle.log.append(Point::Rejected, id, Reject::Gone as u64);
+        self.rejected += 1;
     }
 
     /// Goes on with the retirements that have begun.
@@ -90,11 +104,8 @@ impl<R: Consumer> Orchestrator<R> {
             let epoch = self.lines[index].epoch;
             let everybody =
                 Instruction::CancelAll(CancelScope::of(OrderId::new(index as u16, epoch, 0))).to_message();
-            // An order that waits for its inbox goes first: it may be one of those to cancel.
-            while told < self.inboxes.len()
-                && self.undispatched.is_none()
-                && self.inboxes[told].send(&everybody)
-            {
+            // What waited of it was turned away, so this is behind all its orders; orders of others it may overtake.
+            while told < self.inboxes.len() && self.inboxes[told].send(&everybody) {
                 self.inboxes[told].sum.add(digest(&everybody));
                 told += 1;
             }

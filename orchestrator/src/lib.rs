@@ -10,6 +10,7 @@ mod line;
 mod positions;
 mod returns;
 pub mod risk;
+mod waiting;
 pub mod work;
 
 pub use incidents::{Supervision, TOLERATED};
@@ -24,22 +25,20 @@ use protocol::counters::Slots;
 use protocol::labels::OrchestratorCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::supervision::{Misconduct, Standstill};
-use protocol::wire::{Message, Order, OrderStatus, Report, Side};
+use protocol::wire::{CancelScope, Message, Operation, Order, OrderStatus, Report, Side};
 use returns::Pushed;
 use risk::{Limits, Reject};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::ring::{Consumer, spsc};
+use waiting::{Gap, WaitingRoom};
 use work::Work;
 
 /// How many messages of each kind one duty cycle takes, so that neither direction starves the other.
 const BATCH: usize = 16;
 
-/// An order that has passed the checks and whose gateway's inbox is full.
-struct Undispatched {
-    message: Message,
-    venue: usize,
-}
+/// How many orders may wait for room in an inbox unless [`Orchestrator::waiting`] says so.
+const DEFAULT_WAITING: u32 = 64;
 
 /// A gateway's inbox and the bell of the gateway's thread, where that parks.
 pub struct Inbox {
@@ -92,12 +91,17 @@ pub struct Orchestrator<R> {
     venue_budgets: Vec<u64>,
     limits: Limits,
     work: Work,
-    /// An order that found its inbox full. Nothing more is taken from submit before it is gone: it keeps its place,
-    /// and the ring behind it pushes back on the strategies. Reports still flow, so room will come.
-    undispatched: Option<Undispatched>,
+    /// Orders that passed the checks and found their gateway's inbox full.
+    waiting: WaitingRoom,
+    waiting_peak: u64,
+    #[cfg(test)]
+    is_broken: bool,
     /// The memory that an order came through says whose it is.
     knows_writers: bool,
     dispatched: u64,
+    /// Reports taken from the gateways.
+    reports: u64,
+    /// Those of them that were the last of their order.
     settled: u64,
     rejected: u64,
     full: u64,
@@ -118,6 +122,7 @@ impl<R: Consumer> Orchestrator<R> {
         work: Work,
     ) -> Self {
         let positions = Positions::new(returns.len());
+        let waiting = WaitingRoom::new(inboxes.len(), DEFAULT_WAITING, DEFAULT_WAITING);
         Self {
             submit,
             completion,
@@ -134,9 +139,13 @@ impl<R: Consumer> Orchestrator<R> {
             venue_budgets: Vec::new(),
             limits,
             work,
-            undispatched: None,
+            waiting,
+            waiting_peak: 0,
+            #[cfg(test)]
+            is_broken: false,
             knows_writers: true,
             dispatched: 0,
+            reports: 0,
             settled: 0,
             rejected: 0,
             full: 0,
@@ -160,6 +169,13 @@ impl<R: Consumer> Orchestrator<R> {
     #[must_use]
     pub fn expecting_at_venues(self, venue_orders: &[u64]) -> Self {
         Self { venue_budgets: venue_orders.to_vec(), ..self }
+    }
+
+    /// The same with room for so many orders of all venues together that find their gateway's inbox full, and of at most `limit` of
+    /// one venue. What finds no room there is rejected. Where there is room for every order that strategies may have open, none is.
+    #[must_use]
+    pub fn waiting(self, orders: u32, limit: u32) -> Self {
+        Self { waiting: WaitingRoom::new(self.inboxes.len(), orders, limit), ..self }
     }
 
     /// The same, told of deaths by the launcher.
@@ -196,6 +212,7 @@ impl<R: Consumer> Orchestrator<R> {
             };
             self.reported.add(digest);
         }
+        self.reports += taken as u64;
         taken
     }
 
@@ -231,22 +248,17 @@ impl<R: Consumer> Orchestrator<R> {
     /// Takes orders from the strategies and dispatches them.
     #[inline]
     fn dispatch<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
-        if !self.flush_undispatched() {
-            return 0;
-        }
+        let flushed = if self.waiting.len() == 0 { 0 } else { self.flush_waiting(cycle) };
         let mut taken = 0;
         while taken < BATCH {
             let Some((from, message)) = self.submit.try_pop() else { break };
             taken += 1;
             self.accept(from, message, cycle);
-            if self.undispatched.is_some() {
-                break;
-            }
         }
         if let Some((from, fault)) = self.submit.take_fault() {
             self.peer_fault(from, fault, cycle);
         }
-        taken
+        flushed + taken
     }
 
     /// One order. Whose it is comes from the memory it came through; only where several strategies write into the same
@@ -263,7 +275,7 @@ impl<R: Consumer> Orchestrator<R> {
                 && orchestrator.lines.get(claimed).is_some_and(|line| line.is_next(order.id))
         };
         // Where strategies share a ring, the first order of a new incarnation may come before this duty cycle knows of it.
-        let is_next = is_next(self) || (self.catches_up(cycle.now) && is_next(self));
+        let is_next = is_next(self) || (self.catches_up(cycle) && is_next(self));
         if !is_next && self.irregular(from, &order, cycle) == Decision::Drop {
             return;
         }
@@ -292,17 +304,102 @@ impl<R: Consumer> Orchestrator<R> {
             *left -= 1;
         }
         self.work.perform(&cycle.clock, cycle.time);
-        self.positions.open(strategy);
-        cycle.pass(Point::OrchDispatch, order.id);
-        self.dispatched += 1;
-        if !self.inboxes[venue].send(&message) {
-            self.full += 1;
-            self.undispatched = Some(Undispatched { message, venue });
+        // What waits for this venue goes first.
+        if (self.waiting.has(venue) && !self.overtakes()) || !self.inboxes[venue].ring.has_room() {
+            self.wait(from, &order, &message, cycle);
+            return;
         }
-        // After the push, off the order's way. Also for one that waits: it is pushed as it is, or the run does not end.
-        let digest = digest(&message);
+        self.positions.open(strategy);
+        let digest = self.send(&order, &message, cycle);
         self.lines[strategy].taken.add(digest);
-        self.inboxes[venue].sum.add(digest);
+    }
+
+    /// Whether orders are let past those that wait for the same venue: only the broken variant of the tests does that.
+    #[inline(always)]
+    const fn overtakes(&self) -> bool {
+        #[cfg(test)]
+        return self.is_broken;
+        #[cfg(not(test))]
+        false
+    }
+
+    /// Stamps an order and pushes it into an inbox that has room; its digest, which is computed behind the push, off the order's
+    /// way.
+    #[inline(always)]
+    fn send<C: Clock>(&mut self, order: &Order, message: &Message, cycle: &mut Cycle<C>) -> u64 {
+        // A new order, which a kill switch stops, or something else, which may pass one.
+        cycle.pass_with(Point::OrchDispatch, order.id, u8::from(order.operation != Operation::New));
+        self.dispatched += 1;
+        let inbox = &mut self.inboxes[usize::from(order.venue)];
+        let is_sent = inbox.send(message);
+        debug_assert!(is_sent, "asked before");
+        let digest = digest(message);
+        inbox.sum.add(digest);
+        digest
+    }
+
+    /// An order whose gateway takes none now. Nothing of it is stamped before it is dispatched: until then it can be rejected.
+    #[cold]
+    fn wait<C: Clock>(
+        &mut self,
+        from: Option<usize>,
+        order: &Order,
+        message: &Message,
+        cycle: &mut Cycle<C>,
+    ) {
+        let (strategy, venue) = (usize::from(order.id.strategy()), usize::from(order.venue));
+        self.lines[strategy].taken.add(digest(message));
+        self.full += 1;
+        if self.waiting.push(venue, message) {
+            self.positions.open(strategy);
+            self.waiting_peak = self.waiting_peak.max(self.waiting.len());
+            return;
+        }
+        if let Some(left) = self.venue_budgets.get_mut(strategy * self.inboxes.len() + venue) {
+            *left += 1;
+        }
+        self.reject(from, order, Reject::VenueBusy, cycle);
+    }
+
+    /// Dispatches what waits, venue by venue, as far as there is room; how many.
+    #[cold]
+    fn flush_waiting<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
+        let mut flushed = 0;
+        for venue in 0..self.inboxes.len() {
+            for _ in 0..BATCH {
+                if !self.waiting.has(venue) || !self.inboxes[venue].ring.has_room() {
+                    break;
+                }
+                let Some(message) = self.waiting.pop(venue) else { break };
+                // It was an order when it was taken.
+                let Ok(order) = Order::from_message(message) else { continue };
+                self.send(&order, &message, cycle);
+                flushed += 1;
+            }
+        }
+        flushed
+    }
+
+    /// Takes the orders that the scope concerns out of the waiting room and rejects them: they have not left the engine, so no
+    /// venue need be told.
+    #[cold]
+    pub(crate) fn turn_away<C: Clock>(&mut self, scope: CancelScope, reason: Reject, cycle: &mut Cycle<C>) {
+        let orders = |message: &Message| Order::from_message(*message).ok();
+        let is_meant = |message: &Message| {
+            orders(message).is_some_and(|order| scope.concerns(order.id, order.instrument))
+        };
+        for venue in 0..self.inboxes.len() {
+            let mut gap = Gap::FRONT;
+            while let Some(order) = self.waiting.take(venue, &mut gap, is_meant).as_ref().and_then(orders) {
+                let strategy = usize::from(order.id.strategy());
+                if self.lines[strategy].is_current(order.id) {
+                    self.positions.withdraw(strategy);
+                    self.reject(None, &order, reason, cycle);
+                } else {
+                    self.refuse_waiting(order.id, cycle);
+                }
+            }
+        }
     }
 
     #[cold]
@@ -334,24 +431,13 @@ impl<R: Consumer> Orchestrator<R> {
         self.returns_wait = self.returns.iter().any(ReturnPath::is_waiting);
         moved
     }
-
-    /// Dispatches the order that waits for room, if there is one. `false` if there still is none.
-    #[inline]
-    fn flush_undispatched(&mut self) -> bool {
-        let Some(Undispatched { message, venue }) = &self.undispatched else { return true };
-        if !self.inboxes[*venue].send(message) {
-            return false;
-        }
-        self.undispatched = None;
-        true
-    }
 }
 
 impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         if self.supervision.as_ref().is_some_and(Supervision::has_news) {
-            self.read_fences(cycle.now);
+            self.read_fences(cycle);
         }
         if self.dying > 0 {
             self.retire(&cycle.clock);
@@ -365,7 +451,7 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
 
     fn next_deadline(&self) -> u64 {
         // What waits for room is tried again at once.
-        let waiting = self.undispatched.is_some() || self.dying > 0 || self.returns_wait;
+        let waiting = self.waiting.len() > 0 || self.dying > 0 || self.returns_wait;
         if waiting { 0 } else { u64::MAX }
     }
 
@@ -386,10 +472,13 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         let slot = slots.take();
         slot.set(OrchestratorCounter::Dispatched, self.dispatched);
         slot.set(OrchestratorCounter::Settled, self.settled);
+        slot.set(OrchestratorCounter::Reports, self.reports);
         slot.set(OrchestratorCounter::Rejected, self.rejected);
         slot.set(OrchestratorCounter::Full, self.full);
         slot.set(OrchestratorCounter::ProtocolErrors, self.faults);
         slot.set(OrchestratorCounter::Work, self.work.achieved_picos());
+        slot.set(OrchestratorCounter::Waiting, self.waiting.len());
+        slot.set(OrchestratorCounter::WaitingPeak, self.waiting_peak);
         let (submit, completion) = (self.submit.allocation(), self.completion.allocation());
         slot.set(OrchestratorCounter::BlocksFresh, submit.fresh.saturating_add(completion.fresh));
         slot.set(OrchestratorCounter::BlocksReused, submit.reused.saturating_add(completion.reused));

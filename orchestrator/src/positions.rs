@@ -34,6 +34,12 @@ impl Positions {
         self.by_strategy[strategy].open += 1;
     }
 
+    /// An order that was to go to its venue does not go.
+    pub(crate) fn withdraw(&mut self, strategy: usize) {
+        let position = &mut self.by_strategy[strategy];
+        position.open = position.open.saturating_sub(1);
+    }
+
     /// A strategy begins again: orders of its last incarnation do not count as its own open ones.
     pub(crate) fn reopen(&mut self, strategy: usize) {
         self.by_strategy[strategy].open = 0;

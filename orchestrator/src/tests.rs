@@ -48,6 +48,7 @@ fn bench(capacity: usize, max_open: u64) -> Bench {
 }
 
 mod incidents;
+mod waiting;
 
 fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
     Order {
@@ -161,7 +162,9 @@ fn a_full_inbox_holds_the_order_and_its_place() {
     for _ in 0..5 {
         bench.cycle();
     }
-    assert!(bench.orchestrator.undispatched.is_some(), "the third found the inbox full");
+    assert_eq!(bench.orchestrator.waiting.len(), 2, "the third and the fourth found the inbox full");
+    let other = bench.inboxes[1].try_pop().unwrap();
+    assert_eq!(other, Some(order(1, 0, 1).to_message()), "nobody waits for another one's venue");
     let mut sequences = Vec::new();
     for _ in 0..10 {
         while let Some(message) = bench.inboxes[0].try_pop().unwrap() {
@@ -170,7 +173,6 @@ fn a_full_inbox_holds_the_order_and_its_place() {
         bench.cycle();
     }
     assert_eq!(sequences, [0, 1, 2, 3]);
-    assert!(bench.inboxes[1].try_pop().unwrap().is_some());
     assert!(bench.orchestrator.full > 0);
 }
 
@@ -203,4 +205,18 @@ fn a_strategy_that_never_reads_is_quarantined_once_nothing_fits_any_more() {
     // Two in the ring, eight that wait, one that did not fit; the others are nobody's.
     assert_eq!((bench.orchestrator.faults, bench.orchestrator.lines[0].orphaned), (1, 20 - 2 - 8 - 1));
     assert_eq!(bench.orchestrator.lines[0].state, line::LineState::Quarantined);
+}
+
+#[test]
+fn a_report_with_more_to_come_is_counted_and_settles_nothing() {
+    let mut bench = bench(8, 8);
+    bench.send(&order(0, 0, 0), 0);
+    bench.cycle();
+    for number in 0..3 {
+        let part = Report { number, filled: 1, is_last: false, ..report(&order(0, 0, 0)) };
+        bench.completion.try_push(&part.to_message()).unwrap();
+    }
+    bench.cycle();
+    assert_eq!((bench.orchestrator.reports, bench.orchestrator.settled), (3, 0));
+    assert_eq!(bench.orchestrator.positions.of(0).open, 1);
 }

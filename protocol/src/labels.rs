@@ -116,8 +116,8 @@ counters! {
     OrchestratorCounter {
         /// Orders dispatched to a gateway.
         Dispatched = "dispatched", Orders, Total;
-        /// Reports taken from the gateways.
-        Settled = "settled", Reports, Total;
+        /// Orders whose last report was taken from a gateway.
+        Settled = "settled", Orders, Total;
         /// Orders rejected, or refused because their sender was dead.
         Rejected = "rejected", Orders, Total;
         /// Pushes that found an inbox or a return ring full.
@@ -130,6 +130,12 @@ counters! {
         BlocksFresh = "blocks-fresh", Blocks, Total;
         /// How often they used a block again.
         BlocksReused = "blocks-reused", Blocks, Total;
+        /// Reports taken from the gateways.
+        Reports = "reports", Reports, Total;
+        /// Orders that wait for room in their gateway's inbox now.
+        Waiting = "waiting", Orders, Latest;
+        /// The most orders that waited at once.
+        WaitingPeak = "waiting-peak", Orders, Peak;
     }
 }
 

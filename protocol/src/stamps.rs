@@ -14,6 +14,7 @@
 //!
 //! | points | what the detail is |
 //! |---|---|
+//! | t3 | 1: not a new order, but a cancel, a replace or a mass cancel |
 //! | t4 | the venue: a thread may run several gateways |
 //! | t5 | which report of its order, from 0; the highest bit: more of them follow |
 //! | t6, t7, t8 | which report of its order, from 0 |

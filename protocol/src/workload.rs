@@ -41,6 +41,10 @@ pub struct Trading {
     pub capacity: u32,
     /// The most orders that a strategy may have open; the engine keeps room for the reports of so many.
     pub max_open: u32,
+    /// The most orders that wait in the orchestrator for room in one gateway's inbox; past that they are rejected. `None`: all that
+    /// may be open.
+    #[serde(default)]
+    pub max_waiting: Option<u32>,
     /// The most orders that a gateway holds at once; past that it takes no more from its inbox.
     pub max_held: u32,
     /// How the players of the schedule pace their orders; other strategies have times of their own.
@@ -70,6 +74,9 @@ impl Trading {
     /// The venue that executes every order in full after the order's own delay.
     pub const DELAY_VENUE: &'static str = "delay";
 
+    /// The most orders that the orchestrator has room for while they wait for their gateways.
+    pub const MOST_WAITING: u32 = 1 << 20;
+
     /// So many strategies and venues with the smallest of everything.
     pub fn new(strategies: u16, venues: u16) -> Self {
         Self {
@@ -79,6 +86,7 @@ impl Trading {
             venue_kinds: vec![Self::DELAY_VENUE.into()],
             capacity: 64,
             max_open: 64,
+            max_waiting: None,
             max_held: 64,
             pacing: Pacing::Scheduled,
             orders: vec![0; strategies.into()],
@@ -117,6 +125,14 @@ impl Trading {
     /// The kind of a venue.
     pub fn venue_kind(&self, index: u16) -> &str {
         of_kind(&self.venue_kinds, index)
+    }
+
+    /// How many orders the orchestrator has room for that find their gateway's inbox full, of all venues together: as many as may
+    /// be open, at most [`Trading::MOST_WAITING`].
+    pub fn waiting_room(&self) -> u32 {
+        let open = |orders: &u64| u64::from(self.max_open).min(*orders);
+        let all = self.orders.iter().map(open).fold(0, u64::saturating_add);
+        all.clamp(1, Self::MOST_WAITING.into()) as u32
     }
 
     /// All orders of all strategies; the largest number if there are more.

@@ -13,7 +13,7 @@ impl Events for Count {
 }
 
 /// Commands of every kind, drawn.
-fn draw(state: &mut u64) -> Command {
+pub(super) fn draw(state: &mut u64) -> Command {
     let mut below = |n: u64| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) % n

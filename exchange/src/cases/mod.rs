@@ -10,6 +10,7 @@ mod auctions;
 mod broken;
 mod orders;
 mod rejects;
+mod seen;
 mod self_trade;
 mod stopped;
 

@@ -76,6 +76,9 @@ pub struct Settings {
     /// Most orders that a strategy has open at once [default: what the load keeps open, and more]
     #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Layout")]
     pub max_open: Option<Count>,
+    /// Most orders that wait in the engine for one venue; more are rejected [default: all that may be open]
+    #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Layout")]
+    pub max_waiting: Option<Count>,
 
     /// Orders of all strategies together, e.g. 400k or 4M [default: 4M; 100k on small machines]
     #[arg(long, value_name = "TOTAL", value_parser = parsed::<Count>(), help_heading = "Load")]
@@ -181,7 +184,7 @@ macro_rules! fields {
 }
 
 fields! {
-    technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, capacity, max_open,
+    technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, capacity, max_open, max_waiting,
     orders, window, arrivals, delay, work, stamps, seed, schedule, speed,
     on_death, liveness, fault,
     repeats, preset, out,
@@ -264,7 +267,7 @@ pub(crate) mod tests {
         let speed = proptest::option::of((1e-6f64..1e6).prop_map(Factor));
         (
             (maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
-            (count(), count(), count(), count(), count(), count(), count()),
+            (count(), count(), count(), count(), count(), count(), count(), count()),
             (time(), time(), path(), path(), cores, delay, speed),
             (time(), proptest::option::of(fault::tests::any_faults()), maybe(), kinds(), kinds()),
         )
@@ -286,6 +289,7 @@ pub(crate) mod tests {
                 venues: counts.1,
                 capacity: counts.2,
                 max_open: counts.3,
+                max_waiting: counts.7,
                 orders: counts.4,
                 seed: counts.5,
                 repeats: counts.6,

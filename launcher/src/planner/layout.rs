@@ -115,6 +115,7 @@ pub fn layout(
         venue_kinds: resolved.venue.names(),
         capacity: resolved.capacity,
         max_open: resolved.max_open,
+        max_waiting: resolved.max_waiting,
         max_held: max_held(resolved, busiest),
         pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         orders: counts.per_strategy.clone(),

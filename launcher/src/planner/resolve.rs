@@ -112,6 +112,10 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         venue,
         capacity: capacity(count(settings.capacity, 8192))?,
         max_open: within("--max-open", count(settings.max_open, open), 1..=MAX_OPEN)? as u32,
+        max_waiting: match settings.max_waiting {
+            Some(Count(orders)) => Some(within("--max-waiting", orders, 1..=MAX_OPEN)? as u32),
+            None => None,
+        },
         input,
         delay,
         work_ns,
@@ -367,6 +371,7 @@ mod tests {
             ("capacity=0", "for example 2"),
             ("capacity=2M", "for example 1048576"),
             ("max_open=0", "--max-open 0"),
+            ("max_waiting=0", "--max-waiting 0: give a number from 1"),
             ("repeats=0", "--repeats 0"),
             ("window=1us", "--window 1us: give a time from 1ms to 60m"),
             ("delay=fixed:2m", "--delay up to 2m: at most 1m"),

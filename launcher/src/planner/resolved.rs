@@ -61,6 +61,8 @@ pub struct Resolved {
     pub capacity: u32,
     /// The most open orders of a strategy, 1 to 2^20.
     pub max_open: u32,
+    /// The most orders that wait for one gateway, 1 to 2^20; `None`: all that may be open.
+    pub max_waiting: Option<u32>,
     /// Where the orders come from.
     pub input: Input,
     /// The venues' delay.
@@ -104,6 +106,7 @@ impl Resolved {
             venue: (self.venue != Kinds::default()).then(|| self.venue.clone()),
             capacity: Some(Count(self.capacity.into())),
             max_open: Some(Count(self.max_open.into())),
+            max_waiting: self.max_waiting.map(|orders| Count(orders.into())),
             delay: Some(self.delay),
             work: Some(Nanos(self.work_ns)),
             seed: Some(Count(self.seed)),

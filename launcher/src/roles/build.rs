@@ -190,6 +190,8 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
     let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
     let orchestrator =
         Orchestrator::new(submit, completion, inboxes, returns, limits, Work::new(plan.trading().work_ns));
+    let room = plan.trading().waiting_room();
+    let orchestrator = orchestrator.waiting(room, plan.trading().max_waiting.unwrap_or(room));
     let orchestrator =
         orchestrator.expecting(&plan.trading().orders).expecting_at_venues(&plan.trading().venue_orders);
     Ok(orchestrator.supervised(Supervision::new(control.clone(), repairs)))

@@ -399,11 +399,7 @@ impl Supervisor<'_> {
     fn stalls(&self, stall: &mut StallWatch) -> Option<String> {
         let engine = self.engine()?;
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
-        let [dispatched, settled, rejected] =
-            [OrchestratorCounter::Dispatched, OrchestratorCounter::Settled, OrchestratorCounter::Rejected]
-                .map(|counter| engine.get(counter));
-        let count = dispatched.wrapping_add(settled).wrapping_add(rejected).wrapping_add(steps);
-        let moved = Moved { count, open: at_venues(&engine) };
+        let moved = Moved { count: moves(&engine).wrapping_add(steps), open: at_venues(&engine) };
         let awake_since = self.ns(self.liveness.awake_since());
         let awaited = || (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy));
         let due_after = |since| awaited().map(|strategy| self.due_after(strategy, since)).min().flatten();
@@ -470,9 +466,19 @@ pub fn orchestrator(plan: &Plan, threads: &[View]) -> Option<AgentCounters> {
     Some(status::counters(&threads[thread]).of(&plan.threads[thread].roles, Role::Orchestrator))
 }
 
-/// Orders that were dispatched and are not settled.
+/// Everything that the orchestrator has done with orders, counted: also each report of an order that has more to come.
+pub fn moves(engine: &AgentCounters) -> u64 {
+    [OrchestratorCounter::Dispatched, OrchestratorCounter::Reports, OrchestratorCounter::Rejected]
+        .iter()
+        .fold(0, |sum, counter| sum.wrapping_add(engine.get(*counter)))
+}
+
+/// Orders that were dispatched and are not settled, and those that wait to be dispatched.
 pub fn at_venues(engine: &AgentCounters) -> u64 {
-    engine.get(OrchestratorCounter::Dispatched).saturating_sub(engine.get(OrchestratorCounter::Settled))
+    let [dispatched, settled, waiting] =
+        [OrchestratorCounter::Dispatched, OrchestratorCounter::Settled, OrchestratorCounter::Waiting]
+            .map(|counter| engine.get(counter));
+    dispatched.saturating_sub(settled).saturating_add(waiting)
 }
 
 fn failure(process: &str, pid: u32, what: String) -> Outcome {

@@ -9,11 +9,10 @@ use crate::runtime::incidents::{Children, Incidents};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::setup::Segments;
 use crate::runtime::standstill;
-use crate::runtime::supervise::{at_venues, orchestrator};
+use crate::runtime::supervise::{at_venues, moves, orchestrator};
 use analysis::record::{Incident, Outcome};
 use protocol::control::RunState;
 use protocol::counters::AgentCounters;
-use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, Role};
 use protocol::status::{self, Status, ThreadState};
 use protocol::supervision::Repairs;
@@ -121,11 +120,8 @@ impl<'a> Launcher<'a> {
     /// Nothing comes of the run any more: some order has no report and never will. All orders are due long before.
     fn silence(&mut self, now: u64) -> Option<Outcome> {
         let engine = self.engine()?;
-        let counted =
-            [OrchestratorCounter::Dispatched, OrchestratorCounter::Settled, OrchestratorCounter::Rejected]
-                .map(|counter| engine.get(counter));
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
-        let counted = counted.into_iter().fold(steps, u64::wrapping_add);
+        let counted = moves(&engine).wrapping_add(steps);
         let waits = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process);
         if counted != self.progress.0 || waits {
             self.progress = (counted, now);

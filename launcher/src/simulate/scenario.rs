@@ -110,6 +110,7 @@ impl Scenario {
             venues,
             capacity: 2 << draws.below(4),
             max_open: 1 + draws.below(20) as u32,
+            max_waiting: None,
             input: Input::Drawn { arrivals, orders, window_ns },
             delay,
             work_ns: 0,
@@ -128,6 +129,9 @@ impl Scenario {
             planner::layout(&resolved, &Machine::default(), &counts, identity, clock, 1.0, 0)?;
         if kind == ScenarioKind::Peace && draws.below(2) == 0 {
             plan.trading_mut().max_held = 1 + draws.below(5) as u32;
+        }
+        if kind == ScenarioKind::Peace && draws.below(3) == 0 {
+            plan.trading_mut().max_waiting = Some(1 + draws.below(4) as u32);
         }
         let mut culprits = Vec::new();
         match kind {

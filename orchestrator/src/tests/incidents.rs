@@ -8,7 +8,7 @@ use protocol::wire::{CancelScope, Instruction};
 use std::os::fd::AsFd;
 
 /// A bench whose orchestrator is supervised: the launcher's side of fences and repairs.
-fn supervised(capacity: usize) -> (Bench, Launching, Repairs) {
+pub(super) fn supervised(capacity: usize) -> (Bench, Launching, Repairs) {
     let mut bench = bench(capacity, 100);
     let launching = Launching::new(Region::heap(PLAN + 8).words());
     let repairs = Region::heap(REPAIRS_WORDS).words();
@@ -18,7 +18,7 @@ fn supervised(capacity: usize) -> (Bench, Launching, Repairs) {
 }
 
 /// The real death of a real process: there is no other way to one.
-fn death() -> Death {
+pub(super) fn death() -> Death {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     let pidfd = shm::os::process::pidfd_open(child.id()).unwrap();
     child.wait().unwrap();

@@ -134,6 +134,18 @@ impl<const M: usize> Producer<M> {
         })
     }
 
+    /// Whether the next push will find room. Only its own pushes can change a yes.
+    #[inline(always)]
+    pub fn has_room(&mut self) -> bool {
+        // `<=` also when a hostile head is ahead of the tail: the difference wraps to a huge number.
+        if self.tail.wrapping_sub(self.head_seen) <= self.mask {
+            return true;
+        }
+        // Acquire: pairs with the consumer's Release store of the head; its reads of the slot are over.
+        self.head_seen = self.head_word.load(0, Ordering::Acquire);
+        self.tail.wrapping_sub(self.head_seen) <= self.mask
+    }
+
     /// Puts a message into the ring.
     ///
     /// # Errors
@@ -154,13 +166,8 @@ impl<const M: usize> Producer<M> {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         reach(at, Step::Entered)?;
-        // `>` also when a hostile head is ahead of the tail: the difference wraps to a huge number.
-        if self.tail.wrapping_sub(self.head_seen) > self.mask {
-            // Acquire: pairs with the consumer's Release store of the head; its reads of the slot are over.
-            self.head_seen = self.head_word.load(0, Ordering::Acquire);
-            if self.tail.wrapping_sub(self.head_seen) > self.mask {
-                return Err(Full);
-            }
+        if !self.has_room() {
+            return Err(Full);
         }
         let start = (self.tail & self.mask) as usize * slot_words(M);
         let slot = &self.slots[start..start + slot_words(M)];

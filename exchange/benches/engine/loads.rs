@@ -1,0 +1,219 @@
+//! The loads: what is in the book before, and what is timed.
+
+use exchange::{Capacity, Command, Event, Exchange, Instrument, NewOrder, Side, TimeInForce};
+use exchange::{book_file, levels::Sorted};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+/// A load.
+pub struct Load {
+    pub instrument: Instrument,
+    pub capacity: Capacity,
+    /// What is not timed.
+    pub before: Vec<Command>,
+    /// What is.
+    pub timed: Vec<Command>,
+    /// How many operations that counts as.
+    pub operations: usize,
+    /// How often it is measured with each structure.
+    pub rounds: usize,
+}
+
+/// Makes a load.
+type Make = fn() -> Load;
+
+/// All loads, by name.
+pub const ALL: &[(&str, Make)] = &[
+    ("mixed_1k", || mixed(1_000, 300)),
+    ("mixed_10k_wide", || mixed(10_000, 20_000)),
+    ("mixed_100k", || mixed(100_000, 3_000)),
+    ("recorded_flow", recorded),
+    ("add_10k", add),
+    ("sweep_100_levels", sweep),
+    ("new_best_far_away", far),
+    ("cancel_newest_of_100", || cancel(100, false)),
+    ("cancel_newest_of_1k", || cancel(1_000, false)),
+    ("cancel_newest_of_10k", || cancel(10_000, false)),
+    ("cancel_newest_of_100k", || cancel(100_000, false)),
+    ("cancel_newest_of_1m", || cancel(1_000_000, false)),
+    ("cancel_any_of_100", || cancel(100, true)),
+    ("cancel_any_of_10k", || cancel(10_000, true)),
+    ("cancel_any_of_1m", || cancel(1_000_000, true)),
+];
+
+/// Draws numbers.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+
+    /// Around 0, most within a third of `spread`, all within it.
+    fn around(&mut self, spread: u64) -> i64 {
+        (0..4).map(|_| self.below(spread / 2 + 1) as i64).sum::<i64>() - spread as i64
+    }
+}
+
+const MIDDLE: i64 = 1_000_000;
+
+fn limit(id: u64, side: Side, price: i64, quantity: u64) -> NewOrder {
+    NewOrder { id, side, price, quantity, ..NewOrder::default() }
+}
+
+fn instrument() -> Instrument {
+    Instrument {
+        price_high: 1 << 22,
+        max_quantity: 1 << 30,
+        reference_price: MIDDLE,
+        ..Instrument::default()
+    }
+}
+
+/// exchange-core's mix: 9 % new orders, 3 % immediate or cancel, 6 % cancels, 82 % moves, with so many orders in the book and prices
+/// so many ticks around the middle. Cancels and moves name orders that are open.
+fn mixed(orders: usize, spread: u64) -> Load {
+    let capacity = Capacity { orders: 4 * orders, levels: 8 * orders };
+    let mut exchange: Exchange<Sorted> = Exchange::new(&[instrument()], capacity).expect("it can be");
+    let mut open: Vec<u64> = Vec::new();
+    let mut places: HashMap<u64, usize> = HashMap::new();
+    let mut draw = Draw(7);
+    let (mut before, mut timed) = (Vec::new(), Vec::new());
+    let mut next = 0;
+    let mut sides: HashMap<u64, Side> = HashMap::new();
+    while timed.len() < 400_000 {
+        let filling = timed.is_empty() && open.len() < orders;
+        let (what, other) = (draw.below(100), draw.below(2) == 0);
+        let side = if other { Side::Buy } else { Side::Sell };
+        // Bids mostly below the middle and offers above it, so that some cross.
+        let away = (draw.around(spread).abs() - spread as i64 / 50) * if other { -1 } else { 1 };
+        let quantity = 1 + draw.below(100);
+        let chosen = |draw: &mut Draw| open[draw.below(open.len() as u64) as usize];
+        let command = if filling || open.len() < orders / 2 || what < 9 {
+            next += 1;
+            sides.insert(next, side);
+            Command::New(limit(next, side, MIDDLE + away, quantity))
+        } else if what < 12 {
+            next += 1;
+            let order = limit(next, side, MIDDLE - away, quantity);
+            Command::New(NewOrder { time_in_force: TimeInForce::ImmediateOrCancel, ..order })
+        } else if what < 18 {
+            Command::Cancel { id: chosen(&mut draw), owner: 0 }
+        } else {
+            let id = chosen(&mut draw);
+            let away = away.abs() * if sides[&id] == Side::Buy { -1 } else { 1 };
+            Command::Replace { id, owner: 0, price: MIDDLE + away, quantity }
+        };
+        let mut events = Vec::new();
+        exchange.apply(command, &mut events);
+        let mut gone = Vec::new();
+        for event in &events {
+            match *event {
+                Event::Trade { maker, taker, maker_leaves, taker_leaves, .. } => {
+                    gone.extend((maker_leaves == 0).then_some(maker));
+                    gone.extend((taker_leaves == 0).then_some(taker));
+                }
+                Event::Cancelled { id, .. } => gone.push(id),
+                Event::Rejected { reason, .. } => panic!("{reason}"),
+                _ => {}
+            }
+        }
+        if let Command::New(order) = command {
+            places.insert(order.id, open.len());
+            open.push(order.id);
+        }
+        for id in gone {
+            if let Some(place) = places.remove(&id) {
+                open.swap_remove(place);
+                if let Some(&moved) = open.get(place) {
+                    places.insert(moved, place);
+                }
+            }
+        }
+        if filling { before.push(command) } else { timed.push(command) }
+    }
+    let operations = timed.len();
+    Load { instrument: instrument(), capacity, before, timed, operations, rounds: 9 }
+}
+
+fn recorded() -> Load {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/coinbase-2016-03-12");
+    let open = |name| BufReader::new(File::open(folder.join(name)).expect("the data is there"));
+    let before = book_file::opening_book(open("opening_book.csv"), 0, 0, 10_000).expect("a book");
+    let timed = book_file::flow(open("flow.csv"), 0, 0, 10_000).expect("a flow");
+    let timed: Vec<Command> = timed.iter().map(|line| line.command).collect();
+    let instrument = Instrument { price_high: 1 << 40, ..Instrument::default() };
+    let operations = timed.len();
+    let before = before.into_iter().map(Command::New).collect();
+    Load { instrument, capacity: Capacity::orders(16_384), before, timed, operations, rounds: 41 }
+}
+
+fn add() -> Load {
+    let mut draw = Draw(5);
+    let timed: Vec<Command> = (1..=10_000)
+        .map(|id| {
+            let side = if id % 2 == 0 { Side::Buy } else { Side::Sell };
+            let away = 1 + draw.below(500) as i64;
+            Command::New(limit(id, side, MIDDLE + if id % 2 == 0 { -away } else { away }, 10))
+        })
+        .collect();
+    let capacity = Capacity::orders(16_384);
+    Load { instrument: instrument(), capacity, before: vec![], operations: timed.len(), timed, rounds: 41 }
+}
+
+/// One operation: an order that trades with one order at each of 100 levels. The levels are made again in between, which counts too.
+fn sweep() -> Load {
+    let mut timed = Vec::new();
+    let mut id = 0;
+    for _ in 0..500 {
+        for level in 0..100 {
+            id += 1;
+            timed.push(Command::New(limit(id, Side::Sell, MIDDLE + level, 10)));
+        }
+        id += 1;
+        timed.push(Command::New(limit(id, Side::Buy, MIDDLE + 100, 1_000)));
+    }
+    let capacity = Capacity::orders(1_024);
+    Load { instrument: instrument(), capacity, before: vec![], operations: 500, timed, rounds: 21 }
+}
+
+/// A book of 4,000 levels; bids far above them come and go.
+fn far() -> Load {
+    let before = (1..=4_000).map(|n| Command::New(limit(n, Side::Buy, MIDDLE / 2 + n as i64, 10))).collect();
+    let mut timed = Vec::new();
+    for n in 0..20_000u64 {
+        timed.push(Command::New(limit(10_000 + n, Side::Buy, MIDDLE + (n % 7) as i64, 1)));
+        timed.push(Command::Cancel { id: 10_000 + n, owner: 0 });
+    }
+    let capacity = Capacity::orders(8_192);
+    Load { instrument: instrument(), capacity, before, operations: timed.len(), timed, rounds: 9 }
+}
+
+/// Cancels in a book of so many orders on 1,000 levels: of any order, or of one of the newest hundred; each is followed by a new order.
+fn cancel(orders: u64, any: bool) -> Load {
+    let mut draw = Draw(11);
+    let mut order = |id: u64| {
+        let side = if id % 2 == 0 { Side::Buy } else { Side::Sell };
+        let away = 1 + draw.below(500) as i64;
+        limit(id, side, MIDDLE + if id % 2 == 0 { -away } else { away }, 10)
+    };
+    let before: Vec<Command> = (0..orders).map(|id| Command::New(order(id))).collect();
+    let mut open: Vec<u64> = (0..orders).collect();
+    let mut timed = Vec::new();
+    let mut chooser = Draw(13);
+    for next in orders..orders + 100_000 {
+        let among = if any { orders } else { orders.min(100) };
+        let place = orders - 1 - chooser.below(among);
+        timed.push(Command::Cancel { id: open[place as usize], owner: 0 });
+        timed.push(Command::New(order(next)));
+        open[place as usize] = next;
+    }
+    let capacity = Capacity { orders: orders as usize + 1, levels: 2_000 };
+    let operations = timed.len();
+    Load { instrument: instrument(), capacity, before, timed, operations, rounds: 5 }
+}

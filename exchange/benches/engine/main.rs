@@ -1,0 +1,90 @@
+//! How long the engine takes for a command, for each structure of price levels.
+//!
+//! `cargo bench -p exchange --bench engine [-- NAME…]`. Every row is measured in rounds that alternate between the structures; it shows the
+//! median of the rounds in nanoseconds an operation and, in brackets, the lowest and the highest. The machine may be busy: compare within a row.
+
+mod loads;
+
+use exchange::levels::{Levels, Sorted, Trie};
+use exchange::{Command, Event, Events, Exchange};
+use loads::Load;
+use std::time::Instant;
+
+/// Takes events and keeps a sum of them, so that nothing is optimised away.
+struct Sum(u64);
+
+impl Events for Sum {
+    #[inline]
+    fn on(&mut self, event: Event) {
+        if let Event::Trade { quantity, .. } = event {
+            self.0 += quantity;
+        }
+        self.0 += 1;
+    }
+}
+
+/// Nanoseconds an operation.
+fn round<L: Levels>(load: &Load) -> f64 {
+    let mut exchange: Exchange<L> =
+        Exchange::new(&[load.instrument], load.capacity).expect("an exchange can be");
+    let mut sum = Sum(0);
+    load.before.iter().for_each(|&command| exchange.apply(command, &mut sum));
+    let start = Instant::now();
+    for &command in &load.timed {
+        exchange.apply(command, &mut sum);
+    }
+    let took = start.elapsed().as_nanos() as f64;
+    assert!(sum.0 > 0);
+    took / load.operations as f64
+}
+
+/// Each operation by itself: the percentiles 50, 99, 99.9, less what a look at the clock costs.
+fn percentiles(load: &Load, clock: u64) -> [u64; 3] {
+    let mut exchange: Exchange =
+        Exchange::new(&[load.instrument], load.capacity).expect("an exchange can be");
+    let mut sum = Sum(0);
+    load.before.iter().for_each(|&command| exchange.apply(command, &mut sum));
+    let mut times: Vec<u64> =
+        load.timed.iter().map(|&command| timed(&mut exchange, command, &mut sum)).collect();
+    times.sort_unstable();
+    [500, 990, 999].map(|per_mille| times[times.len() * per_mille / 1000].saturating_sub(clock))
+}
+
+fn timed(exchange: &mut Exchange, command: Command, sum: &mut Sum) -> u64 {
+    let start = Instant::now();
+    exchange.apply(command, sum);
+    start.elapsed().as_nanos() as u64
+}
+
+/// What a look at the clock costs, at the median.
+fn clock() -> u64 {
+    let mut times: Vec<u64> = (0..100_000).map(|_| Instant::now().elapsed().as_nanos() as u64).collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn median(mut rounds: Vec<f64>) -> String {
+    rounds.sort_by(f64::total_cmp);
+    let (low, high) = (rounds[0], rounds[rounds.len() - 1]);
+    format!("{:7.1} ({low:.1}-{high:.1})", rounds[rounds.len() / 2])
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let clock = clock();
+    println!("{:32} {:>22} {:>22}   trie: p50 p99 p99.9, clock {clock} taken off", "ns/op", "sorted", "trie");
+    for (name, make) in loads::ALL {
+        if !wanted.is_empty() && !wanted.iter().any(|word| name.contains(word.as_str())) {
+            continue;
+        }
+        let load = make();
+        let mut rounds = [const { Vec::new() }; 2];
+        for _ in 0..load.rounds {
+            rounds[0].push(round::<Sorted>(&load));
+            rounds[1].push(round::<Trie>(&load));
+        }
+        let [sorted, trie] = rounds.map(median);
+        let [p50, p99, p999] = percentiles(&load, clock);
+        println!("{name:32} {sorted:>22} {trie:>22}   {p50} {p99} {p999}");
+    }
+}
