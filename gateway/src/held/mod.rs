@@ -169,7 +169,7 @@ impl<T: Copy> Held<T> {
             self.turned = self.turned.max(slot.saturating_sub(self.mask()));
         }
         self.insert(slot, place);
-        self.next = self.next.min(self.candidate(slot) << self.slot_bits);
+        self.next = self.next.min(release);
     }
 
     /// An order of a slot that has begun.
@@ -345,8 +345,8 @@ impl<T: Copy> Held<T> {
         sweep.cursor >= self.places.len()
     }
 
-    /// No order is released before this; `u64::MAX` if nothing is held. Less than a slot (about 10 µs) before the first order's time
-    /// its slot begins: then [`Held::pop_due`] gives nothing yet, and from then on this is exact.
+    /// No order is released before this; `u64::MAX` if nothing is held. Of the order that comes after one that was taken it may be
+    /// up to a slot (some 10 µs) early: then its slot begins, [`Held::pop_due`] gives nothing yet, and this is exact.
     #[inline]
     pub fn next_release(&self) -> u64 {
         self.next
