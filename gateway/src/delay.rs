@@ -2,7 +2,7 @@
 
 use crate::held::Held;
 use crate::venue::{Reports, Sweep, Venue, VenueContext, VenueRecord};
-use protocol::wire::{Operation, Order, OrderStatus, Report};
+use protocol::wire::{Message, Operation, Order, OrderId, OrderStatus, Report};
 
 /// What a user writes to have a venue with one report an order. Its methods run on the gateway's thread and must not block.
 ///
@@ -77,7 +77,8 @@ pub const fn in_full(order: &Order) -> Report {
 /// The venue of a [`DelayModel`].
 pub struct DelayVenue<M = InFull> {
     model: M,
-    held: Held<Order>,
+    /// As they were on the wire: that is one cache line each.
+    held: Held<Message>,
 }
 
 impl<M: DelayModel> DelayVenue<M> {
@@ -109,16 +110,19 @@ impl<M: DelayModel> Venue for DelayVenue<M> {
     #[inline]
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
         let release = now.saturating_add(reports.time().ticks(self.model.delay_ns(order)));
-        self.held.push(release, *order);
+        self.held.push(release, order.to_message());
         Some(release)
     }
 
     #[inline]
     fn advance(&mut self, now: u64, reports: &mut impl Reports) {
         // Nearly always one: its way is the straight one.
-        while let Some(order) = self.held.pop_due(now) {
-            // There is room.
-            let _ = reports.send(only(self.model.execute(&order), &order));
+        while let Some(message) = self.held.pop_due(now) {
+            // It was an order when it came.
+            if let Ok(order) = Order::from_message(message) {
+                // There is room.
+                let _ = reports.send(only(self.model.execute(&order), &order));
+            }
             if self.held.next_release() > now || !reports.has_room() {
                 break;
             }
@@ -132,8 +136,14 @@ impl<M: DelayModel> Venue for DelayVenue<M> {
 
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
         while reports.has_room() {
-            let Some(order) = self.held.cancel(sweep, |order| (order.id, order.instrument)) else { break };
-            let _ = reports.send(only(self.model.cancel(&order), &order));
+            let key_of = |message: &Message| {
+                let order = Order::from_message(*message).ok();
+                order.map_or((OrderId::from_word(message[0]), 0), |order| (order.id, order.instrument))
+            };
+            let Some(message) = self.held.cancel(sweep, key_of) else { break };
+            if let Ok(order) = Order::from_message(message) {
+                let _ = reports.send(only(self.model.cancel(&order), &order));
+            }
         }
         self.held.is_swept(sweep)
     }

@@ -85,6 +85,8 @@ pub struct Orchestrator<R> {
     completion: R,
     inboxes: Vec<Inbox>,
     returns: Vec<ReturnPath>,
+    /// A report may wait for room in a return ring.
+    returns_wait: bool,
     /// What is known of each strategy.
     lines: Vec<StrategyLine>,
     supervision: Option<Supervision>,
@@ -155,6 +157,7 @@ impl<R: Consumer> Orchestrator<R> {
             completion,
             inboxes,
             lines: (0..returns.len()).map(|index| StrategyLine::new(index as u16)).collect(),
+            returns_wait: false,
             supervision: None,
             dying: 0,
             next_look: 0,
@@ -265,7 +268,10 @@ impl<R: Consumer> Orchestrator<R> {
         returns.sum.add(digest);
         match pushed {
             Pushed::Returned => self.returned += 1,
-            Pushed::Waits => self.full += 1,
+            Pushed::Waits => {
+                self.full += 1;
+                self.returns_wait = true;
+            }
             // Unless another one sent orders in its name.
             Pushed::Dropped => {
                 self.misconduct(self.knows_writers.then_some(strategy), Misconduct::Flood, cycle);
@@ -394,6 +400,14 @@ impl<R: Consumer> Orchestrator<R> {
         self.offence(from, reason, cycle);
         self.refused_again(order.id, reason, cycle);
     }
+
+    /// Moves reports that wait into their rings, as far as there is room; how many.
+    #[cold]
+    fn flush_returns(&mut self) -> usize {
+        let moved = self.returns.iter_mut().map(ReturnPath::flush).sum();
+        self.returns_wait = self.returns.iter().any(ReturnPath::is_waiting);
+        moved
+    }
 }
 
 impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
@@ -414,7 +428,7 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         if cycle.now >= self.next_look {
             self.look_at_submit(cycle);
         }
-        let flushed: usize = self.returns.iter_mut().map(ReturnPath::flush).sum();
+        let flushed = if self.returns_wait { self.flush_returns() } else { 0 };
         self.returned += flushed as u64;
         flushed + self.settle(cycle) + self.dispatch(cycle)
     }
@@ -424,7 +438,7 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         let waiting = self.waiting.len() > 0
             || self.dying > 0
             || self.kills.are_told() == Told::NotYet
-            || self.returns.iter().any(ReturnPath::is_waiting);
+            || self.returns_wait;
         if waiting { 0 } else { u64::MAX }
     }
 

@@ -58,7 +58,7 @@ names! {
 names! {
     /// What an agent's thread does when a duty cycle found nothing to do.
     Idle {
-        /// Polls again at once, with the processor's pause hint.
+        /// Polls again at once, every eighth time with the processor's pause hint.
         Spin = "spin",
         /// Gives the core to whoever else wants it (`sched_yield`).
         Yield = "yield",

@@ -49,8 +49,8 @@ impl FloorSample {
 #[repr(align(128))]
 struct CacheLine(AtomicU64);
 
-/// Measures the floor between two cores: two new threads, pinned there, waiting with the pause hint as
-/// [`crate::idle::Spin`] does. Takes some 50 ms for [`DEFAULT_ROUNDS`].
+/// Measures the floor between two cores: two new threads, pinned there, waiting with the pause hint, which
+/// [`crate::idle::Spin`] gives now and then. Takes some 50 ms for [`DEFAULT_ROUNDS`].
 ///
 /// The same core twice is allowed and gives what handing over the core costs, which is thousands of times more:
 /// ask for fewer rounds then.

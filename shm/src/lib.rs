@@ -7,7 +7,8 @@
 //! A region is a slice of atomic words; everything above it (headers, rings, bells) is safe code over such slices, and
 //! does not know whether they live on the heap, in `/dev/shm` or under loom. The unsafe code is: making that slice from a
 //! mapping (`memory::region`), taking inherited descriptors (`memory::sealed`), reading the time stamp counter (`clock`),
-//! system calls that have no safe wrapper (`os`), and a counting allocator behind a feature.
+//! system calls that have no safe wrapper (`os`), the hint to fetch memory ahead (`prefetch`), and a counting allocator behind a
+//! feature.
 
 #[cfg(feature = "count-alloc")]
 pub mod alloc;
@@ -29,6 +30,7 @@ pub mod memory;
 pub mod named;
 mod names;
 pub mod os;
+pub mod prefetch;
 #[cfg(not(loom))]
 pub mod queue;
 pub mod ring;

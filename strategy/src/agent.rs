@@ -24,6 +24,20 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
     }
 }
 
+impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
+    /// Takes reports, and pushes the order that waits. Not inlined: the idle loop is to be small.
+    #[inline(never)]
+    fn move_on<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
+        let mut work = 0;
+        while work < BATCH {
+            let Some(report) = self.session.receive(cycle) else { break };
+            self.strategy.on_report(&report, &mut CycleOrders { session: &mut self.session, cycle });
+            work += 1;
+        }
+        work + self.session.flush()
+    }
+}
+
 /// A session during one duty cycle: what the strategy sees.
 struct CycleOrders<'a, P, C> {
     session: &'a mut Session<P>,
@@ -50,15 +64,9 @@ impl<P: Producer, C: Clock> Orders for CycleOrders<'_, P, C> {
 }
 
 impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
-    #[inline]
+    #[inline(always)]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
-        let mut work = 0;
-        while work < BATCH {
-            let Some(report) = self.session.receive(cycle) else { break };
-            self.strategy.on_report(&report, &mut CycleOrders { session: &mut self.session, cycle });
-            work += 1;
-        }
-        work += self.session.flush();
+        let mut work = if self.session.looks_idle() { 0 } else { self.move_on(cycle) };
         if !cycle.draining && !self.session.is_waiting() {
             work += self.strategy.on_cycle(&mut CycleOrders { session: &mut self.session, cycle });
         }

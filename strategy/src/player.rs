@@ -17,8 +17,10 @@ pub struct Player {
     entries: usize,
     position: usize,
     pacing: Pacing,
-    /// The next order and when it is due (ticks); `None` at the end, or before the first cycle has told the time.
-    next: Option<(NewOrder, u64)>,
+    /// The next order; `None` at the end, or before the first cycle has told the time.
+    next: Option<NewOrder>,
+    /// When it is due (ticks); 0 before the first cycle, `u64::MAX` at the end.
+    due: u64,
     bad_entries: u64,
     /// What is due before the first cycle is to be left out.
     is_late: bool,
@@ -34,7 +36,7 @@ impl Player {
             HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS <= schedule.len(),
             "checked against the header"
         );
-        Self { schedule, entries, position: 0, pacing, next: None, bad_entries: 0, is_late: false }
+        Self { schedule, entries, position: 0, pacing, next: None, due: 0, bad_entries: 0, is_late: false }
     }
 
     /// For an incarnation after the first: goes on behind the entries that were played before, and leaves out those that were
@@ -72,9 +74,9 @@ impl Player {
                 continue;
             };
             let scheduled = self.pacing == Pacing::Scheduled;
-            let due_at = if scheduled { orders.time().at(entry.fire_ns) } else { 0 };
+            self.due = if scheduled { orders.time().at(entry.fire_ns) } else { 0 };
             let Entry { venue, operation, side, price, quantity, target, delay_ns, .. } = entry;
-            let due = scheduled.then_some(due_at);
+            let due = scheduled.then_some(self.due);
             let order = NewOrder {
                 operation,
                 side,
@@ -85,14 +87,16 @@ impl Player {
                 due,
                 ..NewOrder::to_venue(venue)
             };
-            self.next = Some((order, due_at));
+            self.next = Some(order);
+        }
+        if self.next.is_none() {
+            self.due = u64::MAX;
         }
     }
-}
 
-impl Strategy for Player {
-    #[inline]
-    fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
+    /// Sends what is due, if anything is.
+    #[inline(never)]
+    fn send_due(&mut self, orders: &mut impl Orders) -> usize {
         let mut sent = 0;
         if self.is_late {
             self.skip_missed(orders);
@@ -100,7 +104,7 @@ impl Strategy for Player {
         while sent < BATCH {
             self.advance(orders);
             match self.next {
-                Some((order, due)) if due <= orders.now() => {
+                Some(order) if self.due <= orders.now() => {
                     if orders.send(order).is_err() {
                         break;
                     }
@@ -112,9 +116,17 @@ impl Strategy for Player {
         }
         sent
     }
+}
+
+impl Strategy for Player {
+    #[inline(always)]
+    fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
+        // Nearly always nothing is: one word.
+        if self.due > orders.now() { 0 } else { self.send_due(orders) }
+    }
 
     fn next_due(&self) -> u64 {
-        self.next.map_or(u64::MAX, |(_, due)| due)
+        self.next.map_or(u64::MAX, |_| self.due)
     }
 
     fn finished(&self) -> bool {

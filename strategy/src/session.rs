@@ -162,6 +162,12 @@ impl<P: Producer> Session<P> {
         1
     }
 
+    /// No report is there now, and no order waits.
+    #[inline(always)]
+    pub fn looks_idle(&self) -> bool {
+        self.returns.looks_empty() && self.waiting.is_none()
+    }
+
     /// Takes the next report, stamped, or `None` if there is none now.
     #[inline]
     pub fn receive<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> Option<Report> {

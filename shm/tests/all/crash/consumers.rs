@@ -1,7 +1,7 @@
 //! Consumers that die at an instruction of their pop: the producers do not notice, and a next consumer goes on.
 
 use super::bed::{Bed, Scene};
-use super::deaths::{Survey, UNTIL_FULL};
+use super::deaths::{Survey, UNTIL_FULL, some_of};
 use super::report::Tally;
 use super::setups::{Act, SetUp};
 use super::victim::{Role, Victim};
@@ -56,22 +56,28 @@ fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> (Survey, Option<Mess
     (survey, message)
 }
 
-/// Everything about one state: every boundary of the pop, with nobody and with everybody at work.
+/// How much the producers push before they see a death: nothing, one message, and until the rings are full.
+const PUSHES: [u64; 3] = [0, 1, UNTIL_FULL];
+
+/// Everything about one state: every boundary of the pop, with nobody and with everybody at work. Where there is no time for
+/// everything, who is at work changes from one boundary to the next.
 pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     let mut tally = Tally::default();
     let (plain, message) = survey(bed, set_up);
     tally.add("of", plain.end() as u64 + 1);
     tally.add("distinct states", plain.distinct_states());
-    for push in [0, 1, UNTIL_FULL] {
-        let mut gone_before = false;
-        for boundary in 0..=plain.end() {
+    let mut gone_before = false;
+    for boundary in 0..=plain.end() {
+        let mut gone_now = gone_before;
+        for push in some_of(&PUSHES, boundary) {
             let gone = die(bed, set_up, boundary, push, &plain, message, &mut tally);
             if gone_before && !gone {
                 let what = format!("boundary {boundary}: taken before, and then there again");
                 tally.problem(&set_up.name, what);
             }
-            gone_before = gone;
+            gone_now |= gone;
         }
+        gone_before = gone_now;
     }
     tally.add("boundaries", plain.end() as u64 + 1);
     tally

@@ -228,7 +228,7 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
 }
 
 /// One of them, a different one each time; all of them if there is time.
-fn some_of<C: Copy>(all: &[C], time: usize) -> Vec<C> {
+pub fn some_of<C: Copy>(all: &[C], time: usize) -> Vec<C> {
     if is_slow() { all.to_vec() } else { vec![all[time % all.len()]] }
 }
 

@@ -1,0 +1,158 @@
+//! `cargo bench -p gateway --bench idle`: nanoseconds of an idle duty cycle, as a thread of a run has it (turn, gap and pause included):
+//! of a strategy that waits for its next order, and of an engine of one orchestrator and four gateways with 8 strategies. With
+//! `strategy N` or `engine N` it only does N cycles, for callgrind.
+#![forbid(unsafe_code)]
+
+use gateway::{DelayVenue, Gateway, InFull};
+use orchestrator::risk::RiskSetup;
+use orchestrator::work::Work;
+use orchestrator::{Inbox, Orchestrator, ReturnPath};
+use protocol::agent::{Agent, Cycle, Turn, Turns};
+use protocol::control::{Launching, PLAN, RunState};
+use protocol::plan::Pacing;
+use protocol::stamps::StampLog;
+use protocol::status::{LOG_OFFSET, StatusWriter};
+use protocol::wire::{MESSAGE_WORDS, Order, OrderId};
+use shm::clock::{Timebase, Tsc};
+use shm::idle::{Idle, Spin};
+use shm::memory::Region;
+use shm::memory::header::HEADER_WORDS;
+use shm::ring::spsc;
+use shm::ring::spsc_mux::{Mux, SpscMuxProducer};
+use shm::sync::Ordering;
+use std::time::Instant;
+use strategy::schedule::Entry;
+use strategy::{Player, Session, StrategyAgent};
+
+const VENUES: u16 = 4;
+const STRATEGIES: usize = 8;
+/// A time that does not come: an hour of ticks, and more.
+const NEVER_NS: u64 = 1 << 46;
+
+fn rings(n: usize) -> (Vec<spsc::Producer>, Vec<spsc::Consumer>) {
+    (0..n).map(|_| spsc::heap_ring::<MESSAGE_WORDS>(1024)).unzip()
+}
+
+/// An engine whose venues hold an order each, and what must outlive it.
+fn engine() -> (impl Agent<Tsc>, (Vec<spsc::Producer>, Vec<spsc::Consumer>)) {
+    let (submit, submit_ends) = rings(STRATEGIES);
+    let (completions, completion_ends) = rings(VENUES.into());
+    let (mut inboxes, inbox_ends) = rings(VENUES.into());
+    let (returns, return_ends) = rings(STRATEGIES);
+    for (venue, inbox) in (0..).zip(&mut inboxes) {
+        let order = Order { delay_ns: NEVER_NS, ..Order::new(OrderId::new(0, 0, 0), venue) };
+        inbox.try_push(&order.to_message()).expect("there is room");
+    }
+    let orchestrator = Orchestrator::new(
+        Mux::new(submit_ends),
+        Mux::new(completion_ends),
+        inboxes.into_iter().map(|ring| Inbox::new(ring, None)).collect(),
+        returns.into_iter().map(|ring| ReturnPath::new(ring, None, 8)).collect(),
+        &RiskSetup::open_orders(STRATEGIES, VENUES.into(), 64),
+        Work::new(0),
+    )
+    .expect("there are no limits");
+    let gateways: Vec<_> = (0..VENUES)
+        .zip(inbox_ends.into_iter().zip(completions))
+        .map(|(index, (inbox, completion))| {
+            Gateway::new(index, inbox, SpscMuxProducer(completion), None, DelayVenue::holding(InFull, 1024))
+        })
+        .collect();
+    ((orchestrator, gateways), (submit, return_ends))
+}
+
+/// A strategy whose first order is never due.
+fn strategy() -> (impl Agent<Tsc>, (spsc::Producer, spsc::Consumer)) {
+    let (submit, submit_end) = spsc::heap_ring::<MESSAGE_WORDS>(1024);
+    let (return_ring, returns) = spsc::heap_ring::<MESSAGE_WORDS>(1024);
+    let order = Order { price: 1, quantity: 1, ..Order::new(OrderId::new(0, 0, 0), 0) };
+    let entry = Entry {
+        fire_ns: NEVER_NS,
+        delay_ns: 0,
+        venue: 0,
+        operation: order.operation,
+        side: order.side,
+        price: order.price,
+        quantity: order.quantity,
+        target: 0,
+    };
+    let words = entry.to_words();
+    let schedule = Region::heap(HEADER_WORDS + words.len()).words();
+    for (place, word) in words.into_iter().enumerate() {
+        schedule[HEADER_WORDS + place].store(word, Ordering::Relaxed);
+    }
+    let player = Player::new(schedule.into(), 1, Pacing::Scheduled);
+    let session = Session::new(0, 64, SpscMuxProducer(submit), None, returns);
+    (StrategyAgent::new(player, session), (return_ring, submit_end))
+}
+
+/// An agent in its loop, as `protocol::agent::run` has it.
+struct Thread<A> {
+    agent: A,
+    cycle: Cycle<Tsc>,
+    status: StatusWriter,
+    launching: Launching,
+    turns: Turns,
+}
+
+impl<A: Agent<Tsc>> Thread<A> {
+    fn new(agent: A) -> Self {
+        let segment = Region::heap(LOG_OFFSET + 64).words();
+        let status = StatusWriter::new(&segment);
+        let time = Timebase { start_ticks: 0, ns_per_tick: 0.4 };
+        let mut cycle = Cycle { clock: Tsc, now: 0, time, draining: false, log: StampLog::new(&segment) };
+        let launching = Launching::new(Region::heap(PLAN + 8).words());
+        launching.set_state(RunState::Go);
+        let turns = Turns::begin(&mut cycle, &status);
+        let mut thread = Self { agent, cycle, status, launching, turns };
+        thread.cycles(1_000);
+        thread
+    }
+
+    #[inline(never)]
+    fn cycles(&mut self, cycles: u64) -> u64 {
+        let control = self.launching.control();
+        let mut idle = Spin::default();
+        let mut busy = 0;
+        for _ in 0..cycles {
+            match self.turns.turn(&mut self.agent, &mut self.cycle, &self.status, &control) {
+                Turn::Idle(ns) => idle.idle(ns),
+                Turn::Busy => busy += 1,
+                Turn::Over => unreachable!("the run goes on"),
+            }
+        }
+        busy
+    }
+
+    /// Nanoseconds a cycle.
+    fn sample(&mut self, cycles: u64) -> f64 {
+        let start = Instant::now();
+        assert_eq!(self.cycles(cycles), 0, "idle");
+        start.elapsed().as_nanos() as f64 / cycles as f64
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    let (agent, _engine_ends) = engine();
+    let mut engine = Thread::new(agent);
+    let (agent, _strategy_ends) = strategy();
+    let mut strategy = Thread::new(agent);
+    if let [what, cycles] = &args[..] {
+        let cycles = cycles.parse().expect("a number");
+        let busy = if what == "engine" { engine.cycles(cycles) } else { strategy.cycles(cycles) };
+        assert_eq!(busy, 0, "idle");
+        return;
+    }
+    let samples = if std::env::args().any(|arg| arg == "--bench") { 201 } else { 3 };
+    let pairs: Vec<(f64, f64)> =
+        (0..samples).map(|_| (strategy.sample(20_000), engine.sample(20_000))).collect();
+    for (name, mut column) in [
+        ("strategy", pairs.iter().map(|pair| pair.0).collect::<Vec<_>>()),
+        ("engine, 4 venues", pairs.iter().map(|pair| pair.1).collect()),
+    ] {
+        column.sort_by(f64::total_cmp);
+        let at = |share: usize| column[(column.len() - 1) * share / 4];
+        println!("{name:>16}: {:.1} ns an idle duty cycle ({:.1}-{:.1})", at(2), at(1), at(3));
+    }
+}
