@@ -309,7 +309,9 @@ impl<'a> Join<'a> {
                 Err(why) => self.nowhere(record, &why),
             },
             Point::Position => self.accounts.state(record),
-            _ => self.switches.take(record),
+            Point::KillSeen | Point::KillDone => self.switches.take(record),
+            // What an exchange stamps within the venue is in no row.
+            _ => {}
         }
         Ok(())
     }

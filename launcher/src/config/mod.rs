@@ -125,7 +125,7 @@ pub struct Settings {
     #[arg(long, value_name = "X", value_parser = parsed::<Factor>(), help_heading = "Load")]
     pub speed: Option<Factor>,
 
-    /// What is traded, CSV: name,tick,lot,price_low,price_high,max_quantity,reference_price [default: anything]
+    /// What is traded: CSV with the columns name, tick, lot, … [default: anything]
     #[arg(long, value_name = "FILE", help_heading = "Risk")]
     pub instruments: Option<PathBuf>,
     /// Limits of the pre-trade controls.

@@ -332,6 +332,8 @@ fn a_missing_stamp_is_named() {
                 | Point::Position
                 | Point::KillSeen
                 | Point::KillDone
+                | Point::ExchangeRecv
+                | Point::ExchangeDone
         ) {
             continue;
         }
