@@ -50,9 +50,10 @@ pub enum Command {
     /// Merge a run's logs again and print its report
     Report(ReportFlags),
     /// Turn a kill switch of a run on: no new orders, open ones are cancelled
-    #[command(after_help = KILL_EXAMPLES)]
+    #[command(after_help = KILL_EXAMPLES, override_usage = "launcher kill [OPTIONS] WHOM RUN")]
     Kill(KillFlags),
     /// Turn a kill switch off again
+    #[command(override_usage = "launcher revive [OPTIONS] WHOM RUN")]
     Revive(KillFlags),
     /// Show the limits of a run that goes on, or change them
     #[command(after_help = LIMITS_EXAMPLES)]

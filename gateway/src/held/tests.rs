@@ -190,7 +190,8 @@ fn what_is_out_of_order_is_found() {
     let sorted = |key| Sorted { key, orders: BTreeMap::new(), arrivals: 0, room: 100 };
     let right = play(&mut sorted(|release, arrival| (release, arrival)), 100, 0, &telling());
     assert_eq!(right, Ok(()));
-    let wrong: [(&str, fn(u64, u64) -> (u64, u64)); 3] = [
+    type Key = fn(u64, u64) -> (u64, u64);
+    let wrong: [(&str, Key); 3] = [
         ("the newest of equal times first", |release, arrival| (release, !arrival)),
         ("a slot's orders as they came", |release, arrival| (release >> 14, arrival)),
         ("all turns of the wheel as one", |release, arrival| (release & ((1 << 31) - 1), arrival)),

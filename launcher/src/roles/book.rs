@@ -1,6 +1,6 @@
 //! How exchanges and their gateways' sessions are built.
 
-use super::build::{Parts, bell_of};
+use super::parts::{Parts, bell_of};
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
 use exchange::role::{Close, ExchangeAgent, HOUSE, Script, SessionEnd, Setup, Trade, open_with};

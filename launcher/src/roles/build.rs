@@ -2,40 +2,21 @@
 
 use super::agents::{AnyClock, RoleAgent};
 use super::book;
-use crate::faults::own::{Act, OwnFaults};
+use super::parts::{Parts, bell_of};
+use crate::faults::own::OwnFaults;
 use anyhow::{Context, Result};
 use gateway::{Gateway, SessionVenue, Venue, VenueContext};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
 use orchestrator::{Inbox, Orchestrator, ReturnPath, Supervision};
-use protocol::control::Control;
-use protocol::plan::{Idle, Plan, Role, ThreadPlan};
+use protocol::plan::{Plan, Role};
 use protocol::segments::{self, completion_link, submit_link};
 use protocol::stamps::{Point, count_point};
-use protocol::status::StatusWriter;
 use protocol::supervision::{self, REPAIRS, RepairsWriter};
 use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
-use shm::bell::Bell;
-use shm::memory::Words;
 use shm::ring::{Link, Producer};
 use strategy::{Player, Session, Strategy, StrategyAgent};
-
-/// What is done once all memory of a process is attached: it is given everything that the process can write, and the status of
-/// its thread.
-pub(super) type WhenAttached = Box<dyn FnOnce(Vec<Words>, StatusWriter) + Send>;
-
-/// What roles are built from.
-pub(super) struct Parts<'a, 's> {
-    pub plan: &'a Plan,
-    /// The thread that they will run on.
-    pub thread: &'a ThreadPlan,
-    pub control: &'a Control,
-    pub attached: &'a mut Attached<'s>,
-    /// How faults are carried out.
-    pub act: Act,
-    pub when_attached: Vec<WhenAttached>,
-}
 
 /// Builds the agent of a strategy.
 pub(super) type BuildStrategy =
@@ -142,21 +123,6 @@ pub(super) fn strategy_or_faulty<T: Link, S: Strategy + Send + 'static>(
     // Nothing of it is measured: all faulty strategies share one loop.
     let agent: Box<dyn AnyClock> = Box::new(faults.agent(agent, submit));
     Ok(Box::new(agent))
-}
-
-/// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has
-/// its turn before the thread idles.
-pub(super) fn bell_of(
-    plan: &Plan,
-    from: &ThreadPlan,
-    role: Role,
-    attached: &mut Attached<'_>,
-) -> Result<Option<Bell>> {
-    let parks = |thread: &ThreadPlan| thread.idle == Idle::Park && thread.name != from.name;
-    match plan.thread_of(role).map(|index| &plan.threads[index]) {
-        Some(thread) if parks(thread) => Ok(Some(segments::bell(attached, plan, role)?)),
-        _ => Ok(None),
-    }
 }
 
 /// What a strategy is built from.

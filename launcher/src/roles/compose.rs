@@ -5,7 +5,8 @@
 //! mixture of roles makes a dynamic call for each role in each duty cycle.
 
 use super::agents::RoleAgent;
-use super::build::{BuildStrategy, Parts, StrategyBuilder, WhenAttached, strategy_or_faulty, thread_agent};
+use super::build::{BuildStrategy, StrategyBuilder, strategy_or_faulty, thread_agent};
+use super::parts::{Parts, WhenAttached};
 use super::registry::Registry;
 use super::runner::Runner;
 use crate::faults::own::Act;

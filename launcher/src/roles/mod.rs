@@ -4,6 +4,7 @@ mod agents;
 mod book;
 mod build;
 mod compose;
+mod parts;
 pub mod registry;
 pub mod role;
 mod runner;

@@ -4,7 +4,8 @@
 //! functions, each compiled for its types.
 
 use super::agents::RoleAgent;
-use super::build::{BuildStrategy, Parts, StrategyBuilder, book_agent, strategy_or_faulty, thread_agent};
+use super::build::{BuildStrategy, StrategyBuilder, book_agent, strategy_or_faulty, thread_agent};
+use super::parts::Parts;
 use anyhow::{Context as _, Result};
 use core::marker::PhantomData;
 use gateway::{DelayVenue, InFull, Venue, VenueContext};

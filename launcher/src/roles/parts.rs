@@ -1,0 +1,42 @@
+//! What roles are built from.
+
+use crate::faults::own::Act;
+use anyhow::Result;
+use protocol::control::Control;
+use protocol::plan::{Idle, Plan, Role, ThreadPlan};
+use protocol::segments;
+use protocol::status::StatusWriter;
+use shm::attached::Attached;
+use shm::bell::Bell;
+use shm::memory::Words;
+
+/// What is done once all memory of a process is attached: it is given everything that the process can write, and the status of
+/// its thread.
+pub(super) type WhenAttached = Box<dyn FnOnce(Vec<Words>, StatusWriter) + Send>;
+
+/// What roles are built from.
+pub(super) struct Parts<'a, 's> {
+    pub plan: &'a Plan,
+    /// The thread that they will run on.
+    pub thread: &'a ThreadPlan,
+    pub control: &'a Control,
+    pub attached: &'a mut Attached<'s>,
+    /// How faults are carried out.
+    pub act: Act,
+    pub when_attached: Vec<WhenAttached>,
+}
+
+/// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has
+/// its turn before the thread idles.
+pub(super) fn bell_of(
+    plan: &Plan,
+    from: &ThreadPlan,
+    role: Role,
+    attached: &mut Attached<'_>,
+) -> Result<Option<Bell>> {
+    let parks = |thread: &ThreadPlan| thread.idle == Idle::Park && thread.name != from.name;
+    match plan.thread_of(role).map(|index| &plan.threads[index]) {
+        Some(thread) if parks(thread) => Ok(Some(segments::bell(attached, plan, role)?)),
+        _ => Ok(None),
+    }
+}

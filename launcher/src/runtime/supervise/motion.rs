@@ -1,0 +1,56 @@
+//! Whether anything moves: what the engine counts, held against what the schedules say is to come.
+
+use super::stall::{Moved, StallWatch};
+use super::{Incidents, Supervisor, at_venues, moves};
+use protocol::plan::{Pacing, Role};
+use protocol::segments::SCHEDULE_ENTRY_WORDS;
+use shm::clock::Clock;
+use shm::memory::header::HEADER_WORDS;
+use shm::sync::Ordering;
+
+impl Supervisor<'_> {
+    /// Whether nothing moves although something should, and what is said then.
+    pub(super) fn stalls(&self, stall: &mut StallWatch) -> Option<String> {
+        let names = || {
+            let awaited = (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy));
+            awaited.map(|strategy| Role::Strategy(strategy).to_string()).collect::<Vec<_>>()
+        };
+        self.is_silent(stall).then(|| {
+            format!(
+                "{} orders have no report and none comes any more: nothing has moved for {:?}, and {} would wait for ever",
+                self.sent_and_open().1,
+                stall.limit(),
+                names().join(", ")
+            )
+        })
+    }
+
+    /// Whether nothing has moved for as long as the watch waits, although something should.
+    pub(super) fn is_silent(&self, stall: &mut StallWatch) -> bool {
+        let Some(engine) = self.engine() else { return false };
+        let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
+        let moved = Moved { count: moves(&engine).wrapping_add(steps), open: at_venues(&engine) };
+        let awake_since = self.ns(self.liveness.awake_since());
+        let awaited = || (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy));
+        let due_after = |since| awaited().map(|strategy| self.due_after(strategy, since)).min().flatten();
+        let waits_for_a_process = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process);
+        stall.look(self.ns(self.plan.clock.now()), awake_since, moved, due_after) && !waits_for_a_process
+    }
+
+    /// When a strategy's first order after that time is due; `None` if none is. In nanoseconds since the start.
+    pub(super) fn due_after(&self, strategy: u16, since_ns: u64) -> Option<u64> {
+        if self.plan.trading().pacing_of(strategy) == Pacing::Closed {
+            return None;
+        }
+        let schedule = &self.schedules[usize::from(strategy)];
+        // The time when it is due is an entry's first word, and entries come in its order.
+        let due =
+            |entry: usize| schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed);
+        let (mut from, mut to) = (0, self.plan.trading().orders[usize::from(strategy)] as usize);
+        while from < to {
+            let middle = from.midpoint(to);
+            if due(middle) <= since_ns { from = middle + 1 } else { to = middle }
+        }
+        (from < self.plan.trading().orders[usize::from(strategy)] as usize).then(|| due(from))
+    }
+}
