@@ -19,7 +19,7 @@ quoted() {
     while ($text =~ /`([^`]+)`/g) {
       my $span = $1; $span =~ s/\s+/ /g;
       next unless $span =~ /^(\.\/launcher|launcher|cargo (run|bench)|BULKHEAD_\w+=1 \w+|bash \.ci|mdbook) \S/;
-      next if $span =~ /^launcher (sweep|compare|contain|inspect|report|bill)$/;
+      next if $span =~ /^launcher (sweep|compare|contain|inspect|report|bill|kill|revive|limits)$/;
       next if $span =~ /(?<![\w-])(?!BULKHEAD)[A-Z]{1,}[A-Z0-9_\/]*(?![\w-])/ or $span =~ /…|\.\.\./;
       print "$span\n";
     }' README.md $(find docs/src -name '*.md' ! -name map.md | sort) | awk '!seen[$0]++'
@@ -51,9 +51,25 @@ shortened() {
       [[ $kind == contain && $command != *--fault* ]] && command+=" --fault kill"
       [[ $kind == contain && $command != *--isolation* ]] && command+=" --isolation process"
       command+=" --out $out" ;;
+    # What is about a run that goes on needs one.
+    kill | revive | limits) command="beside_a_run $command" ;;
     simulate) command=$(sed -E 's/--seeds [0-9a-zA-Z]+/--seeds 20/' <<<"$command") ;;
   esac
   echo "$command"
+}
+
+# A command about a run that goes on: beside one that is ended afterwards.
+beside_a_run() {
+  "$launcher" run --orders 60k --window 60s --delay uniform:1ms..20ms --idle park --out "$out" >/dev/null 2>&1 &
+  local run=$! code=0
+  for _ in $(seq 100); do
+    "$launcher" limits latest >/dev/null 2>&1 && break
+    sleep 0.1
+  done
+  "$@" || code=$?
+  kill -INT "$run" 2>/dev/null || true
+  wait "$run" || true
+  return "$code"
 }
 
 if [ "${1:-}" = --list ]; then
