@@ -6,7 +6,7 @@ use exchange::book_file;
 use exchange::role::{Close, ExchangeAgent, HOUSE, Script, SessionEnd, Setup, Trade, open_with};
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
-use protocol::plan::{Plan, Role, Sequence};
+use protocol::plan::{Plan, Role, Sequence, Trading};
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, TapedTrade};
 use protocol::topology::{TURNS, TURNS_KIND, Turn};
 use protocol::trading::{session_in, session_out};
@@ -29,7 +29,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let Parts { plan, thread, .. } = *parts;
     let trading = plan.trading();
     let room = trading.max_held as usize;
-    let instruments = [Instrument::default()];
+    let instruments = instruments(trading, room);
     let exchange = opened(plan, &instruments, room)?;
     let mut sessions = Vec::new();
     for gateway in trading.gateways_of(venue) {
@@ -46,6 +46,24 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
         Sequence::Recorded => Some(Script::new(turns(parts, venue)?)),
     };
     Ok(ExchangeAgent::new(Setup { venue, exchange, instruments, sessions, room, script, tape }))
+}
+
+/// The plan's instruments as the matching engine takes them; one that takes everything where the plan has none. What is open of
+/// one must fit 64 bits, which bounds the largest order.
+fn instruments(trading: &Trading, room: usize) -> Vec<Instrument> {
+    let orders = room as u64 + trading.house_orders;
+    let of = |planned: &protocol::instrument::Instrument| Instrument {
+        tick: planned.tick,
+        lot: planned.lot,
+        price_low: planned.price_low,
+        price_high: planned.price_high,
+        max_quantity: planned.max_quantity.min(u64::MAX / orders.max(1)).max(planned.lot),
+        reference_price: planned.reference_price.clamp(planned.price_low, planned.price_high),
+    };
+    match trading.instruments.as_slice() {
+        [] => vec![of(&protocol::instrument::Instrument::default())],
+        planned => planned.iter().map(of).collect(),
+    }
 }
 
 /// Whose turn it is at this venue, order after order.
