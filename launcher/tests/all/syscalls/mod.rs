@@ -24,7 +24,7 @@ fn levels(isolation: &'static str, interrupted: bool, (changes, all): (usize, us
 
 #[test]
 fn killed_anywhere_the_next_start_is_clean() {
-    levels("process", false, (1, 16));
+    levels("process", false, (1, 32));
 }
 
 #[test]
@@ -39,5 +39,5 @@ fn killed_anywhere_with_a_sandbox_the_next_start_is_clean() {
 
 #[test]
 fn interrupted_and_killed_anywhere_the_next_start_is_clean() {
-    levels("process", true, (2, 64));
+    levels("process", true, (4, 64));
 }
