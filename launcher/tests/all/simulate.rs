@@ -1,4 +1,4 @@
-//! The simulation: a hundred and fifty runs hold (CI lets the release build do a thousand), the same seed gives the same run, and what is broken on purpose is found.
+//! The simulation: hundreds of runs hold (CI lets the release build do a thousand), the same seed gives the same run, and what is broken on purpose is found.
 
 use crate::common::{output, slow, text};
 use launcher::simulate::broken::{Defect, Lie};
@@ -19,8 +19,8 @@ fn techniques() -> Vec<Technique> {
 }
 
 #[test]
-fn many_runs_hold() {
-    let seeds = if slow() { 1_000_000 } else { 150 };
+fn hundreds_of_runs_hold() {
+    let seeds = if slow() { 1_000_000 } else { 300 };
     let all = simulate_all(seeds, &techniques(), None, |_| {}).unwrap();
     assert!(all.failed.is_empty(), "{:#?}", all.failed);
     let mut total = Tally::default();
