@@ -374,6 +374,10 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(
+        miri,
+        ignore = "a thousand commands, each looked for among a thousand places: minutes under Miri"
+    )]
     fn a_full_desk_takes_no_more() {
         let (_, operator, mut engine, _) = desk();
         for number in 0..COMMANDS as u32 {
@@ -385,6 +389,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[cfg_attr(miri, ignore = "a thousand places, walked again and again: minutes under Miri")]
         fn scribbled_desks_never_panic(count: u64, words in prop::collection::vec(any::<u64>(), 8..64)) {
             let (desk, _, mut engine, answers) = desk();
             for (word, value) in desk[FIRST..].iter().zip(&words) {
