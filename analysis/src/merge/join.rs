@@ -122,6 +122,11 @@ impl<'a> Join<'a> {
         };
     }
 
+    /// The thread whose log is being read.
+    pub(super) const fn thread(&self) -> usize {
+        self.source.thread
+    }
+
     /// The strategy whose log is being read, if nonsense in it is its own affair.
     pub fn author(&self) -> Option<u16> {
         self.source.author
@@ -310,7 +315,7 @@ impl<'a> Join<'a> {
             },
             Point::Position => self.accounts.state(record),
             Point::KillSeen | Point::KillDone => self.switches.take(record),
-            // What an exchange stamps within the venue is in no row.
+            Point::ExchangeRecv | Point::ExchangeDone => return self.take_of_exchange(record),
             _ => {}
         }
         Ok(())
@@ -367,7 +372,7 @@ impl<'a> Join<'a> {
 
     /// A record of an order that the run cannot have had.
     #[cold]
-    fn nowhere(&mut self, record: Record, why: &NoRow) {
+    pub(super) fn nowhere(&mut self, record: Record, why: &NoRow) {
         let (id, point) = (record.id, record.point.name());
         if self.source.is_untrusted {
             self.source.ignored += 1;
