@@ -1,109 +1,18 @@
 //! What an exchange stamps of an order within its venue's time: when it took it from its session, and when it gave each report.
 //!
 //! An order that was at an exchange has both of its first report, between t4 and t5 and in their order, by the exchange of its venue
-//! and by no other; each further report has the second before its t5. So the three parts of an order sum to its venue_service. Only
-//! runs with an exchange have room for it: 24 bytes an order, beside the rows.
+//! and by no other; each further report has the second before its t5. So the three parts of an order sum to its venue_service.
 
 use super::chain::Chains;
 use super::deaths::Deaths;
-use super::join::Join;
-use super::row::OrderRow;
-use super::table::{Lane, NoRow, Table};
+use super::row::{AtExchange, OrderRow, bit};
+use super::table::{Lane, Table};
 use super::violation::{Findings, ViolationKind, name_of};
-use super::{MergeError, bit};
 use crate::logfile::file_name;
 use crate::record::{Outcome, RunRecord};
-use protocol::flow::ExchangeStage;
 use protocol::plan::{Plan, Role};
-use protocol::stamps::{Point, Record};
+use protocol::stamps::Point;
 use protocol::wire::OrderId;
-
-/// What the exchange stamped of an order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AtExchange {
-    received: u64,
-    /// Of the first report.
-    done: u64,
-    /// The thread that stamped it, and the points that there are, a bit each.
-    thread: u32,
-    points: u32,
-}
-
-const RECEIVED: u32 = 1;
-const DONE: u32 = 2;
-
-const _: () = assert!(size_of::<AtExchange>() == 24);
-
-impl AtExchange {
-    /// Notes a stamp; `false` if there is one already.
-    fn stamp(&mut self, point: Point, value: u64, thread: usize) -> bool {
-        let (bit, ticks) = match point {
-            Point::ExchangeRecv => (RECEIVED, &mut self.received),
-            _ => (DONE, &mut self.done),
-        };
-        if self.points & bit != 0 {
-            return false;
-        }
-        *ticks = value;
-        self.points |= bit;
-        self.thread = thread as u32;
-        true
-    }
-
-    fn at(&self, bit: u32, ticks: u64) -> Option<u64> {
-        (self.points & bit != 0).then_some(ticks)
-    }
-
-    /// When it was taken, in ticks.
-    pub fn received(&self) -> Option<u64> {
-        self.at(RECEIVED, self.received)
-    }
-
-    /// When its first report was given, in ticks.
-    pub fn done(&self) -> Option<u64> {
-        self.at(DONE, self.done)
-    }
-
-    /// The parts of the order's time at its venue, in the order of [`ExchangeStage::ALL`]; none where a stamp is missing or they are
-    /// not in their order.
-    pub fn parts(&self, row: &OrderRow) -> Option<[u64; ExchangeStage::ALL.len()]> {
-        let way = [row.at(Point::GatewayRecv)?, self.received()?, self.done()?, row.at(Point::GatewayDone)?];
-        way.is_sorted().then(|| [way[1] - way[0], way[2] - way[1], way[3] - way[2]])
-    }
-}
-
-impl Join<'_> {
-    /// A stamp of an exchange.
-    ///
-    /// # Errors
-    /// [`MergeError::Memory`].
-    pub(super) fn take_of_exchange(&mut self, record: Record) -> Result<(), MergeError> {
-        let Record { point, id, detail, value } = record;
-        let thread = self.thread();
-        let lane = match self.table.lane(id) {
-            Ok(lane) => lane,
-            Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
-            Err(why) => {
-                self.nowhere(record, &why);
-                return Ok(());
-            }
-        };
-        let is_hostile = lane.is_hostile;
-        let is_new = if point == Point::ExchangeDone && detail > 0 {
-            let given = &mut self.chains.report(id, detail).given;
-            given.replace((value, thread as u32)).is_none()
-        } else {
-            lane.at_exchange_mut(id.sequence()).stamp(point, value, thread)
-        };
-        if !is_new && !is_hostile {
-            self.findings.add(None, ViolationKind::Duplicate, || {
-                let of = if detail > 0 { format!(" of report {detail}") } else { String::new() };
-                format!("{}: {}{of} twice", name_of(id), point.name())
-            });
-        }
-        Ok(())
-    }
-}
 
 /// What the checks need to know about the run.
 struct Context<'a> {
@@ -150,7 +59,7 @@ pub(super) fn check(
         let exchange = table.row(id).and_then(|row| context.exchange(row));
         let what = match (report.given, report.at(Point::GatewayDone)) {
             (Some((_, thread)), _) if exchange != Some(thread as usize) => {
-                (ViolationKind::Misplaced, foreign(plan, thread))
+                (ViolationKind::Misplaced, foreign(plan, thread as usize))
             }
             (None, Some(_)) if exchange.is_some() && context.owes(Point::ExchangeDone) => {
                 (ViolationKind::MissingPoint, format!("has no {}", Point::ExchangeDone.name()))
@@ -158,7 +67,9 @@ pub(super) fn check(
             (Some((given, _)), Some(pushed)) if pushed < given => {
                 (ViolationKind::TimeOrder, "has a t5 before the exchange gave it".into())
             }
-            (Some((given, _)), _) if table.at_exchange(id).received().is_some_and(|received| given < received) => {
+            (Some((given, _)), _)
+                if table.at_exchange(id).received().is_some_and(|received| given < received) =>
+            {
                 (ViolationKind::TimeOrder, "was given before the exchange had the order".into())
             }
             _ => continue,
@@ -181,12 +92,12 @@ fn check_lane(lane: &mut Lane, context: &Context, findings: &mut Findings) {
 /// What is wrong with the stamps of an order.
 fn fault(row: &OrderRow, at: AtExchange, context: &Context) -> Option<(ViolationKind, String)> {
     let exchange = context.exchange(row);
-    if at.points == 0 && (exchange.is_none() || !row.has(Point::GatewayDone)) {
+    if at.is_empty() && (exchange.is_none() || !row.has(Point::GatewayDone)) {
         return None;
     }
-    if at.points != 0 && exchange != Some(at.thread as usize) {
+    if !at.is_empty() && exchange != Some(at.thread()) {
         let is_lost = !row.has(Point::GatewayRecv) && !context.owes(Point::GatewayRecv);
-        return (!is_lost).then(|| (ViolationKind::Misplaced, foreign(context.plan, at.thread)));
+        return (!is_lost).then(|| (ViolationKind::Misplaced, foreign(context.plan, at.thread())));
     }
     let was_answered = row.has(Point::GatewayDone);
     let missing = |point| Some((ViolationKind::MissingPoint, format!("has no {}", Point::name(point))));
@@ -216,7 +127,7 @@ fn fault(row: &OrderRow, at: AtExchange, context: &Context) -> Option<(Violation
 }
 
 /// The stamps of an exchange that the order was not at.
-fn foreign(plan: &Plan, thread: u32) -> String {
-    let file = plan.threads.get(thread as usize).map_or_else(String::new, |thread| file_name(&thread.name));
+fn foreign(plan: &Plan, thread: usize) -> String {
+    let file = plan.threads.get(thread).map_or_else(String::new, |thread| file_name(&thread.name));
     format!("is in {file}, and no gateway of that exchange had it")
 }

@@ -122,11 +122,6 @@ impl<'a> Join<'a> {
         };
     }
 
-    /// The thread whose log is being read.
-    pub(super) const fn thread(&self) -> usize {
-        self.source.thread
-    }
-
     /// The strategy whose log is being read, if nonsense in it is its own affair.
     pub fn author(&self) -> Option<u16> {
         self.source.author
@@ -321,6 +316,37 @@ impl<'a> Join<'a> {
         Ok(())
     }
 
+    /// A stamp of an exchange.
+    ///
+    /// # Errors
+    /// [`MergeError::Memory`].
+    fn take_of_exchange(&mut self, record: Record) -> Result<(), MergeError> {
+        let Record { point, id, detail, value } = record;
+        let thread = self.source.thread;
+        let lane = match self.table.lane(id) {
+            Ok(lane) => lane,
+            Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
+            Err(why) => {
+                self.nowhere(record, &why);
+                return Ok(());
+            }
+        };
+        let is_hostile = lane.is_hostile;
+        let is_new = if point == Point::ExchangeDone && detail > 0 {
+            let given = &mut self.chains.report(id, detail).given;
+            given.replace((value, thread as u32)).is_none()
+        } else {
+            lane.at_exchange_mut(id.sequence()).stamp(point, value, thread)
+        };
+        if !is_new && !is_hostile {
+            self.findings.add(None, ViolationKind::Duplicate, || {
+                let of = if detail > 0 { format!(" of report {detail}") } else { String::new() };
+                format!("{}: {}{of} twice", name_of(id), point.name())
+            });
+        }
+        Ok(())
+    }
+
     #[inline]
     fn is_owner(&self, strategy: u16) -> bool {
         // A strategy outside the plan is named as such, not as misplaced.
@@ -372,7 +398,7 @@ impl<'a> Join<'a> {
 
     /// A record of an order that the run cannot have had.
     #[cold]
-    pub(super) fn nowhere(&mut self, record: Record, why: &NoRow) {
+    fn nowhere(&mut self, record: Record, why: &NoRow) {
         let (id, point) = (record.id, record.point.name());
         if self.source.is_untrusted {
             self.source.ignored += 1;

@@ -22,10 +22,9 @@ mod violation;
 
 pub use accounts::{Account, Position};
 pub use chain::Chained;
-pub use exchange::AtExchange;
 pub use folder::{Logs, log_path};
 pub use orders::{Losses, OrderEnd, Orders, Span};
-pub use row::{OrderRow, bit};
+pub use row::{AtExchange, OrderRow, bit};
 pub use switches::Kill;
 pub use violation::{Violation, ViolationKind, name_of};
 

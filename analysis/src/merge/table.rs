@@ -5,9 +5,8 @@
 //! that promises 2^60 orders and stamped ten costs ten rows. A strategy that is started again and again has a lane for
 //! each epoch, found by index as well; those after the first begin small and double.
 
-use super::exchange::AtExchange;
 use super::hand_offs::{Return, Submit};
-use super::row::OrderRow;
+use super::row::{AtExchange, OrderRow};
 use protocol::wire::OrderId;
 
 /// The rows of a first epoch are made in chunks of this many, so that growing does not show.

@@ -347,7 +347,9 @@ impl Summary {
     pub fn measures(&self) -> impl Iterator<Item = Measure> + use<> {
         let has_exchange = self.exchange.is_some();
         Measure::ALL.into_iter().flat_map(move |measure| {
-            let parts = Measure::EXCHANGE.into_iter().filter(move |_| has_exchange && measure == Measure::Stage(Stage::VenueService));
+            let parts = Measure::EXCHANGE
+                .into_iter()
+                .filter(move |_| has_exchange && measure == Measure::Stage(Stage::VenueService));
             core::iter::once(measure).chain(parts)
         })
     }

@@ -4,10 +4,10 @@ use super::figures::summary;
 use super::fixture::{Fixture, SESSION, STAGES, Shape};
 use super::merging::{run, with_reports};
 use analysis::merge::ViolationKind;
+use analysis::record::Outcome;
 use analysis::report::{csv, markdown, terminal};
 use analysis::summary::{Figures, Measure};
 use protocol::flow::Stage;
-use analysis::record::Outcome;
 use protocol::plan::Threading;
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
@@ -169,9 +169,8 @@ fn further_reports_have_the_stamp_of_the_exchange_too() {
         let mut fixture = Fixture::new(book());
         with_reports(&mut fixture, ID);
         let thread = fixture.thread("exchange-1");
-        let of_second = |record: &Record| {
-            (record.point, record.id, record.detail) == (Point::ExchangeDone, ID, 2)
-        };
+        let of_second =
+            |record: &Record| (record.point, record.id, record.detail) == (Point::ExchangeDone, ID, 2);
         fixture.logs[thread].retain_mut(|record| !of_second(record) || spoil(record));
         let merged = run(&fixture);
         let [violation] = merged.violations.as_slice() else { panic!("{:?}", merged.violations) };

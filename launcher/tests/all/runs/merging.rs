@@ -107,8 +107,7 @@ const MORE: u8 = 1 << 7;
 /// Adds reports 1 and 2 to an order, each a little behind the one before it.
 pub(crate) fn with_reports(fixture: &mut Fixture, id: OrderId) {
     let path = [Point::GatewayDone, Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv];
-    let is_stamped =
-        fixture.logs.iter().flatten().any(|r| r.point == Point::ExchangeDone && r.id == id);
+    let is_stamped = fixture.logs.iter().flatten().any(|r| r.point == Point::ExchangeDone && r.id == id);
     let by_exchange = is_stamped.then_some(Point::ExchangeDone);
     for number in [1, 2] {
         for point in by_exchange.into_iter().chain(path) {
