@@ -59,7 +59,7 @@ fn a_log_that_lies_about_a_fill_is_found() {
     use ViolationKind::{Fill, Position};
     let (kinds, what) = spoiled(|run| run.set(Point::FillQuantity, ID, |quantity| quantity + 1));
     assert_eq!(kinds, [Position]);
-    assert!(what.starts_with("strategy 1 instrument ") && what.contains("by the gateways' fills"), "{what}");
+    assert!(what.starts_with("strategy 1 instrument ") && what.contains("by the gateways' reports"), "{what}");
     let negated = |quantity: u64| quantity.wrapping_neg();
     assert_eq!(spoiled(|run| run.set(Point::FillQuantity, ID, negated)).0, [Position]);
     assert_eq!(spoiled(|run| run.set(Point::FillPrice, ID, |price| price + 1)).0, [Position]);
@@ -115,6 +115,8 @@ fn an_orchestrator_that_forgets_a_fill_is_found() {
         PositionField::RealisedLow,
         PositionField::RealisedHigh,
         PositionField::Fills,
+        PositionField::OpenBuy,
+        PositionField::OpenSell,
     ] {
         let stated = |record: &Record| record.point == Point::Position && record.detail == field as u8;
         let (kinds, what) = spoiled(|run| {
@@ -125,6 +127,30 @@ fn an_orchestrator_that_forgets_a_fill_is_found() {
         assert_eq!(kinds, [ViolationKind::Position], "{field:?}");
         assert!(what.contains(&format!("{field:?}")), "{what}");
     }
+    // One figure is not there, also where it would be 0.
+    for field in PositionField::ALL {
+        let (kinds, what) = spoiled(|run| {
+            let thread = run.thread("orchestrator");
+            let is_it = |record: &Record| {
+                (record.point, record.detail) == (Point::Position, field as u8)
+                    && record.id == OrderId::new(1, 0, 1)
+            };
+            run.logs[thread].retain(|record| !is_it(record));
+        });
+        assert_eq!(kinds, [ViolationKind::Position], "{field:?}");
+        assert!(what.contains(&format!("1 instrument 1: {field:?}")) && what.contains("nothing by"), "{what}");
+    }
+    // All of them; a run that broke off may have none.
+    let without = |run: &mut Fixture| {
+        let thread = run.thread("orchestrator");
+        run.logs[thread].retain(|record| record.point != Point::Position);
+    };
+    assert_eq!(spoiled(without).0, [ViolationKind::Position]);
+    let (kinds, _) = spoiled(|run| {
+        without(run);
+        run.fail("engine");
+    });
+    assert_eq!(kinds, []);
     // A whole account.
     let (kinds, what) = spoiled(|run| {
         let thread = run.thread("orchestrator");
