@@ -3,8 +3,8 @@
 use super::tables::{ruled, table};
 use super::units::{count, duration, duration_or_dash};
 use crate::summary::{KillSummary, PositionSummary, Summary, Trading};
-use protocol::plan;
 use comfy_table::{Table, TableStyle};
+use protocol::plan;
 
 /// Positions that a report lists; all are in `positions.csv` and `summary.json`.
 const POSITIONS: usize = 20;
@@ -29,7 +29,8 @@ pub(crate) fn totals(trading: &Trading) -> Vec<String> {
 /// Whether positions say no more than the line: every venue only waits and fills in full, and there is one instrument.
 pub(crate) fn is_plain(summary: &Summary) -> bool {
     let trading = summary.plan.trading();
-    trading.instruments.len() <= 1 && trading.venue_kinds.iter().all(|kind| kind == plan::Trading::DELAY_VENUE)
+    trading.instruments.len() <= 1
+        && trading.venue_kinds.iter().all(|kind| kind == plan::Trading::DELAY_VENUE)
 }
 
 /// The positions, if they say more than the line.

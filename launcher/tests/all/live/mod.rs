@@ -4,6 +4,7 @@ mod deaths;
 mod exchange;
 mod faults;
 mod ledger;
+mod operators;
 mod room;
 mod runs;
 mod sandboxed;
