@@ -183,10 +183,10 @@ impl Liveness {
             && self.time(watch.changed.max(self.awake_since), self.now) > self.limit / 2
     }
 
-    /// Takes note of the kernel's account of a silent thread.
-    pub fn account(&mut self, thread: usize, account: CpuAccount) {
+    /// Takes note of the kernel's account of a silent thread; `None`: it has none.
+    pub fn account(&mut self, thread: usize, account: Option<CpuAccount>) {
         let accounts = &mut self.watches[thread].accounts;
-        *accounts = Some((accounts.map_or(account, |(first, _)| first), account));
+        *accounts = account.map(|account| (accounts.map_or(account, |(first, _)| first), account));
     }
 
     /// Whether a silent thread waits for a core.
@@ -196,10 +196,20 @@ impl Liveness {
         })
     }
 
+    /// Whether a thread is silent for longer than it may be, and only the wait for a core excuses it.
+    fn excuses(&self, watch: &ThreadWatch) -> bool {
+        let silent = self.time(watch.changed.max(self.awake_since), self.now);
+        self.is_starved(watch)
+            && watch.state != ThreadState::Done
+            && (self.limit..=self.limit * STARVED).contains(&silent)
+    }
+
     /// Whether something that began at this tick lasts longer than a thread may be silent, and half as long again: any
-    /// thread that is not silent now has begun a duty cycle since.
+    /// thread that is not silent now has begun a duty cycle since. Nothing is while a thread is excused, which has not.
     pub fn is_overdue(&self, since: u64) -> bool {
-        self.is_open && self.time(since.max(self.awake_since), self.now) > self.limit + self.limit / 2
+        self.is_open
+            && self.time(since.max(self.awake_since), self.now) > self.limit + self.limit / 2
+            && !self.watches.iter().any(|watch| self.excuses(watch))
     }
 
     /// How often it must be awake, at least.
@@ -288,11 +298,18 @@ mod tests {
             let mut liveness = liveness();
             watch(&mut liveness, 0, 600, |_| status(RUNNING, 1));
             assert!(liveness.asks_the_kernel(0));
-            accounts.iter().for_each(|account| liveness.account(0, *account));
+            accounts.iter().for_each(|account| liveness.account(0, Some(*account)));
             let found = watch(&mut liveness, 700, until, |_| status(RUNNING, 1));
+            let is_told = found.is_some() || until < 1600;
+            assert_eq!(
+                liveness.is_overdue(100 * MS),
+                is_told && until > 1600,
+                "an excused one may hold what stands still"
+            );
             let beats = watch(&mut liveness, until + 100, until + 100, |now| status(RUNNING, now));
             assert_eq!((beats, liveness.asks_the_kernel(0)), (None, false), "{accounts:?}");
-            let again = watch(&mut liveness, until + 200, until + 1200, |_| status(RUNNING, (until + 100) * MS));
+            let again =
+                watch(&mut liveness, until + 200, until + 1200, |_| status(RUNNING, (until + 100) * MS));
             assert_eq!(again, Some(Suspicion::Silent(LIMIT)), "an old account excuses nobody");
             found
         };
@@ -304,6 +321,13 @@ mod tests {
         assert_eq!(watched(&[account(true, 70), account(true, 320)], 1100), hangs, "it has run, in vain");
         assert_eq!(watched(&[account(true, 70), account(false, 70)], 1100), hangs, "it sleeps or is stopped");
         assert_eq!(watched(&[], 1100), hangs, "nothing is known");
+        assert_eq!(watched(&[], 2000), hangs);
+        let mut died = liveness();
+        watch(&mut died, 0, 600, |_| status(RUNNING, 1));
+        died.account(0, Some(account(true, 70)));
+        assert_eq!(watch(&mut died, 700, 2000, |_| status(RUNNING, 1)), None);
+        died.account(0, None);
+        assert!(died.is_overdue(0) && died.suspicion(0, &[0]) == hangs, "who is gone waits for nothing");
     }
 
     #[test]

@@ -13,11 +13,10 @@ impl Supervisor<'_> {
             let owner = self.plan.processes.iter().position(|owner| owner.threads.contains(&(thread as u32)));
             let process = owner.map(|owner| &self.processes.all[owner]);
             // Only one that still lives: its number may be another's else.
-            let Some(process) = process.filter(|process| process.status.is_none()) else { continue };
+            let process = process.filter(|process| process.status.is_none());
             let tid = self.status(thread).get(Field::Tid);
-            if let Some(account) = CpuAccount::of(process.pid(), tid) {
-                self.liveness.account(thread, account);
-            }
+            let account = process.and_then(|process| CpuAccount::of(process.pid(), tid));
+            self.liveness.account(thread, account);
         }
     }
 }
