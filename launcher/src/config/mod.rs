@@ -7,12 +7,14 @@ pub mod delay;
 pub mod fault;
 mod file;
 mod flags;
+mod limit;
 pub mod own;
 pub mod value;
 
 pub use fault::{FaultSpec, Faults};
 pub use file::CONFIG_FILE;
 pub use flags::{Common, RunFlags};
+pub use limit::VenueLimit;
 use own::KindsParser;
 pub use own::{Kinds, StrategyName, VenueName};
 pub use strategy::schedule::{Arrivals, DelayRange};
@@ -114,6 +116,12 @@ pub struct Settings {
     /// A thread without a duty cycle for so long hangs [default: 10s]
     #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Containment")]
     pub liveness: Option<Nanos>,
+    /// How long a venue may say nothing about an order, where it is checked [default: longest delay + 1s]
+    #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Containment")]
+    pub venue_timeout: Option<Nanos>,
+    /// Messages that a venue takes, e.g. 1000/s: more wait; 1000/s,reject: more are rejected [default: any]
+    #[arg(long, value_name = "N/s", value_parser = parsed::<VenueLimit>(), help_heading = "Containment")]
+    pub venue_limit: Option<VenueLimit>,
     /// Faults on purpose.
     #[command(flatten)]
     pub fault: Option<Faults>,
@@ -186,7 +194,7 @@ macro_rules! fields {
 fields! {
     technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, capacity, max_open, max_waiting,
     orders, window, arrivals, delay, work, stamps, seed, schedule, speed,
-    on_death, liveness, fault,
+    on_death, liveness, venue_timeout, venue_limit, fault,
     repeats, preset, out,
 }
 
@@ -269,7 +277,17 @@ pub(crate) mod tests {
             (maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe()),
             (count(), count(), count(), count(), count(), count(), count(), count()),
             (time(), time(), path(), path(), cores, delay, speed),
-            (time(), proptest::option::of(fault::tests::any_faults()), maybe(), kinds(), kinds()),
+            (
+                time(),
+                proptest::option::of(fault::tests::any_faults()),
+                maybe(),
+                kinds(),
+                kinds(),
+                time(),
+                proptest::option::of(
+                    (1u32.., any::<bool>()).prop_map(|(per_second, rejects)| VenueLimit { per_second, rejects }),
+                ),
+            ),
         )
             .prop_map(|(names, counts, rest, containment)| Settings {
                 technique: names.0,
@@ -281,6 +299,8 @@ pub(crate) mod tests {
                 on_death: names.6,
                 process: names.7,
                 liveness: containment.0,
+                venue_timeout: containment.5,
+                venue_limit: containment.6,
                 fault: containment.1,
                 stamps: containment.2,
                 strategy: containment.3,

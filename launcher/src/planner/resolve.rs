@@ -112,6 +112,14 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         venue,
         capacity: capacity(count(settings.capacity, 8192))?,
         max_open: within("--max-open", count(settings.max_open, open), 1..=MAX_OPEN)? as u32,
+        venue_timeout_ns: match settings.venue_timeout {
+            Some(Nanos(ns)) if !(1_000_000..=MAX_WINDOW_NS).contains(&ns) => {
+                return usage(format!("--venue-timeout {}: give a time from 1ms to 60m", Nanos(ns)));
+            }
+            Some(Nanos(ns)) => ns,
+            None => 0,
+        },
+        venue_limit: settings.venue_limit,
         max_waiting: match settings.max_waiting {
             Some(Count(orders)) => Some(within("--max-waiting", orders, 1..=MAX_OPEN)? as u32),
             None => None,

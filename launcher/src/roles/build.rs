@@ -2,13 +2,14 @@
 
 use super::agents::{AnyClock, RoleAgent};
 use crate::faults::own::{Act, OwnFaults};
+use crate::faults::venue::FaultyVenue;
 use anyhow::{Context, Result};
-use gateway::{Gateway, Venue, VenueContext};
+use gateway::{Gateway, MessageLimit, Session, SessionRules, Venue, VenueContext};
 use orchestrator::risk::Limits;
 use orchestrator::work::Work;
 use orchestrator::{Inbox, Orchestrator, ReturnPath, Supervision};
 use protocol::control::Control;
-use protocol::plan::{Idle, Plan, Role, ThreadPlan};
+use protocol::plan::{Idle, Plan, Role, Target, ThreadPlan};
 use protocol::segments::{self, completion_link, submit_link};
 use protocol::stamps::{Point, count_point};
 use protocol::status::StatusWriter;
@@ -43,6 +44,9 @@ pub(super) type BuildStrategy =
 /// Builds the strategy with an index, of whatever kind that is.
 pub(super) type StrategyBuilder<'a> = dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent>> + 'a;
 
+/// How long a venue may say nothing about an order beyond the longest delay, in nanoseconds.
+const SILENCE_NS: u64 = 1_000_000_000;
+
 /// Builds the agent of a thread whose roles are the engine's, or a mixture.
 pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
     parts: &mut Parts<'_, '_>,
@@ -50,11 +54,15 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
     venue: &dyn Fn(&VenueContext) -> V,
     strategy: &StrategyBuilder<'_>,
 ) -> Result<Box<dyn RoleAgent>> {
-    let is_gateway = |role: &Role| matches!(role, Role::Gateway(_));
+    let checks = |role: &Role| matches!(role, Role::Gateway(index) if is_checked(parts.plan, *index));
+    let has_session = roles.iter().any(checks);
+    // One with a session is not among those whose loops are compiled for what is measured.
+    let is_gateway = |role: &Role| matches!(role, Role::Gateway(_)) && !has_session;
+    let plan = parts.plan;
     let gateway = |parts: &mut Parts<'_, '_>, index| gateway::<T, V>(parts, index, venue);
     Ok(match roles {
         [Role::Orchestrator] => Box::new(orchestrator::<T>(parts)?),
-        [Role::Gateway(index)] => Box::new(gateway(parts, *index)?),
+        [Role::Gateway(index)] if !has_session => Box::new(gateway(parts, *index)?),
         [Role::Orchestrator, gateways @ ..] if gateways.iter().all(is_gateway) => {
             // The consumer of the completions is attached before their producers.
             let orchestrator = orchestrator::<T>(parts)?;
@@ -71,12 +79,40 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
                 .map(|role| match role {
                     Role::Strategy(index) => strategy(parts, *index),
                     Role::Orchestrator => Ok(Box::new(orchestrator::<T>(parts)?) as Box<dyn RoleAgent>),
+                    Role::Gateway(index) if is_checked(parts.plan, *index) => {
+                        let checked: Box<dyn AnyClock> =
+                            Box::new(self::gateway::<T, _>(parts, *index, &|context| {
+                                checked(plan, venue(context), context)
+                            })?);
+                        Ok(Box::new(checked) as Box<dyn RoleAgent>)
+                    }
                     Role::Gateway(index) => Ok(Box::new(gateway(parts, *index)?) as Box<dyn RoleAgent>),
                 })
                 .collect();
             Box::new(all?)
         }
     })
+}
+
+/// Whether a gateway has a session with its venue, rather than the venue itself.
+fn is_checked(plan: &Plan, venue: u16) -> bool {
+    plan.trading().venue_limit > 0 || plan.faults.iter().any(|fault| fault.target == Target::Venue(venue))
+}
+
+/// The session with a venue, which does what the plan's faults make it do.
+fn checked<V: Venue>(plan: &Plan, venue: V, context: &VenueContext) -> Session<FaultyVenue<V>> {
+    let trading = plan.trading();
+    let silence_ns = match trading.venue_timeout_ns {
+        0 => trading.max_delay_ns.saturating_add(SILENCE_NS),
+        ns => ns,
+    };
+    let limit = (trading.venue_limit > 0).then_some(MessageLimit {
+        per_second: trading.venue_limit,
+        rejects: trading.venue_limit_rejects,
+    });
+    let max_held = context.max_held;
+    let venue = FaultyVenue::new(venue, context.venue, &plan.faults, max_held);
+    Session::new(venue, SessionRules { silence_ns, limit, max_held })
 }
 
 /// A strategy, faulty if the plan has a fault for this incarnation.
