@@ -156,10 +156,10 @@ fn recorded() -> Load {
 fn add() -> Load {
     let mut draw = Draw(5);
     let timed: Vec<Command> = (1..=10_000)
-        .map(|id| {
-            let side = if id % 2 == 0 { Side::Buy } else { Side::Sell };
+        .map(|id: u64| {
+            let side = if id.is_multiple_of(2) { Side::Buy } else { Side::Sell };
             let away = 1 + draw.below(500) as i64;
-            Command::New(limit(id, side, MIDDLE + if id % 2 == 0 { -away } else { away }, 10))
+            Command::New(limit(id, side, MIDDLE + if id.is_multiple_of(2) { -away } else { away }, 10))
         })
         .collect();
     let capacity = Capacity::orders(16_384);
@@ -198,9 +198,9 @@ fn far() -> Load {
 fn cancel(orders: u64, any: bool) -> Load {
     let mut draw = Draw(11);
     let mut order = |id: u64| {
-        let side = if id % 2 == 0 { Side::Buy } else { Side::Sell };
+        let side = if id.is_multiple_of(2) { Side::Buy } else { Side::Sell };
         let away = 1 + draw.below(500) as i64;
-        limit(id, side, MIDDLE + if id % 2 == 0 { -away } else { away }, 10)
+        limit(id, side, MIDDLE + if id.is_multiple_of(2) { -away } else { away }, 10)
     };
     let before: Vec<Command> = (0..orders).map(|id| Command::New(order(id))).collect();
     let mut open: Vec<u64> = (0..orders).collect();

@@ -12,7 +12,8 @@ fn quotes_trades_and_depth_are_those_of_the_book() {
     let mut quote = (None, None);
     let (mut last, mut trades, mut quotes) = (0, 0, 0);
     for step in 0..20_000 {
-        (events.clear(), feed.clear());
+        events.clear();
+        feed.clear();
         market_data.apply(&mut exchange, draw(&mut state), &mut events, &mut feed);
         if step % 3 == 0 {
             market_data.depth(&exchange, 0, &mut feed);

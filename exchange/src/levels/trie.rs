@@ -1,7 +1,7 @@
 //! A tree of 64-bit maps: each node has a bit and a place for each of 64 children, six bits of the key choose among them.
 //!
 //! A leaf is a ladder of 64 ticks. Nothing is ever moved or rebalanced, so the worst case is near the usual one: at most 11 nodes from the root to a
-//! leaf, the next level by counting zeros. The leaf that was used last is remembered: near the best price the walk is one step.
+//! leaf, the next level by counting zeros. Some leaves are remembered, so that near the best price the walk is one step.
 
 use super::Levels;
 
@@ -57,21 +57,33 @@ pub struct Trie {
     root: u32,
     /// How far a key is shifted for the root's digit.
     top: u32,
-    /// The leaf that was used last, and the keys' bits above it.
-    leaf: u32,
-    prefix: u64,
+    /// Leaves with the keys' bits above them, by the lower of these bits.
+    near: [(u64, u32); NEAR],
 }
+
+/// How many leaves are remembered: 64 ticks each.
+const NEAR: usize = 16;
+const NOT_NEAR: (u64, u32) = (u64::MAX, NONE);
 
 fn digit(key: u64, shift: u32) -> usize {
     (key >> shift & 63) as usize
 }
 
 impl Trie {
+    /// The leaf of a key, if it is remembered.
+    #[inline]
+    fn near(&self, key: u64) -> Option<u32> {
+        let (prefix, leaf) = self.near[(key >> 6) as usize % NEAR];
+        (prefix == key >> 6).then_some(leaf)
+    }
+
     /// The leaf of a key, if there is one.
+    #[inline]
     fn leaf(&self, pool: &Nodes, key: u64) -> Option<u32> {
-        if self.prefix == key >> 6 {
-            return Some(self.leaf);
-        }
+        self.near(key).or_else(|| self.walk(pool, key))
+    }
+
+    fn walk(&self, pool: &Nodes, key: u64) -> Option<u32> {
         let (mut node, mut shift) = (self.root, self.top);
         if node == NONE {
             return None;
@@ -114,7 +126,7 @@ impl Levels for Trie {
     }
 
     fn new(_levels: usize, keys: u64) -> Self {
-        Trie { root: NONE, top: top(keys), leaf: NONE, prefix: u64::MAX }
+        Trie { root: NONE, top: top(keys), near: [NOT_NEAR; NEAR] }
     }
 
     #[inline]
@@ -125,25 +137,8 @@ impl Levels for Trie {
     }
 
     fn insert(&mut self, pool: &mut Nodes, key: u64, queue: u32) {
-        if self.prefix != key >> 6 {
-            if self.root == NONE {
-                self.root = pool.allocate();
-            }
-            let (mut node, mut shift) = (self.root, self.top);
-            while shift > 0 {
-                let digit = digit(key, shift);
-                if pool.nodes[node as usize].bits >> digit & 1 == 0 {
-                    let child = pool.allocate();
-                    let here = &mut pool.nodes[node as usize];
-                    here.bits |= 1 << digit;
-                    here.children[digit] = child;
-                }
-                node = pool.nodes[node as usize].children[digit];
-                shift -= 6;
-            }
-            (self.leaf, self.prefix) = (node, key >> 6);
-        }
-        let leaf = &mut pool.nodes[self.leaf as usize];
+        let leaf = self.near(key).unwrap_or_else(|| self.make(pool, key));
+        let leaf = &mut pool.nodes[leaf as usize];
         leaf.bits |= 1 << digit(key, 0);
         leaf.children[digit(key, 0)] = queue;
     }
@@ -158,8 +153,8 @@ impl Levels for Trie {
     }
 
     fn from(&self, pool: &Nodes, key: u64) -> Option<u32> {
-        if self.prefix == key >> 6 {
-            let leaf = &pool.nodes[self.leaf as usize];
+        if let Some(leaf) = self.near(key) {
+            let leaf = &pool.nodes[leaf as usize];
             let here = leaf.bits >> digit(key, 0);
             if here != 0 {
                 return Some(leaf.children[digit(key, 0) + here.trailing_zeros() as usize]);
@@ -217,11 +212,32 @@ impl Levels for Trie {
 }
 
 impl Trie {
+    /// The leaf of a key, made if there is none, and remembered.
+    fn make(&mut self, pool: &mut Nodes, key: u64) -> u32 {
+        if self.root == NONE {
+            self.root = pool.allocate();
+        }
+        let (mut node, mut shift) = (self.root, self.top);
+        while shift > 0 {
+            let digit = digit(key, shift);
+            if pool.nodes[node as usize].bits >> digit & 1 == 0 {
+                let child = pool.allocate();
+                let here = &mut pool.nodes[node as usize];
+                here.bits |= 1 << digit;
+                here.children[digit] = child;
+            }
+            node = pool.nodes[node as usize].children[digit];
+            shift -= 6;
+        }
+        self.near[(key >> 6) as usize % NEAR] = (key >> 6, node);
+        node
+    }
+
     /// Frees the empty leaf of a key, and what becomes empty above it.
     #[cold]
     fn prune(&mut self, pool: &mut Nodes, key: u64) {
-        if self.prefix == key >> 6 {
-            self.prefix = u64::MAX;
+        if self.near(key).is_some() {
+            self.near[(key >> 6) as usize % NEAR] = NOT_NEAR;
         }
         // The topmost node that will be empty hangs below the lowest one that has another child.
         let (mut node, mut shift) = (self.root, self.top);
