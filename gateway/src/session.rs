@@ -134,7 +134,7 @@ impl<R: Reports> Checked<'_, R> {
                     self.state.open.remove(&report.id);
                 }
             }
-            Err(VenueError { .. }) => self.state.counts.errors += 1,
+            Err(_) => self.state.counts.errors += 1,
         }
         Ok(())
     }

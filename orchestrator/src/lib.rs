@@ -101,6 +101,8 @@ pub struct Orchestrator<R> {
     reports: u64,
     /// Those of them that were the last of their order.
     settled: u64,
+    /// Reports that are in their strategy's return ring.
+    returned: u64,
     rejected: u64,
     full: u64,
     faults: u64,
@@ -144,6 +146,7 @@ impl<R: Consumer> Orchestrator<R> {
             dispatched: 0,
             reports: 0,
             settled: 0,
+            returned: 0,
             rejected: 0,
             full: 0,
             faults: 0,
@@ -229,7 +232,7 @@ impl<R: Consumer> Orchestrator<R> {
         let digest = digest(message);
         returns.sum.add(digest);
         match pushed {
-            Pushed::Returned => {}
+            Pushed::Returned => self.returned += 1,
             Pushed::Waits => self.full += 1,
             // Unless another one sent orders in its name.
             Pushed::Dropped => {
@@ -432,6 +435,7 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
             self.look_at_submit(cycle);
         }
         let flushed: usize = self.returns.iter_mut().map(ReturnPath::flush).sum();
+        self.returned += flushed as u64;
         flushed + self.settle(cycle) + self.dispatch(cycle)
     }
 
@@ -460,6 +464,7 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         slot.set(OrchestratorCounter::Dispatched, self.dispatched);
         slot.set(OrchestratorCounter::Settled, self.settled);
         slot.set(OrchestratorCounter::Reports, self.reports);
+        slot.set(OrchestratorCounter::Returned, self.returned);
         slot.set(OrchestratorCounter::Rejected, self.rejected);
         slot.set(OrchestratorCounter::Full, self.full);
         slot.set(OrchestratorCounter::ProtocolErrors, self.faults);

@@ -186,13 +186,14 @@ fn a_slow_strategy_keeps_its_reports_and_delays_nobody() {
     bench.completion.try_push(&report(&order(1, 0, 0)).to_message()).unwrap();
     bench.cycle();
     assert_eq!(bench.reports(1).len(), 1, "strategy 1 is served although strategy 0 reads nothing");
+    assert_eq!(bench.orchestrator.returned, 3, "two that fit, and the other one's");
     let mut sequences = Vec::new();
     for _ in 0..5 {
         sequences.extend(bench.reports(0).iter().map(|r| r.id.sequence()));
         bench.cycle();
     }
     assert_eq!(sequences, [0, 1, 2, 3, 4, 5]);
-    assert_eq!(bench.orchestrator.faults, 0);
+    assert_eq!((bench.orchestrator.faults, bench.orchestrator.returned), (0, 7));
 }
 
 #[test]

@@ -132,6 +132,8 @@ counters! {
         BlocksReused = "blocks-reused", Blocks, Total;
         /// Reports taken from the gateways.
         Reports = "reports", Reports, Total;
+        /// Reports that were put into a return ring.
+        Returned = "returned", Reports, Total;
         /// Orders that wait for room in their gateway's inbox now.
         Waiting = "waiting", Orders, Latest;
         /// The most orders that waited at once.

@@ -84,7 +84,8 @@ fn what_is_true_comes_through() {
     let (reports, counts) = said(&[(None, fill(0))]);
     assert_eq!(reports, [fill(0)]);
     assert_eq!((counts.sent, counts.received, counts.errors, counts.stuck), (1, 1, 0, 0));
-    let part = Report { status: OrderStatus::PartiallyFilled, filled: 4, leaves: 6, is_last: false, ..fill(0) };
+    let part =
+        Report { status: OrderStatus::PartiallyFilled, filled: 4, leaves: 6, is_last: false, ..fill(0) };
     let rest = Report { filled: 6, number: 1, ..fill(0) };
     assert_eq!(said(&[(None, part), (None, rest)]).0, [part, rest]);
 }
@@ -127,8 +128,13 @@ fn a_second_last_report_is_an_error() {
 #[test]
 fn the_numbers_of_the_session_have_no_gaps_and_no_repeats() {
     let (reports, counts) = said(&[(Some(3), fill(0))]);
-    assert_eq!((reports, counts.errors, counts.received), (vec![fill(0)], 1, 3), "two were lost, this is here");
-    let part = Report { status: OrderStatus::PartiallyFilled, filled: 4, leaves: 6, is_last: false, ..fill(0) };
+    assert_eq!(
+        (reports, counts.errors, counts.received),
+        (vec![fill(0)], 1, 3),
+        "two were lost, this is here"
+    );
+    let part =
+        Report { status: OrderStatus::PartiallyFilled, filled: 4, leaves: 6, is_last: false, ..fill(0) };
     let (reports, counts) = said(&[(Some(1), part), (Some(1), Report { filled: 6, number: 1, ..fill(0) })]);
     assert_eq!((reports[0], counts.errors, counts.stuck), (part, 1, 1), "a repeat is not believed");
     assert_eq!((reports[1].number, reports[1].cumulative, reports.len()), (1, 4, 2));
@@ -141,7 +147,14 @@ fn a_venue_that_goes_on_talking_about_an_order_is_not_silent() {
     for number in 0..3 {
         session.venue.0 = vec![(
             None,
-            Report { status: OrderStatus::PartiallyFilled, filled: 1, leaves: 5, is_last: false, number, ..fill(0) },
+            Report {
+                status: OrderStatus::PartiallyFilled,
+                filled: 1,
+                leaves: 5,
+                is_last: false,
+                number,
+                ..fill(0)
+            },
         )];
         session.advance(900 * (u64::from(number) + 1), &mut out);
     }
@@ -171,7 +184,11 @@ fn more_than_the_venue_takes_waits_or_is_rejected() {
     }
     assert!(out.0.is_empty());
     for (index, window) in sent.windows(13).enumerate() {
-        assert!(window[12] - window[0] >= 1_000_000, "13 messages within {} from {index}", window[12] - window[0]);
+        assert!(
+            window[12] - window[0] >= 1_000_000,
+            "13 messages within {} from {index}",
+            window[12] - window[0]
+        );
     }
     assert!(sent[49] <= 50_000_000, "it goes on at the limit: {}", sent[49]);
 

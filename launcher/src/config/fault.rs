@@ -259,7 +259,13 @@ pub(crate) mod tests {
         assert_eq!(read(" kill@1s  every = 10 ms "), often);
         assert_eq!(read("scribble"), wanted(FaultKind::Scribble, Target::Any, None, None));
         assert_eq!(read("stop:launcher").target, Target::Launcher);
-        let slow = FaultSpec { kind: FaultKind::Slow, target: Target::Venue(1), when: at(2_000_000_000), every: None, lasts: Some(Nanos(500_000_000)) };
+        let slow = FaultSpec {
+            kind: FaultKind::Slow,
+            target: Target::Venue(1),
+            when: at(2_000_000_000),
+            every: None,
+            lasts: Some(Nanos(500_000_000)),
+        };
         assert_eq!(read("slow:venue-1@2s for 500ms"), slow);
         assert_eq!(read("exit@push:entered:7"), read("exit@order:7"));
         assert_eq!(read("exit@order:4k").when, Some(When::Push { order: 4000, step: Step::Entered }));

@@ -285,7 +285,8 @@ pub(crate) mod tests {
                 kinds(),
                 time(),
                 proptest::option::of(
-                    (1u32.., any::<bool>()).prop_map(|(per_second, rejects)| VenueLimit { per_second, rejects }),
+                    (1u32.., any::<bool>())
+                        .prop_map(|(per_second, rejects)| VenueLimit { per_second, rejects }),
                 ),
             ),
         )

@@ -52,11 +52,17 @@ fn check_venue(fault: &FaultSpec, venues: u64) -> Result<(), String> {
                 "{} is nothing that a venue does.\nUse slow, disconnect, reject, mute or garble, or choose a strategy",
                 fault.kind
             ),
-            _ => "for is for what a venue does.\nLeave it out, or use slow, disconnect, reject, mute or garble".into(),
+            _ => {
+                "for is for what a venue does.\nLeave it out, or use slow, disconnect, reject, mute or garble"
+                    .into()
+            }
         });
     }
     let Target::Venue(index) = fault.target else {
-        return Err(format!("{} is what a venue does.\nName one, for example {}:venue-0", fault.kind, fault.kind));
+        return Err(format!(
+            "{} is what a venue does.\nName one, for example {}:venue-0",
+            fault.kind, fault.kind
+        ));
     };
     if u64::from(index) >= venues {
         return Err(format!(
@@ -147,7 +153,13 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     let fault = |spec: &FaultSpec| {
         let FaultSpec { kind, target, when, every, lasts } = *spec;
         let when = when.unwrap_or(default);
-        let mut fault = Fault { kind, target, when, every_ns: every.map(|every| every.0), lasts_ns: lasts.map(|lasts| lasts.0) };
+        let mut fault = Fault {
+            kind,
+            target,
+            when,
+            every_ns: every.map(|every| every.0),
+            lasts_ns: lasts.map(|lasts| lasts.0),
+        };
         if fault.target == Target::Any && !schedule::by_signal(&fault) {
             // The strategy does it itself, so it must know before.
             fault.target = Target::Strategy(draws.below(resolved.strategies.into()) as u16);

@@ -83,7 +83,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         ));
     }
     let faults = settings.fault.clone().map_or_else(Vec::new, |faults| faults.0);
-    faults::check(&faults, technique, isolation, strategies, on_death)?;
+    faults::check(&faults, technique, isolation, (strategies, venues), on_death)?;
     let (strategy, venue) =
         (settings.strategy.clone().unwrap_or_default(), settings.venue.clone().unwrap_or_default());
     for (flag, many, kinds, count) in [

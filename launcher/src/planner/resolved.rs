@@ -2,7 +2,7 @@
 
 use crate::config::{
     Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Kinds, Settings, StrategyName,
-    VenueName,
+    VenueLimit, VenueName,
 };
 use analysis::units::{Count, Nanos};
 use protocol::plan::{Idle, Isolation, OnDeath, Placement, Stamps, Technique, Threading};

@@ -4,7 +4,7 @@ use super::agents::{AnyClock, RoleAgent};
 use crate::faults::own::{Act, OwnFaults};
 use crate::faults::venue::FaultyVenue;
 use anyhow::{Context, Result};
-use gateway::{Gateway, MessageLimit, Session, SessionRules, Venue, VenueContext};
+use gateway::{Gateway, MessageLimit, Session as VenueSession, SessionRules, Venue, VenueContext};
 use orchestrator::risk::Limits;
 use orchestrator::work::Work;
 use orchestrator::{Inbox, Orchestrator, ReturnPath, Supervision};
@@ -100,19 +100,17 @@ fn is_checked(plan: &Plan, venue: u16) -> bool {
 }
 
 /// The session with a venue, which does what the plan's faults make it do.
-fn checked<V: Venue>(plan: &Plan, venue: V, context: &VenueContext) -> Session<FaultyVenue<V>> {
+fn checked<V: Venue>(plan: &Plan, venue: V, context: &VenueContext) -> VenueSession<FaultyVenue<V>> {
     let trading = plan.trading();
     let silence_ns = match trading.venue_timeout_ns {
         0 => trading.max_delay_ns.saturating_add(SILENCE_NS),
         ns => ns,
     };
-    let limit = (trading.venue_limit > 0).then_some(MessageLimit {
-        per_second: trading.venue_limit,
-        rejects: trading.venue_limit_rejects,
-    });
+    let limit = (trading.venue_limit > 0)
+        .then_some(MessageLimit { per_second: trading.venue_limit, rejects: trading.venue_limit_rejects });
     let max_held = context.max_held;
     let venue = FaultyVenue::new(venue, context.venue, &plan.faults, max_held);
-    Session::new(venue, SessionRules { silence_ns, limit, max_held })
+    VenueSession::new(venue, SessionRules { silence_ns, limit, max_held })
 }
 
 /// A strategy, faulty if the plan has a fault for this incarnation.

@@ -468,9 +468,11 @@ pub fn orchestrator(plan: &Plan, threads: &[View]) -> Option<AgentCounters> {
 
 /// Everything that the orchestrator has done with orders, counted: also each report of an order that has more to come.
 pub fn moves(engine: &AgentCounters) -> u64 {
-    [OrchestratorCounter::Dispatched, OrchestratorCounter::Reports, OrchestratorCounter::Rejected]
+    use OrchestratorCounter::{Dispatched, Rejected, Reports, Returned};
+    // Also what is returned: a strategy that gets little time takes its reports for long.
+    [Dispatched, Reports, Rejected, Returned]
         .iter()
-        .fold(0, |sum, counter| sum.wrapping_add(engine.get(*counter)))
+        .fold(0, |sum, &counter| sum.wrapping_add(engine.get(counter)))
 }
 
 /// Orders that were dispatched and are not settled, and those that wait to be dispatched.

@@ -111,6 +111,8 @@ impl Scenario {
             capacity: 2 << draws.below(4),
             max_open: 1 + draws.below(20) as u32,
             max_waiting: None,
+            venue_timeout_ns: 0,
+            venue_limit: None,
             input: Input::Drawn { arrivals, orders, window_ns },
             delay,
             work_ns: 0,
@@ -130,9 +132,6 @@ impl Scenario {
         if kind == ScenarioKind::Peace && draws.below(2) == 0 {
             plan.trading_mut().max_held = 1 + draws.below(5) as u32;
         }
-        if kind == ScenarioKind::Peace && draws.below(3) == 0 {
-            plan.trading_mut().max_waiting = Some(1 + draws.below(4) as u32);
-        }
         let mut culprits = Vec::new();
         match kind {
             ScenarioKind::Peace | ScenarioKind::Interrupted(_) => {}
@@ -149,7 +148,13 @@ impl Scenario {
             ScenarioKind::Assault(kind) => {
                 let target = draws.below(strategies.into()) as u16;
                 let when = When::At { ns: draws.below(window_ns) };
-                plan.faults.push(Fault { kind, target: Target::Strategy(target), when, every_ns: None, lasts_ns: None });
+                plan.faults.push(Fault {
+                    kind,
+                    target: Target::Strategy(target),
+                    when,
+                    every_ns: None,
+                    lasts_ns: None,
+                });
                 culprits.push(target);
             }
             ScenarioKind::Hostile(..) => culprits.push(draws.below(strategies.into()) as u16),

@@ -7,3 +7,4 @@ mod room;
 mod runs;
 mod sandboxed;
 mod techniques;
+mod venues;

@@ -78,7 +78,8 @@ fn a_quarantine_for_its_orders_that_no_fault_explains_may_be_the_ring_s_doing() 
         kind: FaultKind::Scribble,
         target: Target::Strategy(1),
         when: When::At { ns: 0 },
-        every_ns: None, lasts_ns: None,
+        every_ns: None,
+        lasts_ns: None,
     };
     let other = Fault { target: Target::Strategy(0), ..scribble };
     for faults in [&[][..], &[other]] {
