@@ -87,7 +87,7 @@ only=" $* "
 wrong=0
 mkdir -p "$copy"
 fresh
-models unchanged ring control arrays linked deaths ||
+models unchanged ring control arrays linked deaths board ||
     { echo "the models fail without a mutant, see $copy/unchanged.log"; exit 2; }
 
 while IFS=$'\t' read -r name module tests expected _ _ script; do

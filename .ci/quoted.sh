@@ -31,6 +31,7 @@ shortened() {
   case $command in
     "cargo test"* | "bash .ci/"* | BULKHEAD_SLOW=1*) return ;;
     "cargo bench -p shm"*) [[ $command == *" -- "* ]] && echo "$command --quick" || echo "$command -- --quick"; return ;;
+    "cargo bench -p exchange --bench engine"*) echo "$command -- --quick"; return ;;
     "cargo bench -p "*" --bench merge"*) echo "$command -- 0.1"; return ;;
     "cargo run --release -- run"*) echo "$command --orders 4k --window 300ms --out $out"; return ;;
     "launcher "*) ;;

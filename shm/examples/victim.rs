@@ -1,6 +1,6 @@
-//! Who dies in `tests/all/crash`: one end of a run's submit hand-off, driven by a tracer.
+//! Who dies in `tests/all/crash`: one end of a run's submit hand-off or a board's writer, driven by a tracer.
 //!
-//! `victim RUN producer INDEX` or `victim RUN consumer 0`; `victim` alone only stops, once. It stops (SIGSTOP) when it is ready, does what its orders say
+//! `victim RUN producer INDEX`, `victim RUN consumer 0` or `victim RUN board 0`; `victim` alone only stops, once. It stops (SIGSTOP) when it is ready, does what its orders say
 //! when its tracer lets it go on, and stops again. The pushes and pops are those of the release build, each behind one
 //! call, so that a tracer can stop at its first instruction and knows its last one.
 
@@ -8,6 +8,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::{Signal, raise};
 use protocol::segments::{self, open_control, submit_link};
 use protocol::wire::{MESSAGE_WORDS, Message};
+use shm::board::Writer;
 use shm::memory::{Region, Words};
 use shm::ring::{Consumer, Producer};
 use shm::sync::Ordering::Relaxed;
@@ -16,7 +17,8 @@ use shm::with_link;
 #[path = "../tests/all/crash/orders.rs"]
 mod orders;
 use orders::{
-    COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS, message, orders_name,
+    BOARD, BOARD_CELL, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS,
+    board_value, message, orders_name,
 };
 
 /// The push that is stepped.
@@ -41,6 +43,12 @@ fn pop<C: Consumer>(consumer: &mut C, into: &mut Message) -> bool {
 #[inline(never)]
 fn retire<C: Consumer>(consumer: &mut C, dead: usize) -> bool {
     consumer.retire(dead)
+}
+
+/// The write to a board that is stepped.
+#[inline(never)]
+fn write(writer: &mut Writer, version: u64, value: &[u64]) -> bool {
+    writer.write(BOARD_CELL, version, value) == version
 }
 
 /// Stops, and comes back when the tracer has new orders.
@@ -88,6 +96,19 @@ fn consume<C: Consumer>(mut consumer: C, orders: &Words) {
     }
 }
 
+/// Writes to the board as often as it is told, as the first writer or as the successor of a dead one.
+fn write_board(mut writer: Writer, orders: &Words) {
+    orders[ENTRY].store(write as fn(&mut Writer, u64, &[u64]) -> bool as usize as u64, Relaxed);
+    loop {
+        stop();
+        for _ in 0..orders[COUNT].load(Relaxed) {
+            let version = writer.version(BOARD_CELL) + 1;
+            let value = board_value(version, writer.shape().words());
+            orders[DONE].fetch_add(u64::from(write(&mut writer, version, &value)), Relaxed);
+        }
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     ptrace::traceme().expect("a parent that may trace");
@@ -96,6 +117,10 @@ fn main() {
     let (control, plan) = open_control(run).expect("a run");
     let orders =
         Region::open(&plan.segment_name(&orders_name(role, index))).expect("orders").words().window(0, WORDS);
+    if role == "board" {
+        let words = Region::open(&plan.segment_name(BOARD)).expect("a board").words();
+        return write_board(Writer::attach(&words).expect("a board"), &orders);
+    }
     let link = submit_link(&plan);
     let mut attached = segments::attach_with(&plan, None, &control);
     with_link!(plan.technique, T => match role.as_str() {

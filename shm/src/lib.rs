@@ -2,7 +2,7 @@
 //! no plan. The only crate with `unsafe`.
 //!
 //! Who only wants a queue that survives the death of a peer begins with [`queue`]: what it promises (ordering, errors, deaths) is
-//! said there, and what each technique does about deaths in [`containment`]. Linux on x86-64 only.
+//! said there, and what each technique does about deaths in [`containment`]. One writer and many readers: [`board`]. Linux on x86-64 only.
 //!
 //! A region is a slice of atomic words; everything above it (headers, rings, bells) is safe code over such slices, and
 //! does not know whether they live on the heap, in `/dev/shm` or under loom. The unsafe code is: making that slice from a
@@ -14,6 +14,7 @@ pub mod alloc;
 #[cfg(not(loom))]
 pub mod attached;
 pub mod bell;
+pub mod board;
 #[cfg(not(loom))]
 pub mod clock;
 #[cfg(not(loom))]

@@ -1,6 +1,6 @@
 //! How long the engine takes for a command, for each structure of price levels.
 //!
-//! `cargo bench -p exchange --bench engine [-- NAME…]`. Every row is measured in rounds that alternate between the structures; it shows the
+//! `cargo bench -p exchange --bench engine [-- NAME…] [--quick]`. Every row is measured in rounds that alternate between the structures; it shows the
 //! median of the rounds in nanoseconds of processor time an operation and, in brackets, the lowest and the highest. The machine may be busy:
 //! compare within a row. The percentiles are of wall time, operation by operation.
 
@@ -79,6 +79,8 @@ fn median(mut rounds: Vec<f64>) -> String {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    // One round of each row: shows that it works, measures little.
+    let quick = std::env::args().any(|word| word == "--quick");
     let clock = clock();
     println!("{:32} {:>22} {:>22}   trie: p50 p99 p99.9, clock {clock} taken off", "ns/op", "sorted", "trie");
     for (name, make) in loads::ALL {
@@ -87,7 +89,7 @@ fn main() {
         }
         let load = make();
         let mut rounds = [const { Vec::new() }; 2];
-        for _ in 0..load.rounds {
+        for _ in 0..if quick { 1 } else { load.rounds } {
             rounds[0].push(round::<Sorted>(&load));
             rounds[1].push(round::<Trie>(&load));
         }

@@ -12,8 +12,8 @@ impl Events for Count {
     }
 }
 
-/// Commands of every kind, drawn.
-pub(super) fn draw(state: &mut u64) -> Command {
+/// Commands of every kind, drawn. Each number of a step is a moment.
+pub(super) fn draw(state: &mut u64, step: u64) -> Command {
     let mut below = |n: u64| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) % n
@@ -22,7 +22,7 @@ pub(super) fn draw(state: &mut u64) -> Command {
     match below(20) {
         0..=2 => Command::Cancel { id, owner },
         3..=5 => Command::Replace { id, owner, price: 1 + below(30) as i64, quantity: 1 + below(30) },
-        6 => Command::Time(below(1 << 20)),
+        6 => Command::Time(step + below(20)),
         7 => Command::MassCancel { owner, instrument: None },
         8 => Command::Auction { instrument: 0 },
         9 | 10 => Command::Uncross { instrument: 0 },
@@ -43,7 +43,7 @@ pub(super) fn draw(state: &mut u64) -> Command {
             stop_price: 1 + below(30) as i64,
             quantity: 10 + below(30),
             display: below(9).saturating_sub(5),
-            expires_at: below(1 << 20),
+            expires_at: step + below(100),
             ..NewOrder::default()
         }),
     }
@@ -54,8 +54,8 @@ fn no_command_allocates() {
     let mut exchange = exchange();
     let (mut state, mut count) = (1, Count(0));
     let before = shm::alloc::allocations();
-    for _ in 0..50_000 {
-        exchange.apply(draw(&mut state), &mut count);
+    for step in 0..50_000 {
+        exchange.apply(draw(&mut state, step), &mut count);
     }
     assert_eq!(shm::alloc::allocations() - before, 0);
     assert!(count.0 > 50_000, "something happened");

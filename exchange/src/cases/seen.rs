@@ -14,7 +14,7 @@ fn quotes_trades_and_depth_are_those_of_the_book() {
     for step in 0..20_000 {
         events.clear();
         feed.clear();
-        market_data.apply(&mut exchange, draw(&mut state), &mut events, &mut feed);
+        market_data.apply(&mut exchange, draw(&mut state, step), &mut events, &mut feed);
         if step % 3 == 0 {
             market_data.depth(&exchange, 0, &mut feed);
         }

@@ -3,10 +3,12 @@
 //! Each body takes any bytes, gives them to code of this crate that reads what others write, and panics if what must hold
 //! does not.
 
+mod board;
 mod frames;
 mod readers;
 mod rings;
 
+pub use board::board;
 pub use frames::frames;
 pub use readers::{control, header, log, status, wire};
 pub use rings::rings;
@@ -16,8 +18,9 @@ pub type Body = fn(&[u8]);
 
 /// All bodies, with the names of their targets.
 #[allow(dead_code, reason = "a fuzz target takes one")]
-pub const ALL: [(&str, Body); 7] = [
+pub const ALL: [(&str, Body); 8] = [
     ("rings", rings),
+    ("board", board),
     ("frames", frames),
     ("header", header),
     ("wire", wire),

@@ -186,6 +186,20 @@ impl View {
         futex::wait(&self.0[index], expected, at_most);
     }
 
+    /// Copies the words from `offset` on, each Relaxed, and calls `at` before each with its number: somebody may write them
+    /// meanwhile.
+    ///
+    /// # Panics
+    /// If they are not inside this window.
+    #[inline(always)]
+    pub(crate) fn copy(&self, offset: usize, into: &mut [u64], at: &mut impl FnMut(usize)) {
+        let words = &self.0[offset..offset + into.len()];
+        for (place, (value, word)) in into.iter_mut().zip(words).enumerate() {
+            at(place);
+            *value = word.load(Ordering::Relaxed);
+        }
+    }
+
     /// Copies the `N` words from `offset` on, which nobody writes now: see [`load_owned`].
     ///
     /// # Panics

@@ -3,6 +3,7 @@
 //! | folder or file | what it tests |
 //! |---|---|
 //! | `conformance` | every technique against the library's suite, and with real processes |
+//! | `board` | one writer and its readers: against a model, hostile words, real processes, broken variants |
 //! | `properties` | the SPSC ring against a model queue; under Miri as well |
 //! | `deaths` | producers that die at any step, in any order of events, on the heap |
 //! | `crash` | real processes killed at every instruction of a push or a pop |
@@ -17,6 +18,7 @@
 //!
 //! One of them alone: `cargo test -p shm --test all hostile::`.
 
+mod board;
 mod common;
 #[cfg(not(miri))]
 mod conformance;

@@ -7,6 +7,7 @@
 #![cfg(loom)]
 
 mod arrays;
+mod board;
 mod control;
 mod deaths;
 mod linked;

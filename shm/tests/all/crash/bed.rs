@@ -165,6 +165,7 @@ impl<'a, T: Link> Bed<'a, T> {
         let process = match role {
             Role::Producer(index) => index,
             Role::Consumer => PRODUCERS,
+            Role::Board => unreachable!("a board's writer is in no queue"),
         };
         Victim::start(self.plan, role, orders, number, |pid| self.launching.started(process, pid))
     }

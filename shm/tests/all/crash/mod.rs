@@ -10,6 +10,7 @@
 //! `cargo test --release -p shm --test all crash:: -- --nocapture` prints the numbers; `BULKHEAD_SLOW=1` tries ten times as much.
 
 mod bed;
+mod boards;
 mod consumers;
 mod deaths;
 mod orders;

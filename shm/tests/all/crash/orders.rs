@@ -34,3 +34,13 @@ pub fn message(producer: usize, n: u64) -> Message {
         if place == 0 { name } else { (name ^ (place as u64) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15) }
     })
 }
+
+/// The board's segment within the run.
+pub const BOARD: &str = "board";
+/// The cell that the board's writer writes.
+pub const BOARD_CELL: usize = 1;
+
+/// What version `version` of the board's cell holds, so many words; written at tick `version`.
+pub fn board_value(version: u64, words: usize) -> Vec<u64> {
+    (0..words as u64).map(|place| (version ^ place << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
+}

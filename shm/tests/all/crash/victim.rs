@@ -21,6 +21,8 @@ use std::sync::OnceLock;
 pub enum Role {
     Producer(usize),
     Consumer,
+    /// The writer of a board.
+    Board,
 }
 
 impl Role {
@@ -28,6 +30,7 @@ impl Role {
         match self {
             Role::Producer(index) => ("producer", index),
             Role::Consumer => ("consumer", 0),
+            Role::Board => ("board", 0),
         }
     }
 }

@@ -1,0 +1,122 @@
+//! The ends of a board over words that anybody may change between any two loads.
+
+use arbitrary::{Arbitrary, Unstructured};
+use shm::board::{self, Follower, Reader, Shape, Writer};
+use shm::memory::{Header, Region, Words};
+use shm::sync::Ordering::Relaxed;
+
+/// What is done next.
+#[derive(Arbitrary, Debug)]
+enum Act {
+    Write {
+        cell: u8,
+        value: u64,
+    },
+    Read {
+        cell: u8,
+    },
+    /// A read with a word changed before one of its loads.
+    Interrupted {
+        cell: u8,
+        at: u8,
+        place: u8,
+        value: Value,
+    },
+    Next,
+    Follow {
+        cell: u8,
+        seen: u64,
+    },
+    Scribble {
+        place: u16,
+        value: Value,
+    },
+    /// New ends over what is there.
+    Attach,
+}
+
+/// What a word becomes.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Value {
+    Any(u64),
+    Small(u8),
+    /// Counted from the top.
+    Large(u8),
+    /// So much more, or less, than what is there.
+    Beside(i8),
+}
+
+fn scribble(words: &Words, place: usize, value: Value) {
+    let word = &words[place % words.len()];
+    let value = match value {
+        Value::Any(value) => value,
+        Value::Small(value) => value.into(),
+        Value::Large(value) => u64::MAX - u64::from(value),
+        Value::Beside(difference) => word.load(Relaxed).wrapping_add_signed(difference.into()),
+    };
+    word.store(value, Relaxed);
+}
+
+/// Nothing panics and nothing hangs; a shape that is believed fits the memory.
+pub fn board(bytes: &[u8]) {
+    let mut input = Unstructured::new(bytes);
+    let Ok((cells, size, slots)) = <(u8, u8, u8)>::arbitrary(&mut input) else { return };
+    let shape = Shape::with_slots(1 + cells as usize % 3, 1 + size as usize % 9, 2 << (slots % 3))
+        .expect("boards have these");
+    let words = Region::heap(shape.segment_words()).words();
+    let header = Header {
+        kind: board::KIND,
+        bytes: 0,
+        capacity: 0,
+        slot_words: 0,
+        creator_pid: 0,
+        creator_start: 0,
+        run: 0,
+        index: 0,
+    };
+    shape.write_header(&words, header);
+    let mut writer = Writer::attach(&words).expect("fresh");
+    let mut reader = Reader::attach(&words.clone().into()).expect("fresh");
+    let mut follower: Follower = reader.follow(0, 0);
+    while let Ok(act) = Act::arbitrary(&mut input) {
+        if input.is_empty() {
+            break;
+        }
+        let mut into = vec![0; reader.shape().words()];
+        let cells = reader.shape().cells();
+        match act {
+            Act::Write { cell, value } => {
+                let (cell, count) = (cell as usize % writer.shape().cells(), writer.shape().words());
+                writer.write(cell, value, &vec![value; count]);
+            }
+            Act::Read { cell } => {
+                let _ = reader.read(cell as usize % cells, &mut into);
+            }
+            Act::Interrupted { cell, at, place, value } => {
+                let mut interrupt = |load| {
+                    if load == at as usize {
+                        scribble(&words, reader.shape().version_at(0) + place as usize, value);
+                    }
+                };
+                let _ = reader.try_read_with(cell as usize % cells, &mut into, &mut interrupt);
+            }
+            Act::Next => {
+                let mut into = vec![0; follower.words()];
+                let before = follower.seen();
+                let next = follower.next(&mut into);
+                assert!(next.is_err() == (follower.seen() == before && next != Ok(board::Next::Nothing)));
+            }
+            Act::Follow { cell, seen } => follower = reader.follow(cell as usize % cells, seen),
+            Act::Scribble { place, value } => scribble(&words, place.into(), value),
+            Act::Attach => {
+                if let Ok(again) = Reader::attach(&words.clone().into()) {
+                    assert!(again.shape().segment_words() <= words.len());
+                    reader = again;
+                }
+                if let Ok(again) = Writer::attach(&words) {
+                    writer = again;
+                }
+            }
+        }
+    }
+}

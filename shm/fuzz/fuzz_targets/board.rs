@@ -1,0 +1,3 @@
+//! See `bodies/board.rs`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bulkhead_fuzz::bodies::board(bytes));

@@ -1,0 +1,157 @@
+//! The board beside crates of its kind, and its own numbers of slots beside each other: threads of one process, each for a moment
+//! in turn, round after round. Prints medians over the rounds of the ratios to the board with the slots that it chooses by itself,
+//! and the board's own times.
+//!
+//! `cargo run --release [ROUNDS]` in this folder; pin it with `taskset` if cores are to be named.
+
+mod contenders;
+
+use contenders::{Board, Contender, LeftRight, Sequence, Swap};
+use shm::board::Shape;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long one measurement takes.
+const MOMENT: Duration = Duration::from_millis(10);
+
+/// Nanoseconds for each, one contender, one round.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    /// Nobody reads.
+    write: f64,
+    /// Nobody writes.
+    read: f64,
+    /// While a thread reads without end.
+    write_busy: f64,
+    /// While a thread writes without end.
+    read_busy: f64,
+    /// Times that a read began again, a read, while a thread writes without end.
+    again: f64,
+    /// While a thread writes every 10 µs.
+    read_paced: f64,
+    /// Times that a read began again, a read, then.
+    again_paced: f64,
+}
+
+/// Nanoseconds that it takes, and the mean of what it says, until the moment is over.
+fn time(mut once: impl FnMut() -> u32) -> (f64, f64) {
+    let (begun, mut count, mut said) = (Instant::now(), 0_u64, 0_u64);
+    loop {
+        for _ in 0..16 {
+            said += u64::from(once());
+        }
+        count += 16;
+        let passed = begun.elapsed();
+        if passed >= MOMENT {
+            return (passed.as_nanos() as f64 / count as f64, said as f64 / count as f64);
+        }
+    }
+}
+
+fn measure<const W: usize, C: Contender<W>>() -> Times {
+    let (mut writer, mut reader) = C::pair();
+    let mut value = [1_u64; W];
+    let mut write = move || {
+        value[0] += 1;
+        C::write(&mut writer, black_box(&value));
+        0
+    };
+    let mut into = [0_u64; W];
+    let mut read = move || {
+        let again = C::read(&mut reader, black_box(&mut into));
+        black_box(&into);
+        again
+    };
+    let mut times = Times { write: time(&mut write).0, read: time(&mut read).0, ..Times::default() };
+    let over = AtomicBool::new(false);
+    let is_over = || over.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(move || (time(&mut read), read));
+        times.write_busy = time(&mut write).0;
+        // Goes on until the reader is done: it may have begun later.
+        while !reading.is_finished() {
+            write();
+        }
+        let ((ns, again), mut read) = reading.join().expect("it does not panic");
+        (times.read_busy, times.again) = (ns, again);
+        let writing = scope.spawn(move || {
+            while !is_over() {
+                let begun = Instant::now();
+                write();
+                while begun.elapsed() < Duration::from_micros(10) {
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        (times.read_paced, times.again_paced) = time(&mut read);
+        over.store(true, Ordering::Relaxed);
+        writing.join().expect("it does not panic");
+    });
+    times
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn size<const W: usize>(rounds: usize) {
+    let contenders: [(&str, fn() -> Times); 6] = [
+        ("board, 2 slots", measure::<W, Board<2>>),
+        ("board, 4 slots", measure::<W, Board<4>>),
+        ("board, 8 slots", measure::<W, Board<8>>),
+        ("seqlock", measure::<W, Sequence>),
+        ("left-right", measure::<W, LeftRight>),
+        ("arc-swap", measure::<W, Swap>),
+    ];
+    let chosen = Shape::slots_for(W).trailing_zeros() as usize - 1;
+    let mut all: Vec<Vec<Times>> = vec![Vec::new(); contenders.len()];
+    for round in 0..rounds {
+        // Another one begins each round.
+        for place in 0..contenders.len() {
+            let place = (place + round) % contenders.len();
+            all[place].push(contenders[place].1());
+        }
+    }
+    println!(
+        "\n{} bytes: the board takes {} slots: write {:.1} ns, read {:.1} ns",
+        W * 8,
+        Shape::slots_for(W),
+        median(all[chosen].iter().map(|times| times.write).collect()),
+        median(all[chosen].iter().map(|times| times.read).collect()),
+    );
+    println!("                 write   read  write  read    again  read    again");
+    println!("                 alone  alone  busy   busy           paced");
+    for (place, (name, _)) in contenders.iter().enumerate() {
+        let ratio = |of: fn(&Times) -> f64| {
+            median(all[place].iter().zip(&all[chosen]).map(|(times, board)| of(times) / of(board)).collect())
+        };
+        // Rare, so not their median.
+        let again = |of: fn(&Times) -> f64| all[place].iter().map(of).sum::<f64>() / rounds as f64;
+        println!(
+            "{name:<15} {:>6.2} {:>6.2} {:>6.2} {:>6.2} {:>7.3} {:>6.2} {:>7.3}",
+            ratio(|times| times.write),
+            ratio(|times| times.read),
+            ratio(|times| times.write_busy),
+            ratio(|times| times.read_busy),
+            again(|times| times.again),
+            ratio(|times| times.read_paced),
+            again(|times| times.again_paced),
+        );
+    }
+}
+
+fn main() {
+    let rounds = std::env::args().nth(1).map_or(15, |rounds| rounds.parse().expect("how many rounds"));
+    println!(
+        "{rounds} rounds; times as ratios to the board with the slots that it takes by itself; again: how often a read \
+         began again, a read.\nbusy: the other end does the same without pause; paced: a write every 10 µs."
+    );
+    size::<2>(rounds);
+    size::<6>(rounds);
+    size::<16>(rounds);
+    size::<64>(rounds);
+    size::<512>(rounds);
+    size::<8192>(rounds);
+}

@@ -1,0 +1,136 @@
+//! Boards under a name in `/dev/shm`, between processes.
+
+use super::{BoardError, KIND, Reader, Shape, Writer};
+use crate::memory::header::{Header, run_hash};
+use crate::memory::{Region, RegionError, lock, open_safely, unlink};
+use crate::os::process;
+use core::ops::{Deref, DerefMut};
+use std::fs::{File, OpenOptions};
+use std::io;
+
+/// The writing end of a named board. Dropped, it takes the name away; whoever has attached goes on with the memory. Killed, it
+/// leaves the board as it is: see [`NamedWriter::succeed`].
+pub struct NamedWriter {
+    writer: Writer,
+    name: String,
+    /// Locked for as long as this lives, also if it is killed.
+    _file: File,
+}
+
+/// The segment's full name.
+fn segment(name: &str) -> Result<String, BoardError> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let is_good = (1..=64).contains(&name.len()) && name.bytes().all(good);
+    if is_good { Ok(format!("{name}.board")) } else { Err(BoardError::Name(name.into())) }
+}
+
+fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> BoardError {
+    let name = name.to_owned();
+    move |source| RegionError::Os { name, what, source }.into()
+}
+
+fn open(name: &str) -> Result<File, BoardError> {
+    open_safely(name, OpenOptions::new().read(true).write(true)).map_err(os(name, "open it"))
+}
+
+impl NamedWriter {
+    /// Makes a board under that name, mode 0600. What a dead writer has left under it is removed first.
+    ///
+    /// # Errors
+    /// [`BoardError::Name`]; a name that is taken; too little room. Nothing is left behind then.
+    pub fn create(name: &str, shape: Shape) -> Result<Self, BoardError> {
+        let name = segment(name)?;
+        remove_dead(&name);
+        let words = Region::create(&name, shape.segment_words()).map_err(BoardError::Region)?.words();
+        let made = || {
+            let file = open(&name)?;
+            lock::hold(&file).map_err(os(&name, "lock it"))?;
+            // The header behind the lock: what has one and is not locked is of the dead.
+            shape.write_header(&words, header(&name));
+            Ok((Writer::attach(&words)?, file))
+        };
+        match made() {
+            Ok((writer, file)) => Ok(Self { writer, name, _file: file }),
+            Err(error) => {
+                let _ = unlink(&name);
+                Err(error)
+            }
+        }
+    }
+
+    /// Goes on in the place of a writer that has died: the readers that have attached see its values, and then ours.
+    ///
+    /// # Errors
+    /// There is no board of that name; [`BoardError::Written`]: its writer lives; [`BoardError::Version`].
+    pub fn succeed(name: &str) -> Result<Self, BoardError> {
+        let name = segment(name)?;
+        let file = open(&name)?;
+        lock::hold(&file).map_err(os(&name, "lock it"))?;
+        // Asked behind our own lock: of two that come at once, at most one goes on.
+        if lock::is_held(&file).map_err(os(&name, "ask for its lock"))? {
+            return Err(BoardError::Written(name));
+        }
+        let words = Region::map(&name, &file, true)?.words();
+        Ok(Self { writer: Writer::attach(&words)?, name, _file: file })
+    }
+
+    /// Ends, and leaves the board for a successor.
+    pub fn leave(mut self) {
+        // An empty name is not removed.
+        self.name.clear();
+    }
+}
+
+impl Deref for NamedWriter {
+    type Target = Writer;
+
+    #[inline(always)]
+    fn deref(&self) -> &Writer {
+        &self.writer
+    }
+}
+
+impl DerefMut for NamedWriter {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Writer {
+        &mut self.writer
+    }
+}
+
+impl Drop for NamedWriter {
+    fn drop(&mut self) {
+        if !self.name.is_empty() {
+            // A name that cannot be removed is left, and the next creator removes it.
+            let _ = unlink(&self.name);
+        }
+    }
+}
+
+impl Reader {
+    /// Attaches a reading end to the board of that name, on pages that cannot be written.
+    ///
+    /// # Errors
+    /// There is none, or not yet; [`BoardError::Name`]; what is there is no board of this build.
+    pub fn open(name: &str) -> Result<Self, BoardError> {
+        let name = segment(name)?;
+        Self::attach(&Region::open_read_only(&name)?)
+    }
+}
+
+fn header(name: &str) -> Header {
+    let creator_pid = std::process::id();
+    let creator_start = process::start_time(creator_pid).unwrap_or(0);
+    let run = run_hash(name);
+    Header { kind: KIND, bytes: 0, capacity: 0, slot_words: 0, creator_pid, creator_start, run, index: 0 }
+}
+
+/// Removes a board whose writer is dead.
+fn remove_dead(name: &str) {
+    let is_complete = |view| Shape::read(&view).is_ok();
+    if let Ok(file) = open(name)
+        && Region::map_read_only(name, &file).is_ok_and(is_complete)
+        && lock::is_held(&file).is_ok_and(|held| !held)
+    {
+        let _ = unlink(name);
+    }
+}

@@ -1,0 +1,165 @@
+//! The reading end: any number of them, from pages that they cannot write.
+
+use super::{BoardError, Shape};
+use crate::memory::View;
+use crate::sync::{Ordering, fence, spin_hint};
+use thiserror::Error;
+
+/// What was read beside the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The cell's version: 1 for the first write, then one more each.
+    pub version: u64,
+    /// When the writer wrote it, in ticks of its clock.
+    pub ticks: u64,
+}
+
+/// Why a read gave no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ReadError {
+    /// Each time a value was copied, the writer wrote over it. An honest writer does that only if it writes more than the
+    /// board's slots in the time of one copy, again and again.
+    #[error(
+        "the writer overtook {tries} reads in a row: it writes faster than this value can be copied, or it is hostile"
+    )]
+    Overtaken {
+        /// How often it was tried.
+        tries: u32,
+    },
+    /// The version went backwards: no honest writer does that.
+    #[error("the version went backwards, from {seen} to {found}: the writer broke the rules")]
+    Backwards {
+        /// What was seen before.
+        seen: u64,
+        /// What is there now.
+        found: u64,
+    },
+}
+
+/// How often [`Reader::read`] tries.
+const TRIES: u32 = if cfg!(loom) { 2 } else { 1_000 };
+
+/// A reading end of a board: nobody knows of it, and it has nothing that it could write with.
+#[derive(Clone)]
+pub struct Reader {
+    view: View,
+    shape: Shape,
+}
+
+impl Reader {
+    /// Attaches a reading end to a board that has its header.
+    ///
+    /// # Errors
+    /// A header that is not a board's, or does not fit the segment.
+    pub fn attach(view: &View) -> Result<Self, BoardError> {
+        Ok(Self { shape: Shape::read(view)?, view: view.clone() })
+    }
+
+    /// The board's shape.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The version of the cell's newest value: 0 before the first write. Acquire: what the writer did before that write has
+    /// happened.
+    ///
+    /// # Panics
+    /// If there is no such cell.
+    #[inline(always)]
+    pub fn version(&self, cell: usize) -> u64 {
+        // Acquire: pairs with the writer's Release store of the version.
+        self.view.load(self.shape.version_at(cell), Ordering::Acquire)
+    }
+
+    /// Copies the cell's newest value, whole; `None` before the first write. Tries a thousand times.
+    ///
+    /// # Errors
+    /// [`ReadError::Overtaken`]: `into` holds nothing of use then.
+    ///
+    /// # Panics
+    /// If there is no such cell, or `into` has not as many words as the board's values.
+    #[inline]
+    pub fn read(&self, cell: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError> {
+        for _ in 0..TRIES {
+            if let Ok(stamp) = self.try_read(cell, into) {
+                return Ok(stamp);
+            }
+            spin_hint();
+        }
+        Err(ReadError::Overtaken { tries: TRIES })
+    }
+
+    /// The same, tried once: it ends after as many loads as the value has words, and three.
+    ///
+    /// # Errors
+    /// [`ReadError::Overtaken`].
+    ///
+    /// # Panics
+    /// As [`Reader::read`].
+    #[inline(always)]
+    pub fn try_read(&self, cell: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError> {
+        self.try_read_with(cell, into, &mut |_| ())
+    }
+
+    /// The same, and calls `at` before each word of the value is loaded, with its number, and once more behind the last: for
+    /// tests, which have the writer go on there.
+    ///
+    /// # Errors
+    /// [`ReadError::Overtaken`].
+    ///
+    /// # Panics
+    /// As [`Reader::read`].
+    #[inline(always)]
+    pub fn try_read_with(
+        &self,
+        cell: usize,
+        into: &mut [u64],
+        at: &mut impl FnMut(usize),
+    ) -> Result<Option<Stamp>, ReadError> {
+        let version = self.version(cell);
+        if version == 0 {
+            return Ok(None);
+        }
+        let (ticks, after) = self.copy(cell, version, into, at);
+        if self.is_whole(version, after) {
+            Ok(Some(Stamp { version, ticks }))
+        } else {
+            Err(ReadError::Overtaken { tries: 1 })
+        }
+    }
+
+    /// Whether that version was still there when the cell's was `after`: the writer of version v + slots, which has the same
+    /// slot, begins after v + slots − 1 was published.
+    #[inline(always)]
+    pub(super) fn is_whole(&self, version: u64, after: u64) -> bool {
+        // Huge, and so refused, also where a hostile version went backwards.
+        after.wrapping_sub(version) < self.shape.slots() as u64 - 1
+    }
+
+    /// Copies what is in that version's slot: the time, and the version that the cell had afterwards, which says whether the
+    /// copy is whole.
+    #[inline(always)]
+    pub(super) fn copy(
+        &self,
+        cell: usize,
+        version: u64,
+        into: &mut [u64],
+        at: &mut impl FnMut(usize),
+    ) -> (u64, u64) {
+        let count = self.shape.words();
+        assert_eq!(into.len(), count, "room for a value of the board's size");
+        let slot = self.shape.slot_at(cell, version);
+        let ticks = self.view.load(slot, Ordering::Relaxed);
+        self.view.copy(slot + 1, into, at);
+        at(count);
+        // Acquire: pairs with the writer's Release fence. If a word above was of a later version, then the load below sees
+        // the versions before that one.
+        fence(Ordering::Acquire);
+        (ticks, self.view.load(self.shape.version_at(cell), Ordering::Relaxed))
+    }
+
+    #[cfg(not(loom))]
+    pub(super) fn sleep(&self, cell: usize, version: u64, at_most: core::time::Duration) {
+        self.view.wait(self.shape.version_at(cell), version as u32, at_most);
+    }
+}

@@ -1,0 +1,171 @@
+//! What a board looks like in memory: how many cells, how large a value is, how many slots a cell has, and where all of it lies.
+
+use super::BoardError;
+use crate::memory::header::HEADER_WORDS;
+use crate::memory::{Header, HeaderError, SegmentKind, View, Words};
+use crate::sync::Ordering;
+
+/// Words of a cache line.
+const LINE: usize = 8;
+/// Where the segment says how many words a value has.
+const WORDS: usize = HEADER_WORDS;
+/// Where it says how many slots a cell has.
+const SLOTS: usize = WORDS + 1;
+/// Where the first cell begins: the words above have two lines to themselves.
+const CELLS: usize = HEADER_WORDS + 2 * LINE;
+
+/// A board's segment. Capacity: its cells. Slot words: those of a cell.
+pub const KIND: SegmentKind = SegmentKind::new(
+    33,
+    "board",
+    &[("words", WORDS), ("slots", SLOTS), ("cells", CELLS), ("line", LINE), ("packed", LINE)],
+);
+
+/// How many cells, how large, with how many slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    cells: usize,
+    words: usize,
+    slots: usize,
+    /// Words from the beginning of a cell to its first slot.
+    first: usize,
+    /// Words from a slot to the next one.
+    slot: usize,
+    /// Words from a cell to the next one.
+    cell: usize,
+}
+
+impl Shape {
+    /// The most cells of a board.
+    pub const MAX_CELLS: usize = 1 << 20;
+    /// The most words of a value: 1 MiB.
+    pub const MAX_WORDS: usize = 1 << 17;
+    /// The most slots of a cell.
+    pub const MAX_SLOTS: usize = 1 << 20;
+
+    /// Cells of which the newest value counts, with the number of slots that [`Shape::slots_for`] says.
+    ///
+    /// # Errors
+    /// [`BoardError::Shape`].
+    pub fn of_cells(cells: usize, words: usize) -> Result<Self, BoardError> {
+        Self::with_slots(cells, words, Self::slots_for(words))
+    }
+
+    /// One cell that is followed as a log: a reader may be up to `slots` − 1 entries behind before it misses some.
+    ///
+    /// # Errors
+    /// [`BoardError::Shape`].
+    pub fn log(words: usize, slots: usize) -> Result<Self, BoardError> {
+        Self::with_slots(1, words, slots)
+    }
+
+    /// Any shape: `cells` values of `words` words, each with `slots` slots, a power of two from 2.
+    ///
+    /// # Errors
+    /// [`BoardError::Shape`]: a number that boards do not have.
+    pub fn with_slots(cells: usize, words: usize, slots: usize) -> Result<Self, BoardError> {
+        let is_good = (1..=Self::MAX_CELLS).contains(&cells)
+            && (1..=Self::MAX_WORDS).contains(&words)
+            && (2..=Self::MAX_SLOTS).contains(&slots)
+            && slots.is_power_of_two();
+        if !is_good {
+            return Err(BoardError::Shape { cells, words, slots });
+        }
+        // One line holds all of a small cell, so that a reader fetches one line for version and value. Where that does not
+        // fit, no slot shares a line: a reader's lines stay as they are while the writer fills the next slot.
+        let packed_words = 1 + slots * (1 + words);
+        let is_packed = packed_words <= LINE;
+        let (first, slot) =
+            if is_packed { (1, 1 + words) } else { (LINE, (1 + words).next_multiple_of(LINE)) };
+        let cell = (first + slots * slot).next_multiple_of(LINE);
+        Ok(Self { cells, words, slots, first, slot, cell })
+    }
+
+    /// How many slots a cell gets whose value has so many words: why so many is said in the module's documentation, "Sizes".
+    pub const fn slots_for(words: usize) -> usize {
+        match words {
+            ..=2 => 2,
+            3..=512 => 4,
+            _ => 8,
+        }
+    }
+
+    /// How many cells.
+    pub const fn cells(&self) -> usize {
+        self.cells
+    }
+
+    /// Words of a value.
+    pub const fn words(&self) -> usize {
+        self.words
+    }
+
+    /// Slots of a cell.
+    pub const fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Words of the segment.
+    pub const fn segment_words(&self) -> usize {
+        CELLS + self.cells * self.cell
+    }
+
+    /// Where the segment has the version of that cell.
+    ///
+    /// # Panics
+    /// If there is no such cell.
+    #[inline(always)]
+    pub fn version_at(&self, cell: usize) -> usize {
+        assert!(cell < self.cells, "cell {cell} of {}", self.cells);
+        CELLS + cell * self.cell
+    }
+
+    /// Where the segment has the slot of that version of that cell: the time of the write, then the value.
+    ///
+    /// # Panics
+    /// If there is no such cell.
+    #[inline(always)]
+    pub fn slot_at(&self, cell: usize, version: u64) -> usize {
+        // A power of two: any version has a slot of this cell.
+        let slot = version as usize & (self.slots - 1);
+        self.version_at(cell) + self.first + slot * self.slot
+    }
+
+    /// Writes the header of a fresh segment, all zero so far. Creator, run and index are the caller's; the rest is this shape's.
+    ///
+    /// # Panics
+    /// If the segment has not [`Shape::segment_words`] words.
+    pub fn write_header(&self, words: &Words, header: Header) {
+        assert_eq!(words.len(), self.segment_words(), "a segment of this shape");
+        // Relaxed: the header's magic (Release) shows them.
+        words[WORDS].store(self.words as u64, Ordering::Relaxed);
+        words[SLOTS].store(self.slots as u64, Ordering::Relaxed);
+        Header { kind: KIND, ..self.header_of(header) }.write(words);
+    }
+
+    fn header_of(&self, header: Header) -> Header {
+        let bytes = self.segment_words() as u64 * 8;
+        Header { bytes, capacity: self.cells as u64, slot_words: self.cell as u64, ..header }
+    }
+
+    /// The shape that a segment's header says, checked: taken once, and never read from shared memory again.
+    ///
+    /// # Errors
+    /// What is wrong with the header; a shape that boards do not have or that does not fit the segment.
+    pub(super) fn read(view: &View) -> Result<Self, HeaderError> {
+        let header = Header::read(|i, ordering| view.load(i, ordering), view.len(), KIND)?;
+        if view.len() < CELLS {
+            return Err(HeaderError::TooShort(header.bytes));
+        }
+        let Header { capacity, slot_words, bytes, .. } = header;
+        let word = |place| usize::try_from(view.load(place, Ordering::Relaxed)).unwrap_or(usize::MAX);
+        let cells = usize::try_from(capacity).unwrap_or(usize::MAX);
+        let shape = Self::with_slots(cells, word(WORDS), word(SLOTS)).map_err(|_| HeaderError::Geometry {
+            capacity,
+            slot_words,
+            bytes,
+        })?;
+        header.check_geometry(CELLS, shape.cell)?;
+        Ok(shape)
+    }
+}

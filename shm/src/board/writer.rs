@@ -1,0 +1,109 @@
+//! The writing end: one at a time, and it waits for nobody.
+
+use super::{BoardError, Shape};
+use crate::memory::Words;
+use crate::sync::{Ordering, fence};
+use core::ops::ControlFlow;
+
+/// The writing end of a board. One at a time: a successor is attached when its predecessor's death is certain.
+pub struct Writer {
+    words: Words,
+    shape: Shape,
+    /// The version that each cell has: ours, never read back from shared memory.
+    versions: Vec<u64>,
+}
+
+impl Writer {
+    /// Versions end here, so that numbers do not overflow: a board written every nanosecond gets there in more than two years. A board
+    /// that says more was scribbled over.
+    pub const MAX_VERSION: u64 = 1 << 56;
+
+    /// Attaches the writing end to a board that has its header: the first one, or the successor of one that is dead. Goes on
+    /// behind the last version of each cell; what a dead writer was writing does not exist.
+    ///
+    /// # Errors
+    /// A header that is not a board's; [`BoardError::Version`].
+    pub fn attach(words: &Words) -> Result<Self, BoardError> {
+        let shape = Shape::read(&words.clone().into())?;
+        let version = |cell| {
+            // Relaxed: the predecessor's death is certain, and so are all its stores.
+            let found = words[shape.version_at(cell)].load(Ordering::Relaxed);
+            if found < Self::MAX_VERSION { Ok(found) } else { Err(BoardError::Version { cell, found }) }
+        };
+        let versions = (0..shape.cells()).map(version).collect::<Result<_, _>>()?;
+        Ok(Self { words: words.clone(), shape, versions })
+    }
+
+    /// The board's shape.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The version that the cell has: 0 before the first write.
+    ///
+    /// # Panics
+    /// If there is no such cell.
+    pub fn version(&self, cell: usize) -> u64 {
+        self.versions[cell]
+    }
+
+    /// Makes `value` the cell's newest one, written at `ticks`, and gives its version. Always done after as many stores as
+    /// the value has words, and two, whatever readers do. Makes no system call: see [`Writer::wake`].
+    ///
+    /// # Panics
+    /// If there is no such cell, or the value has not as many words as the board's.
+    #[inline(always)]
+    pub fn write(&mut self, cell: usize, ticks: u64, value: &[u64]) -> u64 {
+        self.write_with(cell, ticks, value, &mut |_| ControlFlow::Continue(())).unwrap_or_default()
+    }
+
+    /// As [`Writer::write`], and calls `at` before each of its stores, with their number from 0: the time, the words, the
+    /// version. Its `Break` leaves the write there, as a death does, and gives `None`: for tests, models and benches.
+    ///
+    /// # Panics
+    /// As [`Writer::write`].
+    #[inline(always)]
+    pub fn write_with(
+        &mut self,
+        cell: usize,
+        ticks: u64,
+        value: &[u64],
+        at: &mut impl FnMut(usize) -> ControlFlow<()>,
+    ) -> Option<u64> {
+        let count = self.shape.words();
+        assert_eq!(value.len(), count, "a value of the board's size");
+        let version = self.versions[cell] + 1;
+        // Release: pairs with the reader's Acquire fence. Who sees one of the words below has seen the versions before this
+        // one, and so that the slot's last value is gone.
+        fence(Ordering::Release);
+        let start = self.shape.slot_at(cell, version);
+        let slot = &self.words[start..=start + count];
+        if at(0).is_break() {
+            return None;
+        }
+        // Relaxed, as the words below: the version publishes them.
+        slot[0].store(ticks, Ordering::Relaxed);
+        for (place, (word, value)) in slot[1..].iter().zip(value).enumerate() {
+            if at(place + 1).is_break() {
+                return None;
+            }
+            word.store(*value, Ordering::Relaxed);
+        }
+        if at(count + 1).is_break() {
+            return None;
+        }
+        // Release: pairs with the reader's first load of the version; it sees the words written before.
+        self.words[self.shape.version_at(cell)].store(version, Ordering::Release);
+        self.versions[cell] = version;
+        Some(version)
+    }
+
+    /// Wakes the readers that sleep until there is something newer in that cell: a system call, whose time grows with the number
+    /// of sleepers. Without it they look for themselves, every [`super::MAX_SLEEP`].
+    ///
+    /// # Panics
+    /// If there is no such cell.
+    pub fn wake(&self, cell: usize) {
+        crate::os::futex::wake_all(&self.words[self.shape.version_at(cell)]);
+    }
+}

@@ -1,0 +1,111 @@
+//! Words that no honest writer leaves: refused at attaching, or an error that names them; never a panic, never without an end.
+
+use super::{memory, value};
+use shm::board::{BoardError, Next, ReadError, Reader, Shape, Writer};
+use shm::memory::HeaderError;
+use shm::memory::header::HEADER_WORDS;
+use shm::sync::Ordering::Relaxed;
+
+fn shape() -> Shape {
+    Shape::with_slots(2, 2, 4).unwrap()
+}
+
+#[test]
+fn a_header_that_lies_is_refused() {
+    let (capacity, slot_words, words, slots) = (5, 6, HEADER_WORDS, HEADER_WORDS + 1);
+    for place in [capacity, slot_words, words, slots] {
+        for lie in [0, 1, 3, 8, 1 << 17, 1 << 20, 1 << 40, u64::MAX] {
+            let memory = memory(shape());
+            if memory[place].swap(lie, Relaxed) == lie {
+                continue;
+            }
+            let view = memory.clone().into();
+            // A smaller shape fits as well: not the creator's, but all of it is in the segment.
+            let fits = |shape: Shape| place != slot_words && shape.segment_words() <= memory.len();
+            assert!(Reader::attach(&view).map_or(true, |end| fits(end.shape())), "word {place} is {lie:#x}");
+            assert!(
+                Writer::attach(&memory).map_or(true, |end| fits(end.shape())),
+                "word {place} is {lie:#x}"
+            );
+        }
+    }
+    let cut = memory(shape()).window(0, HEADER_WORDS);
+    assert!(matches!(Reader::attach(&cut.into()), Err(BoardError::Header(HeaderError::Size { .. }))));
+}
+
+#[test]
+fn a_version_that_runs_away_ends_a_read() {
+    let memory = memory(shape());
+    let (mut writer, reader) =
+        (Writer::attach(&memory).unwrap(), Reader::attach(&memory.clone().into()).unwrap());
+    writer.write(0, 0, &value(0, 1, 2));
+    let mut into = [0; 2];
+    // Other versions at each look: forwards, backwards, around.
+    for step in [3, 1 << 60, u64::MAX, u64::MAX - 7] {
+        let mut hold = |place| {
+            if place == 2 {
+                memory[shape().version_at(0)].fetch_add(step, Relaxed);
+            }
+        };
+        let read = reader.try_read_with(0, &mut into, &mut hold);
+        assert!(matches!(read, Err(ReadError::Overtaken { .. }) | Ok(None)), "{step:#x}: {read:?}");
+    }
+    let error = ReadError::Overtaken { tries: 1_000 }.to_string();
+    assert!(error.contains("1000") && error.contains("hostile"), "{error}");
+}
+
+#[test]
+fn a_writer_that_never_rests_ends_a_read() {
+    let shape = Shape::with_slots(1, 1, 2).unwrap();
+    let memory = memory(shape);
+    let reader = Reader::attach(&memory.clone().into()).unwrap();
+    let version = memory.window(shape.version_at(0), 1);
+    version[0].store(1, Relaxed);
+    let stop = memory.window(18, 1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while stop[0].load(Relaxed) == 0 {
+                version[0].fetch_add(1, Relaxed);
+            }
+        });
+        let mut into = [0];
+        // Nothing but that it ends, however it ends.
+        for _ in 0..if cfg!(miri) { 3 } else { 1_000 } {
+            let _ = reader.read(0, &mut into);
+        }
+        stop[0].store(1, Relaxed);
+    });
+}
+
+#[test]
+fn a_log_that_goes_backwards_is_an_error() {
+    let memory = memory(shape());
+    let mut writer = Writer::attach(&memory).unwrap();
+    let reader = Reader::attach(&memory.clone().into()).unwrap();
+    let mut follower = reader.follow(0, 0);
+    let mut into = [0; 2];
+    for version in 1..=3 {
+        writer.write(0, 0, &value(0, version, 2));
+        assert!(matches!(follower.next(&mut into), Ok(Next::Entry(_))));
+    }
+    let version = &memory[shape().version_at(0)];
+    for found in [0, 1, 2] {
+        version.store(found, Relaxed);
+        assert_eq!(follower.next(&mut into), Err(ReadError::Backwards { seen: 3, found }));
+    }
+    version.store(u64::MAX, Relaxed);
+    assert_eq!(follower.next(&mut into), Ok(Next::Missed(u64::MAX - 2 - 3)));
+    assert_eq!(follower.seen(), u64::MAX - 2);
+    version.store(4, Relaxed);
+    assert_eq!(follower.next(&mut into), Err(ReadError::Backwards { seen: u64::MAX - 2, found: 4 }));
+}
+
+#[test]
+fn a_successor_refuses_versions_that_no_writer_reaches() {
+    let memory = memory(shape());
+    memory[shape().version_at(1)].store(Writer::MAX_VERSION, Relaxed);
+    let error = Writer::attach(&memory).err().unwrap();
+    assert!(matches!(error, BoardError::Version { cell: 1, found: Writer::MAX_VERSION }), "{error}");
+    memory[shape().version_at(1)].store(Writer::MAX_VERSION - 1, Relaxed);
+    assert_eq!(Writer::attach(&memory).unwrap().write(1, 0, &[1, 2]), Writer::MAX_VERSION);
+}

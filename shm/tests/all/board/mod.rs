@@ -1,0 +1,40 @@
+//! Boards: against a naive model with everything interleaved, with broken variants that the same checks find; hostile words; and
+//! between processes.
+
+mod broken;
+mod hostile;
+mod model;
+#[cfg(not(miri))]
+mod processes;
+mod properties;
+
+use shm::board::{KIND, Shape};
+use shm::memory::{Header, Region, Words};
+
+/// A board's memory on the heap, its header written.
+fn memory(shape: Shape) -> Words {
+    let words = Region::heap(shape.segment_words()).words();
+    let header = Header {
+        kind: KIND,
+        bytes: 0,
+        capacity: 0,
+        slot_words: 0,
+        creator_pid: 0,
+        creator_start: 0,
+        run: 0,
+        index: 0,
+    };
+    shape.write_header(&words, header);
+    words
+}
+
+/// What version `version` of a cell holds. Each word depends on cell, version and place: a mixture shows.
+fn value(cell: usize, version: u64, words: usize) -> Vec<u64> {
+    let name = (cell as u64) << 48 | version;
+    (0..words as u64).map(|place| (name ^ place << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
+}
+
+/// When that version was written.
+fn ticks(cell: usize, version: u64) -> u64 {
+    version * 1_000 + cell as u64
+}

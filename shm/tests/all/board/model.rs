@@ -1,0 +1,256 @@
+//! The naive model, and what is checked against it: any writes between any two loads of a reader, and writers that die.
+
+use super::{memory, ticks, value};
+use core::ops::ControlFlow;
+use proptest::prelude::*;
+use shm::board::{Follower, Next, ReadError, Reader, Shape, Stamp, Writer};
+use shm::memory::{View, Words};
+
+/// What the writer does before the load of a word, that number: whole writes, how many, and one that stops before that store and
+/// is begun again later.
+pub type During = Vec<(usize, u8, Option<usize>)>;
+
+/// What happens next.
+#[derive(Clone, Debug)]
+pub enum Act {
+    Write {
+        cell: usize,
+        writes: u8,
+    },
+    Read {
+        cell: usize,
+        during: During,
+    },
+    Follow {
+        during: During,
+    },
+    /// A write that breaks off before that store; a successor comes.
+    Die {
+        cell: usize,
+        at: usize,
+    },
+}
+
+/// A reading end: the library's, or a broken one.
+pub trait Reads {
+    fn attach(view: &View, shape: Shape) -> Self;
+
+    fn read(
+        &mut self,
+        cell: usize,
+        into: &mut [u64],
+        at: &mut impl FnMut(usize),
+    ) -> Result<Option<Stamp>, ReadError>;
+}
+
+/// A place in a log: the library's, or a broken one.
+pub trait Follows {
+    fn attach(view: &View, shape: Shape) -> Self;
+
+    fn next(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<Next, ReadError>;
+}
+
+/// A writing end: the library's, or a broken one.
+pub trait Writes {
+    fn attach(words: &Words) -> Self;
+
+    fn write(&mut self, cell: usize, ticks: u64, value: &[u64], dies_at: Option<usize>) -> Option<u64>;
+}
+
+impl Reads for Reader {
+    fn attach(view: &View, _: Shape) -> Self {
+        Reader::attach(view).unwrap()
+    }
+
+    fn read(
+        &mut self,
+        cell: usize,
+        into: &mut [u64],
+        at: &mut impl FnMut(usize),
+    ) -> Result<Option<Stamp>, ReadError> {
+        self.try_read_with(cell, into, at)
+    }
+}
+
+impl Follows for Follower {
+    fn attach(view: &View, _: Shape) -> Self {
+        Reader::attach(view).unwrap().follow(0, 0)
+    }
+
+    fn next(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<Next, ReadError> {
+        self.next_with(into, at)
+    }
+}
+
+impl Writes for Writer {
+    fn attach(words: &Words) -> Self {
+        Writer::attach(words).unwrap()
+    }
+
+    fn write(&mut self, cell: usize, ticks: u64, value: &[u64], dies_at: Option<usize>) -> Option<u64> {
+        let at = |store| {
+            if dies_at == Some(store) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        self.write_with(cell, ticks, value, &mut { at })
+    }
+}
+
+/// One board, its ends, and what the model knows.
+struct World<W, R, F> {
+    shape: Shape,
+    words: Words,
+    writer: W,
+    reader: R,
+    follower: F,
+    /// The newest version of each cell.
+    newest: Vec<u64>,
+    /// The last version that was read of each.
+    read: Vec<u64>,
+    /// What the follower was given, and what it was told to have missed.
+    followed: u64,
+}
+
+fn write<W: Writes>(writer: &mut W, shape: Shape, newest: &mut [u64], cell: usize, dies_at: Option<usize>) {
+    let next = newest[cell] + 1;
+    let value = value(cell, next, shape.words());
+    if writer.write(cell, ticks(cell, next), &value, dies_at).is_some() {
+        newest[cell] = next;
+    }
+}
+
+/// What the writer does before that load.
+fn go_on<W: Writes>(
+    writer: &mut W,
+    shape: Shape,
+    newest: &mut [u64],
+    cell: usize,
+    during: &During,
+    place: usize,
+) {
+    for (_, writes, stops_at) in during.iter().filter(|(at, ..)| *at == place) {
+        (0..*writes).for_each(|_| write(writer, shape, newest, cell, None));
+        if let Some(store) = stops_at {
+            write(writer, shape, newest, cell, Some(store % (shape.words() + 2)));
+        }
+    }
+}
+
+macro_rules! ensure {
+    ($condition:expr, $($what:tt)*) => {
+        if !$condition {
+            return Err(format!($($what)*));
+        }
+    };
+}
+
+impl<W: Writes, R: Reads, F: Follows> World<W, R, F> {
+    fn new(shape: Shape) -> Self {
+        let words = memory(shape);
+        let view = words.clone().into();
+        Self {
+            shape,
+            writer: W::attach(&words),
+            reader: R::attach(&view, shape),
+            follower: F::attach(&view, shape),
+            words,
+            newest: vec![0; shape.cells()],
+            read: vec![0; shape.cells()],
+            followed: 0,
+        }
+    }
+
+    fn check_value(&self, cell: usize, stamp: Stamp, found: &[u64]) -> Result<(), String> {
+        let expected = value(cell, stamp.version, self.shape.words());
+        ensure!(found == expected, "torn: version {} of cell {cell}", stamp.version);
+        ensure!(stamp.ticks == ticks(cell, stamp.version), "the time of another write: {stamp:?}");
+        Ok(())
+    }
+
+    fn read(&mut self, cell: usize, during: &During) -> Result<(), String> {
+        let Self { shape, writer, reader, newest, .. } = self;
+        let before = newest[cell];
+        let mut into = vec![0; shape.words()];
+        let mut at = |place| go_on(writer, *shape, newest, cell, during, place);
+        let got = reader.read(cell, &mut into, &mut at);
+        let passed = newest[cell] - before;
+        match got {
+            Ok(None) => ensure!(before == 0, "nothing there, after {before} writes"),
+            Ok(Some(stamp)) => {
+                self.check_value(cell, stamp, &into)?;
+                ensure!(stamp.version == before, "read {stamp:?}, and {before} was the newest");
+                ensure!(stamp.version >= self.read[cell], "went back to {stamp:?}");
+                self.read[cell] = stamp.version;
+            }
+            Err(error) => {
+                ensure!(passed + 1 >= self.shape.slots() as u64, "{error}, by {passed} writes");
+            }
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, during: &During) -> Result<Next, String> {
+        let Self { shape, writer, follower, newest, .. } = self;
+        let behind = newest[0] - self.followed;
+        let mut into = vec![0; shape.words()];
+        let mut at = |place| go_on(writer, *shape, newest, 0, during, place);
+        let next = follower.next(&mut into, &mut at).map_err(|error| error.to_string())?;
+        match next {
+            Next::Nothing => ensure!(behind == 0, "nothing, {behind} behind"),
+            Next::Entry(stamp) => {
+                self.check_value(0, stamp, &into)?;
+                ensure!(stamp.version == self.followed + 1, "{stamp:?} after {}", self.followed);
+                self.followed += 1;
+            }
+            Next::Missed(missed) => {
+                let behind = self.newest[0] - self.followed;
+                ensure!(behind >= self.shape.slots() as u64, "missed, {behind} behind");
+                ensure!((1..=behind).contains(&missed), "missed {missed}, {behind} behind");
+                self.followed += missed;
+            }
+        }
+        Ok(next)
+    }
+}
+
+/// Does all that to a board of these ends, and says what is not as it must be.
+pub fn check<W: Writes, R: Reads, F: Follows>(shape: Shape, acts: &[Act]) -> Result<(), String> {
+    let mut world = World::<W, R, F>::new(shape);
+    for act in acts {
+        match act {
+            Act::Write { cell, writes } => (0..*writes)
+                .for_each(|_| write(&mut world.writer, shape, &mut world.newest, cell % shape.cells(), None)),
+            Act::Read { cell, during } => world.read(cell % shape.cells(), during)?,
+            Act::Follow { during } => drop(world.follow(during)?),
+            Act::Die { cell, at } => {
+                let cell = cell % shape.cells();
+                write(&mut world.writer, shape, &mut world.newest, cell, Some(at % (shape.words() + 2)));
+                world.writer = W::attach(&world.words);
+                world.read(cell, &Vec::new())?;
+            }
+        }
+    }
+    // At rest everything is there: each cell's newest, and the rest of the log.
+    for cell in 0..shape.cells() {
+        world.read(cell, &Vec::new())?;
+    }
+    while world.follow(&Vec::new())? != Next::Nothing {}
+    if world.followed == world.newest[0] { Ok(()) } else { Err("the log ends early".into()) }
+}
+
+/// Any of them.
+pub fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let during = || prop::collection::vec((0..4_usize, 0..4_u8, prop::option::of(0..5_usize)), 0..3);
+    let act = prop_oneof![
+        (0..3_usize, 0..6_u8).prop_map(|(cell, writes)| Act::Write { cell, writes }),
+        (0..3_usize, during()).prop_map(|(cell, during)| Act::Read { cell, during }),
+        during().prop_map(|during| Act::Follow { during }),
+        (0..3_usize, 0..5_usize).prop_map(|(cell, at)| Act::Die { cell, at }),
+    ];
+    prop::collection::vec(act, 1..40)
+}
+
+/// Packed and not, with few slots and more.
+pub fn shapes() -> impl Strategy<Value = Shape> {
+    (1..4_usize, 1..4_usize, 1..4_u32)
+        .prop_map(|(cells, words, slots)| Shape::with_slots(cells, words, 1 << slots).unwrap())
+}

@@ -1,0 +1,162 @@
+//! Boards between processes: read-only pages, deaths, successors, and who waits.
+
+use super::{ticks, value};
+use crate::common::itself;
+use shm::board::{BoardError, MAX_SLEEP, NamedWriter, Reader, Shape, Wait};
+use shm::memory::SHM_DIR;
+use shm::os::process;
+use std::os::fd::AsFd;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+const NAME: &str = "BULKHEAD_TEST_BOARD";
+const WORDS: usize = 32;
+
+fn name(what: &str) -> String {
+    format!("bulkhead-test-{}-{what}", std::process::id())
+}
+
+fn shape() -> Shape {
+    Shape::of_cells(2, WORDS).unwrap()
+}
+
+fn exists(name: &str) -> bool {
+    std::path::Path::new(&format!("{SHM_DIR}/{name}.board")).exists()
+}
+
+/// A child that writes cell 1 without end; the first one makes the board.
+#[test]
+#[ignore = "a process of its own"]
+fn write_for_ever() {
+    let name = std::env::var(NAME).unwrap();
+    process::die_with_parent(std::os::unix::process::parent_id()).unwrap();
+    let made = if exists(&name) { NamedWriter::succeed(&name) } else { NamedWriter::create(&name, shape()) };
+    let mut writer = made.unwrap();
+    loop {
+        let next = writer.version(1) + 1;
+        writer.write(1, ticks(1, next), &value(1, next, WORDS));
+        if next % 64 == 0 {
+            writer.wake(1);
+        }
+    }
+}
+
+fn start(name: &str) -> Child {
+    let mut child = itself("board::processes::write_for_ever");
+    child.env(NAME, name).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn kill(mut child: Child) {
+    process::kill(process::pidfd_open(child.id()).unwrap().as_fd()).unwrap();
+    child.wait().unwrap();
+}
+
+/// Polls until it is there: a child needs a moment to make it.
+fn open(name: &str) -> Reader {
+    let begun = Instant::now();
+    loop {
+        match Reader::open(name) {
+            Ok(reader) => return reader,
+            Err(error) => assert!(begun.elapsed() < Duration::from_secs(30), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn killed_writers_leave_whole_values_and_successors_go_on() {
+    let name = name("killed");
+    let mut into = [0; WORDS];
+    let mut seen = 0;
+    let mut child = start(&name);
+    let reader = open(&name);
+    for round in 0..5 {
+        for _ in 0..20 {
+            let wait = [Wait::Spin, Wait::Yield, Wait::Sleep][round % 3];
+            let newer = reader.wait_for_newer(1, seen, wait, Duration::from_secs(30));
+            assert!(newer > seen, "the writer goes on");
+            if let Ok(stamp) = reader.read(1, &mut into) {
+                let stamp = stamp.unwrap();
+                assert!(stamp.version >= newer);
+                assert_eq!(into[..], value(1, stamp.version, WORDS), "whole");
+                seen = stamp.version;
+            }
+        }
+        assert!(matches!(NamedWriter::succeed(&name), Err(BoardError::Written(_))), "its writer lives");
+        kill(child);
+        // At rest: the last value, whole.
+        let stamp = reader.read(1, &mut into).unwrap().unwrap();
+        assert_eq!(into[..], value(1, stamp.version, WORDS), "whole");
+        assert!(stamp.version >= seen && stamp.ticks == ticks(1, stamp.version));
+        seen = stamp.version;
+        child = start(&name);
+    }
+    kill(child);
+    let mut last = NamedWriter::succeed(&name).unwrap();
+    let next = last.version(1) + 1;
+    assert_eq!(last.write(1, 0, &value(1, next, WORDS)), next);
+    drop(last);
+    assert!(!exists(&name), "taken away");
+    assert_eq!(reader.version(1), next, "the memory stays for who has it");
+}
+
+#[test]
+fn a_dead_writers_board_makes_room_and_a_living_ones_does_not() {
+    let name = name("taken");
+    let child = start(&name);
+    let reader = open(&name);
+    assert!(NamedWriter::create(&name, shape()).is_err(), "its writer lives");
+    kill(child);
+    let ours = NamedWriter::create(&name, shape()).unwrap();
+    assert_eq!(ours.version(1), 0, "made anew");
+    assert!(reader.version(1) > 0, "another memory");
+    drop(ours);
+    assert!(!exists(&name));
+    for bad in ["", "a/b", "a.b", "ä"] {
+        assert!(matches!(Reader::open(bad), Err(BoardError::Name(_))), "{bad}");
+    }
+}
+
+#[test]
+fn a_readers_pages_cannot_be_written() {
+    let name = name("pages");
+    let writer = NamedWriter::create(&name, shape()).unwrap();
+    let mappings = || {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let ours = |line: &&str| line.ends_with(&format!("{name}.board"));
+        maps.lines().filter(ours).map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(mappings(), ["rw-s"], "the writer's");
+    let _reader = Reader::open(&name).unwrap();
+    let mut all = mappings();
+    all.sort();
+    assert_eq!(all, ["r--s", "rw-s"], "and the reader's");
+    drop(writer);
+}
+
+/// That the kernel lets a reader sleep on a page that it cannot write, and that the wake-up finds it: with no wake-up it looks
+/// for itself once each [`MAX_SLEEP`], a thousand times a second.
+#[test]
+fn a_reader_sleeps_on_a_page_that_it_cannot_write() {
+    let name = name("sleeps");
+    let mut writer = NamedWriter::create(&name, shape()).unwrap();
+    let reader = Reader::open(&name).unwrap();
+    let begun = Instant::now();
+    assert_eq!(reader.wait_for_newer(0, 0, Wait::Sleep, 20 * MAX_SLEEP), 0, "nothing came");
+    assert!(begun.elapsed() >= 20 * MAX_SLEEP);
+    // Refused by the kernel, the sleeps would be none and their number without bound.
+    let switches = || {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+    };
+    let before = switches();
+    reader.wait_for_newer(0, 0, Wait::Sleep, 20 * MAX_SLEEP);
+    assert!(switches() > before, "it slept");
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| reader.wait_for_newer(0, 0, Wait::Sleep, Duration::from_secs(30)));
+        writer.write(0, 0, &value(0, 1, WORDS));
+        writer.wake(0);
+        assert_eq!(sleeper.join().unwrap(), 1);
+    });
+}

@@ -1,0 +1,61 @@
+//! The library's board does what the model says, whatever happens when.
+
+use super::model::{acts, check, shapes};
+use proptest::prelude::*;
+use shm::board::{BoardError, Follower, Reader, Shape, Writer};
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn reads_are_whole_and_new_and_logs_say_what_was_missed(shape in shapes(), acts in acts()) {
+        check::<Writer, Reader, Follower>(shape, &acts).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn no_two_words_of_a_board_share_a_place(shape in shapes()) {
+        let mut places = Vec::new();
+        for cell in 0..shape.cells() {
+            places.push(shape.version_at(cell));
+            for version in 0..shape.slots() as u64 {
+                let slot = shape.slot_at(cell, version);
+                places.extend(slot..=slot + shape.words());
+                prop_assert_eq!(slot, shape.slot_at(cell, version + shape.slots() as u64));
+            }
+        }
+        let count = places.len();
+        places.sort_unstable();
+        places.dedup();
+        prop_assert_eq!(places.len(), count);
+        prop_assert!(places[0] >= 18 && places[count - 1] < shape.segment_words());
+    }
+}
+
+#[test]
+fn shapes_that_boards_do_not_have_are_refused() {
+    for (cells, words, slots) in
+        [(0, 1, 2), (1, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 3), (1 << 21, 1, 2), (1, 1 << 18, 2)]
+    {
+        let refused = Shape::with_slots(cells, words, slots);
+        assert!(matches!(refused, Err(BoardError::Shape { .. })), "{cells} {words} {slots}");
+    }
+    assert!(Shape::with_slots(Shape::MAX_CELLS, Shape::MAX_WORDS, 2).is_ok());
+}
+
+/// The sizes that the documentation names, from 16 B to 64 KiB.
+#[test]
+fn values_of_all_sizes_come_whole() {
+    for words in [2, 3, 7, 64, 512, 513, 8192] {
+        let shape = Shape::of_cells(2, words).unwrap();
+        let (mut writer, reader) = shm::board::pair(shape);
+        let mut into = vec![0; words];
+        for version in 1..=10 {
+            let value = super::value(1, version, words);
+            assert_eq!(writer.write(1, super::ticks(1, version), &value), version);
+            let stamp = reader.read(1, &mut into).unwrap().unwrap();
+            assert_eq!((stamp.version, stamp.ticks), (version, super::ticks(1, version)));
+            assert_eq!(into, value);
+        }
+        assert_eq!(reader.read(0, &mut into), Ok(None), "another cell");
+    }
+}
