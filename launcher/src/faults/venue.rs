@@ -103,7 +103,10 @@ struct Saying<'a, R> {
 }
 
 impl<R: Reports> Saying<'_, R> {
-    fn say(&mut self, report: Report) -> Result<(), NoRoom> {
+    fn say(&mut self, mut report: Report) -> Result<(), NoRoom> {
+        if self.state.kind == Some(FaultKind::Disconnect) && report.status == OrderStatus::Cancelled {
+            report.reason = Reject::VenueDown.code();
+        }
         self.reports.send_numbered(self.state.sent + 1, report)?;
         self.state.sent += 1;
         Ok(())

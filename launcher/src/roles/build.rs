@@ -3,7 +3,7 @@
 use super::agents::{AnyClock, RoleAgent};
 use super::book;
 use super::checked::{checked, is_checked};
-use super::parts::{Parts, bell_of};
+use super::parts::{Parts, VenueBuilder, bell_of};
 use crate::faults::own::OwnFaults;
 use anyhow::{Context, Result};
 use gateway::{Gateway, SessionVenue, Venue, VenueContext};
@@ -25,9 +25,6 @@ pub(super) type BuildStrategy =
 
 /// Builds the strategy with an index, of whatever kind that is.
 pub(super) type StrategyBuilder<'a> = dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent>> + 'a;
-
-/// Makes the venue behind a gateway.
-pub(super) type VenueBuilder<'a, V> = dyn Fn(&mut Parts<'_, '_>, &VenueContext) -> Result<V> + 'a;
 
 /// Builds the agent of a thread whose roles are the engine's, or a mixture.
 pub(super) fn thread_agent<T: Link, V: Venue + 'static>(

@@ -1,7 +1,6 @@
 //! Gateways that do not simply believe their venue: where the plan has a fault for it, or a limit of its messages.
 
-use super::build::VenueBuilder;
-use super::parts::Parts;
+use super::parts::{Parts, VenueBuilder};
 use crate::faults::venue::FaultyVenue;
 use anyhow::Result;
 use gateway::{Checked, CheckedRules, MessageLimit, Venue, VenueContext};
