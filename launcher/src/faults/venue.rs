@@ -226,7 +226,9 @@ impl<V: Venue> Venue for FaultyVenue<V> {
                 self.sweep = Some(sweep);
             }
         }
-        if self.venue.next_deadline() <= now {
+        // A venue is asked only where there is room for a report.
+        let has_room = reports.has_room() && self.state.late.len() < self.state.room;
+        if has_room && self.venue.next_deadline() <= now {
             self.venue.advance(now, &mut Saying { reports, state: &mut self.state, now });
         }
     }
@@ -248,5 +250,62 @@ impl<V: Venue> Venue for FaultyVenue<V> {
 
     fn session(&self) -> SessionCounts {
         self.venue.session()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gateway::DelayVenue;
+
+    /// Takes so many reports in each turn.
+    struct Out(usize, Vec<Report>);
+
+    impl Reports for Out {
+        fn has_room(&self) -> bool {
+            self.0 > 0
+        }
+
+        fn send(&mut self, report: Report) -> Result<(), NoRoom> {
+            self.0 = self.0.checked_sub(1).ok_or(NoRoom)?;
+            self.1.push(report);
+            Ok(())
+        }
+
+        fn time(&self) -> Timebase {
+            Timebase { start_ticks: 0, ns_per_tick: 1.0 }
+        }
+    }
+
+    #[test]
+    fn a_slow_venue_loses_nothing_where_there_is_little_room() {
+        let context = VenueContext { venue: 0, gateway: 0, venues: 1, strategies: 1, max_held: 64 };
+        let lasts_ns = Some(1_000);
+        let slow = Fault {
+            kind: FaultKind::Slow,
+            target: Target::Venue(0),
+            when: When::At { ns: 0 },
+            every_ns: None,
+            lasts_ns,
+        };
+        let venue = DelayVenue::new(gateway::InFull, &context);
+        let mut venue = FaultyVenue::new(venue, &context, &[slow], 64);
+        let mut out = Out(0, Vec::new());
+        let order = |sequence, delay_ns| Order { delay_ns, ..Order::new(OrderId::new(0, 0, sequence), 0) };
+        // Half of them are due in the fault, the others when what is late comes.
+        for sequence in 0..40 {
+            let delay_ns = if sequence < 20 { 100 } else { SLOW_BY_NS };
+            venue.accept(&order(sequence, delay_ns), 1, &mut out);
+        }
+        let mut now = 0;
+        while venue.next_deadline() < u64::MAX {
+            now = now.max(venue.next_deadline());
+            out.0 = 3;
+            venue.advance(now, &mut out);
+        }
+        let mut came: Vec<u64> = out.1.iter().map(|report| report.id.sequence()).collect();
+        came.sort_unstable();
+        assert_eq!(came, (0..40).collect::<Vec<u64>>());
+        assert!(now > SLOW_BY_NS);
     }
 }

@@ -18,7 +18,7 @@ fn faulty_venues_leave_no_order_open_and_the_others_go_on() {
     for isolation in ["thread", "process"] {
         let launcher = Launcher::new();
         let load = ["--strategies", "2", "--venues", "6", "--credentials", "2", "--orders", "6000"];
-        let more = ["--window", "400ms", "--delay", "uniform:1ms..5ms", "--venue-timeout", "300ms"];
+        let more = ["--window", "400ms", "--delay", "uniform:1ms..5ms", "--venue-timeout", "500ms"];
         let faults = "slow:venue-1@100ms for 100ms; disconnect:venue-2@100ms for 100ms; reject:venue-3@100ms; \
                       mute:venue-4@100ms for 100ms; garble:venue-5@100ms for 100ms";
         let flags = [&load[..], &more, &["--isolation", isolation, "--fault", faults]].concat();
@@ -36,12 +36,7 @@ fn faulty_venues_leave_no_order_open_and_the_others_go_on() {
         let bad = |venue: u16| ["stuck", "refused", "venue-errors"].map(|name| of(venue, name));
         assert_eq!(bad(0), [0, 0, 0], "it has no fault");
         assert!(of(0, "session-sent") == 0 && of(0, "received") > 800, "nor a session");
-        let [stuck, refused, errors] = bad(1);
-        assert_eq!(
-            (refused, errors, of(1, "session-received")),
-            (0, stuck, of(1, "received")),
-            "slow: all come"
-        );
+        assert_eq!((bad(1), of(1, "session-received")), ([0, 0, 0], of(1, "received")), "slow: all come");
         let [stuck, refused, errors] = bad(2);
         assert!(stuck == 0 && refused > 50 && errors == 0, "disconnected: what was open is cancelled");
         let [stuck, refused, errors] = bad(3);
