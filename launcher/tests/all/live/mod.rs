@@ -8,3 +8,4 @@ mod room;
 mod runs;
 mod sandboxed;
 mod techniques;
+mod venues;
