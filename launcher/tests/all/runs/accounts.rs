@@ -244,8 +244,7 @@ fn a_kill_switch_cancels_what_had_been_accepted_before() {
             fixture.logs[orchestrator].push(seen);
         }
         let kinds: Vec<ViolationKind> = run(&fixture).violations.iter().map(|found| found.kind).collect();
-        let wanted: &[ViolationKind] =
-            if is_killed { &[] } else { &[ViolationKind::NotDead] };
+        let wanted: &[ViolationKind] = if is_killed { &[] } else { &[ViolationKind::NotDead] };
         assert_eq!(kinds, wanted, "{is_killed}");
     }
 }
