@@ -10,7 +10,7 @@
 
 use super::resolved::{Input, Resolved};
 use super::{cores, faults, warnings};
-use crate::config::{Arrivals, Choice, StrategyName, UsageError, instruments, limits};
+use crate::config::{Arrivals, Choice, UsageError, instruments, limits};
 use crate::host::Machine;
 use gateway::VenueRecord;
 use protocol::instrument::Instrument;
@@ -109,12 +109,14 @@ pub fn layout(
         }
     }
     // A strategy of the user's own sends when and where it likes.
-    let is_own = resolved.strategy.0.iter().any(|kind| *kind != StrategyName::default());
+    let is_own = resolved.strategy.0.iter().any(|kind| !kind.is_on_schedule());
     let total = counts.per_strategy.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     let per_venue = if is_own { vec![total; usize::from(counts.venues)] } else { counts.per_venue() };
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
     let records: Vec<VenueRecord> = resolved.venue.0.iter().map(|kind| kind.record()).collect();
+    let has_sessions =
+        resolved.venue_limit.is_some() || resolved.faults.iter().any(|fault| fault.kind.is_of_venue());
     let trading = Trading {
         strategy_kinds: resolved.strategy.names(),
         venue_kinds: resolved.venue.names(),
@@ -134,7 +136,11 @@ pub fn layout(
         pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         orders: counts.per_strategy.clone(),
         reports_an_order: records.iter().map(|record| record.reports_an_order).max().unwrap_or(1),
-        tells_release: records.iter().all(|record| record.tells_release),
+        // A venue behind a session says nothing of when its reports are due.
+        tells_release: records.iter().all(|record| record.tells_release) && !has_sessions,
+        venue_timeout_ns: resolved.venue_timeout_ns,
+        venue_limit: resolved.venue_limit.map_or(0, |limit| limit.per_second),
+        venue_limit_rejects: resolved.venue_limit.is_some_and(|limit| limit.rejects),
         max_delay_ns: counts.max_delay_ns,
         work_ns,
         instruments: traded(resolved)?,

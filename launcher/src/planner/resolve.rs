@@ -1,7 +1,7 @@
 //! Makes every setting concrete, or says why it cannot be had.
 
 use super::faults;
-use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved, default_sequence};
+use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved, default_sequence, plays_all};
 use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError, VenueName, limits};
 use crate::host::Machine;
 use analysis::lists;
@@ -88,7 +88,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         ));
     }
     let faults = settings.fault.clone().map_or_else(Vec::new, |faults| faults.0);
-    faults::check(&faults, technique, isolation, strategies, on_death)?;
+    faults::check(&faults, technique, isolation, (strategies, venues), on_death)?;
     let (strategy, venue) =
         (settings.strategy.clone().unwrap_or_default(), settings.venue.clone().unwrap_or_default());
     for (flag, many, kinds, count) in [
@@ -117,9 +117,17 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         }
     }
     let input = input(&settings, orders, window_ns)?;
-    let sequence = settings.sequence.unwrap_or_else(|| default_sequence(settings.book.is_some(), &input));
+    let sequence =
+        settings.sequence.unwrap_or_else(|| default_sequence(settings.book.is_some(), &input, &strategy));
     if sequence == Sequence::Recorded && !matches!(input, Input::Recorded { .. }) {
         return usage("--sequence recorded is for a recorded flow: give it with --schedule".into());
+    }
+    if sequence == Sequence::Recorded && !plays_all(&strategy) {
+        return usage(format!(
+            "--sequence recorded waits for each order of the recording, and --strategy {} does not send them all: leave one of \
+             the two out",
+            strategy.names().join(",")
+        ));
     }
     let open = default_open(&input, delay.max_ns, strategies);
     Ok(Resolved {
@@ -140,6 +148,14 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         sequence,
         capacity: capacity(count(settings.capacity, 8192))?,
         max_open: within("--max-open", count(settings.max_open, open), 1..=MAX_OPEN)? as u32,
+        venue_timeout_ns: match settings.venue_timeout {
+            Some(Nanos(ns)) if !(1_000_000..=MAX_WINDOW_NS).contains(&ns) => {
+                return usage(format!("--venue-timeout {}: give a time from 1ms to 60m", Nanos(ns)));
+            }
+            Some(Nanos(ns)) => ns,
+            None => 0,
+        },
+        venue_limit: settings.venue_limit,
         max_waiting: match settings.max_waiting {
             Some(Count(orders)) => Some(within("--max-waiting", orders, 1..=MAX_OPEN)? as u32),
             None => None,

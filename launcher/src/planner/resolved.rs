@@ -2,7 +2,7 @@
 
 use crate::config::{
     Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Kinds, Limits, Settings, StrategyName,
-    VenueName,
+    VenueLimit, VenueName,
 };
 use analysis::units::{Count, Nanos};
 use protocol::limits::LimitSetting;
@@ -74,6 +74,10 @@ pub struct Resolved {
     pub max_open: u32,
     /// The most orders that wait for one gateway, 1 to 2^20; `None`: all that may be open.
     pub max_waiting: Option<u32>,
+    /// How long a venue may say nothing about an order, in nanoseconds; 0: the longest delay and a second more.
+    pub venue_timeout_ns: u64,
+    /// The messages a second that a venue takes; `None`: any number.
+    pub venue_limit: Option<VenueLimit>,
     /// Where the orders come from.
     pub input: Input,
     /// The venues' delay.
@@ -122,11 +126,13 @@ impl Resolved {
             credentials: (self.credentials != 1).then_some(Count(self.credentials.into())),
             exchange: (self.exchange != ExchangePlacement::Gateway).then_some(self.exchange),
             book: self.book.clone(),
-            sequence: (self.sequence != default_sequence(self.book.is_some(), &self.input))
+            sequence: (self.sequence != default_sequence(self.book.is_some(), &self.input, &self.strategy))
                 .then_some(self.sequence),
             capacity: Some(Count(self.capacity.into())),
             max_open: Some(Count(self.max_open.into())),
             max_waiting: self.max_waiting.map(|orders| Count(orders.into())),
+            venue_timeout: (self.venue_timeout_ns > 0).then_some(Nanos(self.venue_timeout_ns)),
+            venue_limit: self.venue_limit,
             delay: Some(self.delay),
             work: Some(Nanos(self.work_ns)),
             seed: Some(Count(self.seed)),
@@ -156,10 +162,16 @@ impl Resolved {
     }
 }
 
-/// In which order exchanges carry orders out unless something else is asked for.
-pub(super) fn default_sequence(has_book: bool, input: &Input) -> Sequence {
+/// In which order exchanges carry orders out unless something else is asked for: that of a recording where players send all of it,
+/// and nothing else.
+pub(super) fn default_sequence(has_book: bool, input: &Input, strategies: &Kinds<StrategyName>) -> Sequence {
     match input {
-        Input::Recorded { .. } if has_book => Sequence::Recorded,
+        Input::Recorded { .. } if has_book && plays_all(strategies) => Sequence::Recorded,
         _ => Sequence::Arrival,
     }
+}
+
+/// Whether every strategy sends its part of a schedule as it is.
+pub(super) fn plays_all(strategies: &Kinds<StrategyName>) -> bool {
+    strategies.0.iter().all(|kind| *kind == StrategyName::default())
 }
