@@ -12,6 +12,8 @@
 //! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
 //!                                       ├ search       (xy_plot)
 //! bill.json ─────────────────────────▶  └ bill         (interval_plot)
+//! contain.json ─▶ contain
+//! board.json ──▶ board (percentile_plot's ticks)
 //! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
 //! ```
 //!
@@ -20,6 +22,7 @@
 
 mod axis;
 mod bill;
+mod board;
 mod contain;
 mod curve;
 
@@ -45,7 +48,7 @@ mod xy_plot;
 pub use load::LoadError;
 
 use crate::document::{Document, write_whole};
-use crate::experiment::{Bill, Containments, SweepRecord};
+use crate::experiment::{Bill, Boards, Containments, SweepRecord};
 use crate::hlog::{self, HLOG_FILE};
 use crate::record::RunRecord;
 use crate::summary::Summary;
@@ -73,6 +76,9 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
     if has(Containments::FILE) {
         return Ok(contain::contain_page(&Containments::read(folder)?));
+    }
+    if has(Boards::FILE) {
+        return Ok(board::board_page(&Boards::read(folder)?));
     }
     if has(SweepRecord::FILE) {
         let bill = if has(Bill::FILE) { Some(Bill::read(folder)?) } else { None };
