@@ -3,6 +3,10 @@
 //! All of it is the worst case of what is open, valued at reference prices. Of an instrument: `long`, with all open buy orders of the
 //! credential's strategies filled, and `short`, with all open sell orders filled. Gross is the sum over the instruments of the larger of
 //! both in size; net is the sum of all `long` on the one side, of all `short` on the other.
+//!
+//! An order's worth is the most by which it can raise any of them. What is left until the nearest limit, one word for each credential,
+//! is therefore nearly always all that a check reads; only an order that is worth more is added up exactly. The word is kept up to date
+//! behind the hand-over.
 
 use super::limits::money;
 use crate::positions::{Change, Positions};
@@ -34,10 +38,28 @@ struct OfCredential {
     max_gross: i128,
     max_net: i128,
     is_on: bool,
+    /// Not below the largest gross quantity in any instrument.
+    most_held: i64,
+}
+
+impl OfCredential {
+    /// What an order may be worth without a look at anything else: it reaches no limit then, nor a quantity above [`MOST`], as
+    /// nothing is worth less than its quantity.
+    fn room(&self) -> u64 {
+        if !self.is_on {
+            return u64::MAX;
+        }
+        let net = if self.long > self.short.wrapping_neg() { self.long } else { self.short.wrapping_neg() };
+        let left = self.max_gross.saturating_sub(self.gross).min(self.max_net.saturating_sub(net));
+        let held = i128::from(MOST.cast_signed().saturating_sub(self.most_held));
+        left.min(held).clamp(0, i64::MAX.into()) as u64
+    }
 }
 
 /// The exposure of all credentials.
 pub(crate) struct Exposures {
+    /// Of each credential, [`OfCredential::room`].
+    rooms: Box<[u64]>,
     credentials: Box<[OfCredential]>,
     /// Credential after credential.
     held: Box<[Held]>,
@@ -60,8 +82,10 @@ impl Exposures {
             max_gross: NO_LIMIT,
             max_net: NO_LIMIT,
             is_on: false,
+            most_held: 0,
         };
         Self {
+            rooms: vec![u64::MAX; credentials].into(),
             credentials: vec![none; credentials].into(),
             held: vec![Held::default(); credentials * instruments].into(),
             instruments,
@@ -76,6 +100,7 @@ impl Exposures {
         of.max_gross = max_gross.map_or(of.max_gross, limit);
         of.max_net = max_net.map_or(of.max_net, limit);
         of.is_on = (of.max_gross, of.max_net) != (NO_LIMIT, NO_LIMIT);
+        self.rooms[credential] = of.room();
         self.is_on = self.credentials.iter().any(|of| of.is_on);
     }
 
@@ -102,6 +127,14 @@ impl Exposures {
                 held.iter().enumerate().map(worth).fold(0, i128::wrapping_add)
             };
             (of.gross, of.long, of.short) = (sum(Held::gross), sum(|held| held.long), sum(|held| held.short));
+            of.most_held = held.iter().map(|held| held.gross()).max().unwrap_or(0);
+        }
+        self.measure_rooms();
+    }
+
+    fn measure_rooms(&mut self) {
+        for (room, of) in self.rooms.iter_mut().zip(&self.credentials) {
+            *room = of.room();
         }
     }
 
@@ -112,8 +145,24 @@ impl Exposures {
     }
 
     /// Checks an order that opens so much more on a side.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check(
+        &self,
+        credential: usize,
+        instrument: u16,
+        is_buy: bool,
+        more: i64,
+        reference: i64,
+    ) -> Result<(), Reject> {
+        let worth = u128::from(more.cast_unsigned()) * u128::from(reference.cast_unsigned());
+        if worth <= u128::from(self.rooms[credential]) && reference > 0 {
+            return Ok(());
+        }
+        self.check_exactly(credential, instrument, is_buy, more, reference)
+    }
+
+    #[inline(never)]
+    pub(super) fn check_exactly(
         &self,
         credential: usize,
         instrument: u16,
@@ -158,6 +207,8 @@ impl Exposures {
         of.gross = of.gross.wrapping_add(times(grown, reference));
         of.long = of.long.wrapping_add(times(change.long, reference));
         of.short = of.short.wrapping_add(times(change.short, reference));
+        of.most_held = of.most_held.max(held.gross());
+        self.rooms[credential] = of.room();
     }
 
     /// The reference price of an instrument moved by so much.
@@ -168,6 +219,7 @@ impl Exposures {
             of.long = of.long.wrapping_add(times(held.long, by));
             of.short = of.short.wrapping_add(times(held.short, by));
         }
+        self.measure_rooms();
     }
 
     /// Gross, long and short of every credential: for tests.
