@@ -349,7 +349,7 @@ proptest! {
 
     /// The short way never lets through what the exact one refuses, nor the other way round.
     #[test]
-    fn the_room_of_a_credential_is_never_too_large(steps in prop::collection::vec(step(), 1..60)) {
+    fn an_allowance_is_never_too_large(steps in prop::collection::vec(step(), 1..60)) {
         let limits = [(Scope::All, Control::GrossExposure, 2), (Scope::Credential(0), Control::NetExposure, 1)];
         let mut desk = desk(3, &limits);
         let mut open = Vec::new();
@@ -360,7 +360,7 @@ proptest! {
                     let order = Order { instrument, ..desk.order(strategy, side, quantity * 100, 1_000) };
                     let credential = usize::from(desk.risk.credential(strategy.into()));
                     let (more, reference) = (order.quantity.cast_signed(), desk.risk.reference(instrument));
-                    let exposures = &desk.risk.exposures;
+                    let exposures = &mut desk.risk.exposures;
                     let exact = exposures.check_exactly(credential, instrument, is_buy, more, reference);
                     prop_assert_eq!(exposures.check(credential, instrument, is_buy, more, reference), exact);
                     prop_assert_eq!(desk.send(&order), exact);
