@@ -4,6 +4,7 @@ mod axis;
 mod bill;
 mod compare;
 mod contain;
+mod lab;
 mod search;
 mod sweep;
 
@@ -11,5 +12,6 @@ pub use axis::Axis;
 pub use bill::{Bill, BillRow, Reference};
 pub use compare::{Comparison, Comparisons};
 pub use contain::{Contained, Containment, Containments, Cost};
+pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
 pub use search::{Search, SearchRecord, SearchStep};
 pub use sweep::{AxisRecord, RunEntry, SweepPoint, SweepRecord, SweepState, Texts};

@@ -11,6 +11,7 @@
 //! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
 //!                                       ├ search       (xy_plot)
 //! bill.json ─────────────────────────▶  └ bill         (interval_plot)
+//! lab.json ─ lab_page ─ lab_charts    latency against CPU, CPU, run times
 //! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
 //! ```
 //!
@@ -24,6 +25,8 @@ mod curve;
 
 mod incidents;
 mod interval_plot;
+mod lab_charts;
+mod lab_page;
 mod labels;
 mod load;
 mod overview;
@@ -43,7 +46,7 @@ mod xy_plot;
 pub use load::LoadError;
 
 use crate::document::{Document, write_whole};
-use crate::experiment::{Bill, Containments, SweepRecord};
+use crate::experiment::{Bill, Containments, Lab, SweepRecord};
 use crate::hlog::{self, HLOG_FILE};
 use crate::record::RunRecord;
 use crate::summary::Summary;
@@ -71,6 +74,9 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
     if has(Containments::FILE) {
         return Ok(contain::contain_page(&Containments::read(folder)?));
+    }
+    if has(Lab::FILE) {
+        return Ok(lab_page::lab_page(&Lab::read(folder)?));
     }
     if has(SweepRecord::FILE) {
         let bill = if has(Bill::FILE) { Some(Bill::read(folder)?) } else { None };

@@ -4,6 +4,7 @@ pub mod contain;
 pub mod export;
 pub mod grid;
 pub mod incidents;
+pub mod lab;
 pub mod tables;
 mod text;
 pub(crate) mod trading;

@@ -44,6 +44,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Compare(flags) => experiments::compare(&flags),
         Command::Bill(flags) => experiments::bill(&flags),
         Command::Contain(flags) => experiments::contain(&flags),
+        Command::Lab(flags) => experiments::lab::lab(&flags),
         Command::Simulate(flags) => simulate::command(&flags),
         Command::Inspect(flags) => inspect(&flags),
         Command::Report(flags) => report(&flags),
@@ -54,6 +55,9 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Clean => clean(),
         Command::Role(flags) if flags.name == warden::NAME => {
             warden::run(&flags.run).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Role(flags) if flags.name.starts_with(experiments::lab::PREFIX) => {
+            experiments::lab::role(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)
         }
         Command::Role(flags) => role::run(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS),
     };

@@ -3,6 +3,7 @@
 mod deaths;
 mod exchange;
 mod faults;
+mod lab;
 mod ledger;
 mod room;
 mod runs;
