@@ -71,7 +71,7 @@ pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, H
     for (number, entry) in IntervalLogIterator::new(log).enumerate() {
         let at = |why: &dyn std::fmt::Debug| damaged(format!("entry {}: {why:?}", number + 1));
         let LogEntry::Interval(line) = entry.map_err(|error| at(&error))? else { continue };
-        let known = |tag: &Tag<'_>| Measure::ALL.into_iter().find(|measure| measure.name() == tag.as_str());
+        let known = |tag: &Tag<'_>| Measure::every().find(|measure| measure.name() == tag.as_str());
         let Some(measure) = line.tag().and_then(|tag| known(&tag)) else { continue };
         let packed = STANDARD.decode(line.encoded_histogram()).map_err(|error| at(&error))?;
         let histogram = deserializer.deserialize(&mut packed.as_slice()).map_err(|error| at(&error))?;
@@ -104,7 +104,7 @@ pub fn write(record: &RunRecord, merged: &Merged, figures: &Figures, mut out: im
         builder.with_start_time(started).with_base_time(started);
     }
     let mut log = builder.begin_log_with(&mut out, &mut serializer)?;
-    for measure in Measure::ALL {
+    for measure in Measure::every() {
         let histogram = figures.series(measure).histogram();
         if !histogram.is_empty() {
             log.write_histogram(histogram, start, length, Tag::new(measure.name())).map_err(|error| {

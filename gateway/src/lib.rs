@@ -9,6 +9,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod checked;
 mod delay;
 mod disconnect;
 mod held;
@@ -16,10 +17,11 @@ mod outbox;
 mod session;
 mod venue;
 
+pub use checked::{Checked, CheckedRules, MessageLimit, VenueError};
 pub use delay::{DelayModel, DelayVenue, InFull, in_full};
 pub use held::Held;
 pub use session::SessionVenue;
-pub use venue::{NoRoom, ROOM, Reports, Sweep, Venue, VenueContext, VenueRecord};
+pub use venue::{NoRoom, ROOM, Reports, SessionCounts, Sweep, Venue, VenueContext, VenueRecord};
 
 use disconnect::Disconnects;
 use outbox::{Outbox, Sink};
@@ -189,6 +191,13 @@ impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
         slot.set(GatewayCounter::Completed, self.outbox.completed);
         slot.set(GatewayCounter::Full, self.outbox.full);
         slot.set(GatewayCounter::ProtocolErrors, self.faults + self.outbox.refused + self.venue.faults());
+        let session = self.venue.session();
+        slot.set(GatewayCounter::SessionSent, session.sent);
+        slot.set(GatewayCounter::SessionReceived, session.received);
+        slot.set(GatewayCounter::VenueErrors, session.errors);
+        slot.set(GatewayCounter::Stuck, session.stuck);
+        slot.set(GatewayCounter::Refused, session.refused);
+        slot.set(GatewayCounter::Throttled, session.throttled);
     }
 }
 

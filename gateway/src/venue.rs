@@ -51,6 +51,16 @@ pub trait Reports {
     /// [`NoRoom`]; nothing was sent then.
     fn send(&mut self, report: Report) -> Result<(), NoRoom>;
 
+    /// The same of a venue that numbers what it says, from 1: what the session looks for gaps and repeats in. Where there is no session
+    /// the number means nothing.
+    ///
+    /// # Errors
+    /// As [`Reports::send`].
+    fn send_numbered(&mut self, number: u64, report: Report) -> Result<(), NoRoom> {
+        let _ = number;
+        self.send(report)
+    }
+
     /// Turns nanoseconds into ticks of the run's clock.
     fn time(&self) -> Timebase;
 }
@@ -108,6 +118,29 @@ pub trait Venue: Send {
     fn faults(&self) -> u64 {
         0
     }
+
+    /// What the session with it counts; nothing where there is none.
+    #[inline]
+    fn session(&self) -> SessionCounts {
+        SessionCounts::default()
+    }
+}
+
+/// What a session counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionCounts {
+    /// Messages to the venue: the number of the last one.
+    pub sent: u64,
+    /// Messages from the venue: the number of the last one that was in order.
+    pub received: u64,
+    /// Messages of the venue that cannot be.
+    pub errors: u64,
+    /// Orders that were closed because the venue said nothing.
+    pub stuck: u64,
+    /// Orders that the venue refused.
+    pub refused: u64,
+    /// Orders that were rejected because of the message limit.
+    pub throttled: u64,
 }
 
 /// What a venue is built from.

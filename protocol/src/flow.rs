@@ -6,6 +6,12 @@
 //! │                                of the order                          │                  of each report                  │
 //! ```
 //!
+//! Where the venue is an exchange, the time at it has parts of its own ([`ExchangeStage`]):
+//!
+//! ```text
+//!  t4 ─ session out ─ exchange-recv ─ match ─ exchange-done ─ session back ─ t5
+//! ```
+//!
 //! A venue may answer an order with several reports. The order's way runs to its first; each further one has the stages of
 //! [`StageScope::Report`] once more.
 
@@ -49,20 +55,23 @@ pub struct StageRecord {
 }
 
 macro_rules! stages {
-    ($($(#[$doc:meta])* $stage:ident = $name:literal: $from:ident to $to:ident, $scope:ident, $place:ident, $meaning:literal;)+) => {
-        /// A stage of the flow, in the order of an order's way.
+    (
+        $(#[$of:meta])* $list:ident
+        $($(#[$doc:meta])* $stage:ident = $name:literal: $from:ident to $to:ident, $scope:ident, $place:ident, $meaning:literal;)+
+    ) => {
+        $(#[$of])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(usize)]
-        pub enum Stage { $($(#[$doc])* $stage,)+ }
+        pub enum $list { $($(#[$doc])* $stage,)+ }
 
-        impl Stage {
-            /// Every stage, in the order of an order's way.
-            pub const ALL: [Stage; [$(Stage::$stage),+].len()] = [$(Stage::$stage),+];
+        impl $list {
+            /// Every one, in the order of an order's way.
+            pub const ALL: [$list; [$($list::$stage),+].len()] = [$($list::$stage),+];
 
             /// What there is to know of it.
             pub const fn record(self) -> &'static StageRecord {
                 match self {
-                    $(Stage::$stage => &StageRecord {
+                    $($list::$stage => &StageRecord {
                         name: $name,
                         from: Point::$from,
                         to: Point::$to,
@@ -72,11 +81,18 @@ macro_rules! stages {
                     },)+
                 }
             }
+
+            /// Its name in summaries, tables and charts.
+            pub const fn name(self) -> &'static str {
+                self.record().name
+            }
         }
     };
 }
 
 stages! {
+    /// A stage of the flow, in the order of an order's way.
+    Stage
     /// Through the submit hand-off.
     Submit = "submit": StrategySend to OrchRecvSubmit, Order, HandOff, "strategy → orchestrator";
     /// Risk checks and work.
@@ -91,6 +107,17 @@ stages! {
     OrchPostProcess = "orch_post_process": OrchRecvCompletion to OrchReturn, Report, Engine, "positions";
     /// Through the return ring.
     Return = "return": OrchReturn to StrategyRecv, Report, HandOff, "orchestrator → strategy";
+}
+
+stages! {
+    /// A part of the time at a venue that is an exchange: the parts of an order sum to its [`Stage::VenueService`], to the tick.
+    ExchangeStage
+    /// Through the session to the exchange.
+    SessionOut = "session_out": GatewayRecv to ExchangeRecv, Order, Venue, "gateway → exchange";
+    /// In the matching engine, up to the order's first report.
+    Match = "match": ExchangeRecv to ExchangeDone, Order, Venue, "the matching engine";
+    /// Through the session back.
+    SessionBack = "session_back": ExchangeDone to GatewayDone, Order, Venue, "exchange → gateway";
 }
 
 /// How many points the whole way has.
@@ -139,11 +166,6 @@ const REPORT_AT: usize = {
 pub const REPORT_PATH: &[Point] = PATH.split_at(REPORT_AT).1;
 
 impl Stage {
-    /// Its name in summaries, tables and charts.
-    pub const fn name(self) -> &'static str {
-        self.record().name
-    }
-
     /// The stage that ends with this point.
     pub fn ending_with(point: Point) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.record().to == point)
@@ -169,5 +191,13 @@ mod tests {
         for stage in Stage::ALL {
             assert_eq!(Stage::from_name(stage.name()), Some(stage));
         }
+    }
+
+    #[test]
+    fn the_parts_of_an_exchange_are_the_whole_time_at_the_venue() {
+        let [first, .., last] = ExchangeStage::ALL.map(ExchangeStage::record);
+        let whole = Stage::VenueService.record();
+        assert_eq!((first.from, last.to), (whole.from, whole.to));
+        assert!(ExchangeStage::ALL.windows(2).all(|pair| pair[0].record().to == pair[1].record().from));
     }
 }

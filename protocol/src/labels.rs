@@ -152,6 +152,18 @@ counters! {
         Full = "full", Pushes, Total;
         /// Messages that the orchestrator never sends.
         ProtocolErrors = "protocol-errors", Messages, Total;
+        /// Messages to the venue, where there is a session: the number of the last one.
+        SessionSent = "session-sent", Messages, Total;
+        /// Messages from the venue, likewise.
+        SessionReceived = "session-received", Messages, Total;
+        /// Messages of the venue that cannot be; none of them was believed.
+        VenueErrors = "venue-errors", Messages, Total;
+        /// Orders that were closed because the venue said nothing about them.
+        Stuck = "stuck", Orders, Total;
+        /// Orders that the venue refused.
+        Refused = "refused", Orders, Total;
+        /// Orders that were rejected because the venue's message limit was reached.
+        Throttled = "throttled", Orders, Total;
     }
 }
 

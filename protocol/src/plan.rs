@@ -114,6 +114,23 @@ names! {
         Hold = "hold",
         /// From then on its orders do not arrive, and each push says that it went well.
         Lose = "lose",
+        /// Of a venue: each of its reports comes later.
+        Slow = "slow",
+        /// Of a venue: it closes the session, cancels what is open there and refuses what comes.
+        Disconnect = "disconnect",
+        /// Of a venue: it refuses every order.
+        Reject = "reject",
+        /// Of a venue: it takes orders and says nothing.
+        Mute = "mute",
+        /// Of a venue: what it says is wrong.
+        Garble = "garble",
+    }
+}
+
+impl FaultKind {
+    /// Whether it is a venue's; else it is a process's.
+    pub const fn is_of_venue(self) -> bool {
+        matches!(self, Self::Slow | Self::Disconnect | Self::Reject | Self::Mute | Self::Garble)
     }
 }
 
@@ -129,6 +146,8 @@ pub enum Target {
     Engine,
     /// The launcher.
     Launcher,
+    /// The venue with this index.
+    Venue(u16),
 }
 
 /// When a fault is due.
@@ -160,6 +179,9 @@ pub struct Fault {
     pub when: When,
     /// Again after so many nanoseconds, and again; `None`: once. Only for faults at a time.
     pub every_ns: Option<u64>,
+    /// Of a venue: it is over after so many nanoseconds; `None`: it lasts.
+    #[serde(default)]
+    pub lasts_ns: Option<u64>,
 }
 
 /// A thread: one or more agents, composed into one, in the order in which its duty cycle visits them.

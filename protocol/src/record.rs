@@ -182,8 +182,8 @@ impl Point {
             "a figure of a final position",
             "kill switch seen",
             "last order of the kill switch confirmed",
-            "exchange_recv",
-            "exchange_done",
+            "the exchange has taken it",
+            "the exchange has answered",
         ][self as usize - 1]
     }
 }

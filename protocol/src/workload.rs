@@ -83,6 +83,16 @@ pub struct Trading {
     pub max_waiting: Option<u32>,
     /// The most orders that a gateway holds at once; past that it takes no more from its inbox.
     pub max_held: u32,
+    /// How long a venue may say nothing about an order before its gateway closes it, in nanoseconds, where there is a session; 0: the
+    /// longest delay and a second more.
+    #[serde(default)]
+    pub venue_timeout_ns: u64,
+    /// The messages a second that a venue takes; 0: any number.
+    #[serde(default)]
+    pub venue_limit: u32,
+    /// Orders beyond that are rejected. Else they wait.
+    #[serde(default)]
+    pub venue_limit_rejects: bool,
     /// How the players of the schedule pace their orders; other strategies have times of their own.
     pub pacing: Pacing,
     /// The orders scheduled for each strategy.
@@ -136,6 +146,9 @@ impl Trading {
             capacity: 64,
             max_open: 64,
             max_waiting: None,
+            venue_timeout_ns: 0,
+            venue_limit: 0,
+            venue_limit_rejects: false,
             max_held: 64,
             pacing: Pacing::Scheduled,
             orders: vec![0; strategies.into()],

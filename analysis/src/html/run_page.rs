@@ -76,10 +76,10 @@ fn table(summary: &Summary) -> Markup {
                 th class="n" { "p90" } th class="n" { "p99" } th class="n" { "p99.9" } th class="n" { "p99.99" }
                 th class="n" { "greatest" }
             } }
-            tbody { @for measure in Measure::ALL {
+            tbody { @for measure in summary.measures() {
                 @let f = summary.distribution(measure);
                 tr class=[strong.contains(&measure).then_some("strong")] {
-                    th scope="row" { (measure.name()) }
+                    th scope="row" { @if matches!(measure, Measure::Exchange(_)) { "· " } (measure.name()) }
                     td class="wordy" { (stage_bars::meaning(measure)) }
                     td class="n" { (count(f.count)) }
                     @for value in [f.min_ns, f.p50_ns, f.p90_ns, f.p99_ns, f.p999_ns, f.p9999_ns, f.max_ns] {

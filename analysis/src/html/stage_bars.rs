@@ -131,6 +131,7 @@ pub fn meaning(measure: Measure) -> String {
             let StageRecord { from, to, meaning, .. } = stage.record();
             return format!("{meaning}, {} − {}", to.name(), from.name());
         }
+        Measure::Exchange(part) => return format!("part of venue_service: {}", part.record().meaning),
         Measure::RoundTrip => "t8 − t1",
         Measure::RtVenue => "round trip less the venue",
         Measure::RtVenueFromDue => "the same, from when it was due",

@@ -7,7 +7,7 @@ use crate::logfile::LogReader;
 use crate::merge::{OrderEnd, bit, folder, name_of};
 use crate::record::RunRecord;
 use crate::report::tables::{ruled, table};
-use protocol::flow::Stage;
+use protocol::flow::{ExchangeStage, Stage};
 use protocol::stamps::{Point, Record};
 use protocol::status::Field;
 use protocol::wire::{OrderId, Report};
@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// The order in which an order meets its points.
-const PATH: [Point; 12] = [
+const PATH: [Point; 17] = [
     Point::Due,
     Point::StrategySend,
     Point::OrchRecvSubmit,
@@ -24,8 +24,13 @@ const PATH: [Point; 12] = [
     Point::OrchDispatch,
     Point::GatewayRecv,
     Point::Release,
+    Point::Instrument,
+    Point::ExchangeRecv,
+    Point::ExchangeDone,
     Point::Cancelled,
     Point::GatewayDone,
+    Point::FillQuantity,
+    Point::FillPrice,
     Point::OrchRecvCompletion,
     Point::OrchReturn,
     Point::StrategyRecv,
@@ -138,7 +143,13 @@ fn has_died(record: &RunRecord, order: OrderId) -> bool {
 fn report_of(record: &Record) -> u8 {
     match record.point {
         Point::GatewayDone => Report::of_detail(record.detail).0,
-        Point::OrchRecvCompletion | Point::OrchReturn | Point::StrategyRecv => record.detail,
+        Point::OrchRecvCompletion
+        | Point::OrchReturn
+        | Point::StrategyRecv
+        | Point::Cancelled
+        | Point::ExchangeDone
+        | Point::FillQuantity
+        | Point::FillPrice => record.detail,
         _ => 0,
     }
 }
@@ -178,12 +189,16 @@ fn search(
 fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
     let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let stage_of = |end: &Found| {
-        let stage = Stage::ending_with(end.point)?;
-        let from = stage.record().from;
+        let part = |end: Point| ExchangeStage::ALL.into_iter().find(|part| part.record().to == end);
+        let stage = match Stage::ending_with(end.point) {
+            Some(stage) => stage.record(),
+            None => part(end.point)?.record(),
+        };
         // A further report's stages begin with its own stamps, but the venue's with the order's.
-        let report = if end.point == Point::GatewayDone { 0 } else { end.report };
-        let begin = found.iter().find(|found| (found.point, found.report) == (from, report))?;
-        Some((stage.name(), begin.value))
+        let is_of_venue = matches!(end.point, Point::GatewayDone | Point::ExchangeDone);
+        let report = if is_of_venue { 0 } else { end.report };
+        let begin = found.iter().find(|found| (found.point, found.report) == (stage.from, report))?;
+        Some((stage.name, begin.value))
     };
     let step = |found: &Found| {
         let is_time = found.point.is_time();

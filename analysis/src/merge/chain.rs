@@ -21,6 +21,8 @@ pub struct Chained {
     ticks: [Option<u64>; REPORT_PATH.len()],
     /// The gateway that pushed it and how many reports that had pushed before.
     pub(super) pushed: Option<(usize, u64)>,
+    /// When the exchange of the venue gave it, in ticks, and the thread that stamped that.
+    pub(super) given: Option<(u64, u32)>,
     /// It is not the last one of its order, by its t5.
     pub(super) has_more: bool,
 }

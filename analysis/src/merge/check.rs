@@ -100,6 +100,11 @@ impl<'a> Context<'a> {
 }
 
 impl Context<'_> {
+    /// Points that may be missing, because the threads that stamp them are in processes that died.
+    pub const fn engine_gone(&self) -> u64 {
+        self.engine_gone
+    }
+
     /// The points of an order as they show how it ended. Where the orchestrator stamps no report, one that was made or
     /// refused is taken for one that it had and gave back.
     #[inline]

@@ -310,8 +310,39 @@ impl<'a> Join<'a> {
             },
             Point::Position => self.accounts.state(record),
             Point::KillSeen | Point::KillDone => self.switches.take(record),
-            // What an exchange stamps within the venue is in no row.
+            Point::ExchangeRecv | Point::ExchangeDone => return self.take_of_exchange(record),
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// A stamp of an exchange.
+    ///
+    /// # Errors
+    /// [`MergeError::Memory`].
+    fn take_of_exchange(&mut self, record: Record) -> Result<(), MergeError> {
+        let Record { point, id, detail, value } = record;
+        let thread = self.source.thread;
+        let lane = match self.table.lane(id) {
+            Ok(lane) => lane,
+            Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
+            Err(why) => {
+                self.nowhere(record, &why);
+                return Ok(());
+            }
+        };
+        let is_hostile = lane.is_hostile;
+        let is_new = if point == Point::ExchangeDone && detail > 0 {
+            let given = &mut self.chains.report(id, detail).given;
+            given.replace((value, thread as u32)).is_none()
+        } else {
+            lane.at_exchange_mut(id.sequence()).stamp(point, value, thread)
+        };
+        if !is_new && !is_hostile {
+            self.findings.add(None, ViolationKind::Duplicate, || {
+                let of = if detail > 0 { format!(" of report {detail}") } else { String::new() };
+                format!("{}: {}{of} twice", name_of(id), point.name())
+            });
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ mod chain;
 mod check;
 mod counters;
 mod deaths;
+mod exchange;
 pub(crate) mod folder;
 mod hand_offs;
 mod join;
@@ -23,7 +24,7 @@ pub use accounts::{Account, Position};
 pub use chain::Chained;
 pub use folder::{Logs, log_path};
 pub use orders::{Losses, OrderEnd, Orders, Span};
-pub use row::{OrderRow, bit};
+pub use row::{AtExchange, OrderRow, bit};
 pub use switches::Kill;
 pub use violation::{Violation, ViolationKind, name_of};
 
@@ -116,6 +117,8 @@ pub struct Merged {
     pub kills: Vec<Kill>,
     /// Refused orders by the code of the reason; those that there are.
     pub rejections: Vec<(u8, u64)>,
+    /// Whether some venue of the plan is an exchange.
+    pub has_exchange: bool,
     table: table::Table,
     chains: chain::Chains,
 }
@@ -129,6 +132,11 @@ impl Merged {
     /// Every report but the first of its order, with the order and the report's number.
     pub fn further_reports(&self) -> impl Iterator<Item = (OrderId, u8, &Chained)> {
         self.chains.iter()
+    }
+
+    /// What the exchange of an order's venue stamped of it; empty stamps where the venue is none.
+    pub fn at_exchange(&self, id: OrderId) -> AtExchange {
+        self.table.at_exchange(id)
     }
 
     /// The orders that count in the figures: returned, with every stamp, in time.
@@ -178,6 +186,7 @@ pub fn merge<L: Logs + ?Sized>(
         let mut findings = joined.clone();
         let context = Context::new(record, &deaths, &switches);
         let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
+        exchange::check(&mut table, &chains, record, &deaths, context.engine_gone(), &mut findings);
         counters::check(record, &threads, &deaths, &table, &mut findings);
         links.check(record, &threads, &deaths, &mut findings);
         chains.check(&table, record, &deaths, &switches, &mut findings);
@@ -236,6 +245,7 @@ pub fn merge<L: Logs + ?Sized>(
         positions: accounts.into_positions(),
         kills: switches.into_kills(),
         rejections: (0..).zip(rejections).filter(|(_, count)| *count > 0).collect(),
+        has_exchange: plan.trading().books().next().is_some(),
         table,
     })
 }

@@ -1,6 +1,6 @@
-//! A row of the table: the stamps of one order, in 88 bytes.
+//! A row of the table: the stamps of one order, in 88 bytes; and those of its exchange, in 24 more.
 
-use protocol::flow::{PATH, Stage, mask};
+use protocol::flow::{ExchangeStage, PATH, Stage, mask};
 use protocol::stamps::Point;
 
 /// The stamps of one order.
@@ -173,5 +173,70 @@ impl OrderRow {
             None => {}
         }
         true
+    }
+}
+
+/// What an exchange stamped of one order within its venue's time, in 24 bytes beside the row. Only runs with an exchange have room
+/// for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtExchange {
+    received: u64,
+    /// Of the first report.
+    done: u64,
+    /// The thread that stamped it, and the points that there are, a bit each.
+    thread: u32,
+    points: u32,
+}
+
+const RECEIVED: u32 = 1;
+const DONE: u32 = 2;
+
+const _: () = assert!(size_of::<AtExchange>() == 24);
+
+impl AtExchange {
+    /// Notes a stamp; `false` if there is one already.
+    pub(super) fn stamp(&mut self, point: Point, value: u64, thread: usize) -> bool {
+        let (bit, ticks) = match point {
+            Point::ExchangeRecv => (RECEIVED, &mut self.received),
+            _ => (DONE, &mut self.done),
+        };
+        if self.points & bit != 0 {
+            return false;
+        }
+        *ticks = value;
+        self.points |= bit;
+        self.thread = thread as u32;
+        true
+    }
+
+    /// Whether nothing was.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.points == 0
+    }
+
+    /// The thread that stamped it.
+    pub(super) const fn thread(&self) -> usize {
+        self.thread as usize
+    }
+
+    fn at(&self, bit: u32, ticks: u64) -> Option<u64> {
+        (self.points & bit != 0).then_some(ticks)
+    }
+
+    /// When it was taken, in ticks.
+    pub fn received(&self) -> Option<u64> {
+        self.at(RECEIVED, self.received)
+    }
+
+    /// When its first report was given, in ticks.
+    pub fn done(&self) -> Option<u64> {
+        self.at(DONE, self.done)
+    }
+
+    /// The parts of the order's time at its venue, in the order of [`ExchangeStage::ALL`]; none where a stamp is missing or they are
+    /// not in their order.
+    pub fn parts(&self, row: &OrderRow) -> Option<[u64; ExchangeStage::ALL.len()]> {
+        let way = [row.at(Point::GatewayRecv)?, self.received()?, self.done()?, row.at(Point::GatewayDone)?];
+        way.is_sorted().then(|| [way[1] - way[0], way[2] - way[1], way[3] - way[2]])
     }
 }

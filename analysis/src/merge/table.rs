@@ -6,7 +6,7 @@
 //! each epoch, found by index as well; those after the first begin small and double.
 
 use super::hand_offs::{Return, Submit};
-use super::row::OrderRow;
+use super::row::{AtExchange, OrderRow};
 use protocol::wire::OrderId;
 
 /// The rows of a first epoch are made in chunks of this many, so that growing does not show.
@@ -28,6 +28,8 @@ pub(super) struct Lane {
     pub rows: Vec<OrderRow>,
     /// What the orders trade, by their sequence; as long as the last one that does not trade instrument 0.
     pub instruments: Vec<u16>,
+    /// What an exchange stamped of them, by their sequence; as long as the last one that was at an exchange.
+    at_exchange: Vec<AtExchange>,
     /// How far the hand-offs of this incarnation have come.
     pub submit: Submit,
     pub returns: Return,
@@ -44,6 +46,7 @@ impl Lane {
             is_hostile,
             rows,
             instruments: Vec::new(),
+            at_exchange: Vec::new(),
             submit: Submit::default(),
             returns: Return::default(),
         }
@@ -62,6 +65,26 @@ impl Lane {
             self.instruments.resize(place + 1, 0);
         }
         self.instruments[place] = instrument;
+    }
+
+    /// What an exchange stamped of an order.
+    #[inline]
+    pub fn at_exchange(&self, sequence: u64) -> AtExchange {
+        self.at_exchange.get(sequence as usize).copied().unwrap_or_default()
+    }
+
+    /// The same, to be stamped; for an order for which there is a row.
+    pub fn at_exchange_mut(&mut self, sequence: u64) -> &mut AtExchange {
+        let place = sequence as usize;
+        if self.at_exchange.len() <= place {
+            self.at_exchange.resize(place + 1, AtExchange::default());
+        }
+        &mut self.at_exchange[place]
+    }
+
+    /// Whether any of its orders was at an exchange.
+    pub const fn has_exchange(&self) -> bool {
+        !self.at_exchange.is_empty()
     }
 
     /// The id of the order in a row.
@@ -236,6 +259,12 @@ impl Table {
     /// The row of an order, if there is one.
     pub fn row(&self, id: OrderId) -> Option<&OrderRow> {
         self.lane_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
+    }
+
+    /// What an exchange stamped of an order.
+    pub fn at_exchange(&self, id: OrderId) -> AtExchange {
+        let lane = self.lane_of(id.strategy(), id.epoch());
+        lane.map_or_else(AtExchange::default, |lane| lane.at_exchange(id.sequence()))
     }
 
     /// Every row that could hold an order, with the order's id.

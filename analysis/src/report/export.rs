@@ -3,7 +3,7 @@
 use super::tables::stages;
 use super::units::count;
 use super::{incidents, trading};
-use crate::summary::{Measure, Summary};
+use crate::summary::Summary;
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -33,9 +33,9 @@ const INCIDENTS: usize = 50;
 /// What `out` answers.
 pub fn csv(summary: &Summary, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
-    let stages = Measure::ALL.map(|measure| (measure.name(), summary.distribution(measure)));
+    let stages = summary.measures().map(|measure| (measure.name(), summary.distribution(measure)));
     let incidents = summary.containment.iter().flat_map(|containment| containment.distributions());
-    for (stage, figures) in stages.into_iter().chain(incidents) {
+    for (stage, figures) in stages.chain(incidents) {
         let line = StageRow {
             stage,
             count: figures.count,

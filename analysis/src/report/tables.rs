@@ -28,8 +28,10 @@ pub(super) fn stage_cells(name: &str, figures: &Distribution) -> [String; 7] {
 /// The stage table with the given style; the names are those of the summary's keys.
 pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
     let mut table = table(style, &STAGE_COLUMNS);
-    for measure in Measure::ALL {
-        table.add_row(stage_cells(measure.name(), summary.distribution(measure)));
+    for measure in summary.measures() {
+        // A part stands below what it is a part of.
+        let mark = if matches!(measure, Measure::Exchange(_)) { "· " } else { "" };
+        table.add_row(stage_cells(&format!("{mark}{}", measure.name()), summary.distribution(measure)));
     }
     table
 }
@@ -40,7 +42,8 @@ pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
     if let Some(rule) = lines.get(1).cloned() {
         // Head and rule are lines 0 and 1; the higher place first, so that the lower one stays valid.
         for after in [Measure::RtVenueFromDue, Measure::Stage(Stage::Return)] {
-            let place = 2 + after.place() + 1;
+            let Some(place) = summary.measures().position(|measure| measure == after) else { continue };
+            let place = 2 + place + 1;
             if place <= lines.len() {
                 lines.insert(place, rule.clone());
             }

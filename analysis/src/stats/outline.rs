@@ -145,9 +145,9 @@ impl Outline {
             floor_ns: summary.floor.before_ns,
             floor_after_ns: summary.floor.after_ns,
             clock_step_ns: summary.clock.step_ns,
-            measures: Measure::ALL
-                .iter()
-                .map(|measure| (measure.name().to_owned(), *summary.distribution(*measure)))
+            measures: summary
+                .measures()
+                .map(|measure| (measure.name().to_owned(), *summary.distribution(measure)))
                 .collect(),
         }
     }

@@ -3,9 +3,9 @@
 //! Durations are differences of ticks and are converted to nanoseconds one by one, with the one calibration of
 //! the whole run; instants are never converted, so the rounding of a large number never reaches a small one.
 
-use crate::merge::{Merged, OrderRow};
+use crate::merge::{AtExchange, Merged, OrderRow};
 use hdrhistogram::Histogram;
-use protocol::flow::{Stage, StagePlace};
+use protocol::flow::{ExchangeStage, Stage, StagePlace};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 
@@ -29,13 +29,15 @@ pub enum Measure {
     Slip,
     /// t5 − release: how late the gateway was.
     GatewayLateness,
+    /// A part of the time at a venue that is an exchange.
+    Exchange(ExchangeStage),
 }
 
 /// How many stages there are.
 const STAGES: usize = Stage::ALL.len();
 
 impl Measure {
-    /// Every measure, in the order of the reports: the stages of the flow, then what is made of them.
+    /// Every measure that each run has, in the order of the reports: the stages of the flow, then what is made of them.
     pub const ALL: [Measure; STAGES + 5] = {
         let mut all = [Measure::RoundTrip; STAGES + 5];
         let mut place = 0;
@@ -50,12 +52,24 @@ impl Measure {
         all
     };
 
+    /// The parts of the time at a venue: only of a run with an exchange.
+    pub const EXCHANGE: [Measure; ExchangeStage::ALL.len()] = [
+        Measure::Exchange(ExchangeStage::SessionOut),
+        Measure::Exchange(ExchangeStage::Match),
+        Measure::Exchange(ExchangeStage::SessionBack),
+    ];
+
+    /// Every measure that there is; the exchange's last.
+    pub fn every() -> impl Iterator<Item = Measure> {
+        Self::ALL.into_iter().chain(Self::EXCHANGE)
+    }
+
     /// The stages of the flow.
     pub fn stages() -> impl Iterator<Item = Measure> {
         Stage::ALL.into_iter().map(Measure::Stage)
     }
 
-    /// Its place in [`Measure::ALL`].
+    /// Its place in [`Measure::every`].
     pub const fn place(self) -> usize {
         match self {
             Measure::Stage(stage) => stage as usize,
@@ -64,6 +78,7 @@ impl Measure {
             Measure::RtVenueFromDue => STAGES + 2,
             Measure::Slip => STAGES + 3,
             Measure::GatewayLateness => STAGES + 4,
+            Measure::Exchange(part) => STAGES + 5 + part as usize,
         }
     }
 
@@ -76,6 +91,7 @@ impl Measure {
             Measure::RtVenueFromDue => "rt_venue_from_due",
             Measure::Slip => "slip",
             Measure::GatewayLateness => "gateway_lateness",
+            Measure::Exchange(part) => part.name(),
         }
     }
 }
@@ -145,9 +161,13 @@ pub struct Figures {
 impl Figures {
     /// Measures every order of the merge that came back whole.
     pub fn measure(merged: &Merged, ns_per_tick: f64) -> Self {
-        let mut figures = Self { series: vec![MeasureSeries::new(); Measure::ALL.len()], ns_per_tick };
-        for (_, row) in merged.measured() {
+        let mut figures = Self { series: Vec::new(), ns_per_tick };
+        figures.series.resize_with(Measure::every().count(), MeasureSeries::new);
+        for (id, row) in merged.measured() {
             figures.take(row);
+            if merged.has_exchange {
+                figures.take_exchange(row, &merged.at_exchange(id));
+            }
         }
         figures
     }
@@ -174,6 +194,15 @@ impl Figures {
         }
         if let (Some(release), Some(done)) = (row.at(Point::Release), row.at(Point::GatewayDone)) {
             self.add(Measure::GatewayLateness, done.saturating_sub(release));
+        }
+    }
+
+    /// Takes what an exchange stamped of that order; nothing where its venue is none.
+    fn take_exchange(&mut self, row: &OrderRow, at: &AtExchange) {
+        let Some(parts) = at.parts(row) else { return };
+        debug_assert_eq!(Some(parts.iter().sum()), row.stage(Stage::VenueService));
+        for (measure, ticks) in Measure::EXCHANGE.into_iter().zip(parts) {
+            self.add(measure, ticks);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::document::Document;
 use crate::machine::Machine;
 use crate::merge::{Merged, Orders, Violation};
 use crate::record::{Floor, InputRecord, Outcome, RunRecord};
-use protocol::flow::Stage;
+use protocol::flow::{ExchangeStage, Stage};
 use protocol::labels::{OrchestratorCounter, StrategyCounter};
 use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Stamps, Technique, Threading};
 use serde::de::Error as _;
@@ -59,6 +59,9 @@ pub struct Summary {
     pub rate: Rate,
     /// The stages of the round trip.
     pub stages: Stages,
+    /// The parts of the time at venues that are exchanges; null where no order was at one.
+    #[serde(default)]
+    pub exchange: Option<ExchangeStages>,
     /// t8 − t1.
     pub round_trip: Distribution,
     /// Round trip less venue service: what the engine adds.
@@ -153,6 +156,30 @@ impl<'de> Deserialize<'de> for Stages {
             stages.0[stage as usize] = by_name.remove(stage.name()).ok_or_else(missing)?;
         }
         Ok(stages)
+    }
+}
+
+/// The parts of venue_service of the orders that were at an exchange, each under its name; they sum to it, order by order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExchangeStages {
+    /// Through the session to the exchange.
+    pub session_out: Distribution,
+    /// In the matching engine, up to the order's first report.
+    #[serde(rename = "match")]
+    pub matching: Distribution,
+    /// Through the session back.
+    pub session_back: Distribution,
+}
+
+impl Index<ExchangeStage> for ExchangeStages {
+    type Output = Distribution;
+
+    fn index(&self, stage: ExchangeStage) -> &Distribution {
+        match stage {
+            ExchangeStage::SessionOut => &self.session_out,
+            ExchangeStage::Match => &self.matching,
+            ExchangeStage::SessionBack => &self.session_back,
+        }
     }
 }
 
@@ -267,6 +294,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         orders: merged.orders,
         rate: rate(record, merged, ns_per_tick),
         stages: Stages(Stage::ALL.map(|stage| of(Measure::Stage(stage)))),
+        exchange: exchange(figures),
         round_trip: of(Measure::RoundTrip),
         rt_venue: of(Measure::RtVenue),
         rt_venue_from_due: of(Measure::RtVenueFromDue),
@@ -303,7 +331,29 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
     summary
 }
 
+/// The parts of an exchange; none where no order was at one.
+fn exchange(figures: &Figures) -> Option<ExchangeStages> {
+    let of = |stage| figures.distribution(Measure::Exchange(stage));
+    let parts = ExchangeStages {
+        session_out: of(ExchangeStage::SessionOut),
+        matching: of(ExchangeStage::Match),
+        session_back: of(ExchangeStage::SessionBack),
+    };
+    (parts.matching.count > 0).then_some(parts)
+}
+
 impl Summary {
+    /// The measures that the run has, in the order of the reports: an exchange's stand behind the venue's.
+    pub fn measures(&self) -> impl Iterator<Item = Measure> + use<> {
+        let has_exchange = self.exchange.is_some();
+        Measure::ALL.into_iter().flat_map(move |measure| {
+            let parts = Measure::EXCHANGE
+                .into_iter()
+                .filter(move |_| has_exchange && measure == Measure::Stage(Stage::VenueService));
+            core::iter::once(measure).chain(parts)
+        })
+    }
+
     /// The distribution of a measure.
     pub fn distribution(&self, measure: Measure) -> &Distribution {
         match measure {
@@ -313,9 +363,23 @@ impl Summary {
             Measure::RtVenueFromDue => &self.rt_venue_from_due,
             Measure::Slip => &self.slip,
             Measure::GatewayLateness => &self.gateway_lateness,
+            Measure::Exchange(part) => self.exchange.as_ref().map_or(&NOTHING, |parts| &parts[part]),
         }
     }
 }
+
+/// A distribution without a sample.
+static NOTHING: Distribution = Distribution {
+    count: 0,
+    min_ns: None,
+    p50_ns: None,
+    p90_ns: None,
+    p99_ns: None,
+    p999_ns: None,
+    p9999_ns: None,
+    max_ns: None,
+    mean_ns: None,
+};
 
 /// Rates over the time between the first and the last of each: n events span n − 1 intervals.
 fn rate(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Rate {

@@ -1,14 +1,15 @@
 //! Faults on purpose, as users write them.
 //!
 //! ```text
-//! KIND[:TARGET][@WHEN][ every DUR]      several: separated by ; or ,
+//! KIND[:TARGET][@WHEN][ every DUR][ for DUR]      several: separated by ; or ,
 //!
-//! KIND     kill stop hang segv abort exit oom leak scribble flood forge feign hold lose
-//! TARGET   strategy-N | any | engine | launcher                    [any]
+//! KIND     kill stop hang segv abort exit oom leak scribble flood forge feign hold lose; of a venue slow disconnect reject mute garble
+//! TARGET   strategy-N | any | engine | launcher | venue-N          [any]
 //! WHEN     2s                at a time after the start             [a tenth of the window, at least 100ms]
 //!          order:N           at the strategy's order N, from 0
 //!          push:STEP:N       at that step of the push of order N
 //! every    again and again, for kill and stop at a time; also every=DUR
+//! for      how long, for what a venue does; it lasts unless the user says so
 //! ```
 //!
 //! Orders are counted in each incarnation of a strategy. `order:N` is `push:entered:N`. What goes together, the planner
@@ -23,7 +24,7 @@ use protocol::plan::{Fault, FaultKind, Target, When};
 use shm::ring::Step;
 
 /// The grammar in one line, for messages.
-const GRAMMAR: &str = "expected KIND[:TARGET][@WHEN][ every DUR], for example kill:strategy-3@2s";
+const GRAMMAR: &str = "expected KIND[:TARGET][@WHEN][ every DUR][ for DUR], for example kill:strategy-3@2s";
 
 /// One fault as it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct FaultSpec {
     pub when: Option<When>,
     /// Again after that time, and again.
     pub every: Option<Nanos>,
+    /// How long it lasts; `None`: until the end.
+    pub lasts: Option<Nanos>,
 }
 
 /// All faults of a run, at least one.
@@ -44,8 +47,8 @@ pub struct Faults(pub Vec<FaultSpec>);
 
 impl From<&Fault> for FaultSpec {
     fn from(fault: &Fault) -> Self {
-        let Fault { kind, target, when, every_ns } = *fault;
-        Self { kind, target, when: Some(when), every: every_ns.map(Nanos) }
+        let Fault { kind, target, when, every_ns, lasts_ns } = *fault;
+        Self { kind, target, when: Some(when), every: every_ns.map(Nanos), lasts: lasts_ns.map(Nanos) }
     }
 }
 
@@ -55,9 +58,13 @@ impl FromStr for FaultSpec {
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let wrong = |what: String| format!("{:?}: {what}", clip(text));
-        let (fault, every) = match text.split_once(" every") {
-            Some((fault, every)) => (fault, Some(every.trim_start().trim_start_matches('='))),
+        let (rest, lasts) = match text.split_once(" for ") {
+            Some((rest, lasts)) => (rest, Some(lasts)),
             None => (text, None),
+        };
+        let (fault, every) = match rest.split_once(" every") {
+            Some((fault, every)) => (fault, Some(every.trim_start().trim_start_matches('='))),
+            None => (rest, None),
         };
         let (who, when) = match fault.split_once('@') {
             Some((who, when)) => (who, Some(when)),
@@ -69,11 +76,14 @@ impl FromStr for FaultSpec {
                 .map_err(|message| wrong(format!("the kind {message}; {GRAMMAR}")))?,
             target: target_of(target.trim()).ok_or_else(|| {
                 let target = clip(target);
-                wrong(format!("nobody is called {target:?}: write strategy-N, any, engine or launcher"))
+                wrong(format!("nobody is called {target:?}: write strategy-N, any, engine or launcher; of a venue venue-N"))
             })?,
             when: when.map(|when| when_of(when.trim())).transpose().map_err(wrong)?,
             every: every
                 .map(|every| every.trim().parse::<Nanos>().map_err(|error| wrong(format!("every: {error}"))))
+                .transpose()?,
+            lasts: lasts
+                .map(|lasts| lasts.trim().parse::<Nanos>().map_err(|error| wrong(format!("for: {error}"))))
                 .transpose()?,
         })
     }
@@ -85,9 +95,12 @@ fn target_of(text: &str) -> Option<Target> {
         "engine" => Some(Target::Engine),
         "launcher" => Some(Target::Launcher),
         _ => {
-            let index = text.strip_prefix("strategy-")?;
-            let digits = index.bytes().all(|b| b.is_ascii_digit());
-            digits.then(|| index.parse().ok()).flatten().map(Target::Strategy)
+            let of = |prefix, target: fn(u16) -> Target| {
+                let index = text.strip_prefix(prefix)?;
+                let digits = index.bytes().all(|b| b.is_ascii_digit());
+                digits.then(|| index.parse().ok()).flatten().map(target)
+            };
+            of("strategy-", Target::Strategy).or_else(|| of("venue-", Target::Venue))
         }
     }
 }
@@ -128,6 +141,7 @@ impl fmt::Display for FaultSpec {
             Target::Any => f.write_str("any")?,
             Target::Engine => f.write_str("engine")?,
             Target::Launcher => f.write_str("launcher")?,
+            Target::Venue(index) => write!(f, "venue-{index}")?,
         }
         match self.when {
             None => {}
@@ -135,7 +149,8 @@ impl fmt::Display for FaultSpec {
             Some(When::Push { order, step: Step::Entered }) => write!(f, "@order:{order}")?,
             Some(When::Push { order, step }) => write!(f, "@push:{step}:{order}")?,
         }
-        self.every.map_or(Ok(()), |every| write!(f, " every {every}"))
+        self.every.map_or(Ok(()), |every| write!(f, " every {every}"))?;
+        self.lasts.map_or(Ok(()), |lasts| write!(f, " for {lasts}"))
     }
 }
 
@@ -198,15 +213,16 @@ pub(crate) mod tests {
     pub(crate) fn any_fault() -> impl Strategy<Value = FaultSpec> {
         let target = prop_oneof![
             any::<u16>().prop_map(Target::Strategy),
+            any::<u16>().prop_map(Target::Venue),
             select(vec![Target::Any, Target::Engine, Target::Launcher]),
         ];
         let when = prop_oneof![
             any::<u64>().prop_map(|ns| When::At { ns }),
             (any::<u64>(), select(Step::ALL)).prop_map(|(order, step)| When::Push { order, step }),
         ];
-        let every = proptest::option::of(any::<u64>().prop_map(Nanos));
-        (select(FaultKind::ALL), target, proptest::option::of(when), every)
-            .prop_map(|(kind, target, when, every)| FaultSpec { kind, target, when, every })
+        let time = || proptest::option::of(any::<u64>().prop_map(Nanos));
+        (select(FaultKind::ALL), target, proptest::option::of(when), time(), time())
+            .prop_map(|(kind, target, when, every, lasts)| FaultSpec { kind, target, when, every, lasts })
     }
 
     /// Any list of them.
@@ -226,7 +242,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_examples_are_read() {
-        let wanted = |kind, target, when, every| FaultSpec { kind, target, when, every };
+        let wanted = |kind, target, when, every| FaultSpec { kind, target, when, every, lasts: None };
         let at = |ns| Some(When::At { ns });
         assert_eq!(
             read("kill:strategy-3@2s"),
@@ -243,6 +259,14 @@ pub(crate) mod tests {
         assert_eq!(read(" kill@1s  every = 10 ms "), often);
         assert_eq!(read("scribble"), wanted(FaultKind::Scribble, Target::Any, None, None));
         assert_eq!(read("stop:launcher").target, Target::Launcher);
+        let slow = FaultSpec {
+            kind: FaultKind::Slow,
+            target: Target::Venue(1),
+            when: at(2_000_000_000),
+            every: None,
+            lasts: Some(Nanos(500_000_000)),
+        };
+        assert_eq!(read("slow:venue-1@2s for 500ms"), slow);
         assert_eq!(read("exit@push:entered:7"), read("exit@order:7"));
         assert_eq!(read("exit@order:4k").when, Some(When::Push { order: 4000, step: Step::Entered }));
         let several = Faults::parse("scribble; kill:any@1s every 10ms, flood:strategy-1@500ms;").unwrap();
@@ -252,7 +276,7 @@ pub(crate) mod tests {
     #[test]
     fn what_is_no_fault_says_what_would_be_one() {
         assert!(wrong("kil:any").contains("did you mean kill?"));
-        assert!(wrong("???").contains("KIND[:TARGET][@WHEN][ every DUR]"));
+        assert!(wrong("???").contains("KIND[:TARGET][@WHEN][ every DUR][ for DUR]"));
         assert!(wrong("").contains("no fault is named: expected KIND"));
         for target in ["strategy-", "strategy-x", "strategy--1", "strategy-99999", "strategy", "nobody"] {
             let message = wrong(&format!("kill:{target}@1s"));
@@ -264,6 +288,7 @@ pub(crate) mod tests {
         assert!(wrong("kill@push:claimd:3").contains("no step of a push: there are entered"));
         assert!(wrong("kill@push:claimed").contains("push:STEP:N"));
         assert!(wrong("kill@1s every 5").contains("every: \"5\" has no unit"));
+        assert!(wrong("mute:venue-0@1s for 5").contains("for: \"5\" has no unit"));
         assert!(wrong("kill@1s every").contains("every: \"\" is not a time"));
         assert!(wrong("kill; hng").contains("did you mean hang?"));
     }

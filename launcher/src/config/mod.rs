@@ -8,6 +8,7 @@ pub mod fault;
 mod file;
 mod flags;
 pub mod instruments;
+mod limit;
 pub mod limits;
 pub mod own;
 pub mod value;
@@ -15,6 +16,7 @@ pub mod value;
 pub use fault::{FaultSpec, Faults};
 pub use file::CONFIG_FILE;
 pub use flags::{Common, RunFlags};
+pub use limit::VenueLimit;
 pub use limits::Limits;
 use own::KindsParser;
 pub use own::{Kinds, StrategyName, VenueName};
@@ -138,6 +140,12 @@ pub struct Settings {
     /// A thread without a duty cycle for so long hangs [default: 10s]
     #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Containment")]
     pub liveness: Option<Nanos>,
+    /// How long a venue may say nothing about an order, where it is checked [default: longest delay + 1s]
+    #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Containment")]
+    pub venue_timeout: Option<Nanos>,
+    /// Messages that a venue takes, e.g. 1000/s: more wait; 1000/s,reject: more are rejected [default: any]
+    #[arg(long, value_name = "N/s", value_parser = parsed::<VenueLimit>(), help_heading = "Containment")]
+    pub venue_limit: Option<VenueLimit>,
     /// Faults on purpose.
     #[command(flatten)]
     pub fault: Option<Faults>,
@@ -210,7 +218,7 @@ macro_rules! fields {
 fields! {
     technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, credentials, exchange, capacity, max_open,
     max_waiting, orders, window, arrivals, delay, work, stamps, seed, schedule, book, sequence, speed,
-    instruments, limits, on_death, liveness, fault,
+    instruments, limits, on_death, liveness, venue_timeout, venue_limit, fault,
     repeats, preset, out,
 }
 
@@ -305,6 +313,13 @@ pub(crate) mod tests {
                 maybe(),
                 proptest::option::of(limits::tests::any_limits()),
                 path(),
+                (
+                    time(),
+                    proptest::option::of(
+                        (1u32.., any::<bool>())
+                            .prop_map(|(per_second, rejects)| VenueLimit { per_second, rejects }),
+                    ),
+                ),
             ),
         )
             .prop_map(|(names, counts, rest, containment)| Settings {
@@ -317,6 +332,8 @@ pub(crate) mod tests {
                 on_death: names.6,
                 process: names.7,
                 liveness: containment.0,
+                venue_timeout: containment.11.0,
+                venue_limit: containment.11.1,
                 fault: containment.1,
                 stamps: containment.2,
                 strategy: containment.3,

@@ -92,6 +92,9 @@ pub(crate) fn act(kind: FaultKind, means: &mut Means) {
         }
         FaultKind::Lose => means.loses = true,
         FaultKind::Hold => means.holds = true,
+        // No strategy's: the planner refuses them.
+        FaultKind::Slow | FaultKind::Disconnect | FaultKind::Reject | FaultKind::Mute | FaultKind::Garble => {
+        }
     }
 }
 

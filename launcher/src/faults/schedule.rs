@@ -102,6 +102,8 @@ impl FaultSchedule {
         match target {
             Target::Engine => Some(Victim::Engine),
             Target::Launcher => Some(Victim::Launcher),
+            // What a venue does, it does itself.
+            Target::Venue(_) => None,
             Target::Strategy(index) => alive(index).then_some(Victim::Strategy(index)),
             Target::Any => {
                 let living: Vec<u16> = (0..self.strategies).filter(|index| alive(*index)).collect();
@@ -127,6 +129,8 @@ impl Draws {
     pub(crate) const TECHNIQUE: u64 = 4;
     /// For what happens in a simulated run.
     pub(crate) const SCENARIO: u64 = 5;
+    /// For what a venue garbles.
+    pub(crate) const GARBLE: u64 = 8;
     /// For whose turn it is in a simulated run.
     pub(crate) const TURNS: u64 = 6;
     /// For what the kernel decides in a simulated run.

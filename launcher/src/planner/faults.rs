@@ -23,7 +23,7 @@ pub(super) fn check(
     faults: &[FaultSpec],
     technique: Technique,
     isolation: Isolation,
-    strategies: u64,
+    (strategies, venues): (u64, u64),
     on_death: OnDeath,
 ) -> Result<(), UsageError> {
     if isolation == Isolation::Thread && on_death != OnDeath::Stop {
@@ -39,13 +39,51 @@ pub(super) fn check(
         )));
     }
     faults.iter().try_for_each(|fault| {
-        check_one(fault, technique, strategies)
+        check_one(fault, technique, strategies, venues)
             .map_err(|what| UsageError(format!("--fault \"{fault}\": {what}")))
     })
 }
 
-fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64) -> Result<(), String> {
+/// What a venue can do: from a time on, for a while or until the end.
+fn check_venue(fault: &FaultSpec, venues: u64) -> Result<(), String> {
+    if !fault.kind.is_of_venue() {
+        return Err(match fault.target {
+            Target::Venue(_) => format!(
+                "{} is nothing that a venue does.\nUse slow, disconnect, reject, mute or garble, or choose a strategy",
+                fault.kind
+            ),
+            _ => {
+                "for is for what a venue does.\nLeave it out, or use slow, disconnect, reject, mute or garble"
+                    .into()
+            }
+        });
+    }
+    let Target::Venue(index) = fault.target else {
+        return Err(format!(
+            "{} is what a venue does.\nName one, for example {}:venue-0",
+            fault.kind, fault.kind
+        ));
+    };
+    if u64::from(index) >= venues {
+        return Err(format!(
+            "the last venue is venue-{}.\nName one of them, or run more --venues",
+            venues.saturating_sub(1)
+        ));
+    }
+    if matches!(fault.when, Some(When::Push { .. })) {
+        return Err("a venue pushes no orders.\nGive a time, for example @2s".into());
+    }
+    if fault.every.is_some() {
+        return Err("every is for kill and stop.\nLeave it out; for DUR says how long it lasts".into());
+    }
+    Ok(())
+}
+
+fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64, venues: u64) -> Result<(), String> {
     let signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop);
+    if fault.kind.is_of_venue() || matches!(fault.target, Target::Venue(_)) || fault.lasts.is_some() {
+        return check_venue(fault, venues);
+    }
     match fault.target {
         Target::Strategy(index) if u64::from(index) >= strategies => {
             let there = match strategies {
@@ -113,9 +151,15 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     let default = When::At { ns: (window_ns / 10).max(LEAST_DEFAULT_NS) };
     let mut draws = Draws::new(resolved.seed, Draws::PLANNING);
     let fault = |spec: &FaultSpec| {
-        let FaultSpec { kind, target, when, every } = *spec;
+        let FaultSpec { kind, target, when, every, lasts } = *spec;
         let when = when.unwrap_or(default);
-        let mut fault = Fault { kind, target, when, every_ns: every.map(|every| every.0) };
+        let mut fault = Fault {
+            kind,
+            target,
+            when,
+            every_ns: every.map(|every| every.0),
+            lasts_ns: lasts.map(|lasts| lasts.0),
+        };
         if fault.target == Target::Any && !schedule::by_signal(&fault) {
             // The strategy does it itself, so it must know before.
             fault.target = Target::Strategy(draws.below(resolved.strategies.into()) as u16);
@@ -148,7 +192,7 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
                 | FaultKind::Lose
                 | FaultKind::Hold
         );
-        !lives && !matches!(fault.target, Target::Launcher | Target::Engine)
+        !lives && !matches!(fault.target, Target::Launcher | Target::Engine | Target::Venue(_))
     };
     let some_do = plan.faults.iter().any(ends_the_process);
     if plan.isolation == Isolation::Thread && some_do {
@@ -197,6 +241,12 @@ mod tests {
         wrong("", "flood@push:published:5", "Use @order:5");
         wrong("", "hold@push:published:5", "Use @order:5");
         wrong("technique=pipe", "hold", "nothing can be held");
+        wrong("", "slow", "Name one, for example slow:venue-0");
+        wrong("venues=2", "mute:venue-2", "the last venue is venue-1");
+        wrong("", "kill:venue-0", "nothing that a venue does");
+        wrong("", "mute:venue-0@order:3", "a venue pushes no orders");
+        wrong("", "mute:venue-0@1s every 1s", "for DUR says how long");
+        wrong("", "kill@1s for 1s", "for is for what a venue does");
         wrong("", &["kill"; 33].join(";"), "give at most 32");
         let message = refused_with("", "kill@push:linked:3", &machine());
         assert_eq!(

@@ -115,6 +115,8 @@ pub fn layout(
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
     let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
     let records: Vec<VenueRecord> = resolved.venue.0.iter().map(|kind| kind.record()).collect();
+    let has_sessions =
+        resolved.venue_limit.is_some() || resolved.faults.iter().any(|fault| fault.kind.is_of_venue());
     let trading = Trading {
         strategy_kinds: resolved.strategy.names(),
         venue_kinds: resolved.venue.names(),
@@ -134,7 +136,11 @@ pub fn layout(
         pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         orders: counts.per_strategy.clone(),
         reports_an_order: records.iter().map(|record| record.reports_an_order).max().unwrap_or(1),
-        tells_release: records.iter().all(|record| record.tells_release),
+        // A venue behind a session says nothing of when its reports are due.
+        tells_release: records.iter().all(|record| record.tells_release) && !has_sessions,
+        venue_timeout_ns: resolved.venue_timeout_ns,
+        venue_limit: resolved.venue_limit.map_or(0, |limit| limit.per_second),
+        venue_limit_rejects: resolved.venue_limit.is_some_and(|limit| limit.rejects),
         max_delay_ns: counts.max_delay_ns,
         work_ns,
         instruments: traded(resolved)?,

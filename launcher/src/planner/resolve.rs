@@ -88,7 +88,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         ));
     }
     let faults = settings.fault.clone().map_or_else(Vec::new, |faults| faults.0);
-    faults::check(&faults, technique, isolation, strategies, on_death)?;
+    faults::check(&faults, technique, isolation, (strategies, venues), on_death)?;
     let (strategy, venue) =
         (settings.strategy.clone().unwrap_or_default(), settings.venue.clone().unwrap_or_default());
     for (flag, many, kinds, count) in [
@@ -140,6 +140,14 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         sequence,
         capacity: capacity(count(settings.capacity, 8192))?,
         max_open: within("--max-open", count(settings.max_open, open), 1..=MAX_OPEN)? as u32,
+        venue_timeout_ns: match settings.venue_timeout {
+            Some(Nanos(ns)) if !(1_000_000..=MAX_WINDOW_NS).contains(&ns) => {
+                return usage(format!("--venue-timeout {}: give a time from 1ms to 60m", Nanos(ns)));
+            }
+            Some(Nanos(ns)) => ns,
+            None => 0,
+        },
+        venue_limit: settings.venue_limit,
         max_waiting: match settings.max_waiting {
             Some(Count(orders)) => Some(within("--max-waiting", orders, 1..=MAX_OPEN)? as u32),
             None => None,

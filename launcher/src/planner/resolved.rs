@@ -2,7 +2,7 @@
 
 use crate::config::{
     Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Kinds, Limits, Settings, StrategyName,
-    VenueName,
+    VenueLimit, VenueName,
 };
 use analysis::units::{Count, Nanos};
 use protocol::limits::LimitSetting;
@@ -74,6 +74,10 @@ pub struct Resolved {
     pub max_open: u32,
     /// The most orders that wait for one gateway, 1 to 2^20; `None`: all that may be open.
     pub max_waiting: Option<u32>,
+    /// How long a venue may say nothing about an order, in nanoseconds; 0: the longest delay and a second more.
+    pub venue_timeout_ns: u64,
+    /// The messages a second that a venue takes; `None`: any number.
+    pub venue_limit: Option<VenueLimit>,
     /// Where the orders come from.
     pub input: Input,
     /// The venues' delay.
@@ -127,6 +131,8 @@ impl Resolved {
             capacity: Some(Count(self.capacity.into())),
             max_open: Some(Count(self.max_open.into())),
             max_waiting: self.max_waiting.map(|orders| Count(orders.into())),
+            venue_timeout: (self.venue_timeout_ns > 0).then_some(Nanos(self.venue_timeout_ns)),
+            venue_limit: self.venue_limit,
             delay: Some(self.delay),
             work: Some(Nanos(self.work_ns)),
             seed: Some(Count(self.seed)),

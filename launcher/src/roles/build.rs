@@ -2,7 +2,8 @@
 
 use super::agents::{AnyClock, RoleAgent};
 use super::book;
-use super::parts::{Parts, bell_of};
+use super::checked::{checked, is_checked};
+use super::parts::{Parts, VenueBuilder, bell_of};
 use crate::faults::own::OwnFaults;
 use anyhow::{Context, Result};
 use gateway::{Gateway, SessionVenue, Venue, VenueContext};
@@ -25,9 +26,6 @@ pub(super) type BuildStrategy =
 /// Builds the strategy with an index, of whatever kind that is.
 pub(super) type StrategyBuilder<'a> = dyn Fn(&mut Parts<'_, '_>, u16) -> Result<Box<dyn RoleAgent>> + 'a;
 
-/// Makes the venue behind a gateway.
-pub(super) type VenueBuilder<'a, V> = dyn Fn(&mut Parts<'_, '_>, &VenueContext) -> Result<V> + 'a;
-
 /// Builds the agent of a thread whose roles are the engine's, or a mixture.
 pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
     parts: &mut Parts<'_, '_>,
@@ -35,11 +33,14 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
     venue: &VenueBuilder<'_, V>,
     strategy: &StrategyBuilder<'_>,
 ) -> Result<Box<dyn RoleAgent>> {
-    let is_gateway = |role: &Role| matches!(role, Role::Gateway(_));
+    let checks = |role: &Role| matches!(role, Role::Gateway(index) if is_checked(parts.plan, *index));
+    let has_checked = roles.iter().any(checks);
+    // One that checks is not among those whose loops are compiled for what is measured.
+    let is_gateway = |role: &Role| matches!(role, Role::Gateway(_)) && !has_checked;
     let gateway = |parts: &mut Parts<'_, '_>, index| gateway::<T, V>(parts, index, venue);
     Ok(match roles {
         [Role::Orchestrator] => Box::new(orchestrator::<T>(parts)?),
-        [Role::Gateway(index)] => Box::new(gateway(parts, *index)?),
+        [Role::Gateway(index)] if !has_checked => Box::new(gateway(parts, *index)?),
         [Role::Orchestrator, gateways @ ..] if gateways.iter().all(is_gateway) => {
             // The consumer of the completions is attached before their producers.
             let orchestrator = orchestrator::<T>(parts)?;
@@ -56,6 +57,14 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
                 .map(|role| match role {
                     Role::Strategy(index) => strategy(parts, *index),
                     Role::Orchestrator => Ok(Box::new(orchestrator::<T>(parts)?) as Box<dyn RoleAgent>),
+                    Role::Gateway(index) if is_checked(parts.plan, *index) => {
+                        let make = |parts: &mut Parts<'_, '_>, context: &VenueContext| {
+                            checked(parts, context, venue)
+                        };
+                        let checked: Box<dyn AnyClock> =
+                            Box::new(self::gateway::<T, _>(parts, *index, &make)?);
+                        Ok(Box::new(checked) as Box<dyn RoleAgent>)
+                    }
                     Role::Gateway(index) => Ok(Box::new(gateway(parts, *index)?) as Box<dyn RoleAgent>),
                     Role::Exchange(venue) => {
                         Ok(Box::new(book::exchange(parts, *venue)?) as Box<dyn RoleAgent>)
@@ -77,7 +86,8 @@ pub(super) fn book_agent<T: Link>(
     let is_exchange = |role: &Role| matches!(role, Role::Exchange(_));
     let split = roles.iter().position(is_exchange).unwrap_or(roles.len());
     let (engine, exchanges) = roles.split_at(split);
-    if exchanges.is_empty() || !exchanges.iter().all(is_exchange) {
+    let checks = |role: &Role| matches!(role, Role::Gateway(index) if is_checked(parts.plan, *index));
+    if exchanges.is_empty() || !exchanges.iter().all(is_exchange) || engine.iter().any(checks) {
         return thread_agent::<T, SessionVenue>(parts, roles, &book::session, strategy);
     }
     let gateways = |parts: &mut Parts<'_, '_>, roles: &[Role]| -> Result<Vec<_>> {

@@ -3,6 +3,7 @@
 mod agents;
 mod book;
 mod build;
+mod checked;
 mod compose;
 mod parts;
 pub mod registry;

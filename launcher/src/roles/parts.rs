@@ -2,6 +2,7 @@
 
 use crate::faults::own::Act;
 use anyhow::Result;
+use gateway::VenueContext;
 use protocol::control::Control;
 use protocol::plan::{Idle, Plan, Role, ThreadPlan};
 use protocol::segments;
@@ -40,3 +41,6 @@ pub(super) fn bell_of(
         _ => Ok(None),
     }
 }
+
+/// Makes the venue behind a gateway.
+pub(super) type VenueBuilder<'a, V> = dyn Fn(&mut Parts<'_, '_>, &VenueContext) -> Result<V> + 'a;

@@ -117,6 +117,8 @@ impl Scenario {
             capacity: 2 << draws.below(4),
             max_open: 1 + draws.below(20) as u32,
             max_waiting: None,
+            venue_timeout_ns: 0,
+            venue_limit: None,
             input: Input::Drawn { arrivals, orders, window_ns },
             delay,
             work_ns: 0,
@@ -152,7 +154,13 @@ impl Scenario {
             ScenarioKind::Assault(kind) => {
                 let target = draws.below(strategies.into()) as u16;
                 let when = When::At { ns: draws.below(window_ns) };
-                plan.faults.push(Fault { kind, target: Target::Strategy(target), when, every_ns: None });
+                plan.faults.push(Fault {
+                    kind,
+                    target: Target::Strategy(target),
+                    when,
+                    every_ns: None,
+                    lasts_ns: None,
+                });
                 culprits.push(target);
             }
             ScenarioKind::Hostile(..) => culprits.push(draws.below(strategies.into()) as u16),
@@ -228,7 +236,7 @@ fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
         let kind = if draws.below(4) == 0 { FaultKind::Stop } else { FaultKind::Kill };
         let target = if draws.below(2) == 0 { Target::Any } else { strategy };
         let every_ns = (draws.below(2) == 0).then(|| window_ns / 4 + 1 + draws.below(window_ns));
-        return Fault { kind, target, when: When::At { ns }, every_ns };
+        return Fault { kind, target, when: When::At { ns }, every_ns, lasts_ns: None };
     }
     const KINDS: [FaultKind; 6] = [
         FaultKind::Kill,
@@ -247,5 +255,5 @@ fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
         let step = steps[draws.below(steps.len() as u64) as usize];
         When::Push { order: draws.below(most), step }
     };
-    Fault { kind, target: strategy, when, every_ns: None }
+    Fault { kind, target: strategy, when, every_ns: None, lasts_ns: None }
 }

@@ -60,13 +60,14 @@ impl NamedFault {
 }
 
 /// The faults that are tried unless the user names some: each kind, and the two that hurt most in the middle of a push:
-/// the place is claimed, and half of the message is there. Without [`FaultKind::Lose`]: what is lost before anybody sees
+/// the place is claimed, and half of the message is there. Without what venues do. Without [`FaultKind::Lose`]: what is lost before anybody sees
 /// it cannot be contained, only noticed, and that ends the run.
 pub fn standard() -> Vec<NamedFault> {
-    let at = |kind, when| FaultSpec { kind, target: Target::Any, when, every: None };
+    let at = |kind, when| FaultSpec { kind, target: Target::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
         .map(|kind| at(kind, Some(When::Push { order: FAULT_ORDER, step: Step::HalfWritten })));
-    let kinds = FaultKind::ALL.iter().filter(|kind| **kind != FaultKind::Lose).map(|kind| at(*kind, None));
+    let is_tried = |kind: &&FaultKind| **kind != FaultKind::Lose && !kind.is_of_venue();
+    let kinds = FaultKind::ALL.iter().filter(is_tried).map(|kind| at(*kind, None));
     kinds.chain(pushes).map(NamedFault::of).collect()
 }
 
@@ -135,7 +136,7 @@ mod tests {
     #[test]
     fn every_kind_is_tried_and_the_middle_of_a_push() {
         let names: Vec<String> = standard().into_iter().map(|scenario| scenario.name).collect();
-        assert_eq!(names.len(), FaultKind::ALL.len() - 1 + 2);
+        assert_eq!(names.len(), FaultKind::ALL.len() - 1 - 5 + 2);
         assert!(names.contains(&"kill in a push, half-written".to_owned()), "{names:?}");
         let cells = cells(&Technique::all(), Isolation::ALL, None);
         let heap = |cell: &&Cell| !cell.technique.crosses_processes();

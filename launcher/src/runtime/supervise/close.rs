@@ -7,7 +7,7 @@ use super::Supervisor;
 use super::stall::StallWatch;
 use core::time::Duration;
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter};
-use protocol::plan::Role;
+use protocol::plan::{Role, Target};
 use protocol::status;
 use shm::clock::Clock;
 
@@ -40,9 +40,11 @@ impl Supervisor<'_> {
         let dispatched = engine.get(OrchestratorCounter::Dispatched);
         let received = |gateway| self.count(Role::Gateway(gateway), GatewayCounter::Received);
         let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
+        // One with a fault does not take all that its gateway takes.
+        let has_fault = |venue| self.plan.faults.iter().any(|fault| fault.target == Target::Venue(venue));
         let at_exchange = |venue: u16| {
             let taken: u64 = trading.gateways_of(venue).map(received).sum();
-            self.count(Role::Exchange(venue), ExchangeCounter::Received) >= taken
+            has_fault(venue) || self.count(Role::Exchange(venue), ExchangeCounter::Received) >= taken
         };
         dispatched.saturating_add(engine.get(OrchestratorCounter::Rejected)) >= sent
             && at_gateways >= dispatched

@@ -9,3 +9,4 @@ mod room;
 mod runs;
 mod sandboxed;
 mod techniques;
+mod venues;

@@ -17,6 +17,7 @@ const FILLS: Shape = Shape {
     pacing: protocol::plan::Pacing::Scheduled,
     reject_every: 0,
     fills: true,
+    book: false,
     period: 10_000,
     delay: 50_000,
 };

@@ -107,6 +107,7 @@ const SHAPE: Shape = Shape {
     pacing: Pacing::Closed,
     reject_every: 0,
     fills: false,
+    book: false,
     period: 1,
     delay: 1,
 };

@@ -21,6 +21,7 @@ pub(crate) const SHAPE: Shape = Shape {
     pacing: protocol::plan::Pacing::Scheduled,
     reject_every: 7,
     fills: false,
+    book: false,
     period: 3_000,
     delay: 50_000,
 };

@@ -9,7 +9,7 @@ use analysis::merge::Account;
 use analysis::record::{Clock, Exit, Floor, InputRecord, OpenOrders, Outcome, RunRecord};
 use launcher::host::Machine;
 use protocol::counters::AGENT_WORDS;
-use protocol::plan::{Idle, Pacing, Plan, Role, Threading, Trading};
+use protocol::plan::{ExchangePlacement, Idle, Pacing, Plan, Role, Threading, Trading};
 use protocol::stamps::{HandOff, LinkEnd, Point, Record, key};
 use protocol::status::{COUNTERS_OFFSET, Field, LOG_OFFSET, STATUS_WORDS, StatusWriter, ThreadState};
 use protocol::wire::OrderId;
@@ -22,6 +22,8 @@ use tempfile::TempDir;
 
 /// Slip, submit, pre-dispatch, dispatch, lateness, completion, post-process, return; in ticks.
 pub const STAGES: [u64; 8] = [100, 400, 60, 300, 50, 420, 80, 320];
+/// Through a session to an exchange and back, in ticks.
+pub const SESSION: [u64; 2] = [120, 90];
 /// rt_venue of every order, in ticks: all stages but the slip and the venue (delay and lateness).
 pub const RT_VENUE: u64 = 400 + 60 + 300 + 420 + 80 + 320;
 /// Two ticks are a nanosecond.
@@ -44,6 +46,8 @@ pub struct Shape {
     pub period: u64,
     /// Every order is filled with its report, in one of two instruments.
     pub fills: bool,
+    /// The venues are exchanges on threads of their own.
+    pub book: bool,
     /// Delays go from `delay` to three times that, in ticks.
     pub delay: u64,
 }
@@ -59,6 +63,7 @@ impl Default for Shape {
             reject_every: 0,
             period: 10_000,
             fills: false,
+            book: false,
             delay: 50_000,
         }
     }
@@ -116,7 +121,13 @@ impl Fixture {
                     let t5 = release + STAGES[4];
                     push(orchestrator, Point::OrchDispatch, t3);
                     push(gateway, Point::GatewayRecv, t4);
-                    push(gateway, Point::Release, release);
+                    if shape.book {
+                        let exchange = plan.thread_of(Role::Exchange(venue)).unwrap();
+                        push(exchange, Point::ExchangeRecv, t4 + SESSION[0]);
+                        push(exchange, Point::ExchangeDone, t5 - SESSION[1]);
+                    } else {
+                        push(gateway, Point::Release, release);
+                    }
                     push(gateway, Point::GatewayDone, t5);
                     if shape.fills {
                         let (instrument, quantity, price) = fill_of(number);
@@ -438,15 +449,20 @@ fn record(shape: Shape) -> RunRecord {
 }
 
 fn plan(shape: Shape) -> Plan {
-    let trading = Trading {
+    let mut trading = Trading {
         capacity: 1024,
         max_open: 1024,
         max_held: 1024,
         pacing: shape.pacing,
         orders: vec![shape.orders; usize::from(shape.strategies)],
         max_delay_ns: shape.delay * 2,
+        tells_release: !shape.book,
         ..Trading::new(shape.strategies, shape.venues)
     };
+    if shape.book {
+        trading.venue_kinds = vec![Trading::BOOK.into()];
+        trading.exchange = ExchangePlacement::Thread;
+    }
     let (threading, ns_per_tick) = (shape.threading, NS_PER_TICK);
     let mut plan = Plan { threading, ns_per_tick, ..Plan::of(trading) }.arranged();
     for (core, thread) in plan.threads.iter_mut().enumerate() {

@@ -105,10 +105,12 @@ fn gateways_that_share_a_thread_are_checked_each() {
 const MORE: u8 = 1 << 7;
 
 /// Adds reports 1 and 2 to an order, each a little behind the one before it.
-fn with_reports(fixture: &mut Fixture, id: OrderId) {
+pub(crate) fn with_reports(fixture: &mut Fixture, id: OrderId) {
     let path = [Point::GatewayDone, Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv];
+    let is_stamped = fixture.logs.iter().flatten().any(|r| r.point == Point::ExchangeDone && r.id == id);
+    let by_exchange = is_stamped.then_some(Point::ExchangeDone);
     for number in [1, 2] {
-        for point in path {
+        for point in by_exchange.into_iter().chain(path) {
             let (thread, place) = fixture.find(point, id);
             let first = fixture.logs[thread][place];
             let detail = if point == Point::GatewayDone && number == 1 { number | MORE } else { number };
@@ -471,7 +473,7 @@ proptest! {
         shared: bool, closed: bool, period in 1u64..20_000, delay in 0u64..200_000,
     ) {
         let shape = Shape {
-            strategies, venues, orders, reject_every, period, delay, fills: orders % 2 == 0,
+            strategies, venues, orders, reject_every, period, delay, fills: orders % 2 == 0, book: orders % 3 == 0,
             threading: if shared { Threading::Shared } else { Threading::Dedicated },
             pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         };

@@ -6,6 +6,7 @@ mod containment;
 mod damaged;
 pub mod deaths;
 mod distrust;
+mod exchanges;
 mod figures;
 pub mod fixture;
 mod inspecting;

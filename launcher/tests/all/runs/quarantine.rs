@@ -79,6 +79,7 @@ fn a_quarantine_for_its_orders_that_no_fault_explains_may_be_the_ring_s_doing() 
         target: Target::Strategy(1),
         when: When::At { ns: 0 },
         every_ns: None,
+        lasts_ns: None,
     };
     let other = Fault { target: Target::Strategy(0), ..scribble };
     for faults in [&[][..], &[other]] {
@@ -111,7 +112,7 @@ fn a_scribbled_log_is_an_error_where_the_engine_may_have_done_it() {
     assert!(try_merge(&fixture).unwrap_err().to_string().contains("record 9"));
     // Unless somebody in that process was told to scribble, caught at it or not.
     let when = When::At { ns: 0 };
-    let scribble = |target| Fault { kind: FaultKind::Scribble, target, when, every_ns: None };
+    let scribble = |target| Fault { kind: FaultKind::Scribble, target, when, every_ns: None, lasts_ns: None };
     fixture.record.plan.faults = vec![scribble(Target::Strategy(0))];
     assert_eq!(try_merge(&fixture).unwrap().violations, []);
     fixture.record.plan.faults.clear();

@@ -45,6 +45,7 @@ fn the_report_of_a_run_with_deaths() {
         target: Target::Strategy(2),
         when: When::At { ns: 20_000_000 },
         every_ns: None,
+        lasts_ns: None,
     });
     for number in 0..10 {
         let restart = (number != 8).then_some(100_000);

@@ -16,6 +16,7 @@ const SHAPE: Shape = Shape {
     pacing: protocol::plan::Pacing::Scheduled,
     reject_every: 0,
     fills: false,
+    book: false,
     period: 10_000,
     delay: 50_000,
 };

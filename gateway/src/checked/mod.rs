@@ -1,0 +1,246 @@
+//! The engine's side of a session with a venue that is not simply believed: what it says is checked, what it does not say in time is
+//! closed, and it is sent no more messages than it takes.
+//!
+//! A [`Checked`] is a venue around a venue. It is there only where a run asks for it; all other gateways have their venue directly.
+//!
+//! | what the venue does | what follows |
+//! |---|---|
+//! | a report that cannot be: of an order that is not open, a repeat, more than was ordered, a status that the order cannot have | it is counted as a venue error and dropped; the order stays as it was |
+//! | a number of the session that is too high: messages were lost | counted; the report is looked at like any other |
+//! | one that was there before | counted and dropped |
+//! | nothing about an order for [`CheckedRules::silence_ns`]; nothing at all for so long, if it has acknowledged the order | the order is closed with the reason `venue-silent`, and counted as stuck |
+//!
+//! So each order has exactly one last report whatever its venue does. A report of an order that was closed as stuck comes too late: it is
+//! a venue error like any other of an order that is not open.
+
+mod check;
+mod throttle;
+
+pub use check::VenueError;
+use check::{Answer, Open};
+use protocol::reject::Reject;
+use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report};
+use shm::clock::Timebase;
+use std::collections::{HashMap, VecDeque};
+pub use throttle::MessageLimit;
+use throttle::Throttle;
+
+use crate::venue::{NoRoom, Reports, SessionCounts, Sweep, Venue, VenueRecord};
+
+/// What a session holds its venue to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckedRules {
+    /// How long a venue may say nothing about an order that is open there, in nanoseconds.
+    pub silence_ns: u64,
+    /// The messages that it takes; `None`: any number.
+    pub limit: Option<MessageLimit>,
+    /// The most orders that are open there at once.
+    pub max_held: usize,
+}
+
+/// A venue that is checked. See the module's documentation.
+pub struct Checked<V> {
+    venue: V,
+    state: State,
+    /// When the venue is asked about which order, in the order of the times. An order that is closed meanwhile stays here until then.
+    watched: VecDeque<(u64, OrderId)>,
+    throttle: Option<Throttle>,
+}
+
+/// What the way of the reports needs.
+struct State {
+    rules: CheckedRules,
+    open: HashMap<OrderId, Open>,
+    /// When the venue last said something that can be, in ticks.
+    heard: u64,
+    counts: SessionCounts,
+}
+
+impl State {
+    /// Whether the number is the next one, or an error that the report survives; `false`: it was there before.
+    fn takes_number(&mut self, number: u64) -> bool {
+        let expected = self.counts.received + 1;
+        self.counts.errors += u64::from(number != expected);
+        self.counts.received = self.counts.received.max(number);
+        number >= expected
+    }
+
+    /// When the venue last said something that tells that it has not forgotten an order. One that it has acknowledged may rest there
+    /// for long: any of its words will do.
+    fn heard_of(&self, open: &Open) -> u64 {
+        if open.is_acknowledged() { open.heard.max(self.heard) } else { open.heard }
+    }
+}
+
+impl<V: Venue> Checked<V> {
+    /// A session with that venue; nothing is allocated after this.
+    pub fn new(venue: V, rules: CheckedRules) -> Self {
+        // Twice: a table that is at most half full is tidied in place.
+        let open = HashMap::with_capacity(2 * rules.max_held.max(8));
+        Self {
+            venue,
+            state: State { rules, open, heard: 0, counts: SessionCounts::default() },
+            watched: VecDeque::with_capacity(2 * rules.max_held.max(8)),
+            throttle: rules.limit.map(Throttle::new),
+        }
+    }
+
+    fn watch(&mut self, due: u64, id: OrderId) {
+        if self.watched.len() == self.watched.capacity() {
+            let open = &self.state.open;
+            self.watched.retain(|(_, id)| open.contains_key(id));
+        }
+        self.watched.push_back((due, id));
+    }
+
+    /// Closes the orders about which the venue has said nothing for too long.
+    #[cold]
+    fn close_silent(&mut self, now: u64, reports: &mut impl Reports) {
+        let silence = reports.time().ticks(self.state.rules.silence_ns);
+        while let Some((due, id)) = self.watched.front().copied().filter(|(due, _)| *due <= now) {
+            let silent =
+                self.state.open.get(&id).map(|open| self.state.heard_of(open).saturating_add(silence));
+            match silent {
+                Some(later) if later > due.max(now) => {
+                    self.watched.pop_front();
+                    self.watch(later, id);
+                    continue;
+                }
+                Some(_) if !reports.has_room() => return,
+                Some(_) => {}
+                None => {}
+            }
+            self.watched.pop_front();
+            if let Some(open) = self.state.open.remove(&id) {
+                self.state.counts.stuck += 1;
+                let closed = open.closed(id, OrderStatus::Expired, Reject::VenueSilent);
+                let sent = reports.send(closed);
+                debug_assert!(sent.is_ok(), "asked before");
+            }
+        }
+    }
+}
+
+/// What the venue sees of the reports' way.
+struct Heard<'a, R> {
+    reports: &'a mut R,
+    state: &'a mut State,
+    now: u64,
+}
+
+impl<R: Reports> Heard<'_, R> {
+    fn look(&mut self, report: Report) -> Result<(), NoRoom> {
+        let Some(open) = self.state.open.get_mut(&report.id) else {
+            self.state.counts.errors += 1;
+            return Ok(());
+        };
+        match open.check(&report, LAST_NUMBER) {
+            Ok(answer) => {
+                self.reports.send(report)?;
+                open.heard = self.now;
+                self.state.heard = self.state.heard.max(self.now);
+                if answer == Answer::Last {
+                    self.state.counts.refused += u64::from(report.status == OrderStatus::Refused);
+                    self.state.open.remove(&report.id);
+                }
+            }
+            Err(_) => self.state.counts.errors += 1,
+        }
+        Ok(())
+    }
+}
+
+/// Reports that an order may have at most, as far as the wire goes; the venue's own record is checked behind this.
+const LAST_NUMBER: u8 = (protocol::wire::MAX_REPORTS - 1) as u8;
+
+impl<R: Reports> Reports for Heard<'_, R> {
+    fn has_room(&self) -> bool {
+        self.reports.has_room()
+    }
+
+    fn send(&mut self, report: Report) -> Result<(), NoRoom> {
+        self.send_numbered(self.state.counts.received + 1, report)
+    }
+
+    fn send_numbered(&mut self, number: u64, report: Report) -> Result<(), NoRoom> {
+        if !self.reports.has_room() {
+            return Err(NoRoom);
+        }
+        if self.state.takes_number(number) { self.look(report) } else { Ok(()) }
+    }
+
+    fn time(&self) -> Timebase {
+        self.reports.time()
+    }
+}
+
+impl<V: Venue> Venue for Checked<V> {
+    const RECORD: VenueRecord = VenueRecord {
+        // A rejection by the message limit.
+        reports_at_once: V::RECORD.reports_at_once + 1,
+        tells_release: false,
+        ..V::RECORD
+    };
+
+    fn has_room(&self) -> bool {
+        self.state.open.len() < self.state.rules.max_held
+            && self.throttle.as_ref().is_none_or(Throttle::takes)
+            && self.venue.has_room()
+    }
+
+    fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
+        let time = reports.time();
+        let open = Open::new(order, now);
+        if let Some(throttle) = &mut self.throttle
+            && !throttle.message(now, time, order.operation == Operation::New)
+        {
+            self.state.counts.throttled += 1;
+            let sent = reports.send(open.closed(order.id, OrderStatus::Refused, Reject::Throttled));
+            debug_assert!(sent.is_ok(), "there is room for what is said at once");
+            return None;
+        }
+        self.state.counts.sent += 1;
+        if order.operation == Operation::Replace {
+            let target = OrderId::new(order.id.strategy(), order.id.epoch(), order.target);
+            if let Some(target) = self.state.open.get_mut(&target) {
+                target.is_to_be_replaced();
+            }
+        }
+        self.state.open.insert(order.id, open);
+        let silence = time.ticks(self.state.rules.silence_ns);
+        self.watch(now.saturating_add(silence), order.id);
+        let mut checked = Heard { reports, state: &mut self.state, now };
+        let _ = self.venue.accept(order, now, &mut checked);
+        None
+    }
+
+    fn advance(&mut self, now: u64, reports: &mut impl Reports) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.advance(now);
+        }
+        if self.venue.next_deadline() <= now {
+            self.venue.advance(now, &mut Heard { reports, state: &mut self.state, now });
+        }
+        if self.watched.front().is_some_and(|(due, _)| *due <= now) {
+            self.close_silent(now, reports);
+        }
+    }
+
+    fn next_deadline(&self) -> u64 {
+        let watched = self.watched.front().map_or(u64::MAX, |(due, _)| *due);
+        let throttle = self.throttle.as_ref().map_or(u64::MAX, Throttle::next_deadline);
+        self.venue.next_deadline().min(watched).min(throttle)
+    }
+
+    fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
+        // The time of the last word is of no matter here: each report is the last of its order.
+        self.venue.cancel_all(sweep, &mut Heard { reports, state: &mut self.state, now: 0 })
+    }
+
+    fn session(&self) -> SessionCounts {
+        self.state.counts
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! Sessions with venues that lie, say nothing, or take only so much.
+
+use super::*;
+use protocol::wire::Side;
+
+const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+
+/// What comes through.
+#[derive(Default)]
+struct Out(Vec<Report>);
+
+impl Reports for Out {
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn send(&mut self, report: Report) -> Result<(), NoRoom> {
+        self.0.push(report);
+        Ok(())
+    }
+
+    fn time(&self) -> Timebase {
+        TIME
+    }
+}
+
+/// Says in its next turn what it was told to, with these numbers of the session.
+#[derive(Default)]
+struct Script(Vec<(Option<u64>, Report)>);
+
+impl Venue for Script {
+    const RECORD: VenueRecord = VenueRecord { reports_an_order: 4, reports_at_once: 0, tells_release: false };
+
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn accept(&mut self, _: &Order, _: u64, _: &mut impl Reports) -> Option<u64> {
+        None
+    }
+
+    fn advance(&mut self, _: u64, reports: &mut impl Reports) {
+        for (number, report) in self.0.drain(..) {
+            match number {
+                Some(number) => reports.send_numbered(number, report).unwrap(),
+                None => reports.send(report).unwrap(),
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> u64 {
+        if self.0.is_empty() { u64::MAX } else { 0 }
+    }
+
+    fn cancel_all(&mut self, _: &mut Sweep, _: &mut impl Reports) -> bool {
+        true
+    }
+}
+
+fn order(sequence: u64) -> Order {
+    Order { quantity: 10, price: 100, ..Order::new(OrderId::new(0, 0, sequence), 1) }
+}
+
+fn fill(sequence: u64) -> Report {
+    crate::in_full(&order(sequence))
+}
+
+fn session(limit: Option<MessageLimit>) -> Checked<Script> {
+    Checked::new(Script::default(), CheckedRules { silence_ns: 1_000, limit, max_held: 8 })
+}
+
+/// What the strategy gets when the venue says this of the order 0, and what is counted.
+fn said(script: &[(Option<u64>, Report)]) -> (Vec<Report>, SessionCounts) {
+    let (mut session, mut out) = (session(None), Out::default());
+    session.accept(&order(0), 5, &mut out);
+    session.venue.0 = script.to_vec();
+    session.advance(10, &mut out);
+    session.advance(2_000, &mut out);
+    (out.0, session.session())
+}
+
+#[test]
+fn what_is_true_comes_through() {
+    let (reports, counts) = said(&[(None, fill(0))]);
+    assert_eq!(reports, [fill(0)]);
+    assert_eq!((counts.sent, counts.received, counts.errors, counts.stuck), (1, 1, 0, 0));
+    let part =
+        Report { status: OrderStatus::PartiallyFilled, filled: 4, leaves: 6, is_last: false, ..fill(0) };
+    let rest = Report { filled: 6, number: 1, ..fill(0) };
+    assert_eq!(said(&[(None, part), (None, rest)]).0, [part, rest]);
+}
+
+#[test]
+fn each_garbage_is_counted_and_the_order_is_closed_once() {
+    let good = fill(0);
+    let garbage = [
+        fill(7),
+        Report { venue: 0, ..good },
+        Report { instrument: 3, ..good },
+        Report { side: Side::Sell, ..good },
+        Report { status: OrderStatus::Rejected, ..good },
+        Report { status: OrderStatus::Done, filled: 0, ..good },
+        Report { status: OrderStatus::Cancelled, ..good },
+        Report { is_last: false, leaves: 3, ..good },
+        Report { filled: 11, ..good },
+        Report { filled: u64::MAX, ..good },
+        Report { leaves: 1, ..good },
+        Report { number: 1, ..good },
+        Report { price: 101, ..good },
+        Report { price: -1, ..good },
+    ];
+    for wrong in garbage {
+        let (reports, counts) = said(&[(None, wrong), (None, good)]);
+        assert_eq!((reports, counts.errors), (vec![good], 1), "{wrong:?}, and then the truth");
+        let (reports, counts) = said(&[(None, wrong)]);
+        assert_eq!((counts.errors, counts.stuck, reports.len()), (1, 1, 1), "{wrong:?}, and nothing more");
+        assert_eq!((reports[0].id, reports[0].reason), (good.id, Reject::VenueSilent.code()));
+        assert!(reports[0].is_last);
+    }
+}
+
+#[test]
+fn a_second_last_report_is_an_error() {
+    let (reports, counts) = said(&[(None, fill(0)), (None, fill(0))]);
+    assert_eq!((reports, counts.errors, counts.stuck), (vec![fill(0)], 1, 0));
+}
+
+#[test]
+fn the_numbers_of_the_session_have_no_gaps_and_no_repeats() {
+    let (reports, counts) = said(&[(Some(3), fill(0))]);
+    assert_eq!(
+        (reports, counts.errors, counts.received),
+        (vec![fill(0)], 1, 3),
+        "two were lost, this is here"
+    );
+    let part =
+        Report { status: OrderStatus::PartiallyFilled, filled: 4, leaves: 6, is_last: false, ..fill(0) };
+    let (reports, counts) = said(&[(Some(1), part), (Some(1), Report { filled: 6, number: 1, ..fill(0) })]);
+    assert_eq!((reports[0], counts.errors, counts.stuck), (part, 1, 1), "a repeat is not believed");
+    assert_eq!((reports[1].number, reports[1].cumulative, reports.len()), (1, 4, 2));
+}
+
+#[test]
+fn a_venue_that_goes_on_talking_about_an_order_is_not_silent() {
+    let (mut session, mut out) = (session(None), Out::default());
+    session.accept(&order(0), 0, &mut out);
+    for number in 0..3 {
+        session.venue.0 = vec![(
+            None,
+            Report {
+                status: OrderStatus::PartiallyFilled,
+                filled: 1,
+                leaves: 5,
+                is_last: false,
+                number,
+                ..fill(0)
+            },
+        )];
+        session.advance(900 * (u64::from(number) + 1), &mut out);
+    }
+    assert_eq!((out.0.len(), session.session().stuck), (3, 0));
+    session.advance(2_700 + 999, &mut out);
+    assert_eq!(session.session().stuck, 0);
+    session.advance(2_700 + 1_000, &mut out);
+    assert_eq!((out.0.len(), session.session().stuck), (4, 1));
+    assert_eq!(session.next_deadline(), u64::MAX);
+}
+
+#[test]
+fn more_than_the_venue_takes_waits_or_is_rejected() {
+    // One message a millisecond, ten of them at once.
+    let limit = |rejects| Some(MessageLimit { per_second: 1_000, rejects });
+    let rules = |rejects| CheckedRules { silence_ns: u64::MAX / 4, limit: limit(rejects), max_held: 1_000 };
+    let mut out = Out::default();
+    let mut session = Checked::new(Script::default(), rules(false));
+    let (mut now, mut sent) = (0, Vec::new());
+    for n in 0..50 {
+        while !session.has_room() {
+            now = session.next_deadline();
+            session.advance(now, &mut out);
+        }
+        session.accept(&order(n), now, &mut out);
+        sent.push(now);
+    }
+    assert!(out.0.is_empty());
+    for (index, window) in sent.windows(13).enumerate() {
+        assert!(
+            window[12] - window[0] >= 1_000_000,
+            "13 messages within {} from {index}",
+            window[12] - window[0]
+        );
+    }
+    assert!(sent[49] <= 50_000_000, "it goes on at the limit: {}", sent[49]);
+
+    let mut session = Checked::new(Script::default(), rules(true));
+    for n in 0..50 {
+        assert!(session.has_room());
+        session.accept(&order(n), 0, &mut out);
+    }
+    let throttled = session.session().throttled;
+    assert!((35..=41).contains(&throttled), "{throttled}");
+    assert_eq!(out.0.len() as u64, throttled);
+    assert!(out.0.iter().all(|report| report.reason == Reject::Throttled.code() && report.is_last));
+    let cancel = Order { operation: Operation::Cancel, ..order(60) };
+    session.accept(&cancel, 0, &mut out);
+    assert_eq!(session.session().throttled, throttled, "a cancel is never rejected");
+}
+
+#[test]
+fn a_replace_is_believed_where_it_was_asked_for() {
+    let accepted = Report {
+        status: OrderStatus::Accepted,
+        filled: 0,
+        cumulative: 0,
+        leaves: 10,
+        is_last: false,
+        ..fill(0)
+    };
+    let replaced = Report { status: OrderStatus::Replaced, price: 105, leaves: 20, number: 1, ..accepted };
+    let filled = Report { price: 104, filled: 20, cumulative: 20, number: 2, ..fill(0) };
+    for asked in [false, true] {
+        let (mut session, mut out) = (session(None), Out::default());
+        session.accept(&order(0), 5, &mut out);
+        if asked {
+            let replace =
+                Order { operation: Operation::Replace, target: 0, price: 105, quantity: 20, ..order(1) };
+            session.accept(&replace, 5, &mut out);
+        }
+        session.venue.0 = vec![(None, accepted), (None, replaced), (None, filled)];
+        session.advance(10, &mut out);
+        let believed: &[Report] = if asked { &[accepted, replaced, filled] } else { &[accepted] };
+        assert_eq!((&out.0[..], session.session().errors), (believed, if asked { 0 } else { 2 }));
+    }
+}
+
+#[test]
+fn an_order_that_rests_is_not_forgotten_while_its_venue_talks() {
+    let accepted = Report {
+        status: OrderStatus::Accepted,
+        filled: 0,
+        cumulative: 0,
+        leaves: 10,
+        is_last: false,
+        ..fill(0)
+    };
+    for acknowledges in [false, true] {
+        let (mut session, mut out) = (session(None), Out::default());
+        session.accept(&order(0), 0, &mut out);
+        if acknowledges {
+            session.venue.0 = vec![(None, accepted)];
+            session.advance(1, &mut out);
+        }
+        for sequence in 1..8 {
+            let now = 500 * sequence;
+            session.accept(&order(sequence), now, &mut out);
+            session.venue.0 = vec![(None, fill(sequence))];
+            session.advance(now, &mut out);
+        }
+        assert_eq!(session.session().stuck, u64::from(!acknowledges));
+        session.advance(3_500 + 999, &mut out);
+        assert_eq!(session.session().stuck, u64::from(!acknowledges));
+        session.advance(3_500 + 1_000, &mut out);
+        assert_eq!((session.session().stuck, out.0.len()), (1, 8 + usize::from(acknowledges)));
+    }
+}

@@ -1,0 +1,311 @@
+//! What a venue does because the plan has a fault for it: a venue around the venue, used only for such a one.
+//!
+//! | fault | what the venue does while it lasts |
+//! |---|---|
+//! | `slow` | each of its reports comes [`SLOW_BY_NS`] later |
+//! | `disconnect` | it cancels what is open there, and refuses what comes (`venue-down`) |
+//! | `reject` | it refuses what comes (`venue-refuses`) |
+//! | `mute` | it takes what comes, and says nothing, nor about what is due meanwhile |
+//! | `garble` | each of its reports is wrong, or comes twice, or with a wrong number; of half of them the right one follows |
+//!
+//! What it says wrong is drawn from the gateway's index: the same in each run. The gateway of such a venue is a [`gateway::Checked`] one.
+
+use super::schedule::Draws;
+use gateway::{NoRoom, Reports, SessionCounts, Sweep, Venue, VenueContext, VenueRecord};
+use protocol::plan::{Fault, FaultKind, Target, When};
+use protocol::reject::Reject;
+use protocol::wire::{CancelScope, Order, OrderId, OrderStatus, Report};
+use shm::clock::Timebase;
+use std::collections::VecDeque;
+
+/// How much later the reports of a slow venue come, in nanoseconds.
+pub const SLOW_BY_NS: u64 = 100_000_000;
+/// Orders that a disconnect looks at in a duty cycle.
+const LOOKS: usize = 64;
+
+/// From when until when a venue does what, in nanoseconds after the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Window {
+    kind: FaultKind,
+    from_ns: u64,
+    until_ns: u64,
+}
+
+/// A venue with faults.
+pub struct FaultyVenue<V> {
+    venue: V,
+    windows: Vec<Window>,
+    /// What it does, as of the last look.
+    state: State,
+    /// When the next of them begins or ends, in ticks.
+    changes_at: u64,
+    /// What is being cancelled.
+    sweep: Option<Sweep>,
+}
+
+/// What the way of its reports needs.
+struct State {
+    kind: Option<FaultKind>,
+    /// Reports that come later, in their order: when, in ticks.
+    late: VecDeque<(u64, Report)>,
+    room: usize,
+    /// The number of its last message.
+    sent: u64,
+    draws: Draws,
+}
+
+impl<V: Venue> FaultyVenue<V> {
+    /// The venue behind a gateway, which holds at most so many orders, with what these faults make it do.
+    pub fn new(venue: V, context: &VenueContext, faults: &[Fault], max_held: usize) -> Self {
+        let window = |fault: &Fault| match (fault.target, fault.when) {
+            (Target::Venue(venue), When::At { ns }) if venue == context.venue => Some(Window {
+                kind: fault.kind,
+                from_ns: ns,
+                until_ns: fault.lasts_ns.map_or(u64::MAX, |lasts| ns.saturating_add(lasts)),
+            }),
+            _ => None,
+        };
+        let room = max_held.saturating_mul(V::RECORD.reports_an_order.into()).max(64);
+        let state = State {
+            kind: None,
+            late: VecDeque::with_capacity(room),
+            room,
+            sent: 0,
+            draws: Draws::new(context.gateway.into(), Draws::GARBLE),
+        };
+        Self { venue, windows: faults.iter().filter_map(window).collect(), state, changes_at: 0, sweep: None }
+    }
+
+    /// Looks at what it does now.
+    fn look(&mut self, now: u64, time: Timebase) {
+        if now < self.changes_at {
+            return;
+        }
+        let ends = self.windows.iter().flat_map(|window| [window.from_ns, window.until_ns]);
+        let coming = ends.filter(|ns| *ns != u64::MAX).map(|ns| time.at(ns)).filter(|at| *at > now);
+        self.changes_at = coming.min().unwrap_or(u64::MAX);
+        let is_on = |window: &&Window| {
+            time.at(window.from_ns) <= now && (window.until_ns == u64::MAX || now < time.at(window.until_ns))
+        };
+        let kind = self.windows.iter().find(is_on).map(|window| window.kind);
+        if kind == Some(FaultKind::Disconnect) && self.state.kind != kind {
+            self.sweep = Some(Sweep { scope: CancelScope::default(), cursor: 0, looks: LOOKS });
+        }
+        self.state.kind = kind;
+    }
+}
+
+/// What the venue sees of the reports' way.
+struct Saying<'a, R> {
+    reports: &'a mut R,
+    state: &'a mut State,
+    now: u64,
+}
+
+impl<R: Reports> Saying<'_, R> {
+    fn say(&mut self, mut report: Report) -> Result<(), NoRoom> {
+        if self.state.kind == Some(FaultKind::Disconnect) && report.status == OrderStatus::Cancelled {
+            report.reason = Reject::VenueDown.code();
+        }
+        self.reports.send_numbered(self.state.sent + 1, report)?;
+        self.state.sent += 1;
+        Ok(())
+    }
+
+    /// Says something wrong, and then perhaps the truth.
+    fn garble(&mut self, report: Report) -> Result<(), NoRoom> {
+        let mut wrong = report;
+        let mut number = self.state.sent + 1;
+        match self.state.draws.below(8) {
+            0 => {
+                let sequence = report.id.sequence() ^ (1 << 30);
+                wrong.id = OrderId::new(report.id.strategy(), report.id.epoch(), sequence);
+            }
+            1 => wrong.filled = report.filled.saturating_mul(2).saturating_add(1),
+            2 => wrong.status = OrderStatus::Rejected,
+            3 => wrong.venue ^= 1,
+            4 => wrong.side = report.side.opposite(),
+            5 => wrong.number = report.number.wrapping_add(5) % 100,
+            // It comes twice.
+            6 => self.say(report)?,
+            // Messages were left out.
+            _ => number += 3,
+        }
+        if number == self.state.sent + 1 {
+            self.say(wrong)?;
+        } else {
+            self.reports.send_numbered(number, wrong)?;
+            self.state.sent = number;
+        }
+        // Where the first word was the truth, this is a repeat; the session knows.
+        if self.state.draws.below(2) == 0 { self.say(report) } else { Ok(()) }
+    }
+}
+
+impl<R: Reports> Reports for Saying<'_, R> {
+    fn has_room(&self) -> bool {
+        self.reports.has_room() && self.state.late.len() < self.state.room
+    }
+
+    fn send(&mut self, report: Report) -> Result<(), NoRoom> {
+        if !self.has_room() {
+            return Err(NoRoom);
+        }
+        match self.state.kind {
+            Some(FaultKind::Mute) => Ok(()),
+            Some(FaultKind::Garble) => self.garble(report),
+            Some(FaultKind::Slow) => {
+                let due = self.now.saturating_add(self.reports.time().ticks(SLOW_BY_NS));
+                self.state.late.push_back((due, report));
+                Ok(())
+            }
+            // Behind what comes late.
+            _ if !self.state.late.is_empty() => {
+                let due = self.state.late.back().map_or(self.now, |(due, _)| *due);
+                self.state.late.push_back((due, report));
+                Ok(())
+            }
+            _ => self.say(report),
+        }
+    }
+
+    fn time(&self) -> Timebase {
+        self.reports.time()
+    }
+}
+
+impl<V: Venue> Venue for FaultyVenue<V> {
+    const RECORD: VenueRecord = VenueRecord {
+        // A refusal.
+        reports_at_once: V::RECORD.reports_at_once + 1,
+        tells_release: false,
+        ..V::RECORD
+    };
+
+    fn has_room(&self) -> bool {
+        let room = usize::from(Self::RECORD.reports_at_once);
+        self.venue.has_room() && self.state.late.len() + room <= self.state.room
+    }
+
+    fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
+        self.look(now, reports.time());
+        let reason = match self.state.kind {
+            Some(FaultKind::Mute) => return None,
+            Some(FaultKind::Disconnect) => Reject::VenueDown,
+            Some(FaultKind::Reject) => Reject::VenueRefuses,
+            _ => {
+                self.venue.accept(order, now, &mut Saying { reports, state: &mut self.state, now });
+                return None;
+            }
+        };
+        let refusal = Report {
+            status: OrderStatus::Refused,
+            reason: reason.code(),
+            filled: 0,
+            cumulative: 0,
+            ..gateway::in_full(order)
+        };
+        let said = Saying { reports, state: &mut self.state, now }.say(refusal);
+        debug_assert!(said.is_ok(), "there is room for what is said at once");
+        None
+    }
+
+    fn advance(&mut self, now: u64, reports: &mut impl Reports) {
+        self.look(now, reports.time());
+        while self.state.late.front().is_some_and(|(due, _)| *due <= now) && reports.has_room() {
+            let Some((_, report)) = self.state.late.pop_front() else { break };
+            let mut saying = Saying { reports: &mut *reports, state: &mut self.state, now };
+            if saying.state.kind != Some(FaultKind::Mute) && saying.say(report).is_err() {
+                debug_assert!(false, "asked before");
+            }
+        }
+        if let Some(mut sweep) = self.sweep.take() {
+            sweep.looks = LOOKS;
+            let mut saying = Saying { reports: &mut *reports, state: &mut self.state, now };
+            if !self.venue.cancel_all(&mut sweep, &mut saying) {
+                self.sweep = Some(sweep);
+            }
+        }
+        // A venue is asked only where there is room for a report.
+        let has_room = reports.has_room() && self.state.late.len() < self.state.room;
+        if has_room && self.venue.next_deadline() <= now {
+            self.venue.advance(now, &mut Saying { reports, state: &mut self.state, now });
+        }
+    }
+
+    fn next_deadline(&self) -> u64 {
+        if self.sweep.is_some() {
+            return 0;
+        }
+        let late = self.state.late.front().map_or(u64::MAX, |(due, _)| *due);
+        self.venue.next_deadline().min(late).min(self.changes_at)
+    }
+
+    fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
+        if self.state.kind == Some(FaultKind::Mute) {
+            return true;
+        }
+        self.venue.cancel_all(sweep, &mut Saying { reports, state: &mut self.state, now: 0 })
+    }
+
+    fn session(&self) -> SessionCounts {
+        self.venue.session()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gateway::DelayVenue;
+
+    /// Takes so many reports in each turn.
+    struct Out(usize, Vec<Report>);
+
+    impl Reports for Out {
+        fn has_room(&self) -> bool {
+            self.0 > 0
+        }
+
+        fn send(&mut self, report: Report) -> Result<(), NoRoom> {
+            self.0 = self.0.checked_sub(1).ok_or(NoRoom)?;
+            self.1.push(report);
+            Ok(())
+        }
+
+        fn time(&self) -> Timebase {
+            Timebase { start_ticks: 0, ns_per_tick: 1.0 }
+        }
+    }
+
+    #[test]
+    fn a_slow_venue_loses_nothing_where_there_is_little_room() {
+        let context = VenueContext { venue: 0, gateway: 0, venues: 1, strategies: 1, max_held: 64 };
+        let lasts_ns = Some(1_000);
+        let slow = Fault {
+            kind: FaultKind::Slow,
+            target: Target::Venue(0),
+            when: When::At { ns: 0 },
+            every_ns: None,
+            lasts_ns,
+        };
+        let venue = DelayVenue::new(gateway::InFull, &context);
+        let mut venue = FaultyVenue::new(venue, &context, &[slow], 64);
+        let mut out = Out(0, Vec::new());
+        let order = |sequence, delay_ns| Order { delay_ns, ..Order::new(OrderId::new(0, 0, sequence), 0) };
+        // Half of them are due in the fault, the others when what is late comes.
+        for sequence in 0..40 {
+            let delay_ns = if sequence < 20 { 100 } else { SLOW_BY_NS };
+            venue.accept(&order(sequence, delay_ns), 1, &mut out);
+        }
+        let mut now = 0;
+        while venue.next_deadline() < u64::MAX {
+            now = now.max(venue.next_deadline());
+            out.0 = 3;
+            venue.advance(now, &mut out);
+        }
+        let mut came: Vec<u64> = out.1.iter().map(|report| report.id.sequence()).collect();
+        came.sort_unstable();
+        assert_eq!(came, (0..40).collect::<Vec<u64>>());
+        assert!(now > SLOW_BY_NS);
+    }
+}

@@ -1,0 +1,67 @@
+//! Venues with faults: every order has its one last report all the same, and the other venues' orders go on.
+
+use crate::common::Launcher;
+use serde_json::Value;
+
+fn counters(summary: &Value, role: &str) -> Value {
+    let agents =
+        summary["processes"].as_array().unwrap().iter().flat_map(|p| p["agents"].as_array().unwrap());
+    agents.clone().find(|agent| agent["role"] == role).unwrap()["counters"].clone()
+}
+
+fn count(counters: &Value, name: &str) -> u64 {
+    counters[name].as_u64().unwrap_or_else(|| panic!("{name} in {counters}"))
+}
+
+#[test]
+fn faulty_venues_leave_no_order_open_and_the_others_go_on() {
+    for isolation in ["thread", "process"] {
+        let launcher = Launcher::new();
+        let load = ["--strategies", "2", "--venues", "6", "--credentials", "2", "--orders", "6000"];
+        let more = ["--window", "400ms", "--delay", "uniform:1ms..5ms", "--venue-timeout", "500ms"];
+        let faults = "slow:venue-1@100ms for 100ms; disconnect:venue-2@100ms for 100ms; reject:venue-3@100ms; \
+                      mute:venue-4@100ms for 100ms; garble:venue-5@100ms for 100ms";
+        let flags = [&load[..], &more, &["--isolation", isolation, "--fault", faults]].concat();
+        let summary = launcher.summary(&flags);
+        assert_eq!(summary["outcome"]["ended"], "complete", "{isolation}: {}", summary["outcome"]);
+        assert_eq!(summary["valid"], true, "{isolation}: {}", summary["violations"]);
+        let orders = &summary["orders"];
+        assert_eq!((&orders["sent"], &orders["returned"]), (&6000.into(), &6000.into()), "{orders}");
+        assert_eq!((&orders["lost"], &orders["duplicated"]), (&0.into(), &0.into()), "{orders}");
+        // Two gateways a venue.
+        let of = |venue: u16, name: &str| {
+            let gateways = [2 * venue, 2 * venue + 1].map(|index| format!("gateway-{index}"));
+            gateways.map(|gateway| count(&counters(&summary, &gateway), name)).iter().sum::<u64>()
+        };
+        let bad = |venue: u16| ["stuck", "refused", "venue-errors"].map(|name| of(venue, name));
+        assert_eq!(bad(0), [0, 0, 0], "it has no fault");
+        assert!(of(0, "session-sent") == 0 && of(0, "received") > 800, "nor a session");
+        assert_eq!((bad(1), of(1, "session-received")), ([0, 0, 0], of(1, "received")), "slow: all come");
+        let [stuck, refused, errors] = bad(2);
+        assert!(stuck == 0 && refused > 50 && errors == 0, "disconnected: what was open is cancelled");
+        let [stuck, refused, errors] = bad(3);
+        assert!(stuck == 0 && refused > 300 && errors == 0, "rejects: {refused}");
+        let [stuck, refused, errors] = bad(4);
+        assert!(stuck > 50 && refused == 0 && errors == 0, "mute: {stuck}");
+        let [stuck, refused, errors] = bad(5);
+        assert!(stuck > 10 && refused == 0 && errors > 50, "garbles: {stuck} {errors}");
+    }
+}
+
+#[test]
+fn a_venue_takes_no_more_messages_than_its_limit() {
+    let limited = |limit: &str| {
+        let launcher = Launcher::new();
+        let flags = ["--strategies", "1", "--venues", "1", "--orders", "1000", "--window", "200ms"];
+        let summary =
+            launcher.summary(&[&flags[..], &["--delay", "fixed:1ms", "--venue-limit", limit]].concat());
+        assert_eq!(summary["valid"], true, "{}", summary["violations"]);
+        assert_eq!(summary["orders"]["returned"], 1000);
+        counters(&summary, "gateway-0")
+    };
+    let waits = limited("2000/s");
+    assert_eq!((count(&waits, "throttled"), count(&waits, "session-sent")), (0, 1000), "they wait: {waits}");
+    let rejects = limited("2000/s,reject");
+    assert_eq!(count(&rejects, "throttled") + count(&rejects, "session-sent"), 1000);
+    assert!(count(&rejects, "throttled") > 100, "{rejects}");
+}
