@@ -213,7 +213,11 @@ impl LabCell {
             return Ok(histogram());
         }
         let packed = STANDARD.decode(&self.latency).map_err(|error| error.to_string())?;
-        Deserializer::new().deserialize(&mut packed.as_slice()).map_err(|error| format!("{error:?}"))
+        let read = Deserializer::new().deserialize(&mut packed.as_slice());
+        let mut histogram: Histogram<u64> = read.map_err(|error| format!("{error:?}"))?;
+        // One that was read has the range that it had; later runs may need more.
+        histogram.auto(true);
+        Ok(histogram)
     }
 
     /// Takes a run, in the place of one of its number that failed, and its latencies if everything held.
@@ -358,6 +362,14 @@ mod tests {
         assert_eq!(cell.made.iter().map(|run| run.number).collect::<Vec<_>>(), [0, 1]);
         assert!(cell.has(1) && !cell.has(0), "a run in which something did not hold is made again");
         assert_eq!(cell.name(), "spsc-mux thread fast→slow park");
+        let mut far = histogram();
+        far.record(700_000_000).unwrap();
+        cell.add(run(0, &[]), &far).unwrap();
+        assert_eq!(
+            cell.latencies().unwrap().len(),
+            2,
+            "also where the second run's values are far above the first's"
+        );
         cell.latency = "AAAA".into();
         assert!(cell.latencies().is_err());
     }

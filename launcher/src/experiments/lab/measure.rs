@@ -6,7 +6,7 @@ use crate::experiments::measure::Ended;
 use crate::experiments::progress::Bar;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
-use analysis::experiment::{Lab, LabCell, Speed};
+use analysis::experiment::{Lab, LabCell, LabRun, Speed};
 use anyhow::{Context, Result, anyhow};
 use shm::clock::{ClockPair, ClockSource};
 use std::path::Path;
@@ -99,28 +99,44 @@ pub(super) fn measure(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut
     }
     // At least this long lies between the pairs, so that a tick is known to a few millionths.
     std::thread::sleep(Duration::from_millis(20));
+    let ended = make(lab, folder, signals, bar, (slow, clock, first));
+    // Whatever stopped it: what was finished is kept.
+    let saved = lab.save(folder);
+    let ended = ended.with_context(|| {
+        format!("the lab stopped; what was finished is saved: --resume {} goes on", folder.display())
+    })?;
+    saved?;
+    Ok(ended)
+}
+
+/// Makes the runs that are missing, and saves now and then.
+fn make(
+    lab: &mut Lab,
+    folder: &Path,
+    signals: &Signals,
+    bar: &mut Bar,
+    (slow, clock, first): (Slow, ClockSource, ClockPair),
+) -> Result<Ended> {
     let todo = order(lab);
     let all = lab.cells.len() * lab.runs as usize;
     let mut saved = Instant::now();
     for (done, (number, index)) in todo.iter().copied().enumerate() {
         let left = todo.len() - done;
-        bar.begin(&lab.cells[index].name(), all - left, left);
+        let name = lab.cells[index].name();
+        bar.begin(&name, all - left, left);
         let ns_per_tick = ClockPair::read(&clock).ns_per_tick_since(&first);
         let plan = plan_of(lab, &lab.cells[index], number, slow, clock, ns_per_tick);
-        let name = lab.cells[index].name();
         let Some(Done { run, latencies }) = run(plan, folder, signals).with_context(|| name.clone())? else {
-            lab.save(folder)?;
             return Ok(Ended::Interrupted);
         };
         bar.end();
-        let run = analysis::experiment::LabRun { number, ..run };
+        let run = LabRun { number, ..run };
         lab.cells[index].add(run, &latencies).map_err(|why| anyhow!("{name}: {why}"))?;
         if saved.elapsed() > SAVE {
             lab.save(folder)?;
             saved = Instant::now();
         }
     }
-    lab.save(folder)?;
     Ok(Ended::Complete)
 }
 

@@ -6,8 +6,9 @@ use crate::runs::fixture::Fixture;
 use crate::runs::killing::Death;
 use analysis::document::Document;
 use analysis::experiment::{
-    Axis, AxisRecord, Bill, BillRow, Comparison, Comparisons, Contained, Containment, Containments, Cost, Lab,
-    LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, Reference, RunEntry, Search, SearchRecord, SearchStep, SweepPoint, SweepRecord, SweepState,
+    Axis, AxisRecord, Bill, BillRow, Comparison, Comparisons, Contained, Containment, Containments, Cost,
+    Lab, LabCell, LabLatency, LabRun, Reference, RunEntry, Search, SearchRecord, SearchStep, SideCost,
+    SleepSample, Speed, SweepPoint, SweepRecord, SweepState, Wait,
 };
 use analysis::merge::{Losses, Violation, ViolationKind};
 use analysis::record::{OpenOrders, RunRecord};

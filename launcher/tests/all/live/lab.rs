@@ -50,7 +50,8 @@ fn long(out: &Path, technique: &str, role: &str) -> (Running, u32) {
     );
     let child = lab(out, &flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let running = Running { child };
-    let named = || family(running.pid()).into_iter().find(|(_, line)| line.contains(&format!("role {role} ")));
+    let named =
+        || family(running.pid()).into_iter().find(|(_, line)| line.contains(&format!("role {role} ")));
     // Both are there, and have begun.
     wait_until("the run has its processes", || family(running.pid()).len() == 2 && named().is_some());
     let pid = named().unwrap().0;
@@ -83,7 +84,9 @@ fn an_interrupted_lab_goes_on_and_a_killed_one_leaves_no_process() {
     assert!(stderr.contains("launcher lab --resume"), "{stderr}");
     assert_nothing_left(launcher);
     let folder = std::fs::read_dir(out.path()).unwrap().next().unwrap().unwrap().path();
-    let resume = |flags: &[&str]| command(&["lab", "--resume", folder.to_str().unwrap()]).args(flags).output().unwrap();
+    let resume = |flags: &[&str]| {
+        command(&["lab", "--resume", folder.to_str().unwrap()]).args(flags).output().unwrap()
+    };
     let refused = resume(&["--runs", "2"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
     // What is missing is made: of a lab that asks for little.
