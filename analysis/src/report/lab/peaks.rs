@@ -50,10 +50,13 @@ pub(super) fn peaks(lab: &Lab) -> Vec<String> {
     shown
 }
 
+/// A figure of a run.
+type Figure = fn(&LabRun) -> u64;
+
 fn peaks_of(cell: &LabCell) -> Option<String> {
     let found = two_peaks(cell.sound().map(|run| run.run_ns as f64))?;
     let border = f64::midpoint(found.fast.0, found.slow.0);
-    let mean = |slow: bool, of: fn(&LabRun) -> u64| {
+    let mean = |slow: bool, of: Figure| {
         let group: Vec<f64> = cell
             .sound()
             .filter(|run| (run.run_ns as f64 > border) == slow)
@@ -61,7 +64,7 @@ fn peaks_of(cell: &LabCell) -> Option<String> {
             .collect();
         group.iter().sum::<f64>() / group.len().max(1) as f64
     };
-    let figures: [(&str, fn(&LabRun) -> u64); 5] = [
+    let figures: [(&str, Figure); 5] = [
         ("forced context switches", |run| run.producer.and(run.consumer).involuntary),
         ("chosen context switches", |run| run.producer.and(run.consumer).voluntary),
         ("looks of the producer at a full queue", |run| run.producer.looks),

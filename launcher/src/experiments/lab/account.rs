@@ -2,10 +2,9 @@
 //!
 //! A consumer has the latency of each event behind its figures, in ticks, in the order in which it took them.
 
-use super::plan::{LabPlan, MOST, Role, memory};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};
-use shm::ring::{MESSAGE_WORDS, Message, SegmentSpec};
+use shm::ring::{Ends, MESSAGE_WORDS, Message, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering;
 
 /// Where each figure is.
@@ -50,13 +49,26 @@ pub(super) const READY: u64 = 1;
 /// It is done, and all its figures are there.
 pub(super) const DONE: u64 = 2;
 
-/// The segment of a role.
-pub(super) fn segment(plan: &LabPlan, role: Role) -> SegmentSpec {
-    let log = match role {
-        Role::Producer(_) => 0,
-        Role::Consumer(_) => plan.total() as usize,
-    };
-    memory(format!("lab.{}", role.name()), LATENCIES + log, KIND)
+/// The most producers, and the most consumers.
+pub(super) const MOST: u16 = 64;
+
+/// The segment of a role that takes so many events, or none.
+pub(super) fn segment(role: &str, events: u64) -> SegmentSpec {
+    memory(format!("lab.{role}"), LATENCIES + events as usize, KIND)
+}
+
+/// A segment of memory of so many words.
+pub(super) fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
+    SegmentSpec {
+        what,
+        place: SegmentPlace::Memory,
+        words,
+        kind,
+        capacity: 1,
+        slot_words: 1,
+        index: 0,
+        ends: Ends::NONE,
+    }
 }
 
 /// A role's own account.
@@ -64,8 +76,8 @@ pub(super) struct Account(Words);
 
 impl Account {
     /// Over the words of its segment.
-    pub(super) fn attach(attached: &mut shm::attached::Attached<'_>, role: Role) -> anyhow::Result<Self> {
-        Ok(Self(attached.region(&format!("lab.{}", role.name()), KIND)?.words()))
+    pub(super) fn attach(attached: &mut shm::attached::Attached<'_>, role: &str) -> anyhow::Result<Self> {
+        Ok(Self(attached.region(&format!("lab.{role}"), KIND)?.words()))
     }
 
     #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The flags of `launcher lab`, and what they ask for.
 
-use super::plan::{MOST, Slow};
+use super::account::MOST;
+use super::plan::Slow;
 use crate::config::UsageError;
 use crate::config::value::named;
 use crate::host::Machine;

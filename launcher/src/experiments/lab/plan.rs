@@ -10,6 +10,7 @@
 //! Memory has no names: each process inherits descriptors of what it may read or write, and of nothing else, at `process` and
 //! `sandbox` alike. Only what the kernel carries (`pipe`, `unix-seqpacket`) has names in `/dev/shm`.
 
+use super::account::{self, MOST};
 use analysis::experiment::{Speed, Wait};
 use protocol::plan::{Isolation, Plan};
 use serde::{Deserialize, Serialize};
@@ -19,11 +20,8 @@ use shm::clock::ClockSource;
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::Handle;
 use shm::memory::{SegmentKind, View};
-use shm::ring::{Ends, LinkSpec, SegmentPlace, SegmentSpec, Technique};
+use shm::ring::{LinkSpec, SegmentSpec, Technique};
 use shm::sync::Ordering;
-
-/// The most producers, and the most consumers.
-pub(super) const MOST: u16 = 64;
 
 /// The control segment.
 pub(super) const CONTROL: &str = "lab.control";
@@ -181,9 +179,10 @@ impl LabPlan {
         for (place, role) in roles.iter().enumerate() {
             let own = |other: usize| (other == place).then_some(Access::Write);
             let rights = (0..roles.len()).map(own).collect();
-            segments.push(Planned { spec: super::account::segment(self, *role), rights });
+            let events = if matches!(role, Role::Consumer(_)) { self.total() } else { 0 };
+            segments.push(Planned { spec: account::segment(&role.name(), events), rights });
             if self.wait == Wait::Park {
-                let spec = memory(bell_of(*role), bell::BELL_WORDS, bell::KIND);
+                let spec = account::memory(bell_of(*role), bell::BELL_WORDS, bell::KIND);
                 segments.push(Planned { spec, rights: vec![Some(Access::Write); roles.len()] });
             }
         }
@@ -194,20 +193,6 @@ impl LabPlan {
 /// The segment of a role's bell.
 pub(super) fn bell_of(role: Role) -> String {
     format!("lab.bell.{}", role.name())
-}
-
-/// A segment of memory of so many words, all of which are slots of one word.
-pub(super) fn memory(what: String, words: usize, kind: SegmentKind) -> SegmentSpec {
-    SegmentSpec {
-        what,
-        place: SegmentPlace::Memory,
-        words,
-        kind,
-        capacity: 1,
-        slot_words: 1,
-        index: 0,
-        ends: Ends::NONE,
-    }
 }
 
 /// Where a process of a run finds the segments: among what it has inherited.

@@ -95,7 +95,7 @@ impl Part {
             Role::Producer(index) => (ends.producer)(plan, index, attached)?,
             Role::Consumer(index) => (ends.consumer)(plan, index, attached)?,
         };
-        let account = Account::attach(attached, role)?;
+        let account = Account::attach(attached, &role.name())?;
         let (mut own, mut bells) = (None, Vec::new());
         if plan.wait == Wait::Park {
             let mut bell = |role| -> Result<Bell> {

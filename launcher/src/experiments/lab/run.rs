@@ -101,7 +101,7 @@ impl Segments {
         let json = serde_json::to_vec(&plan)?;
         let words = (PLAN + 1 + json.len().div_ceil(8)).next_multiple_of(512);
         let (control_file, control) = Shared::create(CONTROL, segment_name(&plan, CONTROL), words, true)?;
-        header(&plan, &super::plan::memory(CONTROL.into(), words, CONTROL_KIND)).write(&control);
+        header(&plan, &super::account::memory(CONTROL.into(), words, CONTROL_KIND)).write(&control);
         // Relaxed: the roles start afterwards.
         control[PLAN].store(json.len() as u64, Ordering::Relaxed);
         for (word, bytes) in control[PLAN + 1..].iter().zip(json.chunks(8)) {
