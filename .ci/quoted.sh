@@ -56,6 +56,8 @@ shortened() {
       command+=" --events 300 --runs 1 --out $out" ;;
     # What is about a run that goes on needs one.
     kill | revive | limits) command="beside_a_run $command" ;;
+    board) command=$(sed -E 's/ --duration [0-9a-z]+//; s/--readers [0-9,]*,64/--readers 0,4/; s/(replay):[^ ,]+/\1:data\/coinbase-2016-03-12\/flow.csv/' <<<"$command")
+      command+=" --duration 50ms --out $out" ;;
     simulate) command=$(sed -E 's/--seeds [0-9a-zA-Z]+/--seeds 20/' <<<"$command") ;;
   esac
   echo "$command"

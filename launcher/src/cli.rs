@@ -2,6 +2,7 @@
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
 
+use crate::board::BoardFlags;
 use crate::config::RunFlags;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::CompareFlags;
@@ -48,6 +49,9 @@ pub enum Command {
     /// Simulate runs with deaths and attacks, and judge each: no process is started, no time is measured
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateFlags),
+    /// Measure the board: one writer, any number of reader processes
+    #[command(after_help = BOARD_EXAMPLES)]
+    Board(Box<BoardFlags>),
     /// Print the stamp records of a run or of one log
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectFlags),
@@ -159,6 +163,17 @@ Examples:
 
 The same seed gives the same run on every machine. Exit code 1 if something did
 not hold, with the seed and how to see it again.";
+
+const BOARD_EXAMPLES: &str = "\
+Examples:
+  launcher board                        three loads, about ten seconds
+  launcher board --readers 12 --duration 60s --mode poisson:10k
+  launcher board --mode stress --readers 0,1,4,16,64 --size 64,4096
+  launcher board --isolation thread,process,sandbox --waiting spin,yield,park
+  launcher board --on /dev/shm,. --mode replay:flow.csv
+
+Exit code 1 if a value was torn, versions do not add up, somebody died or writes
+that were due were not made.";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -386,6 +401,7 @@ mod tests {
             "bill --help",
             "contain --help",
             "lab --help",
+            "board --help",
             "inspect --help",
             "report --help",
             "kill --help",

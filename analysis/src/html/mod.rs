@@ -12,6 +12,8 @@
 //!                                       ├ search       (xy_plot)
 //! bill.json ─────────────────────────▶  └ bill         (interval_plot)
 //! lab.json ─ lab_page ─ lab_charts    latency against CPU, CPU, run times
+//! contain.json ─▶ contain
+//! board.json ──▶ board (percentile_plot's ticks)
 //! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
 //! ```
 //!
@@ -20,6 +22,7 @@
 
 mod axis;
 mod bill;
+mod board;
 mod contain;
 mod curve;
 
@@ -46,7 +49,7 @@ mod xy_plot;
 pub use load::LoadError;
 
 use crate::document::{Document, write_whole};
-use crate::experiment::{Bill, Containments, Lab, SweepRecord};
+use crate::experiment::{Bill, Boards, Containments, Lab, SweepRecord};
 use crate::hlog::{self, HLOG_FILE};
 use crate::record::RunRecord;
 use crate::summary::Summary;
@@ -77,6 +80,9 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
     }
     if has(Lab::FILE) {
         return Ok(lab_page::lab_page(&Lab::read(folder)?));
+    }
+    if has(Boards::FILE) {
+        return Ok(board::board_page(&Boards::read(folder)?));
     }
     if has(SweepRecord::FILE) {
         let bill = if has(Bill::FILE) { Some(Bill::read(folder)?) } else { None };

@@ -1,5 +1,6 @@
 //! A summary for people: on the terminal, as CSV and as Markdown.
 
+pub mod board;
 pub mod contain;
 pub mod export;
 pub mod grid;

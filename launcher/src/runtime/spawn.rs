@@ -117,7 +117,7 @@ impl Process {
     ///
     /// # Errors
     /// What the system refused.
-    pub fn poll(&mut self) -> io::Result<()> {
+    pub fn look(&mut self) -> io::Result<()> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
         }
@@ -194,9 +194,7 @@ impl Processes {
         let running = self.all.iter().filter(|process| process.status.is_none());
         let fds: Vec<BorrowedFd<'_>> = running.map(|process| process.pidfd.as_fd()).chain(other).collect();
         process::wait_readable(&fds, at_most)?;
-        for process in self.all.iter_mut().filter(|process| process.status.is_none()) {
-            process.status = process.child.try_wait()?;
-        }
+        self.all.iter_mut().try_for_each(Process::look)?;
         Ok(())
     }
 

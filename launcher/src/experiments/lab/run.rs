@@ -231,7 +231,7 @@ impl Family {
         let fds: Vec<_> = running.iter().map(|process| process.pidfd()).chain([signals.as_fd()]).collect();
         process::wait_readable(&fds, at_most)?;
         for process in self.0.iter_mut().filter(|process| process.status.is_none()) {
-            process.poll()?;
+            process.look()?;
         }
         if signals.take() > 0 {
             return Ok(Some(Ended::Interrupted));

@@ -6,16 +6,17 @@ use crate::runs::fixture::Fixture;
 use crate::runs::killing::Death;
 use analysis::document::Document;
 use analysis::experiment::{
-    Axis, AxisRecord, Bill, BillRow, Comparison, Comparisons, Contained, Containment, Containments, Cost,
-    Lab, LabCell, LabLatency, LabRun, Reference, RunEntry, Search, SearchRecord, SearchStep, SideCost,
-    SleepSample, Speed, SweepPoint, SweepRecord, SweepState, Wait,
+    Axis, AxisRecord, Bill, BillRow, BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading,
+    BoardSlice, BoardUsage, BoardWarnings, BoardWriter, Boards, Comparison, Comparisons, Contained,
+    Containment, Containments, Cost, Lab, LabCell, LabLatency, LabRun, Reference, RunEntry, Search,
+    SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPoint, SweepRecord, SweepState, Wait,
 };
 use analysis::merge::{Losses, Violation, ViolationKind};
 use analysis::record::{OpenOrders, RunRecord};
 use analysis::stats::{
     ComparisonLine, Difference, Estimate, Method, Outline, Percentile, Placed, Verdict, fixtures,
 };
-use analysis::summary::Summary;
+use analysis::summary::{Distribution, Summary};
 use analysis::timeline::Timeline;
 use launcher::host::Machine;
 use protocol::plan::{Isolation, Technique};
@@ -261,5 +262,94 @@ pub fn lab() -> Lab {
         sleep: Some(SleepSample { default_ns: 1_083_000, precise_ns: 1_032_000, samples: 40 }),
         notes: vec!["a note".into()],
         cells: vec![cell(Wait::Busy), cell(Wait::Park)],
+    }
+}
+
+fn distribution() -> Distribution {
+    Distribution {
+        count: 100_000,
+        min_ns: Some(20),
+        p50_ns: Some(40),
+        p90_ns: Some(50),
+        p99_ns: Some(60),
+        p999_ns: Some(900),
+        p9999_ns: Some(9_000),
+        max_ns: Some(90_000),
+        mean_ns: Some(41.5),
+    }
+}
+
+pub fn boards() -> Boards {
+    let usage = BoardUsage { cpu_ns: 900, voluntary_switches: 1, involuntary_switches: 2, faults: 3 };
+    let reading = BoardReading {
+        reads: 90_000,
+        reads_per_s: 30_000.5,
+        missed: 10_000,
+        unseen: 1,
+        torn: 2,
+        overtaken: 3,
+        propagation: distribution(),
+        read: distribution(),
+        stale: Some(distribution()),
+    };
+    let reader =
+        BoardReader { name: "reader-0".into(), core: Some(1), reading: reading.clone(), usage: Some(usage) };
+    let slice = BoardSlice {
+        begin_ns: 0,
+        writes: 5,
+        write_p50_ns: Some(20),
+        write_p99_ns: Some(30),
+        write_max_ns: Some(40),
+        reads: 6,
+        propagation_p50_ns: Some(50),
+        propagation_p99_ns: Some(60),
+        propagation_max_ns: Some(70),
+    };
+    Boards {
+        version: "0.2.0".into(),
+        started: "2026-11-20T06:15:02Z".into(),
+        machine: machine(),
+        interrupted: true,
+        warn: BoardWarnings { writer_p99_ns: Some(50), reader_p99_ns: Some(50) },
+        cases: vec![BoardCase {
+            mode: "poisson:10000".into(),
+            readers: 1,
+            size_bytes: 64,
+            cells: 1,
+            slots: 4,
+            isolation: Isolation::Process,
+            waiting: "spin".into(),
+            on: "/dev/shm".into(),
+            carrier: "board".into(),
+            duration_ns: 3_000_000_000,
+            scheduled: Some(100_001),
+            writer_core: Some(0),
+            reader_cores: vec![1],
+            shared: true,
+            clock: "tsc".into(),
+            ns_per_tick: 0.4,
+            writer: BoardWriter {
+                writes: 100_001,
+                writes_per_s: 33_000.5,
+                write: distribution(),
+                from_due: Some(distribution()),
+                usage: Some(usage),
+            },
+            all: reading,
+            each: vec![reader],
+            deaths: vec![BoardDeath {
+                process: "board-writer".into(),
+                how: "signal 9 (SIGKILL)".into(),
+                at_ns: 5_000,
+                succeeded: true,
+            }],
+            timeline: vec![slice, BoardSlice { begin_ns: 50_000_000, ..BoardSlice::default() }, slice],
+            curves: vec![BoardCurve {
+                measure: "write".into(),
+                points: vec![(1.0, 20), (2.0, 40), (10.0, 50)],
+            }],
+            problems: vec!["a problem".into()],
+        }],
+        notes: vec!["a note".into()],
     }
 }

@@ -1,5 +1,6 @@
 //! Real runs: what they measure, and what they survive.
 
+mod board;
 mod deaths;
 mod exchange;
 mod faults;
