@@ -6,6 +6,7 @@
 //!                             ├ overview         verdict, figures, machine, plan, threads
 //!                             ├ percentile_plot  from histograms.hlog (curve)
 //!                             ├ stage_bars       from summary.json
+//!                             ├ trading          from summary.json: positions, refused orders, kill switches
 //!                             ├ incidents        from summary.json: who died, marked on the
 //!                             └ timeline_plot    from timeline.json
 //! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
@@ -44,6 +45,7 @@ mod sweep_charts;
 mod sweep_data;
 mod sweep_page;
 mod timeline_plot;
+mod trading;
 mod xy_plot;
 
 pub use load::LoadError;

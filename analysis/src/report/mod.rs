@@ -11,6 +11,6 @@ mod text;
 pub(crate) mod trading;
 pub use crate::numbers as units;
 
-pub use export::{csv, markdown};
+pub use export::{csv, markdown, positions_csv};
 pub use tables::WIDTH;
 pub use text::terminal;
