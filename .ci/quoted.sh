@@ -50,6 +50,7 @@ shortened() {
       [[ $kind == contain && $command != *--technique* ]] && command+=" --technique spsc-mux"
       [[ $kind == contain && $command != *--fault* ]] && command+=" --fault kill"
       [[ $kind == contain && $command != *--isolation* ]] && command+=" --isolation process"
+      [[ $kind == contain ]] && command=${command/--isolation thread,process/--isolation process}
       command+=" --out $out" ;;
     # What is about a run that goes on needs one.
     kill | revive | limits) command="beside_a_run $command" ;;

@@ -10,6 +10,6 @@ mod sweep;
 pub use axis::Axis;
 pub use bill::{Bill, BillRow, Reference};
 pub use compare::{Comparison, Comparisons};
-pub use contain::{Contained, Containment, Containments, Cost};
+pub use contain::{Contained, Containment, Containments, Cost, VenueContainment};
 pub use search::{Search, SearchRecord, SearchStep};
 pub use sweep::{AxisRecord, RunEntry, SweepPoint, SweepRecord, SweepState, Texts};

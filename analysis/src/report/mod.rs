@@ -7,6 +7,7 @@ pub mod incidents;
 pub mod tables;
 mod text;
 pub(crate) mod trading;
+pub(crate) mod venues;
 pub use crate::numbers as units;
 
 pub use export::{csv, markdown};

@@ -50,6 +50,8 @@ struct State {
     late: VecDeque<(u64, Report)>,
     /// Messages that were sent while the session was down, with their numbers.
     missed: VecDeque<(u64, Report)>,
+    /// The gateway has said with which number it goes on, since the session was down last.
+    is_resumed: bool,
     room: usize,
     /// The number of its last message.
     sent: u64,
@@ -78,6 +80,7 @@ impl<V: Venue> FaultyVenue<V> {
             kind: None,
             late: VecDeque::with_capacity(room),
             missed: VecDeque::with_capacity(room),
+            is_resumed: true,
             room,
             sent: 0,
             draws: Draws::new(context.gateway.into(), Draws::GARBLE),
@@ -98,6 +101,7 @@ impl<V: Venue> FaultyVenue<V> {
         };
         let kind = self.windows.iter().find(is_on).map(|window| window.kind);
         if kind == Some(FaultKind::Disconnect) && self.state.kind != kind {
+            self.state.is_resumed = false;
             self.sweep = Some(Sweep { scope: CancelScope::default(), cursor: 0, looks: LOOKS });
         }
         self.state.kind = kind;
@@ -123,7 +127,7 @@ impl<R: Reports> Saying<'_, R> {
             report.reason = Reject::VenueDown.code();
         }
         // Nothing overtakes what was missed.
-        if is_down || !self.state.missed.is_empty() {
+        if !self.state.is_resumed || !self.state.missed.is_empty() {
             self.state.missed.push_back((number, report));
         } else {
             self.reports.send_numbered(number, report)?;
@@ -226,7 +230,7 @@ impl<V: Venue> Venue for FaultyVenue<V> {
 
     fn advance(&mut self, now: u64, reports: &mut impl Reports) {
         self.look(now, reports.time());
-        while self.is_connected() && reports.has_room() {
+        while self.state.is_resumed && reports.has_room() {
             let Some((number, report)) = self.state.missed.pop_front() else { break };
             if reports.send_numbered(number, report).is_err() {
                 debug_assert!(false, "asked before");
@@ -254,7 +258,7 @@ impl<V: Venue> Venue for FaultyVenue<V> {
     }
 
     fn next_deadline(&self) -> u64 {
-        if self.sweep.is_some() || (self.is_connected() && !self.state.missed.is_empty()) {
+        if self.sweep.is_some() || (self.state.is_resumed && !self.state.missed.is_empty()) {
             return 0;
         }
         let late = self.state.late.front().map_or(u64::MAX, |(due, _)| *due);
@@ -274,6 +278,7 @@ impl<V: Venue> Venue for FaultyVenue<V> {
 
     fn resume(&mut self, next: u64) {
         self.state.missed.retain(|(number, _)| *number >= next);
+        self.state.is_resumed = true;
     }
 
     fn session(&self) -> SessionCounts {

@@ -48,6 +48,33 @@ fn faulty_venues_leave_no_order_open_and_the_others_go_on() {
         assert!(stuck > 50 && refused == 0 && errors == 0, "mute: {stuck}");
         let [stuck, refused, errors] = bad(5);
         assert!(stuck > 10 && refused == 0 && errors > 50, "garbles: {stuck} {errors}");
+
+        // The same, told by stamps.
+        let incidents = summary["venue_incidents"].as_array().unwrap();
+        let kinds: Vec<_> = incidents.iter().map(|incident| incident["fault"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["slow", "disconnect", "reject", "mute", "garble"]);
+        for (incident, venue) in incidents.iter().zip(1..) {
+            let [stuck, refused, errors] = bad(venue);
+            assert_eq!(
+                (count(incident, "refused"), count(incident, "errors")),
+                (refused, errors),
+                "{incident}"
+            );
+            assert_eq!(
+                (count(incident, "venue"), count(incident, "closed")),
+                (venue.into(), stuck),
+                "{incident}"
+            );
+            assert!(count(incident, "orders") > 50, "{incident}");
+            assert_eq!(
+                incident["recover_ns"].is_null(),
+                incident["fault"] == "reject",
+                "it lasts: {incident}"
+            );
+            let others = |when: &str| count(&incident[when], "count");
+            assert!(others("others_before") > 50 && others("others_during") > 50, "{incident}");
+        }
+        assert!(count(&incidents[0], "stuck") > 100 && count(&incidents[3], "stuck") > 100, "{incidents:?}");
     }
 }
 
