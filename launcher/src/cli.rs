@@ -2,10 +2,12 @@
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
 
+use crate::board::BoardFlags;
 use crate::config::RunFlags;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
+use crate::experiments::lab::LabFlags;
 use crate::experiments::sweep::SweepFlags;
 use crate::simulate::SimulateFlags;
 use analysis::units::Nanos;
@@ -41,9 +43,15 @@ pub enum Command {
     /// What isolation buys: every fault against every technique and level
     #[command(after_help = CONTAIN_EXAMPLES)]
     Contain(Box<ContainFlags>),
+    /// Which queue, and which way of waiting: what each costs and buys
+    #[command(after_help = LAB_EXAMPLES)]
+    Lab(Box<LabFlags>),
     /// Simulate runs with deaths and attacks, and judge each: no process is started, no time is measured
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateFlags),
+    /// Measure the board: one writer, any number of reader processes
+    #[command(after_help = BOARD_EXAMPLES)]
+    Board(Box<BoardFlags>),
     /// Print the stamp records of a run or of one log
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectFlags),
@@ -135,6 +143,18 @@ Examples:
 Strategy 1 of three has it, 400 ms after the start. Under process and
 sandbox it is started again; a thread cannot be.";
 
+const LAB_EXAMPLES: &str = "\
+Examples:
+  launcher lab                          two queues, four ways of waiting
+  launcher lab --technique spsc-mux,pipe --isolation thread,process,sandbox
+  launcher lab --producers 1,4 --producer fast --consumer slow
+  launcher lab --consumers 0,1,2        one producer, so many readers of all
+  launcher lab --seed-table --events 1k --runs 20
+  launcher lab --resume runs/LAB        go on after Ctrl-C
+
+Every run checks that each event came once, whole and in its producer's
+order. Exit code 1 if one did not.";
+
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
   launcher simulate                     a thousand runs
@@ -143,6 +163,17 @@ Examples:
 
 The same seed gives the same run on every machine. Exit code 1 if something did
 not hold, with the seed and how to see it again.";
+
+const BOARD_EXAMPLES: &str = "\
+Examples:
+  launcher board                        three loads, about ten seconds
+  launcher board --readers 12 --duration 60s --mode poisson:10k
+  launcher board --mode stress --readers 0,1,4,16,64 --size 64,4096
+  launcher board --isolation thread,process,sandbox --waiting spin,yield,park
+  launcher board --on /dev/shm,. --mode replay:flow.csv
+
+Exit code 1 if a value was torn, versions do not add up, somebody died or writes
+that were due were not made.";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -369,6 +400,8 @@ mod tests {
             "compare --help",
             "bill --help",
             "contain --help",
+            "lab --help",
+            "board --help",
             "inspect --help",
             "report --help",
             "kill --help",

@@ -56,8 +56,8 @@ pub struct Trading {
     pub strategies: u16,
     /// Venues, 1 to [`MAX_VENUES`](crate::wire::MAX_VENUES).
     pub venues: u16,
-    /// The kinds of strategies, by name, at least one: strategy i is of the kind i modulo their number. [`Trading::PLAYER`], or
-    /// what the program has added.
+    /// The kinds of strategies, by name, at least one: strategy i is of the kind i modulo their number.
+    /// [`Trading::ON_SCHEDULE`], or what the program has added.
     pub strategy_kinds: Vec<String>,
     /// The same of venues: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], or what the program has added.
     pub venue_kinds: Vec<String>,
@@ -123,6 +123,8 @@ const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
 impl Trading {
     /// The strategy that plays its schedule.
     pub const PLAYER: &'static str = "player";
+    /// The strategies that follow the times of their schedule: the player, the market maker and the taker.
+    pub const ON_SCHEDULE: [&'static str; 3] = [Self::PLAYER, "maker", "taker"];
     /// The venue that executes every order in full after the order's own delay.
     pub const DELAY_VENUE: &'static str = "delay";
     /// The venue that is an exchange: it matches orders.
@@ -167,15 +169,15 @@ impl Trading {
         of_kind(&self.strategy_kinds, index)
     }
 
-    /// How a strategy paces its orders: only of a player's the plan knows when they are due.
+    /// How a strategy paces its orders: the plan knows when they are due only of those that follow a schedule.
     pub fn pacing_of(&self, strategy: u16) -> Pacing {
-        if self.strategy_kind(strategy) == Self::PLAYER { self.pacing } else { Pacing::Closed }
+        if Self::ON_SCHEDULE.contains(&self.strategy_kind(strategy)) { self.pacing } else { Pacing::Closed }
     }
 
     /// How all strategies pace their orders: closed, unless each of them has times at which they are due.
     pub fn overall_pacing(&self) -> Pacing {
-        let is_player = |kind: &String| kind == Self::PLAYER;
-        if self.strategy_kinds.iter().all(is_player) { self.pacing } else { Pacing::Closed }
+        let is_scheduled = |kind: &String| Self::ON_SCHEDULE.contains(&kind.as_str());
+        if self.strategy_kinds.iter().all(is_scheduled) { self.pacing } else { Pacing::Closed }
     }
 
     /// The name of an instrument for people: its own, or `instrument 3`.

@@ -41,16 +41,22 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod built_in;
 mod context;
+pub mod maker;
 mod player;
 pub mod schedule;
 mod session;
+pub mod taker;
 pub mod testing;
 
 pub use agent::StrategyAgent;
+pub use built_in::BuiltIn;
 pub use context::Context;
+pub use maker::Maker;
 pub use player::Player;
 pub use session::Session;
+pub use taker::Taker;
 pub use testing::Event;
 
 use protocol::wire::{Operation, Order, OrderId, Report, Side, Terms};

@@ -1,15 +1,39 @@
-//! The player: a strategy that plays its part of the schedule.
+//! The player: a strategy that plays its part of the schedule. The maker and the taker follow its times, and send orders of their
+//! own instead.
 
 use crate::schedule::Entry;
 use crate::{NewOrder, Orders, Strategy};
 use protocol::plan::Pacing;
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
+use protocol::wire::OrderId;
 use shm::memory::View;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
 /// How many due orders one cycle sends before reports are looked at again.
 const BATCH: usize = 16;
+
+/// What a strategy that follows the times of a schedule makes of the orders in it.
+pub(crate) trait Shape {
+    /// What to send now that this order is due; `None`: nothing. Asked again where the session refused it.
+    fn shape(&mut self, scheduled: &NewOrder) -> Option<NewOrder>;
+
+    /// What it made of the last one was sent.
+    fn sent(&mut self, order: &NewOrder, id: OrderId);
+}
+
+/// What the schedule says.
+struct Unchanged;
+
+impl Shape for Unchanged {
+    #[inline]
+    fn shape(&mut self, scheduled: &NewOrder) -> Option<NewOrder> {
+        Some(*scheduled)
+    }
+
+    #[inline]
+    fn sent(&mut self, _: &NewOrder, _: OrderId) {}
+}
 
 /// Plays the entries of a schedule segment in their order.
 pub struct Player {
@@ -94,9 +118,15 @@ impl Player {
         }
     }
 
-    /// Sends what is due, if anything is.
+    /// When the next order is due, in ticks; 0 before the first cycle, `u64::MAX` at the end.
+    #[inline(always)]
+    pub(crate) const fn due(&self) -> u64 {
+        self.due
+    }
+
+    /// Sends what is due, in the shape that it is given; returns for how many orders it did so.
     #[inline(never)]
-    fn send_due(&mut self, orders: &mut impl Orders) -> usize {
+    pub(crate) fn send_due(&mut self, orders: &mut impl Orders, shape: &mut impl Shape) -> usize {
         let mut sent = 0;
         if self.is_late {
             self.skip_missed(orders);
@@ -104,9 +134,10 @@ impl Player {
         while sent < BATCH {
             self.advance(orders);
             match self.next {
-                Some(order) if self.due <= orders.now() => {
-                    if orders.send(order).is_err() {
-                        break;
+                Some(scheduled) if self.due <= orders.now() => {
+                    if let Some(order) = shape.shape(&scheduled) {
+                        let Ok(id) = orders.send(order) else { break };
+                        shape.sent(&order, id);
                     }
                     self.next = None;
                     sent += 1;
@@ -122,7 +153,7 @@ impl Strategy for Player {
     #[inline(always)]
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
         // Nearly always nothing is: one word.
-        if self.due > orders.now() { 0 } else { self.send_due(orders) }
+        if self.due > orders.now() { 0 } else { self.send_due(orders, &mut Unchanged) }
     }
 
     fn next_due(&self) -> u64 {

@@ -109,7 +109,7 @@ fn series(curve: &Curve, figures: &Distribution, class: &str, x: &Scale, y: &Sca
 }
 
 /// 0%, the median, and each further nine that there are samples for.
-fn ticks(most: f64) -> Vec<(f64, Option<String>)> {
+pub(super) fn ticks(most: f64) -> Vec<(f64, Option<String>)> {
     let mut ticks = vec![(1.0, Some("0%".to_owned())), (2.0, Some("50%".to_owned()))];
     let mut inverse = 10.0;
     let mut nines = 0usize;

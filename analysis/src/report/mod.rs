@@ -1,15 +1,17 @@
 //! A summary for people: on the terminal, as CSV and as Markdown.
 
+pub mod board;
 pub mod contain;
 pub mod export;
 pub mod grid;
 pub mod incidents;
+pub mod lab;
 pub mod tables;
 mod text;
 pub(crate) mod trading;
 pub(crate) mod venues;
 pub use crate::numbers as units;
 
-pub use export::{csv, markdown};
+pub use export::{csv, markdown, positions_csv};
 pub use tables::WIDTH;
 pub use text::terminal;

@@ -6,6 +6,7 @@ mod kill;
 mod limits;
 mod operator;
 
+use crate::board;
 use crate::cli::{Cli, Command, DoctorFlags, InspectFlags, ReportFlags};
 use crate::config::{RunFlags, UsageError};
 use crate::experiments;
@@ -44,7 +45,9 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Compare(flags) => experiments::compare(&flags),
         Command::Bill(flags) => experiments::bill(&flags),
         Command::Contain(flags) => experiments::contain(&flags),
+        Command::Lab(flags) => experiments::lab::lab(&flags),
         Command::Simulate(flags) => simulate::command(&flags),
+        Command::Board(flags) => board::board(&flags),
         Command::Inspect(flags) => inspect(&flags),
         Command::Report(flags) => report(&flags),
         Command::Doctor(flags) => doctor(flags),
@@ -54,6 +57,12 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Clean => clean(),
         Command::Role(flags) if flags.name == warden::NAME => {
             warden::run(&flags.run).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Role(flags) if flags.name.starts_with(experiments::lab::PREFIX) => {
+            experiments::lab::role(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Role(flags) if flags.name.starts_with(board::PREFIX) => {
+            board::child(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)
         }
         Command::Role(flags) => role::run(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS),
     };

@@ -53,6 +53,13 @@ pub fn register_venue(name: &'static str, record: VenueRecord) -> Result<(), Nam
     Ok(())
 }
 
+impl StrategyName {
+    /// Whether the strategy sends at the times of its schedule.
+    pub fn is_on_schedule(self) -> bool {
+        Trading::ON_SCHEDULE.contains(&self.name())
+    }
+}
+
 impl VenueName {
     /// What there is to know of the venue of that name.
     pub fn record(self) -> VenueRecord {
@@ -69,7 +76,7 @@ impl Part {
     /// bulkhead's own, the default first.
     const fn built_in(self) -> &'static [&'static str] {
         match self {
-            Part::Strategy => &[Trading::PLAYER],
+            Part::Strategy => &Trading::ON_SCHEDULE,
             Part::Venue => &[Trading::DELAY_VENUE, Trading::BOOK],
         }
     }

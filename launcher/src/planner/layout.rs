@@ -10,7 +10,7 @@
 
 use super::resolved::{Input, Resolved};
 use super::{cores, faults, warnings};
-use crate::config::{Arrivals, Choice, StrategyName, UsageError, instruments, limits};
+use crate::config::{Arrivals, Choice, UsageError, instruments, limits};
 use crate::host::Machine;
 use gateway::VenueRecord;
 use protocol::instrument::Instrument;
@@ -109,7 +109,7 @@ pub fn layout(
         }
     }
     // A strategy of the user's own sends when and where it likes.
-    let is_own = resolved.strategy.0.iter().any(|kind| *kind != StrategyName::default());
+    let is_own = resolved.strategy.0.iter().any(|kind| !kind.is_on_schedule());
     let total = counts.per_strategy.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     let per_venue = if is_own { vec![total; usize::from(counts.venues)] } else { counts.per_venue() };
     let busiest = per_venue.iter().copied().max().unwrap_or(0);

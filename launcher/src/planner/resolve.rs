@@ -1,7 +1,7 @@
 //! Makes every setting concrete, or says why it cannot be had.
 
 use super::faults;
-use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved, default_sequence};
+use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved, default_sequence, plays_all};
 use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError, VenueName, limits};
 use crate::host::Machine;
 use analysis::lists;
@@ -117,9 +117,17 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         }
     }
     let input = input(&settings, orders, window_ns)?;
-    let sequence = settings.sequence.unwrap_or_else(|| default_sequence(settings.book.is_some(), &input));
+    let sequence =
+        settings.sequence.unwrap_or_else(|| default_sequence(settings.book.is_some(), &input, &strategy));
     if sequence == Sequence::Recorded && !matches!(input, Input::Recorded { .. }) {
         return usage("--sequence recorded is for a recorded flow: give it with --schedule".into());
+    }
+    if sequence == Sequence::Recorded && !plays_all(&strategy) {
+        return usage(format!(
+            "--sequence recorded waits for each order of the recording, and --strategy {} does not send them all: leave one of \
+             the two out",
+            strategy.names().join(",")
+        ));
     }
     let open = default_open(&input, delay.max_ns, strategies);
     Ok(Resolved {

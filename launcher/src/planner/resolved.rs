@@ -126,7 +126,7 @@ impl Resolved {
             credentials: (self.credentials != 1).then_some(Count(self.credentials.into())),
             exchange: (self.exchange != ExchangePlacement::Gateway).then_some(self.exchange),
             book: self.book.clone(),
-            sequence: (self.sequence != default_sequence(self.book.is_some(), &self.input))
+            sequence: (self.sequence != default_sequence(self.book.is_some(), &self.input, &self.strategy))
                 .then_some(self.sequence),
             capacity: Some(Count(self.capacity.into())),
             max_open: Some(Count(self.max_open.into())),
@@ -162,10 +162,16 @@ impl Resolved {
     }
 }
 
-/// In which order exchanges carry orders out unless something else is asked for.
-pub(super) fn default_sequence(has_book: bool, input: &Input) -> Sequence {
+/// In which order exchanges carry orders out unless something else is asked for: that of a recording where players send all of it,
+/// and nothing else.
+pub(super) fn default_sequence(has_book: bool, input: &Input, strategies: &Kinds<StrategyName>) -> Sequence {
     match input {
-        Input::Recorded { .. } if has_book => Sequence::Recorded,
+        Input::Recorded { .. } if has_book && plays_all(strategies) => Sequence::Recorded,
         _ => Sequence::Arrival,
     }
+}
+
+/// Whether every strategy sends its part of a schedule as it is.
+pub(super) fn plays_all(strategies: &Kinds<StrategyName>) -> bool {
+    strategies.0.iter().all(|kind| *kind == StrategyName::default())
 }

@@ -12,7 +12,7 @@ use gateway::{DelayVenue, InFull, Venue, VenueContext};
 use protocol::plan::{Plan, Role, Trading};
 use shm::ring::{Link, RegisterError, Technique, Visitor};
 use std::sync::{Arc, OnceLock};
-use strategy::{Context, Strategy};
+use strategy::{BuiltIn, Context, Strategy};
 
 /// A list of techniques, as types.
 pub trait Links: 'static {
@@ -117,7 +117,9 @@ impl Registry {
     /// bulkhead's own strategy and venue, with these techniques and the built-in ones.
     pub fn with_built_in<T: Links>() -> Self {
         let mut registry = Self::default();
-        registry.add_strategy::<T, _>(Trading::PLAYER, Arc::new(Context::player));
+        for (name, make) in BuiltIn::ALL {
+            registry.add_strategy::<T, _>(name, Arc::new(make));
+        }
         registry
             .add_venue::<T, _>(Trading::DELAY_VENUE, Arc::new(|context| DelayVenue::new(InFull, context)));
         T::each(&mut FillBook { registry: &mut registry });

@@ -8,11 +8,16 @@
 //! | the barrier is shut | none here: `--start-timeout` |
 //! | the process was started again and has not had a duty cycle yet | [`START`] |
 //! | all its threads say that they are done | [`END`] for the process to end, or the plan's deadline if that is longer |
+//! | it wants to run, and has not run for a quarter of the deadline since half of it went by | up to [`STARVED`] times the plan's |
 //! | anything else, whatever state it says it is in | the plan's |
+//!
+//! The last but one is the kernel's word, not the thread's: a machine on which others take the cores makes a thread silent that
+//! does not hang. It names itself which thread it is, but only one of its own process is looked at.
 //!
 //! A machine that stands still (a virtual one that is paused, a laptop that sleeps) makes every thread silent at once, the
 //! launcher as well. So a deadline counts only from where the launcher itself has been awake without a break.
 
+use super::cpu::CpuAccount;
 use analysis::units::Nanos;
 use protocol::plan::Plan;
 use protocol::status::{Field, Status, ThreadState};
@@ -22,6 +27,8 @@ use std::time::Duration;
 pub const START: Duration = Duration::from_secs(30);
 /// How long a process may take to end after all its threads said that they are done, at least.
 pub const END: Duration = Duration::from_secs(1);
+/// How many deadlines a thread that waits for a core may be silent.
+pub const STARVED: u32 = 10;
 /// How far the counters of two cores may differ: a thread that is moved may see the time go back so far.
 const SKEW: Duration = Duration::from_millis(1);
 
@@ -88,11 +95,20 @@ struct ThreadWatch {
     /// It had no duty cycle yet since its process was started again.
     is_starting: bool,
     forged: Option<Forgery>,
+    /// What the kernel said first in this silence, and what it said last.
+    accounts: Option<(CpuAccount, CpuAccount)>,
 }
 
 impl ThreadWatch {
     const fn new(now: u64) -> Self {
-        Self { state: ThreadState::Starting, heartbeat: 0, changed: now, is_starting: false, forged: None }
+        Self {
+            state: ThreadState::Starting,
+            heartbeat: 0,
+            changed: now,
+            is_starting: false,
+            forged: None,
+            accounts: None,
+        }
     }
 }
 
@@ -154,14 +170,46 @@ impl Liveness {
         if heartbeat != last || state != last_state {
             watch.changed = now;
             watch.is_starting &= heartbeat == 0;
+            watch.accounts = None;
         }
         (watch.state, watch.heartbeat) = (state, heartbeat);
     }
 
+    /// Whether a thread has been silent for so long that the kernel is to be asked about it.
+    pub fn asks_the_kernel(&self, thread: usize) -> bool {
+        let watch = &self.watches[thread];
+        self.is_open
+            && watch.state != ThreadState::Done
+            && self.time(watch.changed.max(self.awake_since), self.now) > self.limit / 2
+    }
+
+    /// Takes note of the kernel's account of a silent thread; `None`: it has none.
+    pub fn account(&mut self, thread: usize, account: Option<CpuAccount>) {
+        let accounts = &mut self.watches[thread].accounts;
+        *accounts = account.map(|account| (accounts.map_or(account, |(first, _)| first), account));
+    }
+
+    /// Whether a silent thread waits for a core.
+    fn is_starved(&self, watch: &ThreadWatch) -> bool {
+        watch.accounts.is_some_and(|(first, last)| {
+            last.is_runnable && last.ran.saturating_sub(first.ran) < self.limit / 4
+        })
+    }
+
+    /// Whether a thread is silent for longer than it may be, and only the wait for a core excuses it.
+    fn excuses(&self, watch: &ThreadWatch) -> bool {
+        let silent = self.time(watch.changed.max(self.awake_since), self.now);
+        self.is_starved(watch)
+            && watch.state != ThreadState::Done
+            && (self.limit..=self.limit * STARVED).contains(&silent)
+    }
+
     /// Whether something that began at this tick lasts longer than a thread may be silent, and half as long again: any
-    /// thread that is not silent now has begun a duty cycle since.
+    /// thread that is not silent now has begun a duty cycle since. Nothing is while a thread is excused, which has not.
     pub fn is_overdue(&self, since: u64) -> bool {
-        self.is_open && self.time(since.max(self.awake_since), self.now) > self.limit + self.limit / 2
+        self.is_open
+            && self.time(since.max(self.awake_since), self.now) > self.limit + self.limit / 2
+            && !self.watches.iter().any(|watch| self.excuses(watch))
     }
 
     /// How often it must be awake, at least.
@@ -187,7 +235,8 @@ impl Liveness {
             return is_late.then_some(Suspicion::DoesNotEnd(limit));
         }
         let limit = if watch.is_starting { START.max(self.limit) } else { self.limit };
-        (self.time(silent_since(watch), self.now) > limit).then_some(Suspicion::Silent(limit))
+        let patience = if self.is_starved(watch) { limit * STARVED } else { limit };
+        (self.time(silent_since(watch), self.now) > patience).then_some(Suspicion::Silent(patience))
     }
 
     fn time(&self, from: u64, to: u64) -> Duration {
@@ -240,6 +289,45 @@ mod tests {
             None,
             "it beats again"
         );
+    }
+
+    #[test]
+    fn who_waits_for_a_core_does_not_hang_and_who_has_had_one_does() {
+        let account = |is_runnable, ms| CpuAccount { is_runnable, ran: Duration::from_millis(ms) };
+        let watched = |accounts: &[CpuAccount], until: u64| {
+            let mut liveness = liveness();
+            watch(&mut liveness, 0, 600, |_| status(RUNNING, 1));
+            assert!(liveness.asks_the_kernel(0));
+            accounts.iter().for_each(|account| liveness.account(0, Some(*account)));
+            let found = watch(&mut liveness, 700, until, |_| status(RUNNING, 1));
+            let is_told = found.is_some() || until < 1600;
+            assert_eq!(
+                liveness.is_overdue(100 * MS),
+                is_told && until > 1600,
+                "an excused one may hold what stands still"
+            );
+            let beats = watch(&mut liveness, until + 100, until + 100, |now| status(RUNNING, now));
+            assert_eq!((beats, liveness.asks_the_kernel(0)), (None, false), "{accounts:?}");
+            let again =
+                watch(&mut liveness, until + 200, until + 1200, |_| status(RUNNING, (until + 100) * MS));
+            assert_eq!(again, Some(Suspicion::Silent(LIMIT)), "an old account excuses nobody");
+            found
+        };
+        let hangs = Some(Suspicion::Silent(LIMIT));
+        assert_eq!(watched(&[account(true, 70), account(true, 300)], 1100), None, "it waits for a core");
+        assert_eq!(watched(&[account(true, 70), account(true, 300)], 10_000), None);
+        let long = Some(Suspicion::Silent(LIMIT * STARVED));
+        assert_eq!(watched(&[account(true, 70), account(true, 300)], 10_100), long, "not for ever");
+        assert_eq!(watched(&[account(true, 70), account(true, 320)], 1100), hangs, "it has run, in vain");
+        assert_eq!(watched(&[account(true, 70), account(false, 70)], 1100), hangs, "it sleeps or is stopped");
+        assert_eq!(watched(&[], 1100), hangs, "nothing is known");
+        assert_eq!(watched(&[], 2000), hangs);
+        let mut died = liveness();
+        watch(&mut died, 0, 600, |_| status(RUNNING, 1));
+        died.account(0, Some(account(true, 70)));
+        assert_eq!(watch(&mut died, 700, 2000, |_| status(RUNNING, 1)), None);
+        died.account(0, None);
+        assert!(died.is_overdue(0) && died.suspicion(0, &[0]) == hangs, "who is gone waits for nothing");
     }
 
     #[test]

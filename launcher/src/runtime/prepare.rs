@@ -1,7 +1,7 @@
 //! What precedes a run: settings → schedule → plan, checked against the machine, with clock and floor measured.
 
+use crate::config::UsageError;
 use crate::config::value::Value;
-use crate::config::{Kinds, UsageError};
 use crate::host::{Machine, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::run_id::RunId;
@@ -171,7 +171,7 @@ pub fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::Input
         Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
         Input::Recorded { path, .. } => ("file".to_owned(), Some(path.display().to_string())),
     };
-    let is_own = resolved.strategy != Kinds::default();
+    let is_own = !resolved.strategy.0.iter().all(|kind| kind.is_on_schedule());
     record::InputRecord {
         arrivals: if is_own { resolved.strategy.text() } else { arrivals },
         file,

@@ -28,7 +28,12 @@ pub struct Process {
 }
 
 impl Process {
-    fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
+    /// Starts this executable as `role NAME ADDRESS`. What it says on stderr goes to `NAME.stderr` in the folder. It inherits these
+    /// descriptors and no others.
+    ///
+    /// # Errors
+    /// A file that cannot be written, or what the system refused.
+    pub fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         let stderr = folder.join(format!("{name}.stderr"));
         // Appended: a strategy that is started again keeps its predecessors' last words.
         let log = File::options().create(true).append(true).open(&stderr);
@@ -103,8 +108,24 @@ impl Process {
         lines[lines.len().saturating_sub(3)..].join(" · ")
     }
 
+    /// Becomes readable when it ends.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Takes note of its end, if it has ended.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn look(&mut self) -> io::Result<()> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait()?;
+        }
+        Ok(())
+    }
+
     /// Kills it if it still runs, and reaps it. What it printed is kept only where it says something.
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         if self.status.is_none() {
             self.kill();
             self.status = self.child.wait().ok();
@@ -173,9 +194,7 @@ impl Processes {
         let running = self.all.iter().filter(|process| process.status.is_none());
         let fds: Vec<BorrowedFd<'_>> = running.map(|process| process.pidfd.as_fd()).chain(other).collect();
         process::wait_readable(&fds, at_most)?;
-        for process in self.all.iter_mut().filter(|process| process.status.is_none()) {
-            process.status = process.child.try_wait()?;
-        }
+        self.all.iter_mut().try_for_each(Process::look)?;
         Ok(())
     }
 

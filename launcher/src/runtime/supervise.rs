@@ -5,6 +5,7 @@
 mod close;
 mod motion;
 mod signals;
+mod silence;
 mod stall;
 
 use crate::faults::schedule::FaultSchedule;
@@ -180,6 +181,7 @@ impl Supervisor<'_> {
             // The time after the copy: what it says cannot be of later.
             self.liveness.see(thread, &status, self.plan.clock.now());
         }
+        self.ask_the_kernel();
         self.signal_faults();
         if let Some(incidents) = &mut self.incidents {
             incidents.look(&mut self.processes, &mut self.liveness, &self.plan.clock)?;

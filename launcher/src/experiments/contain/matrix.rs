@@ -18,6 +18,8 @@ const VENUE_FAULT: Nanos = Nanos(400_000_000);
 const VENUE_TIMEOUT: Nanos = Nanos(600_000_000);
 /// Orders of a run in which a venue has the fault: a 99th percentile of the others' needs a thousand, before and during.
 const VENUE_ORDERS: Count = Count(12_000);
+/// The deadline for hangs where a venue has the fault: nobody is to hang there.
+const VENUE_LIVENESS: Nanos = Nanos(2_000_000_000);
 /// The deadline for hangs.
 const LIVENESS: Nanos = Nanos(200_000_000);
 
@@ -137,7 +139,12 @@ pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
         ..Settings::default()
     };
     let load = match cell.scenario.fault.kind.is_of_venue() {
-        true => Settings { orders: Some(VENUE_ORDERS), venue_timeout: Some(VENUE_TIMEOUT), ..load },
+        true => Settings {
+            orders: Some(VENUE_ORDERS),
+            venue_timeout: Some(VENUE_TIMEOUT),
+            liveness: Some(VENUE_LIVENESS),
+            ..load
+        },
         false => load,
     };
     own.over(asked.clone()).over(load)
@@ -164,6 +171,21 @@ mod tests {
     fn a_cell_is_found_again_by_its_settings() {
         for cell in cells(&Technique::all(), Isolation::ALL, None) {
             let texts = settings(&cell, &Settings::default()).to_texts();
+            assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
+        }
+    }
+
+    #[test]
+    fn a_venue_has_its_faults_for_a_while() {
+        let faults = Faults::parse("slow; mute:venue-0@1s for 10ms").unwrap();
+        let cells = cells(&[Technique::default()], &[Isolation::Thread, Isolation::Process], Some(&faults));
+        let faults: Vec<String> = cells.iter().map(|cell| cell.scenario.fault.to_string()).collect();
+        assert_eq!(faults[..2], ["slow:venue-1@400ms for 400ms", "mute:venue-0@1s for 10ms"]);
+        assert_eq!(faults.len(), 4);
+        for cell in cells {
+            let settings = settings(&cell, &Settings::default());
+            assert_eq!(settings.venue_timeout, Some(VENUE_TIMEOUT), "the gateway closes what is silent");
+            let texts = settings.to_texts();
             assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
         }
     }

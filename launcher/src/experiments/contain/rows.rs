@@ -25,7 +25,7 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
         _ => None,
     };
     let survived = summary.outcome == Outcome::Complete && summary.valid;
-    let waited = waited(before, during, summary);
+    let waited = waited(before, during, summary.plan.liveness_ns);
     let came = incident.is_some() || has_come(cell, victim, summary);
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Containment {
@@ -56,7 +56,7 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
 pub fn venue_row(cell: &Cell, summary: &Summary, folder: &str) -> Option<VenueContainment> {
     let incident = summary.venue_incidents.first()?.clone();
     let survived = summary.outcome == Outcome::Complete && summary.valid;
-    let waited = waited(&incident.others_before, &incident.others_during, summary);
+    let waited = waited(&incident.others_before, &incident.others_during, summary.plan.liveness_ns);
     Some(VenueContainment {
         isolation: cell.isolation,
         technique: cell.technique,
@@ -74,10 +74,10 @@ pub fn venue_row(cell: &Cell, summary: &Summary, folder: &str) -> Option<VenueCo
 
 /// Whether others waited for the fault. One who did is known by its worst order: there are too few for a percentile. Whatever the
 /// machine did before, who waited for most of the deadline did not wait for the machine.
-fn waited(before: &Distribution, during: &Distribution, summary: &Summary) -> bool {
+fn waited(before: &Distribution, during: &Distribution, liveness_ns: u64) -> bool {
     during.max_ns.is_some_and(|during| {
         let unlike_before = during > before.max_ns.unwrap_or(0).saturating_mul(HURT_TIMES);
-        during > HURT_NS && (unlike_before || during > summary.plan.liveness_ns / 2)
+        during > HURT_NS && (unlike_before || during > liveness_ns / 2)
     })
 }
 
@@ -118,5 +118,21 @@ fn seen(summary: &Summary, cause: Option<&str>, came: bool) -> String {
         (Outcome::Complete, Some(cause)) => cause.to_owned(),
         (Outcome::Complete, None) if came => "nobody died".into(),
         (Outcome::Complete, None) => "the fault never came".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_known_by_the_worst_order() {
+        let of = |ms: u64| Distribution { max_ns: Some(ms * 1_000_000), ..Distribution::default() };
+        let waits = |before, during| waited(&of(before), &of(during), 200_000_000);
+        assert!(!waits(5, 49), "shorter ones are the machine's");
+        assert!(waits(5, 60) && waits(14, 60));
+        assert!(!waits(20, 60), "as it was before");
+        assert!(waits(90, 101), "that long nobody waits for the machine");
+        assert!(!waited(&of(5), &Distribution::default(), 200_000_000));
     }
 }

@@ -141,6 +141,31 @@ fn the_documents_of_experiments_keep_their_formats() {
     check(&samples::bill());
     check(&samples::compare());
     check(&samples::contain());
+    check(&samples::lab());
+    check(&samples::boards());
+}
+
+#[test]
+fn the_tables_and_the_page_of_a_board_show_what_the_document_has() {
+    let boards = samples::boards();
+    let said: String =
+        analysis::report::board::grids(&boards).iter().map(|grid| grid.terminal(false)).collect();
+    for word in [
+        "poisson:10000",
+        "NOT SOUND: a problem",
+        "WARNING: poisson:10000: p99 of the writer is 60 ns",
+        "33,001",
+    ] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    boards.save(folder.path()).unwrap();
+    let page = analysis::html::render(folder.path()).unwrap();
+    // Three parts of the time, one of them without values.
+    for word in ["data-torn=\"2\"", "data-series=\"write\"", "data-points=\"2\"", "a problem", "from due"] {
+        assert!(page.contains(word), "{word}");
+    }
 }
 
 #[test]

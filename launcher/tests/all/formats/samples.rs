@@ -6,9 +6,11 @@ use crate::runs::fixture::Fixture;
 use crate::runs::killing::Death;
 use analysis::document::Document;
 use analysis::experiment::{
-    Axis, AxisRecord, Bill, BillRow, Comparison, Comparisons, Contained, Containment, Containments, Cost,
-    Reference, RunEntry, Search, SearchRecord, SearchStep, SweepPoint, SweepRecord, SweepState,
-    VenueContainment,
+    Axis, AxisRecord, Bill, BillRow, BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading,
+    BoardSlice, BoardUsage, BoardWarnings, BoardWriter, Boards, Comparison, Comparisons, Contained,
+    Containment, Containments, Cost, Lab, LabCell, LabLatency, LabRun, Reference, RunEntry, Search,
+    SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPoint, SweepRecord, SweepState,
+    VenueContainment, Wait,
 };
 use analysis::merge::{Losses, Violation, ViolationKind};
 use analysis::record::{OpenOrders, RunRecord};
@@ -222,6 +224,156 @@ pub fn contain() -> Containments {
             folder: "run-2".into(),
         }],
         cost: Some(Cost { bare_ns: 10.5, protected_ns: 11.5, ratio: 1.095 }),
+        notes: vec!["a note".into()],
+    }
+}
+
+/// A lab of two ways of waiting, two runs of each.
+pub fn lab() -> Lab {
+    let side = |cpu_ns| SideCost { cpu_ns, voluntary: 3, involuntary: 2, looks: 40, wakes: 5 };
+    let run = |number: u32, problems: &[&str]| LabRun {
+        number,
+        run_ns: 52_000_000 + u64::from(number),
+        taken: 10_000,
+        latency: Some(LabLatency {
+            mean_ns: 250.5,
+            p50_ns: Some(240),
+            p90_ns: Some(300),
+            p99_ns: Some(900),
+            p999_ns: Some(4_000),
+            max_ns: 9_000,
+        }),
+        producer: side(50_000_000),
+        consumer: side(8_000_000),
+        shares: vec![0.5, 0.5],
+        longest_wait_ns: vec![1_000, 2_000],
+        problems: problems.iter().map(|text| (*text).to_owned()).collect(),
+    };
+    let cell = |wait| {
+        let mut cell = LabCell {
+            technique: Technique::from_name("array-queue").unwrap(),
+            isolation: Isolation::Process,
+            producers: 2,
+            consumers: 1,
+            producer: Speed::Slow,
+            consumer: Speed::Fast,
+            wait,
+            latency: String::new(),
+            made: Vec::new(),
+        };
+        let mut latencies = analysis::experiment::histogram();
+        latencies.record_n(240, 10_000).unwrap();
+        cell.add(run(0, &[]), &latencies).unwrap();
+        cell.add(run(1, &["consumer-0: 1 events passed over"]), &latencies).unwrap();
+        cell
+    };
+    Lab {
+        version: "0.2.0".into(),
+        started: "2026-11-20T06:15:02Z".into(),
+        machine: machine(),
+        events: 10_000,
+        runs: 2,
+        capacity_asked: 1_000,
+        capacity: 1_024,
+        slow: "work:5us".into(),
+        jitter: 0.1,
+        poll_ns: 50_000,
+        slack_ns: 1,
+        seed: 1,
+        cores: vec![0, 1],
+        weaker_sandbox: false,
+        clock_read_ns: 14.5,
+        sleep: Some(SleepSample { default_ns: 1_083_000, precise_ns: 1_032_000, samples: 40 }),
+        notes: vec!["a note".into()],
+        cells: vec![cell(Wait::Busy), cell(Wait::Park)],
+    }
+}
+
+fn distribution() -> Distribution {
+    Distribution {
+        count: 100_000,
+        min_ns: Some(20),
+        p50_ns: Some(40),
+        p90_ns: Some(50),
+        p99_ns: Some(60),
+        p999_ns: Some(900),
+        p9999_ns: Some(9_000),
+        max_ns: Some(90_000),
+        mean_ns: Some(41.5),
+    }
+}
+
+pub fn boards() -> Boards {
+    let usage = BoardUsage { cpu_ns: 900, voluntary_switches: 1, involuntary_switches: 2, faults: 3 };
+    let reading = BoardReading {
+        reads: 90_000,
+        reads_per_s: 30_000.5,
+        missed: 10_000,
+        unseen: 1,
+        torn: 2,
+        overtaken: 3,
+        propagation: distribution(),
+        read: distribution(),
+        stale: Some(distribution()),
+    };
+    let reader =
+        BoardReader { name: "reader-0".into(), core: Some(1), reading: reading.clone(), usage: Some(usage) };
+    let slice = BoardSlice {
+        begin_ns: 0,
+        writes: 5,
+        write_p50_ns: Some(20),
+        write_p99_ns: Some(30),
+        write_max_ns: Some(40),
+        reads: 6,
+        propagation_p50_ns: Some(50),
+        propagation_p99_ns: Some(60),
+        propagation_max_ns: Some(70),
+    };
+    Boards {
+        version: "0.2.0".into(),
+        started: "2026-11-20T06:15:02Z".into(),
+        machine: machine(),
+        interrupted: true,
+        warn: BoardWarnings { writer_p99_ns: Some(50), reader_p99_ns: Some(50) },
+        cases: vec![BoardCase {
+            mode: "poisson:10000".into(),
+            readers: 1,
+            size_bytes: 64,
+            cells: 1,
+            slots: 4,
+            isolation: Isolation::Process,
+            waiting: "spin".into(),
+            on: "/dev/shm".into(),
+            carrier: "board".into(),
+            duration_ns: 3_000_000_000,
+            scheduled: Some(100_001),
+            writer_core: Some(0),
+            reader_cores: vec![1],
+            shared: true,
+            clock: "tsc".into(),
+            ns_per_tick: 0.4,
+            writer: BoardWriter {
+                writes: 100_001,
+                writes_per_s: 33_000.5,
+                write: distribution(),
+                from_due: Some(distribution()),
+                usage: Some(usage),
+            },
+            all: reading,
+            each: vec![reader],
+            deaths: vec![BoardDeath {
+                process: "board-writer".into(),
+                how: "signal 9 (SIGKILL)".into(),
+                at_ns: 5_000,
+                succeeded: true,
+            }],
+            timeline: vec![slice, BoardSlice { begin_ns: 50_000_000, ..BoardSlice::default() }, slice],
+            curves: vec![BoardCurve {
+                measure: "write".into(),
+                points: vec![(1.0, 20), (2.0, 40), (10.0, 50)],
+            }],
+            problems: vec!["a problem".into()],
+        }],
         notes: vec!["a note".into()],
     }
 }

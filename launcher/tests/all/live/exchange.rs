@@ -130,6 +130,27 @@ fn drawn_flow_trades_wherever_the_exchange_runs() {
 }
 
 #[test]
+fn a_maker_and_a_taker_trade_with_the_flow_and_their_positions_are_booked() {
+    let launcher = Launcher::new();
+    let flow = data("flow.csv");
+    let recorded = ["--schedule", flow.to_str().unwrap(), "--speed", "200"];
+    for flow in [&recorded[..], &["--orders", "6000", "--window", "300ms"]] {
+        let mut flags = vec!["--venue", "book", "--venues", "1", "--strategies", "3", "--idle", "park"];
+        flags.extend(["--strategy", "player,maker,taker"]);
+        flags.extend(flow);
+        let summary = launcher.summary(&flags);
+        assert_eq!((&summary["valid"], &summary["orders"]["lost"]), (&true.into(), &0.into()), "{flags:?}");
+        let positions = summary["trading"]["positions"].as_array().unwrap();
+        let fills = |strategy: u64| -> u64 {
+            let of = positions.iter().filter(|position| position["strategy"] == strategy);
+            of.map(|position| position["fills"].as_u64().unwrap()).sum()
+        };
+        // That what is booked is what was filled, the merge has checked.
+        assert!((1..3).all(|strategy| fills(strategy) > 0), "{flags:?}: {positions:#?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_an_exchange_is_refused() {
     let launcher = Launcher::new();
     let refused = |flags: &[&str], words: &[&str]| {
@@ -144,6 +165,11 @@ fn what_cannot_be_an_exchange_is_refused() {
     let flow = data("flow.csv");
     refused(&["--venue", "book", "--book", flow.to_str().unwrap()], &["line 1", "order_id,side,price"]);
     refused(&["--venue", "book", "--sequence", "recorded"], &["--schedule"]);
+    let recorded = ["--schedule", flow.to_str().unwrap(), "--venue", "book", "--sequence", "recorded"];
+    refused(
+        &[&recorded[..], &["--strategies", "2", "--strategy", "maker,player"]].concat(),
+        &["maker,player"],
+    );
     refused(&["--credentials", "9", "--strategies", "3"], &["--credentials 9"]);
     assert_eq!(launcher.folders().len(), 0);
 }

@@ -1,9 +1,12 @@
 //! Real runs: what they measure, and what they survive.
 
+mod board;
 mod deaths;
 mod exchange;
 mod faults;
+mod lab;
 mod ledger;
+mod operators;
 mod room;
 mod runs;
 mod sandboxed;

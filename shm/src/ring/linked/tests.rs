@@ -124,7 +124,7 @@ fn deaths_do_not_shrink_the_arena() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 8 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_list_is_a_queue(pushes in prop::collection::vec(any::<Option<bool>>(), 1..200), blocks in 4usize..8) {

@@ -162,7 +162,7 @@ impl<W: Writes, R: Reads, F: Follows> World<W, R, F> {
     fn check_value(&self, cell: usize, stamp: Stamp, found: &[u64]) -> Result<(), String> {
         let expected = value(cell, stamp.version, self.shape.words());
         ensure!(found == expected, "torn: version {} of cell {cell}", stamp.version);
-        ensure!(stamp.ticks == ticks(cell, stamp.version), "the time of another write: {stamp:?}");
+        ensure!(stamp.ticks == ticks(cell, stamp.version), "torn: the time of another write: {stamp:?}");
         Ok(())
     }
 

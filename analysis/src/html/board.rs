@@ -1,0 +1,204 @@
+//! The page of the benchmark of the board: each case with its percentiles, its time, its readers; then all side by side.
+
+use super::axis;
+use super::labels::{self, LineLabel};
+use super::page::{page, section};
+use super::percentile_plot;
+use super::scale::Scale;
+use super::svg::{Frame, Path};
+use crate::experiment::{BoardCase, BoardSlice, Boards};
+use crate::lists;
+use crate::report::board;
+use crate::report::grid::Grid;
+use crate::report::units::duration;
+use maud::{Markup, html};
+
+/// The class of each measure's line.
+const CLASSES: [(&str, &str); 5] = [
+    ("write", "c1 strong"),
+    ("from due", "c2 dash"),
+    ("propagation", "c3 strong"),
+    ("read", "c4 dash"),
+    ("stale", "c5 dots"),
+];
+
+/// The page.
+pub fn board_page(boards: &Boards) -> String {
+    let machine = &boards.machine;
+    let content = html! {
+        (verdict(boards))
+        @for (number, (case, label)) in boards.cases.iter().zip(board::labels(&boards.cases)).enumerate() {
+            (section(&format!("case-{number}"), &label, &case_content(case, number)))
+        }
+        (section("rows", "All cases", &html! {
+            (table(&board::seed_rows(boards)))
+            (table(&board::left_out(boards)))
+        }))
+        (section("facts", "Where it was measured", &html! {
+            dl {
+                dt { "machine" } dd { (machine.hostname) @if let Some(name) = &machine.hypervisor { ", virtual (" (name) ")" } }
+                dt { "processor" } dd { (machine.cpu_model) }
+                dt { "cores" } dd { (lists::format(&machine.cores_allowed)) " of " (machine.cores_online) }
+                dt { "kernel" } dd { "Linux " (machine.kernel) ", clock source " (machine.clocksource) }
+            }
+            @if !boards.notes.is_empty() { ul class="note" { @for note in &boards.notes { li { (note) } } } }
+        }))
+    };
+    let subject = format!("{} cases, on {}", boards.cases.len(), machine.cpu_model);
+    let dim = format!(
+        "started {}, bulkhead {}{}",
+        boards.started,
+        boards.version,
+        if boards.interrupted { ", interrupted" } else { "" }
+    );
+    page("The board: one writer, any number of readers", &subject, &dim, &content)
+}
+
+fn verdict(boards: &Boards) -> Markup {
+    let sound = boards.cases.iter().filter(|case| case.is_sound()).count();
+    let torn: u64 = boards.cases.iter().map(|case| case.all.torn).sum();
+    let good = sound == boards.cases.len() && sound > 0;
+    html! {
+        section class=(if good { "verdict good" } else { "verdict bad" }) data-sound=(sound) data-torn=(torn)
+            data-cases=(boards.cases.len()) {
+            h2 {
+                span aria-hidden="true" { (if good { "✔" } else { "✘" }) } " "
+                (sound) " of " (boards.cases.len()) " cases sound, " (torn) " values torn"
+            }
+            p { "Sound: nothing torn, all versions read or known to be missed, all due writes made, nobody died." }
+            @if !good {
+                ul { @for case in &boards.cases { @for problem in &case.problems { li { (case.name()) ": " (problem) } } } }
+            }
+        }
+    }
+}
+
+fn case_content(case: &BoardCase, number: usize) -> Markup {
+    html! {
+        (table(&board::case(case, number)))
+        (percentiles(case, number))
+        (over_time(case, number))
+        @if let Some(readers) = board::readers(case, number) { (table(&readers)) }
+    }
+}
+
+fn table(grid: &Grid) -> Markup {
+    html! {
+        table {
+            caption { (grid.title) }
+            thead { tr { @for head in &grid.head { th { (head) } } } }
+            tbody { @for row in &grid.rows { tr {
+                @for (number, cell) in row.cells.iter().enumerate() {
+                    @if number < grid.keys { th scope="row" { (cell) } } @else { td { (cell) } }
+                }
+            } } }
+        }
+        @if !grid.notes.is_empty() { ul class="note" { @for note in &grid.notes { li { (note) } } } }
+    }
+}
+
+fn class(measure: &str) -> &'static str {
+    CLASSES.iter().find(|(name, _)| *name == measure).map_or("c6", |(_, class)| class)
+}
+
+/// A line with its name.
+struct Line {
+    name: String,
+    class: &'static str,
+    points: Vec<(f64, f64)>,
+}
+
+fn lines(lines: &[Line], frame: &Frame, x: &Scale, y: &Scale) -> Markup {
+    let end = |line: &Line| {
+        let (at, value) = *line.points.last()?;
+        Some(LineLabel {
+            x: x.at(at),
+            y: y.at(value.max(1.0)),
+            text: format!("{} {}", line.name, duration(value as u64)),
+            class: line.class.into(),
+        })
+    };
+    let ends: Vec<LineLabel> = lines.iter().filter_map(end).collect();
+    let drawn = |line: &Line| {
+        let mut path = Path::default();
+        line.points.iter().for_each(|(at, value)| path.to(x.at(*at), y.at(value.max(1.0))));
+        path.data().to_owned()
+    };
+    html! {
+        @for line in lines {
+            g data-series=(line.name) data-points=(line.points.len()) {
+                path d=(drawn(line)) class={ "line " (line.class) } {}
+            }
+        }
+        (labels::beside(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
+    }
+}
+
+/// The scale of latencies that these lines need.
+fn latencies(lines: &[Line], frame: &Frame) -> Option<Scale> {
+    let values = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.1.max(1.0)));
+    let least = values().fold(f64::INFINITY, f64::min);
+    let greatest = values().fold(0.0, f64::max);
+    (greatest > 0.0).then(|| Scale::log(least, greatest, frame.upward()))
+}
+
+fn percentiles(case: &BoardCase, number: usize) -> Markup {
+    let frame = Frame::new(400.0);
+    let line = |curve: &crate::experiment::BoardCurve| Line {
+        name: curve.measure.clone(),
+        class: class(&curve.measure),
+        points: curve.points.iter().map(|(inverse, ns)| (*inverse, *ns as f64)).collect(),
+    };
+    let shown: Vec<Line> = case.curves.iter().filter(|curve| !curve.points.is_empty()).map(line).collect();
+    let Some(y) = latencies(&shown, &frame) else {
+        return html! { p class="none" { "Too few writes for a percentile." } };
+    };
+    let inverses = shown.iter().flat_map(|line| line.points.iter().map(|point| point.0));
+    let most = inverses.fold(20.0, f64::max);
+    let x = Scale::log_exact(1.0, most, frame.across());
+    let content = html! {
+        (axis::left(&frame, &y, "latency (logarithmic)", &axis::duration))
+        (axis::bottom_at(&frame, &x, "percentile (each further nine takes the same room)", percentile_plot::ticks(most)))
+        (lines(&shown, &frame, &x, &y))
+    };
+    let described = "Lines of latency over percentile for the write, the way to the readers and the read, as far as ten samples lie \
+                     beyond. The table has the figures.";
+    html! {
+        figure {
+            figcaption { "Latency by percentile" }
+            (frame.drawing(&format!("percentiles-{number}"), "Latency by percentile", described, &content))
+        }
+    }
+}
+
+fn over_time(case: &BoardCase, number: usize) -> Markup {
+    let frame = Frame::new(340.0);
+    let line = |name: &str, class, of: fn(&BoardSlice) -> Option<u64>| {
+        let point = |slice: &BoardSlice| Some((slice.begin_ns as f64 / 1e9, of(slice)? as f64));
+        Line { name: name.into(), class, points: case.timeline.iter().filter_map(point).collect() }
+    };
+    let mut shown = vec![
+        line("write p50", "c1 strong", |slice| slice.write_p50_ns),
+        line("write p99", "c1 dash", |slice| slice.write_p99_ns),
+        line("write max", "c1 dots", |slice| slice.write_max_ns),
+        line("prop. p50", "c3 strong", |slice| slice.propagation_p50_ns),
+        line("prop. p99", "c3 dash", |slice| slice.propagation_p99_ns),
+        line("prop. max", "c3 dots", |slice| slice.propagation_max_ns),
+    ];
+    shown.retain(|line| !line.points.is_empty());
+    let Some(y) = latencies(&shown, &frame) else { return html! {} };
+    let x = Scale::linear(0.0, (case.duration_ns as f64 / 1e9).max(1e-3), frame.across());
+    let content = html! {
+        (axis::left(&frame, &y, "latency (logarithmic)", &axis::duration))
+        (axis::bottom(&frame, &x, "time (s)", &axis::number))
+        (lines(&shown, &frame, &x, &y))
+    };
+    let described = "Lines over time: median, p99 and greatest of the write and of the propagation, in sixty parts of the time; \
+                     parts with too few values are passed over.";
+    html! {
+        figure {
+            figcaption { "Latency over time, by when the write began" }
+            (frame.drawing(&format!("time-{number}"), "Latency over time", described, &content))
+        }
+    }
+}

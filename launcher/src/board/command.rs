@@ -1,0 +1,134 @@
+//! The command: measures all cases, saves what there is after each, prints and draws it.
+
+use super::figures;
+use super::flags::BoardFlags;
+use super::measure::{self, Setting};
+use crate::runtime::progress::Progress;
+use crate::runtime::run::Interrupted;
+use crate::runtime::signals::Signals;
+use analysis::document::Document;
+use analysis::experiment::Boards;
+use analysis::html;
+use analysis::report::board;
+use analysis::report::grid::wrapped;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+/// Exit code of an interrupted benchmark: 128 + SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// What to know about every case.
+const NOTES: [&str; 5] = [
+    "write: from before to behind the call, as the writer's core sees it; with park, the wake-up is part of it. Making a value's \
+     content and checking it is in no time, but in writes/s and reads/s",
+    "from due: from when the write was due (open loop: a late write is not forgiven)",
+    "propagation: from before the write until a reader has the value whole; read: from when it saw the version",
+    "stale: from when the version behind the one that a reader had was due until it has a newer one",
+    "times over 2,048 ticks are kept to one part in 2,048, greatest and least exactly; all readers' counts are added up",
+];
+
+/// Does what `launcher board` says.
+///
+/// # Errors
+/// [`crate::config::UsageError`] for what cannot be had; a case that could not begin; a folder that cannot be written.
+pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
+    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    let machine = crate::host::machine();
+    let cases = flags.cases()?;
+    let cores = flags.cores(&machine)?;
+    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let folder = create(&flags.out, &started)?;
+    let mut boards = Boards {
+        version: env!("CARGO_PKG_VERSION").into(),
+        started,
+        machine,
+        interrupted: false,
+        warn: flags.warnings(),
+        cases: Vec::new(),
+        notes: NOTES.map(String::from).into(),
+    };
+    let progress = Progress::new(!flags.json);
+    let all_ns = cases.iter().map(|case| case.duration_ns).sum();
+    progress.phase("measuring", all_ns);
+    for (number, case) in cases.iter().enumerate() {
+        let setting = Setting {
+            machine: &boards.machine,
+            cores: &cores,
+            weaker_sandbox: flags.allow_weaker_sandbox,
+            folder: &folder,
+            signals: &signals,
+            progress: &progress,
+            before_ns: cases[..number].iter().map(|case| case.duration_ns).sum(),
+            all_ns,
+        };
+        let ended = match measure::measure(case, &setting) {
+            Ok(ended) => ended,
+            // What was measured is saved; nothing of this one is.
+            Err(error) if error.is::<Interrupted>() && !boards.cases.is_empty() => {
+                boards.interrupted = true;
+                break;
+            }
+            Err(error) => {
+                progress.clear();
+                if boards.cases.is_empty() {
+                    let _ = fs::remove_dir_all(&folder);
+                }
+                return Err(error);
+            }
+        };
+        boards.interrupted = ended.interrupted;
+        boards.cases.push(figures::case(case, &ended));
+        boards.save(&folder)?;
+        if ended.interrupted {
+            break;
+        }
+    }
+    progress.clear();
+    boards.save(&folder)?;
+    html::write(&folder, &folder.join(html::HTML_FILE))?;
+    print(&boards, &folder, flags.json)?;
+    Ok(match (boards.interrupted, boards.cases.iter().all(|case| case.is_sound())) {
+        (true, _) => ExitCode::from(INTERRUPTED),
+        (_, true) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+fn print(boards: &Boards, folder: &Path, json: bool) -> Result<()> {
+    let mut out = crate::output::stdout();
+    if json {
+        out.write_all(&boards.json()?)?;
+        return Ok(());
+    }
+    let colour = out.is_coloured();
+    for grid in board::grids(boards) {
+        writeln!(out, "{}", grid.terminal(colour))?;
+    }
+    for note in &boards.notes {
+        writeln!(out, "{}", wrapped(note))?;
+    }
+    writeln!(out, "\nSaved in {}", folder.display())?;
+    Ok(())
+}
+
+/// `<out>/<time>-board`, with a number behind it where that exists.
+fn create(out: &Path, started: &str) -> Result<PathBuf> {
+    fs::create_dir_all(out).with_context(|| format!("cannot make the folder {} (--out)", out.display()))?;
+    let base = format!("{}-board", started.replace(':', "").trim_end_matches('Z'));
+    for number in 1..1000 {
+        let folder = out.join(if number == 1 { base.clone() } else { format!("{base}-{number}") });
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("cannot make the folder {} (--out)", folder.display()));
+            }
+        }
+    }
+    bail!("{} holds a thousand of this second: choose another --out", out.display())
+}

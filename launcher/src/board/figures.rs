@@ -1,0 +1,199 @@
+//! From the logs of a case to its figures.
+
+use super::counts::{Grain, Tally};
+use super::log::{Field, LogView, Place, SLICES};
+use super::measure::Ended;
+use super::plan::Case;
+use analysis::experiment::{
+    BoardCase, BoardCurve, BoardReader, BoardReading, BoardSlice, BoardUsage, BoardWriter,
+};
+use analysis::summary::Distribution;
+
+/// What a case measured.
+pub fn case(asked: &Case, ended: &Ended) -> BoardCase {
+    let Ended { plan, ns_per_tick, .. } = ended;
+    let ns_per_tick = *ns_per_tick;
+    let (writer, readers) = ended.logs.split_first().expect("a case has its writer's log");
+    let end = writer.get(Field::End).saturating_sub(ended.start_ticks);
+    let measured = (end as f64 * ns_per_tick) as u64;
+    // A writer that died has not said when it ended.
+    let duration_ns = if measured == 0 { asked.duration_ns } else { measured };
+    let per_s = |count: u64| count as f64 / (duration_ns as f64 / 1e9);
+    let writes = ended.versions.iter().fold(0u64, |all, version| all.saturating_add(*version));
+    let is_timed = plan.scheduled.is_some();
+    let figures = |tally: &Tally| tally.distribution(ns_per_tick);
+    let if_timed = |tally: &Tally| is_timed.then(|| figures(tally));
+
+    let mut sums = [Tally::new(Grain::FINE), Tally::new(Grain::FINE), Tally::new(Grain::FINE)];
+    let reading = |log: &LogView, tallies: &[Tally; 3]| {
+        let (reads, missed) = (log.get(Field::Done), log.get(Field::Missed));
+        BoardReading {
+            reads,
+            reads_per_s: per_s(reads),
+            missed,
+            unseen: writes.saturating_sub(reads.saturating_add(missed)),
+            torn: log.get(Field::Torn),
+            overtaken: log.get(Field::Overtaken),
+            propagation: figures(&tallies[0]),
+            read: figures(&tallies[1]),
+            stale: if_timed(&tallies[2]),
+        }
+    };
+    let each: Vec<BoardReader> = readers
+        .iter()
+        .enumerate()
+        .map(|(reader, log)| {
+            let tallies = [Place::First, Place::Second, Place::Third].map(|place| log.measure(place));
+            sums.iter_mut().zip(&tallies).for_each(|(sum, tally)| sum.add(tally));
+            BoardReader {
+                name: format!("reader-{reader}"),
+                core: plan.cores[reader + 1],
+                reading: reading(log, &tallies),
+                usage: usage(log),
+            }
+        })
+        .collect();
+    let all = all_of(&each, &sums, is_timed, &figures);
+    let [write, from_due] = [Place::First, Place::Second].map(|place| writer.measure(place));
+    let mut curves = vec![("write", &write)];
+    if is_timed {
+        curves.push(("from due", &from_due));
+    }
+    curves.extend([("propagation", &sums[0]), ("read", &sums[1])]);
+    if is_timed {
+        curves.push(("stale", &sums[2]));
+    }
+    let curves = curves
+        .into_iter()
+        .map(|(measure, tally)| BoardCurve { measure: measure.into(), points: tally.curve(ns_per_tick) });
+    let mut case = BoardCase {
+        mode: asked.mode.to_string(),
+        readers: asked.readers as u64,
+        size_bytes: asked.words as u64 * 8,
+        cells: asked.cells as u64,
+        slots: ended.slots as u64,
+        isolation: asked.isolation,
+        waiting: plan.waiting.name().into(),
+        on: asked.on.display().to_string(),
+        carrier: plan.carrier.name().into(),
+        duration_ns,
+        scheduled: plan.scheduled,
+        writer_core: plan.cores[0],
+        reader_cores: reader_cores(&plan.cores),
+        shared: ended.shared,
+        clock: plan.clock.name().into(),
+        ns_per_tick,
+        writer: BoardWriter {
+            writes,
+            writes_per_s: per_s(writes),
+            write: figures(&write),
+            from_due: if_timed(&from_due),
+            usage: usage(writer),
+        },
+        all,
+        each,
+        deaths: ended.deaths.clone(),
+        timeline: timeline(writer, readers, asked.duration_ns, ns_per_tick),
+        curves: curves.collect(),
+        problems: Vec::new(),
+    };
+    case.problems = problems(&case, writer.get(Field::Done), ended.interrupted);
+    case
+}
+
+fn reader_cores(cores: &[Option<u32>]) -> Vec<u32> {
+    let mut cores: Vec<u32> = cores[1..].iter().flatten().copied().collect();
+    cores.sort_unstable();
+    cores.dedup();
+    cores
+}
+
+fn usage(log: &LogView) -> Option<BoardUsage> {
+    (log.get(Field::HasUsage) == 1).then(|| BoardUsage {
+        cpu_ns: log.get(Field::Cpu),
+        voluntary_switches: log.get(Field::Voluntary),
+        involuntary_switches: log.get(Field::Involuntary),
+        faults: log.get(Field::Faults),
+    })
+}
+
+fn all_of(
+    each: &[BoardReader],
+    sums: &[Tally; 3],
+    is_timed: bool,
+    figures: &impl Fn(&Tally) -> Distribution,
+) -> BoardReading {
+    let sum = |of: fn(&BoardReading) -> u64| {
+        each.iter().fold(0u64, |all, reader| all.saturating_add(of(&reader.reading)))
+    };
+    BoardReading {
+        reads: sum(|reading| reading.reads),
+        reads_per_s: each.iter().map(|reader| reader.reading.reads_per_s).sum(),
+        missed: sum(|reading| reading.missed),
+        unseen: sum(|reading| reading.unseen),
+        torn: sum(|reading| reading.torn),
+        overtaken: sum(|reading| reading.overtaken),
+        propagation: figures(&sums[0]),
+        read: figures(&sums[1]),
+        stale: is_timed.then(|| figures(&sums[2])),
+    }
+}
+
+fn timeline(writer: &LogView, readers: &[LogView], duration_ns: u64, ns_per_tick: f64) -> Vec<BoardSlice> {
+    let slice = |slice: usize| {
+        let writes = writer.slice(slice);
+        let mut reads = Tally::new(Grain::COARSE);
+        readers.iter().for_each(|reader| reads.add(&reader.slice(slice)));
+        let at = |tally: &Tally, share| tally.percentile_ns(share, ns_per_tick);
+        BoardSlice {
+            begin_ns: (u128::from(duration_ns) * slice as u128 / SLICES as u128) as u64,
+            writes: writes.count(),
+            write_p50_ns: at(&writes, 0.5),
+            write_p99_ns: at(&writes, 0.99),
+            write_max_ns: writes.greatest_ns(ns_per_tick),
+            reads: reads.count(),
+            propagation_p50_ns: at(&reads, 0.5),
+            propagation_p99_ns: at(&reads, 0.99),
+            propagation_max_ns: reads.greatest_ns(ns_per_tick),
+        }
+    };
+    (0..SLICES).map(slice).collect()
+}
+
+/// What speaks against a case.
+fn problems(case: &BoardCase, counted: u64, interrupted: bool) -> Vec<String> {
+    let mut problems = Vec::new();
+    if case.all.torn > 0 {
+        problems.push(format!(
+            "{} of {} values read were torn: their content is not that of their version",
+            case.all.torn, case.all.reads
+        ));
+    }
+    for death in &case.deaths {
+        let then = if death.succeeded { ", and a successor went on" } else { "" };
+        problems.push(format!("{} died: {}{then}", death.process, death.how));
+    }
+    let died = |name: &str| case.deaths.iter().any(|death| death.process.ends_with(name));
+    let all_died = case.deaths.iter().any(|death| death.process == super::child::ALL);
+    let writes = case.writer.writes;
+    for reader in &case.each {
+        let reading = &reader.reading;
+        let seen = reading.reads.saturating_add(reading.missed);
+        // Torn values have versions that say nothing.
+        if !died(&reader.name) && !all_died && reading.torn == 0 && seen != writes {
+            problems.push(format!(
+                "{}: {} read and {} missed are not the {writes} written",
+                reader.name, reading.reads, reading.missed
+            ));
+        }
+    }
+    // A write that a writer died behind may not have been counted.
+    if writes.saturating_sub(counted) > case.deaths.len() as u64 || counted > writes {
+        problems.push(format!("the writer counted {counted} writes, and the board has {writes}"));
+    }
+    if let Some(scheduled) = case.scheduled.filter(|scheduled| writes < *scheduled && !interrupted) {
+        problems
+            .push(format!("the writer fell behind: {writes} of {scheduled} writes that were due were made"));
+    }
+    problems
+}

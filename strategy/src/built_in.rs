@@ -1,0 +1,56 @@
+//! bulkhead's own strategies as one type: they share the machine code of each technique.
+
+use crate::{Context, Maker, Orders, Player, Strategy, Taker};
+use protocol::wire::Report;
+
+/// One of bulkhead's own strategies.
+pub enum BuiltIn {
+    /// Plays its schedule.
+    Player(Player),
+    /// Quotes both sides of the market.
+    Maker(Maker),
+    /// Takes what others quote.
+    Taker(Taker),
+}
+
+/// Makes a strategy.
+pub type Make = fn(&Context) -> BuiltIn;
+
+impl BuiltIn {
+    /// Every one with its name, the default first.
+    pub const ALL: [(&'static str, Make); 3] = [
+        ("player", |context| Self::Player(context.player())),
+        ("maker", |context| Self::Maker(Maker::new(context.player(), context.venues))),
+        ("taker", |context| Self::Taker(Taker::new(context.player()))),
+    ];
+}
+
+macro_rules! each {
+    ($self:ident, $strategy:ident => $call:expr) => {
+        match $self {
+            Self::Player($strategy) => $call,
+            Self::Maker($strategy) => $call,
+            Self::Taker($strategy) => $call,
+        }
+    };
+}
+
+impl Strategy for BuiltIn {
+    #[inline(always)]
+    fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
+        each!(self, strategy => strategy.on_cycle(orders))
+    }
+
+    #[inline]
+    fn on_report(&mut self, report: &Report, orders: &mut impl Orders) {
+        each!(self, strategy => strategy.on_report(report, orders));
+    }
+
+    fn next_due(&self) -> u64 {
+        each!(self, strategy => strategy.next_due())
+    }
+
+    fn finished(&self) -> bool {
+        each!(self, strategy => strategy.finished())
+    }
+}
