@@ -43,7 +43,7 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     vec![
         grid(
             "venue_incidents",
-            "venues with faults: orders there then, those kept longer than any before, and the end",
+            "venues with faults: orders there then, and those kept longer than any before",
             &[
                 "venue", "fault", "at (s)", "lasted", "orders", "stuck", "longest", "recover", "refused",
                 "errors",
