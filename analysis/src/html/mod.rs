@@ -12,6 +12,7 @@
 //! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
 //!                                       ├ search       (xy_plot)
 //! bill.json ─────────────────────────▶  └ bill         (interval_plot)
+//! lab.json ─ lab_page ─ lab_charts    latency against CPU, CPU, run times
 //! contain.json ─▶ contain
 //! board.json ──▶ board (percentile_plot's ticks)
 //! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
@@ -28,6 +29,8 @@ mod curve;
 
 mod incidents;
 mod interval_plot;
+mod lab_charts;
+mod lab_page;
 mod labels;
 mod load;
 mod overview;
@@ -41,6 +44,7 @@ mod svg;
 mod sweep_charts;
 mod sweep_data;
 mod sweep_page;
+mod table;
 mod timeline_plot;
 mod trading;
 mod xy_plot;
@@ -48,7 +52,7 @@ mod xy_plot;
 pub use load::LoadError;
 
 use crate::document::{Document, write_whole};
-use crate::experiment::{Bill, Boards, Containments, SweepRecord};
+use crate::experiment::{Bill, Boards, Containments, Lab, SweepRecord};
 use crate::hlog::{self, HLOG_FILE};
 use crate::record::RunRecord;
 use crate::summary::Summary;
@@ -76,6 +80,9 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
     if has(Containments::FILE) {
         return Ok(contain::contain_page(&Containments::read(folder)?));
+    }
+    if has(Lab::FILE) {
+        return Ok(lab_page::lab_page(&Lab::read(folder)?));
     }
     if has(Boards::FILE) {
         return Ok(board::board_page(&Boards::read(folder)?));

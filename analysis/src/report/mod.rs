@@ -5,9 +5,11 @@ pub mod contain;
 pub mod export;
 pub mod grid;
 pub mod incidents;
+pub mod lab;
 pub mod tables;
 mod text;
 pub(crate) mod trading;
+pub(crate) mod venues;
 pub use crate::numbers as units;
 
 pub use export::{csv, markdown, positions_csv};

@@ -4,6 +4,7 @@ mod board;
 mod deaths;
 mod exchange;
 mod faults;
+mod lab;
 mod ledger;
 mod operators;
 mod room;
