@@ -19,7 +19,7 @@ quoted() {
     while ($text =~ /`([^`]+)`/g) {
       my $span = $1; $span =~ s/\s+/ /g;
       next unless $span =~ /^(\.\/launcher|launcher|cargo (run|bench)|BULKHEAD_\w+=1 \w+|bash \.ci|mdbook) \S/;
-      next if $span =~ /^launcher (sweep|compare|contain|inspect|report|bill|kill|revive|limits)$/;
+      next if $span =~ /^launcher (sweep|compare|contain|inspect|report|bill|kill|revive|limits|lab)$/;
       next if $span =~ /(?<![\w-])(?!BULKHEAD)[A-Z]{1,}[A-Z0-9_\/]*(?![\w-])/ or $span =~ /…|\.\.\./;
       print "$span\n";
     }' README.md $(find docs/src -name '*.md' ! -name map.md | sort) | awk '!seen[$0]++'
@@ -51,6 +51,9 @@ shortened() {
       [[ $kind == contain && $command != *--fault* ]] && command+=" --fault kill"
       [[ $kind == contain && $command != *--isolation* ]] && command+=" --isolation process"
       command+=" --out $out" ;;
+    lab)
+      command=$(sed -E 's/--events [0-9a-zA-Z]+//; s/--runs [0-9]+//' <<<"$command")
+      command+=" --events 300 --runs 1 --out $out" ;;
     # What is about a run that goes on needs one.
     kill | revive | limits) command="beside_a_run $command" ;;
     board) command=$(sed -E 's/ --duration [0-9a-z]+//; s/--readers [0-9,]*,64/--readers 0,4/; s/(replay):[^ ,]+/\1:data\/coinbase-2016-03-12\/flow.csv/' <<<"$command")

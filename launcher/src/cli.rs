@@ -7,6 +7,7 @@ use crate::config::RunFlags;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
+use crate::experiments::lab::LabFlags;
 use crate::experiments::sweep::SweepFlags;
 use crate::simulate::SimulateFlags;
 use analysis::units::Nanos;
@@ -42,6 +43,9 @@ pub enum Command {
     /// What isolation buys: every fault against every technique and level
     #[command(after_help = CONTAIN_EXAMPLES)]
     Contain(Box<ContainFlags>),
+    /// Which queue, and which way of waiting: what each costs and buys
+    #[command(after_help = LAB_EXAMPLES)]
+    Lab(Box<LabFlags>),
     /// Simulate runs with deaths and attacks, and judge each: no process is started, no time is measured
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateFlags),
@@ -138,6 +142,18 @@ Examples:
 
 Strategy 1 of three has it, 400 ms after the start. Under process and
 sandbox it is started again; a thread cannot be.";
+
+const LAB_EXAMPLES: &str = "\
+Examples:
+  launcher lab                          two queues, four ways of waiting
+  launcher lab --technique spsc-mux,pipe --isolation thread,process,sandbox
+  launcher lab --producers 1,4 --producer fast --consumer slow
+  launcher lab --consumers 0,1,2        one producer, so many readers of all
+  launcher lab --seed-table --events 1k --runs 20
+  launcher lab --resume runs/LAB        go on after Ctrl-C
+
+Every run checks that each event came once, whole and in its producer's
+order. Exit code 1 if one did not.";
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
@@ -384,6 +400,7 @@ mod tests {
             "compare --help",
             "bill --help",
             "contain --help",
+            "lab --help",
             "board --help",
             "inspect --help",
             "report --help",

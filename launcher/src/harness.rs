@@ -3,6 +3,7 @@
 use crate::cli::Cli;
 use crate::commands;
 use crate::config::own::{NameError, Part, register_venue};
+use crate::experiments::lab;
 use crate::roles::registry::{Links, MakeStrategy, MakeVenue, Registry};
 use crate::runtime::progress::complain;
 use crate::simulate;
@@ -180,6 +181,7 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         self.venues.add::<T>(&mut registry)?;
         registry.install();
         simulate::install::<T>();
+        lab::install::<T>();
         Ok(())
     }
 

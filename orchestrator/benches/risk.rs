@@ -106,7 +106,9 @@ impl Row {
         for order in orders {
             self.now += GAP;
             // As the orchestrator does: the rate that kills is looked at for every message.
-            passed += usize::from(self.risk.check(black_box(order), &self.positions, self.now).is_ok());
+            let floods = self.risk.floods(order.id.strategy().into(), self.now);
+            let is_ok = self.risk.check(black_box(order), &self.positions, self.now).is_ok();
+            passed += usize::from(!floods & is_ok);
         }
         passed
     }

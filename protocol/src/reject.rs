@@ -70,7 +70,7 @@ reasons! {
     /// The price is no multiple of the instrument's tick.
     OddTick = 15, 18, "odd-tick", "the price is no multiple of the tick";
     /// The quantity is no multiple of the instrument's lot, or is 0.
-    OddLot = 16, 13, "odd-lot", "the quantity is no multiple of the lot, or is 0";
+    OddLot = 16, 13, "odd-lot", "the quantity is no multiple of the lot";
     /// The price is outside of the instrument's price band.
     PriceBand = 17, 16, "price-band", "the price is outside of the instrument's band";
     /// The price is further from the reference price than the collar allows.

@@ -5,6 +5,7 @@ mod bill;
 mod board;
 mod compare;
 mod contain;
+mod lab;
 mod search;
 mod sweep;
 
@@ -16,5 +17,6 @@ pub use board::{
 };
 pub use compare::{Comparison, Comparisons};
 pub use contain::{Contained, Containment, Containments, Cost};
+pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
 pub use search::{Search, SearchRecord, SearchStep};
 pub use sweep::{AxisRecord, RunEntry, SweepPoint, SweepRecord, SweepState, Texts};

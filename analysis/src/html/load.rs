@@ -14,7 +14,7 @@ use thiserror::Error;
 pub enum LoadError {
     /// No results at all.
     #[error(
-        "{folder}: neither summary.json, sweep.json nor contain.json in it: not the folder of a run, a sweep, a bill or a containment table"
+        "{folder}: neither summary.json, sweep.json, contain.json, lab.json nor board.json in it: not the folder of a run, a sweep, a bill, a containment table, a lab or a board's benchmark"
     )]
     Nothing {
         /// The folder.

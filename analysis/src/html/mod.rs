@@ -6,11 +6,13 @@
 //!                             ├ overview         verdict, figures, machine, plan, threads
 //!                             ├ percentile_plot  from histograms.hlog (curve)
 //!                             ├ stage_bars       from summary.json
+//!                             ├ trading          from summary.json: positions, refused orders, kill switches
 //!                             ├ incidents        from summary.json: who died, marked on the
 //!                             └ timeline_plot    from timeline.json
 //! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
 //!                                       ├ search       (xy_plot)
 //! bill.json ─────────────────────────▶  └ bill         (interval_plot)
+//! lab.json ─ lab_page ─ lab_charts    latency against CPU, CPU, run times
 //! contain.json ─▶ contain
 //! board.json ──▶ board (percentile_plot's ticks)
 //! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
@@ -27,6 +29,8 @@ mod curve;
 
 mod incidents;
 mod interval_plot;
+mod lab_charts;
+mod lab_page;
 mod labels;
 mod load;
 mod overview;
@@ -41,12 +45,13 @@ mod sweep_charts;
 mod sweep_data;
 mod sweep_page;
 mod timeline_plot;
+mod trading;
 mod xy_plot;
 
 pub use load::LoadError;
 
 use crate::document::{Document, write_whole};
-use crate::experiment::{Bill, Boards, Containments, SweepRecord};
+use crate::experiment::{Bill, Boards, Containments, Lab, SweepRecord};
 use crate::hlog::{self, HLOG_FILE};
 use crate::record::RunRecord;
 use crate::summary::Summary;
@@ -74,6 +79,9 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
     if has(Containments::FILE) {
         return Ok(contain::contain_page(&Containments::read(folder)?));
+    }
+    if has(Lab::FILE) {
+        return Ok(lab_page::lab_page(&Lab::read(folder)?));
     }
     if has(Boards::FILE) {
         return Ok(board::board_page(&Boards::read(folder)?));

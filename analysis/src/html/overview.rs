@@ -138,9 +138,12 @@ fn load(summary: &Summary) -> Vec<Fact> {
         Pacing::Closed => "closed loop".into(),
         Pacing::Scheduled => format!("{} over {}", input.arrivals, Nanos(input.window_ns)),
     };
+    let trading = summary.plan.trading();
+    let is_delayed = trading.books().count() < usize::from(trading.venues);
+    let delay = if is_delayed { input.delay.clone() } else { "none: the venues are exchanges".into() };
     vec![
         ("arrivals", format!("{arrivals}, seed {}, schedule {}", input.seed, input.hash)),
-        ("venue delay", input.delay.clone()),
+        ("venue delay", delay),
         (
             "orders",
             format!(

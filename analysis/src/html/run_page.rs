@@ -2,7 +2,7 @@
 
 use super::curve::Curve;
 use super::page::{page, section};
-use super::{incidents, overview, percentile_plot, stage_bars, timeline_plot};
+use super::{incidents, overview, percentile_plot, stage_bars, timeline_plot, trading};
 use crate::report::units::{count, duration_or_dash};
 use crate::summary::{Measure, Summary};
 use crate::timeline::Timeline;
@@ -29,6 +29,9 @@ pub fn run_page(run: &SavedRun) -> String {
         (section("latency", "Latency by percentile", &latency(run)))
         (section("stages-section", "Stages", &stage_bars::draw(summary)))
         (section("time", "Latency over time", &time(run)))
+        @if let Some(trading) = trading::draw(summary) {
+            (section("trading", "Trading", &trading))
+        }
         @if let Some(incidents) = incidents::draw(summary) {
             (section("incidents", "Strategies that died", &incidents))
         }

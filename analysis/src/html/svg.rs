@@ -44,6 +44,11 @@ impl Path {
         self.pen = None;
     }
 
+    /// Where the pen is.
+    pub const fn pen(&self) -> Option<(f64, f64)> {
+        self.pen
+    }
+
     /// The `d` of a path element.
     pub fn data(&self) -> &str {
         &self.data

@@ -308,12 +308,15 @@ impl Accounts {
         accounts.and_then(|accounts| accounts.get(usize::from(instrument))).copied().unwrap_or_default()
     }
 
+    /// What the orchestrator counted as open in the end.
+    fn open(&self, key: (u16, u16), field: PositionField) -> i64 {
+        self.stated.get(&key).and_then(|figures| figures[field as usize]).unwrap_or(0).cast_signed()
+    }
+
     /// Compares what the orchestrator states with what was filled, to the last unit. Only of a run that ended in order: in any
-    /// other fills were on their way.
+    /// other fills were on their way. There each order has had its last report (one that has not is found elsewhere), so nothing is
+    /// open. Each account with fills has every figure.
     pub fn check(&self, findings: &mut Findings) {
-        if self.stated.is_empty() {
-            return;
-        }
         for key in self.keys() {
             let account = self.of(key);
             let (cost, realised) = (account.cost.cast_unsigned(), account.realised.cast_unsigned());
@@ -324,6 +327,8 @@ impl Accounts {
                 (PositionField::RealisedLow, realised as u64),
                 (PositionField::RealisedHigh, (realised >> 64) as u64),
                 (PositionField::Fills, account.fills),
+                (PositionField::OpenBuy, 0),
+                (PositionField::OpenSell, 0),
             ];
             let stated = self.stated.get(&key);
             let is_known = |field| {
@@ -332,11 +337,11 @@ impl Accounts {
             };
             for (field, filled) in filled.into_iter().filter(|(field, _)| is_known(*field)) {
                 let stated = stated.and_then(|figures| figures[field as usize]);
-                if stated.unwrap_or(0) != filled {
+                if stated != Some(filled) {
                     findings.add(None, ViolationKind::Position, || {
                         let stated = stated.map_or("nothing".into(), |value| value.cast_signed().to_string());
                         format!(
-                            "strategy {} instrument {}: {field:?} is {} by the gateways' fills, and {stated} by the \
+                            "strategy {} instrument {}: {field:?} is {} by the gateways' reports, and {stated} by the \
                              orchestrator",
                             key.0,
                             key.1,
@@ -361,6 +366,8 @@ impl Accounts {
                 instrument: key.1,
                 account: self.of(key),
                 last_price: price.map(|last| last.price),
+                open_buy: self.open(key, PositionField::OpenBuy),
+                open_sell: self.open(key, PositionField::OpenSell),
             }
         };
         self.keys().into_iter().map(position).collect()
@@ -378,6 +385,10 @@ pub struct Position {
     pub account: Account,
     /// The price of the last trade in the instrument, in cents; none if it had none.
     pub last_price: Option<i64>,
+    /// What the orchestrator counted as open of its buy orders in the end, in 1e-8 units.
+    pub open_buy: i64,
+    /// The same of its sell orders.
+    pub open_sell: i64,
 }
 
 #[cold]

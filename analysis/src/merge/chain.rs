@@ -65,6 +65,12 @@ impl Chains {
         self.begun.push(id);
     }
 
+    /// The t5 of an order's last report, of which the first is in its row.
+    pub fn last_pushed(&self, id: OrderId, row: &OrderRow) -> Option<u64> {
+        let last = self.reports.range((id, 0)..=(id, u8::MAX)).next_back();
+        last.map_or_else(|| row.at(Point::GatewayDone), |(_, report)| report.at(Point::GatewayDone))
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (OrderId, u8, &Chained)> {
         self.reports.iter().map(|((id, number), report)| (*id, *number, report))
@@ -122,7 +128,7 @@ impl Chains {
             let is_killed = |row: &OrderRow| {
                 let lane = table.lane_of(id.strategy(), id.epoch());
                 let instrument = lane.map_or(0, |lane| lane.instrument(id.sequence()));
-                switches.has_cancelled(id, row, instrument, record.plan.trading())
+                switches.has_cancelled(id, row, self.last_pushed(id, row), instrument, record.plan.trading())
             };
             if is_end && was_given && row.is_some_and(|row| row.has(Point::Cancelled) && !is_killed(row)) {
                 let what = "cancels an order of the dead, yet it was given to its strategy";

@@ -12,6 +12,7 @@
 //! that failed or was interrupted orders may be lost, and the stamps of processes that died otherwise than in an incident
 //! may be missing.
 
+use super::chain::Chains;
 use super::deaths::Deaths;
 use super::join::BY_STRATEGY;
 use super::orders::{Losses, OrderEnd, Orders, Span};
@@ -39,6 +40,7 @@ const UP_TO_ENGINE: u64 = mask(PATH.split_at(PATH.len() - 2).0) | bit(Point::Rel
 pub(super) struct Context<'a> {
     deaths: &'a Deaths,
     switches: &'a Switches,
+    chains: &'a Chains,
     trading: &'a Trading,
     /// Points that every order needs which has gone its way.
     also: u64,
@@ -54,7 +56,12 @@ pub(super) struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// What the record says about pacing, outcome and the dead.
-    pub fn new(record: &'a RunRecord, deaths: &'a Deaths, switches: &'a Switches) -> Self {
+    pub fn new(
+        record: &'a RunRecord,
+        deaths: &'a Deaths,
+        switches: &'a Switches,
+        chains: &'a Chains,
+    ) -> Self {
         let plan = &record.plan;
         let mut gone: Vec<&str> = record
             .exits
@@ -85,6 +92,7 @@ impl<'a> Context<'a> {
         Self {
             deaths,
             switches,
+            chains,
             trading: plan.trading(),
             also: if plan.trading().overall_pacing() == Pacing::Scheduled { bit(Point::Due) } else { 0 },
             taken: Point::ALL
@@ -241,7 +249,9 @@ fn check_lane(
         let was_given = !row.has_more() && (row.has(Point::OrchReturn) || row.has(Point::StrategyRecv));
         let is_killed = || {
             let instrument = lane.instruments.get(sequence as usize).copied().unwrap_or(0);
-            row.has(Point::Cancelled) && context.switches.has_cancelled(id, row, instrument, context.trading)
+            let done = context.chains.last_pushed(id, row);
+            row.has(Point::Cancelled)
+                && context.switches.has_cancelled(id, row, done, instrument, context.trading)
         };
         if is_retired && context.deaths.are_known() && (!is_dead || was_given) && !is_killed() {
             broken(

@@ -184,7 +184,7 @@ pub fn merge<L: Logs + ?Sized>(
 
     let (counted, findings) = loop {
         let mut findings = joined.clone();
-        let context = Context::new(record, &deaths, &switches);
+        let context = Context::new(record, &deaths, &switches, &chains);
         let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
         exchange::check(&mut table, &chains, record, &deaths, context.engine_gone(), &mut findings);
         counters::check(record, &threads, &deaths, &table, &mut findings);

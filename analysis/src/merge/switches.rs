@@ -6,6 +6,7 @@
 use super::row::OrderRow;
 use super::violation::{Findings, ViolationKind, Violations, name_of};
 use protocol::kill::{Cause, Scope, Switch};
+use protocol::limits::Control;
 use protocol::plan::Trading;
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
@@ -106,11 +107,18 @@ impl Switches {
         }
     }
 
-    /// Whether a kill switch that concerns an order had been seen when its venue was done with it: what cancelled it then was the
-    /// switch. The venue was told before a revival, and may confirm after it.
+    /// Whether a kill switch that concerns an order had been seen when its venue was done with it (the t5 of its last report): what
+    /// cancelled it then was the switch. The venue was told before a revival, and may confirm after it.
     #[cold]
-    pub fn has_cancelled(&self, id: OrderId, row: &OrderRow, instrument: u16, trading: &Trading) -> bool {
-        let (Some((gateway, _)), Some(done)) = (row.pushed(), row.at(Point::GatewayDone)) else {
+    pub fn has_cancelled(
+        &self,
+        id: OrderId,
+        row: &OrderRow,
+        done: Option<u64>,
+        instrument: u16,
+        trading: &Trading,
+    ) -> bool {
+        let (Some((gateway, _)), Some(done)) = (row.pushed(), done) else {
             return false;
         };
         let seen = self.kills.iter().filter(|kill| kill.seen <= done).map(|kill| kill.switch.scope);
@@ -167,12 +175,13 @@ fn through(id: OrderId, scope: Scope, found: &mut Violations) {
 }
 
 impl Kill {
-    /// What turned it, in words: `operator`, `death`, `limit 7`.
+    /// What turned it, in words: `operator`, `death`, `limit max-loss`.
     pub fn cause(&self) -> String {
         match self.switch.cause {
             Cause::Operator => "operator".into(),
             Cause::Death => "death".into(),
-            Cause::Limit(control) => format!("limit {control}"),
+            Cause::Limit(code) => Control::from_code(code)
+                .map_or_else(|| format!("limit {code}"), |control| format!("limit {control}")),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::tables::stages;
 use super::units::count;
 use super::{incidents, trading};
-use crate::summary::Summary;
+use crate::summary::{Summary, Trading};
 use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -53,6 +53,49 @@ pub fn csv(summary: &Summary, out: impl Write) -> io::Result<()> {
     writer.flush()
 }
 
+/// A line of the positions. A value that is not known is an empty field.
+#[derive(Serialize)]
+struct PositionRow<'a> {
+    strategy: u16,
+    instrument: u16,
+    name: &'a str,
+    net: i64,
+    fills: u64,
+    volume: f64,
+    average_price: Option<f64>,
+    last_price: Option<i64>,
+    realised_cents: f64,
+    unrealised_cents: f64,
+    open_buy: i64,
+    open_sell: i64,
+}
+
+/// Writes what each strategy holds of each instrument as CSV with a head: quantities in 1e-8 units, money in cents.
+///
+/// # Errors
+/// What `out` answers.
+pub fn positions_csv(trading: &Trading, out: impl Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    for position in &trading.positions {
+        let line = PositionRow {
+            strategy: position.strategy,
+            instrument: position.instrument,
+            name: &position.name,
+            net: position.net,
+            fills: position.fills,
+            volume: position.volume,
+            average_price: position.average_price,
+            last_price: position.last_price,
+            realised_cents: position.realised_cents,
+            unrealised_cents: position.unrealised_cents,
+            open_buy: position.open_buy,
+            open_sell: position.open_sell,
+        };
+        writer.serialize(line).map_err(io_error)?;
+    }
+    writer.flush()
+}
+
 /// Writes the stage table as Markdown, with the verdict above it: a table that travels takes its doubts along.
 ///
 /// # Errors
@@ -70,15 +113,15 @@ pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
     writeln!(out, "{}", stages(summary, ASCII_MARKDOWN))?;
     if let Some(traded) = &summary.trading {
         writeln!(out, "\nTrading: {}.", trading::totals(traded).join(", "))?;
-        for table in [trading::positions(traded, ASCII_MARKDOWN), trading::kills(traded, ASCII_MARKDOWN)]
+        for table in [trading::positions(summary, ASCII_MARKDOWN), trading::kills(traded, ASCII_MARKDOWN)]
             .into_iter()
             .flatten()
         {
             writeln!(out, "\n{table}")?;
         }
-        match trading::hidden(traded) {
+        match trading::hidden(summary) {
             0 => {}
-            hidden => writeln!(out, "\n{} more positions: see summary.json.", count(hidden as u64))?,
+            hidden => writeln!(out, "\n{} more positions: see positions.csv.", count(hidden as u64))?,
         }
     }
     let Some(containment) = &summary.containment else { return Ok(()) };

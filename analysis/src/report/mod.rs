@@ -5,11 +5,12 @@ pub mod contain;
 pub mod export;
 pub mod grid;
 pub mod incidents;
+pub mod lab;
 pub mod tables;
 mod text;
 pub(crate) mod trading;
 pub use crate::numbers as units;
 
-pub use export::{csv, markdown};
+pub use export::{csv, markdown, positions_csv};
 pub use tables::WIDTH;
 pub use text::terminal;

@@ -45,7 +45,7 @@ pub fn terminal(summary: &Summary, colour: bool) -> String {
         page.line(line, look);
     }
     incidents(&mut page, summary);
-    for line in summary.trading.iter().flat_map(trading::lines) {
+    for line in trading::lines(summary) {
         page.line(&line, None);
     }
     page.blank();

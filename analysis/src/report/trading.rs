@@ -2,14 +2,15 @@
 
 use super::tables::{ruled, table};
 use super::units::{count, duration, duration_or_dash};
-use crate::summary::{KillSummary, PositionSummary, Trading};
+use crate::summary::{KillSummary, PositionSummary, Summary, Trading};
 use comfy_table::{Table, TableStyle};
+use protocol::plan;
 
-/// Positions that a report lists; the others are in `summary.json`.
+/// Positions that a report lists; all are in `positions.csv` and `summary.json`.
 const POSITIONS: usize = 20;
 
 /// The fields of the line that every run with something to say has: `fills 200 · volume 1.5 · …`.
-pub(super) fn totals(trading: &Trading) -> Vec<String> {
+pub(crate) fn totals(trading: &Trading) -> Vec<String> {
     let mut fields = Vec::new();
     if trading.fills > 0 {
         fields.push(format!("fills {}", count(trading.fills)));
@@ -25,13 +26,17 @@ pub(super) fn totals(trading: &Trading) -> Vec<String> {
     fields
 }
 
-/// The positions, if they say more than the line: a plain run, in which every order is filled in one instrument, has none.
-pub(super) fn positions(trading: &Trading, style: TableStyle) -> Option<Table> {
-    let is_plain = trading
-        .positions
-        .iter()
-        .all(|position| position.instrument == 0 && position.last_price.is_none_or(|price| price == 0));
-    if is_plain || trading.positions.is_empty() {
+/// Whether positions say no more than the line: every venue only waits and fills in full, and there is one instrument.
+pub(crate) fn is_plain(summary: &Summary) -> bool {
+    let trading = summary.plan.trading();
+    trading.instruments.len() <= 1
+        && trading.venue_kinds.iter().all(|kind| kind == plan::Trading::DELAY_VENUE)
+}
+
+/// The positions, if they say more than the line.
+pub(super) fn positions(summary: &Summary, style: TableStyle) -> Option<Table> {
+    let trading = summary.trading.as_ref().filter(|trading| !trading.positions.is_empty())?;
+    if is_plain(summary) {
         return None;
     }
     let mut table = table(
@@ -55,8 +60,9 @@ pub(super) fn positions(trading: &Trading, style: TableStyle) -> Option<Table> {
 }
 
 /// How many positions are not listed.
-pub(super) fn hidden(trading: &Trading) -> usize {
-    trading.positions.len().saturating_sub(POSITIONS)
+pub(super) fn hidden(summary: &Summary) -> usize {
+    let listed = summary.trading.as_ref().filter(|_| !is_plain(summary));
+    listed.map_or(0, |trading| trading.positions.len().saturating_sub(POSITIONS))
 }
 
 /// The kill switches with their times.
@@ -80,15 +86,16 @@ pub(super) fn kills(trading: &Trading, style: TableStyle) -> Option<Table> {
 }
 
 /// The tables for the terminal, with an empty line before each.
-pub(super) fn lines(trading: &Trading) -> Vec<String> {
+pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
-    for table in [positions(trading, ruled()), kills(trading, ruled())].into_iter().flatten() {
+    let kills = summary.trading.as_ref().and_then(|trading| kills(trading, ruled()));
+    for table in [positions(summary, ruled()), kills].into_iter().flatten() {
         lines.push(String::new());
         lines.extend(table.lines());
     }
-    match hidden(trading) {
+    match hidden(summary) {
         0 => {}
-        hidden => lines.push(format!("… and {} more positions: see summary.json", count(hidden as u64))),
+        hidden => lines.push(format!("… and {} more positions: see positions.csv", count(hidden as u64))),
     }
     lines
 }

@@ -12,6 +12,7 @@ mod outline;
 pub mod placement;
 mod sample;
 mod shift;
+mod spread;
 #[cfg(test)]
 mod study;
 mod verdict;
@@ -21,4 +22,5 @@ pub use interval::{Difference, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, dif
 pub use outline::{MachineKey, Outline, Percentile, values};
 pub use sample::{median, spread};
 pub use shift::{Estimate, Sample};
+pub use spread::Spread;
 pub use verdict::{ComparisonLine, Pairing, Placed, Verdict, judge, pair};

@@ -48,6 +48,12 @@ pub struct PositionSummary {
     pub realised_cents: f64,
     /// What closing at the last price would realise beyond that, in cents.
     pub unrealised_cents: f64,
+    /// What the orchestrator counted as open of its buy orders in the end, in 1e-8 units; in a valid complete run 0.
+    #[serde(default)]
+    pub open_buy: i64,
+    /// The same of its sell orders.
+    #[serde(default)]
+    pub open_sell: i64,
 }
 
 /// Orders that were refused for a reason.
@@ -105,7 +111,7 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
 }
 
 fn position_of(position: &Position, plan: &Plan) -> PositionSummary {
-    let Position { strategy, instrument, account, last_price } = *position;
+    let Position { strategy, instrument, account, last_price, open_buy, open_sell } = *position;
     let unrealised = last_price.map_or(0, |price| account.unrealised(price));
     PositionSummary {
         strategy,
@@ -118,6 +124,8 @@ fn position_of(position: &Position, plan: &Plan) -> PositionSummary {
         last_price,
         realised_cents: account.realised as f64 / UNITS,
         unrealised_cents: unrealised as f64 / UNITS,
+        open_buy,
+        open_sell,
     }
 }
 

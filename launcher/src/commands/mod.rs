@@ -45,6 +45,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Compare(flags) => experiments::compare(&flags),
         Command::Bill(flags) => experiments::bill(&flags),
         Command::Contain(flags) => experiments::contain(&flags),
+        Command::Lab(flags) => experiments::lab::lab(&flags),
         Command::Simulate(flags) => simulate::command(&flags),
         Command::Board(flags) => board::board(&flags),
         Command::Inspect(flags) => inspect(&flags),
@@ -56,6 +57,9 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Clean => clean(),
         Command::Role(flags) if flags.name == warden::NAME => {
             warden::run(&flags.run).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Role(flags) if flags.name.starts_with(experiments::lab::PREFIX) => {
+            experiments::lab::role(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)
         }
         Command::Role(flags) if flags.name.starts_with(board::PREFIX) => {
             board::child(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)

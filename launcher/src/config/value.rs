@@ -4,6 +4,7 @@
 //! is the same.
 
 use super::{Arrivals, DelayRange, delay};
+use analysis::experiment::{Speed, Wait};
 use analysis::lists;
 use analysis::units::{Count, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -79,7 +80,9 @@ named!(
     Arrivals,
     OnDeath,
     FaultKind,
-    Preset
+    Preset,
+    Speed,
+    Wait
 );
 
 impl<T: Named> Value for T {

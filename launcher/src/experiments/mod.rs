@@ -20,6 +20,7 @@ pub mod contain;
 pub mod documents;
 mod export;
 pub mod flags;
+pub mod lab;
 mod launch;
 mod measure;
 mod order;

@@ -21,11 +21,17 @@ pub use room::{bytes_needed, check_room};
 pub use show::show;
 pub(crate) use show::{table, trimmed};
 
+use crate::host::Machine;
+
+/// The cores for so many threads, the ones of the engine's end last; fewer where there are fewer.
+pub(crate) fn pick_cores(wanted: usize, machine: &Machine) -> Vec<u32> {
+    cores::pick(wanted, &machine.cores_allowed, machine)
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::config::{Settings, UsageError};
-    use crate::host::Machine;
     use protocol::plan::{ClockSource, Plan};
 
     /// Settings from `key=value` words, and faults, which have spaces.

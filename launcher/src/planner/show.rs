@@ -111,7 +111,11 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
         }
         Input::Recorded { path, speed } => format!("{orders} of {}, {speed} times as fast", path.display()),
     };
-    line.push_str(&format!(", delay {}, seed {}", format_delay(&resolved.delay), resolved.seed));
+    // An exchange has none.
+    if plan.trading().books().count() < usize::from(plan.trading().venues) {
+        line.push_str(&format!(", delay {}", format_delay(&resolved.delay)));
+    }
+    line.push_str(&format!(", seed {}", resolved.seed));
     if resolved.work_ns > 0 {
         line.push_str(&format!(", work {} an order", Nanos(resolved.work_ns)));
     }
@@ -220,6 +224,13 @@ mod tests {
         note  No core is left for the launcher and the operating system: they
               interrupt the roles.
         ");
+    }
+
+    #[test]
+    fn an_exchange_has_no_delay() {
+        let machine = fake::two_core_vm().machine();
+        assert!(!shown("venue=book", &machine).contains("delay"));
+        assert!(shown("venue=book,delay", &machine).contains("delay uniform:5ms..500ms"));
     }
 
     #[test]

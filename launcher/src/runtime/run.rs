@@ -169,7 +169,7 @@ fn floor_after(plan: &Plan) -> (Option<f64>, Option<String>) {
 }
 
 /// Merges a run's logs, computes its figures and saves them beside the logs: `summary.json`, `timeline.json`,
-/// `histograms.hlog`, `stages.csv`, `stages.md`, `report.html`.
+/// `histograms.hlog`, `stages.csv`, `stages.md`, `positions.csv` where anything was filled, `report.html`.
 ///
 /// # Errors
 /// Logs that cannot be merged, a folder that cannot be written.
@@ -185,6 +185,10 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     let (mut csv, mut markdown) = (Vec::new(), Vec::new());
     report::csv(&summary, &mut csv)?;
     report::markdown(&summary, &mut markdown)?;
+    let mut positions = Vec::new();
+    if let Some(trading) = &summary.trading {
+        report::positions_csv(trading, &mut positions)?;
+    }
     let page = html::of_run(&summary, &histograms, &timeline);
     for (name, bytes) in [
         (Summary::FILE, summary.json()?),
@@ -192,9 +196,13 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
         (HLOG_FILE, histograms),
         ("stages.csv", csv),
         ("stages.md", markdown),
+        ("positions.csv", positions),
         (html::HTML_FILE, page.into_bytes()),
     ] {
-        write_whole(&folder.join(name), &bytes)?;
+        // Only of what there is: a run without fills has no positions.
+        if !bytes.is_empty() {
+            write_whole(&folder.join(name), &bytes)?;
+        }
     }
     Ok(summary)
 }

@@ -28,10 +28,11 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts this executable as the role of that name, with those descriptors and the standard three.
+    /// Starts this executable as `role NAME ADDRESS`. What it says on stderr goes to `NAME.stderr` in the folder. It inherits these
+    /// descriptors and no others.
     ///
     /// # Errors
-    /// It cannot be started or watched.
+    /// A file that cannot be written, or what the system refused.
     pub fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
         let stderr = folder.join(format!("{name}.stderr"));
         // Appended: a strategy that is started again keeps its predecessors' last words.

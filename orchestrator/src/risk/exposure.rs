@@ -3,6 +3,10 @@
 //! All of it is the worst case of what is open, valued at reference prices. Of an instrument: `long`, with all open buy orders of the
 //! credential's strategies filled, and `short`, with all open sell orders filled. Gross is the sum over the instruments of the larger of
 //! both in size; net is the sum of all `long` on the one side, of all `short` on the other.
+//!
+//! An order's worth is the most by which it can raise any of them. So each credential has an allowance, one word: what was left until
+//! its nearest limit when that was last added up, less all that was sent since. An order that is worth no more passes, and nearly
+//! always that is all that a check reads. One that is worth more is checked exactly, and the allowance is measured anew.
 
 use super::limits::money;
 use crate::positions::{Change, Positions};
@@ -34,10 +38,28 @@ struct OfCredential {
     max_gross: i128,
     max_net: i128,
     is_on: bool,
+    /// Not below the largest gross quantity in any instrument.
+    most_held: i64,
+}
+
+impl OfCredential {
+    /// What may be sent without a look at anything else: it reaches no limit then, nor a quantity above [`MOST`], as nothing is
+    /// worth less than its quantity.
+    fn allowance(&self) -> u64 {
+        if !self.is_on {
+            return u64::MAX;
+        }
+        let net = if self.long > self.short.wrapping_neg() { self.long } else { self.short.wrapping_neg() };
+        let left = self.max_gross.saturating_sub(self.gross).min(self.max_net.saturating_sub(net));
+        let held = i128::from(MOST.cast_signed().saturating_sub(self.most_held));
+        left.min(held).clamp(0, i64::MAX.into()) as u64
+    }
 }
 
 /// The exposure of all credentials.
 pub(crate) struct Exposures {
+    /// Of each credential, never more than [`OfCredential::allowance`].
+    allowances: Box<[u64]>,
     credentials: Box<[OfCredential]>,
     /// Credential after credential.
     held: Box<[Held]>,
@@ -60,8 +82,10 @@ impl Exposures {
             max_gross: NO_LIMIT,
             max_net: NO_LIMIT,
             is_on: false,
+            most_held: 0,
         };
         Self {
+            allowances: vec![0; credentials].into(),
             credentials: vec![none; credentials].into(),
             held: vec![Held::default(); credentials * instruments].into(),
             instruments,
@@ -76,6 +100,7 @@ impl Exposures {
         of.max_gross = max_gross.map_or(of.max_gross, limit);
         of.max_net = max_net.map_or(of.max_net, limit);
         of.is_on = (of.max_gross, of.max_net) != (NO_LIMIT, NO_LIMIT);
+        self.allowances[credential] = of.allowance();
         self.is_on = self.credentials.iter().any(|of| of.is_on);
     }
 
@@ -102,6 +127,10 @@ impl Exposures {
                 held.iter().enumerate().map(worth).fold(0, i128::wrapping_add)
             };
             (of.gross, of.long, of.short) = (sum(Held::gross), sum(|held| held.long), sum(|held| held.short));
+            of.most_held = held.iter().map(|held| held.gross()).max().unwrap_or(0);
+        }
+        for (allowance, of) in self.allowances.iter_mut().zip(&self.credentials) {
+            *allowance = of.allowance();
         }
     }
 
@@ -112,8 +141,25 @@ impl Exposures {
     }
 
     /// Checks an order that opens so much more on a side.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check(
+        &mut self,
+        credential: usize,
+        instrument: u16,
+        is_buy: bool,
+        more: i64,
+        reference: i64,
+    ) -> Result<(), Reject> {
+        let worth = u128::from(more.cast_unsigned()) * u128::from(reference.cast_unsigned());
+        if worth <= u128::from(self.allowances[credential]) && reference > 0 {
+            return Ok(());
+        }
+        self.allowances[credential] = self.credentials[credential].allowance();
+        self.check_exactly(credential, instrument, is_buy, more, reference)
+    }
+
+    #[inline(never)]
+    pub(super) fn check_exactly(
         &self,
         credential: usize,
         instrument: u16,
@@ -158,15 +204,29 @@ impl Exposures {
         of.gross = of.gross.wrapping_add(times(grown, reference));
         of.long = of.long.wrapping_add(times(change.long, reference));
         of.short = of.short.wrapping_add(times(change.short, reference));
+        of.most_held = of.most_held.max(held.gross());
+        let opened = change.long.max(0).wrapping_sub(change.short.min(0));
+        self.spend(credential, opened.cast_unsigned(), reference);
+    }
+
+    /// Something became worth so much more at most.
+    #[inline(always)]
+    fn spend(&mut self, credential: usize, quantity: u64, price: i64) {
+        let worth = u128::from(quantity) * u128::from(price.unsigned_abs());
+        let allowance = &mut self.allowances[credential];
+        *allowance = u64::try_from(worth).map_or(0, |worth| allowance.saturating_sub(worth));
     }
 
     /// The reference price of an instrument moved by so much.
     pub(crate) fn moved(&mut self, instrument: u16, by: i64) {
-        for (of, held) in self.credentials.iter_mut().zip(self.held.chunks(self.instruments)) {
-            let held = held[usize::from(instrument)];
+        for credential in 0..self.credentials.len() {
+            let held = self.held[credential * self.instruments + usize::from(instrument)];
+            let of = &mut self.credentials[credential];
             of.gross = of.gross.wrapping_add(times(held.gross(), by));
             of.long = of.long.wrapping_add(times(held.long, by));
             of.short = of.short.wrapping_add(times(held.short, by));
+            // Net moves by no more than gross.
+            self.spend(credential, held.gross().unsigned_abs(), by);
         }
     }
 

@@ -226,7 +226,7 @@ impl Risk {
 
     /// A message of a strategy came, whatever becomes of it; whether it is one more than its kill switch allows.
     #[inline(always)]
-    pub(crate) fn floods(&mut self, strategy: usize, now: u64) -> bool {
+    pub fn floods(&mut self, strategy: usize, now: u64) -> bool {
         self.strategies[strategy].floods(now)
     }
 

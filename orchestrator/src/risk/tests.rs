@@ -346,4 +346,32 @@ proptest! {
         prop_assert_eq!(desk.risk.exposures.all(), exposures);
         prop_assert_eq!(&desk.risk.profits, &profits);
     }
+
+    /// The short way never lets through what the exact one refuses, nor the other way round.
+    #[test]
+    fn an_allowance_is_never_too_large(steps in prop::collection::vec(step(), 1..60)) {
+        let limits = [(Scope::All, Control::GrossExposure, 2), (Scope::Credential(0), Control::NetExposure, 1)];
+        let mut desk = desk(3, &limits);
+        let mut open = Vec::new();
+        for step in steps {
+            match step {
+                Step::Send { strategy, instrument, is_buy, quantity } => {
+                    let side = if is_buy { Side::Buy } else { Side::Sell };
+                    let order = Order { instrument, ..desk.order(strategy, side, quantity * 100, 1_000) };
+                    let credential = usize::from(desk.risk.credential(strategy.into()));
+                    let (more, reference) = (order.quantity.cast_signed(), desk.risk.reference(instrument));
+                    let exposures = &mut desk.risk.exposures;
+                    let exact = exposures.check_exactly(credential, instrument, is_buy, more, reference);
+                    prop_assert_eq!(exposures.check(credential, instrument, is_buy, more, reference), exact);
+                    prop_assert_eq!(desk.send(&order), exact);
+                    open.extend(exact.is_ok().then_some(order));
+                }
+                Step::Fill { pick, part, price } if !open.is_empty() => {
+                    let order: Order = open.swap_remove(pick % open.len());
+                    desk.fill(&order, (part * 100).min(order.quantity), price);
+                }
+                Step::Fill { .. } => {}
+            }
+        }
+    }
 }

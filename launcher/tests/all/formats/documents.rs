@@ -141,6 +141,7 @@ fn the_documents_of_experiments_keep_their_formats() {
     check(&samples::bill());
     check(&samples::compare());
     check(&samples::contain());
+    check(&samples::lab());
     check(&samples::boards());
 }
 

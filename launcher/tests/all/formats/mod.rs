@@ -2,4 +2,4 @@
 
 mod documents;
 mod others;
-mod samples;
+pub mod samples;

@@ -8,8 +8,8 @@ use analysis::document::Document;
 use analysis::experiment::{
     Axis, AxisRecord, Bill, BillRow, BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading,
     BoardSlice, BoardUsage, BoardWarnings, BoardWriter, Boards, Comparison, Comparisons, Contained,
-    Containment, Containments, Cost, Reference, RunEntry, Search, SearchRecord, SearchStep, SweepPoint,
-    SweepRecord, SweepState,
+    Containment, Containments, Cost, Lab, LabCell, LabLatency, LabRun, Reference, RunEntry, Search,
+    SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPoint, SweepRecord, SweepState, Wait,
 };
 use analysis::merge::{Losses, Violation, ViolationKind};
 use analysis::record::{OpenOrders, RunRecord};
@@ -201,6 +201,67 @@ pub fn contain() -> Containments {
         }],
         cost: Some(Cost { bare_ns: 10.5, protected_ns: 11.5, ratio: 1.095 }),
         notes: vec!["a note".into()],
+    }
+}
+
+/// A lab of two ways of waiting, two runs of each.
+pub fn lab() -> Lab {
+    let side = |cpu_ns| SideCost { cpu_ns, voluntary: 3, involuntary: 2, looks: 40, wakes: 5 };
+    let run = |number: u32, problems: &[&str]| LabRun {
+        number,
+        run_ns: 52_000_000 + u64::from(number),
+        taken: 10_000,
+        latency: Some(LabLatency {
+            mean_ns: 250.5,
+            p50_ns: Some(240),
+            p90_ns: Some(300),
+            p99_ns: Some(900),
+            p999_ns: Some(4_000),
+            max_ns: 9_000,
+        }),
+        producer: side(50_000_000),
+        consumer: side(8_000_000),
+        shares: vec![0.5, 0.5],
+        longest_wait_ns: vec![1_000, 2_000],
+        problems: problems.iter().map(|text| (*text).to_owned()).collect(),
+    };
+    let cell = |wait| {
+        let mut cell = LabCell {
+            technique: Technique::from_name("array-queue").unwrap(),
+            isolation: Isolation::Process,
+            producers: 2,
+            consumers: 1,
+            producer: Speed::Slow,
+            consumer: Speed::Fast,
+            wait,
+            latency: String::new(),
+            made: Vec::new(),
+        };
+        let mut latencies = analysis::experiment::histogram();
+        latencies.record_n(240, 10_000).unwrap();
+        cell.add(run(0, &[]), &latencies).unwrap();
+        cell.add(run(1, &["consumer-0: 1 events passed over"]), &latencies).unwrap();
+        cell
+    };
+    Lab {
+        version: "0.2.0".into(),
+        started: "2026-11-20T06:15:02Z".into(),
+        machine: machine(),
+        events: 10_000,
+        runs: 2,
+        capacity_asked: 1_000,
+        capacity: 1_024,
+        slow: "work:5us".into(),
+        jitter: 0.1,
+        poll_ns: 50_000,
+        slack_ns: 1,
+        seed: 1,
+        cores: vec![0, 1],
+        weaker_sandbox: false,
+        clock_read_ns: 14.5,
+        sleep: Some(SleepSample { default_ns: 1_083_000, precise_ns: 1_032_000, samples: 40 }),
+        notes: vec!["a note".into()],
+        cells: vec![cell(Wait::Busy), cell(Wait::Park)],
     }
 }
 

@@ -7,5 +7,6 @@ mod command;
 mod dom;
 pub mod fixtures;
 mod incidents;
+mod lab;
 mod run_page;
 mod sweeps;

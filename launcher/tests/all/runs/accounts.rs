@@ -2,7 +2,7 @@
 //! every lie is found.
 
 use super::fixture::{Fixture, Shape, fill_of};
-use super::merging::run;
+use super::merging::{run, with_reports};
 use analysis::merge::{Account, ViolationKind};
 use protocol::kill::{Cause, Scope, Switch};
 use protocol::plan::Threading;
@@ -59,7 +59,10 @@ fn a_log_that_lies_about_a_fill_is_found() {
     use ViolationKind::{Fill, Position};
     let (kinds, what) = spoiled(|run| run.set(Point::FillQuantity, ID, |quantity| quantity + 1));
     assert_eq!(kinds, [Position]);
-    assert!(what.starts_with("strategy 1 instrument ") && what.contains("by the gateways' fills"), "{what}");
+    assert!(
+        what.starts_with("strategy 1 instrument ") && what.contains("by the gateways' reports"),
+        "{what}"
+    );
     let negated = |quantity: u64| quantity.wrapping_neg();
     assert_eq!(spoiled(|run| run.set(Point::FillQuantity, ID, negated)).0, [Position]);
     assert_eq!(spoiled(|run| run.set(Point::FillPrice, ID, |price| price + 1)).0, [Position]);
@@ -115,6 +118,8 @@ fn an_orchestrator_that_forgets_a_fill_is_found() {
         PositionField::RealisedLow,
         PositionField::RealisedHigh,
         PositionField::Fills,
+        PositionField::OpenBuy,
+        PositionField::OpenSell,
     ] {
         let stated = |record: &Record| record.point == Point::Position && record.detail == field as u8;
         let (kinds, what) = spoiled(|run| {
@@ -125,6 +130,33 @@ fn an_orchestrator_that_forgets_a_fill_is_found() {
         assert_eq!(kinds, [ViolationKind::Position], "{field:?}");
         assert!(what.contains(&format!("{field:?}")), "{what}");
     }
+    // One figure is not there, also where it would be 0.
+    for field in PositionField::ALL {
+        let (kinds, what) = spoiled(|run| {
+            let thread = run.thread("orchestrator");
+            let is_it = |record: &Record| {
+                (record.point, record.detail) == (Point::Position, field as u8)
+                    && record.id == OrderId::new(1, 0, 1)
+            };
+            run.logs[thread].retain(|record| !is_it(record));
+        });
+        assert_eq!(kinds, [ViolationKind::Position], "{field:?}");
+        assert!(
+            what.contains(&format!("1 instrument 1: {field:?}")) && what.contains("nothing by"),
+            "{what}"
+        );
+    }
+    // All of them; a run that broke off may have none.
+    let without = |run: &mut Fixture| {
+        let thread = run.thread("orchestrator");
+        run.logs[thread].retain(|record| record.point != Point::Position);
+    };
+    assert_eq!(spoiled(without).0, [ViolationKind::Position]);
+    let (kinds, _) = spoiled(|run| {
+        without(run);
+        run.fail("engine");
+    });
+    assert_eq!(kinds, []);
     // A whole account.
     let (kinds, what) = spoiled(|run| {
         let thread = run.thread("orchestrator");
@@ -187,5 +219,32 @@ fn an_order_that_a_kill_switch_let_through_is_found() {
         for scope in [Scope::Strategy(0), Scope::Venue(0), Scope::Instrument(1 - instrument)] {
             assert_eq!(killed(scope, threading, false).0, [], "{scope} {threading}");
         }
+    }
+}
+
+/// An order that had rested, as its first report says, when a switch was turned and its last report came.
+#[test]
+fn a_kill_switch_cancels_what_had_been_accepted_before() {
+    for is_killed in [true, false] {
+        let mut fixture = Fixture::new(Shape { fills: false, ..FILLS });
+        with_reports(&mut fixture, ID);
+        let (thread, _) = fixture.find(Point::GatewayDone, ID);
+        let is_last = |record: &Record| {
+            let points = (record.point, record.id, record.detail);
+            points == (Point::GatewayDone, ID, 2)
+        };
+        let place = fixture.logs[thread].iter().position(is_last).unwrap();
+        let last = fixture.logs[thread][place];
+        fixture.logs[thread].insert(place, Record { point: Point::Cancelled, ..last });
+        let orchestrator = fixture.thread("orchestrator");
+        let (id, detail) =
+            Switch { number: 0, scope: Scope::Strategy(1), is_on: true, cause: Cause::Operator }.to_record();
+        let seen = Record { point: Point::KillSeen, id, detail, value: last.value - 1 };
+        if is_killed {
+            fixture.logs[orchestrator].push(seen);
+        }
+        let kinds: Vec<ViolationKind> = run(&fixture).violations.iter().map(|found| found.kind).collect();
+        let wanted: &[ViolationKind] = if is_killed { &[] } else { &[ViolationKind::NotDead] };
+        assert_eq!(kinds, wanted, "{is_killed}");
     }
 }

@@ -1,0 +1,315 @@
+//! The flags of `launcher lab`, and what they ask for.
+
+use super::account::MOST;
+use super::plan::Slow;
+use crate::config::UsageError;
+use crate::config::value::named;
+use crate::host::Machine;
+use crate::planner;
+use analysis::experiment::{Lab, LabCell, Speed, Wait};
+use analysis::lists;
+use analysis::units::{Count, Nanos};
+use clap::Args;
+use protocol::plan::{Isolation, Technique};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// The most events of a run: a consumer keeps 8 bytes of each.
+const MOST_EVENTS: u64 = 50_000_000;
+/// The largest capacity of a queue.
+const MOST_CAPACITY: u64 = 1 << 20;
+
+/// The flags of `lab`. Lists are separated by commas; each combination is a cell.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct LabFlags {
+    /// What carries the events [default: array-queue,linked]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = named::<Technique>(), help_heading = "Grid")]
+    pub technique: Vec<Technique>,
+    /// What stands between the ends [default: process]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = named::<Isolation>(), help_heading = "Grid")]
+    pub isolation: Vec<Isolation>,
+    /// How an end waits that cannot go on [default: all four]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = named::<Wait>(), help_heading = "Grid")]
+    pub wait: Vec<Wait>,
+    /// How fast producers are [default: both]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = named::<Speed>(), help_heading = "Grid")]
+    pub producer: Vec<Speed>,
+    /// How fast consumers are [default: both]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = named::<Speed>(), help_heading = "Grid")]
+    pub consumer: Vec<Speed>,
+    /// How many producers [default: 1]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Grid")]
+    pub producers: Vec<Count>,
+    /// How many consumers, each with a queue of its own and all events, 0 too
+    /// [default: 1]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Grid")]
+    pub consumers: Vec<Count>,
+    /// Slots of a queue, rounded up to a power of two [default: 1000]
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub capacity: Option<Count>,
+    /// Events of a run, of all producers together [default: 10k]
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub events: Option<Count>,
+    /// Runs of each cell, in turn [default: 10]
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub runs: Option<Count>,
+    /// What slow is, for each event: work:DUR or sleep:DUR [default: work:5us]
+    #[arg(long, value_name = "WHAT", help_heading = "Load")]
+    pub slow: Option<String>,
+    /// How far that varies to both sides, as a share [default: 0.1]
+    #[arg(long, value_name = "SHARE", help_heading = "Load")]
+    pub jitter: Option<f64>,
+    /// How long --wait poll sleeps [default: 50us]
+    #[arg(long, value_name = "DUR", help_heading = "Load")]
+    pub poll: Option<Nanos>,
+    /// How late the kernel may end a sleep (PR_SET_TIMERSLACK) [default: 1ns]
+    #[arg(long, value_name = "DUR", help_heading = "Load")]
+    pub slack: Option<Nanos>,
+    /// What the jitter is drawn from [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub seed: Option<u64>,
+    /// The seed benchmark's table: array-queue and linked, busy and poll, at
+    /// thread; 100k events, 100 runs, sleep:1ms. Hours: see the estimate
+    #[arg(long, help_heading = "Run")]
+    pub seed_table: bool,
+    /// Cores for producers and consumers in turn [default: as run picks them]
+    #[arg(long, value_name = "LIST", help_heading = "Run")]
+    pub cores: Option<String>,
+    /// Where the results go [default: runs]
+    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    pub out: Option<PathBuf>,
+    /// Go on with a lab that was stopped
+    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    pub resume: Option<PathBuf>,
+    /// Print JSON on stdout instead of tables
+    #[arg(long, help_heading = "Run")]
+    pub json: bool,
+    /// Go on with a kernel that lacks a piece of the sandbox
+    #[arg(long, help_heading = "Run")]
+    pub allow_weaker_sandbox: bool,
+}
+
+/// Reads `work:5us` or `sleep:1ms`.
+///
+/// # Errors
+/// Any other text.
+pub(super) fn slow(text: &str) -> Result<Slow, UsageError> {
+    let wrong =
+        || UsageError(format!("--slow {text:?}: expected work:DUR or sleep:DUR, for example work:5us"));
+    let (kind, time) = text.split_once(':').ok_or_else(wrong)?;
+    let ns = time.parse::<Nanos>().map_err(|error| UsageError(format!("--slow: {error}")))?.0;
+    if !(1..=10_000_000_000).contains(&ns) {
+        return Err(UsageError(format!("--slow {text}: from 1ns to 10s for each event")));
+    }
+    match kind {
+        "work" => Ok(Slow::Work { ns }),
+        "sleep" => Ok(Slow::Sleep { ns }),
+        _ => Err(wrong()),
+    }
+}
+
+fn or<T: Clone>(asked: &[T], default: &[T]) -> Vec<T> {
+    if asked.is_empty() { default.to_vec() } else { asked.to_vec() }
+}
+
+/// A number within its range.
+fn within(flag: &str, asked: Option<Count>, default: u64, least: u64, most: u64) -> Result<u64, UsageError> {
+    let value = asked.map_or(default, |count| count.0);
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(UsageError(format!("--{flag} {value}: from {least} to {most}")))
+}
+
+impl LabFlags {
+    /// The lab that is asked for, with nothing measured yet.
+    ///
+    /// # Errors
+    /// What cannot be had, by its flag.
+    pub(super) fn lab(&self, machine: Machine) -> Result<Lab, UsageError> {
+        let table = self.seed_table;
+        let events = within("events", self.events, if table { 100_000 } else { 10_000 }, 1, MOST_EVENTS)?;
+        let runs = within("runs", self.runs, if table { 100 } else { 10 }, 1, 100_000)?;
+        let capacity_asked = within("capacity", self.capacity, 1_000, 1, MOST_CAPACITY)?;
+        let capacity = (capacity_asked as u32).next_power_of_two().max(2);
+        let what = self.slow.clone().unwrap_or_else(|| if table { "sleep:1ms" } else { "work:5us" }.into());
+        slow(&what)?;
+        let jitter = self.jitter.unwrap_or(if table { 0.0 } else { 0.1 });
+        if !(0.0..=1.0).contains(&jitter) {
+            return Err(UsageError(format!("--jitter {jitter}: a share from 0 to 1")));
+        }
+        let poll_ns = self.poll.map_or(50_000, |poll| poll.0);
+        if !(1..=1_000_000_000).contains(&poll_ns) {
+            return Err(UsageError(format!("--poll {}: from 1ns to 1s", Nanos(poll_ns))));
+        }
+        let cells = self.cells(events)?;
+        let ends = cells.iter().map(|cell| usize::from(cell.producers + cell.consumers)).max().unwrap_or(2);
+        let mut notes = Vec::new();
+        if u64::from(capacity) != capacity_asked {
+            notes
+                .push(format!("rings have {capacity} slots: {capacity_asked}, rounded up to a power of two"));
+        }
+        let cores = self.cores(ends, &machine)?;
+        if !cores.is_empty() && cores.len() < ends {
+            notes.push(format!(
+                "up to {ends} ends share {} cores: busy waiting holds up who shares its core",
+                cores.len()
+            ));
+        }
+        Ok(Lab {
+            version: env!("CARGO_PKG_VERSION").into(),
+            started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            machine,
+            events,
+            runs: runs as u32,
+            capacity_asked,
+            capacity,
+            slow: what,
+            jitter,
+            poll_ns,
+            slack_ns: self.slack.map_or(1, |slack| slack.0),
+            seed: self.seed.unwrap_or(1),
+            cores,
+            weaker_sandbox: self.allow_weaker_sandbox,
+            clock_read_ns: 0.0,
+            sleep: None,
+            notes,
+            cells,
+        })
+    }
+
+    fn cells(&self, events: u64) -> Result<Vec<LabCell>, UsageError> {
+        let built_in = |name: &str| Technique::from_name(name).unwrap_or_default();
+        let techniques = or(&self.technique, &["array-queue", "linked"].map(built_in));
+        let one = if self.seed_table { Isolation::Thread } else { Isolation::Process };
+        let isolations = or(&self.isolation, &[one]);
+        let waits = if self.seed_table { vec![Wait::Busy, Wait::Poll] } else { Wait::ALL.to_vec() };
+        let waits = or(&self.wait, &waits);
+        let number = |flag: &str, counts: &[Count], least: u64| -> Result<Vec<u16>, UsageError> {
+            let number = |count: &Count| within(flag, Some(*count), 1, least, MOST.into()).map(|n| n as u16);
+            or(counts, &[Count(1)]).iter().map(number).collect()
+        };
+        let (producers, consumers) =
+            (number("producers", &self.producers, 1)?, number("consumers", &self.consumers, 0)?);
+        if let Some(many) = producers.iter().find(|many| u64::from(**many) > events) {
+            return Err(UsageError(format!("--events {events}: fewer than --producers {many}")));
+        }
+        let (makers, takers) = (or(&self.producer, Speed::ALL), or(&self.consumer, Speed::ALL));
+        let mut cells = Vec::new();
+        for (technique, isolation) in pairs(&techniques, &isolations) {
+            if isolation != Isolation::Thread && !technique.crosses_processes() {
+                if self.isolation.len() > 1 || self.technique.len() > 1 {
+                    continue;
+                }
+                let instead =
+                    technique.twin().map_or_else(String::new, |twin| format!(", or --technique {twin}"));
+                return Err(UsageError(format!(
+                    "--technique {technique} lives on the heap of one process: use --isolation thread{instead}"
+                )));
+            }
+            for (producers, consumers) in pairs(&producers, &consumers) {
+                for (producer, consumer) in pairs(&makers, &takers) {
+                    // Nobody takes anything: how fast a consumer would be says nothing.
+                    if consumers == 0 && consumer != takers[0] {
+                        continue;
+                    }
+                    cells.extend(waits.iter().map(|wait| LabCell {
+                        technique,
+                        isolation,
+                        producers,
+                        consumers,
+                        producer,
+                        consumer,
+                        wait: *wait,
+                        latency: String::new(),
+                        made: Vec::new(),
+                    }));
+                }
+            }
+        }
+        if cells.is_empty() {
+            let all = techniques.iter().map(|technique| technique.name()).collect::<Vec<_>>().join(",");
+            return Err(UsageError(format!(
+                "--technique {all}: nothing of it runs there: use --isolation thread"
+            )));
+        }
+        Ok(cells)
+    }
+
+    fn cores(&self, ends: usize, machine: &Machine) -> Result<Vec<u32>, UsageError> {
+        let Some(text) = &self.cores else { return Ok(planner::pick_cores(ends, machine)) };
+        let cores = lists::parse(text).filter(|cores| !cores.is_empty());
+        let cores = cores
+            .ok_or_else(|| UsageError(format!("--cores {text:?}: expected a list, for example 0,2-5")))?;
+        match cores.iter().find(|core| !machine.cores_allowed.contains(core)) {
+            Some(core) => {
+                let allowed = lists::format(&machine.cores_allowed);
+                Err(UsageError(format!(
+                    "--cores {text}: core {core} is not allowed here (allowed: {allowed})"
+                )))
+            }
+            None => Ok(cores),
+        }
+    }
+}
+
+fn pairs<A: Copy, B: Copy>(one: &[A], other: &[B]) -> Vec<(A, B)> {
+    one.iter().flat_map(|a| other.iter().map(|b| (*a, *b))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    fn lab(line: &str) -> Result<Lab, String> {
+        let cli = Cli::try_parse_from(format!("launcher lab {line}").split_whitespace());
+        let Command::Lab(flags) = cli.map_err(|error| error.to_string())?.command else { panic!("lab") };
+        let machine = Machine { cores_allowed: vec![0, 1], cores_online: 2, ..Machine::default() };
+        flags.lab(machine).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_grid_is_every_combination_that_can_be() {
+        assert_eq!(lab("").unwrap().cells.len(), 2 * 4 * 4);
+        let heap = lab("--technique std-mpsc,linked --isolation thread,process --wait park").unwrap();
+        assert_eq!(heap.cells.len(), 3 * 4, "a queue on the heap is there once, at thread");
+        let readers = lab("--consumers 0,2 --wait busy --technique linked").unwrap();
+        assert_eq!(readers.cells.len(), 2 + 4, "nobody takes: a consumer's speed says nothing");
+        let names: Vec<_> = readers.cells.iter().map(LabCell::name).collect();
+        assert_eq!(names.iter().collect::<std::collections::HashSet<_>>().len(), names.len());
+    }
+
+    #[test]
+    fn a_capacity_says_what_it_was_rounded_to() {
+        let lab = |line| lab(line).unwrap();
+        assert_eq!((lab("").capacity, lab("--capacity 1").capacity), (1024, 2));
+        assert!(lab("").notes[0].contains("1024 slots: 1000, rounded up"), "{:?}", lab("").notes);
+        assert!(lab("--capacity 4096").notes.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, said) in [
+            ("--slow 5us", "work:DUR or sleep:DUR"),
+            ("--slow work:5", "has no unit"),
+            ("--slow rest:5us", "work:DUR or sleep:DUR"),
+            ("--capacity 0", "--capacity 0: from 1 to 1048576"),
+            ("--events 0", "--events 0"),
+            ("--events 3 --producers 4", "fewer than --producers 4"),
+            ("--runs 0", "--runs 0"),
+            ("--jitter 2", "--jitter 2"),
+            ("--poll 0ns", "--poll"),
+            ("--producers 65", "--producers 65: from 1 to 64"),
+            ("--wait spin", "busy"),
+            ("--technique std-mpsc", "--isolation thread, or --technique linked"),
+            ("--technique std-mpsc,crossbeam-channel", "--isolation thread"),
+            ("--cores 7", "core 7 is not allowed here (allowed: 0,1)"),
+            ("--cores x", "--cores \"x\""),
+        ] {
+            let error = lab(line).unwrap_err();
+            assert!(error.contains(said), "{line}: {error}");
+        }
+    }
+}

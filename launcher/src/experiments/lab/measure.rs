@@ -1,0 +1,158 @@
+//! Makes the runs of a lab that are still missing, in turn, and saves them.
+
+use super::plan::{LabPlan, Slow};
+use super::run::{Done, run};
+use crate::experiments::measure::Ended;
+use crate::experiments::progress::Bar;
+use crate::runtime::signals::Signals;
+use analysis::document::Document;
+use analysis::experiment::{Lab, LabCell, LabRun, Speed};
+use anyhow::{Context, Result, anyhow};
+use shm::clock::{ClockPair, ClockSource};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Saved at least so often.
+const SAVE: Duration = Duration::from_secs(2);
+/// What starting and ending the processes of a run takes, about.
+const START_NS: u64 = 12_000_000;
+/// What an end that is fast does for an event, about.
+const FAST_NS: u64 = 300;
+
+/// Every run that is missing, with its cell: run by run, beginning with another cell in each, so that none always comes first.
+pub(super) fn order(lab: &Lab) -> Vec<(u32, usize)> {
+    let cells = lab.cells.len();
+    let turn = |number: u32| (0..cells).map(move |place| (number, (place + number as usize) % cells));
+    (0..lab.runs).flat_map(turn).filter(|(number, cell)| !lab.cells[*cell].has(*number)).collect()
+}
+
+/// About how long one run of a cell takes, in nanoseconds.
+pub(super) fn estimate(lab: &Lab, cell: &LabCell, slow: Slow) -> u64 {
+    let late = match slow {
+        Slow::Sleep { .. } => 60_000,
+        Slow::Work { .. } => FAST_NS,
+    };
+    let each = |speed: Speed| if speed == Speed::Slow { slow.ns() + late } else { FAST_NS };
+    let makers = lab.events.div_ceil(cell.producers.into()).saturating_mul(each(cell.producer));
+    let takers = if cell.consumers == 0 { 0 } else { lab.events.saturating_mul(each(cell.consumer)) };
+    START_NS.saturating_add(makers.max(takers))
+}
+
+/// The core of each end: consumers from the last one down, producers over those that are left, or over all.
+pub(super) fn cores_of(cores: &[u32], producers: u16, consumers: u16) -> Vec<Option<u32>> {
+    let of = |index: usize| cores.get(index).copied();
+    let left = cores.len().saturating_sub(consumers.into());
+    let for_producers = if left == 0 { cores.len() } else { left }.max(1);
+    let makers = (0..usize::from(producers)).map(|index| of(index % for_producers));
+    let takers =
+        (0..usize::from(consumers)).map(|index| of(cores.len().wrapping_sub(1 + index % cores.len().max(1))));
+    makers.chain(takers).collect()
+}
+
+/// The plan of one run.
+fn plan_of(
+    lab: &Lab,
+    cell: &LabCell,
+    number: u32,
+    slow: Slow,
+    clock: ClockSource,
+    ns_per_tick: f64,
+) -> LabPlan {
+    let (producers, events) = (u64::from(cell.producers), lab.events);
+    LabPlan {
+        run: String::new(),
+        launcher_pid: 0,
+        technique: cell.technique,
+        isolation: cell.isolation,
+        capacity: lab.capacity,
+        events: (0..producers)
+            .map(|index| events / producers + u64::from(index < events % producers))
+            .collect(),
+        consumers: cell.consumers,
+        producer: cell.producer,
+        consumer: cell.consumer,
+        slow,
+        jitter: lab.jitter,
+        wait: cell.wait,
+        poll_ns: lab.poll_ns,
+        slack_ns: lab.slack_ns,
+        cores: cores_of(&lab.cores, cell.producers, cell.consumers),
+        clock,
+        ns_per_tick,
+        seed: lab.seed.wrapping_add(number.into()),
+        weaker_sandbox: lab.weaker_sandbox,
+        handles: Vec::new(),
+    }
+}
+
+/// Measures what is missing. A run that failed is kept as such, with the reason, and made again by the next call.
+///
+/// # Errors
+/// A run that could not be started, a record that could not be saved.
+pub(super) fn measure(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut Bar) -> Result<Ended> {
+    let slow = super::flags::slow(&lab.slow)?;
+    let clock = if lab.machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
+    let first = ClockPair::read(&clock);
+    if lab.sleep.is_none() {
+        lab.sleep = super::slack::sample();
+        lab.clock_read_ns = shm::clock::read_cost_ns(&clock);
+    }
+    // At least this long lies between the pairs, so that a tick is known to a few millionths.
+    std::thread::sleep(Duration::from_millis(20));
+    let ended = make(lab, folder, signals, bar, (slow, clock, first));
+    // Whatever stopped it: what was finished is kept.
+    let saved = lab.save(folder);
+    let ended = ended.with_context(|| {
+        format!("the lab stopped; what was finished is saved: --resume {} goes on", folder.display())
+    })?;
+    saved?;
+    Ok(ended)
+}
+
+/// Makes the runs that are missing, and saves now and then.
+fn make(
+    lab: &mut Lab,
+    folder: &Path,
+    signals: &Signals,
+    bar: &mut Bar,
+    (slow, clock, first): (Slow, ClockSource, ClockPair),
+) -> Result<Ended> {
+    let todo = order(lab);
+    let all = lab.cells.len() * lab.runs as usize;
+    let mut saved = Instant::now();
+    for (done, (number, index)) in todo.iter().copied().enumerate() {
+        let left = todo.len() - done;
+        let name = lab.cells[index].name();
+        bar.begin(&name, all - left, left);
+        let ns_per_tick = ClockPair::read(&clock).ns_per_tick_since(&first);
+        let plan = plan_of(lab, &lab.cells[index], number, slow, clock, ns_per_tick);
+        let Some(Done { run, latencies }) = run(plan, folder, signals).with_context(|| name.clone())? else {
+            return Ok(Ended::Interrupted);
+        };
+        bar.end();
+        let run = LabRun { number, ..run };
+        lab.cells[index].add(run, &latencies).map_err(|why| anyhow!("{name}: {why}"))?;
+        if saved.elapsed() > SAVE {
+            lab.save(folder)?;
+            saved = Instant::now();
+        }
+    }
+    Ok(Ended::Complete)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_has_a_core_and_consumers_have_theirs_first() {
+        let some = |cores: &[u32]| cores.iter().copied().map(Some).collect::<Vec<_>>();
+        assert_eq!(cores_of(&[0, 1], 1, 1), some(&[0, 1]));
+        assert_eq!(cores_of(&[0, 1], 3, 1), some(&[0, 0, 0, 1]));
+        assert_eq!(cores_of(&[0, 1], 1, 3), some(&[0, 1, 0, 1]));
+        assert_eq!(cores_of(&[2, 4, 6, 8], 2, 2), some(&[2, 4, 8, 6]));
+        assert_eq!(cores_of(&[5], 2, 1), some(&[5, 5, 5]));
+        assert_eq!(cores_of(&[0, 1], 2, 0), some(&[0, 1]));
+        assert_eq!(cores_of(&[], 1, 1), [None, None]);
+    }
+}

@@ -1,0 +1,169 @@
+//! `launcher lab`: which queue, and which way of waiting.
+//!
+//! ```text
+//! flags ─▶ cells ─▶ runs in turn ─▶ lab.json ─▶ tables, notes, report.html
+//!                    │
+//!                    └ plan ─▶ processes: attach ─▶ start ─▶ produce / consume ─▶ account ─▶ check
+//! ```
+//!
+//! A cell is a technique, an isolation level, a number of ends, their speeds and a way of waiting. Each run of it starts its own
+//! processes over its own memory, pushes the same number of events, and is checked: each event comes once, whole, and in the
+//! order of its producer.
+
+mod account;
+mod ends;
+mod flags;
+mod measure;
+mod plan;
+mod role;
+mod run;
+mod slack;
+mod techniques;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+pub use flags::LabFlags;
+pub(crate) use role::{PREFIX, run as role};
+pub(crate) use techniques::install;
+
+use super::documents::Documents;
+use super::measure::Ended;
+use super::progress::Bar;
+use crate::runtime::clean::{self, CleanScope};
+use crate::runtime::signals::Signals;
+use analysis::document::Document;
+use analysis::experiment::Lab;
+use analysis::html;
+use analysis::report;
+use analysis::units::human_ns;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Exit code of a lab that was interrupted: 128 + SIGINT.
+const INTERRUPTED: u8 = 130;
+
+/// Does what `launcher lab` says.
+///
+/// # Errors
+/// [`UsageError`](crate::config::UsageError) for what cannot be had; a folder of another version; a run that could not be made.
+pub fn lab(flags: &LabFlags) -> Result<ExitCode> {
+    let machine = crate::host::machine();
+    let (mut lab, folder) = match &flags.resume {
+        Some(folder) => (resumed(flags, folder)?, folder.clone()),
+        None => {
+            let lab = flags.lab(machine)?;
+            let folder = create(&lab, flags.out.as_deref().unwrap_or(Path::new("runs")))?;
+            (lab, folder)
+        }
+    };
+    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
+    lab.save(&folder)?;
+    announce(&lab, flags.json)?;
+    let (done, all) = lab.progress();
+    let mut bar = Bar::new(!flags.json && done < all, all);
+    let ended = measure::measure(&mut lab, &folder, &signals, &mut bar);
+    bar.clear();
+    finish(&lab, &folder, flags.json, ended?)
+}
+
+/// The lab in a folder, to go on with; its settings are those that it began with.
+fn resumed(flags: &LabFlags, folder: &Path) -> Result<Lab> {
+    let others = LabFlags { resume: flags.resume.clone(), json: flags.json, ..LabFlags::default() };
+    if *flags != others {
+        bail!(crate::config::UsageError(
+            "--resume goes on with what the lab began with: no other flag but --json".into()
+        ));
+    }
+    let lab = Lab::read(folder)?;
+    flags::slow(&lab.slow).with_context(|| format!("{}: damaged", folder.display()))?;
+    Ok(lab)
+}
+
+/// Makes the folder of a new lab, `<out>/<time>-lab`.
+fn create(lab: &Lab, out: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(out).with_context(|| format!("cannot make the folder {} (--out)", out.display()))?;
+    let time = lab.started.replace(':', "");
+    let base = format!("{}-lab", time.trim_end_matches('Z'));
+    for number in 1..1000 {
+        let folder = out.join(if number == 1 { base.clone() } else { format!("{base}-{number}") });
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder.canonicalize()?),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("cannot make the folder {} (--out)", folder.display()));
+            }
+        }
+    }
+    bail!("{} holds a thousand labs of this second: choose another --out", out.display())
+}
+
+/// What is to come, on stderr: how many runs, about how long.
+fn announce(lab: &Lab, quiet: bool) -> Result<()> {
+    let slow = flags::slow(&lab.slow)?;
+    let missing = measure::order(lab);
+    let total: u64 = missing
+        .iter()
+        .fold(0u64, |sum, (_, cell)| sum.saturating_add(measure::estimate(lab, &lab.cells[*cell], slow)));
+    if !quiet && (!missing.is_empty() || std::io::stderr().is_terminal()) {
+        let time = if total < 3_600_000_000_000 {
+            human_ns(total)
+        } else {
+            format!("{:.1} hours", total as f64 / 3.6e12)
+        };
+        // A line that cannot be printed is no reason not to measure.
+        let _ = writeln!(
+            std::io::stderr(),
+            "{} cells, {} runs of {} events to be made: about {time}",
+            lab.cells.len(),
+            missing.len(),
+            lab.events
+        );
+    }
+    Ok(())
+}
+
+/// Saves and prints what was measured.
+fn finish(lab: &Lab, folder: &Path, json: bool, ended: Ended) -> Result<ExitCode> {
+    let documents = Documents {
+        name: "lab",
+        heading: report::lab::heading(lab),
+        notes: report::lab::notes(lab),
+        narrow: report::lab::narrow(lab),
+        wide: report::lab::wide(lab),
+        json: lab.json()?,
+        file: None,
+    };
+    documents.save(folder)?;
+    html::write(folder, &folder.join(html::HTML_FILE))?;
+    documents.print(json)?;
+    if !json {
+        writeln!(crate::output::stdout(), "\nSaved in {}", folder.display())?;
+    }
+    if ended == Ended::Interrupted {
+        eprintln!("interrupted: launcher lab --resume {} goes on", folder.display());
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let failed: Vec<_> = lab
+        .cells
+        .iter()
+        .flat_map(|cell| cell.made.iter().map(move |run| (cell, run)))
+        .filter_map(|(cell, run)| Some((cell, run, run.problems.first()?)))
+        .collect();
+    if let Some((cell, run, why)) = failed.first() {
+        let all = lab.cells.len() * lab.runs as usize;
+        eprintln!(
+            "error: {} of {all} runs failed, the first: {} run {}: {why}",
+            failed.len(),
+            cell.name(),
+            run.number
+        );
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,35 @@
+//! What a sleep takes beside what was asked for: of a slow end that sleeps, so much is the timer's and not the queue's.
+
+use analysis::experiment::SleepSample;
+use shm::os::process;
+use std::time::{Duration, Instant};
+
+/// Sleeps of each kind.
+const SAMPLES: u32 = 40;
+/// What is asked for.
+const SLEEP: Duration = Duration::from_millis(1);
+/// What Linux gives a process that asks for nothing.
+const DEFAULT_SLACK_NS: u64 = 50_000;
+
+/// The median time of a sleep of a millisecond with that timer slack, on a thread of its own.
+fn median(slack_ns: u64) -> Option<u64> {
+    let sample = move || {
+        process::timer_slack(slack_ns);
+        let mut times: Vec<u64> = (0..SAMPLES)
+            .map(|_| {
+                let begin = Instant::now();
+                std::thread::sleep(SLEEP);
+                begin.elapsed().as_nanos() as u64
+            })
+            .collect();
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    std::thread::spawn(sample).join().ok()
+}
+
+/// Sleeps with and without timer slack: 80 ms and a little.
+pub(super) fn sample() -> Option<SleepSample> {
+    let (default_ns, precise_ns) = (median(DEFAULT_SLACK_NS)?, median(1)?);
+    Some(SleepSample { default_ns, precise_ns, samples: SAMPLES })
+}

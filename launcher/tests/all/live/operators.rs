@@ -1,0 +1,175 @@
+//! Kill switches and limits beside living runs: by operators in another terminal, by limits, by a death.
+
+use crate::common::{
+    Launcher, Running, assert_nothing_left, family, output, segments, signal, text, wait_until,
+};
+use serde_json::Value;
+
+const STRATEGIES: usize = 4;
+
+/// A run of a minute, which is ended when all is done: four strategies, two credentials, two venues, two instruments.
+const FLAGS: &[&str] = &[
+    "--strategies",
+    "4",
+    "--credentials",
+    "2",
+    "--venues",
+    "2",
+    "--orders",
+    "240k",
+    "--window",
+    "60s",
+    "--delay",
+    "uniform:5ms..50ms",
+    "--idle",
+    "park",
+    "--on-death",
+    "continue",
+];
+
+/// A command beside the run: its exit code, and what it said.
+fn told(args: &[&str]) -> (Option<i32>, String) {
+    let output = output(args);
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+struct Operated {
+    running: Running,
+    run: String,
+}
+
+impl Operated {
+    fn start(launcher: &Launcher, more: &[&str]) -> Self {
+        let file = launcher.out.path().with_extension("csv");
+        std::fs::write(&file, "name\nAAA\nBBB\n").unwrap();
+        let flags = [FLAGS, &["--instruments", file.to_str().unwrap()], more].concat();
+        let running = launcher.start(&flags);
+        std::fs::remove_file(file).unwrap();
+        let desk = |name: &String| Some(name.strip_prefix("bulkhead.")?.strip_suffix(".desk")?.to_owned());
+        let run = segments(running.pid()).iter().find_map(desk).unwrap();
+        let this = Self { running, run };
+        wait_until("orders flow", || this.counted("orders", &[]).is_some());
+        this
+    }
+
+    /// A command that must succeed.
+    fn does(&self, command: &str, args: &[&str]) -> String {
+        let (code, said) = told(&[&[command, self.run.as_str()], args].concat());
+        assert_eq!(code, Some(0), "{command} {args:?}: {said}");
+        said
+    }
+
+    /// One that names nobody: refused with these words.
+    fn refuses(&self, command: &str, args: &[&str], word: &str) {
+        let (code, said) = told(&[&[command, self.run.as_str()], args].concat());
+        assert_eq!(code, Some(2), "{command} {args:?}: {said}");
+        assert!(said.contains(word), "{command} {args:?}: {said}");
+    }
+
+    /// How many orders were refused for a reason so far; `orders`: something if the engine answers at all.
+    fn counted(&self, reason: &str, args: &[&str]) -> Option<u64> {
+        let (code, said) = told(&[&["limits", self.run.as_str()], args].concat());
+        if code != Some(0) || reason == "orders" {
+            return (code == Some(0)).then_some(0);
+        }
+        let lines = said.lines().filter_map(|line| line.strip_prefix("rejected "));
+        let mut found =
+            lines.filter_map(|line| line.split_once(": ")).filter(|(_, why)| why.starts_with(reason));
+        Some(found.next().map_or(0, |(number, _)| number.replace(',', "").parse().unwrap()))
+    }
+
+    /// Kills somebody, sees orders refused for it, and revives.
+    fn turns(&self, whom: &[&str], scope: &str) {
+        let before = self.counted("killed", &[]);
+        let said = self.does("kill", whom);
+        assert!(said.contains(&format!("killed {scope} of run {}", self.run)), "{said}");
+        assert!(said.contains("cancelled   ") && !said.contains("not all"), "{said}");
+        wait_until("orders are refused", || self.counted("killed", &[]) > before);
+        assert!(self.does("revive", whom).contains(&format!("revived {scope} of run")));
+    }
+}
+
+/// The kills of a summary: scope and cause.
+fn kills(summary: &Value) -> Vec<(String, String)> {
+    let word = |kill: &Value, key: &str| kill[key].as_str().unwrap().to_owned();
+    let list = summary["trading"]["kills"].as_array().unwrap();
+    list.iter().map(|kill| (word(kill, "scope"), word(kill, "cause"))).collect()
+}
+
+fn operates(more: &[&str], limit: &[&str], name: &str) {
+    let launcher = Launcher::new();
+    let run = Operated::start(&launcher, more);
+    let pid = run.running.pid();
+
+    // A death first: what it does shows in the end.
+    run.does("limits", &["--strategy", "1", "kill-on-death=on"]);
+    signal(run.running.process("strategy-1"), "KILL");
+    wait_until("it is dead", || !family(pid).iter().any(|(_, line)| line.contains("role strategy-1 ")));
+
+    let scopes: [(&[&str], &str); 5] = [
+        (&["--strategy", "0"], "strategy-0"),
+        (&["--credential", "1"], "credential-1"),
+        (&["--venue", "1"], "venue-1"),
+        (&["--instrument", "AAA"], "instrument-0"),
+        (&["--all"], "all"),
+    ];
+    scopes.iter().for_each(|(whom, scope)| run.turns(whom, scope));
+
+    run.refuses("kill", &["--strategy", "9"], "--strategy 9");
+    run.refuses("kill", &["--venue", "2"], "--venue 2");
+    run.refuses("kill", &["--credential", "2"], "credential-2");
+    run.refuses("kill", &["--instrument", "CCC"], "AAA, BBB");
+    run.refuses("limits", &["max-hope=1"], "max-hope");
+    let (code, said) = told(&["kill", "20000101-000000000", "--all"]);
+    assert!(code == Some(2) && said.contains("20000101-000000000"), "{said}");
+
+    // A limit that refuses one order too many, and another one.
+    let limits = [&["--strategy", "3", "restricted=on", "max-rejections=3"], limit];
+    for limit in limits {
+        let before = run.counted("killed", &[]);
+        run.does("limits", limit);
+        wait_until("the limit has killed it", || run.counted("killed", &[]) > before);
+    }
+
+    signal(pid, "INT");
+    let (code, stdout, stderr) = run.running.end();
+    assert_eq!(code, Some(130), "{stderr}\n{stdout}");
+    assert_nothing_left(pid);
+    let summary = std::fs::read(launcher.folders()[0].join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    // The merge holds every t3 against the switches.
+    assert_eq!(summary["valid"], true, "{:#}", summary["violations"]);
+    let by = |scope: &str, cause: &str| (scope.to_owned(), cause.to_owned());
+    let wanted = [&[by("strategy-1", "death")], &scopes.map(|(_, scope)| by(scope, "operator"))[..]].concat();
+    let found = kills(&summary);
+    assert_eq!(found[..wanted.len()], wanted);
+    let of_limits = &found[wanted.len()..];
+    assert_eq!(of_limits[0], by("strategy-3", "limit max-rejections"));
+    let cause = format!("limit {name}");
+    assert!(of_limits.len() > 1 && of_limits[1..].iter().all(|found| found.1 == cause), "{of_limits:?}");
+    for kill in summary["trading"]["kills"].as_array().unwrap() {
+        let is_operators = kill["cause"] == "operator";
+        assert_eq!(kill["order_to_seen_ns"].is_u64(), is_operators, "{kill}");
+        assert_eq!(kill["revived_ns"].is_u64(), is_operators, "{kill}");
+        assert!(kill["seen_to_done_ns"].is_u64(), "all that was open is confirmed: {kill}");
+        assert!(stdout.contains(kill["scope"].as_str().unwrap()), "{kill} is not in {stdout}");
+    }
+    assert!(summary["orders"]["cancelled"].as_u64().unwrap() > STRATEGIES as u64);
+}
+
+#[test]
+fn an_operator_s_word_is_kept_at_the_level_process() {
+    let flags = ["--isolation", "process", "--venue", "book,delay", "--exchange", "process"];
+    operates(&flags, &["--strategy", "2", "kill-message-rate=1"], "kill-message-rate");
+}
+
+#[test]
+fn an_operator_s_word_is_kept_in_the_sandbox() {
+    let missing = shm::os::sandbox::missing();
+    if missing.is_empty() {
+        // What one has won another has lost.
+        operates(&["--isolation", "sandbox", "--venue", "book"], &["max-loss=0"], "max-loss");
+    } else {
+        eprintln!("SKIPPED: {}", missing.join("; "));
+    }
+}
