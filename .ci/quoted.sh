@@ -50,10 +50,11 @@ shortened() {
       [[ $kind == contain && $command != *--technique* ]] && command+=" --technique spsc-mux"
       [[ $kind == contain && $command != *--fault* ]] && command+=" --fault kill"
       [[ $kind == contain && $command != *--isolation* ]] && command+=" --isolation process"
+      [[ $kind == contain ]] && command=${command/--isolation thread,process/--isolation process}
       command+=" --out $out" ;;
     lab)
       command=$(sed -E 's/--events [0-9a-zA-Z]+//; s/--runs [0-9]+//' <<<"$command")
-      command+=" --events 300 --runs 1 --out $out" ;;
+      command+=" --events 100 --runs 1 --out $out" ;;
     # What is about a run that goes on needs one.
     kill | revive | limits) command="beside_a_run $command" ;;
     board) command=$(sed -E 's/ --duration [0-9a-z]+//; s/--readers [0-9,]*,64/--readers 0,4/; s/(replay):[^ ,]+/\1:data\/coinbase-2016-03-12\/flow.csv/' <<<"$command")

@@ -197,6 +197,7 @@ impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
         slot.set(GatewayCounter::VenueErrors, session.errors);
         slot.set(GatewayCounter::Stuck, session.stuck);
         slot.set(GatewayCounter::Refused, session.refused);
+        slot.set(GatewayCounter::Disconnects, session.disconnects);
         slot.set(GatewayCounter::Throttled, session.throttled);
     }
 }

@@ -119,6 +119,18 @@ pub trait Venue: Send {
         0
     }
 
+    /// Whether its session is up, as of the last call of [`Venue::advance`]. While it is not, nothing comes from it.
+    #[inline]
+    fn is_connected(&self) -> bool {
+        true
+    }
+
+    /// Its session is up again. The next message of the venue is to be the one with that number: what it sent before and nobody
+    /// heard comes again.
+    fn resume(&mut self, next: u64) {
+        let _ = next;
+    }
+
     /// What the session with it counts; nothing where there is none.
     #[inline]
     fn session(&self) -> SessionCounts {
@@ -137,8 +149,10 @@ pub struct SessionCounts {
     pub errors: u64,
     /// Orders that were closed because the venue said nothing.
     pub stuck: u64,
-    /// Orders that the venue refused.
+    /// Orders that the venue refused, or that found the session down.
     pub refused: u64,
+    /// How often the session went down.
+    pub disconnects: u64,
     /// Orders that were rejected because of the message limit.
     pub throttled: u64,
 }

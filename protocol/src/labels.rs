@@ -12,6 +12,8 @@ pub enum Unit {
     Reports,
     /// Pushes.
     Pushes,
+    /// Sessions.
+    Sessions,
     /// Messages.
     Messages,
     /// Blocks of a queue's memory.
@@ -27,6 +29,7 @@ impl Unit {
             Unit::Orders => "orders",
             Unit::Reports => "reports",
             Unit::Pushes => "pushes",
+            Unit::Sessions => "sessions",
             Unit::Messages => "messages",
             Unit::Blocks => "blocks",
             Unit::Picoseconds => "ps",
@@ -160,8 +163,10 @@ counters! {
         VenueErrors = "venue-errors", Messages, Total;
         /// Orders that were closed because the venue said nothing about them.
         Stuck = "stuck", Orders, Total;
-        /// Orders that the venue refused.
+        /// Orders that the venue refused, or that found its session down.
         Refused = "refused", Orders, Total;
+        /// How often the session went down.
+        Disconnects = "disconnects", Sessions, Total;
         /// Orders that were rejected because the venue's message limit was reached.
         Throttled = "throttled", Orders, Total;
     }

@@ -2,6 +2,7 @@
 
 use crate::document::Document;
 use crate::merge::Losses;
+use crate::summary::VenueIncident;
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,9 @@ pub struct Containments {
     pub machine: String,
     /// By level, technique and fault.
     pub rows: Vec<Containment>,
+    /// The same of venues that had the fault.
+    #[serde(default)]
+    pub venues: Vec<VenueContainment>,
     /// What the protection costs a push and a pop.
     pub cost: Option<Cost>,
     /// What to know about them. One line each.
@@ -98,6 +102,23 @@ pub struct Containment {
     pub during_p999_ns: Option<u64>,
     /// See `during_p999_ns`.
     pub during_max_ns: Option<u64>,
+    /// The run's folder.
+    pub folder: String,
+}
+
+/// What one fault of a venue did to one technique at one level.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VenueContainment {
+    /// The level.
+    pub isolation: Isolation,
+    /// The technique.
+    pub technique: Technique,
+    /// Whether it stayed with its venue.
+    pub contained: Contained,
+    /// What happened, and what it did to whom.
+    pub incident: VenueIncident,
+    /// Orders of any venue that never came back.
+    pub lost: u64,
     /// The run's folder.
     pub folder: String,
 }

@@ -28,30 +28,28 @@ pub fn contain_page(all: &Containments) -> String {
             } }
             @for grid in &matrices { (table(grid)) }
         }))
+        @if !all.venues.is_empty() {
+            (section("venues", "Did the fault stay with its venue?", &html! {
+                p {
+                    "Orders at the venue while its fault lasted, those of them that it kept longer than any before, and how long it took "
+                    "from the end of the fault until the last of those was closed; then the orders of the other venues, before and during."
+                }
+                (table(&report::contain::venues(all)))
+            }))
+        }
         (section("what", "What was seen, lost, and how long it took", &table(&wide)))
         @if !all.notes.is_empty() { ul class="note" { @for note in &all.notes { li { (note) } } } }
     };
-    let subject = format!("{} faults tried, on {}", all.rows.len(), all.machine);
+    let subject = format!("{} faults tried, on {}", all.rows.len() + all.venues.len(), all.machine);
     page("What isolation buys", &subject, &format!("bulkhead {}", env!("CARGO_PKG_VERSION")), &content)
 }
 
-/// A table as it is printed, with the three answers in colours.
+/// A table with the three answers in colours.
 fn table(grid: &Grid) -> Markup {
-    let class = |cell: &str| match cell {
+    super::table::table(grid, |cell| match cell {
         "yes" => "good",
         "late" => "warn",
         "NO" => "bad",
         _ => "",
-    };
-    html! {
-        table {
-            caption { (grid.title) }
-            thead { tr { @for head in &grid.head { th { (head) } } } }
-            tbody { @for row in &grid.rows { tr {
-                @for (number, cell) in row.cells.iter().enumerate() {
-                    @if number < grid.keys { th scope="row" { (cell) } } @else { td class=(class(cell)) { (cell) } }
-                }
-            } } }
-        }
-    }
+    })
 }

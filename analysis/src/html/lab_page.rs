@@ -19,7 +19,7 @@ pub fn lab_page(lab: &Lab) -> String {
         }
         (section("pareto", "Latency against CPU", &html! {
             p {
-                "Each letter is a queue, each colour a way of waiting. It stands at the median latency; the line goes up to the 99th "
+                "Each letter is a queue, each colour a way of waiting. It stands at the p50 of the latency; the line goes up to the 99th "
                 "percentile. Left is cheaper, down is quicker: the stepped line joins what no other beats in both."
             }
             @match lab_charts::pareto(lab) { Some(chart) => (chart), None => (nothing) }

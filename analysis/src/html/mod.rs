@@ -44,6 +44,7 @@ mod svg;
 mod sweep_charts;
 mod sweep_data;
 mod sweep_page;
+mod table;
 mod timeline_plot;
 mod trading;
 mod xy_plot;

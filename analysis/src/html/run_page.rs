@@ -2,7 +2,8 @@
 
 use super::curve::Curve;
 use super::page::{page, section};
-use super::{incidents, overview, percentile_plot, stage_bars, timeline_plot, trading};
+use super::{incidents, overview, percentile_plot, stage_bars, table, timeline_plot, trading};
+use crate::report;
 use crate::report::units::{count, duration_or_dash};
 use crate::summary::{Measure, Summary};
 use crate::timeline::Timeline;
@@ -35,6 +36,10 @@ pub fn run_page(run: &SavedRun) -> String {
         @if let Some(incidents) = incidents::draw(summary) {
             (section("incidents", "Strategies that died", &incidents))
         }
+        @let venues = report::venues::grids(summary);
+        @if !venues.is_empty() {
+            (section("venues", "Venues with faults", &html! { @for grid in &venues { (table::table(grid, |_| "")) } }))
+        }
         (section("threads", "Threads", &overview::threads(summary)))
     };
     let title = format!("Run {}", summary.run);
@@ -50,7 +55,7 @@ fn latency(run: &SavedRun) -> Markup {
                 Err(error) => p class="none" { "No curves: histograms.hlog: " (error) },
             }
         }
-        (table(&run.summary))
+        (measures(&run.summary))
     }
 }
 
@@ -70,7 +75,7 @@ fn time(run: &SavedRun) -> Markup {
 }
 
 /// Every measure with every percentile.
-fn table(summary: &Summary) -> Markup {
+fn measures(summary: &Summary) -> Markup {
     let strong = [Measure::RtVenue, Measure::RtVenueFromDue];
     html! {
         table {

@@ -1,8 +1,9 @@
 //! The containment table: one for each level on the terminal, one wide one in documents.
 
-use crate::experiment::{Containment, Containments};
+use crate::experiment::{Containment, Containments, VenueContainment};
 use crate::report::grid::{Grid, GridRow};
 use crate::report::units::{duration_or_dash, short};
+use crate::summary::VenueIncident;
 use protocol::plan::{Isolation, Technique};
 
 /// For the terminal: by level, what was contained, faults down and techniques across; then what it took.
@@ -14,8 +15,55 @@ pub fn narrow(all: &Containments) -> Vec<Grid> {
             grids.push(matrix(isolation, &rows));
         }
     }
-    grids.push(times(all));
+    if !all.rows.is_empty() {
+        grids.push(times(all));
+    }
+    if !all.venues.is_empty() {
+        grids.push(venues(all));
+    }
     grids
+}
+
+/// What venues with faults did to the orders of the others.
+pub fn venues(all: &Containments) -> Grid {
+    let head = [
+        "isolation",
+        "technique",
+        "fault",
+        "stayed",
+        "orders",
+        "stuck",
+        "recover",
+        "p50",
+        "during",
+        "p99",
+        "during ",
+    ];
+    let line = |row: &VenueContainment| {
+        let VenueIncident { orders, stuck, recover_ns, others_before, others_during, .. } = &row.incident;
+        let times = [
+            recover_ns,
+            &others_before.p50_ns,
+            &others_during.p50_ns,
+            &others_before.p99_ns,
+            &others_during.p99_ns,
+        ];
+        let names = [row.isolation.to_string(), row.technique.to_string(), row.incident.fault.to_string()];
+        let counts = [row.contained.word().to_owned(), short(*orders), short(*stuck)];
+        let times = times.map(|time| duration_or_dash(*time));
+        GridRow::plain(names.into_iter().chain(counts).chain(times).collect())
+    };
+    Grid {
+        name: "contain_venues".into(),
+        title:
+            "venues with faults: orders there then, those that were stuck, fault's end to the last of them; \
+                rt_venue of the other venues' orders before and during"
+                .into(),
+        head: head.map(String::from).into(),
+        keys: 3,
+        rows: all.venues.iter().map(line).collect(),
+        notes: Vec::new(),
+    }
 }
 
 fn matrix(isolation: Isolation, rows: &[&Containment]) -> Grid {
@@ -76,9 +124,8 @@ fn times(all: &Containments) -> Grid {
 
 /// What a page shows: the matrices, and everything.
 pub fn grids(all: &Containments) -> (Vec<Grid>, Grid) {
-    let mut narrow = narrow(all);
-    narrow.pop();
-    (narrow, wide(all))
+    let is_matrix = |grid: &Grid| !matches!(grid.name.as_str(), "contain_times" | "contain_venues");
+    (narrow(all).into_iter().filter(is_matrix).collect(), wide(all))
 }
 
 /// One table with everything, for documents and programs.

@@ -9,6 +9,7 @@ pub mod lab;
 pub mod tables;
 mod text;
 pub(crate) mod trading;
+pub(crate) mod venues;
 pub use crate::numbers as units;
 
 pub use export::{csv, markdown, positions_csv};

@@ -2,8 +2,8 @@
 
 use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{WIDTH, stage_lines, thread_lines};
-use super::trading;
 use super::units::{count, duration, percent, plain};
+use super::{trading, venues};
 use crate::summary::{ClockSummary, InFlight, Measure, Summary};
 use protocol::plan::Pacing;
 use std::fmt::Write;
@@ -45,6 +45,12 @@ pub fn terminal(summary: &Summary, colour: bool) -> String {
         page.line(line, look);
     }
     incidents(&mut page, summary);
+    for grid in venues::grids(summary) {
+        page.blank();
+        for line in grid.terminal(false).lines() {
+            page.line(line, None);
+        }
+    }
     for line in trading::lines(summary) {
         page.line(&line, None);
     }

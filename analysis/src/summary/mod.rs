@@ -5,12 +5,14 @@ pub mod figures;
 mod threads;
 mod touched;
 mod trading;
+mod venues;
 mod verdict;
 
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure};
 pub use threads::ThreadSummary;
 pub use trading::{KillSummary, PositionSummary, Rejection, Trading};
+pub use venues::VenueIncident;
 
 use crate::document::Document;
 use crate::machine::Machine;
@@ -84,6 +86,9 @@ pub struct Summary {
     /// What that did to the others; null where nobody died.
     #[serde(default)]
     pub containment: Option<Containment>,
+    /// The times in which venues had faults, in the order of the plan.
+    #[serde(default)]
+    pub venue_incidents: Vec<VenueIncident>,
     /// Positions, profit and loss, refused orders, kill switches; null where there is nothing to say.
     #[serde(default)]
     pub trading: Option<Trading>,
@@ -304,6 +309,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         in_flight: in_flight(record, merged),
         incidents,
         containment,
+        venue_incidents: venues::summarise(record, merged, ns_per_tick),
         trading: trading::summarise(record, merged, ns_per_tick),
         work: WorkSummary {
             requested_ns: plan.trading().work_ns,

@@ -9,6 +9,8 @@
 //! | a number of the session that is too high: messages were lost | counted; the report is looked at like any other |
 //! | one that was there before | counted and dropped |
 //! | nothing about an order for [`CheckedRules::silence_ns`]; nothing at all for so long, if it has acknowledged the order | the order is closed with the reason `venue-silent`, and counted as stuck |
+//! | its session goes down | orders that come are refused with the reason `venue-down`; those that are open wait for what the venue says when it is back, or are closed for that reason |
+//! | its session is up again | it is told the number of the message that is to come next, and sends again what was missed |
 //!
 //! So each order has exactly one last report whatever its venue does. A report of an order that was closed as stuck comes too late: it is
 //! a venue error like any other of an order that is not open.
@@ -45,6 +47,7 @@ pub struct Checked<V> {
     /// When the venue is asked about which order, in the order of the times. An order that is closed meanwhile stays here until then.
     watched: VecDeque<(u64, OrderId)>,
     throttle: Option<Throttle>,
+    is_up: bool,
 }
 
 /// What the way of the reports needs.
@@ -82,7 +85,26 @@ impl<V: Venue> Checked<V> {
             state: State { rules, open, heard: 0, counts: SessionCounts::default() },
             watched: VecDeque::with_capacity(2 * rules.max_held.max(8)),
             throttle: rules.limit.map(Throttle::new),
+            is_up: true,
         }
+    }
+
+    /// Looks whether the session went down or came up.
+    fn look(&mut self) {
+        let is_up = self.venue.is_connected();
+        match (self.is_up, is_up) {
+            (true, false) => self.state.counts.disconnects += 1,
+            (false, true) => self.venue.resume(self.state.counts.received + 1),
+            _ => {}
+        }
+        self.is_up = is_up;
+    }
+
+    /// Refuses an order itself: it never gets to the venue.
+    #[cold]
+    fn refuse(open: &Open, id: OrderId, reason: Reject, reports: &mut impl Reports) {
+        let sent = reports.send(open.closed(id, OrderStatus::Refused, reason));
+        debug_assert!(sent.is_ok(), "there is room for what is said at once");
     }
 
     fn watch(&mut self, due: u64, id: OrderId) {
@@ -113,7 +135,8 @@ impl<V: Venue> Checked<V> {
             self.watched.pop_front();
             if let Some(open) = self.state.open.remove(&id) {
                 self.state.counts.stuck += 1;
-                let closed = open.closed(id, OrderStatus::Expired, Reject::VenueSilent);
+                let reason = if self.is_up { Reject::VenueSilent } else { Reject::VenueDown };
+                let closed = open.closed(id, OrderStatus::Expired, reason);
                 let sent = reports.send(closed);
                 debug_assert!(sent.is_ok(), "asked before");
             }
@@ -191,12 +214,16 @@ impl<V: Venue> Venue for Checked<V> {
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
         let time = reports.time();
         let open = Open::new(order, now);
+        if !self.is_up {
+            self.state.counts.refused += 1;
+            Self::refuse(&open, order.id, Reject::VenueDown, reports);
+            return None;
+        }
         if let Some(throttle) = &mut self.throttle
             && !throttle.message(now, time, order.operation == Operation::New)
         {
             self.state.counts.throttled += 1;
-            let sent = reports.send(open.closed(order.id, OrderStatus::Refused, Reject::Throttled));
-            debug_assert!(sent.is_ok(), "there is room for what is said at once");
+            Self::refuse(&open, order.id, Reject::Throttled, reports);
             return None;
         }
         self.state.counts.sent += 1;
@@ -220,6 +247,7 @@ impl<V: Venue> Venue for Checked<V> {
         }
         if self.venue.next_deadline() <= now {
             self.venue.advance(now, &mut Heard { reports, state: &mut self.state, now });
+            self.look();
         }
         if self.watched.front().is_some_and(|(due, _)| *due <= now) {
             self.close_silent(now, reports);

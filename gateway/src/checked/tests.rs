@@ -26,7 +26,12 @@ impl Reports for Out {
 
 /// Says in its next turn what it was told to, with these numbers of the session.
 #[derive(Default)]
-struct Script(Vec<(Option<u64>, Report)>);
+struct Script {
+    says: Vec<(Option<u64>, Report)>,
+    is_down: bool,
+    /// The numbers with which it was told to go on.
+    resumed: Vec<u64>,
+}
 
 impl Venue for Script {
     const RECORD: VenueRecord = VenueRecord { reports_an_order: 4, reports_at_once: 0, tells_release: false };
@@ -40,7 +45,7 @@ impl Venue for Script {
     }
 
     fn advance(&mut self, _: u64, reports: &mut impl Reports) {
-        for (number, report) in self.0.drain(..) {
+        for (number, report) in self.says.drain(..) {
             match number {
                 Some(number) => reports.send_numbered(number, report).unwrap(),
                 None => reports.send(report).unwrap(),
@@ -49,11 +54,19 @@ impl Venue for Script {
     }
 
     fn next_deadline(&self) -> u64 {
-        if self.0.is_empty() { u64::MAX } else { 0 }
+        0
     }
 
     fn cancel_all(&mut self, _: &mut Sweep, _: &mut impl Reports) -> bool {
         true
+    }
+
+    fn is_connected(&self) -> bool {
+        !self.is_down
+    }
+
+    fn resume(&mut self, next: u64) {
+        self.resumed.push(next);
     }
 }
 
@@ -73,7 +86,7 @@ fn session(limit: Option<MessageLimit>) -> Checked<Script> {
 fn said(script: &[(Option<u64>, Report)]) -> (Vec<Report>, SessionCounts) {
     let (mut session, mut out) = (session(None), Out::default());
     session.accept(&order(0), 5, &mut out);
-    session.venue.0 = script.to_vec();
+    session.venue.says = script.to_vec();
     session.advance(10, &mut out);
     session.advance(2_000, &mut out);
     (out.0, session.session())
@@ -145,7 +158,7 @@ fn a_venue_that_goes_on_talking_about_an_order_is_not_silent() {
     let (mut session, mut out) = (session(None), Out::default());
     session.accept(&order(0), 0, &mut out);
     for number in 0..3 {
-        session.venue.0 = vec![(
+        session.venue.says = vec![(
             None,
             Report {
                 status: OrderStatus::PartiallyFilled,
@@ -163,7 +176,7 @@ fn a_venue_that_goes_on_talking_about_an_order_is_not_silent() {
     assert_eq!(session.session().stuck, 0);
     session.advance(2_700 + 1_000, &mut out);
     assert_eq!((out.0.len(), session.session().stuck), (4, 1));
-    assert_eq!(session.next_deadline(), u64::MAX);
+    assert!(session.watched.is_empty());
 }
 
 #[test]
@@ -176,7 +189,7 @@ fn more_than_the_venue_takes_waits_or_is_rejected() {
     let (mut now, mut sent) = (0, Vec::new());
     for n in 0..50 {
         while !session.has_room() {
-            now = session.next_deadline();
+            now = session.throttle.as_ref().unwrap().next_deadline();
             session.advance(now, &mut out);
         }
         session.accept(&order(n), now, &mut out);
@@ -226,7 +239,7 @@ fn a_replace_is_believed_where_it_was_asked_for() {
                 Order { operation: Operation::Replace, target: 0, price: 105, quantity: 20, ..order(1) };
             session.accept(&replace, 5, &mut out);
         }
-        session.venue.0 = vec![(None, accepted), (None, replaced), (None, filled)];
+        session.venue.says = vec![(None, accepted), (None, replaced), (None, filled)];
         session.advance(10, &mut out);
         let believed: &[Report] = if asked { &[accepted, replaced, filled] } else { &[accepted] };
         assert_eq!((&out.0[..], session.session().errors), (believed, if asked { 0 } else { 2 }));
@@ -247,13 +260,13 @@ fn an_order_that_rests_is_not_forgotten_while_its_venue_talks() {
         let (mut session, mut out) = (session(None), Out::default());
         session.accept(&order(0), 0, &mut out);
         if acknowledges {
-            session.venue.0 = vec![(None, accepted)];
+            session.venue.says = vec![(None, accepted)];
             session.advance(1, &mut out);
         }
         for sequence in 1..8 {
             let now = 500 * sequence;
             session.accept(&order(sequence), now, &mut out);
-            session.venue.0 = vec![(None, fill(sequence))];
+            session.venue.says = vec![(None, fill(sequence))];
             session.advance(now, &mut out);
         }
         assert_eq!(session.session().stuck, u64::from(!acknowledges));
@@ -262,4 +275,51 @@ fn an_order_that_rests_is_not_forgotten_while_its_venue_talks() {
         session.advance(3_500 + 1_000, &mut out);
         assert_eq!((session.session().stuck, out.0.len()), (1, 8 + usize::from(acknowledges)));
     }
+}
+
+/// What a strategy gets and what is counted: the order 0 is open, the session goes down, the order 1 comes, and when the session is up
+/// again the venue says that.
+fn after_a_disconnect(says: &[(Option<u64>, Report)]) -> (Vec<Report>, SessionCounts, Vec<u64>) {
+    let (mut session, mut out) = (session(None), Out::default());
+    session.accept(&order(5), 0, &mut out);
+    session.venue.says = vec![(None, fill(5))];
+    session.advance(1, &mut out);
+    session.accept(&order(0), 5, &mut out);
+    session.venue.is_down = true;
+    session.advance(10, &mut out);
+    session.accept(&order(1), 11, &mut out);
+    session.venue.is_down = false;
+    session.advance(20, &mut out);
+    session.venue.says = says.to_vec();
+    session.advance(30, &mut out);
+    session.advance(2_000, &mut out);
+    (out.0.split_off(1), session.session(), session.venue.resumed)
+}
+
+#[test]
+fn a_session_comes_back_with_its_numbers() {
+    let cancelled = Report { status: OrderStatus::Cancelled, filled: 0, cumulative: 0, ..fill(0) };
+    let (reports, counts, resumed) = after_a_disconnect(&[(Some(2), cancelled)]);
+    assert_eq!((reports[0].id, reports[0].reason), (order(1).id, Reject::VenueDown.code()));
+    assert_eq!((reports.len(), reports[1], resumed), (2, cancelled, vec![2]));
+    assert_eq!((counts.sent, counts.received, counts.refused, counts.disconnects), (2, 2, 1, 1));
+    assert_eq!((counts.errors, counts.stuck), (0, 0));
+
+    // One that begins its numbers again is not believed, and what it does not say again is known to be lost.
+    for (says, errors) in [(vec![(Some(1), cancelled)], 1), (vec![], 0)] {
+        let (reports, counts, _) = after_a_disconnect(&says);
+        assert_eq!((reports.len(), reports[1].reason), (2, Reject::VenueSilent.code()));
+        assert_eq!((counts.errors, counts.stuck), (errors, 1));
+    }
+}
+
+#[test]
+fn what_a_session_that_stays_down_leaves_open_is_closed_for_that_reason() {
+    let (mut session, mut out) = (session(None), Out::default());
+    session.accept(&order(0), 0, &mut out);
+    session.venue.is_down = true;
+    session.advance(10, &mut out);
+    session.advance(2_000, &mut out);
+    assert_eq!((out.0.len(), out.0[0].reason, out.0[0].is_last), (1, Reject::VenueDown.code(), true));
+    assert_eq!(session.session().stuck, 1);
 }

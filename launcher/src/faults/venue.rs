@@ -3,7 +3,7 @@
 //! | fault | what the venue does while it lasts |
 //! |---|---|
 //! | `slow` | each of its reports comes [`SLOW_BY_NS`] later |
-//! | `disconnect` | it cancels what is open there, and refuses what comes (`venue-down`) |
+//! | `disconnect` | its session is down: it cancels what is open there (`venue-down`), and says so when the session is up again |
 //! | `reject` | it refuses what comes (`venue-refuses`) |
 //! | `mute` | it takes what comes, and says nothing, nor about what is due meanwhile |
 //! | `garble` | each of its reports is wrong, or comes twice, or with a wrong number; of half of them the right one follows |
@@ -48,10 +48,20 @@ struct State {
     kind: Option<FaultKind>,
     /// Reports that come later, in their order: when, in ticks.
     late: VecDeque<(u64, Report)>,
+    /// Messages that were sent while the session was down, with their numbers.
+    missed: VecDeque<(u64, Report)>,
+    /// The gateway has said with which number it goes on, since the session was down last.
+    is_resumed: bool,
     room: usize,
     /// The number of its last message.
     sent: u64,
     draws: Draws,
+}
+
+impl State {
+    fn has_room(&self) -> bool {
+        self.late.len() + self.missed.len() < self.room
+    }
 }
 
 impl<V: Venue> FaultyVenue<V> {
@@ -69,6 +79,8 @@ impl<V: Venue> FaultyVenue<V> {
         let state = State {
             kind: None,
             late: VecDeque::with_capacity(room),
+            missed: VecDeque::with_capacity(room),
+            is_resumed: true,
             room,
             sent: 0,
             draws: Draws::new(context.gateway.into(), Draws::GARBLE),
@@ -89,6 +101,7 @@ impl<V: Venue> FaultyVenue<V> {
         };
         let kind = self.windows.iter().find(is_on).map(|window| window.kind);
         if kind == Some(FaultKind::Disconnect) && self.state.kind != kind {
+            self.state.is_resumed = false;
             self.sweep = Some(Sweep { scope: CancelScope::default(), cursor: 0, looks: LOOKS });
         }
         self.state.kind = kind;
@@ -103,12 +116,23 @@ struct Saying<'a, R> {
 }
 
 impl<R: Reports> Saying<'_, R> {
-    fn say(&mut self, mut report: Report) -> Result<(), NoRoom> {
-        if self.state.kind == Some(FaultKind::Disconnect) && report.status == OrderStatus::Cancelled {
+    fn say(&mut self, report: Report) -> Result<(), NoRoom> {
+        self.say_as(self.state.sent + 1, report)
+    }
+
+    /// The message with that number.
+    fn say_as(&mut self, number: u64, mut report: Report) -> Result<(), NoRoom> {
+        let is_down = self.state.kind == Some(FaultKind::Disconnect);
+        if is_down && report.status == OrderStatus::Cancelled {
             report.reason = Reject::VenueDown.code();
         }
-        self.reports.send_numbered(self.state.sent + 1, report)?;
-        self.state.sent += 1;
+        // Nothing overtakes what was missed.
+        if !self.state.is_resumed || !self.state.missed.is_empty() {
+            self.state.missed.push_back((number, report));
+        } else {
+            self.reports.send_numbered(number, report)?;
+        }
+        self.state.sent = number;
         Ok(())
     }
 
@@ -131,12 +155,7 @@ impl<R: Reports> Saying<'_, R> {
             // Messages were left out.
             _ => number += 3,
         }
-        if number == self.state.sent + 1 {
-            self.say(wrong)?;
-        } else {
-            self.reports.send_numbered(number, wrong)?;
-            self.state.sent = number;
-        }
+        self.say_as(number, wrong)?;
         // Where the first word was the truth, this is a repeat; the session knows.
         if self.state.draws.below(2) == 0 { self.say(report) } else { Ok(()) }
     }
@@ -144,7 +163,7 @@ impl<R: Reports> Saying<'_, R> {
 
 impl<R: Reports> Reports for Saying<'_, R> {
     fn has_room(&self) -> bool {
-        self.reports.has_room() && self.state.late.len() < self.state.room
+        self.reports.has_room() && self.state.has_room()
     }
 
     fn send(&mut self, report: Report) -> Result<(), NoRoom> {
@@ -184,23 +203,22 @@ impl<V: Venue> Venue for FaultyVenue<V> {
 
     fn has_room(&self) -> bool {
         let room = usize::from(Self::RECORD.reports_at_once);
-        self.venue.has_room() && self.state.late.len() + room <= self.state.room
+        self.venue.has_room() && self.state.late.len() + self.state.missed.len() + room <= self.state.room
     }
 
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
-        self.look(now, reports.time());
-        let reason = match self.state.kind {
-            Some(FaultKind::Mute) => return None,
-            Some(FaultKind::Disconnect) => Reject::VenueDown,
-            Some(FaultKind::Reject) => Reject::VenueRefuses,
+        match self.state.kind {
+            // Of a session that is down the gateway sends nothing.
+            Some(FaultKind::Mute | FaultKind::Disconnect) => return None,
+            Some(FaultKind::Reject) => {}
             _ => {
                 self.venue.accept(order, now, &mut Saying { reports, state: &mut self.state, now });
                 return None;
             }
-        };
+        }
         let refusal = Report {
             status: OrderStatus::Refused,
-            reason: reason.code(),
+            reason: Reject::VenueRefuses.code(),
             filled: 0,
             cumulative: 0,
             ..gateway::in_full(order)
@@ -212,6 +230,12 @@ impl<V: Venue> Venue for FaultyVenue<V> {
 
     fn advance(&mut self, now: u64, reports: &mut impl Reports) {
         self.look(now, reports.time());
+        while self.state.is_resumed && reports.has_room() {
+            let Some((number, report)) = self.state.missed.pop_front() else { break };
+            if reports.send_numbered(number, report).is_err() {
+                debug_assert!(false, "asked before");
+            }
+        }
         while self.state.late.front().is_some_and(|(due, _)| *due <= now) && reports.has_room() {
             let Some((_, report)) = self.state.late.pop_front() else { break };
             let mut saying = Saying { reports: &mut *reports, state: &mut self.state, now };
@@ -227,14 +251,14 @@ impl<V: Venue> Venue for FaultyVenue<V> {
             }
         }
         // A venue is asked only where there is room for a report.
-        let has_room = reports.has_room() && self.state.late.len() < self.state.room;
+        let has_room = reports.has_room() && self.state.has_room();
         if has_room && self.venue.next_deadline() <= now {
             self.venue.advance(now, &mut Saying { reports, state: &mut self.state, now });
         }
     }
 
     fn next_deadline(&self) -> u64 {
-        if self.sweep.is_some() {
+        if self.sweep.is_some() || (self.state.is_resumed && !self.state.missed.is_empty()) {
             return 0;
         }
         let late = self.state.late.front().map_or(u64::MAX, |(due, _)| *due);
@@ -246,6 +270,15 @@ impl<V: Venue> Venue for FaultyVenue<V> {
             return true;
         }
         self.venue.cancel_all(sweep, &mut Saying { reports, state: &mut self.state, now: 0 })
+    }
+
+    fn is_connected(&self) -> bool {
+        self.state.kind != Some(FaultKind::Disconnect)
+    }
+
+    fn resume(&mut self, next: u64) {
+        self.state.missed.retain(|(number, _)| *number >= next);
+        self.state.is_resumed = true;
     }
 
     fn session(&self) -> SessionCounts {

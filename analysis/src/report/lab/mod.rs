@@ -15,7 +15,7 @@ use crate::report::grid::Grid;
 use crate::report::units::{count, duration, plain};
 use peaks::peaks;
 use protocol::plan::Isolation;
-use tables::{carried, everything, fairness};
+use tables::{CARRIER, carried, everything, fairness};
 
 /// The heading of a lab's document.
 pub fn heading(lab: &Lab) -> String {
@@ -65,6 +65,10 @@ pub fn notes(lab: &Lab) -> Vec<String> {
 pub fn narrow(lab: &Lab) -> Vec<Grid> {
     let mut grids: Vec<Grid> = against_busy(lab).into_iter().collect();
     grids.extend(lab.carriers().iter().filter_map(|carrier| carried(lab, carrier)));
+    if let Some(last) = grids.last_mut().filter(|grid| grid.name == CARRIER) {
+        let note = "medians over the runs; CPU and wakes are of an event, switches of a thousand";
+        last.notes.push(note.into());
+    }
     grids.extend(seed_table(lab));
     grids.extend(fairness(lab));
     grids

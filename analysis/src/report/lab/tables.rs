@@ -6,6 +6,9 @@ use crate::report::grid::{Grid, GridRow};
 use crate::report::units::{count, duration, duration_or_dash, plain};
 use crate::stats::Spread;
 
+/// The name of the table of a queue.
+pub(super) const CARRIER: &str = "carrier";
+
 /// The headline: CPU and latency of each way of waiting as a multiple of busy's, the median over the carriers.
 pub fn against_busy(lab: &Lab) -> Option<Grid> {
     let waits: Vec<Wait> =
@@ -95,10 +98,8 @@ pub(super) fn carried(lab: &Lab, carrier: &str) -> Option<Grid> {
     }
     let head = ["speeds", "wait", "run", "p50", "p99", "CPU prod", "CPU cons", "switches", "wakes"];
     (!rows.is_empty()).then(|| Grid {
-        name: "carrier".into(),
-        title: format!(
-            "{carrier}: run time, latency, CPU an event, switches a thousand events, wakes an event"
-        ),
+        name: CARRIER.into(),
+        title: carrier.to_owned(),
         head: strings(&head),
         keys: 2,
         rows,
@@ -123,6 +124,7 @@ pub(super) fn everything(lab: &Lab) -> Grid {
         "p50",
         "p99",
         "p99.9",
+        "p99.9 of all",
         "max",
         "CPU prod",
         "CPU cons",
@@ -140,7 +142,7 @@ pub(super) fn everything(lab: &Lab) -> Grid {
             cell.sound().count().to_string(),
         ];
         let figures = CellFigures::of(cell, lab.events).map_or_else(
-            || vec!["–".into(); 12],
+            || vec!["–".into(); 13],
             |figures| {
                 vec![
                     duration(figures.run.median as u64),
@@ -150,6 +152,7 @@ pub(super) fn everything(lab: &Lab) -> Grid {
                     duration_or_dash(figures.p50),
                     duration_or_dash(figures.p99),
                     duration_or_dash(figures.p999),
+                    duration_or_dash(figures.p999_of_all),
                     duration_or_dash(figures.max),
                     duration(figures.producer_cpu as u64),
                     duration(figures.consumer_cpu as u64),
@@ -162,7 +165,7 @@ pub(super) fn everything(lab: &Lab) -> Grid {
     };
     Grid {
         name: "cells".into(),
-        title: "Every cell: medians over the runs, latencies of all runs together, CPU for each event".into(),
+        title: "Every cell: medians over the runs, and p99.9 and the greatest of all runs together; CPU for each event".into(),
         head: strings(&head),
         keys: 6,
         rows: lab.cells.iter().map(row).collect(),
@@ -192,7 +195,7 @@ pub(super) fn fairness(lab: &Lab) -> Option<Grid> {
     let rows: Vec<GridRow> = lab.cells.iter().filter(|cell| cell.producers > 1).filter_map(row).collect();
     (!rows.is_empty()).then(|| Grid {
         name: "fairness".into(),
-        title: "Fairness: producers' shares of the first half of the events, 1× is an even share".into(),
+        title: "Producers' shares of the first half of the events, 1× is an even share".into(),
         head: strings(&["queue", "wait", "least", "greatest", "longest wait"]),
         keys: 2,
         rows,

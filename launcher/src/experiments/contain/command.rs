@@ -2,7 +2,7 @@
 
 use super::cost;
 use super::matrix::{Cell, across_processes, cell, cells, settings};
-use super::rows::row;
+use super::rows::{row, venue_row};
 use crate::config::{Common, Settings, UsageError};
 use crate::experiments::axes::Axis;
 use crate::experiments::documents::{self, Documents};
@@ -117,6 +117,7 @@ pub fn documents(record: &SweepRecord, folder: &Path) -> Result<Documents> {
     let mut all = Containments {
         machine: record.machine.cpu_model.clone(),
         rows: Vec::new(),
+        venues: Vec::new(),
         cost: Some(cost),
         notes: documents::notes(record),
     };
@@ -126,11 +127,17 @@ pub fn documents(record: &SweepRecord, folder: &Path) -> Result<Documents> {
             .with_context(|| format!("{}: no cell of a containment table", point.name))?;
         for run in &point.runs {
             let summary = Summary::read(&folder.join(&run.folder))?;
-            all.rows.push(row(&cell, &summary, &run.folder));
+            if cell.scenario.fault.kind.is_of_venue() {
+                all.venues.extend(venue_row(&cell, &summary, &run.folder));
+            } else {
+                all.rows.push(row(&cell, &summary, &run.folder));
+            }
         }
     }
     let mut wide = table::narrow(&all);
-    wide.push(table::wide(&all));
+    if !all.rows.is_empty() {
+        wide.push(table::wide(&all));
+    }
     Ok(Documents {
         name: "contain",
         heading: "What isolation buys: containment".into(),

@@ -6,12 +6,20 @@ use analysis::units::{Count, Nanos};
 use protocol::plan::{FaultKind, Isolation, OnDeath, Target, Technique, When};
 use shm::ring::Step;
 
-/// The strategy that has the fault, of three.
+/// The strategy that has the fault, of three; or the venue, of two.
 pub const VICTIM: u16 = 1;
 /// When it has it, unless the fault says so: late enough for a picture of the time before.
 const FAULT_AT: Nanos = Nanos(400_000_000);
 /// The order in whose push it has it, where the fault is tied to one: about the same time.
 const FAULT_ORDER: u64 = 600;
+/// How long a venue has it, unless the fault says so.
+const VENUE_FAULT: Nanos = Nanos(400_000_000);
+/// After how long an order that a venue says nothing about is closed: a session that is down comes back before that.
+const VENUE_TIMEOUT: Nanos = Nanos(600_000_000);
+/// Orders of a run in which a venue has the fault: a 99th percentile of the others' needs a thousand, before and during.
+const VENUE_ORDERS: Count = Count(12_000);
+/// The deadline for hangs where a venue has the fault: nobody is to hang there.
+const VENUE_LIVENESS: Nanos = Nanos(2_000_000_000);
 /// The deadline for hangs.
 const LIVENESS: Nanos = Nanos(200_000_000);
 
@@ -38,13 +46,16 @@ pub struct Cell {
 impl NamedFault {
     /// A fault as a user asked for it, or one of the standard ones: at the victim, at the standard time.
     fn of(fault: FaultSpec) -> Self {
-        let target = if fault.target == Target::Any { Target::Strategy(VICTIM) } else { fault.target };
+        let is_of_venue = fault.kind.is_of_venue();
+        let victim = if is_of_venue { Target::Venue(VICTIM) } else { Target::Strategy(VICTIM) };
+        let target = if fault.target == Target::Any { victim } else { fault.target };
+        let lasts = fault.lasts.or(is_of_venue.then_some(VENUE_FAULT));
         let when = fault.when.unwrap_or(When::At { ns: FAULT_AT.0 });
         let name = match when {
             When::At { .. } => fault.kind.name().to_owned(),
             When::Push { step, .. } => format!("{} in a push, {step}", fault.kind),
         };
-        Self { name, fault: FaultSpec { target, when: Some(when), ..fault } }
+        Self { name, fault: FaultSpec { target, when: Some(when), lasts, ..fault } }
     }
 
     /// Whether the technique has the step at which it is due.
@@ -60,8 +71,9 @@ impl NamedFault {
 }
 
 /// The faults that are tried unless the user names some: each kind, and the two that hurt most in the middle of a push:
-/// the place is claimed, and half of the message is there. Without what venues do. Without [`FaultKind::Lose`]: what is lost before anybody sees
-/// it cannot be contained, only noticed, and that ends the run.
+/// the place is claimed, and half of the message is there. Without what venues do, which has a table
+/// of its own. Without [`FaultKind::Lose`]: what is lost before anybody sees it cannot be contained, only noticed, and that ends the
+/// run.
 pub fn standard() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: Target::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
@@ -126,6 +138,15 @@ pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
         liveness: Some(LIVENESS),
         ..Settings::default()
     };
+    let load = match cell.scenario.fault.kind.is_of_venue() {
+        true => Settings {
+            orders: Some(VENUE_ORDERS),
+            venue_timeout: Some(VENUE_TIMEOUT),
+            liveness: Some(VENUE_LIVENESS),
+            ..load
+        },
+        false => load,
+    };
     own.over(asked.clone()).over(load)
 }
 
@@ -150,6 +171,21 @@ mod tests {
     fn a_cell_is_found_again_by_its_settings() {
         for cell in cells(&Technique::all(), Isolation::ALL, None) {
             let texts = settings(&cell, &Settings::default()).to_texts();
+            assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
+        }
+    }
+
+    #[test]
+    fn a_venue_has_its_faults_for_a_while() {
+        let faults = Faults::parse("slow; mute:venue-0@1s for 10ms").unwrap();
+        let cells = cells(&[Technique::default()], &[Isolation::Thread, Isolation::Process], Some(&faults));
+        let faults: Vec<String> = cells.iter().map(|cell| cell.scenario.fault.to_string()).collect();
+        assert_eq!(faults[..2], ["slow:venue-1@400ms for 400ms", "mute:venue-0@1s for 10ms"]);
+        assert_eq!(faults.len(), 4);
+        for cell in cells {
+            let settings = settings(&cell, &Settings::default());
+            assert_eq!(settings.venue_timeout, Some(VENUE_TIMEOUT), "the gateway closes what is silent");
+            let texts = settings.to_texts();
             assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
         }
     }

@@ -1,9 +1,9 @@
 //! A row of the containment table: what one fault did.
 
 use super::matrix::{Cell, VICTIM};
-use analysis::experiment::{Contained, Containment};
+use analysis::experiment::{Contained, Containment, VenueContainment};
 use analysis::record::Outcome;
-use analysis::summary::Summary;
+use analysis::summary::{Distribution, Summary};
 use protocol::plan::{FaultKind, Target, When};
 
 /// How many times as long as before somebody waited who counts as hurt, if it was also at least [`HURT_NS`].
@@ -25,12 +25,7 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
         _ => None,
     };
     let survived = summary.outcome == Outcome::Complete && summary.valid;
-    // One who waited is known by its worst order: there are too few for a percentile. Whatever the machine did before, who
-    // waited for most of the deadline did not wait for the machine.
-    let waited = during.max_ns.is_some_and(|during| {
-        let unlike_before = during > before.max_ns.unwrap_or(0).saturating_mul(HURT_TIMES);
-        during > HURT_NS && (unlike_before || during > summary.plan.liveness_ns / 2)
-    });
+    let waited = waited(before, during, summary.plan.liveness_ns);
     let came = incident.is_some() || has_come(cell, victim, summary);
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Containment {
@@ -55,6 +50,35 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
         during_max_ns: during.max_ns,
         folder: folder.to_owned(),
     }
+}
+
+/// What a run shows in which a venue had the fault; nothing if it ended before there was anything to show.
+pub fn venue_row(cell: &Cell, summary: &Summary, folder: &str) -> Option<VenueContainment> {
+    let incident = summary.venue_incidents.first()?.clone();
+    let survived = summary.outcome == Outcome::Complete && summary.valid;
+    let waited = waited(&incident.others_before, &incident.others_during, summary.plan.liveness_ns);
+    Some(VenueContainment {
+        isolation: cell.isolation,
+        technique: cell.technique,
+        contained: match (survived, incident.orders, waited) {
+            (false, ..) => Contained::No,
+            (true, 0, _) => Contained::Nothing,
+            (true, _, true) => Contained::Waited,
+            (true, _, false) => Contained::Yes,
+        },
+        incident,
+        lost: summary.orders.lost,
+        folder: folder.to_owned(),
+    })
+}
+
+/// Whether others waited for the fault. One who did is known by its worst order: there are too few for a percentile. Whatever the
+/// machine did before, who waited for most of the deadline did not wait for the machine.
+fn waited(before: &Distribution, during: &Distribution, liveness_ns: u64) -> bool {
+    during.max_ns.is_some_and(|during| {
+        let unlike_before = during > before.max_ns.unwrap_or(0).saturating_mul(HURT_TIMES);
+        during > HURT_NS && (unlike_before || during > liveness_ns / 2)
+    })
 }
 
 /// Whether the fault can have come in a run that ended in order and in which the victim did not die. What nobody survives has
@@ -94,5 +118,21 @@ fn seen(summary: &Summary, cause: Option<&str>, came: bool) -> String {
         (Outcome::Complete, Some(cause)) => cause.to_owned(),
         (Outcome::Complete, None) if came => "nobody died".into(),
         (Outcome::Complete, None) => "the fault never came".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_known_by_the_worst_order() {
+        let of = |ms: u64| Distribution { max_ns: Some(ms * 1_000_000), ..Distribution::default() };
+        let waits = |before, during| waited(&of(before), &of(during), 200_000_000);
+        assert!(!waits(5, 49), "shorter ones are the machine's");
+        assert!(waits(5, 60) && waits(14, 60));
+        assert!(!waits(20, 60), "as it was before");
+        assert!(waits(90, 101), "that long nobody waits for the machine");
+        assert!(!waited(&of(5), &Distribution::default(), 200_000_000));
     }
 }

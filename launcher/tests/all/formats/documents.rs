@@ -146,6 +146,26 @@ fn the_documents_of_experiments_keep_their_formats() {
 }
 
 #[test]
+fn the_tables_of_a_lab_fit_the_terminal_and_show_what_the_document_has() {
+    let mut lab = samples::lab();
+    for cell in &mut lab.cells {
+        cell.technique = protocol::plan::Technique::from_name("crossbeam-array-queue").unwrap();
+        (cell.producers, cell.consumers) = (64, 64);
+    }
+    let mut grids = analysis::report::lab::narrow(&lab);
+    grids.extend(analysis::report::lab::narrow(&samples::lab()));
+    let said: String = grids.iter().map(|grid| grid.terminal(false)).collect();
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    // Times of the sound runs alone; CPU of 10,000 events; both ends' switches of a thousand, and wakes of one.
+    for word in
+        ["array-queue, process, 64 to 64", "52.0 ms", "5,000 ns", "800 ns", "1.00", "240 ns", "2,000 ns"]
+    {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    assert_eq!(lab.progress(), (2, 4), "the runs that failed are to be made again");
+}
+
+#[test]
 fn the_tables_and_the_page_of_a_board_show_what_the_document_has() {
     let boards = samples::boards();
     let said: String =

@@ -9,17 +9,18 @@ use analysis::experiment::{
     Axis, AxisRecord, Bill, BillRow, BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading,
     BoardSlice, BoardUsage, BoardWarnings, BoardWriter, Boards, Comparison, Comparisons, Contained,
     Containment, Containments, Cost, Lab, LabCell, LabLatency, LabRun, Reference, RunEntry, Search,
-    SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPoint, SweepRecord, SweepState, Wait,
+    SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPoint, SweepRecord, SweepState,
+    VenueContainment, Wait,
 };
 use analysis::merge::{Losses, Violation, ViolationKind};
 use analysis::record::{OpenOrders, RunRecord};
 use analysis::stats::{
     ComparisonLine, Difference, Estimate, Method, Outline, Percentile, Placed, Verdict, fixtures,
 };
-use analysis::summary::{Distribution, Summary};
+use analysis::summary::{Distribution, Summary, VenueIncident};
 use analysis::timeline::Timeline;
 use launcher::host::Machine;
-use protocol::plan::{Isolation, Technique};
+use protocol::plan::{FaultKind, Isolation, Technique};
 use protocol::supervision::Misconduct;
 
 fn machine() -> Machine {
@@ -198,6 +199,29 @@ pub fn contain() -> Containments {
             during_p999_ns: Some(8_000),
             during_max_ns: Some(80_000),
             folder: "run-1".into(),
+        }],
+        venues: vec![VenueContainment {
+            isolation: Isolation::Process,
+            technique: Technique::default(),
+            contained: Contained::Yes,
+            incident: VenueIncident {
+                venue: 1,
+                fault: FaultKind::Mute,
+                from_ns: 400_000_000,
+                until_ns: Some(800_000_000),
+                orders: 2_000,
+                usual_ns: 20_000_000,
+                stuck: 1_900,
+                longest_ns: Some(300_000_000),
+                recover_ns: Some(290_000_000),
+                refused: 0,
+                errors: 0,
+                closed: 1_900,
+                others_before: Distribution::default(),
+                others_during: Distribution::default(),
+            },
+            lost: 0,
+            folder: "run-2".into(),
         }],
         cost: Some(Cost { bare_ns: 10.5, protected_ns: 11.5, ratio: 1.095 }),
         notes: vec!["a note".into()],

@@ -39,12 +39,42 @@ fn faulty_venues_leave_no_order_open_and_the_others_go_on() {
         assert_eq!((bad(1), of(1, "session-received")), ([0, 0, 0], of(1, "received")), "slow: all come");
         let [stuck, refused, errors] = bad(2);
         assert!(stuck == 0 && refused > 50 && errors == 0, "disconnected: what was open is cancelled");
+        // One message each way an order: what was cancelled came when the session was up again, with the next number.
+        assert_eq!((of(2, "disconnects"), of(2, "session-received")), (2, of(2, "session-sent")));
+        assert_eq!(of(2, "session-sent") + refused, of(2, "received"));
         let [stuck, refused, errors] = bad(3);
         assert!(stuck == 0 && refused > 300 && errors == 0, "rejects: {refused}");
         let [stuck, refused, errors] = bad(4);
         assert!(stuck > 50 && refused == 0 && errors == 0, "mute: {stuck}");
         let [stuck, refused, errors] = bad(5);
         assert!(stuck > 10 && refused == 0 && errors > 50, "garbles: {stuck} {errors}");
+
+        // The same, told by stamps.
+        let incidents = summary["venue_incidents"].as_array().unwrap();
+        let kinds: Vec<_> = incidents.iter().map(|incident| incident["fault"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["slow", "disconnect", "reject", "mute", "garble"]);
+        for (incident, venue) in incidents.iter().zip(1..) {
+            let [stuck, refused, errors] = bad(venue);
+            assert_eq!(
+                (count(incident, "refused"), count(incident, "errors")),
+                (refused, errors),
+                "{incident}"
+            );
+            assert_eq!(
+                (count(incident, "venue"), count(incident, "closed")),
+                (venue.into(), stuck),
+                "{incident}"
+            );
+            assert!(count(incident, "orders") > 50, "{incident}");
+            assert_eq!(
+                incident["recover_ns"].is_null(),
+                incident["fault"] == "reject",
+                "it lasts: {incident}"
+            );
+            let others = |when: &str| count(&incident[when], "count");
+            assert!(others("others_before") > 50 && others("others_during") > 50, "{incident}");
+        }
+        assert!(count(&incidents[0], "stuck") > 100 && count(&incidents[3], "stuck") > 100, "{incidents:?}");
     }
 }
 

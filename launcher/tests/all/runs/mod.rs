@@ -16,4 +16,5 @@ mod lying_venues;
 mod merging;
 mod quarantine;
 mod reporting;
+mod venues;
 mod verdicts;

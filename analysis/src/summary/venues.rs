@@ -1,0 +1,169 @@
+//! What venues with faults did: to their own orders, and to those of the other venues.
+//!
+//! When a fault began and ended is the launcher's word, from the plan; everything else follows from the stamps of the gateways, and
+//! nothing from what a venue says.
+//!
+//! ```text
+//! its order        t4 ───────────────── t5            at the venue then: t4 before the end, t5 after the beginning
+//! fault                 from ──── until               stuck: of those, what took longer than any that came back before
+//! another's order     t1 ─ t4 ······ t5 ─ t8          touched: on its way out or home then
+//! ```
+
+use super::figures::{Distribution, MeasureSeries, rt_venue, to_ns};
+use crate::merge::{Merged, OrderRow};
+use crate::record::RunRecord;
+use protocol::labels::GatewayCounter;
+use protocol::plan::{Fault, FaultKind, Plan, Role, Target, When};
+use serde::{Deserialize, Serialize};
+
+/// A time in which a venue had a fault. Times are nanoseconds since the start of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VenueIncident {
+    /// The venue.
+    pub venue: u16,
+    /// What it did.
+    pub fault: FaultKind,
+    /// When it began.
+    pub from_ns: u64,
+    /// When it was over; null: never.
+    pub until_ns: Option<u64>,
+    /// Orders that were at the venue then and came back.
+    pub orders: u64,
+    /// The longest that one of its orders was there before; the longest delay of the schedule if there was none.
+    pub usual_ns: u64,
+    /// Orders at the venue then that it kept for longer.
+    pub stuck: u64,
+    /// The longest that one of them was there; null where there was none.
+    pub longest_ns: Option<u64>,
+    /// From the end of the fault until the last stuck order was closed; null where it never ended, 0 where none was open then.
+    pub recover_ns: Option<u64>,
+    /// Orders that the venue refused, or that found its session down, in the whole run.
+    pub refused: u64,
+    /// Messages of it that cannot be, in the whole run.
+    pub errors: u64,
+    /// Orders that its gateway closed because it said nothing about them, in the whole run.
+    pub closed: u64,
+    /// rt_venue of the orders at venues without a fault that had come back before.
+    pub others_before: Distribution,
+    /// The same of those that were on their way out or home while the fault lasted.
+    pub others_during: Distribution,
+}
+
+/// A fault with its time in ticks.
+struct Window {
+    venue: u16,
+    fault: FaultKind,
+    from: u64,
+    until: u64,
+}
+
+/// What is gathered of one.
+struct Gathered {
+    usual: Option<u64>,
+    orders: u64,
+    stuck: u64,
+    longest: Option<u64>,
+    last_stuck: u64,
+    before: MeasureSeries,
+    during: MeasureSeries,
+}
+
+/// When an order was at its venue, from its gateway's stamps.
+fn at_venue(row: &OrderRow) -> (u64, u64) {
+    let [_, _, _, t4, t5, ..] = row.stamps();
+    (t4, t5)
+}
+
+/// Every fault of a venue that began in the run, in the order of the plan. Linear in orders and faults.
+pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -> Vec<VenueIncident> {
+    let (plan, trading) = (&record.plan, record.plan.trading());
+    let start = record.clock.start_ticks;
+    // As the gateways made ticks of nanoseconds: with the calibration before the run.
+    let ticks = |ns: u64| start.saturating_add((ns as f64 / plan.ns_per_tick) as u64);
+    let window = |fault: &Fault| match (fault.target, fault.when) {
+        (Target::Venue(venue), When::At { ns }) => Some(Window {
+            venue,
+            fault: fault.kind,
+            from: ticks(ns),
+            until: fault.lasts_ns.map_or(u64::MAX, |lasts| ticks(ns.saturating_add(lasts))),
+        }),
+        _ => None,
+    };
+    let windows: Vec<Window> = plan.faults.iter().filter_map(window).collect();
+    if windows.is_empty() {
+        return Vec::new();
+    }
+    let venue_of = |row: &OrderRow| row.pushed().map(|(gateway, _)| trading.venue_of(gateway as u16));
+    let mut all: Vec<Gathered> = windows
+        .iter()
+        .map(|_| Gathered {
+            usual: None,
+            orders: 0,
+            stuck: 0,
+            longest: None,
+            last_stuck: 0,
+            before: MeasureSeries::new(),
+            during: MeasureSeries::new(),
+        })
+        .collect();
+    for (_, row) in merged.measured() {
+        let (venue, (t4, t5)) = (venue_of(row), at_venue(row));
+        for (window, gathered) in windows.iter().zip(&mut all) {
+            if venue == Some(window.venue) && t5 < window.from {
+                gathered.usual = gathered.usual.max(Some(t5.saturating_sub(t4)));
+            }
+        }
+    }
+    let longest_delay = (trading.max_delay_ns as f64 / ns_per_tick) as u64;
+    for (_, row) in merged.measured() {
+        let (venue, (t4, t5)) = (venue_of(row), at_venue(row));
+        let is_other = venue.is_some_and(|venue| windows.iter().all(|window| window.venue != venue));
+        for (window, gathered) in windows.iter().zip(&mut all) {
+            if is_other {
+                let is_touched = (row.began() < window.until && t4 >= window.from)
+                    || (t5 < window.until && row.ended() >= window.from);
+                if row.ended() < window.from {
+                    gathered.before.take(rt_venue(row), ns_per_tick);
+                } else if is_touched {
+                    gathered.during.take(rt_venue(row), ns_per_tick);
+                }
+            } else if venue == Some(window.venue) && t4 < window.until && t5 >= window.from {
+                gathered.orders += 1;
+                let there = t5.saturating_sub(t4);
+                gathered.longest = gathered.longest.max(Some(there));
+                if there > gathered.usual.unwrap_or(longest_delay) {
+                    gathered.stuck += 1;
+                    gathered.last_stuck = gathered.last_stuck.max(t5);
+                }
+            }
+        }
+    }
+    let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
+    let incident = |(window, gathered): (&Window, &Gathered)| VenueIncident {
+        venue: window.venue,
+        fault: window.fault,
+        from_ns: ns(window.from.saturating_sub(start)),
+        until_ns: (window.until < u64::MAX).then(|| ns(window.until.saturating_sub(start))),
+        orders: gathered.orders,
+        usual_ns: ns(gathered.usual.unwrap_or(longest_delay)),
+        stuck: gathered.stuck,
+        longest_ns: gathered.longest.map(ns),
+        recover_ns: (window.until < u64::MAX).then(|| ns(gathered.last_stuck.saturating_sub(window.until))),
+        refused: counted(plan, merged, window.venue, GatewayCounter::Refused),
+        errors: counted(plan, merged, window.venue, GatewayCounter::VenueErrors),
+        closed: counted(plan, merged, window.venue, GatewayCounter::Stuck),
+        others_before: gathered.before.distribution(ns_per_tick),
+        others_during: gathered.during.distribution(ns_per_tick),
+    };
+    windows.iter().zip(&all).map(incident).collect()
+}
+
+/// What the gateways of a venue counted together.
+fn counted(plan: &Plan, merged: &Merged, venue: u16, counter: GatewayCounter) -> u64 {
+    let of = |gateway| {
+        let thread = plan.thread_of(Role::Gateway(gateway))?;
+        let counters = &merged.threads.get(thread)?.counters;
+        Some(counters.of(&plan.threads[thread].roles, Role::Gateway(gateway)).get(counter))
+    };
+    plan.trading().gateways_of(venue).filter_map(of).sum()
+}
