@@ -1,6 +1,6 @@
 //! Rings and logs that are broken on purpose: each shows that the judge finds what it looks for.
 
-use protocol::stamps::RECORD_BYTES;
+use protocol::stamps::{Point, RECORD_BYTES};
 use protocol::status::LOG_OFFSET;
 use shm::attached::Attached;
 use shm::memory::RegionError;
@@ -9,7 +9,7 @@ use shm::ring::step::whole;
 use shm::ring::{Full, Link, LinkSpec, MESSAGE_WORDS, Message, Producer, Record, SegmentSpec, Step};
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 names! {
     /// What is broken.
@@ -127,20 +127,31 @@ names! {
         Renames = "renames",
         /// A time is a hundred years late.
         Postdates = "postdates",
+        /// A fill is of another quantity, or at another price.
+        Misfills = "misfills",
+        /// The orchestrator states another position.
+        Misstates = "misstates",
     }
 }
 
 impl Lie {
-    /// Changes a saved log so; `seed` says where. A log without records stays as it is.
-    pub fn tell(self, log: &mut Vec<u8>, seed: u64) {
-        let records = log.len().saturating_sub(LOG_OFFSET * 8) / RECORD_BYTES;
-        if records == 0 {
-            return;
+    /// The points of the records that it is about.
+    fn points(self) -> RangeInclusive<u8> {
+        match self {
+            Lie::Misfills => Point::FillQuantity as u8..=Point::FillPrice as u8,
+            Lie::Misstates => Point::Position as u8..=Point::Position as u8,
+            // Not what the thread says at its very end.
+            _ => Point::StrategySend as u8..=Point::StrategyRecv as u8,
         }
-        // Not what the thread says at its very end.
-        let stamps = |record: &usize| log[LOG_OFFSET * 8 + record * RECORD_BYTES + 7] >> 2 <= 8;
-        let timed: Vec<usize> = (0..records).filter(stamps).collect();
-        let Some(record) = timed.get(seed as usize % timed.len().max(1)) else { return };
+    }
+
+    /// Changes a saved log so; `seed` says where. `false`: it has no record that the lie is about, and stays as it is.
+    pub fn tell(self, log: &mut Vec<u8>, seed: u64) -> bool {
+        let records = log.len().saturating_sub(LOG_OFFSET * 8) / RECORD_BYTES;
+        let is_meant =
+            |record: &usize| self.points().contains(&(log[LOG_OFFSET * 8 + record * RECORD_BYTES + 7] >> 2));
+        let meant: Vec<usize> = (0..records).filter(is_meant).collect();
+        let Some(record) = meant.get(seed as usize % meant.len().max(1)) else { return false };
         let at = LOG_OFFSET * 8 + record * RECORD_BYTES;
         let bytes = log[at..at + RECORD_BYTES].to_vec();
         match self {
@@ -149,6 +160,9 @@ impl Lie {
             // The lowest byte of the sequence.
             Lie::Renames => log[at] ^= 0x40,
             Lie::Postdates => log[at + 15] |= 0x20,
+            // By one unit.
+            Lie::Misfills | Lie::Misstates => log[at + 8] ^= 1,
         }
+        true
     }
 }
