@@ -36,6 +36,8 @@ mod index;
 pub mod instrument;
 pub mod levels;
 mod lookahead;
+#[cfg(feature = "role")]
+pub mod market_board;
 pub mod market_data;
 mod matching;
 mod queue;

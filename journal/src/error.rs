@@ -45,7 +45,7 @@ pub enum JournalError {
     /// What was on the disk for certain is not there any more: no crash does that.
     #[error(
         "{}: records {next} to {durable} were synced to the disk and cannot be read any more: the disk or somebody changed \
-         them. Restore the folder from a copy, or give up what follows: cargo run -p journal --example journal -- cut FOLDER", path.display()
+         them. Restore the folder from a copy, or give up what follows: launcher journal cut FOLDER", path.display()
     )]
     Damaged {
         /// The folder.

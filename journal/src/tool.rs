@@ -48,6 +48,15 @@ pub fn folder(path: &Path) -> &Path {
     }
 }
 
+/// Whether there is a segment or a snapshot.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub fn is_journal(path: &Path) -> Result<bool, ToolError> {
+    let folder = folder(path);
+    Ok(!segment::list(folder)?.is_empty() || !snapshot::list(folder)?.is_empty())
+}
+
 /// Lists segments and snapshots, a line each.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use crate::experiments::lab::LabFlags;
 use crate::experiments::sweep::SweepFlags;
 use crate::simulate::SimulateFlags;
 use analysis::units::Nanos;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use protocol::wire::OrderId;
 use std::path::PathBuf;
 
@@ -66,6 +66,9 @@ pub enum Command {
     /// Show the limits of a run that goes on, or change them
     #[command(after_help = LIMITS_EXAMPLES)]
     Limits(LimitsFlags),
+    /// Look into a journal: list, verify, dump, follow; cut it where it is damaged
+    #[command(after_help = JOURNAL_EXAMPLES)]
+    Journal(JournalFlags),
     /// Check whether this machine is fit for latency figures
     Doctor(DoctorFlags),
     /// Remove shared memory that dead runs left behind
@@ -107,6 +110,14 @@ Faults are written KIND[:TARGET][@WHEN][ every DUR], several with ; between:
 
 Command line goes over config file, over preset, over defaults. The file has
 the flags' names as keys, for example: `max_open: 4096`.";
+
+const JOURNAL_EXAMPLES: &str = "\
+Examples:
+  launcher journal verify DIR           would a start find everything?
+  launcher journal dump DIR --from 1000 --format csv
+  launcher journal follow DIR --format json | jq .payload
+
+Only cut changes anything, and only where something is damaged.";
 
 const SWEEP_EXAMPLES: &str = "\
 Examples:
@@ -228,6 +239,49 @@ pub struct KillFlags {
     /// How long to wait for the last confirmed cancel
     #[arg(long, value_name = "DUR", default_value = "5s")]
     pub timeout: Nanos,
+}
+
+/// The flags of `journal`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct JournalFlags {
+    /// What to do
+    #[arg(value_enum)]
+    pub act: JournalAct,
+    /// The journal's folder, or a file in it
+    pub path: PathBuf,
+    /// The first record of dump and follow [the first that is there]
+    #[arg(long, value_name = "N")]
+    pub from: Option<u64>,
+    /// How dump and follow print records
+    #[arg(long, value_enum, default_value_t)]
+    pub format: RecordFormat,
+}
+
+/// What `journal` does.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalAct {
+    /// Segments and snapshots, a line each
+    List,
+    /// Read everything as recovery would; exit code 1 if something is damaged
+    Verify,
+    /// Print every record
+    Dump,
+    /// Print every record, and those that come, until Ctrl-C
+    Follow,
+    /// Give up everything from the first damaged record on; a copy of it stays
+    Cut,
+}
+
+/// How records are printed.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordFormat {
+    /// For people
+    #[default]
+    Text,
+    /// A JSON object a line
+    Json,
+    /// With a header line
+    Csv,
 }
 
 /// The flags of `limits`.

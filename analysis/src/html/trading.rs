@@ -30,7 +30,7 @@ fn positions(trading: &Trading) -> Markup {
     }
     html! {
         h3 { "Positions" }
-        table class="wide" {
+        table {
             thead { tr {
                 th { "strategy" } th { "instrument" }
                 @for name in ["fills", "net", "average", "last", "realised", "unrealised", "open buy", "open sell"] {

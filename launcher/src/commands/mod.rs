@@ -2,6 +2,7 @@
 //! 130 interrupted.
 
 mod doctor;
+mod journal;
 mod kill;
 mod limits;
 mod operator;
@@ -50,6 +51,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Board(flags) => board::board(&flags),
         Command::Inspect(flags) => inspect(&flags),
         Command::Report(flags) => report(&flags),
+        Command::Journal(flags) => journal::journal(&flags),
         Command::Doctor(flags) => doctor(flags),
         Command::Kill(flags) => kill::turn(&flags, true),
         Command::Revive(flags) => kill::turn(&flags, false),

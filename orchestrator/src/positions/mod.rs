@@ -96,12 +96,12 @@ impl Positions {
     pub(crate) fn mark_killed(&mut self, concerns: impl Fn(u16, u16, u16) -> bool) -> u64 {
         let mut marked = 0;
         for (strategy, of) in (0..).zip(&mut self.strategies) {
-            for order in of.orders.iter_mut() {
+            of.orders.each(|order| {
                 if order.kind != Kind::Replace && concerns(strategy, order.venue, order.instrument) {
                     order.is_killed = true;
                     marked += 1;
                 }
-            }
+            });
         }
         marked
     }

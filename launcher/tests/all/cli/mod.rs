@@ -1,3 +1,4 @@
-//! What users get wrong.
+//! What users get wrong, and the command that looks into journals.
 
 mod bad_input;
+mod journal;

@@ -129,14 +129,29 @@ fn drawn_flow_trades_wherever_the_exchange_runs() {
     }
 }
 
+/// Limits that hardly anything reaches.
+const EVERY_CONTROL: &str = "max-order-volume=1000000000000,max-order-value=100000000000,price-collar=5000,message-rate=1000000,\
+    credential-rate=1000000,max-executions=1000000,duplicate-window=1us,max-position=1000000000000,\
+    max-gross-exposure=100000000000000,max-net-exposure=100000000000000,max-loss=100000000000,kill-message-rate=10000000";
+
 #[test]
 fn a_maker_and_a_taker_trade_with_the_flow_and_their_positions_are_booked() {
     let launcher = Launcher::new();
-    let flow = data("flow.csv");
+    let folder = tempfile::tempdir().unwrap();
+    let (flow, instruments) = (data("flow.csv"), folder.path().join("instruments.csv"));
+    std::fs::write(&instruments, "name,reference_price\nBTC-USD,41300\n").unwrap();
+    let instruments = instruments.to_str().unwrap().to_owned();
     let recorded = ["--schedule", flow.to_str().unwrap(), "--speed", "200"];
     for flow in [&recorded[..], &["--orders", "6000", "--window", "300ms"]] {
         let mut flags = vec!["--venue", "book", "--venues", "1", "--strategies", "3", "--idle", "park"];
-        flags.extend(["--strategy", "player,maker,taker"]);
+        flags.extend([
+            "--strategy",
+            "player,maker,taker",
+            "--instruments",
+            &instruments,
+            "--limits",
+            EVERY_CONTROL,
+        ]);
         flags.extend(flow);
         let summary = launcher.summary(&flags);
         assert_eq!((&summary["valid"], &summary["orders"]["lost"]), (&true.into(), &0.into()), "{flags:?}");
@@ -145,6 +160,9 @@ fn a_maker_and_a_taker_trade_with_the_flow_and_their_positions_are_booked() {
             let of = positions.iter().filter(|position| position["strategy"] == strategy);
             of.map(|position| position["fills"].as_u64().unwrap()).sum()
         };
+        for thread in summary["processes"].as_array().unwrap() {
+            assert_eq!(thread["allocations"], 0, "{flags:?}: {thread:#}");
+        }
         // That what is booked is what was filled, the merge has checked.
         assert!((1..3).all(|strategy| fills(strategy) > 0), "{flags:?}: {positions:#?}");
     }

@@ -1,0 +1,64 @@
+//! `launcher journal`: what people do with a journal's folder.
+
+use crate::cli::{JournalAct, JournalFlags, RecordFormat};
+use crate::config::UsageError;
+use crate::output;
+use crate::runtime::signals::Signals;
+use anyhow::{Context as _, Result, anyhow};
+use journal::tool::{self, Form, ToolError};
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How often a followed journal is looked at where nothing new is there.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Does what the flags say.
+///
+/// # Errors
+/// No such folder, no journal in it, a damaged record (behind those before it).
+pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
+    let JournalFlags { act, path, from, format } = flags;
+    if (from.is_some() || *format != RecordFormat::Text)
+        && !matches!(act, JournalAct::Dump | JournalAct::Follow)
+    {
+        return Err(UsageError("--from and --format are for dump and follow".into()).into());
+    }
+    std::fs::metadata(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    if !tool::is_journal(path)? {
+        return Err(anyhow!("{}: there is no journal: no segment and no snapshot", path.display()));
+    }
+    let form = match format {
+        RecordFormat::Text => Form::Text,
+        RecordFormat::Json => Form::Json,
+        RecordFormat::Csv => Form::Csv,
+    };
+    let mut out = output::stdout();
+    let is_whole = match act {
+        JournalAct::List => tool::list(path, &mut out).map(|()| true),
+        JournalAct::Verify => tool::verify(path, &mut out),
+        JournalAct::Dump => tool::dump(path, *from, form, &mut out, || false).map(|_| true),
+        JournalAct::Follow => {
+            let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+            let goes_on = || {
+                std::thread::sleep(LOOK);
+                signals.take() == 0
+            };
+            tool::dump(path, *from, form, &mut out, goes_on).map(|_| true)
+        }
+        JournalAct::Cut => match tool::cut(path) {
+            Ok(left) => {
+                writeln!(out, "{left} records are left; what was cut stands beside them as aside-*")?;
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        },
+    };
+    match is_whole {
+        Ok(true) => Ok(ExitCode::SUCCESS),
+        Ok(false) => Ok(ExitCode::FAILURE),
+        // As it is: a reader that hangs up is told by the kind of its error.
+        Err(ToolError::Output(error)) => Err(error.into()),
+        Err(error) => Err(anyhow!(error)),
+    }
+}
