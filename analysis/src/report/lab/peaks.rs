@@ -45,7 +45,7 @@ pub(super) fn peaks(lab: &Lab) -> Vec<String> {
     let all = found.len();
     let mut shown: Vec<String> = found.into_iter().take(4).collect();
     if all > shown.len() {
-        shown.push(format!("{} more cells have two peaks: see report.html", all - shown.len()));
+        shown.push(format!("two peaks in {} more: see report.html", all - shown.len()));
     }
     shown
 }

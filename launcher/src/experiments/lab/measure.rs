@@ -142,7 +142,40 @@ fn make(
 
 #[cfg(test)]
 mod tests {
+    use super::super::LabFlags;
     use super::*;
+    use analysis::units::Count;
+
+    #[test]
+    fn every_run_is_made_once_and_each_round_begins_with_another_cell() {
+        let machine = crate::host::Machine { cores_allowed: vec![0, 1], ..Default::default() };
+        let flags = LabFlags { runs: Some(Count(3)), ..LabFlags::default() };
+        let mut lab = flags.lab(machine).unwrap();
+        let cells = lab.cells.len();
+        let all = order(&lab);
+        assert_eq!([all[0], all[cells], all[2 * cells]], [(0, 0), (1, 1), (2, 2)]);
+        let every = (0..3).flat_map(|number| (0..cells).map(move |cell| (number, cell)));
+        let mut sorted = all.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(every));
+        let made = |number: u32, problems: Vec<String>| LabRun {
+            number,
+            run_ns: 1,
+            taken: 0,
+            latency: None,
+            producer: Default::default(),
+            consumer: Default::default(),
+            shares: Vec::new(),
+            longest_wait_ns: Vec::new(),
+            problems,
+        };
+        let none = analysis::experiment::histogram();
+        lab.cells[5].add(made(1, Vec::new()), &none).unwrap();
+        lab.cells[6].add(made(1, vec!["lost".into()]), &none).unwrap();
+        let rest = order(&lab);
+        assert_eq!(rest.len(), all.len() - 1, "what is done is not made again, what failed is");
+        assert!(!rest.contains(&(1, 5)) && rest.contains(&(1, 6)));
+    }
 
     #[test]
     fn each_end_has_a_core_and_consumers_have_theirs_first() {
