@@ -44,6 +44,12 @@ impl Chained {
             _ => false,
         }
     }
+
+    /// Whether only its strategy says that there was such a report.
+    fn is_only_received(&self) -> bool {
+        let (received, engine) = self.ticks.split_last().expect("the path has stamps");
+        self.given.is_none() && received.is_some() && engine.iter().all(Option::is_none)
+    }
 }
 
 /// All further reports, by order and number.
@@ -67,13 +73,29 @@ impl Chains {
 
     /// The t5 of an order's last report, of which the first is in its row.
     pub fn last_pushed(&self, id: OrderId, row: &OrderRow) -> Option<u64> {
-        let last = self.reports.range((id, 0)..=(id, u8::MAX)).next_back();
-        last.map_or_else(|| row.at(Point::GatewayDone), |(_, report)| report.at(Point::GatewayDone))
+        self.last(id).map_or_else(|| row.at(Point::GatewayDone), |report| report.at(Point::GatewayDone))
     }
 
-    /// All of them.
+    /// All of them, and those that only their strategies say that there were.
     pub fn iter(&self) -> impl Iterator<Item = (OrderId, u8, &Chained)> {
         self.reports.iter().map(|((id, number), report)| (*id, *number, report))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.reports.values().filter(|report| !report.is_only_received()).count() as u64
+    }
+
+    /// The last one of an order that the engine knows of.
+    fn last(&self, id: OrderId) -> Option<&Chained> {
+        let mut all = self.reports.range((id, 0)..=(id, u8::MAX)).map(|(_, report)| report);
+        all.rfind(|report| !report.is_only_received())
+    }
+
+    /// Whether the engine knows of the next report of that order.
+    fn is_followed(&self, id: OrderId, number: u8) -> bool {
+        let next = number.checked_add(1).and_then(|next| self.reports.get(&(id, next)));
+        next.is_some_and(|next| !next.is_only_received())
     }
 
     /// Looks at each report once: is it whole, in time, and behind the one before it, and has its order exactly one last report?
@@ -90,7 +112,7 @@ impl Chains {
         let is_complete = record.outcome == Outcome::Complete;
         if is_complete {
             for id in self.begun.iter().filter(|id| !deaths.is_untrusted(id.strategy())) {
-                if self.reports.range((*id, 0)..=(*id, u8::MAX)).next().is_none() {
+                if self.last(*id).is_none() {
                     findings.add(None, ViolationKind::LastReport, || {
                         format!("{}: its one report is not the last", name_of(*id))
                     });
@@ -99,9 +121,20 @@ impl Chains {
         }
         for (id, number, report) in self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
             let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
-            let mut broken = |kind, what: String| {
-                findings.add(None, kind, || format!("{}: report {number} {what}", name_of(id)));
+            let mut accuse = |witness, kind, what: String| {
+                findings.add(witness, kind, || format!("{}: report {number} {what}", name_of(id)));
             };
+            let strategy = Some(id.strategy());
+            if report.is_only_received() {
+                // The engine knows of no such report: only the strategy says that it had it.
+                accuse(
+                    strategy,
+                    ViolationKind::MissingPoint,
+                    format!("has no {}", Point::GatewayDone.name()),
+                );
+                continue;
+            }
+            let mut broken = |kind, what| accuse(None, kind, what);
             let row = table.row(id);
             // When the one before it was pushed, and whether that is the last.
             let before = match number {
@@ -119,7 +152,7 @@ impl Chains {
                 (None, Some(_)) => broken(ViolationKind::MissingPoint, "has no report before it".into()),
                 _ => {}
             }
-            let is_end = !self.reports.contains_key(&(id, number + 1));
+            let is_end = !self.is_followed(id, number);
             if is_complete && is_end && report.has_more {
                 broken(ViolationKind::LastReport, "is not the last, and none follows".into());
             }
@@ -138,12 +171,16 @@ impl Chains {
                 |point: &&Point| !is_dead || !matches!(point, Point::OrchReturn | Point::StrategyRecv);
             let is_due = |point: &&Point| point.is_taken(record.plan.stamps) && is_owed(point);
             let missing = REPORT_PATH.iter().filter(is_due).find(|point| report.at(**point).is_none());
+            // What its own log says, or leaves out, is the strategy's matter; the engine's stamps are the engine's.
+            let whose = |is_engine_s| if is_engine_s { None } else { strategy };
             if let Some(point) = missing.filter(|_| is_complete) {
-                broken(ViolationKind::MissingPoint, format!("has no {}", point.name()));
+                let witness = whose(*point != Point::StrategyRecv);
+                accuse(witness, ViolationKind::MissingPoint, format!("has no {}", point.name()));
             }
-            let stamped: Vec<u64> = report.ticks.iter().flatten().copied().collect();
-            if !stamped.is_sorted() {
-                broken(ViolationKind::TimeOrder, "has stamps that go back in time".into());
+            let is_sorted = |ticks: &[Option<u64>]| ticks.iter().flatten().is_sorted();
+            if !is_sorted(&report.ticks) {
+                let witness = whose(!is_sorted(&report.ticks[..REPORT_PATH.len() - 1]));
+                accuse(witness, ViolationKind::TimeOrder, "has stamps that go back in time".into());
             }
         }
     }

@@ -230,7 +230,7 @@ pub fn merge<L: Logs + ?Sized>(
             log.gaps.push(gap);
         }
     }
-    orders.further_reports = chains.iter().count() as u64;
+    orders.further_reports = chains.count();
     let violations = findings.into_sorted();
     Ok(Merged {
         chains,

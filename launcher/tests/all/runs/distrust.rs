@@ -194,6 +194,22 @@ fn a_strategy_that_hides_its_log_hides_none_of_its_orders() {
     assert_eq!((merged.orders.sent, merged.orders.returned), (12_000, 12_000));
 }
 
+/// Reports that only the strategy says that it had, behind the last one.
+#[test]
+fn a_report_that_the_engine_never_gave_is_its_strategy_s_tale() {
+    for number in [1, 2, 127, 201, 255] {
+        let mut fixture = honest(Isolation::Sandbox);
+        let forged = Record { point: Point::StrategyRecv, id: ID, detail: number, value: START };
+        fixture.logs[1].push(forged);
+        let merged = run(&fixture);
+        assert_eq!(merged.violations, [], "{number}");
+        assert_eq!(merged.orders.further_reports, 0, "{number}");
+        // Outside the sandbox nobody can tell who it was.
+        fixture.record.plan.isolation = Isolation::Process;
+        assert_ne!(run(&fixture).violations, [], "{number}");
+    }
+}
+
 #[test]
 fn the_verdict_says_who_is_not_believed() {
     let mut fixture = honest(Isolation::Sandbox);
