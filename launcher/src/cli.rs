@@ -231,7 +231,7 @@ pub struct Whom {
 /// The flags of `kill` and `revive`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct KillFlags {
-    /// The run: its id, the beginning of one, or latest
+    /// The run: its id, the beginning of one, its folder, or latest
     pub run: String,
     /// Whom.
     #[command(flatten)]
@@ -287,7 +287,7 @@ pub enum RecordFormat {
 /// The flags of `limits`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct LimitsFlags {
-    /// The run: its id, the beginning of one, or latest
+    /// The run: its id, the beginning of one, its folder, or latest
     pub run: String,
     /// What to set: CONTROL=VALUE; none: print what is in force
     pub set: Vec<String>,

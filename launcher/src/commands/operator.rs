@@ -2,6 +2,8 @@
 
 use crate::config::UsageError;
 use crate::runtime::run_id::RunId;
+use analysis::document::Document;
+use analysis::record::RunRecord;
 use anyhow::{Context, Result, bail};
 use protocol::control::{Control, RunState};
 use protocol::desk::{self, ANSWERS, Answer, Answers, Command, DESK, Entry, Operator, Status};
@@ -13,6 +15,7 @@ use shm::memory::header::run_hash;
 use shm::memory::{Header, Region, SegmentKind, View, list_segments, lock, open_safely};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -29,11 +32,18 @@ pub struct LiveRun {
 }
 
 impl LiveRun {
-    /// The run with that id, the one living run whose id begins so, or `latest`: the living run that began last.
+    /// The run with that id, the one living run whose id begins so, the run of that folder, or `latest`: the living run that began
+    /// last.
     ///
     /// # Errors
-    /// [`UsageError`]: there is none, there are several, or it is over.
+    /// [`UsageError`]: there is none, there are several, or it is over. A folder whose record cannot be read.
     pub fn find(name: &str) -> Result<Self> {
+        let folder = Path::new(name);
+        let of_folder = match folder.join(RunRecord::FILE).exists() {
+            true => Some(RunRecord::read(folder)?.plan.run),
+            false => None,
+        };
+        let name = of_folder.as_deref().unwrap_or(name);
         let (living, over) = runs().context("cannot look into /dev/shm")?;
         let listed = |runs: &[String]| runs.join("\n  ");
         let found: Vec<String> = match name {
