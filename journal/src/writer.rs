@@ -97,7 +97,7 @@ pub struct Writer {
     snapshot_at: u64,
     waited: u64,
     end: End,
-    _lock: Option<File>,
+    _lock: Option<Lock>,
 }
 
 impl Writer {
@@ -347,13 +347,23 @@ fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
     thread.map_err(|error| JournalError::Options(format!("cannot start the thread {name}: {error}")))
 }
 
+/// A folder that is this writer's. It is let go of by name, not by closing the file alone: a child that another thread starts at this
+/// moment holds the file as well until it executes its program.
+pub(crate) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        drop(self.0.unlock());
+    }
+}
+
 /// Takes the folder. Held for as long as the file is open: the kernel gives it back when the process dies.
-pub(crate) fn lock(folder: &Path) -> Result<File, JournalError> {
+pub(crate) fn lock(folder: &Path) -> Result<Lock, JournalError> {
     let path = folder.join("lock");
     let file = File::options().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(JournalError::io(&path, "open it"))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => Err(JournalError::Locked(folder.to_owned())),
         Err(TryLockError::Error(source)) => Err(JournalError::io(&path, "lock it")(source)),
     }
@@ -399,4 +409,20 @@ fn tidy(
         disk::sync_folder(disk, folder)?;
     }
     Ok(unsynced)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_given_back_also_where_a_child_still_holds_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = lock(folder.path()).unwrap();
+        assert!(matches!(lock(folder.path()), Err(JournalError::Locked(_))));
+        let of_a_child = held.0.try_clone().unwrap();
+        drop(held);
+        assert!(lock(folder.path()).is_ok());
+        drop(of_a_child);
+    }
 }
