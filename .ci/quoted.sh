@@ -47,6 +47,7 @@ shortened() {
       [[ $command == *"--preset seed"* && $kind == run && $command != *--orders* ]] && command+=" --orders 8k --window 300ms"
       [[ $command == *"--preset bill"* && $command != *--technique* ]] && command+=" --technique spsc-mux,pipe,std-mpsc"
       [[ $kind == bill && $command != *--technique* && $command != *--contain* ]] && command+=" --technique spsc-mux --repeats 2"
+      [[ $kind == contain ]] && command=$(sed -E 's/--technique ([a-z-]+,[a-z-]+),[a-z,-]+/--technique \1/' <<<"$command")
       [[ $kind == contain && $command != *--technique* ]] && command+=" --technique spsc-mux"
       [[ $kind == contain && $command != *--fault* ]] && command+=" --fault kill"
       [[ $kind == contain && $command != *--isolation* ]] && command+=" --isolation process"
