@@ -42,6 +42,9 @@ pub struct RunRecord {
     /// The strategies that died and the run went on, in the order of their detection.
     #[serde(default)]
     pub incidents: Vec<Incident>,
+    /// The exchanges that died and came back from their journals, in the order of their detection.
+    #[serde(default)]
+    pub comebacks: Vec<Comeback>,
     /// What operators gave the engine to do while it ran, in the order of the commands' numbers.
     #[serde(default)]
     pub commands: Vec<Command>,
@@ -105,6 +108,25 @@ pub struct Incident {
     pub repaired_ns: Option<u64>,
     /// When the next incarnation was in its duty cycles; `None` if there is none.
     pub restarted_ns: Option<u64>,
+}
+
+/// An exchange that died and came back from its journal. Times are nanoseconds since the start of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comeback {
+    /// The venue that it is.
+    pub venue: u16,
+    /// The process that died.
+    pub pid: u32,
+    /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
+    pub cause: String,
+    /// When the launcher did the fault, if it did one.
+    pub fault_ns: Option<u64>,
+    /// When the launcher noticed.
+    pub detected_ns: u64,
+    /// When its successor was in its duty cycles, with everything that the journal has; `None`: the run ended before.
+    pub recovered_ns: Option<u64>,
+    /// Records of the journal that it carried out again.
+    pub records: u64,
 }
 
 /// Samples of the orders open at a time, taken from outside and weighted by time.

@@ -73,6 +73,11 @@ pub trait Agent<C: Clock> {
         false
     }
 
+    /// Why the agent cannot go on, if it cannot: its thread ends and says so. Asked only after a turn without work.
+    fn failure(&self) -> Option<&str> {
+        None
+    }
+
     /// Writes into the log what is known only at the end; called once, after the last duty cycle.
     fn seal(&self, log: &mut StampLog) {
         let _ = log;
@@ -97,6 +102,10 @@ impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
 
     fn finished(&self, draining: bool) -> bool {
         self.0.finished(draining) && self.1.finished(draining)
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.0.failure().or_else(|| self.1.failure())
     }
 
     fn seal(&self, log: &mut StampLog) {
@@ -124,6 +133,10 @@ impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
 
     fn finished(&self, draining: bool) -> bool {
         self.iter().all(|agent| agent.finished(draining))
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.iter().find_map(Agent::failure)
     }
 
     fn seal(&self, log: &mut StampLog) {
@@ -199,7 +212,7 @@ impl Turns {
         }
         let state = control.state();
         cycle.draining = state == RunState::Drain;
-        if state == RunState::Stop || agent.finished(cycle.draining) {
+        if state == RunState::Stop || agent.finished(cycle.draining) || agent.failure().is_some() {
             return Turn::Over;
         }
         let ticks_left = agent.next_deadline().saturating_sub(now);
@@ -313,7 +326,10 @@ pub fn run<C: Clock, I: Idle>(
     ] {
         status.set(field, value);
     }
-    status.set_state(ThreadState::Done);
+    match agent.failure() {
+        Some(why) => status.fail(why),
+        None => status.set_state(ThreadState::Done),
+    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -189,5 +189,9 @@ counters! {
         Full = "full", Pushes, Total;
         /// Messages that a gateway never sends.
         ProtocolErrors = "protocol-errors", Messages, Total;
+        /// Records in its journal.
+        Journalled = "journalled", Messages, Total;
+        /// Those of them that it found there when its last incarnation began.
+        Recovered = "recovered", Messages, Latest;
     }
 }

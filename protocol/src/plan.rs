@@ -7,7 +7,7 @@
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES, MAX_VENUES};
-pub use crate::workload::{ExchangePlacement, Pacing, Sequence, Trading, Workload};
+pub use crate::workload::{ExchangePlacement, Journalling, Pacing, Sequence, Trading, Workload};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use shm::memory::sealed::Handle;
@@ -148,6 +148,8 @@ pub enum Target {
     Launcher,
     /// The venue with this index.
     Venue(u16),
+    /// The process of the exchange that is the venue with this index.
+    Exchange(u16),
 }
 
 /// When a fault is due.

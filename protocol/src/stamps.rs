@@ -145,6 +145,15 @@ pub fn count_point(segment: &View, point: Point) -> usize {
     (0..count_records(segment)).filter(|record| point_of(key(*record)) == Some(point)).count()
 }
 
+/// The order of a log's last record of that point.
+pub fn last_of(segment: &View, point: Point) -> Option<OrderId> {
+    let word = |at| segment.load(crate::status::LOG_OFFSET + at, Ordering::Acquire);
+    let mut records = (0..count_records(segment)).rev().map(|record| record * RECORD_WORDS);
+    records
+        .find_map(|at| Record::from_words(word(at), word(at + 1)).filter(|record| record.point == point))
+        .map(|record| record.id)
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

@@ -86,6 +86,22 @@ impl Tape {
         Self { words: segment.clone(), trades: 0, dropped: 0 }
     }
 
+    /// The same, going on behind the trades that a dead writer has left there.
+    ///
+    /// # Panics
+    /// As [`Tape::new`].
+    pub fn resume(segment: &Words) -> Self {
+        let tape = Self::new(segment);
+        // Relaxed: the dead one's death is certain, and so are all its stores.
+        let [trades, dropped] = [TRADES, DROPPED].map(|word| tape.words[word].load(Ordering::Relaxed));
+        Self { trades: trades as usize, dropped, ..tape }
+    }
+
+    /// Trades so far, with those that found no room.
+    pub const fn taken(&self) -> u64 {
+        self.trades as u64 + self.dropped
+    }
+
     /// Appends a trade. One that finds no room is counted.
     #[inline]
     pub fn trade(&mut self, trade: &TapedTrade) {

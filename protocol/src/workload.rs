@@ -20,6 +20,22 @@ names! {
 }
 
 names! {
+    /// What exchanges write down before they act on it, and what that survives.
+    #[derive(Default)]
+    Journalling {
+        /// Nothing: an exchange that dies is gone.
+        #[default]
+        None = "none",
+        /// Every instruction, into the page cache: it survives the process, not the machine.
+        Process = "process",
+        /// The same, and reports wait until it is on the disk; a group is synced together.
+        Group = "group",
+        /// The same, and each instruction is synced by itself.
+        Each = "each",
+    }
+}
+
+names! {
     /// In which order an exchange carries out the orders that have come.
     Sequence {
         /// As they come.
@@ -66,6 +82,9 @@ pub struct Trading {
     pub credentials: u16,
     /// Where exchanges run: the venues of kind [`Trading::BOOK`].
     pub exchange: ExchangePlacement,
+    /// What exchanges write down before they act.
+    #[serde(default)]
+    pub journal: Journalling,
     /// The file with the orders that rest in the books of every exchange when the run begins, an absolute path; `None`: the books
     /// are empty.
     pub opening_book: Option<String>,
@@ -142,6 +161,7 @@ impl Trading {
             venue_kinds: vec![Self::DELAY_VENUE.into()],
             credentials: 1,
             exchange: ExchangePlacement::Gateway,
+            journal: Journalling::None,
             opening_book: None,
             house_orders: 0,
             sequence: Sequence::Arrival,

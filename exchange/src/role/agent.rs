@@ -1,15 +1,24 @@
-//! The agent: sessions around a market.
+//! The agent: sessions around a market, and its journal.
+//!
+//! ```text
+//!  take ─▶ stamp ─▶ journal ─▶ give the slot back ─▶ match ─▶ (group: until it is on the disk) ─▶ stamp ─▶ send
+//! ```
+//! An exchange that dies anywhere on that way loses nothing: what is not in the journal is still in the session's ring, and what is in
+//! it is carried out again by the successor ([`super::recovery`]), which sends only what the predecessor has not sent.
 
 use super::answers::Trade;
+use super::commands::{CommandLog, Told};
 use super::market::{At, Market, MarketSetup, Outcome};
 use super::session::SessionEnd;
 use crate::exchange::Exchange;
+use journal::JournalError;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
 use protocol::labels::ExchangeCounter;
 use protocol::stamps::Point;
-use protocol::wire::{Instruction, Report};
+use protocol::wire::{Instruction, OrderId, Report};
 use shm::clock::Clock;
+use std::collections::VecDeque;
 
 /// Instructions that one duty cycle takes of each session.
 const BATCH: usize = 16;
@@ -18,55 +27,148 @@ const BATCH: usize = 16;
 pub trait Close: Send {
     /// A trade.
     fn trade(&mut self, trade: &Trade, ticks: u64);
-    /// Trading is over.
+    /// Trading is over. Said again by an exchange that comes back behind that.
     fn close(&mut self, exchange: &Exchange);
 }
 
 /// An exchange with its sessions.
 pub struct ExchangeAgent<T> {
-    market: Market,
-    doors: Doors<T>,
-    received: u64,
+    pub(super) market: Market,
+    pub(super) doors: Doors<T>,
+    pub(super) journal: Option<CommandLog>,
+    pub(super) received: u64,
+    /// The order that a dead predecessor had stamped and not written down: it comes again, and has its stamp.
+    pub(super) is_stamped: Option<OrderId>,
+    /// Why it can go on no more.
+    failed: Option<String>,
 }
 
 /// What reports and trades go out through.
-struct Doors<T> {
+pub(super) struct Doors<T> {
     /// The sessions, by the credential.
-    sessions: Vec<SessionEnd>,
-    tape: T,
-    completed: u64,
-    traded: u64,
-    faults: u64,
+    pub sessions: Vec<SessionEnd>,
+    pub tape: T,
+    /// Reports that are not to be sent yet, in their order.
+    pub held: VecDeque<HeldReport>,
+    pub completed: u64,
+    pub traded: u64,
+    pub faults: u64,
+}
+
+/// A report that waits for the disk, or for the first duty cycle after a recovery.
+pub(super) struct HeldReport {
+    pub report: Report,
+    /// The record whose carrying out it tells.
+    pub record: u64,
+    /// A dead predecessor has stamped it.
+    pub is_stamped: bool,
 }
 
 impl<T: Close> ExchangeAgent<T> {
-    /// The agent; nothing is allocated after this. `sessions` has one for each credential; `tape` takes trades and the last books.
+    /// The agent; nothing is allocated after this, but under a journal that reports wait for. `sessions` has one for each credential;
+    /// `tape` takes trades and the last books.
     ///
     /// # Panics
-    /// If the market was made for another number of sessions.
+    /// If the market is for another number of sessions.
     pub fn new(setup: MarketSetup, sessions: Vec<SessionEnd>, tape: T) -> Self {
         assert_eq!(setup.sessions, sessions.len());
-        let doors = Doors { sessions, tape, completed: 0, traded: 0, faults: 0 };
-        Self { market: Market::new(setup), doors, received: 0 }
+        let doors = Doors { sessions, tape, held: VecDeque::new(), completed: 0, traded: 0, faults: 0 };
+        let market = Market::new(setup);
+        Self { market, doors, journal: None, received: 0, is_stamped: None, failed: None }
     }
+
+    /// Writes down what is about to be carried out; whether it may be.
+    #[inline]
+    fn write_down(&mut self, told: &Told, now: u64) -> bool {
+        let Some(journal) = &mut self.journal else { return true };
+        match journal.append(told, now) {
+            Ok(()) => true,
+            Err(error) => {
+                self.fail(&error);
+                false
+            }
+        }
+    }
+
+    /// Stops for good: what cannot be written down is not done.
+    #[cold]
+    fn fail(&mut self, error: &JournalError) {
+        self.failed = Some(format!("stops: its journal fails: {error}"));
+    }
+
+    /// Takes the next message of a session and carries it out.
+    #[inline]
+    fn take<C: Clock>(&mut self, session: usize, cycle: &mut Cycle<C>) {
+        let Some(message) = self.doors.sessions[session].take() else { return };
+        let instruction = Instruction::from_message(message).ok();
+        if let Some(Instruction::Order(order)) = &instruction
+            && self.market.session_of(order.id.strategy()) == session
+            && self.is_stamped.take_if(|stamped| *stamped == order.id).is_none()
+        {
+            cycle.stamp(Point::ExchangeRecv, order.id);
+        }
+        // Before its slot is given back: what is not in the journal is taken again by a successor.
+        if !self.write_down(&Told::Message(session, message), cycle.now) {
+            return;
+        }
+        self.doors.sessions[session].release();
+        let at = At { now: cycle.now, time: cycle.time };
+        let Self { market, doors, journal, received, .. } = self;
+        let mut out = Out { doors, journal: journal.as_ref(), cycle };
+        *received += carry_out(market, session, message, at, &mut out);
+    }
+}
+
+/// Carries out a message of a session; how many orders that was.
+#[inline]
+pub(super) fn carry_out<T>(
+    market: &mut Market,
+    session: usize,
+    message: protocol::wire::Message,
+    at: At,
+    out: &mut (impl Outcome + AsMut<Doors<T>>),
+) -> u64 {
+    match out.as_mut().sessions[session].read(message) {
+        Some(Instruction::Order(order)) if market.session_of(order.id.strategy()) == session => {
+            market.order(&order, at, out);
+            return 1;
+        }
+        // Of a strategy that has another credential.
+        Some(Instruction::Order(_)) => out.as_mut().faults += 1,
+        Some(Instruction::CancelAll(scope)) => market.withdraw(scope, session, out),
+        None => {}
+    }
+    0
 }
 
 /// A duty cycle's way out.
 struct Out<'a, T, C> {
     doors: &'a mut Doors<T>,
+    journal: Option<&'a CommandLog>,
     cycle: &'a mut Cycle<C>,
+}
+
+impl<T, C> AsMut<Doors<T>> for Out<'_, T, C> {
+    #[inline(always)]
+    fn as_mut(&mut self) -> &mut Doors<T> {
+        self.doors
+    }
 }
 
 impl<T: Close, C: Clock> Outcome for Out<'_, T, C> {
     /// Sends the reports, each to the session of its order's strategy, and writes down the trades.
     #[inline]
     fn take(&mut self, reports: &[Report], trades: &[Trade]) {
-        let Self { doors, cycle } = self;
+        let Self { doors, journal, cycle } = self;
+        let record = journal.map_or(0, CommandLog::last);
+        let may_go = doors.held.is_empty() && journal.is_none_or(|journal| journal.settled() >= record);
         for report in reports {
-            let session = usize::from(report.id.strategy()) % doors.sessions.len();
-            cycle.stamp_with(Point::ExchangeDone, report.id, report.number);
-            doors.sessions[session].send(report);
             doors.completed += 1;
+            if may_go {
+                doors.send(report, false, cycle);
+            } else {
+                doors.held.push_back(HeldReport { report: *report, record, is_stamped: false });
+            }
         }
         if !trades.is_empty() {
             let ticks = cycle.clock.peek();
@@ -80,48 +182,73 @@ impl<T: Close, C: Clock> Outcome for Out<'_, T, C> {
     }
 }
 
+impl<T> Doors<T> {
+    #[inline]
+    fn send<C: Clock>(&mut self, report: &Report, is_stamped: bool, cycle: &mut Cycle<C>) {
+        let session = usize::from(report.id.strategy()) % self.sessions.len();
+        if !is_stamped {
+            cycle.stamp_with(Point::ExchangeDone, report.id, report.number);
+        }
+        self.sessions[session].send(report);
+    }
+
+    /// Sends the reports of records that are settled; how many.
+    #[cold]
+    fn send_held<C: Clock>(&mut self, settled: u64, cycle: &mut Cycle<C>) -> usize {
+        let mut sent = 0;
+        while let Some(held) = self.held.pop_front_if(|held| held.record <= settled) {
+            self.send(&held.report, held.is_stamped, cycle);
+            sent += 1;
+        }
+        sent
+    }
+}
+
 impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
-        let at = At { now: cycle.now, time: cycle.time };
-        let Self { market, doors, received } = self;
         let mut work = 0;
-        if market.next_expiry() <= cycle.now {
-            market.time(at, &mut Out { doors, cycle });
+        if self.failed.is_some() {
+            return 0;
+        }
+        if !self.doors.held.is_empty() {
+            work += self.doors.send_held(self.journal.as_ref().map_or(u64::MAX, CommandLog::settled), cycle);
+            if let Some(error) = self.journal.as_ref().and_then(CommandLog::failure) {
+                self.fail(&error);
+                return work;
+            }
+        }
+        let at = At { now: cycle.now, time: cycle.time };
+        if self.market.next_expiry() <= cycle.now && self.write_down(&Told::Time, cycle.now) {
+            let Self { market, doors, journal, .. } = self;
+            market.time(at, &mut Out { doors, journal: journal.as_ref(), cycle });
             work += 1;
         }
-        for session in 0..doors.sessions.len() {
-            if doors.sessions[session].is_waiting() {
-                work += doors.sessions[session].flush();
+        for session in 0..self.doors.sessions.len() {
+            if self.doors.sessions[session].is_waiting() {
+                work += self.doors.sessions[session].flush();
             }
             let mut taken = 0;
-            while taken < BATCH && doors.sessions[session].has_news() {
+            while taken < BATCH && self.doors.sessions[session].has_news() && self.failed.is_none() {
                 taken += 1;
-                match doors.sessions[session].receive() {
-                    Some(Instruction::Order(order)) if market.session_of(order.id.strategy()) == session => {
-                        cycle.stamp(Point::ExchangeRecv, order.id);
-                        *received += 1;
-                        market.order(&order, at, &mut Out { doors, cycle });
-                    }
-                    // Of a strategy that has another credential.
-                    Some(Instruction::Order(_)) => doors.faults += 1,
-                    Some(Instruction::CancelAll(scope)) => {
-                        market.withdraw(scope, session, &mut Out { doors, cycle });
-                    }
-                    None => {}
-                }
+                self.take(session, cycle);
             }
             work += taken;
         }
-        if cycle.draining && work == 0 && !market.is_over() {
-            work += market.close(at, &mut Out { doors, cycle });
+        if cycle.draining && work == 0 && !self.market.is_over() && self.write_down(&Told::Close, cycle.now) {
+            let Self { market, doors, journal, .. } = self;
+            work += market.close(at, &mut Out { doors, journal: journal.as_ref(), cycle });
         }
         work
     }
 
     fn next_deadline(&self) -> u64 {
         let at_once = self.doors.sessions.iter().any(|session| session.is_waiting() || session.has_news());
-        if at_once { 0 } else { self.market.next_expiry() }
+        if at_once || !self.doors.held.is_empty() { 0 } else { self.market.next_expiry() }
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
     }
 
     #[inline]
@@ -136,5 +263,7 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
         slot.set(ExchangeCounter::Refused, self.market.refused());
         slot.set(ExchangeCounter::Full, sum(|session| session.full));
         slot.set(ExchangeCounter::ProtocolErrors, faults + sum(|session| session.faults));
+        slot.set(ExchangeCounter::Journalled, self.journal.as_ref().map_or(0, CommandLog::last));
+        slot.set(ExchangeCounter::Recovered, self.journal.as_ref().map_or(0, CommandLog::recovered));
     }
 }

@@ -10,15 +10,19 @@
 
 mod agent;
 mod answers;
+mod commands;
 mod market;
 mod open;
+mod recovery;
 mod request;
 mod script;
 mod session;
 
 pub use agent::{Close, ExchangeAgent};
 pub use answers::{Cause, TOO_MANY_REPORTS, Trade, cancellation, refusal};
+pub use commands::RecoveryError;
 pub use market::{At, Market, MarketSetup, Outcome, open_with};
+pub use recovery::Estate;
 pub use request::{HOUSE, RESTING};
 pub use script::Script;
 pub use session::SessionEnd;

@@ -16,6 +16,9 @@ pub struct SessionEnd {
     waiting: VecDeque<Message>,
     sent: Numbers,
     received: Numbers,
+    /// Messages taken and reports given, predecessors' too.
+    taken: u64,
+    given: u64,
     pub(super) full: u64,
     pub(super) faults: u64,
 }
@@ -33,6 +36,8 @@ impl SessionEnd {
             waiting: VecDeque::with_capacity(2 * open + PATIENCE),
             sent: Numbers::default(),
             received: Numbers::default(),
+            taken: 0,
+            given: 0,
             full: 0,
             faults: 0,
         }
@@ -44,21 +49,44 @@ impl SessionEnd {
         !self.orders.looks_empty() && self.waiting.len() < PATIENCE
     }
 
-    /// The next instruction, if there is one.
+    /// The next message, if there is one. Its slot is given back with [`SessionEnd::release`].
     #[inline]
-    pub(super) fn receive(&mut self) -> Option<Instruction> {
-        let message = match self.orders.try_pop() {
-            Ok(message) => message?,
-            Err(_) => {
-                self.faults += 1;
-                return None;
-            }
-        };
+    pub(super) fn take(&mut self) -> Option<Message> {
+        let taken = self.orders.take();
+        self.faults += u64::from(taken.is_err());
+        taken.ok().flatten()
+    }
+
+    /// What was taken is kept elsewhere, or carried out: the gateway may write over it.
+    #[inline]
+    pub(super) fn release(&mut self) {
+        self.orders.release();
+    }
+
+    /// The instruction in a message that was taken.
+    #[inline]
+    pub(super) fn read(&mut self, message: Message) -> Option<Instruction> {
         let number = u32::try_from(instruction_number(&message)).ok();
         self.faults += u64::from(!number.is_some_and(|number| self.received.take(number)));
+        self.taken += 1;
         let instruction = Instruction::from_message(message).ok();
         self.faults += u64::from(instruction.is_none());
         instruction
+    }
+
+    /// Passes over the messages that a dead predecessor had taken and kept, and not given back.
+    pub(super) fn skip_taken(&mut self) {
+        self.orders.skip_to(self.taken);
+    }
+
+    /// Counts a report that the dead predecessor gave; whether it had sent it.
+    pub(super) fn was_sent(&mut self) -> bool {
+        let is_sent = self.given < self.reports.published();
+        if is_sent {
+            self.given += 1;
+            self.sent.give();
+        }
+        is_sent
     }
 
     /// Sends a report, or lets it wait.
@@ -66,6 +94,7 @@ impl SessionEnd {
     pub(super) fn send(&mut self, report: &Report) {
         let mut message = report.to_message();
         number_report(&mut message, self.sent.give());
+        self.given += 1;
         if self.waiting.is_empty() && self.reports.try_push(&message).is_ok() {
             if let Some(bell) = &self.bell {
                 bell.ring();

@@ -4,7 +4,7 @@
 //! KIND[:TARGET][@WHEN][ every DUR][ for DUR]      several: separated by ; or ,
 //!
 //! KIND     kill stop hang segv abort exit oom leak scribble flood forge feign hold lose; of a venue slow disconnect reject mute garble
-//! TARGET   strategy-N | any | engine | launcher | venue-N          [any]
+//! TARGET   strategy-N | any | engine | launcher | venue-N | exchange-N          [any]
 //! WHEN     2s                at a time after the start             [a tenth of the window, at least 100ms]
 //!          order:N           at the strategy's order N, from 0
 //!          push:STEP:N       at that step of the push of order N
@@ -76,7 +76,7 @@ impl FromStr for FaultSpec {
                 .map_err(|message| wrong(format!("the kind {message}; {GRAMMAR}")))?,
             target: target_of(target.trim()).ok_or_else(|| {
                 let target = clip(target);
-                wrong(format!("nobody is called {target:?}: write strategy-N, any, engine or launcher; of a venue venue-N"))
+                wrong(format!("nobody is called {target:?}: write strategy-N, any, engine, launcher or exchange-N; of a venue venue-N"))
             })?,
             when: when.map(|when| when_of(when.trim())).transpose().map_err(wrong)?,
             every: every
@@ -94,13 +94,16 @@ fn target_of(text: &str) -> Option<Target> {
         "any" => Some(Target::Any),
         "engine" => Some(Target::Engine),
         "launcher" => Some(Target::Launcher),
+        "exchange" => Some(Target::Exchange(0)),
         _ => {
             let of = |prefix, target: fn(u16) -> Target| {
                 let index = text.strip_prefix(prefix)?;
                 let digits = index.bytes().all(|b| b.is_ascii_digit());
                 digits.then(|| index.parse().ok()).flatten().map(target)
             };
-            of("strategy-", Target::Strategy).or_else(|| of("venue-", Target::Venue))
+            of("strategy-", Target::Strategy)
+                .or_else(|| of("venue-", Target::Venue))
+                .or_else(|| of("exchange-", Target::Exchange))
         }
     }
 }
@@ -142,6 +145,7 @@ impl fmt::Display for FaultSpec {
             Target::Engine => f.write_str("engine")?,
             Target::Launcher => f.write_str("launcher")?,
             Target::Venue(index) => write!(f, "venue-{index}")?,
+            Target::Exchange(index) => write!(f, "exchange-{index}")?,
         }
         match self.when {
             None => {}

@@ -27,7 +27,8 @@ use analysis::units::{Count, Nanos};
 use clap::Args;
 use clap::builder::TypedValueParser;
 use protocol::plan::{
-    ExchangePlacement, Idle, Isolation, OnDeath, Placement, Sequence, Stamps, Technique, Threading,
+    ExchangePlacement, Idle, Isolation, Journalling, OnDeath, Placement, Sequence, Stamps, Technique,
+    Threading,
 };
 use std::path::PathBuf;
 use thiserror::Error;
@@ -134,7 +135,10 @@ pub struct Settings {
     #[command(flatten)]
     pub limits: Option<Limits>,
 
-    /// What happens when a strategy dies, hangs or is quarantined [default: stop]
+    /// What exchanges write down before they act: a death of theirs loses nothing then [default: none]
+    #[arg(long, value_name = "HOW", value_parser = named::<Journalling>(), help_heading = "Containment")]
+    pub journal: Option<Journalling>,
+    /// What happens when a strategy or an exchange dies, or hangs, or a strategy is quarantined [default: stop]
     #[arg(long, value_name = "HOW", value_parser = named::<OnDeath>(), help_heading = "Containment")]
     pub on_death: Option<OnDeath>,
     /// A thread without a duty cycle for so long hangs [default: 10s]
@@ -218,7 +222,7 @@ macro_rules! fields {
 fields! {
     technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, credentials, exchange, capacity, max_open,
     max_waiting, orders, window, arrivals, delay, work, stamps, seed, schedule, book, sequence, speed,
-    instruments, limits, on_death, liveness, venue_timeout, venue_limit, fault,
+    instruments, limits, journal, on_death, liveness, venue_timeout, venue_limit, fault,
     repeats, preset, out,
 }
 
@@ -319,6 +323,7 @@ pub(crate) mod tests {
                         (1u32.., any::<bool>())
                             .prop_map(|(per_second, rejects)| VenueLimit { per_second, rejects }),
                     ),
+                    maybe(),
                 ),
             ),
         )
@@ -334,6 +339,7 @@ pub(crate) mod tests {
                 liveness: containment.0,
                 venue_timeout: containment.11.0,
                 venue_limit: containment.11.1,
+                journal: containment.11.2,
                 fault: containment.1,
                 stamps: containment.2,
                 strategy: containment.3,

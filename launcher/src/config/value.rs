@@ -10,7 +10,8 @@ use analysis::units::{Count, Nanos};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::fmt;
 use protocol::plan::{
-    ExchangePlacement, FaultKind, Idle, Isolation, OnDeath, Placement, Sequence, Stamps, Technique, Threading,
+    ExchangePlacement, FaultKind, Idle, Isolation, Journalling, OnDeath, Placement, Sequence, Stamps,
+    Technique, Threading,
 };
 use std::path::PathBuf;
 
@@ -74,6 +75,7 @@ named!(
     Threading,
     Placement,
     ExchangePlacement,
+    Journalling,
     Sequence,
     Stamps,
     Idle,

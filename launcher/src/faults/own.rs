@@ -222,6 +222,10 @@ impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for FaultyAgent<A, P> {
         self.agent.finished(draining)
     }
 
+    fn failure(&self) -> Option<&str> {
+        self.agent.failure()
+    }
+
     fn seal(&self, log: &mut StampLog) {
         self.agent.seal(log);
     }

@@ -18,6 +18,8 @@ pub enum Victim {
     Engine,
     /// The launcher itself.
     Launcher,
+    /// The process of the exchange of the venue with this index.
+    Exchange(u16),
 }
 
 /// A fault that is due.
@@ -102,6 +104,7 @@ impl FaultSchedule {
         match target {
             Target::Engine => Some(Victim::Engine),
             Target::Launcher => Some(Victim::Launcher),
+            Target::Exchange(venue) => Some(Victim::Exchange(venue)),
             // What a venue does, it does itself.
             Target::Venue(_) => None,
             Target::Strategy(index) => alive(index).then_some(Victim::Strategy(index)),

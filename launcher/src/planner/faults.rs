@@ -5,7 +5,9 @@ use crate::config::{Arrivals, FaultSpec, UsageError};
 use crate::faults::own::HOLDS_AT;
 use crate::faults::schedule::{self, Draws};
 use analysis::units::Nanos;
-use protocol::plan::{Fault, FaultKind, Isolation, OnDeath, Plan, Target, Technique, When};
+use protocol::plan::{
+    ExchangePlacement, Fault, FaultKind, Isolation, OnDeath, Plan, Target, Technique, Trading, When,
+};
 use shm::ring::Step;
 
 /// More faults than this are a mistake.
@@ -92,13 +94,15 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64, venues: u
             };
             return Err(format!("{there}.\nName one of them, or run more --strategies"));
         }
-        Target::Engine | Target::Launcher if !signal => {
-            return Err("only kill and stop are for engine and launcher.\n\
+        Target::Engine | Target::Launcher | Target::Exchange(_) if !signal => {
+            return Err("only kill and stop are for engine, launcher and exchanges.\n\
                         Use one of these, or choose a strategy"
                 .into());
         }
-        Target::Engine | Target::Launcher if matches!(fault.when, Some(When::Push { .. })) => {
-            return Err("engine and launcher send no orders.\nGive a time, for example @2s".into());
+        Target::Engine | Target::Launcher | Target::Exchange(_)
+            if matches!(fault.when, Some(When::Push { .. })) =>
+        {
+            return Err("engine, launcher and exchanges send no orders.\nGive a time, for example @2s".into());
         }
         _ => {}
     }
@@ -140,6 +144,29 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64, venues: u
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses faults of exchanges that are not there, or not alone.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn check_exchanges(
+    faults: &[FaultSpec],
+    is_book: impl Fn(u16) -> bool,
+    exchange: ExchangePlacement,
+) -> Result<(), UsageError> {
+    for fault in faults {
+        let Target::Exchange(venue) = fault.target else { continue };
+        let what = if !is_book(venue) {
+            format!("venue-{venue} is no exchange.\nName one that is, or use --venue {}", Trading::BOOK)
+        } else if exchange != ExchangePlacement::Process {
+            "the exchange is part of its gateway's process.\nUse --exchange process, or choose engine".into()
+        } else {
+            continue;
+        };
+        return Err(UsageError(format!("--fault \"{fault}\": {what}")));
+    }
+    Ok(())
 }
 
 /// The faults with nothing left open but who gets a signal, which is drawn among the living when it does.
@@ -192,7 +219,11 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
                 | FaultKind::Lose
                 | FaultKind::Hold
         );
-        !lives && !matches!(fault.target, Target::Launcher | Target::Engine | Target::Venue(_))
+        !lives
+            && !matches!(
+                fault.target,
+                Target::Launcher | Target::Engine | Target::Venue(_) | Target::Exchange(_)
+            )
     };
     let some_do = plan.faults.iter().any(ends_the_process);
     if plan.isolation == Isolation::Thread && some_do {

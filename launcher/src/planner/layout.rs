@@ -122,6 +122,7 @@ pub fn layout(
         venue_kinds: resolved.venue.names(),
         credentials: resolved.credentials,
         exchange: resolved.exchange,
+        journal: resolved.journal,
         // The exchange's process may have another folder for its own.
         opening_book: resolved
             .book

@@ -9,7 +9,7 @@ use analysis::units::{Count, Nanos};
 use protocol::kill::Scope;
 use protocol::limits::LimitSetting;
 use protocol::plan::{
-    ExchangePlacement, Isolation, OnDeath, Placement, Plan, Sequence, Stamps, Threading, Trading,
+    ExchangePlacement, Isolation, Journalling, OnDeath, Placement, Plan, Sequence, Stamps, Threading, Trading,
 };
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::ops::RangeInclusive;
@@ -105,9 +105,11 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     check_limits(&limits, strategies)?;
     let is_book = |kind: &VenueName| kind.name() == Trading::BOOK;
     if !venue.0.iter().any(is_book) {
-        for (flag, is_there) in
-            [("--book", settings.book.is_some()), ("--exchange", settings.exchange.is_some())]
-        {
+        for (flag, is_there) in [
+            ("--book", settings.book.is_some()),
+            ("--exchange", settings.exchange.is_some()),
+            ("--journal", settings.journal.is_some()),
+        ] {
             if is_there {
                 return usage(format!(
                     "{flag} is for exchanges, and no venue is one: use --venue {}",
@@ -116,6 +118,10 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
             }
         }
     }
+    let exchange = settings.exchange.unwrap_or(ExchangePlacement::Gateway);
+    let kind_of = |index: u16| &venue.0[usize::from(index) % venue.0.len()];
+    let is_exchange = |index: u16| u64::from(index) < venues && is_book(kind_of(index));
+    faults::check_exchanges(&faults, is_exchange, exchange)?;
     let input = input(&settings, orders, window_ns)?;
     let sequence =
         settings.sequence.unwrap_or_else(|| default_sequence(settings.book.is_some(), &input, &strategy));
@@ -143,7 +149,8 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         strategy,
         venue,
         credentials: credentials as u16,
-        exchange: settings.exchange.unwrap_or(ExchangePlacement::Gateway),
+        exchange,
+        journal: settings.journal.unwrap_or(Journalling::None),
         book: settings.book.clone(),
         sequence,
         capacity: capacity(count(settings.capacity, 8192))?,

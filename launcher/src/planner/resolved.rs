@@ -7,7 +7,8 @@ use crate::config::{
 use analysis::units::{Count, Nanos};
 use protocol::limits::LimitSetting;
 use protocol::plan::{
-    ExchangePlacement, Idle, Isolation, OnDeath, Placement, Sequence, Stamps, Technique, Threading,
+    ExchangePlacement, Idle, Isolation, Journalling, OnDeath, Placement, Sequence, Stamps, Technique,
+    Threading,
 };
 use std::path::PathBuf;
 
@@ -64,6 +65,8 @@ pub struct Resolved {
     pub credentials: u16,
     /// Where exchanges run.
     pub exchange: ExchangePlacement,
+    /// What exchanges write down.
+    pub journal: Journalling,
     /// The orders that rest in the books at the start.
     pub book: Option<PathBuf>,
     /// In which order exchanges carry orders out.
@@ -125,6 +128,7 @@ impl Resolved {
             venue: (self.venue != Kinds::default()).then(|| self.venue.clone()),
             credentials: (self.credentials != 1).then_some(Count(self.credentials.into())),
             exchange: (self.exchange != ExchangePlacement::Gateway).then_some(self.exchange),
+            journal: (self.journal != Journalling::None).then_some(self.journal),
             book: self.book.clone(),
             sequence: (self.sequence != default_sequence(self.book.is_some(), &self.input, &self.strategy))
                 .then_some(self.sequence),

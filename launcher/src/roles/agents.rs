@@ -44,6 +44,10 @@ macro_rules! boxed_role {
                 Agent::<$clock>::finished(&**self, draining)
             }
 
+            fn failure(&self) -> Option<&str> {
+                Agent::<$clock>::failure(&**self)
+            }
+
             fn seal(&self, log: &mut StampLog) {
                 Agent::<$clock>::seal(&**self, log);
             }

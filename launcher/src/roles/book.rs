@@ -3,17 +3,32 @@
 use super::parts::{Parts, bell_of};
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
-use exchange::role::{Close, ExchangeAgent, HOUSE, MarketSetup, Script, SessionEnd, Trade, open_with};
+use exchange::role::{
+    Close, Estate, ExchangeAgent, HOUSE, MarketSetup, Script, SessionEnd, Trade, open_with,
+};
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
-use protocol::plan::{Plan, Role, Sequence, Trading};
+use journal::{Durability, Options};
+use protocol::plan::{Journalling, Plan, Role, Sequence, Trading};
+use protocol::segments;
+use protocol::stamps::{Point, count_point, last_of};
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, TapedTrade};
 use protocol::topology::{TURNS, TURNS_KIND, Turn};
 use protocol::trading::{session_in, session_out};
+use shm::clock::Timebase;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 use std::fs::File;
 use std::io::BufReader;
+use std::path::Path;
+use std::time::Duration;
+
+/// Bytes of a segment of an exchange's journal: what is prepared ahead.
+const SEGMENT_BYTES: u64 = 16 << 20;
+/// A group is synced when so many instructions wait …
+const GROUP_RECORDS: u64 = 512;
+/// … or one has for so long.
+const GROUP_WITHIN: Duration = Duration::from_micros(500);
 
 /// The session of a gateway with its exchange.
 pub(super) fn session(parts: &mut Parts<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
@@ -24,7 +39,7 @@ pub(super) fn session(parts: &mut Parts<'_, '_>, context: &VenueContext) -> Resu
     Ok(SessionVenue::new(out, bell, reports))
 }
 
-/// The exchange that is a venue.
+/// The exchange that is a venue; with a journal, in the state in which that has it.
 pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<ExchangeAgent<RunTape>> {
     let Parts { plan, thread, .. } = *parts;
     let trading = plan.trading();
@@ -33,20 +48,45 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let exchange = opened(plan, &instruments, room)?;
     let mut sessions = Vec::new();
     for gateway in trading.gateways_of(venue) {
-        let orders = parts.attached.receiver(&session_out(gateway))?;
-        let reports = parts.attached.sender(&session_in(gateway))?;
+        // In the place of a predecessor, if there was one; else the same as a first one.
+        let orders = parts.attached.successor(&session_out(gateway))?;
+        let reports = parts.attached.heir(&session_in(gateway))?;
         let bell = bell_of(plan, thread, Role::Gateway(gateway), parts.attached)?;
         sessions.push(SessionEnd::new(orders, reports, bell, room));
     }
     let segment = parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
-    let tape = RunTape(Tape::new(&segment.words()));
+    let tape = RunTape(Tape::resume(&segment.words()));
+    let trades = tape.0.taken();
     let instruments = instruments.len() as u16;
     let script = match trading.sequence {
         Sequence::Arrival => None,
         Sequence::Recorded => Some(Script::new(turns(parts, venue)?)),
     };
     let setup = MarketSetup { venue, exchange, instruments, sessions: sessions.len(), room, script };
-    Ok(ExchangeAgent::new(setup, sessions, tape))
+    let agent = ExchangeAgent::new(setup, sessions, tape);
+    let Some(options) = journal_options(trading.journal) else { return Ok(agent) };
+    let log = segments::log(parts.attached, &thread.name)?;
+    let estate = Estate {
+        orders_stamped: count_point(&log, Point::ExchangeRecv) as u64,
+        last_stamped: last_of(&log, Point::ExchangeRecv),
+        reports_stamped: count_point(&log, Point::ExchangeDone) as u64,
+        trades,
+    };
+    let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
+    let folder = Path::new(&plan.folder).join(format!("journal-venue-{venue}"));
+    let recovered = agent.journalled(&folder, &options, time, &estate);
+    recovered.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))
+}
+
+/// How the journal is kept; `None`: there is none.
+fn journal_options(journal: Journalling) -> Option<Options> {
+    let durability = match journal {
+        Journalling::None => return None,
+        Journalling::Process => Durability::Process,
+        Journalling::Group => Durability::Group { records: GROUP_RECORDS, within: GROUP_WITHIN },
+        Journalling::Each => Durability::Each,
+    };
+    Some(Options { durability, segment_bytes: SEGMENT_BYTES, ..Options::default() })
 }
 
 /// The plan's instruments as the matching engine takes them; one that takes everything where the plan has none. What is open of

@@ -29,6 +29,8 @@ use std::time::Duration;
 pub trait Children {
     /// Whether it ended in order; `None`: it runs.
     fn ended(&self, process: usize) -> Option<bool>;
+    /// Whether a signal ended it.
+    fn was_killed(&self, process: usize) -> bool;
     /// How it ended, in words.
     fn how(&self, process: usize) -> String;
     /// Its process id.

@@ -1,6 +1,7 @@
 //! A run from its beginning to its end: segments, processes, supervision, logs, and what is cleared away.
 
 pub mod clean;
+pub mod comebacks;
 mod cpu;
 pub mod folder;
 pub mod gather;

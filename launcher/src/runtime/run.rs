@@ -97,26 +97,36 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         warnings,
         pss_bytes: None,
         incidents: Vec::new(),
+        comebacks: Vec::new(),
         commands: Vec::new(),
     };
 
     let (mut segments, processes) = create(&plan, &schedule)?;
     drop(schedule);
-    let Supervised { mut processes, outcome, exits, startup, start_ticks, open_orders, pss_bytes, incidents } =
-        supervise(
-            &segments,
-            processes,
-            how.signals,
-            &progress,
-            how.start_timeout,
-            FaultSchedule::new(&plan, resolved.seed),
-            // Written before the first order: a launcher that is killed leaves a run that can be merged.
-            |start_ticks| {
-                folder.keep();
-                record.clock.start_ticks = start_ticks;
-                Ok(record.save(&folder.path)?)
-            },
-        )?;
+    let Supervised {
+        mut processes,
+        outcome,
+        exits,
+        startup,
+        start_ticks,
+        open_orders,
+        pss_bytes,
+        incidents,
+        comebacks,
+    } = supervise(
+        &segments,
+        processes,
+        how.signals,
+        &progress,
+        how.start_timeout,
+        FaultSchedule::new(&plan, resolved.seed),
+        // Written before the first order: a launcher that is killed leaves a run that can be merged.
+        |start_ticks| {
+            folder.keep();
+            record.clock.start_ticks = start_ticks;
+            Ok(record.save(&folder.path)?)
+        },
+    )?;
     if start_ticks == 0 {
         return Err(not_begun(&outcome));
     }
@@ -144,6 +154,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     record.open_orders = open_orders;
     record.pss_bytes = pss_bytes;
     record.incidents = incidents;
+    record.comebacks = comebacks;
     let recorded = record.save(&folder);
     saved?;
     let kept = || {

@@ -44,6 +44,8 @@ pub struct Segments {
     lines: Vec<Vec<(Segment, Words)>>,
     /// Each strategy's thread: status block and stamp log.
     owners: Vec<Option<(usize, Words)>>,
+    /// The threads of exchanges that have one of their own, likewise.
+    exchanges: Vec<(usize, Words)>,
     /// What is handed over; empty where segments have names.
     shared: Vec<(Segment, Shared)>,
     /// Segments whose names stay: logs that could not be saved.
@@ -78,6 +80,7 @@ impl Segments {
             desk: None,
             lines: vec![Vec::new(); usize::from(plan.trading().strategies)],
             owners: vec![None; usize::from(plan.trading().strategies)],
+            exchanges: Vec::new(),
             shared: Vec::new(),
             left_behind: Vec::new(),
             heap,
@@ -166,6 +169,9 @@ impl Segments {
                 if let [Role::Strategy(index)] = self.plan.threads[place].roles.as_slice() {
                     self.owners[usize::from(*index)] = Some((place, words.clone()));
                 }
+                if let [Role::Exchange(_)] = self.plan.threads[place].roles.as_slice() {
+                    self.exchanges.push((place, words.clone()));
+                }
                 self.threads.push(words.into());
             }
             Purpose::Schedule(_) => self.schedules.push(words.into()),
@@ -186,12 +192,23 @@ impl Segments {
             segments::renew(&self.plan, &segment.spec, words);
         }
         if let Some((thread, words)) = &self.owners[usize::from(strategy)] {
-            let header = segments::thread_header(&self.plan, *thread);
-            let rest = [0; LOG_OFFSET - HEADER_WORDS];
-            // Relaxed: published by the Release store of the next life.
-            for (word, value) in words.iter().zip(header.into_iter().chain(rest)) {
-                word.store(value, Ordering::Relaxed);
-            }
+            self.renew_status(*thread, words);
+        }
+    }
+
+    /// Makes the status of a dead exchange's thread anew; its stamp log stays.
+    pub fn renew_exchange(&self, thread: usize) {
+        if let Some((thread, words)) = self.exchanges.iter().find(|(place, _)| *place == thread) {
+            self.renew_status(*thread, words);
+        }
+    }
+
+    fn renew_status(&self, thread: usize, words: &Words) {
+        let header = segments::thread_header(&self.plan, thread);
+        let rest = [0; LOG_OFFSET - HEADER_WORDS];
+        // Relaxed: published by the Release store of the next life.
+        for (word, value) in words.iter().zip(header.into_iter().chain(rest)) {
+            word.store(value, Ordering::Relaxed);
         }
     }
 

@@ -235,6 +235,10 @@ impl Children for Processes {
         self.all[process].status.map(|status| status.success())
     }
 
+    fn was_killed(&self, process: usize) -> bool {
+        self.all[process].status.is_some_and(|status| status.signal().is_some())
+    }
+
     fn how(&self, process: usize) -> String {
         self.all[process].how()
     }

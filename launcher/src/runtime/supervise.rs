@@ -9,6 +9,7 @@ mod silence;
 mod stall;
 
 use crate::faults::schedule::FaultSchedule;
+use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::{Incidents, settled_by};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::progress::Progress;
@@ -17,7 +18,7 @@ use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
 use crate::runtime::standstill;
-use analysis::record::{Exit, Incident, OpenOrders, Outcome};
+use analysis::record::{Comeback, Exit, Incident, OpenOrders, Outcome};
 use anyhow::Result;
 use protocol::control::{Launching, RunState};
 use protocol::counters::AgentCounters;
@@ -58,6 +59,8 @@ pub struct Supervised {
     pub pss_bytes: Option<u64>,
     /// The strategies that died and the run went on.
     pub incidents: Vec<Incident>,
+    /// The exchanges that died and came back.
+    pub comebacks: Vec<Comeback>,
 }
 
 /// Why a phase ended.
@@ -75,6 +78,8 @@ struct Supervisor<'a> {
     repairs: Repairs,
     /// There where the run goes on when a strategy dies, from the open barrier on.
     incidents: Option<Incidents<'a>>,
+    /// The same where exchanges come back.
+    comebacks: Option<Comebacks<'a>>,
     liveness: Liveness,
     faults: FaultSchedule,
     processes: Processes,
@@ -110,6 +115,7 @@ pub fn supervise(
         schedules,
         repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
         incidents: None,
+        comebacks: None,
         liveness: Liveness::new(plan, plan.clock.now()),
         faults,
         processes,
@@ -129,6 +135,9 @@ pub fn supervise(
         startup = spawned.elapsed();
         if Incidents::contains(plan) {
             supervisor.incidents = Some(Incidents::new(segments, supervisor.start_ticks));
+        }
+        if Comebacks::contains(plan) {
+            supervisor.comebacks = Some(Comebacks::new(segments, supervisor.start_ticks));
         }
         supervisor.samples = Some(Samples::new(supervisor.start_ticks));
         supervisor.liveness.open(plan.clock.now());
@@ -158,6 +167,7 @@ pub fn supervise(
         open_orders: supervisor.samples.as_ref().map(Samples::taken),
         pss_bytes: supervisor.pss_bytes,
         incidents: supervisor.incidents.map(Incidents::into_list).unwrap_or_default(),
+        comebacks: supervisor.comebacks.map(Comebacks::into_list).unwrap_or_default(),
         processes: supervisor.processes,
     })
 }
@@ -174,6 +184,8 @@ impl Supervisor<'_> {
         if let Some(incidents) = self.incidents.as_ref().filter(|_| is_busy) {
             incidents.wait(BUSY_LOOK);
         }
+        let returns = self.comebacks.as_ref().is_some_and(Comebacks::is_busy);
+        let pause = if returns { BUSY_LOOK } else { pause };
         self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
         self.liveness.awake(self.plan.clock.now());
         for thread in 0..self.threads.len() {
@@ -186,8 +198,11 @@ impl Supervisor<'_> {
         if let Some(incidents) = &mut self.incidents {
             incidents.look(&mut self.processes, &mut self.liveness, &self.plan.clock)?;
         }
+        if let Some(comebacks) = &mut self.comebacks {
+            comebacks.look(&mut self.processes, &mut self.liveness, &self.plan.clock)?;
+        }
         for (index, process) in self.plan.processes.iter().enumerate() {
-            if self.incidents.as_ref().is_some_and(|incidents| incidents.owns(index)) {
+            if self.contains(index) {
                 continue;
             }
             let mut states = process.threads.iter().map(|thread| self.status(*thread as usize));
@@ -378,10 +393,8 @@ impl Supervisor<'_> {
 
     /// The first thread that hangs or lies about itself, but for those whose deaths are contained.
     fn suspect(&self) -> Option<Outcome> {
-        let contained =
-            |process: usize| self.incidents.as_ref().is_some_and(|incidents| incidents.owns(process));
-        for (index, process) in self.plan.processes.iter().enumerate().filter(|(index, _)| !contained(*index))
-        {
+        let others = self.plan.processes.iter().enumerate().filter(|(index, _)| !self.contains(*index));
+        for (index, process) in others {
             let is_there = self.processes.all[index].status.is_none();
             let threads = process.threads.iter().map(|thread| *thread as usize).filter(|_| is_there);
             let mut found = threads.filter_map(|thread| {
@@ -393,6 +406,12 @@ impl Supervisor<'_> {
             }
         }
         None
+    }
+
+    /// Whether it is dealt with elsewhere if a process dies or hangs: the run goes on.
+    fn contains(&self, process: usize) -> bool {
+        self.incidents.as_ref().is_some_and(|incidents| incidents.owns(process))
+            || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.owns(process))
     }
 
     /// Which of a process's threads is meant, if it has several.

@@ -357,6 +357,10 @@ impl<T: Link> Children for Family<'_, T> {
         self.children[process].ended.as_ref().map(|(in_order, _)| *in_order)
     }
 
+    fn was_killed(&self, process: usize) -> bool {
+        self.ended(process) == Some(false)
+    }
+
     fn how(&self, process: usize) -> String {
         self.children[process].ended.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone())
     }

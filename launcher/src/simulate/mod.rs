@@ -282,6 +282,7 @@ fn record(
         warnings: Vec::new(),
         pss_bytes: None,
         incidents,
+        comebacks: Vec::new(),
         commands: Vec::new(),
         plan,
     }

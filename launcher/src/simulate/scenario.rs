@@ -102,6 +102,7 @@ impl Scenario {
             venue: crate::config::Kinds::default(),
             credentials: 1,
             exchange: protocol::plan::ExchangePlacement::Gateway,
+            journal: protocol::plan::Journalling::None,
             book: None,
             sequence: protocol::plan::Sequence::Arrival,
             stamps: protocol::plan::Stamps::All,

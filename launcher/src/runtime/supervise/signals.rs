@@ -50,6 +50,7 @@ impl Supervisor<'_> {
                 Victim::Launcher => fault::kill(),
                 Victim::Engine => Role::Orchestrator,
                 Victim::Strategy(index) => Role::Strategy(index),
+                Victim::Exchange(venue) => Role::Exchange(venue),
             };
             let Some(child) = self.process_of(role).filter(|child| child.status.is_none()) else { continue };
             let done_at = self.plan.clock.now();
@@ -60,6 +61,9 @@ impl Supervisor<'_> {
             }
             if let (Some(incidents), Victim::Strategy(index)) = (&mut self.incidents, target) {
                 incidents.fault(index, done_at);
+            }
+            if let (Some(comebacks), Victim::Exchange(venue)) = (&mut self.comebacks, target) {
+                comebacks.fault(venue, done_at);
             }
         }
     }

@@ -443,6 +443,7 @@ fn record(shape: Shape) -> RunRecord {
         warnings: Vec::new(),
         pss_bytes: None,
         incidents: Vec::new(),
+        comebacks: Vec::new(),
         commands: Vec::new(),
         plan,
     }

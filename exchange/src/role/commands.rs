@@ -1,0 +1,167 @@
+//! The exchange's journal: what it was told, written down before it acts on it.
+//!
+//! ```text
+//! word 0  what: 0 the time has come, 1 a part of what rests expires, 2 a message; its session in the bits from 8 on
+//!      1  when: the ticks of the duty cycle
+//!      2… the message, as it came through the session
+//! ```
+//! Times are in the records and never read again, so the same records give the same reports.
+
+use journal::{Durability, JournalError, Options, Recovered, Watermark, Writer};
+use protocol::wire::Message;
+use shm::ring::MESSAGE_WORDS;
+use std::path::Path;
+use thiserror::Error;
+
+/// What an exchange was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The time has come.
+    Time,
+    /// Trading is over: a part of what rests expires.
+    Close,
+    /// A message came through a session.
+    Message(usize, Message),
+}
+
+const WORDS: usize = 2 + MESSAGE_WORDS;
+
+/// An exchange that cannot come back.
+#[derive(Debug, Error)]
+pub enum RecoveryError {
+    /// The journal itself.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A record that no exchange with these sessions writes.
+    #[error("record {0} of the journal is none of this exchange's")]
+    Foreign(u64),
+}
+
+impl Told {
+    fn encode(&self, now: u64) -> ([u8; WORDS * 8], usize) {
+        let mut words = [0; WORDS];
+        let used = match self {
+            Self::Time => 2,
+            Self::Close => {
+                words[0] = 1;
+                2
+            }
+            Self::Message(session, message) => {
+                words[0] = 2 | (*session as u64) << 8;
+                words[2..].copy_from_slice(message);
+                WORDS
+            }
+        };
+        words[1] = now;
+        let mut bytes = [0; WORDS * 8];
+        for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
+        }
+        (bytes, used * 8)
+    }
+
+    fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        let (what, now) = (words.next()?, words.next()?);
+        let told = match (what & 0xFF, what >> 8) {
+            (0, 0) => Self::Time,
+            (1, 0) => Self::Close,
+            (2, session) => {
+                let mut message = Message::default();
+                for word in &mut message {
+                    *word = words.next()?;
+                }
+                Self::Message(usize::try_from(session).ok()?, message)
+            }
+            _ => return None,
+        };
+        (rest.is_empty() && words.next().is_none()).then_some((told, now))
+    }
+}
+
+/// The writing end.
+pub struct CommandLog {
+    writer: Writer,
+    watermark: Watermark,
+    /// Reports wait for it.
+    is_group: bool,
+}
+
+impl CommandLog {
+    /// Recovers what is in the folder, told record by record, and goes on behind it.
+    ///
+    /// # Errors
+    /// As [`RecoveryError`].
+    pub(super) fn open(
+        folder: &Path,
+        options: &Options,
+        mut replay: impl FnMut(Told, u64) -> bool,
+    ) -> Result<Self, RecoveryError> {
+        let mut foreign = None;
+        let writer = Writer::open(folder, options, |part| {
+            let (sequence, told) = match part {
+                Recovered::Record { sequence, payload } => (sequence, Told::decode(payload)),
+                // None was ever handed over.
+                Recovered::Snapshot { sequence, .. } => (sequence, None),
+            };
+            if foreign.is_none() && !told.is_some_and(|(told, now)| replay(told, now)) {
+                foreign = Some(sequence);
+            }
+        })?;
+        if let Some(sequence) = foreign {
+            return Err(RecoveryError::Foreign(sequence));
+        }
+        let is_group = matches!(options.durability, Durability::Group { .. });
+        let watermark = writer.watermark();
+        Ok(Self { writer, watermark, is_group })
+    }
+
+    /// Writes down what the exchange is about to act on.
+    #[inline]
+    pub(super) fn append(&mut self, told: &Told, now: u64) -> Result<(), JournalError> {
+        let (bytes, length) = told.encode(now);
+        self.writer.append(&bytes[..length]).map(drop)
+    }
+
+    /// What was written last.
+    #[inline]
+    pub(super) fn last(&self) -> u64 {
+        self.writer.last()
+    }
+
+    /// Up to which record what came of it may be said.
+    #[inline]
+    pub(super) fn settled(&self) -> u64 {
+        if self.is_group { self.watermark.durable() } else { u64::MAX }
+    }
+
+    /// Why nothing is written any more.
+    pub(super) fn failure(&self) -> Option<JournalError> {
+        self.watermark.check().err()
+    }
+
+    /// Records that were there at the start.
+    pub(super) fn recovered(&self) -> u64 {
+        self.writer.recovered().records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_it_was_told_is_read_back_and_nothing_else_is() {
+        let message = [1, 2, 3, 4, 5, 6, 7];
+        for told in [Told::Time, Told::Close, Told::Message(0, message), Told::Message(63, message)] {
+            let (bytes, length) = told.encode(u64::MAX - 3);
+            assert_eq!(Told::decode(&bytes[..length]), Some((told, u64::MAX - 3)));
+            assert_eq!(Told::decode(&bytes[..length - 8]), None, "cut off");
+            assert_eq!(Told::decode(&bytes[..length - 1]), None, "cut off within a word");
+            assert_eq!(Told::decode(&[&bytes[..length], &[0; 8]].concat()), None, "something behind it");
+        }
+        assert_eq!(Told::decode(&[3; 16]), None);
+        assert_eq!(Told::decode(&[]), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! How an exchange comes back: it carries out again what its journal says, and sends what its predecessor has not sent.
+//!
+//! What the dead one had done is read off from what it left behind. Everything that an exchange gives has its place in an order that
+//! the journal alone decides, so counts are enough:
+//!
+//! | left behind | what follows from it |
+//! |---|---|
+//! | messages in a session's ring that is read | those that the journal has are passed over, the others are taken |
+//! | messages in a session's ring that is written | so many reports of that session were sent |
+//! | stamps of reports in the log | so many reports of all sessions have theirs |
+//! | stamps of orders in the log | one more than the journal has orders: the last one was about to be written down |
+//! | trades on the tape | so many are there |
+
+use super::agent::{Close, Doors, ExchangeAgent, HeldReport, carry_out};
+use super::answers::Trade;
+use super::commands::{CommandLog, RecoveryError, Told};
+use super::market::{At, Outcome};
+use crate::exchange::Exchange;
+use journal::Options;
+use protocol::wire::{OrderId, Report};
+use shm::clock::Timebase;
+use std::path::Path;
+
+/// What the predecessors of an exchange have left behind; nothing where there was none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estate {
+    /// Orders that have their stamp.
+    pub orders_stamped: u64,
+    /// The last of them.
+    pub last_stamped: Option<OrderId>,
+    /// Reports that have their stamp.
+    pub reports_stamped: u64,
+    /// Trades on the tape.
+    pub trades: u64,
+}
+
+/// What comes of carrying out again.
+struct Again<'a, T> {
+    doors: &'a mut Doors<T>,
+    estate: &'a Estate,
+    now: u64,
+}
+
+impl<T> AsMut<Doors<T>> for Again<'_, T> {
+    fn as_mut(&mut self) -> &mut Doors<T> {
+        self.doors
+    }
+}
+
+impl<T: Close> Outcome for Again<'_, T> {
+    fn take(&mut self, reports: &[Report], trades: &[Trade]) {
+        for report in reports {
+            let is_stamped = self.doors.completed < self.estate.reports_stamped;
+            self.doors.completed += 1;
+            let session = usize::from(report.id.strategy()) % self.doors.sessions.len();
+            // Recovered records are settled.
+            if !self.doors.sessions[session].was_sent() {
+                self.doors.held.push_back(HeldReport { report: *report, record: 0, is_stamped });
+            }
+        }
+        for trade in trades {
+            if self.doors.traded >= self.estate.trades {
+                self.doors.tape.trade(trade, self.now);
+            }
+            self.doors.traded += 1;
+        }
+    }
+
+    fn close(&mut self, exchange: &Exchange) {
+        self.doors.tape.close(exchange);
+    }
+}
+
+impl<T: Close> ExchangeAgent<T> {
+    /// The same with a journal in that folder, and in the state in which the journal has it. `time` is the run's.
+    ///
+    /// # Errors
+    /// As [`RecoveryError`].
+    pub fn journalled(
+        mut self,
+        folder: &Path,
+        options: &Options,
+        time: Timebase,
+        estate: &Estate,
+    ) -> Result<Self, RecoveryError> {
+        let Self { market, doors, received, .. } = &mut self;
+        let journal = CommandLog::open(folder, options, |told, now| {
+            let at = At { now, time };
+            let mut again = Again { doors, estate, now };
+            match told {
+                Told::Time => market.time(at, &mut again),
+                Told::Close => drop(market.close(at, &mut again)),
+                Told::Message(session, _) if session >= again.doors.sessions.len() => return false,
+                Told::Message(session, message) => {
+                    *received += carry_out(market, session, message, at, &mut again);
+                }
+            }
+            true
+        })?;
+        self.doors.sessions.iter_mut().for_each(|session| session.skip_taken());
+        self.is_stamped = estate.last_stamped.filter(|_| estate.orders_stamped > self.received);
+        self.journal = Some(journal);
+        Ok(self)
+    }
+}

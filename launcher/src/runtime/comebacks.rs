@@ -1,0 +1,196 @@
+//! Exchanges that die or hang and come back from their journals while the run goes on.
+//!
+//! ```text
+//! living ── hangs ──▶ killed ─┐
+//!    │                        ├─ the kernel says so ─▶ starting ── in its duty cycles ─▶ living
+//!    └── killed by a signal ──┘
+//! ```
+//! Nobody else has to know: the rings of its sessions live on, and its successor finds there what it needs. One that says why it ends is
+//! not started again, it would say so again; nor is one that dies before it is back.
+
+use crate::runtime::incidents::Children;
+use crate::runtime::liveness::Liveness;
+use crate::runtime::setup::Segments;
+use analysis::record::Comeback;
+use anyhow::{Context as _, Result};
+use protocol::labels::ExchangeCounter;
+use protocol::plan::{ExchangePlacement, Isolation, Journalling, OnDeath, Plan, Role};
+use protocol::status::{self, ThreadState};
+use shm::clock::Clock;
+
+/// Where an exchange is; the place is that of its comeback in the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Living,
+    Killed(usize),
+    Starting(usize),
+    /// It does not come back; the run ends.
+    Gone,
+}
+
+struct Case {
+    venue: u16,
+    /// Its place among the plan's processes and threads.
+    process: usize,
+    thread: usize,
+    stage: Stage,
+    /// When a fault was last done to it, in ticks.
+    fault: Option<u64>,
+}
+
+/// The exchanges of a run that come back.
+pub struct Comebacks<'a> {
+    segments: &'a Segments,
+    cases: Vec<Case>,
+    list: Vec<Comeback>,
+    start_ticks: u64,
+}
+
+impl<'a> Comebacks<'a> {
+    /// Whether exchanges come back in such a run: each has a journal and a process that can be killed alone.
+    pub fn contains(plan: &Plan) -> bool {
+        let trading = plan.trading();
+        plan.on_death == OnDeath::Restart
+            && plan.isolation != Isolation::Thread
+            && trading.exchange == ExchangePlacement::Process
+            && trading.journal != Journalling::None
+    }
+
+    /// All exchanges alive.
+    pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
+        let plan = &segments.plan;
+        let case = |venue| {
+            let role = Role::Exchange(venue);
+            let (process, thread) = (plan.process_of(role)?, plan.thread_of(role)?);
+            Some(Case { venue, process, thread, stage: Stage::Living, fault: None })
+        };
+        let cases = plan.trading().books().filter_map(case).collect();
+        Self { segments, cases, list: Vec::new(), start_ticks }
+    }
+
+    /// Whether a death of that process is dealt with here.
+    pub fn owns(&self, process: usize) -> bool {
+        self.cases.iter().any(|case| case.process == process && case.stage != Stage::Gone)
+    }
+
+    /// Whether one is on its way back.
+    pub fn is_busy(&self) -> bool {
+        self.cases.iter().any(|case| matches!(case.stage, Stage::Killed(_) | Stage::Starting(_)))
+    }
+
+    /// A fault was done to an exchange on purpose.
+    pub fn fault(&mut self, venue: u16, ticks: u64) {
+        if let Some(case) = self.cases.iter_mut().find(|case| case.venue == venue) {
+            case.fault = Some(ticks);
+        }
+    }
+
+    /// What has happened.
+    pub fn into_list(mut self) -> Vec<Comeback> {
+        (0..self.cases.len()).for_each(|place| self.count(place));
+        self.list
+    }
+
+    /// Asks an exchange that has come back what it found in its journal: it says so with its first work.
+    fn count(&mut self, place: usize) {
+        let Case { venue, thread, .. } = self.cases[place];
+        let counters = status::counters(&self.segments.threads[thread]);
+        let counters = counters.of(&self.segments.plan.threads[thread].roles, Role::Exchange(venue));
+        let last = self.list.iter_mut().rfind(|comeback| comeback.venue == venue);
+        if let Some(last) = last.filter(|last| last.recovered_ns.is_some()) {
+            last.records = counters.get(ExchangeCounter::Recovered);
+        }
+    }
+
+    /// Takes every exchange as far as it can go now.
+    ///
+    /// # Errors
+    /// What the system refused: a process that cannot be asked about, or started again.
+    pub fn look(
+        &mut self,
+        children: &mut impl Children,
+        liveness: &mut Liveness,
+        clock: &impl Clock,
+    ) -> Result<()> {
+        (0..self.cases.len()).try_for_each(|place| self.step(place, children, liveness, clock))
+    }
+
+    fn step(
+        &mut self,
+        place: usize,
+        children: &mut impl Children,
+        liveness: &mut Liveness,
+        clock: &impl Clock,
+    ) -> Result<()> {
+        let plan = &self.segments.plan;
+        let Case { venue, process, thread, stage, .. } = self.cases[place];
+        let status = status::read(&self.segments.threads[thread]);
+        match stage {
+            Stage::Living if !children.was_killed(process) => {
+                let suspicion = liveness.suspicion(thread, &plan.processes[process].threads);
+                if children.ended(process).is_some() || status.state() >= ThreadState::Done {
+                    // In order, or it has said why: that is the supervisor's matter.
+                    let is_bad =
+                        children.ended(process) == Some(false) || status.state() == ThreadState::Failed;
+                    if is_bad {
+                        self.cases[place].stage = Stage::Gone;
+                    }
+                } else if let Some(suspicion) = suspicion {
+                    let incident =
+                        self.begin(place, children.pid(process), suspicion.to_string(), clock.now());
+                    children.kill(process);
+                    self.cases[place].stage = Stage::Killed(incident);
+                }
+            }
+            Stage::Living => {
+                self.count(place);
+                let how = children.how(process);
+                let incident = self.begin(place, children.pid(process), how, clock.now());
+                self.cases[place].stage = Stage::Killed(incident);
+                return self.step(place, children, liveness, clock);
+            }
+            Stage::Killed(incident) => {
+                // The kernel's word: nobody writes its memory any more.
+                let death = children.death(process).context("cannot watch a process")?;
+                if children.ended(process).is_none() || death.is_none() {
+                    return Ok(());
+                }
+                self.segments.renew_exchange(thread);
+                liveness.restarted(thread, clock.now());
+                children
+                    .restart(self.segments, process)
+                    .with_context(|| format!("cannot start the exchange of venue {venue} again"))?;
+                self.cases[place].stage = Stage::Starting(incident);
+            }
+            Stage::Starting(incident) => {
+                if children.ended(process).is_some() || status.state() == ThreadState::Failed {
+                    self.cases[place].stage = Stage::Gone;
+                } else if status.state() >= ThreadState::Running {
+                    self.list[incident].recovered_ns = Some(self.ns(clock.now()));
+                    self.cases[place].stage = Stage::Living;
+                }
+            }
+            Stage::Gone => {}
+        }
+        Ok(())
+    }
+
+    fn ns(&self, ticks: u64) -> u64 {
+        (ticks.saturating_sub(self.start_ticks) as f64 * self.segments.plan.ns_per_tick) as u64
+    }
+
+    /// Notes a death; its place in the list.
+    fn begin(&mut self, place: usize, pid: u32, cause: String, detected: u64) -> usize {
+        let fault_ns = self.cases[place].fault.take().map(|ticks| self.ns(ticks));
+        self.list.push(Comeback {
+            venue: self.cases[place].venue,
+            pid,
+            cause,
+            fault_ns,
+            detected_ns: self.ns(detected),
+            recovered_ns: None,
+            records: 0,
+        });
+        self.list.len() - 1
+    }
+}
