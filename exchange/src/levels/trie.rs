@@ -16,6 +16,11 @@ struct Node {
     children: [u32; 64],
 }
 
+const EMPTY: Node = Node { bits: 0, children: [NONE; 64] };
+
+/// Nodes that are written before the first order: 64 ticks each, for most of them.
+const TOUCHED: usize = 4096;
+
 /// The nodes of all tries of an exchange.
 #[derive(Debug)]
 pub struct Nodes {
@@ -25,6 +30,11 @@ pub struct Nodes {
 
 impl Nodes {
     fn allocate(&mut self) -> u32 {
+        if self.free == NONE {
+            // Within the capacity: nothing is moved.
+            self.nodes.push(EMPTY);
+            return (self.nodes.len() - 1) as u32;
+        }
         let number = self.free;
         let node = &mut self.nodes[number as usize];
         self.free = node.children[0];
@@ -117,9 +127,12 @@ impl Levels for Trie {
             widest = widest.saturating_mul(64);
             shift -= 6;
         }
-        let mut nodes = vec![Node { bits: 0, children: [NONE; 64] }; total];
-        let last = total - 1;
-        for (node, next) in nodes[..last].iter_mut().zip(1..) {
+        // What all levels could need at prices as far apart as can be is gigabytes for many orders, and nobody's prices are: room is set
+        // aside for it, and touched only as far as is usual. So an exchange starts, and ends, in milliseconds.
+        let ready = total.min(TOUCHED);
+        let mut nodes = Vec::with_capacity(total);
+        nodes.resize(ready, EMPTY);
+        for (node, next) in nodes[..ready - 1].iter_mut().zip(1..) {
             node.children[0] = next;
         }
         Nodes { nodes, free: 0 }
