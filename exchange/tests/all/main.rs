@@ -2,6 +2,7 @@
 
 mod broken;
 mod cases;
+mod comebacks;
 mod deep;
 mod drawn;
 mod ledger;

@@ -148,6 +148,15 @@ impl<const M: usize> Producer<M> {
         Ok(producer)
     }
 
+    /// As [`Producer::resume_parts`], for a ring in one region.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn resume(words: &Words) -> Result<Self, HeaderError> {
+        let (head, tail) = split(words)?;
+        Self::resume_parts(&tail, &head.into())
+    }
+
     /// How many messages were published, by dead predecessors too.
     pub const fn published(&self) -> u64 {
         self.tail

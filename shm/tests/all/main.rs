@@ -37,3 +37,4 @@ mod sandbox;
 mod scribbler;
 #[cfg(not(miri))]
 mod strangers;
+mod successors;

@@ -1,0 +1,371 @@
+//! An exchange that dies in the middle of a duty cycle and comes back from its journal: what its sessions hear is what the journal says,
+//! each report once, and the journal has every order that was sent; so it is with stamps and trades. Who says what the journal says is an
+//! exchange that is only given the journal, and sends everything.
+//!
+//! It dies wherever it reads the clock: before each stamp and each trade. Real processes die at any instruction in the launcher's tests.
+
+use core::cell::Cell;
+use exchange::role::{Close, Estate, ExchangeAgent, MarketSetup, SessionEnd, Trade};
+use exchange::{Capacity, Exchange, Instrument};
+use journal::{Durability, Options};
+use proptest::prelude::*;
+use protocol::agent::{Agent, Cycle};
+use protocol::session::{Numbers, number_instruction, report_number};
+use protocol::stamps::{Point, Record, StampLog, count_point, last_of};
+use protocol::status::LOG_OFFSET;
+use protocol::wire::{Instruction, Message, Operation, Order, OrderId, Report, Side};
+use shm::clock::{Clock, Timebase};
+use shm::memory::{Region, Words};
+use shm::ring::spsc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const CAPACITY: usize = 64;
+const ROOM: usize = 256;
+const SESSIONS: usize = 2;
+
+/// A clock that kills who reads it, when its time has come.
+#[derive(Clone)]
+struct Deadly {
+    reads: Rc<Cell<u64>>,
+    dies_at: u64,
+}
+
+struct Dead;
+
+impl Clock for Deadly {
+    fn now(&self) -> u64 {
+        self.reads.set(self.reads.get() + 1);
+        if self.reads.get() == self.dies_at {
+            // Without the hook: it is no failure.
+            std::panic::resume_unwind(Box::new(Dead));
+        }
+        self.reads.get()
+    }
+
+    fn peek(&self) -> u64 {
+        self.now()
+    }
+}
+
+/// What outlives the exchange.
+struct World {
+    /// Instructions and reports of each session.
+    rings: Vec<[Words; 2]>,
+    log: Words,
+    tape: Arc<Mutex<Vec<(u64, u64, u64)>>>,
+}
+
+struct SharedTape(Arc<Mutex<Vec<(u64, u64, u64)>>>);
+
+impl Close for SharedTape {
+    fn trade(&mut self, trade: &Trade, _: u64) {
+        self.0.lock().unwrap().push((trade.maker, trade.taker, trade.quantity));
+    }
+
+    fn close(&mut self, _: &Exchange) {}
+}
+
+fn ring() -> Words {
+    let words = Region::heap(spsc::ring_words(CAPACITY, 7)).words();
+    spsc::write_header::<7>(&words, CAPACITY);
+    words
+}
+
+/// What a successor makes of what was left; the broken ones believe something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Successor {
+    Careful,
+    /// Sends every report again.
+    SendsAgain,
+    /// Stamps every report again.
+    StampsAgain,
+    /// Has lost its journal.
+    HasNoJournal,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            rings: (0..SESSIONS).map(|_| [ring(), ring()]).collect(),
+            log: Region::heap(LOG_OFFSET + (1 << 14)).words(),
+            tape: Arc::default(),
+        }
+    }
+
+    fn exchange(&self, folder: &Path, durability: Durability, how: Successor) -> ExchangeAgent<SharedTape> {
+        let exchange = Exchange::new(&[Instrument::default()], Capacity::orders(ROOM)).unwrap();
+        let sessions = self.rings.iter().map(|[orders, reports]| {
+            let producer = match how {
+                Successor::SendsAgain => spsc::Producer::attach(reports),
+                _ => spsc::Producer::resume(reports),
+            };
+            SessionEnd::new(spsc::Consumer::resume(orders).unwrap(), producer.unwrap(), None, ROOM)
+        });
+        let setup =
+            MarketSetup { venue: 0, exchange, instruments: 1, sessions: SESSIONS, room: ROOM, script: None };
+        let agent = ExchangeAgent::new(setup, sessions.collect(), SharedTape(Arc::clone(&self.tape)));
+        let log = self.log.clone().into();
+        let stamped = |point| count_point(&log, point) as u64;
+        let mut estate = Estate {
+            orders_stamped: stamped(Point::ExchangeRecv),
+            last_stamped: last_of(&log, Point::ExchangeRecv),
+            reports_stamped: stamped(Point::ExchangeDone),
+            trades: self.tape.lock().unwrap().len() as u64,
+        };
+        match how {
+            Successor::StampsAgain => estate.reports_stamped = 0,
+            Successor::HasNoJournal => std::fs::remove_dir_all(folder).unwrap_or(()),
+            Successor::Careful | Successor::SendsAgain => {}
+        }
+        let options = Options { durability, segment_bytes: 1 << 16, ..Options::default() };
+        agent.journalled(folder, &options, time(), &estate).unwrap()
+    }
+}
+
+impl World {
+    fn heard(self, gateways: Gateways) -> Heard {
+        let word = |at: usize| self.log[LOG_OFFSET + at].load(shm::sync::Ordering::Relaxed);
+        let records = (0..).map(|record| Record::from_words(word(2 * record), word(2 * record + 1)));
+        let stamps =
+            records.map_while(|record| record).map(|record| (record.point, record.id, record.detail));
+        let trades = self.tape.lock().unwrap().clone();
+        let mut stamps: Vec<_> = stamps.collect();
+        stamps.sort();
+        Heard { reports: gateways.heard, trades, stamps }
+    }
+}
+
+const fn time() -> Timebase {
+    Timebase { start_ticks: 0, ns_per_tick: 1.0 }
+}
+
+/// The gateways' ends of the sessions.
+struct Gateways {
+    orders: Vec<(spsc::Producer, Numbers)>,
+    reports: Vec<(spsc::Consumer, Numbers)>,
+    heard: Vec<Vec<Report>>,
+}
+
+impl Gateways {
+    fn new(world: &World) -> Self {
+        let orders = |[orders, _]: &[Words; 2]| (spsc::Producer::attach(orders).unwrap(), Numbers::default());
+        let reports =
+            |[_, reports]: &[Words; 2]| (spsc::Consumer::attach(reports).unwrap(), Numbers::default());
+        Self {
+            orders: world.rings.iter().map(orders).collect(),
+            reports: world.rings.iter().map(reports).collect(),
+            heard: vec![Vec::new(); SESSIONS],
+        }
+    }
+
+    /// Sends an order; `false`: the session is full.
+    fn send(&mut self, order: &Order) -> bool {
+        let (ring, numbers) = &mut self.orders[usize::from(order.id.strategy()) % SESSIONS];
+        if !ring.has_room() {
+            return false;
+        }
+        let mut message: Message = Instruction::Order(*order).to_message();
+        number_instruction(&mut message, numbers.give());
+        ring.try_push(&message).is_ok()
+    }
+
+    fn listen(&mut self) -> Result<(), String> {
+        for (session, (ring, numbers)) in self.reports.iter_mut().enumerate() {
+            while let Some(message) = ring.try_pop().map_err(|fault| format!("{fault:?}"))? {
+                if !numbers.take(report_number(&message)) {
+                    return Err(format!(
+                        "session {session}: report {} is not the next",
+                        report_number(&message)
+                    ));
+                }
+                self.heard[session]
+                    .push(Report::from_message(message).map_err(|error| format!("{error:?}"))?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a run with deaths after these reads of the clock came to.
+#[derive(Debug, PartialEq)]
+struct Heard {
+    reports: Vec<Vec<Report>>,
+    trades: Vec<(u64, u64, u64)>,
+    /// Orders and reports that have their stamp, in the order of the log.
+    stamps: Vec<(Point, OrderId, u8)>,
+}
+
+fn played(
+    orders: &[Order],
+    deaths: &[u64],
+    durability: Durability,
+    how: Successor,
+) -> Result<(Heard, Heard, usize), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let (world, mut unsent) = (World::new(), orders.iter());
+    let mut gateways = Gateways::new(&world);
+    let (mut waiting, mut died) = (unsent.next(), 0);
+    let mut lives = deaths.iter().copied();
+    let mut dies_at = lives.next().unwrap_or(u64::MAX);
+    let mut agent = world.exchange(folder.path(), durability, Successor::Careful);
+    let reads = Rc::new(Cell::new(0));
+    let mut idle = 0;
+    while idle < 3 {
+        for _ in 0..5 {
+            if waiting.is_some_and(|order| gateways.send(order)) {
+                waiting = unsent.next();
+            }
+        }
+        let clock = Deadly { reads: Rc::clone(&reads), dies_at };
+        let work = catch_unwind(AssertUnwindSafe(|| turn(&world, &mut agent, clock, waiting.is_none())));
+        idle = if work.as_ref().is_ok_and(|work| *work == 0) && waiting.is_none() { idle + 1 } else { 0 };
+        if work.is_err() {
+            died += 1;
+            // As after a SIGKILL: nothing of it is closed. The journal's lock would be let go by the kernel.
+            drop(agent);
+            agent = world.exchange(folder.path(), durability, how);
+            reads.set(0);
+            dies_at = lives.next().unwrap_or(u64::MAX);
+        }
+        gateways.listen()?;
+    }
+    drop(agent);
+    let told = told(folder.path(), orders);
+    Ok((world.heard(gateways), told, died))
+}
+
+/// One duty cycle; how much it did, with what it still has to say.
+fn turn(world: &World, agent: &mut ExchangeAgent<SharedTape>, clock: Deadly, draining: bool) -> usize {
+    let mut cycle = Cycle { clock, now: 0, time: time(), draining, log: StampLog::new(&world.log) };
+    let work = agent.duty_cycle(&mut cycle);
+    // At once: there is something to do, or reports wait for the disk.
+    work + usize::from(Agent::<Deadly>::next_deadline(agent) == 0)
+}
+
+/// What an exchange says that has nothing but a journal.
+fn told(folder: &Path, orders: &[Order]) -> Heard {
+    let world = World::new();
+    for (session, [ring, _]) in world.rings.iter().enumerate() {
+        // Its rings are as if all had gone through.
+        let mut ends =
+            (spsc::Producer::<7>::attach(ring).unwrap(), spsc::Consumer::<7>::attach(ring).unwrap());
+        for _ in orders.iter().filter(|order| usize::from(order.id.strategy()) % SESSIONS == session) {
+            ends.0.try_push(&[0; 7]).unwrap();
+            ends.1.try_pop().unwrap();
+        }
+    }
+    let mut gateways = Gateways::new(&world);
+    let mut agent = world.exchange(folder, PROCESS, Successor::Careful);
+    let clock = Deadly { reads: Rc::default(), dies_at: u64::MAX };
+    for _ in 0..1000 {
+        if turn(&world, &mut agent, clock.clone(), true) == 0 {
+            break;
+        }
+        gateways.listen().unwrap();
+    }
+    world.heard(gateways)
+}
+
+/// Orders, cancels and replaces of four strategies at a few prices.
+fn drawn() -> impl Strategy<Value = Vec<Order>> {
+    let one = (0u16..4, 0u8..10, 95i64..105, 1u64..20, any::<bool>());
+    prop::collection::vec(one, 1..120).prop_map(|drawn| {
+        let mut next = [0u64; 4];
+        let order = |(strategy, what, price, quantity, buys): (u16, u8, i64, u64, bool)| {
+            let sequence = next[usize::from(strategy)];
+            next[usize::from(strategy)] += 1;
+            let mut order = Order::new(OrderId::new(strategy, 0, sequence), 0);
+            (order.price, order.quantity) = (price, quantity);
+            order.side = if buys { Side::Buy } else { Side::Sell };
+            order.operation = match what {
+                0 => Operation::Cancel,
+                1 => Operation::Replace,
+                _ => Operation::New,
+            };
+            order.target = sequence.saturating_sub(u64::from(what) + quantity % 3);
+            order
+        };
+        drawn.into_iter().map(order).collect()
+    })
+}
+
+/// Whether something is wrong with what was heard.
+fn is_wrong(orders: &[Order], heard: &Heard, told: &Heard) -> Option<String> {
+    // An exchange that has only the journal stamps no order: it takes none.
+    let of = |heard: &Heard, point| {
+        heard.stamps.iter().filter(|stamp| stamp.0 == point).copied().collect::<Vec<_>>()
+    };
+    if heard.reports != told.reports {
+        return Some("reports are not those of the journal".into());
+    }
+    if heard.trades != told.trades {
+        return Some("trades are not those of the journal".into());
+    }
+    if of(heard, Point::ExchangeDone) != of(told, Point::ExchangeDone) {
+        return Some("stamps of reports are not those of the journal".into());
+    }
+    let stamped: Vec<OrderId> = of(heard, Point::ExchangeRecv).into_iter().map(|(_, id, _)| id).collect();
+    let mut sent: Vec<OrderId> = orders.iter().map(|order| order.id).collect();
+    sent.sort();
+    if stamped != sent {
+        return Some("not every order has its stamp once".into());
+    }
+    let mut answered: Vec<OrderId> =
+        heard.reports.iter().flatten().filter(|report| report.is_last).map(|report| report.id).collect();
+    answered.sort();
+    (answered != sent).then(|| "not every order has its last report once".into())
+}
+
+const PROCESS: Durability = Durability::Process;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn sessions_hear_what_the_journal_says(
+        orders in drawn(),
+        deaths in prop::collection::vec(1u64..80, 0..6),
+    ) {
+        let (heard, told, _) = played(&orders, &deaths, PROCESS, Successor::Careful).unwrap();
+        prop_assert_eq!(is_wrong(&orders, &heard, &told), None);
+    }
+}
+
+/// A load in which something happens, and deaths all over it.
+fn load() -> (Vec<Order>, Vec<u64>) {
+    let order = |n: u64| {
+        let mut order = Order::new(OrderId::new((n % 4) as u16, 0, n / 4), 0);
+        (order.price, order.quantity) = (100 + (n % 5) as i64, 1 + n % 7);
+        order.side = if n % 2 == 0 { Side::Buy } else { Side::Sell };
+        order
+    };
+    ((0..200).map(order).collect(), (0..40).map(|n| 1 + n % 17).collect())
+}
+
+#[test]
+fn who_forgets_what_was_done_is_found() {
+    let (orders, deaths) = load();
+    let (heard, told, died) = played(&orders, &deaths, PROCESS, Successor::Careful).unwrap();
+    assert_eq!(died, deaths.len());
+    assert_eq!(is_wrong(&orders, &heard, &told), None);
+    for how in [Successor::SendsAgain, Successor::StampsAgain, Successor::HasNoJournal] {
+        let found = played(&orders, &deaths, PROCESS, how);
+        assert!(
+            found.is_err() || found.is_ok_and(|(heard, told, _)| is_wrong(&orders, &heard, &told).is_some()),
+            "{how:?}"
+        );
+    }
+}
+
+/// With reports that wait for the disk the same comes out.
+#[test]
+fn a_group_says_the_same() {
+    let (orders, deaths) = load();
+    let group = Durability::Group { records: 8, within: Duration::from_micros(100) };
+    let (heard, told, died) = played(&orders, &deaths[..10], group, Successor::Careful).unwrap();
+    assert_eq!((died, is_wrong(&orders, &heard, &told)), (10, None));
+}

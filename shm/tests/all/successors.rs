@@ -1,0 +1,139 @@
+//! Both ends of a ring die and have successors: nothing is lost, nothing comes twice, nothing is torn.
+
+use core::ops::ControlFlow;
+use proptest::prelude::*;
+use shm::memory::{Region, Words};
+use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
+use shm::ring::{Full, Step};
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// Pushes so many messages, or until the ring is full.
+    Push(u8),
+    /// The producer dies at that step of a push, and a successor comes.
+    DieIn(Step),
+    /// Takes so many messages and gives them back.
+    Take(u8),
+    /// Takes so many, keeps a note of so many of them, and dies without giving them back.
+    DieWith(u8, u8),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let step = prop::sample::select(vec![Step::Entered, Step::HalfWritten, Step::Written, Step::Published]);
+    prop_oneof![
+        (1u8..6).prop_map(Event::Push),
+        step.prop_map(Event::DieIn),
+        (1u8..6).prop_map(Event::Take),
+        (0u8..5, 0u8..5).prop_map(|(taken, noted)| Event::DieWith(taken, noted)),
+    ]
+}
+
+/// How the successor of the producer attaches; the broken one begins at the start again.
+type Heir = fn(&Words) -> Producer<2>;
+
+fn heir(words: &Words) -> Producer<2> {
+    Producer::resume(words).unwrap()
+}
+
+fn forgetful(words: &Words) -> Producer<2> {
+    Producer::attach(words).unwrap()
+}
+
+/// What came out: the numbers of the messages; all that were published, if nothing is wrong.
+fn played(events: &[Event], log2: u32, heir: Heir) -> Result<(), String> {
+    let words = Region::heap(ring_words(1 << log2, 2)).words();
+    write_header::<2>(&words, 1 << log2);
+    let mut producer = Producer::<2>::attach(&words).unwrap();
+    let mut consumer = Consumer::<2>::attach(&words).unwrap();
+    let (mut published, mut noted) = (0u64, 0u64);
+    let take = |consumer: &mut Consumer<2>, noted: &mut u64| -> Result<bool, String> {
+        let message = consumer.take().map_err(|fault| format!("{fault:?}"))?;
+        let Some(message) = message else { return Ok(false) };
+        if message != [*noted; 2] {
+            return Err(format!("{message:?} in the place of {noted}"));
+        }
+        *noted += 1;
+        Ok(true)
+    };
+    for event in events {
+        match *event {
+            Event::Push(times) => {
+                for _ in 0..times {
+                    if producer.try_push(&[published; 2]) == Err(Full) {
+                        break;
+                    }
+                    published += 1;
+                }
+            }
+            Event::DieIn(step) => {
+                let mut reached = None;
+                let _ = producer.try_push_with(&[published; 2], &mut |at| {
+                    reached = Some(at);
+                    if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                });
+                published += u64::from(reached == Some(Step::Published));
+                producer = heir(&words);
+                if producer.published() != published {
+                    return Err(format!("{} were published, it thinks {}", published, producer.published()));
+                }
+            }
+            Event::Take(times) => {
+                for _ in 0..times {
+                    if !take(&mut consumer, &mut noted)? {
+                        break;
+                    }
+                    consumer.release();
+                }
+            }
+            Event::DieWith(taken, kept) => {
+                let before = noted;
+                let mut takes = 0;
+                while takes < taken && take(&mut consumer, &mut noted)? {
+                    takes += 1;
+                }
+                // What it has made no note of comes again.
+                noted = before + u64::from(takes.min(kept));
+                consumer = Consumer::resume(&words).unwrap();
+                consumer.skip_to(noted);
+            }
+        }
+    }
+    while take(&mut consumer, &mut noted)? {
+        consumer.release();
+    }
+    if noted == published { Ok(()) } else { Err(format!("{published} were published, {noted} came")) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_published_comes_once_whoever_dies(
+        events in prop::collection::vec(event(), 1..200),
+        log2 in 1u32..5,
+    ) {
+        prop_assert_eq!(played(&events, log2, heir), Ok(()));
+    }
+}
+
+#[test]
+fn a_successor_that_forgets_what_was_published_is_found() {
+    let events = [Event::Push(3), Event::Take(1), Event::DieIn(Step::Written), Event::Push(2)];
+    assert_eq!(played(&events, 3, heir), Ok(()));
+    assert!(played(&events, 3, forgetful).is_err());
+}
+
+#[test]
+fn what_is_taken_and_not_given_back_is_not_written_over() {
+    let words = Region::heap(ring_words(2, 2)).words();
+    write_header::<2>(&words, 2);
+    let (mut producer, mut consumer) =
+        (Producer::<2>::attach(&words).unwrap(), Consumer::<2>::attach(&words).unwrap());
+    (0..2).for_each(|n| producer.try_push(&[n; 2]).unwrap());
+    assert_eq!((consumer.take(), consumer.take()), (Ok(Some([0; 2])), Ok(Some([1; 2]))));
+    assert_eq!(producer.try_push(&[2; 2]), Err(Full));
+    let mut successor = Consumer::<2>::resume(&words).unwrap();
+    assert_eq!(successor.take(), Ok(Some([0; 2])), "it comes again");
+    consumer.release();
+    assert_eq!(producer.try_push(&[2; 2]), Ok(()));
+}
