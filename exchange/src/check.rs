@@ -119,7 +119,11 @@ impl<L: Levels> Exchange<L> {
             store.arena.capacity() - store.arena.used(),
         )?;
         same("levels", counts.queues, store.queues.used())?;
-        same("free levels", store.queues.free_count(&store.arena), store.queues.capacity() - store.queues.used())?;
+        same(
+            "free levels",
+            store.queues.free_count(&store.arena),
+            store.queues.capacity() - store.queues.used(),
+        )?;
         same("index entries", store.index.len(), store.arena.used())?;
         same("stop-limit orders", counts.reserved, store.reserved)?;
         same("expiring orders", counts.expiring, store.expiry.slots().len())?;
@@ -143,9 +147,7 @@ impl<L: Levels> Exchange<L> {
         let forgotten = book.phase == Phase::Continuous
             && book.last != 0
             && (untriggered(Part::BuyStops, buy) || untriggered(Part::SellStops, sell));
-        if forgotten
-            || book.triggered != (NONE, NONE)
-        {
+        if forgotten || book.triggered != (NONE, NONE) {
             return Err(Broken::Stop { instrument: book.number });
         }
         Ok(())
@@ -165,7 +167,8 @@ impl<L: Levels> Exchange<L> {
             let queue = store.arena.node(number);
             let in_order = before.is_none_or(|before| before < queue.key())
                 && list.get(&store.pool, queue.key()) == Some(number)
-                && list.before(&store.pool, queue.key()).map(|number| store.arena.node(number).key()) == before
+                && list.before(&store.pool, queue.key()).map(|number| store.arena.node(number).key())
+                    == before
                 && book.key(part, queue.price) == queue.key();
             if !in_order {
                 return Err(Broken::Levels { price: queue.price });

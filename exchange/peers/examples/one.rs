@@ -18,14 +18,15 @@ fn main() -> ExitCode {
     let Some(load) = loads().into_iter().find(|load| load.name.starts_with(name.as_str())) else {
         return usage();
     };
-    let once: fn(&Load) -> f64 = match book.as_str() {
+    let once: fn(&Load, usize) -> f64 = match book.as_str() {
         Ours::NAME => rows::once::<Ours>,
         Matchcore::NAME => rows::once::<Matchcore>,
         OrderbookRs::NAME => rows::once::<OrderbookRs>,
         Obvious::NAME => rows::once::<Obvious>,
         _ => return usage(),
     };
-    let mut times: Vec<f64> = (0..rounds).map(|_| once(&load)).collect();
+    let room = rows::room(&load);
+    let mut times: Vec<f64> = (0..rounds).map(|_| once(&load, room)).collect();
     times.sort_by(f64::total_cmp);
     println!("{book}, {}: {:.1} ns, lowest {:.1}", load.name, rows::median(&times), times[0]);
     ExitCode::SUCCESS
@@ -40,6 +41,9 @@ fn loads() -> Vec<Load> {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: one BOOK LOAD [ROUNDS], with a book of {:?} and a load such as \"mixed load\"", rows::NAMES);
+    eprintln!(
+        "usage: one BOOK LOAD [ROUNDS], with a book of {:?} and a load such as \"mixed load\"",
+        rows::NAMES
+    );
     ExitCode::from(2)
 }
