@@ -3,7 +3,7 @@
 
 use crate::document::Document;
 use crate::machine::Machine;
-use protocol::plan::Plan;
+use protocol::plan::{Plan, Role};
 use protocol::supervision::Misconduct;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ pub struct RunRecord {
     /// The strategies that died and the run went on, in the order of their detection.
     #[serde(default)]
     pub incidents: Vec<Incident>,
-    /// The exchanges that died and came back from their journals, in the order of their detection.
+    /// Roles of the engine that died and came back from their journals, in the order of their detection.
     #[serde(default)]
     pub comebacks: Vec<Comeback>,
     /// What operators gave the engine to do while it ran, in the order of the commands' numbers.
@@ -110,11 +110,11 @@ pub struct Incident {
     pub restarted_ns: Option<u64>,
 }
 
-/// An exchange that died and came back from its journal. Times are nanoseconds since the start of the run.
+/// A role of the engine that died and came back from its journal. Times are nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comeback {
-    /// The venue that it is.
-    pub venue: u16,
+    /// Who came back.
+    pub role: Role,
     /// The process that died.
     pub pid: u32,
     /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …

@@ -173,8 +173,13 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Says that the agent runs.
-    pub fn begin<C: Clock>(cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
+    /// Says that the agent runs, behind what it counts: one that comes back has counted before.
+    pub fn begin<C: Clock>(
+        agent: &mut (impl Agent<C> + ?Sized),
+        cycle: &mut Cycle<C>,
+        status: &StatusWriter,
+    ) -> Self {
+        agent.publish(&mut status.slots());
         cycle.now = cycle.clock.peek();
         status.set(Field::StartedTicks, cycle.now);
         // Before the state: who sees `Running` sees a heartbeat.
@@ -295,7 +300,7 @@ pub fn run<C: Clock, I: Idle>(
     let usage_before = Usage::of_this_thread();
     #[cfg(feature = "count-alloc")]
     let allocations_before = shm::alloc::allocations();
-    let mut turns = Turns::begin(cycle, status);
+    let mut turns = Turns::begin(agent, cycle, status);
     let mut gaps = Gaps::new(cycle);
     let mut has_slept = false;
     loop {

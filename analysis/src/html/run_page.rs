@@ -36,6 +36,9 @@ pub fn run_page(run: &SavedRun) -> String {
         @if let Some(incidents) = incidents::draw(summary) {
             (section("incidents", "Strategies that died", &incidents))
         }
+        @if let Some(comebacks) = report::comebacks::grid(summary) {
+            (section("comebacks", "Came back from their journals", &table::table(&comebacks, |_| "")))
+        }
         @let venues = report::venues::grids(summary);
         @if !venues.is_empty() {
             (section("venues", "Venues with faults", &html! { @for grid in &venues { (table::table(grid, |_| "")) } }))

@@ -38,7 +38,12 @@ pub(crate) fn name(incident: &IncidentSummary) -> String {
 
 /// A cause in one line without control characters.
 pub(crate) fn cause(incident: &IncidentSummary) -> String {
-    incident.cause.split(|c: char| c.is_whitespace() || c.is_control()).collect::<Vec<_>>().join(" ")
+    in_a_line(&incident.cause)
+}
+
+/// A text in one line without control characters.
+pub(super) fn in_a_line(text: &str) -> String {
+    text.split(|c: char| c.is_whitespace() || c.is_control()).collect::<Vec<_>>().join(" ")
 }
 
 /// At most `width` characters of a text.

@@ -1,6 +1,7 @@
 //! A summary for people: on the terminal, as CSV and as Markdown.
 
 pub mod board;
+pub(crate) mod comebacks;
 pub mod contain;
 pub mod export;
 pub mod grid;

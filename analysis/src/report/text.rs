@@ -3,7 +3,7 @@
 use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{WIDTH, stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
-use super::{trading, venues};
+use super::{comebacks, trading, venues};
 use crate::summary::{ClockSummary, InFlight, Measure, Summary};
 use protocol::plan::Pacing;
 use std::fmt::Write;
@@ -45,7 +45,7 @@ pub fn terminal(summary: &Summary, colour: bool) -> String {
         page.line(line, look);
     }
     incidents(&mut page, summary);
-    for grid in venues::grids(summary) {
+    for grid in comebacks::grid(summary).into_iter().chain(venues::grids(summary)) {
         page.blank();
         for line in grid.terminal(false).lines() {
             page.line(line, None);

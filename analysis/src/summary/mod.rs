@@ -1,5 +1,6 @@
 //! `summary.json`: what a run says about itself, for people and programs, and whether it may be quoted.
 
+mod comebacks;
 mod containment;
 pub mod figures;
 mod threads;
@@ -8,6 +9,7 @@ mod trading;
 mod venues;
 mod verdict;
 
+pub use comebacks::ComebackSummary;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure};
 pub use threads::ThreadSummary;
@@ -86,6 +88,9 @@ pub struct Summary {
     /// What that did to the others; null where nobody died.
     #[serde(default)]
     pub containment: Option<Containment>,
+    /// The roles of the engine that died and came back from their journals, in the order of their detection.
+    #[serde(default)]
+    pub comebacks: Vec<ComebackSummary>,
     /// The times in which venues had faults, in the order of the plan.
     #[serde(default)]
     pub venue_incidents: Vec<VenueIncident>,
@@ -309,6 +314,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         in_flight: in_flight(record, merged),
         incidents,
         containment,
+        comebacks: comebacks::summarise(record, merged, ns_per_tick),
         venue_incidents: venues::summarise(record, merged, ns_per_tick),
         trading: trading::summarise(record, merged, ns_per_tick),
         work: WorkSummary {

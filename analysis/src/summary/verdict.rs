@@ -32,6 +32,7 @@ pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     reasons.extend(invalid(summary));
     reasons.extend(lost(summary));
     reasons.extend(deaths(summary));
+    reasons.extend(comebacks(summary));
     reasons.extend(distrusted(summary));
     reasons.extend(warnings.iter().map(|warning| one_line(warning)));
     reasons.extend(samples(summary));
@@ -91,6 +92,14 @@ fn deaths(summary: &Summary) -> Option<String> {
     let many =
         if strategies == 1 { "1 strategy".into() } else { format!("{} strategies", count(strategies)) };
     Some(format!("{many} died{often} during the run: figures are of the survivors and the gaps"))
+}
+
+fn comebacks(summary: &Summary) -> Option<String> {
+    let times = summary.comebacks.len() as u64;
+    let often = if times == 1 { "once".into() } else { format!("{} times", count(times)) };
+    (times > 0).then(|| {
+        format!("a role of the engine was dead {often} and came back: figures hold the time until then")
+    })
 }
 
 fn samples(summary: &Summary) -> Option<String> {

@@ -35,6 +35,20 @@ pub enum RecoveryError {
     /// A record that no exchange with these sessions writes.
     #[error("record {0} of the journal is none of this exchange's")]
     Foreign(u64),
+    /// The journal has less than its sessions: what was written has been lost.
+    #[error(
+        "the journal is not whole: it has {journal} {what} of session {session}, and {there} have gone through"
+    )]
+    Short {
+        /// `messages`, `reports`.
+        what: &'static str,
+        /// The session, by its credential.
+        session: usize,
+        /// As many of them follow from the journal.
+        journal: u64,
+        /// As many there were.
+        there: u64,
+    },
 }
 
 impl Told {

@@ -97,7 +97,14 @@ impl<T: Close> ExchangeAgent<T> {
             }
             true
         })?;
-        self.doors.sessions.iter_mut().for_each(|session| session.skip_taken());
+        for (session, end) in self.doors.sessions.iter_mut().enumerate() {
+            end.skip_taken().map_err(|(what, journal, there)| RecoveryError::Short {
+                what,
+                session,
+                journal,
+                there,
+            })?;
+        }
         self.is_stamped = estate.last_stamped.filter(|_| estate.orders_stamped > self.received);
         self.journal = Some(journal);
         Ok(self)

@@ -75,8 +75,18 @@ impl SessionEnd {
     }
 
     /// Passes over the messages that a dead predecessor had taken and kept, and not given back.
-    pub(super) fn skip_taken(&mut self) {
+    ///
+    /// # Errors
+    /// What is missing if more has gone through the session than was kept: the name, how many were kept and how many there were.
+    pub(super) fn skip_taken(&mut self) -> Result<(), (&'static str, u64, u64)> {
+        if self.orders.taken() > self.taken {
+            return Err(("messages", self.taken, self.orders.taken()));
+        }
+        if self.reports.published() > self.given {
+            return Err(("reports", self.given, self.reports.published()));
+        }
         self.orders.skip_to(self.taken);
+        Ok(())
     }
 
     /// Counts a report that the dead predecessor gave; whether it had sent it.

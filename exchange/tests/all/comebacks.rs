@@ -98,7 +98,12 @@ impl World {
         }
     }
 
-    fn exchange(&self, folder: &Path, durability: Durability, how: Successor) -> ExchangeAgent<SharedTape> {
+    fn exchange(
+        &self,
+        folder: &Path,
+        durability: Durability,
+        how: Successor,
+    ) -> Result<ExchangeAgent<SharedTape>, String> {
         let exchange = Exchange::new(&[Instrument::default()], Capacity::orders(ROOM)).unwrap();
         let sessions = self.rings.iter().map(|[orders, reports]| {
             let producer = match how {
@@ -124,7 +129,7 @@ impl World {
             Successor::Careful | Successor::SendsAgain => {}
         }
         let options = Options { durability, segment_bytes: 1 << 16, ..Options::default() };
-        agent.journalled(folder, &options, time(), &estate).unwrap()
+        agent.journalled(folder, &options, time(), &estate).map_err(|error| error.to_string())
     }
 }
 
@@ -213,7 +218,7 @@ fn played(
     let (mut waiting, mut died) = (unsent.next(), 0);
     let mut lives = deaths.iter().copied();
     let mut dies_at = lives.next().unwrap_or(u64::MAX);
-    let mut agent = world.exchange(folder.path(), durability, Successor::Careful);
+    let mut agent = world.exchange(folder.path(), durability, Successor::Careful)?;
     let reads = Rc::new(Cell::new(0));
     let (mut idle, mut turns) = (0, 0);
     while idle < 3 {
@@ -233,7 +238,7 @@ fn played(
             died += 1;
             // As after a SIGKILL: nothing of it is closed. The journal's lock would be let go by the kernel.
             drop(agent);
-            agent = world.exchange(folder.path(), durability, how);
+            agent = world.exchange(folder.path(), durability, how)?;
             reads.set(0);
             dies_at = lives.next().unwrap_or(u64::MAX);
         }
@@ -265,7 +270,7 @@ fn told(folder: &Path, orders: &[Order]) -> Heard {
         }
     }
     let mut gateways = Gateways::new(&world);
-    let mut agent = world.exchange(folder, PROCESS, Successor::Careful);
+    let mut agent = world.exchange(folder, PROCESS, Successor::Careful).unwrap();
     let clock = Deadly { reads: Rc::default(), dies_at: u64::MAX };
     for _ in 0..1000 {
         if turn(&world, &mut agent, clock.clone(), true) == 0 {
@@ -346,7 +351,7 @@ fn load() -> (Vec<Order>, Vec<u64>) {
     let order = |n: u64| {
         let mut order = Order::new(OrderId::new((n % 4) as u16, 0, n / 4), 0);
         (order.price, order.quantity) = (100 + (n % 5) as i64, 1 + n % 7);
-        order.side = if n % 2 == 0 { Side::Buy } else { Side::Sell };
+        order.side = if n.is_multiple_of(2) { Side::Buy } else { Side::Sell };
         order
     };
     ((0..200).map(order).collect(), (0..40).map(|n| 1 + n % 17).collect())
@@ -358,7 +363,9 @@ fn who_forgets_what_was_done_is_found() {
     let (heard, told, died) = played(&orders, &deaths, PROCESS, Successor::Careful).unwrap();
     assert_eq!(died, deaths.len());
     assert_eq!(is_wrong(&orders, &heard, &told), None);
-    for how in [Successor::SendsAgain, Successor::StampsAgain, Successor::HasNoJournal] {
+    let lost = played(&orders, &deaths, PROCESS, Successor::HasNoJournal);
+    assert!(lost.is_err_and(|error| error.contains("not whole")));
+    for how in [Successor::SendsAgain, Successor::StampsAgain] {
         let found = played(&orders, &deaths, PROCESS, how);
         assert!(
             found.is_err() || found.is_ok_and(|(heard, told, _)| is_wrong(&orders, &heard, &told).is_some()),

@@ -1,12 +1,12 @@
 //! Exchanges that die or hang and come back from their journals while the run goes on.
 //!
 //! ```text
-//! living ── hangs ──▶ killed ─┐
-//!    │                        ├─ the kernel says so ─▶ starting ── in its duty cycles ─▶ living
+//! living ── hangs ──▶ killed ─┐ ◀──────── killed by a signal ─────────┐
+//!    │                        ├─ the kernel says so ─▶ starting ────────┴─ in its duty cycles ─▶ living
 //!    └── killed by a signal ──┘
 //! ```
 //! Nobody else has to know: the rings of its sessions live on, and its successor finds there what it needs. One that says why it ends is
-//! not started again, it would say so again; nor is one that dies before it is back.
+//! not started again, it would say so again; nor is one that is killed before it is back, again and again ([`TRIES`]).
 
 use crate::runtime::incidents::Children;
 use crate::runtime::liveness::Liveness;
@@ -17,6 +17,9 @@ use protocol::labels::ExchangeCounter;
 use protocol::plan::{ExchangePlacement, Isolation, Journalling, OnDeath, Plan, Role};
 use protocol::status::{self, ThreadState};
 use shm::clock::Clock;
+
+/// So many times in a row an exchange is started that is killed before it is back: recovery itself may be what kills it.
+const TRIES: u32 = 16;
 
 /// Where an exchange is; the place is that of its comeback in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ struct Case {
     process: usize,
     thread: usize,
     stage: Stage,
+    /// Starts since it was last alive.
+    tries: u32,
     /// When a fault was last done to it, in ticks.
     fault: Option<u64>,
 }
@@ -62,7 +67,7 @@ impl<'a> Comebacks<'a> {
         let case = |venue| {
             let role = Role::Exchange(venue);
             let (process, thread) = (plan.process_of(role)?, plan.thread_of(role)?);
-            Some(Case { venue, process, thread, stage: Stage::Living, fault: None })
+            Some(Case { venue, process, thread, stage: Stage::Living, tries: 0, fault: None })
         };
         let cases = plan.trading().books().filter_map(case).collect();
         Self { segments, cases, list: Vec::new(), start_ticks }
@@ -86,20 +91,15 @@ impl<'a> Comebacks<'a> {
     }
 
     /// What has happened.
-    pub fn into_list(mut self) -> Vec<Comeback> {
-        (0..self.cases.len()).for_each(|place| self.count(place));
+    pub fn into_list(self) -> Vec<Comeback> {
         self.list
     }
 
-    /// Asks an exchange that has come back what it found in its journal: it says so with its first work.
-    fn count(&mut self, place: usize) {
-        let Case { venue, thread, .. } = self.cases[place];
+    /// What an exchange that has come back found in its journal.
+    fn records(&self, venue: u16, thread: usize) -> u64 {
         let counters = status::counters(&self.segments.threads[thread]);
-        let counters = counters.of(&self.segments.plan.threads[thread].roles, Role::Exchange(venue));
-        let last = self.list.iter_mut().rfind(|comeback| comeback.venue == venue);
-        if let Some(last) = last.filter(|last| last.recovered_ns.is_some()) {
-            last.records = counters.get(ExchangeCounter::Recovered);
-        }
+        let roles = &self.segments.plan.threads[thread].roles;
+        counters.of(roles, Role::Exchange(venue)).get(ExchangeCounter::Recovered)
     }
 
     /// Takes every exchange as far as it can go now.
@@ -143,7 +143,6 @@ impl<'a> Comebacks<'a> {
                 }
             }
             Stage::Living => {
-                self.count(place);
                 let how = children.how(process);
                 let incident = self.begin(place, children.pid(process), how, clock.now());
                 self.cases[place].stage = Stage::Killed(incident);
@@ -160,13 +159,19 @@ impl<'a> Comebacks<'a> {
                 children
                     .restart(self.segments, process)
                     .with_context(|| format!("cannot start the exchange of venue {venue} again"))?;
+                self.cases[place].tries += 1;
                 self.cases[place].stage = Stage::Starting(incident);
             }
             Stage::Starting(incident) => {
-                if children.ended(process).is_some() || status.state() == ThreadState::Failed {
+                let is_failed = status.state() == ThreadState::Failed;
+                if children.was_killed(process) && !is_failed && self.cases[place].tries < TRIES {
+                    self.cases[place].stage = Stage::Killed(incident);
+                } else if children.ended(process).is_some() || is_failed {
                     self.cases[place].stage = Stage::Gone;
                 } else if status.state() >= ThreadState::Running {
                     self.list[incident].recovered_ns = Some(self.ns(clock.now()));
+                    self.list[incident].records = self.records(venue, thread);
+                    self.cases[place].tries = 0;
                     self.cases[place].stage = Stage::Living;
                 }
             }
@@ -183,7 +188,7 @@ impl<'a> Comebacks<'a> {
     fn begin(&mut self, place: usize, pid: u32, cause: String, detected: u64) -> usize {
         let fault_ns = self.cases[place].fault.take().map(|ticks| self.ns(ticks));
         self.list.push(Comeback {
-            venue: self.cases[place].venue,
+            role: Role::Exchange(self.cases[place].venue),
             pid,
             cause,
             fault_ns,

@@ -246,7 +246,7 @@ impl<'a, T: Link> Family<'a, T> {
         }
         let Some(agent) = &mut actor.agent else { return Ok(false) };
         let Actor { cycle, turns, status, .. } = actor;
-        let turns = turns.get_or_insert_with(|| Turns::begin(cycle, status));
+        let turns = turns.get_or_insert_with(|| Turns::begin(&mut **agent, cycle, status));
         let turn = catch_unwind(AssertUnwindSafe(|| turns.turn(&mut **agent, cycle, status, &self.control)));
         match turn {
             Ok(Turn::Busy) => {

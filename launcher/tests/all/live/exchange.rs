@@ -27,7 +27,7 @@ fn recorded_ids(strategies: u64) -> HashMap<String, String> {
 }
 
 /// Plays the recording; its trades and last book must be those that the real exchange published.
-fn plays_the_morning(strategies: u64, isolation: &str, more: &[&str]) {
+pub fn plays_the_morning(strategies: u64, isolation: &str, more: &[&str]) -> Value {
     let launcher = Launcher::new();
     let (flow, book, many) = (data("flow.csv"), data("opening_book.csv"), strategies.to_string());
     let flags = [
@@ -77,6 +77,7 @@ fn plays_the_morning(strategies: u64, isolation: &str, more: &[&str]) {
             .collect();
         assert_eq!(levels(side), wanted, "side {side}");
     }
+    summary
 }
 
 #[test]

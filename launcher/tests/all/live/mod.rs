@@ -1,6 +1,7 @@
 //! Real runs: what they measure, and what they survive.
 
 mod board;
+mod comebacks;
 mod deaths;
 mod exchange;
 mod faults;

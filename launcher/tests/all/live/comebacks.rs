@@ -1,0 +1,148 @@
+//! Exchanges that are killed and come back from their journals: nothing is lost, nothing is done twice.
+
+use super::exchange::plays_the_morning;
+use crate::common::{Launcher, assert_nothing_left, command, signal, text};
+use serde_json::Value;
+use std::process::Command;
+
+const BASE: [&str; 12] = [
+    "--venue",
+    "book",
+    "--venues",
+    "1",
+    "--exchange",
+    "process",
+    "--on-death",
+    "restart",
+    "--idle",
+    "park",
+    "--isolation",
+    "process",
+];
+
+fn comebacks(summary: &Value) -> Vec<Value> {
+    summary["comebacks"].as_array().unwrap().clone()
+}
+
+/// The trades and the last book are those of the real exchange, however often its successor had to take over.
+#[test]
+fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
+    let more = |journal| {
+        [
+            &["--exchange", "process", "--journal", journal, "--on-death", "restart", "--idle", "park"][..],
+            &["--fault", "kill:exchange@150ms every 200ms"],
+        ]
+        .concat()
+    };
+    for (strategies, journal) in [(1, "process"), (8, "group")] {
+        let summary = plays_the_morning(strategies, "process", &more(journal));
+        let died = comebacks(&summary);
+        assert!(died.len() >= 2, "{died:#?}");
+        let is_back =
+            |one: &Value| one["detect_to_recovery_ns"].is_u64() && one["cause"] == "signal 9 (SIGKILL)";
+        assert!(died.iter().all(is_back), "{died:#?}");
+    }
+}
+
+#[test]
+fn every_order_is_answered_once_although_exchanges_are_killed_hang_and_are_killed_again() {
+    let launcher = Launcher::new();
+    let flags = [
+        "--strategies",
+        "3",
+        "--orders",
+        "20k",
+        "--window",
+        "2s",
+        "--journal",
+        "process",
+        "--credentials",
+        "2",
+        "--liveness",
+        "500ms",
+        "--fault",
+        // The third comes while the second's successor starts.
+        "kill:exchange@300ms; kill:exchange@600ms; kill:exchange@615ms; stop:exchange@1s; kill:strategy-1@1300ms",
+    ];
+    let summary = launcher.summary(&[&BASE[..], &flags].concat());
+    let orders = &summary["orders"];
+    let count = |key: &str| orders[key].as_u64().unwrap();
+    assert_eq!(summary["outcome"]["ended"], "complete", "{orders}");
+    assert_eq!(
+        count("sent"),
+        count("returned") + count("cancelled") + count("orphaned") + count("lost"),
+        "{orders}"
+    );
+    assert_eq!(summary["containment"]["lost_of_survivors"], 0);
+    let died = comebacks(&summary);
+    assert!((3..=4).contains(&died.len()), "{died:#?}");
+    for one in &died {
+        assert!(one["detect_to_recovery_ns"].is_u64(), "{one:#}");
+        assert_eq!(one["in_flight"], one["answered"], "{one:#}");
+    }
+    let records: Vec<u64> = died.iter().map(|one| one["records"].as_u64().unwrap()).collect();
+    assert!(records.is_sorted() && records[0] > 0, "{records:?}");
+    assert!(died.last().unwrap()["cause"].as_str().unwrap().starts_with("hangs"), "{died:#?}");
+}
+
+/// Without a journal the engine dies with it, and says so.
+#[test]
+fn without_a_journal_a_killed_exchange_ends_the_run() {
+    let launcher = Launcher::new();
+    let flags = ["--orders", "4k", "--window", "1s", "--fault", "kill:exchange@200ms"];
+    let output = launcher.run(&[&BASE[..], &flags].concat()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr) + &text(&output.stdout);
+    assert!(said.contains("exchange"), "{said}");
+}
+
+/// One that can never come back is not started for ever: its journal is damaged while it is dead.
+#[test]
+fn a_damaged_journal_ends_the_run_with_its_reason() {
+    let launcher = Launcher::new();
+    let flags = ["--orders", "40k", "--window", "3s", "--journal", "process", "--liveness", "1s"];
+    let running = launcher.start(&[&BASE[..], &flags].concat());
+    let folder = launcher.folders()[0].join("journal-venue-0");
+    let segment = || {
+        std::fs::read_dir(&folder)
+            .ok()?
+            .filter_map(Result::ok)
+            .map(|file| file.path())
+            .filter(|path| path.metadata().is_ok_and(|data| data.len() > 0))
+            .min()
+    };
+    crate::common::wait_until("the journal is there", || segment().is_some());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let (launcher_pid, pid) = (running.pid(), running.process("exchange-0"));
+    // Stopped, so that it cannot be back before its journal is damaged.
+    signal(pid, "STOP");
+    let path = segment().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    // A bit of a record in the middle: what is behind it was written, so it is no torn end.
+    bytes[4096 + 77] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    signal(pid, "KILL");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("the journal is not whole"), "{stderr}");
+    assert_nothing_left(launcher_pid);
+}
+
+#[test]
+fn faults_of_exchanges_that_are_not_there_are_refused() {
+    for (flags, says) in [
+        (&["--fault", "kill:exchange"][..], "--venue book"),
+        (&["--venue", "book", "--fault", "kill:exchange"], "--exchange process"),
+        (&["--venue", "book", "--exchange", "process", "--fault", "segv:exchange"], "only kill and stop"),
+        (
+            &["--venue", "book", "--exchange", "process", "--venues", "1", "--fault", "kill:exchange-1"],
+            "venue-1",
+        ),
+        (&["--journal", "process"], "--venue book"),
+    ] {
+        let mut run: Command = command(&["run"]);
+        let output = run.args(flags).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{flags:?}");
+        assert!(text(&output.stderr).contains(says), "{flags:?}: {}", text(&output.stderr));
+    }
+}
