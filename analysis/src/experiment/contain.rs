@@ -3,7 +3,7 @@
 use crate::document::Document;
 use crate::merge::Losses;
 use crate::summary::VenueIncident;
-use protocol::plan::{Isolation, Technique};
+use protocol::plan::{FaultKind, Isolation, Journalling, Technique};
 use serde::{Deserialize, Serialize};
 
 /// Whether the fault stayed where it began.
@@ -42,6 +42,9 @@ pub struct Containments {
     /// The same of venues that had the fault.
     #[serde(default)]
     pub venues: Vec<VenueContainment>,
+    /// The same of roles of the engine.
+    #[serde(default)]
+    pub roles: Vec<RoleContainment>,
     /// What the protection costs a push and a pop.
     pub cost: Option<Cost>,
     /// What to know about them. One line each.
@@ -119,6 +122,39 @@ pub struct VenueContainment {
     pub incident: VenueIncident,
     /// Orders of any venue that never came back.
     pub lost: u64,
+    /// The run's folder.
+    pub folder: String,
+}
+
+/// What one fault of a role of the engine did with one journal. Times are nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoleContainment {
+    /// The level.
+    pub isolation: Isolation,
+    /// The technique.
+    pub technique: Technique,
+    /// Who had it: `exchange-0`, `engine`.
+    pub role: String,
+    /// The fault.
+    pub fault: FaultKind,
+    /// What the role wrote down before it acted.
+    pub journal: Journalling,
+    /// [`Contained::Yes`]: it came back, and every order with it.
+    pub contained: Contained,
+    /// What was seen: `signal 9 (SIGKILL)`, or why the run ended.
+    pub seen: String,
+    /// Orders that never came back.
+    pub lost: u64,
+    /// Orders that were there while it was away.
+    pub in_flight: u64,
+    /// From the fault until it was noticed.
+    pub detect_ns: Option<u64>,
+    /// From there until its successor was in its duty cycles.
+    pub recover_ns: Option<u64>,
+    /// From the fault until it took its first order.
+    pub served_ns: Option<u64>,
+    /// The longest round trip of the orders that were there.
+    pub longest_ns: Option<u64>,
     /// The run's folder.
     pub folder: String,
 }

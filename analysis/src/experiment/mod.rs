@@ -16,7 +16,7 @@ pub use board::{
     BoardWriter, Boards,
 };
 pub use compare::{Comparison, Comparisons};
-pub use contain::{Contained, Containment, Containments, Cost, VenueContainment};
+pub use contain::{Contained, Containment, Containments, Cost, RoleContainment, VenueContainment};
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
 pub use search::{Search, SearchRecord, SearchStep};
 pub use sweep::{AxisRecord, RunEntry, SweepPoint, SweepRecord, SweepState, Texts};

@@ -37,10 +37,20 @@ pub fn contain_page(all: &Containments) -> String {
                 (table(&report::contain::venues(all)))
             }))
         }
+        @if !all.roles.is_empty() {
+            (section("roles", "Did the engine's roles come back?", &html! {
+                p {
+                    "yes: it came back from its journal, and every order with it. NO: the run ended. Orders there are those that were at it, \
+                     or came, while it was away."
+                }
+                (table(&report::contain::roles(all)))
+            }))
+        }
         (section("what", "What was seen, lost, and how long it took", &table(&wide)))
         @if !all.notes.is_empty() { ul class="note" { @for note in &all.notes { li { (note) } } } }
     };
-    let subject = format!("{} faults tried, on {}", all.rows.len() + all.venues.len(), all.machine);
+    let subject =
+        format!("{} faults tried, on {}", all.rows.len() + all.venues.len() + all.roles.len(), all.machine);
     page("What isolation buys", &subject, &format!("bulkhead {}", env!("CARGO_PKG_VERSION")), &content)
 }
 

@@ -1,6 +1,6 @@
 //! The containment table: one for each level on the terminal, one wide one in documents.
 
-use crate::experiment::{Containment, Containments, VenueContainment};
+use crate::experiment::{Containment, Containments, RoleContainment, VenueContainment};
 use crate::report::grid::{Grid, GridRow};
 use crate::report::units::{duration_or_dash, short};
 use crate::summary::VenueIncident;
@@ -21,7 +21,52 @@ pub fn narrow(all: &Containments) -> Vec<Grid> {
     if !all.venues.is_empty() {
         grids.push(venues(all));
     }
+    if !all.roles.is_empty() {
+        grids.push(roles(all));
+    }
     grids
+}
+
+/// What became of runs whose engine, or a part of it, died.
+pub fn roles(all: &Containments) -> Grid {
+    let head = [
+        "role",
+        "fault",
+        "journal",
+        "isolation",
+        "technique",
+        "back",
+        "lost",
+        "there",
+        "detect",
+        "recover",
+        "served",
+        "longest",
+    ];
+    let line = |row: &RoleContainment| {
+        let names = [
+            row.role.clone(),
+            row.fault.to_string(),
+            row.journal.to_string(),
+            row.isolation.to_string(),
+            row.technique.to_string(),
+            row.contained.word().to_owned(),
+            short(row.lost),
+            short(row.in_flight),
+        ];
+        let times = [row.detect_ns, row.recover_ns, row.served_ns, row.longest_ns].map(duration_or_dash);
+        GridRow::plain(names.into_iter().chain(times).collect())
+    };
+    Grid {
+        name: "contain_roles".into(),
+        title: "the engine's own roles: did they come back; orders lost, orders there then; fault to detection, \
+                detection to recovery, fault to the first order served, the longest round trip of those that were there"
+            .into(),
+        head: head.map(String::from).into(),
+        keys: 3,
+        rows: all.roles.iter().map(line).collect(),
+        notes: Vec::new(),
+    }
 }
 
 /// What venues with faults did to the orders of the others.
@@ -124,7 +169,8 @@ fn times(all: &Containments) -> Grid {
 
 /// What a page shows: the matrices, and everything.
 pub fn grids(all: &Containments) -> (Vec<Grid>, Grid) {
-    let is_matrix = |grid: &Grid| !matches!(grid.name.as_str(), "contain_times" | "contain_venues");
+    let is_matrix =
+        |grid: &Grid| !matches!(grid.name.as_str(), "contain_times" | "contain_venues" | "contain_roles");
     (narrow(all).into_iter().filter(is_matrix).collect(), wide(all))
 }
 

@@ -2,7 +2,7 @@
 
 use super::cost;
 use super::matrix::{Cell, across_processes, cell, cells, settings};
-use super::rows::{row, venue_row};
+use super::rows::{role_row, row, venue_row};
 use crate::config::{Common, Settings, UsageError};
 use crate::experiments::axes::Axis;
 use crate::experiments::documents::{self, Documents};
@@ -16,7 +16,7 @@ use analysis::report::contain as table;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use clap::Args;
-use protocol::plan::{Isolation, Technique};
+use protocol::plan::{Isolation, Target, Technique};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -90,9 +90,12 @@ pub fn begin(flags: &ContainFlags) -> Result<(SweepRecord, PathBuf)> {
     let point = |cell: &Cell| -> Result<SweepPoint> {
         // Found out before the first run: a setting that cannot be.
         let resolved = planner::resolve(&settings(cell, &base), &machine)?;
-        let Cell { technique, isolation, scenario } = cell;
+        let Cell { technique, isolation, scenario, journal } = cell;
         Ok(SweepPoint {
-            name: format!("{} against {technique} under {isolation}", scenario.name),
+            name: match scenario.fault.target {
+                Target::Exchange(_) => format!("{} with journal {journal} under {isolation}", scenario.fault),
+                _ => format!("{} against {technique} under {isolation}", scenario.name),
+            },
             values: BTreeMap::new(),
             settings: Settings { seed: None, out: None, repeats: None, ..resolved.settings() }.to_texts(),
             runs: Vec::new(),
@@ -118,6 +121,7 @@ pub fn documents(record: &SweepRecord, folder: &Path) -> Result<Documents> {
         machine: record.machine.cpu_model.clone(),
         rows: Vec::new(),
         venues: Vec::new(),
+        roles: Vec::new(),
         cost: Some(cost),
         notes: documents::notes(record),
     };
@@ -129,6 +133,8 @@ pub fn documents(record: &SweepRecord, folder: &Path) -> Result<Documents> {
             let summary = Summary::read(&folder.join(&run.folder))?;
             if cell.scenario.fault.kind.is_of_venue() {
                 all.venues.extend(venue_row(&cell, &summary, &run.folder));
+            } else if cell.is_of_role() {
+                all.roles.push(role_row(&cell, &summary, &run.folder));
             } else {
                 all.rows.push(row(&cell, &summary, &run.folder));
             }

@@ -3,7 +3,9 @@
 use crate::config::value::Value;
 use crate::config::{FaultSpec, Faults, Settings};
 use analysis::units::{Count, Nanos};
-use protocol::plan::{FaultKind, Isolation, OnDeath, Target, Technique, When};
+use protocol::plan::{
+    ExchangePlacement, FaultKind, Isolation, Journalling, OnDeath, Target, Technique, Trading, When,
+};
 use shm::ring::Step;
 
 /// The strategy that has the fault, of three; or the venue, of two.
@@ -41,6 +43,18 @@ pub struct Cell {
     pub isolation: Isolation,
     /// What is done.
     pub scenario: NamedFault,
+    /// What exchanges write down.
+    pub journal: Journalling,
+}
+
+/// The journals that are tried where an exchange has the fault.
+const JOURNALS: [Journalling; 3] = [Journalling::None, Journalling::Process, Journalling::Group];
+
+impl Cell {
+    /// Whether a role of the engine has the fault.
+    pub const fn is_of_role(&self) -> bool {
+        matches!(self.scenario.fault.target, Target::Engine | Target::Exchange(_))
+    }
 }
 
 impl NamedFault {
@@ -96,7 +110,14 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
                 continue;
             }
             for scenario in scenarios.iter().filter(|scenario| scenario.fits(technique)) {
-                cells.push(Cell { technique, isolation, scenario: scenario.clone() });
+                let journals = match scenario.fault.target {
+                    // In the launcher's process there is no exchange that could die alone.
+                    Target::Exchange(_) if isolation == Isolation::Thread => continue,
+                    Target::Exchange(_) => &JOURNALS[..],
+                    _ => &JOURNALS[..1],
+                };
+                let cell = |journal| Cell { technique, isolation, scenario: scenario.clone(), journal };
+                cells.extend(journals.iter().copied().map(cell));
             }
         }
     }
@@ -115,6 +136,7 @@ pub fn cell(settings: &Settings) -> Option<Cell> {
         technique: settings.technique?,
         isolation: settings.isolation?,
         scenario: NamedFault::of(fault),
+        journal: settings.journal.unwrap_or_default(),
     })
 }
 
@@ -146,6 +168,15 @@ pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
             ..load
         },
         false => load,
+    };
+    let own = match cell.scenario.fault.target {
+        Target::Exchange(_) => Settings {
+            venue: Value::parse(Trading::BOOK).ok(),
+            exchange: Some(ExchangePlacement::Process),
+            journal: Some(cell.journal),
+            ..own
+        },
+        _ => own,
     };
     own.over(asked.clone()).over(load)
 }
@@ -186,6 +217,19 @@ mod tests {
             let settings = settings(&cell, &Settings::default());
             assert_eq!(settings.venue_timeout, Some(VENUE_TIMEOUT), "the gateway closes what is silent");
             let texts = settings.to_texts();
+            assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
+        }
+    }
+
+    #[test]
+    fn an_exchange_has_its_faults_with_and_without_a_journal() {
+        let faults = Faults::parse("kill:exchange; stop:exchange@1s; kill:engine").unwrap();
+        let cells = cells(&[Technique::default()], Isolation::ALL, Some(&faults));
+        let of = |isolation| cells.iter().filter(move |cell| cell.isolation == isolation).count();
+        assert_eq!((of(Isolation::Thread), of(Isolation::Process), of(Isolation::Sandbox)), (1, 7, 7));
+        for cell in cells {
+            assert!(cell.is_of_role());
+            let texts = settings(&cell, &Settings::default()).to_texts();
             assert_eq!(super::cell(&Settings::from_texts(&texts).unwrap()), Some(cell));
         }
     }

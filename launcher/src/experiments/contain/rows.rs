@@ -1,10 +1,10 @@
 //! A row of the containment table: what one fault did.
 
 use super::matrix::{Cell, VICTIM};
-use analysis::experiment::{Contained, Containment, VenueContainment};
+use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
 use analysis::record::Outcome;
-use analysis::summary::{Distribution, Summary};
-use protocol::plan::{FaultKind, Target, When};
+use analysis::summary::{ComebackSummary, Distribution, Summary};
+use protocol::plan::{FaultKind, Role, Target, When};
 
 /// How many times as long as before somebody waited who counts as hurt, if it was also at least [`HURT_NS`].
 const HURT_TIMES: u64 = 4;
@@ -70,6 +70,41 @@ pub fn venue_row(cell: &Cell, summary: &Summary, folder: &str) -> Option<VenueCo
         lost: summary.orders.lost,
         folder: folder.to_owned(),
     })
+}
+
+/// What a run shows in which a role of the engine had the fault.
+pub fn role_row(cell: &Cell, summary: &Summary, folder: &str) -> RoleContainment {
+    let role = match cell.scenario.fault.target {
+        Target::Exchange(venue) => Role::Exchange(venue).to_string(),
+        _ => "engine".into(),
+    };
+    let comeback = summary.comebacks.iter().find(|comeback| comeback.role == role);
+    let survived = summary.outcome == Outcome::Complete && summary.valid;
+    let is_back = comeback.is_some_and(|comeback| comeback.detect_to_recovery_ns.is_some());
+    let came = comeback.is_some() || has_come(cell, VICTIM, summary);
+    let after_fault = |comeback: &ComebackSummary| {
+        comeback.fault_ns.map(|fault| comeback.detected_ns.saturating_sub(fault))
+    };
+    RoleContainment {
+        isolation: cell.isolation,
+        technique: cell.technique,
+        role,
+        fault: cell.scenario.fault.kind,
+        journal: cell.journal,
+        contained: match (survived, is_back) {
+            (false, _) => Contained::No,
+            (true, true) => Contained::Yes,
+            (true, false) => Contained::Nothing,
+        },
+        seen: seen(summary, comeback.map(|comeback| comeback.cause.as_str()), came),
+        lost: if survived { summary.orders.lost } else { lost_of_others(summary) },
+        in_flight: comeback.map_or(0, |comeback| comeback.in_flight),
+        detect_ns: comeback.and_then(after_fault),
+        recover_ns: comeback.and_then(|comeback| comeback.detect_to_recovery_ns),
+        served_ns: comeback.and_then(|comeback| comeback.first_served_ns),
+        longest_ns: comeback.and_then(|comeback| comeback.longest_ns),
+        folder: folder.to_owned(),
+    }
 }
 
 /// Whether others waited for the fault. One who did is known by its worst order: there are too few for a percentile. Whatever the

@@ -112,3 +112,24 @@ fn what_cannot_be_tried_is_a_usage_error() {
         assert!(text(&made.stderr).contains(word), "{flags:?}: {}", text(&made.stderr));
     }
 }
+
+/// What a journal buys: without one the run ends with its exchange.
+#[test]
+fn an_exchange_comes_back_with_a_journal_and_not_without() {
+    let out = tempfile::tempdir().unwrap();
+    let flags = ["--technique", "spsc-mux", "--isolation", "process", "--fault", "kill:exchange"];
+    let made =
+        command(&["contain", "--json", "--out", out.path().to_str().unwrap()]).args(flags).output().unwrap();
+    assert!(made.status.success(), "{}{}", text(&made.stdout), text(&made.stderr));
+    let table: Value = serde_json::from_slice(&made.stdout).unwrap();
+    let roles = table["roles"].as_array().unwrap();
+    let of = |journal: &str| roles.iter().find(|row| row["journal"] == journal).unwrap();
+    assert_eq!((roles.len(), table["rows"].as_array().unwrap().len()), (3, 0), "{roles:#?}");
+    assert_eq!(of("none")["contained"], "no");
+    assert!(of("none")["lost"].as_u64().unwrap() > 0, "{roles:#?}");
+    for journal in ["process", "group"] {
+        let row = of(journal);
+        assert_eq!((&row["contained"], &row["lost"]), (&"yes".into(), &0.into()), "{row:#}");
+        assert!(row["recover_ns"].is_u64() && row["served_ns"].is_u64(), "{row:#}");
+    }
+}

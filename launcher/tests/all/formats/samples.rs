@@ -8,8 +8,8 @@ use analysis::document::Document;
 use analysis::experiment::{
     Axis, AxisRecord, Bill, BillRow, BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading,
     BoardSlice, BoardUsage, BoardWarnings, BoardWriter, Boards, Comparison, Comparisons, Contained,
-    Containment, Containments, Cost, Lab, LabCell, LabLatency, LabRun, Reference, RunEntry, Search,
-    SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPoint, SweepRecord, SweepState,
+    Containment, Containments, Cost, Lab, LabCell, LabLatency, LabRun, Reference, RoleContainment, RunEntry,
+    Search, SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPoint, SweepRecord, SweepState,
     VenueContainment, Wait,
 };
 use analysis::merge::{Losses, Violation, ViolationKind};
@@ -20,7 +20,7 @@ use analysis::stats::{
 use analysis::summary::{Distribution, Summary, VenueIncident};
 use analysis::timeline::Timeline;
 use launcher::host::Machine;
-use protocol::plan::{FaultKind, Isolation, Technique};
+use protocol::plan::{FaultKind, Isolation, Journalling, Technique};
 use protocol::supervision::Misconduct;
 
 fn machine() -> Machine {
@@ -222,6 +222,22 @@ pub fn contain() -> Containments {
             },
             lost: 0,
             folder: "run-2".into(),
+        }],
+        roles: vec![RoleContainment {
+            isolation: Isolation::Process,
+            technique: Technique::default(),
+            role: "exchange-0".into(),
+            fault: FaultKind::Kill,
+            journal: Journalling::Process,
+            contained: Contained::Yes,
+            seen: "signal 9 (SIGKILL)".into(),
+            lost: 0,
+            in_flight: 40,
+            detect_ns: Some(1_000_000),
+            recover_ns: Some(20_000_000),
+            served_ns: Some(22_000_000),
+            longest_ns: Some(45_000_000),
+            folder: "run-3".into(),
         }],
         cost: Some(Cost { bare_ns: 10.5, protected_ns: 11.5, ratio: 1.095 }),
         notes: vec!["a note".into()],
