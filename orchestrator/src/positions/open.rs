@@ -95,20 +95,28 @@ mod tests {
     use protocol::wire::Side;
     use std::collections::HashMap;
 
-    /// Adds an order in one way or another.
-    type Insert = fn(&mut OpenOrders, OpenOrder);
+    /// What may be broken: how an order is added, and how those of an instrument are marked as killed.
+    struct Way {
+        insert: fn(&mut OpenOrders, OpenOrder),
+        mark: fn(&mut OpenOrders, u16) -> u64,
+    }
 
-    /// Orders come, change and go; `Err`: what a map says else.
-    fn keeps(steps: &[(u64, u8, u16)], insert: Insert) -> Result<(), String> {
+    const RIGHT: Way = Way {
+        insert: OpenOrders::insert,
+        mark: |orders, killed| orders.mark(|venue, instrument| (venue, instrument) == (2, killed)),
+    };
+
+    /// Orders come, change, are killed and go, with ids that come again; `Err`: what a map says else.
+    fn keeps(steps: &[(u64, u8, u16)], way: &Way) -> Result<(), String> {
         let mut orders = OpenOrders::new(20);
         let mut map = HashMap::new();
         for (leaves, (sequence, what, epoch)) in (0..).zip(steps) {
             let id = OrderId::new(7, *epoch, *sequence);
-            match what % 4 {
+            match what % 5 {
                 0 | 1 if !map.contains_key(&id) && map.len() < 20 => {
                     let kind = if what % 3 == 0 { Kind::Replace } else { Kind::Order(Side::Sell) };
-                    let order = OpenOrder::new(id, kind, leaves, 1, 2);
-                    insert(&mut orders, order);
+                    let order = OpenOrder::new(id, kind, leaves, u16::from(what % 2), 2);
+                    (way.insert)(&mut orders, order);
                     map.insert(id, order);
                 }
                 2 => {
@@ -122,6 +130,17 @@ mod tests {
                         return Err(format!("{id} changes in another way"));
                     }
                 }
+                3 if what % 4 == 0 => {
+                    let killed = u16::from(what % 2);
+                    let plain =
+                        |order: &&mut OpenOrder| order.kind != Kind::Replace && order.instrument == killed;
+                    let wanted =
+                        map.values_mut().filter(plain).map(|order| order.is_killed = true).count() as u64;
+                    let marked = (way.mark)(&mut orders, killed);
+                    if marked != wanted {
+                        return Err(format!("{marked} of {wanted} are marked"));
+                    }
+                }
                 _ => {
                     if orders.take(id) != map.remove(&id) {
                         return Err(format!("{id} is not what was put in"));
@@ -132,11 +151,7 @@ mod tests {
                 return Err(format!("{id} is not {order:?}"));
             }
         }
-        let plain = map.values().filter(|order| order.kind != Kind::Replace).count() as u64;
-        match orders.mark(|_, _| true) {
-            marked if marked == plain => Ok(()),
-            marked => Err(format!("{marked} of {plain} are marked")),
-        }
+        Ok(())
     }
 
     fn steps() -> impl Strategy<Value = Vec<(u64, u8, u16)>> {
@@ -146,19 +161,23 @@ mod tests {
     proptest! {
         #[test]
         fn they_are_a_map(steps in steps()) {
-            prop_assert_eq!(keeps(&steps, OpenOrders::insert), Ok(()));
+            prop_assert_eq!(keeps(&steps, &RIGHT), Ok(()));
         }
     }
 
     #[test]
-    fn a_window_alone_loses_what_rests() {
-        let only_the_window: Insert = |orders, order| {
-            orders.window.insert(&order);
-        };
+    fn a_window_alone_loses_what_rests_and_what_a_kill_switch_is_about() {
         // The window of 32 has one slot for both.
-        let rests = [(0, 1, 0), (32, 1, 0), (0, 3, 0), (32, 3, 0)];
-        assert_eq!(keeps(&rests, OpenOrders::insert), Ok(()));
-        assert!(keeps(&rests, only_the_window).is_err());
+        let rests = [(0, 1, 0), (32, 1, 0), (0, 4, 0), (32, 4, 0)];
+        // 1 and 10: an order of instrument 1 or 0 comes; 4: it goes; 8: instrument 0 is killed.
+        let killed = [(0, 10, 0), (32, 10, 0), (0, 8, 0)];
+        for steps in [&rests[..], &killed] {
+            assert_eq!(keeps(steps, &RIGHT), Ok(()));
+        }
+        let insert = |orders: &mut OpenOrders, order| _ = orders.window.insert(&order);
+        assert!(keeps(&rests, &Way { insert, ..RIGHT }).is_err());
+        let mark = |orders: &mut OpenOrders, killed| orders.window.mark(|_, of| of == killed);
+        assert!(keeps(&killed, &Way { mark, ..RIGHT }).is_err());
     }
 
     #[test]

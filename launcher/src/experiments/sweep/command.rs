@@ -186,7 +186,7 @@ fn highest_rates(record: &SweepRecord, search: &SearchRecord) -> Grid {
     Grid {
         name: "max_rate".into(),
         title: format!(
-            "highest rate with rt_venue from due p99.9 ≤ {} and ≥ 99% of it sent in most runs, orders/s",
+            "highest orders/s: rt_venue from due p99.9 ≤ {}, ≥ 99% sent, in most runs",
             duration(search.bound_ns)
         ),
         head: ["setting", "highest", "p99.9", "runs", "steps"].map(str::to_owned).to_vec(),
