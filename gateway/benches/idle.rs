@@ -122,7 +122,7 @@ impl<A: Agent<Tsc>> Thread<A> {
     #[inline(never)]
     fn cycles(&mut self, cycles: u64) -> u64 {
         let control = self.launching.control();
-        let mut idle = Spin;
+        let mut idle = Spin::default();
         let mut busy = 0;
         for _ in 0..cycles {
             match self.turns.turn(&mut self.agent, &mut self.cycle, &self.status, &control) {
