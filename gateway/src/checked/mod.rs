@@ -8,6 +8,7 @@
 //! | a report that cannot be: of an order that is not open, a repeat, more than was ordered, a status that the order cannot have | it is counted as a venue error and dropped; the order stays as it was |
 //! | a number of the session that is too high: messages were lost | counted; the report is looked at like any other |
 //! | one that was there before | counted and dropped |
+//! | one so high that the venue cannot have said so much | counted as a protocol error and dropped; the numbers stay as they were |
 //! | nothing about an order for [`CheckedRules::silence_ns`]; nothing at all for so long, if it has acknowledged the order | the order is closed with the reason `venue-silent`, and counted as stuck |
 //! | its session goes down | orders that come are refused with the reason `venue-down`; those that are open wait for what the venue says when it is back, or are closed for that reason |
 //! | its session is up again | it is told the number of the message that is to come next, and sends again what was missed |
@@ -57,15 +58,28 @@ struct State {
     /// When the venue last said something that can be, in ticks.
     heard: u64,
     counts: SessionCounts,
+    /// Numbers that no venue can have come to.
+    absurd: u64,
 }
 
 impl State {
     /// Whether the number is the next one, or an error that the report survives; `false`: it was there before.
     fn takes_number(&mut self, number: u64) -> bool {
-        let expected = self.counts.received + 1;
+        let expected = self.next_number();
+        // Of each message it has only so many reports: it cannot have lost more than all of them.
+        let most = self.counts.sent.saturating_mul(protocol::wire::MAX_REPORTS as u64);
+        if number.saturating_sub(expected) > most {
+            self.absurd += 1;
+            return false;
+        }
         self.counts.errors += u64::from(number != expected);
         self.counts.received = self.counts.received.max(number);
         number >= expected
+    }
+
+    /// The number of the venue's next message.
+    const fn next_number(&self) -> u64 {
+        self.counts.received.saturating_add(1)
     }
 
     /// When the venue last said something that tells that it has not forgotten an order. One that it has acknowledged may rest there
@@ -82,7 +96,7 @@ impl<V: Venue> Checked<V> {
         let open = HashMap::with_capacity(2 * rules.max_held.max(8));
         Self {
             venue,
-            state: State { rules, open, heard: 0, counts: SessionCounts::default() },
+            state: State { rules, open, heard: 0, counts: SessionCounts::default(), absurd: 0 },
             watched: VecDeque::with_capacity(2 * rules.max_held.max(8)),
             throttle: rules.limit.map(Throttle::new),
             is_up: true,
@@ -94,7 +108,7 @@ impl<V: Venue> Checked<V> {
         let is_up = self.venue.is_connected();
         match (self.is_up, is_up) {
             (true, false) => self.state.counts.disconnects += 1,
-            (false, true) => self.venue.resume(self.state.counts.received + 1),
+            (false, true) => self.venue.resume(self.state.next_number()),
             _ => {}
         }
         self.is_up = is_up;
@@ -182,7 +196,7 @@ impl<R: Reports> Reports for Heard<'_, R> {
     }
 
     fn send(&mut self, report: Report) -> Result<(), NoRoom> {
-        self.send_numbered(self.state.counts.received + 1, report)
+        self.send_numbered(self.state.next_number(), report)
     }
 
     fn send_numbered(&mut self, number: u64, report: Report) -> Result<(), NoRoom> {
@@ -261,8 +275,12 @@ impl<V: Venue> Venue for Checked<V> {
     }
 
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
-        // The time of the last word is of no matter here: each report is the last of its order.
-        self.venue.cancel_all(sweep, &mut Heard { reports, state: &mut self.state, now: 0 })
+        let now = sweep.now;
+        self.venue.cancel_all(sweep, &mut Heard { reports, state: &mut self.state, now })
+    }
+
+    fn faults(&self) -> u64 {
+        self.venue.faults() + self.state.absurd
     }
 
     fn session(&self) -> SessionCounts {

@@ -154,6 +154,37 @@ fn the_numbers_of_the_session_have_no_gaps_and_no_repeats() {
 }
 
 #[test]
+fn a_number_that_no_venue_can_have_come_to_is_a_protocol_error() {
+    let part =
+        Report { status: OrderStatus::PartiallyFilled, filled: 4, leaves: 6, is_last: false, ..fill(0) };
+    let rest = Report { filled: 6, number: 1, ..fill(0) };
+    // One message was sent: so many reports may have been lost, and not one more.
+    let most = 1 + protocol::wire::MAX_REPORTS as u64;
+    for number in [most + 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
+        let (mut session, mut out) = (session(None), Out::default());
+        session.accept(&order(0), 5, &mut out);
+        session.venue.says = vec![(Some(number), part)];
+        session.advance(10, &mut out);
+        assert_eq!((out.0.len(), session.faults(), session.session().errors), (0, 1, 0), "{number}");
+        // What follows is not taken for a repeat.
+        session.venue.says = vec![(Some(1), part), (Some(2), rest)];
+        session.advance(20, &mut out);
+        assert_eq!((&out.0[..], session.session().received), (&[part, rest][..], 2), "{number}");
+        assert_eq!((session.faults(), session.session().errors), (1, 0), "{number}");
+    }
+    let (reports, counts) = said(&[(Some(most), part)]);
+    assert_eq!((reports[0], counts.errors, counts.received), (part, 1, most), "it can have come to that");
+    // At the end of all numbers, which a session can only be put at: the last one repeats, and nothing overflows.
+    let (mut session, mut out) = (session(None), Out::default());
+    session.accept(&order(0), 5, &mut out);
+    session.state.counts.received = u64::MAX - 1;
+    session.venue.says = vec![(Some(u64::MAX), part), (None, rest), (Some(0), rest)];
+    session.advance(10, &mut out);
+    assert_eq!((&out.0[..], session.session().received), (&[part, rest][..], u64::MAX));
+    assert_eq!(session.session().errors, 1);
+}
+
+#[test]
 fn a_venue_that_goes_on_talking_about_an_order_is_not_silent() {
     let (mut session, mut out) = (session(None), Out::default());
     session.accept(&order(0), 0, &mut out);
