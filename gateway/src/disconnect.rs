@@ -29,15 +29,22 @@ impl Disconnects {
     }
 
     /// Does the sweeps in their order with so many looks, as far as they come, at `now` (ticks). `step` says whether one has come to
-    /// its end.
-    pub(crate) fn work(&mut self, mut looks: usize, now: u64, mut step: impl FnMut(&mut Sweep) -> bool) {
+    /// its end. Whether anything was looked at, or has come to its end.
+    pub(crate) fn work(
+        &mut self,
+        mut looks: usize,
+        now: u64,
+        mut step: impl FnMut(&mut Sweep) -> bool,
+    ) -> bool {
+        let all = looks;
         while let Some(sweep) = self.0.front_mut() {
             (sweep.looks, sweep.now) = (looks, now);
             if !step(sweep) {
-                break;
+                return sweep.looks < all;
             }
             looks = sweep.looks;
             self.0.pop_front();
         }
+        true
     }
 }

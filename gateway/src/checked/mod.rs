@@ -9,7 +9,7 @@
 //! | a number of the session that is too high: messages were lost | counted; the report is looked at like any other |
 //! | one that was there before | counted and dropped |
 //! | one so high that the venue cannot have said so much | counted as a protocol error and dropped; the numbers stay as they were |
-//! | nothing about an order for [`CheckedRules::silence_ns`]; nothing at all for so long, if it has acknowledged the order | the order is closed with the reason `venue-silent`, and counted as stuck |
+//! | nothing about an order for [`CheckedRules::silence_ns`]; nothing at all for so long, if it has acknowledged the order and was not told since to cancel it | the order is closed with the reason `venue-silent`, and counted as stuck |
 //! | its session goes down | orders that come are refused with the reason `venue-down`; those that are open wait for what the venue says when it is back, or are closed for that reason |
 //! | its session is up again | it is told the number of the message that is to come next, and sends again what was missed |
 //!
@@ -22,7 +22,7 @@ mod throttle;
 pub use check::VenueError;
 use check::{Answer, Open};
 use protocol::reject::Reject;
-use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report};
+use protocol::wire::{CancelScope, MAX_STRATEGIES, Operation, Order, OrderId, OrderStatus, Report};
 use shm::clock::Timebase;
 use std::collections::{HashMap, VecDeque};
 pub use throttle::MessageLimit;
@@ -60,7 +60,12 @@ struct State {
     counts: SessionCounts,
     /// Numbers that no venue can have come to.
     absurd: u64,
+    /// What the venue was told to cancel, each scope once, and when last, in ticks.
+    told: VecDeque<(CancelScope, u64)>,
 }
+
+/// So many scopes are kept in mind; beyond that the one is forgotten that was told first.
+const MOST_TOLD: usize = MAX_STRATEGIES;
 
 impl State {
     /// Whether the number is the next one, or an error that the report survives; `false`: it was there before.
@@ -82,10 +87,27 @@ impl State {
         self.counts.received.saturating_add(1)
     }
 
-    /// When the venue last said something that tells that it has not forgotten an order. One that it has acknowledged may rest there
-    /// for long: any of its words will do.
+    /// When the venue last said something that tells that it has not forgotten an order, or was told something that it owes a word
+    /// about. An order that it has acknowledged may rest there for long: any of its words will do, unless it was told to cancel it.
     fn heard_of(&self, open: &Open) -> u64 {
-        if open.is_acknowledged() { open.heard.max(self.heard) } else { open.heard }
+        let told = self.told.iter().filter(|told| open.is_in(**told)).map(|(_, at)| *at).max();
+        match told {
+            Some(told) => open.heard.max(told),
+            None if open.is_acknowledged() => open.heard.max(self.heard),
+            None => open.heard,
+        }
+    }
+
+    /// The venue is told to cancel the orders of a scope.
+    fn tells(&mut self, scope: CancelScope, now: u64) {
+        if let Some(told) = self.told.iter_mut().find(|(other, _)| *other == scope) {
+            told.1 = now;
+            return;
+        }
+        if self.told.len() == MOST_TOLD {
+            self.told.pop_front();
+        }
+        self.told.push_back((scope, now));
     }
 }
 
@@ -96,7 +118,14 @@ impl<V: Venue> Checked<V> {
         let open = HashMap::with_capacity(2 * rules.max_held.max(8));
         Self {
             venue,
-            state: State { rules, open, heard: 0, counts: SessionCounts::default(), absurd: 0 },
+            state: State {
+                rules,
+                open,
+                heard: 0,
+                counts: SessionCounts::default(),
+                absurd: 0,
+                told: VecDeque::with_capacity(MOST_TOLD),
+            },
             watched: VecDeque::with_capacity(2 * rules.max_held.max(8)),
             throttle: rules.limit.map(Throttle::new),
             is_up: true,
@@ -276,6 +305,7 @@ impl<V: Venue> Venue for Checked<V> {
 
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
         let now = sweep.now;
+        self.state.tells(sweep.scope, now);
         self.venue.cancel_all(sweep, &mut Heard { reports, state: &mut self.state, now })
     }
 

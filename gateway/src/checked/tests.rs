@@ -308,6 +308,43 @@ fn an_order_that_rests_is_not_forgotten_while_its_venue_talks() {
     }
 }
 
+#[test]
+fn what_a_venue_was_told_to_cancel_it_owes_a_word_about() {
+    let accepted = |sequence| Report {
+        status: OrderStatus::Accepted,
+        filled: 0,
+        cumulative: 0,
+        leaves: 10,
+        is_last: false,
+        ..fill(sequence)
+    };
+    for is_told in [false, true] {
+        let (mut session, mut out) = (session(None), Out::default());
+        session.accept(&order(0), 0, &mut out);
+        session.venue.says = vec![(None, accepted(0))];
+        session.advance(1, &mut out);
+        if is_told {
+            let mut sweep = Sweep { scope: CancelScope::of(order(0).id), cursor: 0, looks: 64, now: 400 };
+            assert!(session.cancel_all(&mut sweep, &mut out), "it says nothing");
+        }
+        // It goes on with what came later.
+        session.accept(&order(1), 401, &mut out);
+        session.venue.says = vec![(None, accepted(1))];
+        session.advance(402, &mut out);
+        for sequence in 2..8 {
+            let now = 500 * sequence;
+            session.accept(&order(sequence), now, &mut out);
+            session.venue.says = vec![(None, fill(sequence))];
+            session.advance(now, &mut out);
+            // It is looked at again behind what was watched before: after two silences at most.
+            let is_closed = is_told && now >= 2_000;
+            assert_eq!(session.session().stuck, u64::from(is_closed), "{is_told} at {now}");
+        }
+        let closed: Vec<_> = out.0.iter().filter(|report| report.reason != 0).collect();
+        assert!(closed.iter().all(|report| report.id == order(0).id && report.is_last), "{closed:?}");
+    }
+}
+
 /// What a strategy gets and what is counted: the order 0 is open, the session goes down, the order 1 comes, and when the session is up
 /// again the venue says that.
 fn after_a_disconnect(says: &[(Option<u64>, Report)]) -> (Vec<Report>, SessionCounts, Vec<u64>) {

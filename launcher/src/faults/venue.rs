@@ -228,7 +228,11 @@ impl<V: Venue> Venue for FaultyVenue<V> {
             Some(FaultKind::Mute | FaultKind::Disconnect) => return None,
             Some(FaultKind::Reject) => {}
             _ => {
-                self.venue.accept(order, now, &mut Saying { reports, state: &mut self.state, now, cancels: None });
+                self.venue.accept(
+                    order,
+                    now,
+                    &mut Saying { reports, state: &mut self.state, now, cancels: None },
+                );
                 return None;
             }
         }

@@ -109,7 +109,7 @@ fn a_fault_of_one_venue_excuses_no_other() {
     };
     let later = |run: &mut Fixture, id| run.set(Point::ExchangeDone, id, |ticks| ticks + 1_000);
     for excuse in ["a fault of its venue", "a fault of the other venue", "a limit"] {
-        for spoils in 0..4 {
+        for spoils in 0..5 {
             let mut fixture = Fixture::new(book());
             with_reports(&mut fixture, ID);
             let own = venue_of(&fixture, ID);
@@ -130,6 +130,12 @@ fn a_fault_of_one_venue_excuses_no_other() {
                 0 => _ = fixture.remove(Point::ExchangeRecv, ID),
                 1 => _ = fixture.remove(Point::ExchangeDone, ID),
                 2 => later(&mut fixture, ID),
+                // A report that the gateway did not hear, or not believe.
+                3 => {
+                    let thread = fixture.thread(&format!("exchange-{own}"));
+                    let unheard = Record { point: Point::ExchangeDone, id: ID, detail: 3, value: 9_000_000 };
+                    fixture.logs[thread].push(unheard);
+                }
                 _ => {
                     let thread = fixture.thread(&format!("exchange-{own}"));
                     fixture.logs[thread].retain(|record| (record.id, record.detail) != (ID, 2));
