@@ -155,7 +155,9 @@ fn operates(more: &[&str], limit: &[&str], name: &str) {
     for kill in summary["trading"]["kills"].as_array().unwrap() {
         let is_operators = kill["cause"] == "operator";
         assert_eq!(kill["order_to_seen_ns"].is_u64(), is_operators, "{kill}");
-        assert_eq!(kill["revived_ns"].is_u64(), is_operators, "{kill}");
+        // Everybody was revived at last, the dead one as well; the limits' kills came later.
+        let is_limits = kill["cause"].as_str().unwrap().starts_with("limit");
+        assert_eq!(kill["revived_ns"].is_u64(), !is_limits, "{kill}");
         assert!(kill["seen_to_done_ns"].is_u64(), "all that was open is confirmed: {kill}");
         assert!(stdout.contains(kill["scope"].as_str().unwrap()), "{kill} is not in {stdout}");
     }
