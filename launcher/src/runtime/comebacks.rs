@@ -83,6 +83,14 @@ impl<'a> Comebacks<'a> {
         self.cases.iter().any(|case| matches!(case.stage, Stage::Killed(_) | Stage::Starting(_)))
     }
 
+    /// Whether that process is an exchange's that has said everything: how it dies then does not matter.
+    pub fn is_done(&self, process: usize) -> bool {
+        let of = |case: &&Case| case.process == process && case.stage == Stage::Living;
+        self.cases.iter().find(of).is_some_and(|case| {
+            status::read(&self.segments.threads[case.thread]).state() == ThreadState::Done
+        })
+    }
+
     /// A fault was done to an exchange on purpose.
     pub fn fault(&mut self, venue: u16, ticks: u64) {
         if let Some(case) = self.cases.iter_mut().find(|case| case.venue == venue) {
@@ -142,6 +150,8 @@ impl<'a> Comebacks<'a> {
                     self.cases[place].stage = Stage::Killed(incident);
                 }
             }
+            // It had said everything.
+            Stage::Living if status.state() == ThreadState::Done => {}
             Stage::Living => {
                 let how = children.how(process);
                 let incident = self.begin(place, children.pid(process), how, clock.now());

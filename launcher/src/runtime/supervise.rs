@@ -440,8 +440,10 @@ impl Supervisor<'_> {
 
     /// A process that had to be killed at the end, or died then, is a failure too.
     fn ended_in_order(&self, outcome: Outcome) -> Outcome {
-        let is_excused =
-            |index: usize| self.incidents.as_ref().is_some_and(|incidents| incidents.excuses(index));
+        let is_excused = |index: usize| {
+            self.incidents.as_ref().is_some_and(|incidents| incidents.excuses(index))
+                || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.is_done(index))
+        };
         let mut ends = self.processes.all.iter().enumerate();
         let bad = ends.find(|(index, process)| {
             !process.status.is_some_and(|status| status.success()) && !is_excused(*index)

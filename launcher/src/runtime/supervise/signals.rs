@@ -52,6 +52,11 @@ impl Supervisor<'_> {
                 Victim::Strategy(index) => Role::Strategy(index),
                 Victim::Exchange(venue) => Role::Exchange(venue),
             };
+            // One that has said everything has no fault any more.
+            let is_done = |thread| self.status(thread).state() == ThreadState::Done;
+            if matches!(target, Victim::Exchange(_)) && self.plan.thread_of(role).is_some_and(is_done) {
+                continue;
+            }
             let Some(child) = self.process_of(role).filter(|child| child.status.is_none()) else { continue };
             let done_at = self.plan.clock.now();
             if stops {
