@@ -110,9 +110,10 @@ fn engine(held: u64) -> Engine<impl Agent<Jumping>> {
     let mut cycle = Cycle { clock, now: 0, time, draining: false, log: StampLog::new(&segment) };
     let launching = Launching::new(Region::heap(PLAN + 8).words());
     launching.set_state(RunState::Go);
-    let turns = Turns::begin(&mut cycle, &status);
+    let mut agent = (orchestrator, gateway);
+    let turns = Turns::begin(&mut agent, &mut cycle, &status);
     let mut engine = Engine {
-        agent: (orchestrator, gateway),
+        agent,
         cycle,
         status,
         control: launching.control(),

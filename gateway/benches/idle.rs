@@ -106,14 +106,14 @@ struct Thread<A> {
 }
 
 impl<A: Agent<Tsc>> Thread<A> {
-    fn new(agent: A) -> Self {
+    fn new(mut agent: A) -> Self {
         let segment = Region::heap(LOG_OFFSET + 64).words();
         let status = StatusWriter::new(&segment);
         let time = Timebase { start_ticks: 0, ns_per_tick: 0.4 };
         let mut cycle = Cycle { clock: Tsc, now: 0, time, draining: false, log: StampLog::new(&segment) };
         let launching = Launching::new(Region::heap(PLAN + 8).words());
         launching.set_state(RunState::Go);
-        let turns = Turns::begin(&mut cycle, &status);
+        let turns = Turns::begin(&mut agent, &mut cycle, &status);
         let mut thread = Self { agent, cycle, status, launching, turns };
         thread.cycles(1_000);
         thread
