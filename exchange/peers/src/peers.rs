@@ -7,12 +7,21 @@ use pricelevel::{OrderUpdate, Price, TimeInForce};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// What a load needs of a book.
+#[derive(Clone, Copy)]
+pub struct Room {
+    /// Orders and prices at once.
+    pub capacity: Capacity,
+    /// The highest price.
+    pub highest: u64,
+}
+
 /// A book under comparison.
 pub trait Peer {
     const NAME: &'static str;
     type Command;
-    /// A book that will have room for so many open orders at once, if it asks for that.
-    fn fresh(orders: usize) -> Self;
+    /// A book that will have this room, if it asks for that.
+    fn fresh(room: Room) -> Self;
     /// An operation in this book's own words. Operations are translated in the order in which they are run.
     fn translate(&mut self, op: Op) -> Self::Command;
     /// Carries it out and counts its trades.
@@ -48,9 +57,9 @@ impl Peer for Ours {
     const NAME: &'static str = "exchange";
     type Command = exchange::Command;
 
-    fn fresh(orders: usize) -> Self {
-        let instrument = Instrument { max_quantity: 1 << 40, ..Instrument::default() };
-        Ours(Exchange::new(&[instrument], Capacity::orders(orders)).expect("room for that"))
+    fn fresh(room: Room) -> Self {
+        let instrument = Instrument { price_high: room.highest as i64, ..Instrument::default() };
+        Ours(Exchange::new(&[instrument], room.capacity).expect("room for that"))
     }
 
     fn translate(&mut self, op: Op) -> exchange::Command {
@@ -95,7 +104,7 @@ impl Peer for Obvious {
     const NAME: &'static str = "BTreeMap";
     type Command = Op;
 
-    fn fresh(_: usize) -> Self {
+    fn fresh(_: Room) -> Self {
         Obvious::new()
     }
 
@@ -153,7 +162,7 @@ impl Peer for Matchcore {
     const NAME: &'static str = "matchcore";
     type Command = matchcore::Command;
 
-    fn fresh(_: usize) -> Self {
+    fn fresh(_: Room) -> Self {
         Matchcore { book: matchcore::OrderBook::new("BOOK"), sequence: 0, ids: HashMap::new() }
     }
 
@@ -256,7 +265,7 @@ impl Peer for OrderbookRs {
     const NAME: &'static str = "orderbook-rs";
     type Command = Call;
 
-    fn fresh(_: usize) -> Self {
+    fn fresh(_: Room) -> Self {
         let clock = Arc::new(orderbook_rs::prelude::StubClock::with_step(1, 0));
         OrderbookRs(orderbook_rs::DefaultOrderBook::with_clock("BOOK", clock))
     }

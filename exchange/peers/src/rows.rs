@@ -2,7 +2,8 @@
 
 use crate::load::{Load, Op};
 use crate::obvious::Obvious;
-use crate::peers::{Matchcore, OrderbookRs, Ours, Peer};
+use crate::peers::{Matchcore, OrderbookRs, Ours, Peer, Room};
+use exchange::Capacity;
 use shm::clock::{Clock, Tsc};
 use shm::os::usage::cpu_ns_of_this_thread;
 use std::time::Instant;
@@ -19,18 +20,20 @@ struct Prepared<P: Peer> {
     timed: Vec<P::Command>,
 }
 
-/// The most orders that are open at once in a load, and room for one more: by the obvious book.
-pub fn room(load: &Load) -> usize {
+/// The most orders and prices that are there at once in a load, and room for one more, and its highest price: by the obvious book.
+pub fn room(load: &Load) -> Room {
     let mut book = Obvious::new();
-    let mut most = 0;
+    let (mut orders, mut levels, mut highest) = (0, 0, 1);
     for op in operations(load) {
         book.apply(op);
-        most = most.max(book.len());
+        orders = orders.max(book.len());
+        levels = levels.max(book.levels());
+        highest = highest.max(op.price().unwrap_or(0));
     }
-    most + 1
+    Room { capacity: Capacity { orders: orders + 1, levels: levels + 1 }, highest }
 }
 
-fn prepare<P: Peer>(load: &Load, room: usize) -> Prepared<P> {
+fn prepare<P: Peer>(load: &Load, room: Room) -> Prepared<P> {
     let mut book = P::fresh(room);
     for op in &load.before {
         let command = book.translate(*op);
@@ -41,7 +44,7 @@ fn prepare<P: Peer>(load: &Load, room: usize) -> Prepared<P> {
 }
 
 /// Nanoseconds of processor time an operation: what other programs take of the machine does not count.
-pub fn once<P: Peer>(load: &Load, room: usize) -> f64 {
+pub fn once<P: Peer>(load: &Load, room: Room) -> f64 {
     let mut books: Vec<Prepared<P>> = (0..books_at_once(load)).map(|_| prepare(load, room)).collect();
     let started = cpu_ns_of_this_thread();
     for Prepared { book, timed } in &mut books {
@@ -67,7 +70,7 @@ fn clock_ns() -> u64 {
 /// Number of trades and both sides of the book at the end.
 type Outcome = (u64, [Vec<(u64, u64)>; 2]);
 
-fn outcome<P: Peer>(load: &Load, room: usize) -> Outcome {
+fn outcome<P: Peer>(load: &Load, room: Room) -> Outcome {
     let Prepared { mut book, timed } = prepare::<P>(load, room);
     let trades = timed.iter().map(|command| book.run(command)).sum();
     (trades, [book.depth(true), book.depth(false)])
@@ -77,7 +80,7 @@ fn outcome<P: Peer>(load: &Load, room: usize) -> Outcome {
 ///
 /// # Panics
 /// If one of them trades differently or ends with another book.
-pub fn check_same_work(load: &Load, room: usize) {
+pub fn check_same_work(load: &Load, room: Room) {
     let expected = outcome::<Obvious>(load, room);
     let others =
         [outcome::<Ours>(load, room), outcome::<OrderbookRs>(load, room), outcome::<Matchcore>(load, room)];
@@ -87,7 +90,7 @@ pub fn check_same_work(load: &Load, room: usize) {
 }
 
 /// The books one after the other, so many times: nanoseconds an operation of each, sorted.
-pub fn alternate(load: &Load, room: usize, rounds: usize) -> [Vec<f64>; 4] {
+pub fn alternate(load: &Load, room: Room, rounds: usize) -> [Vec<f64>; 4] {
     let mut all: [Vec<f64>; 4] = Default::default();
     for _ in 0..rounds {
         let round = [
@@ -123,7 +126,7 @@ pub fn row(load: &Load, rounds: usize) -> String {
 }
 
 /// Single operations of one run, in ticks, sorted.
-fn single<P: Peer>(load: &Load, room: usize) -> Vec<u64> {
+fn single<P: Peer>(load: &Load, room: Room) -> Vec<u64> {
     let Prepared { mut book, timed } = prepare::<P>(load, room);
     let clock = Tsc;
     let mut ticks = Vec::with_capacity(timed.len());
