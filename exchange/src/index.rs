@@ -76,6 +76,30 @@ impl Line {
     fn flip(&mut self, place: usize, tag: u64) {
         self.tags[place / 4 % 2] ^= tag << (place % 4 * 16);
     }
+
+    #[inline]
+    fn get(&self, tag: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
+        self.with(tag).map(|place| self.slots[place % PLACES]).find(|&slot| is(slot))
+    }
+
+    /// Whether there was a place for it.
+    #[inline]
+    fn insert(&mut self, tag: u64, slot: u32) -> bool {
+        let Some(place) = self.free().next() else { return false };
+        self.flip(place, tag);
+        self.slots[place % PLACES] = slot;
+        true
+    }
+
+    /// Whether it was here. A place whose node is another's may only seem to have the tag; the node's own has it.
+    #[inline]
+    fn remove(&mut self, tag: u64, slot: u32) -> bool {
+        let Some(place) = self.with(tag).find(|&place| self.slots[place % PLACES] == slot) else {
+            return false;
+        };
+        self.flip(place, tag);
+        true
+    }
 }
 
 /// The index.
@@ -93,9 +117,8 @@ impl Index {
     /// An id's line and its tag.
     #[inline]
     fn home(&self, id: u64) -> (usize, u64) {
-        let mut mixed = (id >> SHARE).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^= mixed >> 32;
-        mixed = mixed.wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let product = u128::from(id >> SHARE) * 0x9e37_79b9_7f4a_7c15;
+        let mixed = (product >> 64) as u64 ^ product as u64;
         let line = ((mixed >> 32) * self.lines.len() as u64) >> 32;
         (line as usize, 1 << 15 | mixed >> 17 & 0x1fff << SHARE | id & ((1 << SHARE) - 1))
     }
@@ -108,20 +131,24 @@ impl Index {
     /// The node of that id; `is` says whether a node has it.
     #[inline]
     pub(crate) fn get(&self, id: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
-        let (mut line, tag) = self.home(id);
+        let (line, tag) = self.home(id);
+        let here = &self.lines[line];
+        match here.get(tag, &is) {
+            None if here.passed > 0 => self.get_beyond(line, tag, is),
+            found => found,
+        }
+    }
+
+    #[inline(never)]
+    fn get_beyond(&self, mut line: usize, tag: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         // Once around at most: every line may have been passed by somebody.
-        for _ in 0..self.lines.len() {
-            let here = &self.lines[line];
-            for place in here.with(tag) {
-                let slot = here.slots[place];
-                if is(slot) {
-                    return Some(slot);
-                }
-            }
-            if here.passed == 0 {
-                return None;
-            }
+        for _ in 1..self.lines.len() {
             line = self.after(line);
+            let here = &self.lines[line];
+            let found = here.get(tag, &is);
+            if found.is_some() || here.passed == 0 {
+                return found;
+            }
         }
         None
     }
@@ -135,34 +162,44 @@ impl Index {
     /// Adds an id that is not in it. There is always room: it is never more than half full.
     #[inline]
     pub(crate) fn insert(&mut self, id: u64, slot: u32) {
-        let (mut line, tag) = self.home(id);
+        let (line, tag) = self.home(id);
+        if !self.lines[line].insert(tag, slot) {
+            self.insert_beyond(line, tag, slot);
+        }
+    }
+
+    #[inline(never)]
+    fn insert_beyond(&mut self, mut line: usize, tag: u64, slot: u32) {
         loop {
-            let here = &mut self.lines[line];
-            if let Some(place) = here.free().next() {
-                here.flip(place, tag);
-                here.slots[place] = slot;
+            self.lines[line].passed += 1;
+            line = self.after(line);
+            if self.lines[line].insert(tag, slot) {
                 return;
             }
-            here.passed += 1;
-            line = self.after(line);
         }
     }
 
     /// Removes the entry of an id that is in it.
     #[inline]
     pub(crate) fn remove(&mut self, id: u64, slot: u32) {
-        let (mut line, tag) = self.home(id);
+        let (line, tag) = self.home(id);
+        if !self.lines[line].remove(tag, slot) {
+            self.remove_beyond(line, tag, slot);
+        }
+    }
+
+    #[inline(never)]
+    fn remove_beyond(&mut self, mut line: usize, tag: u64, slot: u32) {
         loop {
             let here = &mut self.lines[line];
-            // A place whose node is another's may only seem to have the tag; the node's own has it.
-            if let Some(place) = here.with(tag).find(|&place| here.slots[place] == slot) {
-                return here.flip(place, tag);
-            }
             if here.passed == 0 {
                 return debug_assert!(false, "an open order is in the index");
             }
             here.passed -= 1;
             line = self.after(line);
+            if self.lines[line].remove(tag, slot) {
+                return;
+            }
         }
     }
 
