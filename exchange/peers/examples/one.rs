@@ -4,7 +4,7 @@
 
 use exchange_peers::load::{self, Load};
 use exchange_peers::obvious::Obvious;
-use exchange_peers::peers::{Matchcore, OrderbookRs, Ours, Peer, Room};
+use exchange_peers::peers::{Matchcore, OrderbookRs, Ours, Peer, Room, Together};
 use exchange_peers::{recorded, rows};
 use std::process::ExitCode;
 
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     };
     let once: fn(&Load, Room) -> f64 = match book.as_str() {
         Ours::NAME => rows::once::<Ours>,
+        Together::NAME => rows::once::<Together>,
         Matchcore::NAME => rows::once::<Matchcore>,
         OrderbookRs::NAME => rows::once::<OrderbookRs>,
         Obvious::NAME => rows::once::<Obvious>,

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     let mixed = load::mixed(100_000, 1);
 
     println!("Nanoseconds an operation: median of {rounds} rounds (quartiles).\n");
-    println!("| load {head}\n|---|---|---|---|---|---|---|");
+    println!("| load {head}\n|---|---|---|---|---|---|---|---|");
     for load in [
         load::add(),
         load::cancel_middle(),
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     println!(
         "\nCancels by the number of orders in the book: of any order (cold), and of the orders that came last:\n"
     );
-    println!("| load {head}\n|---|---|---|---|---|---|---|");
+    println!("| load {head}\n|---|---|---|---|---|---|---|---|");
     for cancel in [load::cancel_any, load::cancel_young] {
         for orders in [100, 1_000, 10_000, 100_000, 1_000_000] {
             let load = cancel(orders);
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     }
 
     println!("\nSmall loads; how many of their operations trade, in percent, is counted by the map:\n");
-    println!("| load {head} trading |\n|---|---|---|---|---|---|---|---|");
+    println!("| load {head} trading |\n|---|---|---|---|---|---|---|---|---|");
     for load in load::seed() {
         if wanted(&load.name) {
             println!("{} {:.1} % |", rows::row(&load, rounds), load::crossing_rate(&load));

@@ -26,6 +26,10 @@ pub trait Peer {
     fn translate(&mut self, op: Op) -> Self::Command;
     /// Carries it out and counts its trades.
     fn run(&mut self, command: &Self::Command) -> u64;
+    /// Carries out several that are there together.
+    fn run_all(&mut self, commands: &[Self::Command]) -> u64 {
+        commands.iter().map(|command| std::hint::black_box(self.run(command))).sum()
+    }
     /// Price and quantity of every level, the best first.
     fn depth(&self, buy: bool) -> Vec<(u64, u64)>;
 }
@@ -97,6 +101,36 @@ impl Peer for Ours {
 
     fn depth(&self, buy: bool) -> Vec<(u64, u64)> {
         self.0.depth(0, side(buy), usize::MAX).map(|level| (level.price as u64, level.quantity)).collect()
+    }
+}
+
+/// Our engine, told sixteen commands at a time.
+pub struct Together(Ours);
+
+impl Peer for Together {
+    const NAME: &'static str = "exchange, 16 at a time";
+    type Command = exchange::Command;
+
+    fn fresh(room: Room) -> Self {
+        Together(Ours::fresh(room))
+    }
+
+    fn translate(&mut self, op: Op) -> exchange::Command {
+        self.0.translate(op)
+    }
+
+    fn run(&mut self, command: &exchange::Command) -> u64 {
+        self.0.run(command)
+    }
+
+    fn run_all(&mut self, commands: &[exchange::Command]) -> u64 {
+        let mut count = Count(0);
+        commands.chunks(16).for_each(|some| self.0.0.apply_all(some, &mut count));
+        count.0
+    }
+
+    fn depth(&self, buy: bool) -> Vec<(u64, u64)> {
+        self.0.depth(buy)
     }
 }
 
