@@ -176,7 +176,11 @@ pub fn merge<L: Logs + ?Sized>(
         notes.extend(note);
         threads[thread] = Some(log);
     }
-    let Join { mut table, mut links, chains, gaps, mut accounts, mut switches, rejections, .. } = join;
+    let Join { mut table, mut links, mut chains, gaps, mut accounts, mut switches, rejections, .. } = join;
+    chains.drop_unheard(|id| {
+        let gateway = table.row(id).and_then(|row| Some(row.pushed()?.0));
+        gateway.is_some_and(|gateway| record.plan.is_checked(gateway as u16))
+    });
     accounts.end();
     joined.firm.append(accounts.take_found());
     joined.firm.append(std::mem::take(&mut switches.found));
