@@ -8,11 +8,12 @@ use super::session::SessionEnd;
 use crate::command::{Command, Side};
 use crate::event::{Event, Events, RejectReason};
 use crate::exchange::Exchange;
+use crate::market_board::{MarketBoard, Written};
 use crate::view::Level;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
 use protocol::labels::ExchangeCounter;
-use protocol::stamps::Point;
+use protocol::stamps::{Point, TouchWritten};
 use protocol::wire::{
     self, CancelScope, Instruction, MAX_REPORTS, Operation, Order, OrderId, OrderStatus, OrderType, Report,
 };
@@ -49,6 +50,8 @@ pub struct Setup<T> {
     pub script: Option<Script>,
     /// What takes trades and the last books.
     pub tape: T,
+    /// Where the touches of its instruments are written, if anybody reads them.
+    pub market: Option<MarketBoard>,
 }
 
 /// An exchange with its sessions.
@@ -65,6 +68,9 @@ pub struct ExchangeAgent<T> {
     traded: u64,
     open_peak: u64,
     faults: u64,
+    /// The order that came last, and the version of a touch that it says made its strategy send it.
+    triggered: Option<(OrderId, u64)>,
+    touches: u64,
 }
 
 impl<T: Close> ExchangeAgent<T> {
@@ -87,6 +93,8 @@ impl<T: Close> ExchangeAgent<T> {
             traded: 0,
             open_peak: 0,
             faults: 0,
+            triggered: None,
+            touches: 0,
         }
     }
 
@@ -94,6 +102,9 @@ impl<T: Close> ExchangeAgent<T> {
     #[inline]
     fn apply(&mut self, command: Command, cause: Cause) -> Option<RejectReason> {
         let Self { setup, open, reports, trades, overrun, .. } = self;
+        if let Some(market) = &mut setup.market {
+            market.expect(&command, &setup.exchange);
+        }
         let mut answers = Answers::new(setup.venue, cause, open, reports, trades, overrun);
         setup.exchange.apply(command, &mut answers);
         let refused = answers.refused();
@@ -118,6 +129,9 @@ impl<T: Close> ExchangeAgent<T> {
     fn receive<C: Clock>(&mut self, order: Order, cycle: &mut Cycle<C>) {
         cycle.stamp(Point::ExchangeRecv, order.id);
         self.received += 1;
+        if order.trigger > 0 {
+            self.triggered = Some((order.id, order.trigger));
+        }
         match &mut self.setup.script {
             None => self.request(&order, cycle),
             Some(script) => {
@@ -218,8 +232,36 @@ impl<T: Close> ExchangeAgent<T> {
             let ticks = cycle.clock.peek();
             self.traded += self.trades.len() as u64;
             self.trades.iter().for_each(|trade| self.setup.tape.trade(trade, ticks));
+            if let Some(market) = &mut self.setup.market {
+                self.trades
+                    .iter()
+                    .for_each(|trade| market.traded(trade.instrument, trade.price, trade.quantity));
+            }
             self.trades.clear();
         }
+        self.tell(cycle);
+    }
+
+    /// Tells the market what the last command has changed, and takes down which version triggered its order: behind the reports, so that
+    /// neither is part of an order's way.
+    #[inline]
+    fn tell<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
+        let Setup { market: Some(market), venue, exchange, .. } = &mut self.setup else { return };
+        if let Some((id, version)) = self.triggered.take() {
+            cycle.log.append(Point::Trigger, id, version);
+        }
+        // What expires when trading is over is no news, and would need room in the log.
+        if !market.may_have_changed() || self.is_closed {
+            return;
+        }
+        let Cycle { clock, log, .. } = cycle;
+        self.touches += market.write(
+            exchange,
+            || clock.now(),
+            |Written { instrument, version, ticks }| {
+                log.append_record(TouchWritten { venue: *venue, instrument, version, ticks }.record());
+            },
+        );
     }
 
     /// Trading is over: what rests expires, a part in each duty cycle.
@@ -279,6 +321,8 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut work = 0;
+        // What is in the books at the start.
+        self.tell(cycle);
         if self.setup.exchange.next_expiry() <= cycle.now {
             self.apply(Command::Time(cycle.now), Cause::Time);
             self.answer(cycle);
@@ -329,6 +373,7 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
         slot.set(ExchangeCounter::Refused, self.refused);
         slot.set(ExchangeCounter::Full, sum(|session| session.full));
         slot.set(ExchangeCounter::ProtocolErrors, self.faults + sum(|session| session.faults));
+        slot.set(ExchangeCounter::Touches, self.touches);
     }
 }
 
