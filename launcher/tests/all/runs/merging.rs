@@ -336,6 +336,8 @@ fn a_missing_stamp_is_named() {
                 | Point::KillDone
                 | Point::ExchangeRecv
                 | Point::ExchangeDone
+                | Point::Trigger
+                | Point::Touch
         ) {
             continue;
         }
@@ -474,6 +476,7 @@ proptest! {
     ) {
         let shape = Shape {
             strategies, venues, orders, reject_every, period, delay, fills: orders % 2 == 0, book: orders % 3 == 0,
+            market: orders % 6 == 0,
             threading: if shared { Threading::Shared } else { Threading::Dedicated },
             pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         };
