@@ -10,13 +10,15 @@
 
 mod agent;
 mod answers;
+mod market;
 mod open;
 mod request;
 mod script;
 mod session;
 
-pub use agent::{Close, ExchangeAgent, Setup, open_with};
+pub use agent::{Close, ExchangeAgent};
 pub use answers::{Cause, TOO_MANY_REPORTS, Trade, cancellation, refusal};
+pub use market::{At, Market, MarketSetup, Outcome, open_with};
 pub use request::{HOUSE, RESTING};
 pub use script::Script;
 pub use session::SessionEnd;

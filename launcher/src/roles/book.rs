@@ -4,7 +4,7 @@ use super::parts::{Parts, bell_of};
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
 use exchange::market_board::MarketBoard;
-use exchange::role::{Close, ExchangeAgent, HOUSE, Script, SessionEnd, Setup, Trade, open_with};
+use exchange::role::{Close, ExchangeAgent, HOUSE, MarketSetup, Script, SessionEnd, Trade, open_with};
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
 use protocol::plan::{Plan, Role, Sequence, Trading};
@@ -43,7 +43,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let segment = parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
     let tape = RunTape(Tape::new(&segment.words()));
     let instruments = instruments.len() as u16;
-    let market = match trading.market_data {
+    let board = match trading.market_data {
         true => Some(MarketBoard::new(segments::market_writer(parts.attached, venue)?)),
         false => None,
     };
@@ -51,7 +51,8 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
         Sequence::Arrival => None,
         Sequence::Recorded => Some(Script::new(turns(parts, venue)?)),
     };
-    Ok(ExchangeAgent::new(Setup { venue, exchange, instruments, sessions, room, script, tape, market }))
+    let setup = MarketSetup { venue, exchange, instruments, sessions: sessions.len(), room, script };
+    Ok(ExchangeAgent::new(setup, sessions, tape).telling(board))
 }
 
 /// The plan's instruments as the matching engine takes them; one that takes everything where the plan has none. What is open of

@@ -53,6 +53,17 @@ impl Attached<'_> {
             .map_err(|source| RegionError::Header { name: what.into(), source })
     }
 
+    /// A sending end in the place of one that has died: see [`spsc::Producer::resume_parts`].
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn heir(&mut self, what: &str) -> Result<spsc::Producer, RegionError> {
+        let head = self.view(&spsc_mux::head_name(what), spsc::HEAD_KIND)?;
+        let tail = self.region(what, spsc::KIND)?.words();
+        spsc::Producer::resume_parts(&tail, &head)
+            .map_err(|source| RegionError::Header { name: what.into(), source })
+    }
+
     /// The producer's and the consumer's part of a 1→1 link, for the consumer.
     fn parts(&mut self, what: &str) -> Result<(View, Words), RegionError> {
         let tail = self.view(what, spsc::KIND)?;

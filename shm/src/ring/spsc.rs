@@ -25,8 +25,9 @@
 //!
 //! **What a dead producer leaves:** either it has stored the sequence, or not. What it half wrote is never seen, nobody waits
 //! for it, and there is nothing to repair: what it published is taken, then the ring is begun again for its successor
-//! ([`Consumer::restart`]). **What a dead consumer leaves:** its head, behind which [`Consumer::resume`] goes on. The message that
-//! it was copying comes out again.
+//! ([`Consumer::restart`]); or its successor goes on behind it ([`Producer::resume_parts`]). **What a dead consumer leaves:** its head,
+//! behind which [`Consumer::resume`] goes on. The message that it was copying comes out again. A consumer that must have put a message
+//! down elsewhere before it may be overwritten takes it with [`Consumer::take`] and gives its slot back with [`Consumer::release`].
 //!
 //! The peer is not trusted. A slot has two honest sequences, this lap's and the last one's; any other is a
 //! [`PeerFault`]. A head that went backwards or ran ahead makes the ring look full, which hurts only the peer who wrote
@@ -132,6 +133,24 @@ impl<const M: usize> Producer<M> {
             tail: 0,
             head_seen: 0,
         })
+    }
+
+    /// Attaches a sending end in the place of one that has died: it goes on behind the last message that was published. What the
+    /// dead one half wrote is written over. The consumer may go on meanwhile. Every slot is looked at, once.
+    ///
+    /// # Errors
+    /// As [`Producer::attach_parts`].
+    pub fn resume_parts(tail: &Words, head: &View) -> Result<Self, HeaderError> {
+        let mut producer = Self::attach_parts(tail, head)?;
+        // Relaxed: the dead one's death is certain, and so are all its stores. Nobody else writes here.
+        let sequences = producer.slots.iter().skip(M).step_by(slot_words(M));
+        producer.tail = sequences.map(|word| word.load(Ordering::Relaxed)).max().unwrap_or(0);
+        Ok(producer)
+    }
+
+    /// How many messages were published, by dead predecessors too.
+    pub const fn published(&self) -> u64 {
+        self.tail
     }
 
     /// Whether the next push will find room. Only its own pushes can change a yes.
@@ -294,6 +313,46 @@ impl<const M: usize> Consumer<M> {
     /// The same, and what is wrong is put into `fault`: in a `Result` the message would be copied through memory once more.
     #[inline(always)]
     pub(super) fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
+        let message = self.take_or(fault)?;
+        self.release();
+        Some(message)
+    }
+
+    /// As [`Consumer::try_pop`], but the producer may not write over the message before [`Consumer::release`]: a successor of this
+    /// consumer takes it again.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(always)]
+    pub fn take(&mut self) -> Result<Option<[u64; M]>, PeerFault> {
+        let mut fault = None;
+        let message = self.take_or(&mut fault);
+        fault.map_or(Ok(message), Err)
+    }
+
+    /// Gives the slots of all messages back that were taken.
+    #[inline(always)]
+    pub fn release(&mut self) {
+        // Release: pairs with the producer's Acquire load of the head; our reads of the slots come before it.
+        self.head_word[0].store(self.head, Ordering::Release);
+    }
+
+    /// How many messages were taken, by dead predecessors too.
+    pub const fn taken(&self) -> u64 {
+        self.head
+    }
+
+    /// Passes over messages that were taken before and never given back: makes the one after `taken` messages the next. Does nothing
+    /// if so many were given back.
+    pub fn skip_to(&mut self, taken: u64) {
+        if taken > self.head {
+            self.go_to(taken);
+            self.release();
+        }
+    }
+
+    #[inline(always)]
+    fn take_or(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
         // Acquire: pairs with the producer's Release store of the sequence; the message is written.
         let sequence = self.slots.load(self.sequence_at, Ordering::Acquire);
         if sequence != self.head + 1 {
@@ -308,8 +367,6 @@ impl<const M: usize> Consumer<M> {
         self.sequence_at = (self.head & self.mask) as usize * slot_words(M) + M;
         // At first zero, then what the last lap left there.
         self.last_lap = self.head.saturating_sub(self.mask);
-        // Release: pairs with the producer's Acquire load of the head; our reads of the slot come before it.
-        self.head_word[0].store(self.head, Ordering::Release);
         Some(message)
     }
 }
