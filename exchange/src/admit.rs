@@ -52,7 +52,7 @@ pub(crate) fn new_order<L: Levels>(
     {
         return Err(RejectReason::WrongPhase);
     }
-    if order.post_only && book.crosses(store, order.side, order.price) {
+    if order.post_only && book.crosses(order.side, order.price) {
         return Err(RejectReason::WouldTrade);
     }
     let queues = match order.order_type {
@@ -92,7 +92,7 @@ pub(crate) fn replace<L: Levels>(
     if keeps_priority {
         return Ok(false);
     }
-    let crosses = book.phase == Phase::Continuous && book.crosses(store, node.side, price);
+    let crosses = book.phase == Phase::Continuous && book.crosses(node.side, price);
     if crosses && node.post_only() {
         return Err(RejectReason::WouldTrade);
     }

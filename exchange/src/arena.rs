@@ -1,8 +1,11 @@
-//! Where the orders are: nodes of one cache line each, set aside at the start and linked by index.
+//! Where the orders and their queues are: nodes of one cache line each, set aside at the start and linked by index.
+//!
+//! A queue is a ring of orders through a node of its own, so that its first and its last order have neighbours like any other and
+//! leave without a branch: which end of a level an order is at cannot be predicted.
 
 use crate::command::{OrderType, SelfTrade, Side, TimeInForce};
 
-/// No node, no queue.
+/// No node.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Which list of its book an order is in.
@@ -40,21 +43,24 @@ impl Part {
     }
 }
 
-/// An open order: what matching needs of it.
+/// An open order: what matching needs of it. Or a queue: one price level of a book, or one stop price.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Node {
+    /// The order's; of a queue its key.
     pub id: u64,
-    /// Its place in time among those of its queue.
+    /// Its place in time among those of its queue; of a queue how many orders it has.
     pub rank: u64,
     /// The price of its queue: of a waiting stop order the stop price.
     pub price: i64,
-    /// All that is open of it.
+    /// All that is open of it; of a queue, of its orders together.
     pub leaves: u64,
     /// What is shown of that.
     pub shown: u64,
     pub owner: u32,
+    /// The order before it, or its queue; of a queue the last order.
     pub prev: u32,
+    /// The order behind it, or its queue; of a queue the first order.
     pub next: u32,
     pub queue: u32,
     pub instrument: u16,
@@ -82,7 +88,7 @@ impl Node {
         self.flags & ICEBERG != 0
     }
 
-    const FREE: Node = Node {
+    pub(crate) const FREE: Node = Node {
         id: 0,
         rank: 0,
         price: 0,
@@ -116,7 +122,7 @@ pub(crate) struct Details {
     pub heap: u32,
 }
 
-/// All nodes, free or not.
+/// All nodes, free or not: those of the orders, then those of the queues.
 #[derive(Debug)]
 pub(crate) struct Arena {
     nodes: Vec<Node>,
@@ -126,8 +132,9 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    pub(crate) fn new(capacity: usize) -> Self {
-        let mut nodes = vec![Node::FREE; capacity];
+    /// Room for so many orders and queues. The queues' nodes are the caller's.
+    pub(crate) fn new(capacity: usize, queues: usize) -> Self {
+        let mut nodes = vec![Node::FREE; capacity + queues];
         let last = capacity - 1;
         for (node, next) in nodes[..last].iter_mut().zip(1..) {
             node.next = next;
@@ -142,7 +149,7 @@ impl Arena {
     }
 
     pub(crate) fn capacity(&self) -> usize {
-        self.nodes.len()
+        self.details.len()
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -174,10 +181,10 @@ impl Arena {
         &self.nodes[slot as usize]
     }
 
-    /// The node, if this is one.
+    /// The order's node, if this is one.
     #[inline]
-    pub(crate) fn get(&self, slot: u32) -> Option<&Node> {
-        self.nodes.get(slot as usize)
+    pub(crate) fn order(&self, slot: u32) -> Option<&Node> {
+        if (slot as usize) < self.capacity() { self.nodes.get(slot as usize) } else { None }
     }
 
     #[inline]
@@ -200,6 +207,6 @@ impl Arena {
         std::iter::successors((self.free != NONE).then_some(self.free), |&slot| {
             self.nodes.get(slot as usize).map(|node| node.next).filter(|&next| next != NONE)
         })
-        .take(self.nodes.len() + 1)
+        .take(self.capacity() + 1)
     }
 }

@@ -25,7 +25,7 @@ impl<L: Levels> Book<L> {
         out.on(Event::Uncrossed { instrument: self.number, price, volume });
         let mut rest = volume;
         while rest > 0 {
-            let head = |part: Part| store.queues.get(self.first[part as usize]).head;
+            let head = |part: Part| store.arena.node(self.first[part as usize]).head();
             let (bid, offer) = (head(Part::Bids), head(Part::Offers));
             let (buyer, seller) = (*store.arena.node(bid), *store.arena.node(offer));
             let quantity = rest.min(buyer.leaves).min(seller.leaves);
@@ -55,8 +55,8 @@ impl<L: Levels> Book<L> {
         }
         let leaves = node.leaves - quantity;
         let shown = if quantity < node.shown { node.shown - quantity } else { store.shown_of(slot, leaves) };
-        let queue = store.queues.get_mut(node.queue);
-        queue.total -= quantity;
+        let queue = store.arena.node_mut(node.queue);
+        queue.leaves -= quantity;
         queue.shown = queue.shown - node.shown + shown;
         let node = store.arena.node_mut(slot);
         node.leaves = leaves;
@@ -66,7 +66,7 @@ impl<L: Levels> Book<L> {
     /// The best price, if anything crosses. What is bid and offered changes only at prices at which there are orders, so it
     /// is enough to look at those between the best offer and the best bid, and at one price between each two.
     fn auction_price(&self, store: &Store<L>) -> Option<Merit> {
-        let (high, low) = (self.best(store, Part::Bids)?, self.best(store, Part::Offers)?);
+        let (high, low) = (self.best(Part::Bids)?, self.best(Part::Offers)?);
         if low > high {
             return None;
         }
@@ -85,21 +85,21 @@ impl<L: Levels> Book<L> {
             };
             best = best.max(Some(merit));
         };
-        let price_of = |queue: u32| if queue == NONE { i64::MAX } else { store.queues.get(queue).price };
+        let price_of = |queue: u32| if queue == NONE { i64::MAX } else { store.arena.node(queue).price };
         loop {
             let price = price_of(bid).min(price_of(offer));
             if price > high {
                 break;
             }
             if price_of(offer) == price {
-                offers += store.queues.get(offer).total;
+                offers += store.arena.node(offer).leaves;
                 offer = self.next(store, Part::Offers, offer);
             }
             consider(bids, offers, price);
             if price_of(bid) == price {
-                let queue = store.queues.get(bid);
-                bids -= queue.total;
-                bid = self.lists[Part::Bids as usize].before(&store.pool, queue.key).unwrap_or(NONE);
+                let queue = store.arena.node(bid);
+                bids -= queue.leaves;
+                bid = self.lists[Part::Bids as usize].before(&store.pool, queue.key()).unwrap_or(NONE);
             }
             let tick = self.instrument.tick;
             let (from, to) = (price + tick, price_of(bid).min(price_of(offer)).min(high) - tick);
@@ -123,11 +123,11 @@ impl<L: Levels> Book<L> {
         let mut total = 0;
         let mut queue = self.first[Part::Bids as usize];
         while queue != NONE {
-            let level = store.queues.get(queue);
+            let level = store.arena.node(queue);
             if level.price < price {
                 break;
             }
-            total += level.total;
+            total += level.leaves;
             queue = self.next(store, Part::Bids, queue);
         }
         total

@@ -27,10 +27,8 @@ pub(crate) struct Book<L> {
     pub lists: [L; 4],
     /// The best queue of each list.
     pub first: [u32; 4],
-    /// A trade at or above it triggers a buy stop.
-    pub buy_trigger: i64,
-    /// A trade at or below it triggers a sell stop.
-    pub sell_trigger: i64,
+    /// Its price, or a price that no order reaches.
+    pub edge: [i64; 4],
     /// The stop orders that were triggered and have not acted: the first, and the last.
     pub triggered: (u32, u32),
 }
@@ -45,8 +43,7 @@ impl<L: Levels> Book<L> {
             last: 0,
             lists: [(); 4].map(|()| L::new(levels, keys)),
             first: [NONE; 4],
-            buy_trigger: i64::MAX,
-            sell_trigger: i64::MIN,
+            edge: Part::ALL.map(unreachable_price),
             triggered: (NONE, NONE),
         }
     }
@@ -61,25 +58,23 @@ impl<L: Levels> Book<L> {
 
     /// The price of the best queue of a list.
     #[inline]
-    pub(crate) fn best(&self, store: &Store<L>, part: Part) -> Option<i64> {
-        let queue = self.first[part as usize];
-        (queue != NONE).then(|| store.queues.get(queue).price)
+    pub(crate) fn best(&self, part: Part) -> Option<i64> {
+        (self.first[part as usize] != NONE).then_some(self.edge[part as usize])
     }
 
     /// The queue behind this one.
     #[inline]
     pub(crate) fn next(&self, store: &Store<L>, part: Part, queue: u32) -> u32 {
-        let key = store.queues.get(queue).key;
+        let key = store.arena.node(queue).key();
         self.lists[part as usize].from(&store.pool, key + 1).unwrap_or(NONE)
     }
 
     /// Whether an order of that side and price would trade now.
     #[inline]
-    pub(crate) fn crosses(&self, store: &Store<L>, side: Side, price: i64) -> bool {
-        let best = |part| self.best(store, part);
+    pub(crate) fn crosses(&self, side: Side, price: i64) -> bool {
         match side {
-            Side::Buy => best(Part::Offers).is_some_and(|offer| offer <= price),
-            Side::Sell => best(Part::Bids).is_some_and(|bid| bid >= price),
+            Side::Buy => self.edge[Part::Offers as usize] <= price,
+            Side::Sell => self.edge[Part::Bids as usize] >= price,
         }
     }
 
@@ -89,24 +84,29 @@ impl<L: Levels> Book<L> {
         let node = store.arena.node_mut(slot);
         node.part = part;
         let price = node.price;
-        let key = self.key(part, price);
-        let first = self.first[part as usize];
-        let list = &mut self.lists[part as usize];
-        let queue = if first != NONE && store.queues.get(first).price == price {
-            first
-        } else if let Some(queue) = list.get(&store.pool, key) {
-            queue
+        let queue = if self.edge[part as usize] == price {
+            self.first[part as usize]
         } else {
-            let queue = store.queues.allocate(key, price);
-            list.insert(&mut store.pool, key, queue);
-            if first == NONE || key < store.queues.get(first).key {
-                self.first[part as usize] = queue;
-                self.stop_changed(part, price);
+            let key = self.key(part, price);
+            match self.lists[part as usize].get(&store.pool, key) {
+                Some(queue) => queue,
+                None => self.add_queue(store, part, key, price),
             }
-            queue
         };
         let rank = store.arrive();
-        store.queues.append(&mut store.arena, queue, slot, rank);
+        store.arena.append(queue, slot, rank);
+    }
+
+    /// Puts an empty queue into its list.
+    fn add_queue(&mut self, store: &mut Store<L>, part: Part, key: u64, price: i64) -> u32 {
+        let queue = store.queues.allocate(&mut store.arena, key, price);
+        self.lists[part as usize].insert(&mut store.pool, key, queue);
+        let first = self.first[part as usize];
+        if first == NONE || key < store.arena.node(first).key() {
+            self.first[part as usize] = queue;
+            self.edge[part as usize] = price;
+        }
+        queue
     }
 
     /// Takes an order out of its queue, and the queue out of its list when it is empty.
@@ -118,32 +118,22 @@ impl<L: Levels> Book<L> {
         if node.order_type == OrderType::StopLimit && matches!(part, Part::BuyStops | Part::SellStops) {
             store.reserved -= 1;
         }
-        if store.queues.unlink(&mut store.arena, slot) == 0 {
+        if store.arena.unlink(slot) == 0 {
             self.drop_queue(store, part, queue);
         }
     }
 
     /// Takes an empty queue out of its list.
     pub(crate) fn drop_queue(&mut self, store: &mut Store<L>, part: Part, queue: u32) {
-        let key = store.queues.get(queue).key;
+        let key = store.arena.node(queue).key();
         let list = &mut self.lists[part as usize];
         list.remove(&mut store.pool, key);
-        store.queues.release(queue);
+        store.queues.release(&mut store.arena, queue);
         if self.first[part as usize] == queue {
-            let first = list.from(&store.pool, key).unwrap_or(NONE);
-            self.first[part as usize] = first;
-            if matches!(part, Part::BuyStops | Part::SellStops) {
-                let none = if part == Part::BuyStops { i64::MAX } else { i64::MIN };
-                self.stop_changed(part, self.best(store, part).unwrap_or(none));
-            }
-        }
-    }
-
-    fn stop_changed(&mut self, part: Part, price: i64) {
-        match part {
-            Part::BuyStops => self.buy_trigger = price,
-            Part::SellStops => self.sell_trigger = price,
-            _ => {}
+            let first = list.from(&store.pool, key);
+            self.first[part as usize] = first.unwrap_or(NONE);
+            self.edge[part as usize] =
+                first.map_or(unreachable_price(part), |queue| store.arena.node(queue).price);
         }
     }
 
@@ -153,6 +143,11 @@ impl<L: Levels> Book<L> {
         self.leave(store, slot);
         store.close(slot);
     }
+}
+
+/// A price behind all others of a list: no order and no trade reaches it.
+pub(crate) fn unreachable_price(part: Part) -> i64 {
+    if part.falls() { i64::MIN } else { i64::MAX }
 }
 
 /// How many keys an instrument's prices have.

@@ -1,11 +1,10 @@
 //! Whether the state of an exchange is sound.
 
 use crate::arena::{NONE, Node, Part};
-use crate::book::{Book, Phase};
+use crate::book::{Book, Phase, unreachable_price};
 use crate::command::{OrderType, TimeInForce};
 use crate::exchange::Exchange;
 use crate::levels::Levels;
-use crate::queue::Queue;
 use thiserror::Error;
 
 /// What is wrong in an exchange. No command makes one of these true.
@@ -120,7 +119,11 @@ impl<L: Levels> Exchange<L> {
             store.arena.capacity() - store.arena.used(),
         )?;
         same("levels", counts.queues, store.queues.used())?;
-        same("free levels", store.queues.free_count(), store.queues.capacity() - store.queues.used())?;
+        same(
+            "free levels",
+            store.queues.free_count(&store.arena),
+            store.queues.capacity() - store.queues.used(),
+        )?;
         same("index entries", store.index.len(), store.arena.used())?;
         same("stop-limit orders", counts.reserved, store.reserved)?;
         same("expiring orders", counts.expiring, store.expiry.slots().len())?;
@@ -128,15 +131,15 @@ impl<L: Levels> Exchange<L> {
     }
 
     fn check_book(&self, book: &Book<L>, counts: &mut Counts) -> Result<(), Broken> {
-        let best = |part| book.best(&self.store, part);
+        for part in Part::ALL {
+            self.check_list(book, part, counts)?;
+        }
+        let best = |part| book.best(part);
         if book.phase == Phase::Continuous
             && let (Some(bid), Some(offer)) = (best(Part::Bids), best(Part::Offers))
             && bid >= offer
         {
             return Err(Broken::Crossed { instrument: book.number, bid, offer });
-        }
-        for part in Part::ALL {
-            self.check_list(book, part, counts)?;
         }
         let (buy, sell) = (best(Part::BuyStops), best(Part::SellStops));
         let untriggered =
@@ -144,11 +147,7 @@ impl<L: Levels> Exchange<L> {
         let forgotten = book.phase == Phase::Continuous
             && book.last != 0
             && (untriggered(Part::BuyStops, buy) || untriggered(Part::SellStops, sell));
-        if forgotten
-            || book.triggered != (NONE, NONE)
-            || book.buy_trigger != buy.unwrap_or(i64::MAX)
-            || book.sell_trigger != sell.unwrap_or(i64::MIN)
-        {
+        if forgotten || book.triggered != (NONE, NONE) {
             return Err(Broken::Stop { instrument: book.number });
         }
         Ok(())
@@ -158,22 +157,25 @@ impl<L: Levels> Exchange<L> {
         let list = &book.lists[part as usize];
         let store = &self.store;
         let mut number = list.from(&store.pool, 0).unwrap_or(NONE);
-        if number != book.first[part as usize] {
-            return Err(Broken::Levels { price: book.best(store, part).unwrap_or(0) });
+        let (first, edge) = (book.first[part as usize], book.edge[part as usize]);
+        let expected = if number == NONE { unreachable_price(part) } else { store.arena.node(number).price };
+        if (number, expected) != (first, edge) {
+            return Err(Broken::Levels { price: edge });
         }
         let mut before: Option<u64> = None;
         while number != NONE {
-            let queue = store.queues.get(number);
-            let in_order = before.is_none_or(|before| before < queue.key)
-                && list.get(&store.pool, queue.key) == Some(number)
-                && list.before(&store.pool, queue.key).map(|number| store.queues.get(number).key) == before
-                && book.key(part, queue.price) == queue.key;
+            let queue = store.arena.node(number);
+            let in_order = before.is_none_or(|before| before < queue.key())
+                && list.get(&store.pool, queue.key()) == Some(number)
+                && list.before(&store.pool, queue.key()).map(|number| store.arena.node(number).key())
+                    == before
+                && book.key(part, queue.price) == queue.key();
             if !in_order {
                 return Err(Broken::Levels { price: queue.price });
             }
             counts.queues += 1;
             self.check_queue(book, part, number, queue, counts)?;
-            before = Some(queue.key);
+            before = Some(queue.key());
             number = book.next(store, part, number);
         }
         Ok(())
@@ -184,13 +186,13 @@ impl<L: Levels> Exchange<L> {
         book: &Book<L>,
         part: Part,
         number: u32,
-        queue: &Queue,
+        queue: &Node,
         counts: &mut Counts,
     ) -> Result<(), Broken> {
         let mut sums = (0, 0, 0);
-        let (mut slot, mut prev, mut rank) = (queue.head, NONE, 0);
+        let (mut slot, mut prev, mut rank) = (queue.head(), number, 0);
         // The second condition ends a list that leads back into itself.
-        while let (Some(node), true) = (self.store.arena.get(slot), sums.2 <= queue.orders) {
+        while let (Some(node), true) = (self.store.arena.order(slot), sums.2 <= queue.orders()) {
             let id = node.id;
             if node.leaves == 0 || node.shown == 0 || node.shown > node.leaves {
                 return Err(Broken::Quantity { id, leaves: node.leaves, shown: node.shown });
@@ -217,8 +219,8 @@ impl<L: Levels> Exchange<L> {
             sums = (sums.0 + node.shown, sums.1 + node.leaves, sums.2 + 1);
             (prev, rank, slot) = (slot, node.rank, node.next);
         }
-        let level = (queue.shown, queue.total, queue.orders);
-        if sums != level || queue.tail != prev || queue.orders == 0 {
+        let level = (queue.shown, queue.leaves, queue.orders());
+        if sums != level || queue.tail() != prev || slot != number || queue.orders() == 0 {
             return Err(Broken::Sums { price: queue.price, level, orders: sums });
         }
         Ok(())

@@ -31,9 +31,9 @@ impl<L: Levels> Exchange<L> {
                 mixer.word(u64::MAX);
                 for queue in self.queues(book.number, part) {
                     mixer.word(queue.price as u64);
-                    mixer.word(u64::from(queue.orders));
-                    let mut slot = queue.head;
-                    while let Some(node) = store.arena.get(slot) {
+                    mixer.word(u64::from(queue.orders()));
+                    let mut slot = queue.head();
+                    while let Some(node) = store.arena.order(slot) {
                         let words = [node.id, node.leaves, node.shown, u64::from(node.owner)];
                         words.iter().for_each(|&word| mixer.word(word));
                         let self_trade = match node.self_trade {

@@ -274,6 +274,13 @@ impl<L: Levels> Book<L> {
     /// Lets the triggered stop orders act, first come first served, and those that they trigger after them.
     #[inline]
     fn run_triggered(&mut self, store: &mut Store<L>, out: &mut impl Events) {
+        if self.triggered.0 != NONE {
+            self.run_stops(store, out);
+        }
+    }
+
+    #[cold]
+    fn run_stops(&mut self, store: &mut Store<L>, out: &mut impl Events) {
         while let Some(slot) = self.next_triggered(store) {
             let Node { id, owner, side, self_trade, order_type, time_in_force, leaves, price, .. } =
                 *store.arena.node(slot);
@@ -291,8 +298,8 @@ impl<L: Levels> Book<L> {
         let mut queue = self.first[part as usize];
         while queue != NONE {
             let following = self.next(store, part, queue);
-            let mut slot = store.queues.get(queue).head;
-            while slot != NONE {
+            let mut slot = store.arena.node(queue).head();
+            while slot != queue {
                 let Node { id, leaves, next, owner: whose, .. } = *store.arena.node(slot);
                 if whose == owner {
                     self.remove(store, slot);

@@ -1,11 +1,10 @@
 //! How much an order would trade, before it does: for fill or kill and minimum quantity.
 
-use crate::arena::NONE;
+use crate::arena::{NONE, Node};
 use crate::book::Book;
 use crate::command::SelfTrade;
 use crate::levels::Levels;
 use crate::matching::Taker;
-use crate::queue::Queue;
 use crate::store::Store;
 
 /// What one queue would give.
@@ -24,7 +23,7 @@ impl<L: Levels> Book<L> {
         let mut traded = 0;
         let mut queue = self.first[part as usize];
         while queue != NONE && traded < needed && taker.leaves > 0 {
-            let level = store.queues.get(queue);
+            let level = store.arena.node(queue);
             if !taker.accepts(level.price) {
                 break;
             }
@@ -39,11 +38,11 @@ impl<L: Levels> Book<L> {
 }
 
 impl<L: Levels> Store<L> {
-    fn look(&self, queue: &Queue, taker: &mut Taker) -> Answer {
+    fn look(&self, queue: &Node, taker: &mut Taker) -> Answer {
         let nodes = self.orders(queue);
         let owner = taker.owner;
         match taker.self_trade {
-            SelfTrade::Allow => Answer::On(taker.take(queue.total)),
+            SelfTrade::Allow => Answer::On(taker.take(queue.leaves)),
             SelfTrade::CancelOldest => {
                 let others = nodes.filter(|node| node.owner != owner).map(|node| node.leaves).sum();
                 Answer::On(taker.take(others))
@@ -57,7 +56,7 @@ impl<L: Levels> Store<L> {
                     }
                     shown += node.shown;
                 }
-                Answer::On(taker.take(queue.total))
+                Answer::On(taker.take(queue.leaves))
             }
             SelfTrade::Decrement => {
                 let (mut traded, mut hidden) = (0, 0);

@@ -67,11 +67,11 @@ impl<L: Levels> Book<L> {
             if first == NONE {
                 break;
             }
-            let queue = store.queues.get_mut(first);
-            let (price, slot) = (queue.price, queue.head);
+            let price = self.edge[part as usize];
             if !taker.accepts(price) {
                 break;
             }
+            let slot = store.arena.node(first).head();
             let node = store.arena.node_mut(slot);
             if taker.self_trade != SelfTrade::Allow && node.owner == taker.owner {
                 if self.prevent(store, taker, slot, out) {
@@ -83,8 +83,6 @@ impl<L: Levels> Book<L> {
             taker.leaves -= quantity;
             node.leaves -= quantity;
             node.shown -= quantity;
-            queue.shown -= quantity;
-            queue.total -= quantity;
             out.on(Event::Trade {
                 number: store.trades,
                 instrument: self.number,
@@ -96,14 +94,18 @@ impl<L: Levels> Book<L> {
                 maker_leaves: node.leaves,
                 taker_leaves: taker.leaves,
             });
+            let (leaves, shown) = (node.leaves, node.shown);
             store.trades += 1;
-            if node.leaves == 0 {
+            let queue = store.arena.node_mut(first);
+            queue.leaves -= quantity;
+            queue.shown -= quantity;
+            if leaves == 0 {
                 self.remove(store, slot);
-            } else if node.shown == 0 {
+            } else if shown == 0 {
                 self.refresh(store, slot);
             }
             self.last = price;
-            if price >= self.buy_trigger || price <= self.sell_trigger {
+            if price >= self.edge[Part::BuyStops as usize] || price <= self.edge[Part::SellStops as usize] {
                 self.trigger(store, price);
             }
         }
@@ -115,10 +117,10 @@ impl<L: Levels> Book<L> {
     fn refresh(&mut self, store: &mut Store<L>, slot: u32) {
         let node = *store.arena.node(slot);
         // The queue stays in its list even if the order is alone in it.
-        store.queues.unlink(&mut store.arena, slot);
+        store.arena.unlink(slot);
         store.arena.node_mut(slot).shown = store.shown_of(slot, node.leaves);
         let rank = store.arrive();
-        store.queues.append(&mut store.arena, node.queue, slot, rank);
+        store.arena.append(node.queue, slot, rank);
     }
 
     /// Does what the aggressor wants instead of a trade with its own owner's order. Says whether that ends the aggressor.
@@ -152,12 +154,13 @@ impl<L: Levels> Book<L> {
 
     /// Lowers what is open of a resting order, which keeps its place; hidden quantity goes first.
     pub(crate) fn shrink(&mut self, store: &mut Store<L>, slot: u32, leaves: u64) {
+        let before = *store.arena.node(slot);
+        let shown = before.shown.min(leaves);
         let node = store.arena.node_mut(slot);
-        let shown = node.shown.min(leaves);
-        let queue = store.queues.get_mut(node.queue);
-        queue.shown -= node.shown - shown;
-        queue.total -= node.leaves - leaves;
         node.shown = shown;
         node.leaves = leaves;
+        let queue = store.arena.node_mut(before.queue);
+        queue.shown -= before.shown - shown;
+        queue.leaves -= before.leaves - leaves;
     }
 }

@@ -1,43 +1,48 @@
-//! The orders at one price, first come first served: a doubly linked list through their nodes.
+//! The orders at one price, first come first served: a ring through their nodes and the queue's own.
 
-use crate::arena::{Arena, NONE};
+use crate::arena::{Arena, NONE, Node};
 
-/// A queue: one price level of a book, or one stop price.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-pub(crate) struct Queue {
-    pub key: u64,
-    pub price: i64,
-    /// What its orders show together.
-    pub shown: u64,
-    /// What is open of them together.
-    pub total: u64,
-    pub head: u32,
-    pub tail: u32,
-    pub orders: u32,
+/// What a node says that is a queue's.
+impl Node {
+    /// Where it is among the queues of its list.
+    pub(crate) fn key(&self) -> u64 {
+        self.id
+    }
+
+    /// How many orders it has.
+    pub(crate) fn orders(&self) -> u32 {
+        self.rank as u32
+    }
+
+    /// Its first order.
+    pub(crate) fn head(&self) -> u32 {
+        self.next
+    }
+
+    /// Its last order.
+    pub(crate) fn tail(&self) -> u32 {
+        self.prev
+    }
 }
 
-const _: () = assert!(size_of::<Queue>() == 64);
-
-const FREE: Queue = Queue { key: 0, price: 0, shown: 0, total: 0, head: NONE, tail: NONE, orders: 0 };
-
-/// All queues, free or not.
+/// Which queues are in use. Their nodes are in the arena, behind those of the orders.
 #[derive(Debug)]
 pub(crate) struct Queues {
-    queues: Vec<Queue>,
-    /// The first free one; the next is in its `head`.
+    /// The first free one; its `next` is another.
     free: u32,
     used: usize,
+    capacity: usize,
 }
 
 impl Queues {
-    pub(crate) fn new(capacity: usize) -> Self {
-        let mut queues = vec![FREE; capacity];
-        let last = capacity - 1;
-        for (queue, next) in queues[..last].iter_mut().zip(1..) {
-            queue.head = next;
+    /// So many queues, which the arena has room for.
+    pub(crate) fn new(arena: &mut Arena, capacity: usize) -> Self {
+        let first = arena.capacity() as u32;
+        let last = first + capacity as u32 - 1;
+        for number in first..last {
+            arena.node_mut(number).next = number + 1;
         }
-        Queues { queues, free: 0, used: 0 }
+        Queues { free: first, used: 0, capacity }
     }
 
     pub(crate) fn used(&self) -> usize {
@@ -45,85 +50,63 @@ impl Queues {
     }
 
     pub(crate) fn capacity(&self) -> usize {
-        self.queues.len()
+        self.capacity
     }
 
     /// Walks the free ones.
-    pub(crate) fn free_count(&self) -> usize {
-        std::iter::successors(self.queues.get(self.free as usize), |queue| {
-            self.queues.get(queue.head as usize)
-        })
-        .take(self.queues.len() + 1)
-        .count()
+    pub(crate) fn free_count(&self, arena: &Arena) -> usize {
+        let is_one = |number: u32| (number != NONE).then_some(number);
+        std::iter::successors(is_one(self.free), |&number| is_one(arena.node(number).next))
+            .take(self.capacity + 1)
+            .count()
     }
 
-    pub(crate) fn allocate(&mut self, key: u64, price: i64) -> u32 {
+    pub(crate) fn allocate(&mut self, arena: &mut Arena, key: u64, price: i64) -> u32 {
         let number = self.free;
         debug_assert!(number != NONE, "looked at before");
-        let queue = &mut self.queues[number as usize];
-        self.free = queue.head;
-        *queue = Queue { key, price, ..FREE };
+        let queue = arena.node_mut(number);
+        self.free = queue.next;
+        *queue = Node { id: key, price, prev: number, next: number, queue: number, ..Node::FREE };
         self.used += 1;
         number
     }
 
-    pub(crate) fn release(&mut self, number: u32) {
-        let queue = &mut self.queues[number as usize];
-        queue.head = self.free;
+    pub(crate) fn release(&mut self, arena: &mut Arena, number: u32) {
+        arena.node_mut(number).next = self.free;
         self.free = number;
         self.used -= 1;
     }
+}
 
+impl Arena {
+    /// Appends an order to a queue.
     #[inline]
-    pub(crate) fn get(&self, number: u32) -> &Queue {
-        &self.queues[number as usize]
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, number: u32) -> &mut Queue {
-        &mut self.queues[number as usize]
-    }
-
-    /// Appends an order.
-    #[inline]
-    pub(crate) fn append(&mut self, arena: &mut Arena, number: u32, slot: u32, rank: u64) {
-        let queue = &mut self.queues[number as usize];
-        let tail = queue.tail;
-        let node = arena.node_mut(slot);
+    pub(crate) fn append(&mut self, number: u32, slot: u32, rank: u64) {
+        let tail = self.node(number).prev;
+        let node = self.node_mut(slot);
         node.rank = rank;
         node.queue = number;
         node.prev = tail;
-        node.next = NONE;
-        queue.shown += node.shown;
-        queue.total += node.leaves;
-        queue.orders += 1;
-        queue.tail = slot;
-        if tail == NONE {
-            queue.head = slot;
-        } else {
-            arena.node_mut(tail).next = slot;
-        }
+        node.next = number;
+        let (shown, leaves) = (node.shown, node.leaves);
+        self.node_mut(tail).next = slot;
+        let queue = self.node_mut(number);
+        queue.prev = slot;
+        queue.shown += shown;
+        queue.leaves += leaves;
+        queue.rank += 1;
     }
 
-    /// Takes an order out, and says how many are left.
+    /// Takes an order out of its queue, and says how many are left there.
     #[inline]
-    pub(crate) fn unlink(&mut self, arena: &mut Arena, slot: u32) -> u32 {
-        let node = arena.node(slot);
-        let (prev, next) = (node.prev, node.next);
-        let queue = &mut self.queues[node.queue as usize];
-        queue.shown -= node.shown;
-        queue.total -= node.leaves;
-        queue.orders -= 1;
-        if prev == NONE {
-            queue.head = next;
-        } else {
-            arena.node_mut(prev).next = next;
-        }
-        if next == NONE {
-            queue.tail = prev;
-        } else {
-            arena.node_mut(next).prev = prev;
-        }
-        queue.orders
+    pub(crate) fn unlink(&mut self, slot: u32) -> u64 {
+        let &Node { prev, next, queue, shown, leaves, .. } = self.node(slot);
+        self.node_mut(prev).next = next;
+        self.node_mut(next).prev = prev;
+        let queue = self.node_mut(queue);
+        queue.shown -= shown;
+        queue.leaves -= leaves;
+        queue.rank -= 1;
+        queue.rank
     }
 }

@@ -19,11 +19,11 @@ impl<L: Levels> Book<L> {
     #[cold]
     pub(crate) fn trigger(&mut self, store: &mut Store<L>, price: i64) {
         for part in [Part::BuyStops, Part::SellStops] {
-            while let Some(stop) = self.best(store, part)
+            while let Some(stop) = self.best(part)
                 && self.reached(part, stop, price)
             {
                 let queue = self.first[part as usize];
-                let slot = store.queues.get(queue).head;
+                let slot = store.arena.node(queue).head();
                 self.leave(store, slot);
                 self.queue_triggered(store, slot);
             }

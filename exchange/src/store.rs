@@ -6,7 +6,7 @@ use crate::expiry::Expiry;
 use crate::index::Index;
 use crate::instrument::Capacity;
 use crate::levels::Levels;
-use crate::queue::{Queue, Queues};
+use crate::queue::Queues;
 
 /// The shared part of an exchange.
 #[derive(Debug)]
@@ -28,9 +28,10 @@ pub(crate) struct Store<L: Levels> {
 
 impl<L: Levels> Store<L> {
     pub(crate) fn new(lists: usize, capacity: Capacity, keys: u64) -> Self {
+        let mut arena = Arena::new(capacity.orders, capacity.levels);
         Store {
-            arena: Arena::new(capacity.orders),
-            queues: Queues::new(capacity.levels),
+            queues: Queues::new(&mut arena, capacity.levels),
+            arena,
             pool: L::pool(lists, capacity.levels, keys),
             index: Index::new(capacity.orders),
             expiry: Expiry::new(capacity.orders),
@@ -119,7 +120,7 @@ impl<L: Levels> Store<L> {
     }
 
     /// The orders of a queue, the first first.
-    pub(crate) fn orders(&self, queue: &Queue) -> impl Iterator<Item = &Node> {
-        std::iter::successors(self.arena.get(queue.head), |node| self.arena.get(node.next))
+    pub(crate) fn orders(&self, queue: &Node) -> impl Iterator<Item = &Node> {
+        std::iter::successors(self.arena.order(queue.head()), |node| self.arena.order(node.next))
     }
 }

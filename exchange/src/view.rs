@@ -5,7 +5,6 @@ use crate::book::{Book, Phase};
 use crate::command::Side;
 use crate::exchange::Exchange;
 use crate::levels::Levels;
-use crate::queue::Queue;
 
 /// A price level as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +47,7 @@ impl<L: Levels> Exchange<L> {
     pub fn best(&self, instrument: u16) -> (Option<Level>, Option<Level>) {
         let level = |part: Part| {
             let queue = self.books.get(usize::from(instrument))?.first[part as usize];
-            (queue != NONE).then(|| shown(self.store.queues.get(queue)))
+            (queue != NONE).then(|| shown(self.store.arena.node(queue)))
         };
         (level(Part::Bids), level(Part::Offers))
     }
@@ -91,17 +90,17 @@ impl<L: Levels> Exchange<L> {
     }
 
     /// The queues of a list, the best first.
-    pub(crate) fn queues(&self, instrument: u16, part: Part) -> impl Iterator<Item = &Queue> {
+    pub(crate) fn queues(&self, instrument: u16, part: Part) -> impl Iterator<Item = &Node> {
         let book = self.books.get(usize::from(instrument));
         let is_one = |queue: u32| (queue != NONE).then_some(queue);
         let first = book.and_then(|book: &Book<L>| is_one(book.first[part as usize]));
         let after = move |&queue: &u32| book.and_then(|book| is_one(book.next(&self.store, part, queue)));
-        std::iter::successors(first, after).map(|queue| self.store.queues.get(queue))
+        std::iter::successors(first, after).map(|queue| self.store.arena.node(queue))
     }
 }
 
-fn shown(queue: &Queue) -> Level {
-    Level { price: queue.price, quantity: queue.shown, orders: queue.orders }
+fn shown(queue: &Node) -> Level {
+    Level { price: queue.price, quantity: queue.shown, orders: queue.orders() }
 }
 
 fn order(node: &Node) -> Order {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 pub trait Peer {
     const NAME: &'static str;
     type Command;
+    /// A book that will have room for so many open orders at once, if it asks for that.
     fn fresh(orders: usize) -> Self;
     /// An operation in this book's own words. Operations are translated in the order in which they are run.
     fn translate(&mut self, op: Op) -> Self::Command;

@@ -4,6 +4,7 @@ use crate::load::{Load, Op};
 use crate::obvious::Obvious;
 use crate::peers::{Matchcore, OrderbookRs, Ours, Peer};
 use shm::clock::{Clock, Tsc};
+use shm::os::usage::cpu_ns_of_this_thread;
 use std::time::Instant;
 
 pub const NAMES: [&str; 4] = [Ours::NAME, OrderbookRs::NAME, Matchcore::NAME, Obvious::NAME];
@@ -18,8 +19,19 @@ struct Prepared<P: Peer> {
     timed: Vec<P::Command>,
 }
 
-fn prepare<P: Peer>(load: &Load) -> Prepared<P> {
-    let mut book = P::fresh(load.before.len() + load.timed.len() + 16);
+/// The most orders that are open at once in a load, and room for one more: by the obvious book.
+pub fn room(load: &Load) -> usize {
+    let mut book = Obvious::new();
+    let mut most = 0;
+    for op in operations(load) {
+        book.apply(op);
+        most = most.max(book.len());
+    }
+    most + 1
+}
+
+fn prepare<P: Peer>(load: &Load, room: usize) -> Prepared<P> {
+    let mut book = P::fresh(room);
     for op in &load.before {
         let command = book.translate(*op);
         book.run(&command);
@@ -28,24 +40,35 @@ fn prepare<P: Peer>(load: &Load) -> Prepared<P> {
     Prepared { book, timed }
 }
 
-/// Nanoseconds an operation.
-fn once<P: Peer>(load: &Load) -> f64 {
-    let mut books: Vec<Prepared<P>> = (0..books_at_once(load)).map(|_| prepare(load)).collect();
-    let started = Instant::now();
+/// Nanoseconds of processor time an operation: what other programs take of the machine does not count.
+pub fn once<P: Peer>(load: &Load, room: usize) -> f64 {
+    let mut books: Vec<Prepared<P>> = (0..books_at_once(load)).map(|_| prepare(load, room)).collect();
+    let started = cpu_ns_of_this_thread();
     for Prepared { book, timed } in &mut books {
         for command in &*timed {
             std::hint::black_box(book.run(command));
         }
     }
-    let ns = started.elapsed().as_nanos() as f64;
-    ns / (books.len() * load.timed.len()) as f64
+    let ns = cpu_ns_of_this_thread() - started;
+    // A look at this clock is a system call, and there is one in between two.
+    ns.saturating_sub(clock_ns()) as f64 / (books.len() * load.timed.len()) as f64
+}
+
+/// What a look at the clock of processor time costs, at the median.
+fn clock_ns() -> u64 {
+    let mut times = [(); 101].map(|()| {
+        let started = cpu_ns_of_this_thread();
+        cpu_ns_of_this_thread() - started
+    });
+    times.sort_unstable();
+    times[50]
 }
 
 /// Number of trades and both sides of the book at the end.
 type Outcome = (u64, [Vec<(u64, u64)>; 2]);
 
-fn outcome<P: Peer>(load: &Load) -> Outcome {
-    let Prepared { mut book, timed } = prepare::<P>(load);
+fn outcome<P: Peer>(load: &Load, room: usize) -> Outcome {
+    let Prepared { mut book, timed } = prepare::<P>(load, room);
     let trades = timed.iter().map(|command| book.run(command)).sum();
     (trades, [book.depth(true), book.depth(false)])
 }
@@ -54,21 +77,25 @@ fn outcome<P: Peer>(load: &Load) -> Outcome {
 ///
 /// # Panics
 /// If one of them trades differently or ends with another book.
-pub fn check_same_work(load: &Load) {
-    let expected = outcome::<Obvious>(load);
-    for (name, got) in
-        NAMES.iter().zip([outcome::<Ours>(load), outcome::<OrderbookRs>(load), outcome::<Matchcore>(load)])
-    {
+pub fn check_same_work(load: &Load, room: usize) {
+    let expected = outcome::<Obvious>(load, room);
+    let others =
+        [outcome::<Ours>(load, room), outcome::<OrderbookRs>(load, room), outcome::<Matchcore>(load, room)];
+    for (name, got) in NAMES.iter().zip(others) {
         assert!(got == expected, "{}: {name} trades {} times, expected {}", load.name, got.0, expected.0);
     }
 }
 
 /// The books one after the other, so many times: nanoseconds an operation of each, sorted.
-pub fn alternate(load: &Load, rounds: usize) -> [Vec<f64>; 4] {
+pub fn alternate(load: &Load, room: usize, rounds: usize) -> [Vec<f64>; 4] {
     let mut all: [Vec<f64>; 4] = Default::default();
     for _ in 0..rounds {
-        let round =
-            [once::<Ours>(load), once::<OrderbookRs>(load), once::<Matchcore>(load), once::<Obvious>(load)];
+        let round = [
+            once::<Ours>(load, room),
+            once::<OrderbookRs>(load, room),
+            once::<Matchcore>(load, room),
+            once::<Obvious>(load, room),
+        ];
         all.iter_mut().zip(round).for_each(|(times, time)| times.push(time));
     }
     all.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
@@ -81,8 +108,9 @@ pub fn median(sorted: &[f64]) -> f64 {
 
 /// A row of a Markdown table: medians with their quartiles, and how many times as fast as the fastest other crate and the map.
 pub fn row(load: &Load, rounds: usize) -> String {
-    check_same_work(load);
-    let times = alternate(load, rounds);
+    let room = room(load);
+    check_same_work(load, room);
+    let times = alternate(load, room, rounds);
     let cell = |times: &Vec<f64>| {
         let (low, high) = (times[times.len() / 4], times[times.len() * 3 / 4]);
         format!("{:.1} ({:.1}–{:.1})", median(times), low, high)
@@ -95,8 +123,8 @@ pub fn row(load: &Load, rounds: usize) -> String {
 }
 
 /// Single operations of one run, in ticks, sorted.
-fn single<P: Peer>(load: &Load) -> Vec<u64> {
-    let Prepared { mut book, timed } = prepare::<P>(load);
+fn single<P: Peer>(load: &Load, room: usize) -> Vec<u64> {
+    let Prepared { mut book, timed } = prepare::<P>(load, room);
     let clock = Tsc;
     let mut ticks = Vec::with_capacity(timed.len());
     for command in &timed {
@@ -116,14 +144,14 @@ fn ns_per_tick() -> f64 {
 
 /// Percentiles of single operations: of each round, then the median of the rounds. The last row is the clock alone.
 pub fn percentiles(load: &Load, rounds: usize) -> Vec<String> {
-    let scale = ns_per_tick();
+    let (scale, room) = (ns_per_tick(), room(load));
     let mut all: [Vec<Vec<u64>>; 4] = Default::default();
     for _ in 0..rounds {
         let round = [
-            single::<Ours>(load),
-            single::<OrderbookRs>(load),
-            single::<Matchcore>(load),
-            single::<Obvious>(load),
+            single::<Ours>(load, room),
+            single::<OrderbookRs>(load, room),
+            single::<Matchcore>(load, room),
+            single::<Obvious>(load, room),
         ];
         all.iter_mut().zip(round).for_each(|(runs, run)| runs.push(run));
     }

@@ -40,7 +40,7 @@ fn a_fill_that_only_the_order_or_only_the_level_has_seen() {
     finds(of_order, |broken| matches!(broken, Broken::Sums { price: 99, .. }));
     let of_level = |exchange: &mut Exchange| {
         let queue = queue(exchange, 3);
-        exchange.store.queues.get_mut(queue).total -= 1;
+        exchange.store.arena.node_mut(queue).leaves -= 1;
     };
     finds(of_level, |broken| matches!(broken, Broken::Sums { price: 98, .. }));
 }
@@ -62,9 +62,9 @@ fn an_order_that_jumps_its_queue() {
         let slot = slot(exchange, 2);
         let rank = exchange.store.arena.node(slot).rank;
         let queue = queue(exchange, 1);
-        let first = exchange.store.queues.get(queue).head;
-        exchange.store.queues.unlink(&mut exchange.store.arena, first);
-        exchange.store.queues.append(&mut exchange.store.arena, queue, first, rank - 1);
+        let first = exchange.store.arena.node(queue).head();
+        exchange.store.arena.unlink(first);
+        exchange.store.arena.append(queue, first, rank - 1);
     };
     finds(jumps, |broken| matches!(broken, Broken::Fifo { id: 1 }));
 }
@@ -82,7 +82,7 @@ fn an_order_that_leaves_the_book_but_not_the_arena_and_the_other_way_round() {
     };
     finds(freed_twice, |broken| matches!(broken, Broken::Misplaced { id: 1 }));
     let level_leaks = |exchange: &mut Exchange| {
-        exchange.store.queues.allocate(5, 5);
+        exchange.store.queues.allocate(&mut exchange.store.arena, 5, 5);
     };
     finds(level_leaks, |broken| matches!(broken, Broken::Leak { what: "levels", .. }));
 }
@@ -102,10 +102,10 @@ fn an_index_that_forgot_an_order_or_knows_one_too_many() {
 fn a_best_price_that_is_not_the_best_and_a_stop_that_nobody_looks_at() {
     let best = |exchange: &mut Exchange| exchange.books[0].first[Part::Bids as usize] = queue(exchange, 3);
     finds(best, |broken| matches!(broken, Broken::Levels { .. }));
-    finds(
-        |exchange| exchange.books[0].buy_trigger = i64::MAX,
-        |broken| matches!(broken, Broken::Stop { .. }),
-    );
+    for part in Part::ALL {
+        let edge = |exchange: &mut Exchange| exchange.books[0].edge[part as usize] = 7;
+        finds(edge, |broken| matches!(broken, Broken::Levels { .. }));
+    }
     finds(|exchange| exchange.books[0].last = 150, |broken| matches!(broken, Broken::Stop { .. }));
     finds(|exchange| exchange.store.reserved = 0, |broken| matches!(broken, Broken::Leak { .. }));
 }

@@ -1,0 +1,49 @@
+//! One load through one book, for `valgrind --tool=callgrind` and for a look at one row:
+//! `cargo run --release --example one -- BOOK LOAD [ROUNDS]`, both by the beginning of their names. Prints nanoseconds of processor time
+//! an operation, the median of the rounds and the lowest.
+
+use exchange_peers::load::{self, Load};
+use exchange_peers::obvious::Obvious;
+use exchange_peers::peers::{Matchcore, OrderbookRs, Ours, Peer};
+use exchange_peers::{recorded, rows};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (book, name, rounds) = match &arguments[..] {
+        [book, name] => (book, name, 1),
+        [book, name, rounds] => (book, name, rounds.parse().unwrap_or(1)),
+        _ => return usage(),
+    };
+    let Some(load) = loads().into_iter().find(|load| load.name.starts_with(name.as_str())) else {
+        return usage();
+    };
+    let once: fn(&Load, usize) -> f64 = match book.as_str() {
+        Ours::NAME => rows::once::<Ours>,
+        Matchcore::NAME => rows::once::<Matchcore>,
+        OrderbookRs::NAME => rows::once::<OrderbookRs>,
+        Obvious::NAME => rows::once::<Obvious>,
+        _ => return usage(),
+    };
+    let room = rows::room(&load);
+    let mut times: Vec<f64> = (0..rounds).map(|_| once(&load, room)).collect();
+    times.sort_by(f64::total_cmp);
+    println!("{book}, {}: {:.1} ns, lowest {:.1}", load.name, rows::median(&times), times[0]);
+    ExitCode::SUCCESS
+}
+
+fn loads() -> Vec<Load> {
+    let mut all = vec![load::add(), load::cancel_middle(), load::cancel_touch(), load::sweep()];
+    all.extend([load::mixed(100_000, 1), recorded::load()]);
+    all.extend([100, 1_000, 10_000, 100_000, 1_000_000].map(load::cancel_any));
+    all.extend(load::seed());
+    all
+}
+
+fn usage() -> ExitCode {
+    eprintln!(
+        "usage: one BOOK LOAD [ROUNDS], with a book of {:?} and a load such as \"mixed load\"",
+        rows::NAMES
+    );
+    ExitCode::from(2)
+}
