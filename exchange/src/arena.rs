@@ -181,6 +181,12 @@ impl Arena {
         &self.nodes[slot as usize]
     }
 
+    /// The node of an order or a queue, if this is one.
+    #[inline]
+    pub(crate) fn get(&self, slot: u32) -> Option<&Node> {
+        self.nodes.get(slot as usize)
+    }
+
     /// The order's node, if this is one.
     #[inline]
     pub(crate) fn order(&self, slot: u32) -> Option<&Node> {

@@ -60,6 +60,12 @@ impl Index {
         }
     }
 
+    /// Reads where an id would be, so that it is near when it is needed; what it returns means nothing.
+    #[inline]
+    pub(crate) fn touch(&self, id: u64) -> u32 {
+        self.entries[self.home(Self::tag(id))].slot
+    }
+
     /// Adds an id that is not in it. There is always room: it is never more than half full.
     #[inline]
     pub(crate) fn insert(&mut self, id: u64, slot: u32) {

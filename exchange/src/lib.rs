@@ -22,6 +22,7 @@
 mod admit;
 mod arena;
 mod auction;
+mod batch;
 mod book;
 pub mod book_file;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `cargo bench -p gateway --bench idle`: nanoseconds of an idle duty cycle, as a thread of a run has it (turn, gap and pause included):
-//! of a strategy that waits for its next order, and of an engine of one orchestrator and four gateways with 8 strategies. With
-//! `strategy N` or `engine N` it only does N cycles, for callgrind.
+//! of an agent that does nothing, which is what turn, clock and pause take alone; of a strategy that waits for its next order; and of an
+//! engine of one orchestrator and four gateways with 8 strategies. With `nothing N`, `strategy N` or `engine N` it only does N cycles,
+//! for callgrind.
 #![forbid(unsafe_code)]
 
 use gateway::{DelayVenue, Gateway, InFull};
@@ -86,6 +87,15 @@ fn strategy() -> (impl Agent<Tsc>, (spsc::Producer, spsc::Consumer)) {
     (StrategyAgent::new(player, session), (return_ring, submit_end))
 }
 
+/// An agent without a role.
+struct Nothing;
+
+impl Agent<Tsc> for Nothing {
+    fn duty_cycle(&mut self, _: &mut Cycle<Tsc>) -> usize {
+        0
+    }
+}
+
 /// An agent in its loop, as `protocol::agent::run` has it.
 struct Thread<A> {
     agent: A,
@@ -112,7 +122,7 @@ impl<A: Agent<Tsc>> Thread<A> {
     #[inline(never)]
     fn cycles(&mut self, cycles: u64) -> u64 {
         let control = self.launching.control();
-        let mut idle = Spin;
+        let mut idle = Spin::default();
         let mut busy = 0;
         for _ in 0..cycles {
             match self.turns.turn(&mut self.agent, &mut self.cycle, &self.status, &control) {
@@ -138,19 +148,23 @@ fn main() {
     let mut engine = Thread::new(agent);
     let (agent, _strategy_ends) = strategy();
     let mut strategy = Thread::new(agent);
+    let mut nothing = Thread::new(Nothing);
     if let [what, cycles] = &args[..] {
         let cycles = cycles.parse().expect("a number");
-        let busy = if what == "engine" { engine.cycles(cycles) } else { strategy.cycles(cycles) };
+        let busy = match what.as_str() {
+            "engine" => engine.cycles(cycles),
+            "strategy" => strategy.cycles(cycles),
+            _ => nothing.cycles(cycles),
+        };
         assert_eq!(busy, 0, "idle");
         return;
     }
     let samples = if std::env::args().any(|arg| arg == "--bench") { 201 } else { 3 };
-    let pairs: Vec<(f64, f64)> =
-        (0..samples).map(|_| (strategy.sample(20_000), engine.sample(20_000))).collect();
-    for (name, mut column) in [
-        ("strategy", pairs.iter().map(|pair| pair.0).collect::<Vec<_>>()),
-        ("engine, 4 venues", pairs.iter().map(|pair| pair.1).collect()),
-    ] {
+    let rows: Vec<[f64; 3]> = (0..samples)
+        .map(|_| [nothing.sample(20_000), strategy.sample(20_000), engine.sample(20_000)])
+        .collect();
+    for (place, name) in ["nothing", "strategy", "engine, 4 venues"].into_iter().enumerate() {
+        let mut column: Vec<f64> = rows.iter().map(|row| row[place]).collect();
         column.sort_by(f64::total_cmp);
         let at = |share: usize| column[(column.len() - 1) * share / 4];
         println!("{name:>16}: {:.1} ns an idle duty cycle ({:.1}-{:.1})", at(2), at(1), at(3));

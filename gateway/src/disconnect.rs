@@ -20,7 +20,7 @@ impl Disconnects {
     /// All orders of the scope are to be cancelled. Orders that come later are not: the orchestrator sends none any more.
     #[cold]
     pub(crate) fn add(&mut self, scope: CancelScope) {
-        self.0.push_back(Sweep { scope, cursor: 0, looks: 0 });
+        self.0.push_back(Sweep { scope, cursor: 0, looks: 0, now: 0 });
     }
 
     #[inline]
@@ -28,15 +28,23 @@ impl Disconnects {
         self.0.is_empty()
     }
 
-    /// Does the sweeps in their order with so many looks, as far as they come. `step` says whether one has come to its end.
-    pub(crate) fn work(&mut self, mut looks: usize, mut step: impl FnMut(&mut Sweep) -> bool) {
+    /// Does the sweeps in their order with so many looks, as far as they come, at `now` (ticks). `step` says whether one has come to
+    /// its end. Whether anything was looked at, or has come to its end.
+    pub(crate) fn work(
+        &mut self,
+        mut looks: usize,
+        now: u64,
+        mut step: impl FnMut(&mut Sweep) -> bool,
+    ) -> bool {
+        let all = looks;
         while let Some(sweep) = self.0.front_mut() {
-            sweep.looks = looks;
+            (sweep.looks, sweep.now) = (looks, now);
             if !step(sweep) {
-                break;
+                return sweep.looks < all;
             }
             looks = sweep.looks;
             self.0.pop_front();
         }
+        true
     }
 }

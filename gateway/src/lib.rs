@@ -86,10 +86,11 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
     #[cold]
     fn cancel<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let Self { venue, disconnects, outbox, received, .. } = self;
+        let now = cycle.now;
         let mut sink = Sink::<P, C, true>::new(outbox, cycle, BATCH, Self::RECORD, *received);
-        disconnects.work(disconnect::LOOKS, |sweep| venue.cancel_all(sweep, &mut sink));
+        let has_looked = disconnects.work(disconnect::LOOKS, now, |sweep| venue.cancel_all(sweep, &mut sink));
         // Looking is work too: a thread must not go to sleep in the middle.
-        (BATCH - sink.left()).max(1)
+        (BATCH - sink.left()).max(usize::from(has_looked))
     }
 
     /// Whether the venue can take an order, and there is room for what it says at once.

@@ -74,6 +74,8 @@ pub struct Sweep {
     pub cursor: usize,
     /// How many orders the venue may look at before it returns; it counts them down.
     pub looks: usize,
+    /// The time, in ticks.
+    pub now: u64,
 }
 
 impl Sweep {

@@ -233,6 +233,8 @@ impl<R: Consumer> Orchestrator<R> {
                 self.faults += 1;
                 continue;
             };
+            // Is there when it is looked at, behind the hand-over.
+            self.positions.prefetch(report.id);
             cycle.pass_with(Point::OrchRecvCompletion, report.id, report.number);
             let strategy = usize::from(report.id.strategy());
             let is_current = self.lines[strategy].is_current(report.id);

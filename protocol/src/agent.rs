@@ -360,7 +360,7 @@ mod tests {
         let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
         let mut cycle = Cycle { clock, now: 0, time, draining: false, log };
         let control = Launching::new(Region::heap(PLAN + 8).words()).control();
-        run(&mut Once, &mut Spin, &mut cycle, &StatusWriter::new(&segment), &control);
+        run(&mut Once, &mut Spin::default(), &mut cycle, &StatusWriter::new(&segment), &control);
         assert_eq!(status::read(&segment.into()).state(), ThreadState::Done);
     }
 }

@@ -362,6 +362,14 @@ impl Plan {
         }
     }
 
+    /// Whether a gateway does not simply believe its venue: the plan has a fault for the venue, or a limit of its messages. Such a
+    /// gateway may answer for its venue: it closes what the venue says nothing about, and refuses what is above the limit.
+    pub fn is_checked(&self, gateway: u16) -> bool {
+        let trading = self.trading();
+        let venue = Target::Venue(trading.venue_of(gateway));
+        trading.venue_limit > 0 || self.faults.iter().any(|fault| fault.target == venue)
+    }
+
     /// The link of that name.
     pub fn link(&self, name: &str) -> Option<&LinkPlan> {
         self.links.iter().find(|link| link.name == name)

@@ -18,9 +18,12 @@ pub trait Idle {
     fn reset(&mut self) {}
 }
 
-/// Polls again at once, with the processor's pause hint: the lowest latency, a whole core.
+/// Polls again at once: the lowest latency, a whole core. Gives the processor's pause hint at one idle cycle in
+/// [`Spin::CYCLES_A_PAUSE`]: a pause takes longer than most duty cycles that find nothing, and a message waits until it is over.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Spin;
+pub struct Spin {
+    idle_cycles: u32,
+}
 
 /// Gives the core to whoever else wants it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +42,11 @@ pub struct Park {
     armed: bool,
 }
 
+impl Spin {
+    /// Idle cycles from one pause to the next.
+    pub const CYCLES_A_PAUSE: u32 = 8;
+}
+
 impl Idle for Spin {
     #[inline(always)]
     fn gives_core(&self) -> bool {
@@ -47,7 +55,10 @@ impl Idle for Spin {
 
     #[inline(always)]
     fn idle(&mut self, _at_most_ns: u64) {
-        core::hint::spin_loop();
+        self.idle_cycles = self.idle_cycles.wrapping_add(1);
+        if self.idle_cycles.is_multiple_of(Self::CYCLES_A_PAUSE) {
+            core::hint::spin_loop();
+        }
     }
 }
 

@@ -31,15 +31,18 @@ pub struct Search {
 pub struct SearchStep {
     /// The rate asked for.
     pub rate_per_s: f64,
-    /// What was sent of it, median over the repeats.
+    /// What was sent of it, median over the runs.
     pub achieved_per_s: Option<f64>,
-    /// rt_venue from due, p99.9, in nanoseconds, median over the repeats.
+    /// rt_venue from due, p99.9, in nanoseconds, median over the runs.
     pub p999_ns: Option<u64>,
-    /// Whether it was held.
+    /// Whether it was held: most of its runs did.
     pub held: bool,
-    /// If not, why.
+    /// How many of its runs held it; 0: an older launcher did not save it.
+    #[serde(default)]
+    pub runs_held: u32,
+    /// Why the first of its runs that did not hold it did not; empty: all did.
     pub why: String,
-    /// The folders of its runs.
+    /// The folders of its runs: as many as it took until most agreed.
     pub folders: Vec<String>,
 }
 

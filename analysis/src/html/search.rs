@@ -12,7 +12,7 @@ pub fn draw(sweep: &SweepRecord, search: &SearchRecord) -> Markup {
     let names: Vec<String> = sweep.points.iter().map(|point| point.name_without(&sweep.axes, None)).collect();
     let found = || names.iter().zip(&search.points);
     html! {
-        p { "A rate is held if rt_venue from due keeps its p99.9 under " (duration(search.bound_ns)) " and at least 99% of it is sent." }
+        p { "A rate is held if rt_venue from due keeps its p99.9 under " (duration(search.bound_ns)) " and at least 99% of it is sent, in most of its runs." }
         table {
             thead { tr { th { "point" } th class="n" { "highest rate held" } th { "how it ended" } } }
             tbody { @for (name, tried) in found() { tr {
@@ -31,10 +31,21 @@ pub fn draw(sweep: &SweepRecord, search: &SearchRecord) -> Markup {
                 td class="n" { (plain(step.rate_per_s)) "/s" }
                 td class="n" { (step.achieved_per_s.map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate)))) }
                 td class="n" { (duration_or_dash(step.p999_ns)) }
-                td { @if step.held { "yes" } @else { "no: " (step.why) } }
+                td { (verdict(step)) }
             } } } }
         }
     }
+}
+
+/// Whether a rate was held, by how many runs of how many, and why not.
+fn verdict(step: &SearchStep) -> String {
+    let held = if step.held { "yes" } else { "no" };
+    let runs = match step.folders.len() {
+        0 => String::new(),
+        runs => format!(", {} of {runs} runs", step.runs_held),
+    };
+    let why = if step.why.is_empty() { String::new() } else { format!(": {}", step.why) };
+    format!("{held}{runs}{why}")
 }
 
 /// p99.9 over the rate, and the bound across it.

@@ -71,6 +71,15 @@ impl Chains {
         self.begun.push(id);
     }
 
+    /// Takes out what only an exchange says that it gave, of orders for which its gateway may have answered: the gateway had closed
+    /// the order, or did not believe it.
+    pub fn drop_unheard(&mut self, may_answer: impl Fn(OrderId) -> bool) {
+        self.reports.retain(|(id, _), report| {
+            let is_unheard = report.given.is_some() && report.ticks.iter().all(Option::is_none);
+            !is_unheard || !may_answer(*id)
+        });
+    }
+
     /// The t5 of an order's last report, of which the first is in its row.
     pub fn last_pushed(&self, id: OrderId, row: &OrderRow) -> Option<u64> {
         self.last(id).map_or_else(|| row.at(Point::GatewayDone), |report| report.at(Point::GatewayDone))

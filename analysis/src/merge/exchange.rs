@@ -17,8 +17,10 @@ use protocol::wire::OrderId;
 /// What the checks need to know about the run.
 struct Context<'a> {
     plan: &'a Plan,
-    /// A stamp may be missing, or too late: the run broke off, or gateways check what their venues say.
-    is_excused: bool,
+    /// The run broke off: any stamp may be missing.
+    broke_off: bool,
+    /// Of each gateway: it may have answered for its exchange, so a stamp may be missing, or too late.
+    checked: Vec<bool>,
     /// Points that may be missing, because the threads that stamp them are in processes that died.
     gone: u64,
 }
@@ -32,14 +34,15 @@ impl Context<'_> {
         trading.is_book(venue).then(|| self.plan.thread_of(Role::Exchange(venue)))?
     }
 
-    /// Whether a gateway may answer for its exchange: one that checks its session closes what the venue says nothing about, and refuses
-    /// what is above the venue's message limit. What the exchange says of such an order may come too late.
-    fn is_checked(plan: &Plan) -> bool {
-        plan.trading().venue_limit > 0 || plan.faults.iter().any(|fault| fault.kind.is_of_venue())
+    /// Whether a stamp of an order may not be missing.
+    fn owes(&self, point: Point) -> bool {
+        !self.broke_off && self.gone & bit(point) == 0
     }
 
-    fn owes(&self, point: Point) -> bool {
-        !self.is_excused && self.gone & bit(point) == 0
+    /// Whether the gateway of an order may have answered for its exchange.
+    fn is_excused(&self, row: &OrderRow) -> bool {
+        let is_checked = row.pushed().and_then(|(gateway, _)| self.checked.get(gateway).copied());
+        self.broke_off || is_checked == Some(true)
     }
 }
 
@@ -53,8 +56,12 @@ pub(super) fn check(
     findings: &mut Findings,
 ) {
     let plan = &record.plan;
-    let is_excused = matches!(record.outcome, Outcome::Failed { .. }) || Context::is_checked(plan);
-    let context = Context { plan, is_excused, gone };
+    let context = Context {
+        plan,
+        broke_off: matches!(record.outcome, Outcome::Failed { .. }),
+        checked: (0..plan.trading().gateways()).map(|gateway| plan.is_checked(gateway)).collect(),
+        gone,
+    };
     let has_book = plan.trading().books().next().is_some();
     for lane in table.lanes.iter_mut().filter(|lane| !lane.is_excused) {
         if has_book || lane.has_exchange() {
@@ -62,12 +69,14 @@ pub(super) fn check(
         }
     }
     for (id, number, report) in chains.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
-        let exchange = table.row(id).and_then(|row| context.exchange(row));
+        let row = table.row(id);
+        let exchange = row.and_then(|row| context.exchange(row));
+        let is_excused = context.broke_off || row.is_some_and(|row| context.is_excused(row));
         let what = match (report.given, report.at(Point::GatewayDone)) {
             (Some((_, thread)), _) if exchange != Some(thread as usize) => {
                 (ViolationKind::Misplaced, foreign(plan, thread as usize))
             }
-            (None, Some(_)) if exchange.is_some() && context.owes(Point::ExchangeDone) => {
+            (None, Some(_)) if exchange.is_some() && !is_excused && context.owes(Point::ExchangeDone) => {
                 (ViolationKind::MissingPoint, format!("has no {}", Point::ExchangeDone.name()))
             }
             (Some((given, _)), Some(pushed)) if pushed < given && !is_excused => {
@@ -106,18 +115,20 @@ fn fault(row: &OrderRow, at: AtExchange, context: &Context) -> Option<(Violation
         return (!is_lost).then(|| (ViolationKind::Misplaced, foreign(context.plan, at.thread())));
     }
     let was_answered = row.has(Point::GatewayDone);
+    let is_excused = context.is_excused(row);
+    let owes = |point| !is_excused && context.owes(point);
     let missing = |point| Some((ViolationKind::MissingPoint, format!("has no {}", Point::name(point))));
-    if at.received().is_none() && (was_answered || at.done().is_some()) && context.owes(Point::ExchangeRecv) {
+    if at.received().is_none() && (was_answered || at.done().is_some()) && owes(Point::ExchangeRecv) {
         return missing(Point::ExchangeRecv);
     }
-    if at.done().is_none() && was_answered && context.owes(Point::ExchangeDone) {
+    if at.done().is_none() && was_answered && owes(Point::ExchangeDone) {
         return missing(Point::ExchangeDone);
     }
     let way = [
         (Point::GatewayRecv, row.at(Point::GatewayRecv)),
         (Point::ExchangeRecv, at.received()),
         (Point::ExchangeDone, at.done()),
-        (Point::GatewayDone, row.at(Point::GatewayDone).filter(|_| !context.is_excused)),
+        (Point::GatewayDone, row.at(Point::GatewayDone).filter(|_| !is_excused)),
     ];
     let mut before: Option<(Point, u64)> = None;
     for (point, ticks) in way.into_iter().filter_map(|(point, ticks)| Some((point, ticks?))) {

@@ -188,8 +188,20 @@ pub fn merge<L: Logs + ?Sized>(
         threads[thread] = Some(log);
     }
     let Join {
-        mut table, mut links, chains, gaps, mut accounts, mut switches, mut touches, rejections, ..
+        mut table,
+        mut links,
+        mut chains,
+        gaps,
+        mut accounts,
+        mut switches,
+        mut touches,
+        rejections,
+        ..
     } = join;
+    chains.drop_unheard(|id| {
+        let gateway = table.row(id).and_then(|row| Some(row.pushed()?.0));
+        gateway.is_some_and(|gateway| record.plan.is_checked(gateway as u16))
+    });
     accounts.end();
     joined.firm.append(accounts.take_found());
     joined.firm.append(std::mem::take(&mut switches.found));

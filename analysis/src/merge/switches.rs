@@ -28,10 +28,14 @@ pub struct Kill {
 #[derive(Debug, Default)]
 pub(super) struct Switches {
     kills: Vec<Kill>,
+    /// Between which turns each of them was on.
+    spans: Vec<(usize, Option<usize>)>,
+    /// Turns so far in the orchestrator's log: it tells what came first, also where two times are the same.
+    turns: usize,
     /// Those that are on at this place of the orchestrator's log.
     on: Vec<Scope>,
-    /// Orders dispatched while a venue or an instrument was killed, of which neither was known then.
-    suspects: Vec<OrderId>,
+    /// Orders dispatched while a venue or an instrument was killed, of which neither was known then, each after so many turns.
+    suspects: Vec<(OrderId, usize)>,
     /// What was found wrong while the logs were read.
     pub found: Violations,
 }
@@ -62,12 +66,20 @@ impl Switches {
                 }),
             }
         } else if switch.is_on {
+            self.turns += 1;
+            self.spans.push((self.turns, None));
             self.kills.push(Kill { switch, seen: record.value, done: None, revived: None });
             self.on.push(switch.scope);
         } else {
-            self.on.retain(|scope| *scope != switch.scope);
-            let on = self.kills.iter_mut().filter(|kill| kill.switch.scope == switch.scope);
-            on.filter(|kill| kill.revived.is_none()).for_each(|kill| kill.revived = Some(record.value));
+            self.turns += 1;
+            // Who revives everybody turns every switch off.
+            let is_off = |scope: Scope| switch.scope == Scope::All || scope == switch.scope;
+            self.on.retain(|scope| !is_off(*scope));
+            let is_ended = |kill: &Kill| is_off(kill.switch.scope) && kill.revived.is_none();
+            for (kill, span) in self.kills.iter_mut().zip(&mut self.spans).filter(|(kill, _)| is_ended(kill))
+            {
+                (kill.revived, span.1) = (Some(record.value), Some(self.turns));
+            }
         }
     }
 
@@ -100,7 +112,7 @@ impl Switches {
                     .filter(|scope| !matches!(scope, Scope::Venue(_) | Scope::Instrument(_)));
                 match concerning(known, record.id, 0, 0, trading) {
                     Some(scope) => through(record.id, scope, &mut self.found),
-                    None if needs_more => self.suspects.push(record.id),
+                    None if needs_more => self.suspects.push((record.id, self.turns)),
                     None => {}
                 }
             }
@@ -132,18 +144,14 @@ impl Switches {
         trading: &Trading,
         findings: &mut Findings,
     ) {
-        for id in &self.suspects {
+        for (id, turns) in &self.suspects {
             let Some((row, instrument)) = row(*id) else { continue };
-            let (Some((gateway, _)), Some(t3)) = (row.pushed(), row.at(Point::OrchDispatch)) else {
-                continue;
-            };
-            let on = self
-                .kills
-                .iter()
-                .filter(|kill| kill.seen <= t3 && kill.revived.is_none_or(|ticks| t3 < ticks));
-            if let Some(scope) =
-                concerning(on.map(|kill| kill.switch.scope), *id, gateway, instrument, trading)
-            {
+            let Some((gateway, _)) = row.pushed() else { continue };
+            let on = self.kills.iter().zip(&self.spans).filter_map(|(kill, (from, until))| {
+                let was_on = from <= turns && until.is_none_or(|until| *turns < until);
+                was_on.then_some(kill.switch.scope)
+            });
+            if let Some(scope) = concerning(on, *id, gateway, instrument, trading) {
                 through(*id, scope, &mut findings.firm);
             }
         }

@@ -2,9 +2,11 @@
 //!
 //! `cargo bench -p exchange --bench engine [-- NAME…] [--quick]`. Every row is measured in rounds that alternate between the structures; it shows the
 //! median of the rounds in nanoseconds of processor time an operation and, in brackets, the lowest and the highest. The machine may be busy:
-//! compare within a row. The percentiles are of wall time, operation by operation.
+//! compare within a row. The percentiles are of wall time, operation by operation. A second table (`memory`) says what the machine's memory
+//! takes for a line out of as many as there are orders: the floor under the rows that name any order.
 
 mod loads;
+mod memory;
 
 use exchange::levels::{Levels, Sorted, Trie};
 use exchange::{Command, Event, Events, Exchange};
@@ -35,6 +37,19 @@ fn round<L: Levels>(load: &Load) -> f64 {
     for &command in &load.timed {
         exchange.apply(command, &mut sum);
     }
+    let took = (processor_time() - start) as f64;
+    assert!(sum.0 > 0);
+    took / load.operations as f64
+}
+
+/// The same in batches of sixteen.
+fn round_in_batches(load: &Load) -> f64 {
+    let mut exchange: Exchange =
+        Exchange::new(&[load.instrument], load.capacity).expect("an exchange can be");
+    let mut sum = Sum(0);
+    load.before.iter().for_each(|&command| exchange.apply(command, &mut sum));
+    let start = processor_time();
+    load.timed.chunks(16).for_each(|commands| exchange.apply_all(commands, &mut sum));
     let took = (processor_time() - start) as f64;
     assert!(sum.0 > 0);
     took / load.operations as f64
@@ -82,19 +97,26 @@ fn main() {
     // One round of each row: shows that it works, measures little.
     let quick = std::env::args().any(|word| word == "--quick");
     let clock = clock();
-    println!("{:32} {:>22} {:>22}   trie: p50 p99 p99.9, clock {clock} taken off", "ns/op", "sorted", "trie");
+    println!(
+        "{:24} {:>22} {:>22} {:>22}   trie: p50 p99 p99.9, clock {clock} taken off",
+        "ns/op", "sorted", "trie", "trie, batches of 16"
+    );
     for (name, make) in loads::ALL {
         if !wanted.is_empty() && !wanted.iter().any(|word| name.contains(word.as_str())) {
             continue;
         }
         let load = make();
-        let mut rounds = [const { Vec::new() }; 2];
+        let mut rounds = [const { Vec::new() }; 3];
         for _ in 0..if quick { 1 } else { load.rounds } {
             rounds[0].push(round::<Sorted>(&load));
             rounds[1].push(round::<Trie>(&load));
+            rounds[2].push(round_in_batches(&load));
         }
-        let [sorted, trie] = rounds.map(median);
+        let [sorted, trie, batches] = rounds.map(median);
         let [p50, p99, p999] = percentiles(&load, clock);
-        println!("{name:32} {sorted:>22} {trie:>22}   {p50} {p99} {p999}");
+        println!("{name:24} {sorted:>22} {trie:>22} {batches:>22}   {p50} {p99} {p999}");
+    }
+    if wanted.is_empty() || wanted.iter().any(|word| word == "memory") {
+        memory::print(if quick { 1 } else { 9 });
     }
 }

@@ -48,13 +48,14 @@ proptest! {
 
     #[test]
     fn the_same_commands_give_the_same_events_and_the_same_state(commands in commands(Setting::crowded())) {
-        let once = || {
+        let once = |together: usize| {
             let mut engine = Exchange::start(&Setting::crowded());
             let mut events = Vec::new();
-            commands.iter().for_each(|command| engine.apply(*command, &mut events));
+            commands.chunks(together).for_each(|some| engine.apply_all(some, &mut events));
             (events, engine.digest())
         };
-        prop_assert_eq!(once(), once());
+        prop_assert_eq!(once(1), once(1));
+        prop_assert_eq!(once(1), once(commands.len()), "told one by one or all at once");
     }
 }
 

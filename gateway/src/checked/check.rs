@@ -1,7 +1,7 @@
 //! Whether a report can be: what is known of an open order, and what its venue says of it.
 
 use protocol::reject::Reject;
-use protocol::wire::{Operation, Order, OrderId, OrderStatus, OrderType, Report, Side};
+use protocol::wire::{CancelScope, Operation, Order, OrderId, OrderStatus, OrderType, Report, Side};
 
 /// What a venue said that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(super) struct Open {
     next_number: u8,
     /// Replaces of it that were sent and not carried out yet.
     replaces: u32,
+    /// When it was sent, in ticks.
+    sent: u64,
     /// When the venue last said something about it, or when it was sent, in ticks.
     pub heard: u64,
 }
@@ -42,12 +44,17 @@ pub(super) struct Open {
 impl Open {
     /// An order that is being sent.
     pub const fn new(order: &Order, now: u64) -> Self {
-        Self { order: *order, filled: 0, next_number: 0, replaces: 0, heard: now }
+        Self { order: *order, filled: 0, next_number: 0, replaces: 0, sent: now, heard: now }
     }
 
     /// Whether the venue has said anything about it.
     pub const fn is_acknowledged(&self) -> bool {
         self.next_number > 0
+    }
+
+    /// Whether it was there when the venue was told at that time to cancel the orders of a scope.
+    pub const fn is_in(&self, (scope, told): (CancelScope, u64)) -> bool {
+        self.sent <= told && scope.concerns(self.order.id, self.order.instrument)
     }
 
     /// A replace of it is being sent.

@@ -8,7 +8,8 @@
 //! | a report that cannot be: of an order that is not open, a repeat, more than was ordered, a status that the order cannot have | it is counted as a venue error and dropped; the order stays as it was |
 //! | a number of the session that is too high: messages were lost | counted; the report is looked at like any other |
 //! | one that was there before | counted and dropped |
-//! | nothing about an order for [`CheckedRules::silence_ns`]; nothing at all for so long, if it has acknowledged the order | the order is closed with the reason `venue-silent`, and counted as stuck |
+//! | one so high that the venue cannot have said so much | counted as a protocol error and dropped; the numbers stay as they were |
+//! | nothing about an order for [`CheckedRules::silence_ns`]; nothing at all for so long, if it has acknowledged the order and was not told since to cancel it | the order is closed with the reason `venue-silent`, and counted as stuck |
 //! | its session goes down | orders that come are refused with the reason `venue-down`; those that are open wait for what the venue says when it is back, or are closed for that reason |
 //! | its session is up again | it is told the number of the message that is to come next, and sends again what was missed |
 //!
@@ -21,7 +22,7 @@ mod throttle;
 pub use check::VenueError;
 use check::{Answer, Open};
 use protocol::reject::Reject;
-use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report};
+use protocol::wire::{CancelScope, MAX_STRATEGIES, Operation, Order, OrderId, OrderStatus, Report};
 use shm::clock::Timebase;
 use std::collections::{HashMap, VecDeque};
 pub use throttle::MessageLimit;
@@ -57,21 +58,56 @@ struct State {
     /// When the venue last said something that can be, in ticks.
     heard: u64,
     counts: SessionCounts,
+    /// Numbers that no venue can have come to.
+    absurd: u64,
+    /// What the venue was told to cancel, each scope once, and when last, in ticks.
+    told: VecDeque<(CancelScope, u64)>,
 }
+
+/// So many scopes are kept in mind; beyond that the one is forgotten that was told first.
+const MOST_TOLD: usize = MAX_STRATEGIES;
 
 impl State {
     /// Whether the number is the next one, or an error that the report survives; `false`: it was there before.
     fn takes_number(&mut self, number: u64) -> bool {
-        let expected = self.counts.received + 1;
+        let expected = self.next_number();
+        // Of each message it has only so many reports: it cannot have lost more than all of them.
+        let most = self.counts.sent.saturating_mul(protocol::wire::MAX_REPORTS as u64);
+        if number.saturating_sub(expected) > most {
+            self.absurd += 1;
+            return false;
+        }
         self.counts.errors += u64::from(number != expected);
         self.counts.received = self.counts.received.max(number);
         number >= expected
     }
 
-    /// When the venue last said something that tells that it has not forgotten an order. One that it has acknowledged may rest there
-    /// for long: any of its words will do.
+    /// The number of the venue's next message.
+    const fn next_number(&self) -> u64 {
+        self.counts.received.saturating_add(1)
+    }
+
+    /// When the venue last said something that tells that it has not forgotten an order, or was told something that it owes a word
+    /// about. An order that it has acknowledged may rest there for long: any of its words will do, unless it was told to cancel it.
     fn heard_of(&self, open: &Open) -> u64 {
-        if open.is_acknowledged() { open.heard.max(self.heard) } else { open.heard }
+        let told = self.told.iter().filter(|told| open.is_in(**told)).map(|(_, at)| *at).max();
+        match told {
+            Some(told) => open.heard.max(told),
+            None if open.is_acknowledged() => open.heard.max(self.heard),
+            None => open.heard,
+        }
+    }
+
+    /// The venue is told to cancel the orders of a scope.
+    fn tells(&mut self, scope: CancelScope, now: u64) {
+        if let Some(told) = self.told.iter_mut().find(|(other, _)| *other == scope) {
+            told.1 = now;
+            return;
+        }
+        if self.told.len() == MOST_TOLD {
+            self.told.pop_front();
+        }
+        self.told.push_back((scope, now));
     }
 }
 
@@ -82,7 +118,14 @@ impl<V: Venue> Checked<V> {
         let open = HashMap::with_capacity(2 * rules.max_held.max(8));
         Self {
             venue,
-            state: State { rules, open, heard: 0, counts: SessionCounts::default() },
+            state: State {
+                rules,
+                open,
+                heard: 0,
+                counts: SessionCounts::default(),
+                absurd: 0,
+                told: VecDeque::with_capacity(MOST_TOLD),
+            },
             watched: VecDeque::with_capacity(2 * rules.max_held.max(8)),
             throttle: rules.limit.map(Throttle::new),
             is_up: true,
@@ -94,7 +137,7 @@ impl<V: Venue> Checked<V> {
         let is_up = self.venue.is_connected();
         match (self.is_up, is_up) {
             (true, false) => self.state.counts.disconnects += 1,
-            (false, true) => self.venue.resume(self.state.counts.received + 1),
+            (false, true) => self.venue.resume(self.state.next_number()),
             _ => {}
         }
         self.is_up = is_up;
@@ -182,7 +225,7 @@ impl<R: Reports> Reports for Heard<'_, R> {
     }
 
     fn send(&mut self, report: Report) -> Result<(), NoRoom> {
-        self.send_numbered(self.state.counts.received + 1, report)
+        self.send_numbered(self.state.next_number(), report)
     }
 
     fn send_numbered(&mut self, number: u64, report: Report) -> Result<(), NoRoom> {
@@ -261,8 +304,13 @@ impl<V: Venue> Venue for Checked<V> {
     }
 
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
-        // The time of the last word is of no matter here: each report is the last of its order.
-        self.venue.cancel_all(sweep, &mut Heard { reports, state: &mut self.state, now: 0 })
+        let now = sweep.now;
+        self.state.tells(sweep.scope, now);
+        self.venue.cancel_all(sweep, &mut Heard { reports, state: &mut self.state, now })
+    }
+
+    fn faults(&self) -> u64 {
+        self.venue.faults() + self.state.absurd
     }
 
     fn session(&self) -> SessionCounts {

@@ -154,6 +154,37 @@ fn the_numbers_of_the_session_have_no_gaps_and_no_repeats() {
 }
 
 #[test]
+fn a_number_that_no_venue_can_have_come_to_is_a_protocol_error() {
+    let part =
+        Report { status: OrderStatus::PartiallyFilled, filled: 4, leaves: 6, is_last: false, ..fill(0) };
+    let rest = Report { filled: 6, number: 1, ..fill(0) };
+    // One message was sent: so many reports may have been lost, and not one more.
+    let most = 1 + protocol::wire::MAX_REPORTS as u64;
+    for number in [most + 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
+        let (mut session, mut out) = (session(None), Out::default());
+        session.accept(&order(0), 5, &mut out);
+        session.venue.says = vec![(Some(number), part)];
+        session.advance(10, &mut out);
+        assert_eq!((out.0.len(), session.faults(), session.session().errors), (0, 1, 0), "{number}");
+        // What follows is not taken for a repeat.
+        session.venue.says = vec![(Some(1), part), (Some(2), rest)];
+        session.advance(20, &mut out);
+        assert_eq!((&out.0[..], session.session().received), (&[part, rest][..], 2), "{number}");
+        assert_eq!((session.faults(), session.session().errors), (1, 0), "{number}");
+    }
+    let (reports, counts) = said(&[(Some(most), part)]);
+    assert_eq!((reports[0], counts.errors, counts.received), (part, 1, most), "it can have come to that");
+    // At the end of all numbers, which a session can only be put at: the last one repeats, and nothing overflows.
+    let (mut session, mut out) = (session(None), Out::default());
+    session.accept(&order(0), 5, &mut out);
+    session.state.counts.received = u64::MAX - 1;
+    session.venue.says = vec![(Some(u64::MAX), part), (None, rest), (Some(0), rest)];
+    session.advance(10, &mut out);
+    assert_eq!((&out.0[..], session.session().received), (&[part, rest][..], u64::MAX));
+    assert_eq!(session.session().errors, 1);
+}
+
+#[test]
 fn a_venue_that_goes_on_talking_about_an_order_is_not_silent() {
     let (mut session, mut out) = (session(None), Out::default());
     session.accept(&order(0), 0, &mut out);
@@ -274,6 +305,43 @@ fn an_order_that_rests_is_not_forgotten_while_its_venue_talks() {
         assert_eq!(session.session().stuck, u64::from(!acknowledges));
         session.advance(3_500 + 1_000, &mut out);
         assert_eq!((session.session().stuck, out.0.len()), (1, 8 + usize::from(acknowledges)));
+    }
+}
+
+#[test]
+fn what_a_venue_was_told_to_cancel_it_owes_a_word_about() {
+    let accepted = |sequence| Report {
+        status: OrderStatus::Accepted,
+        filled: 0,
+        cumulative: 0,
+        leaves: 10,
+        is_last: false,
+        ..fill(sequence)
+    };
+    for is_told in [false, true] {
+        let (mut session, mut out) = (session(None), Out::default());
+        session.accept(&order(0), 0, &mut out);
+        session.venue.says = vec![(None, accepted(0))];
+        session.advance(1, &mut out);
+        if is_told {
+            let mut sweep = Sweep { scope: CancelScope::of(order(0).id), cursor: 0, looks: 64, now: 400 };
+            assert!(session.cancel_all(&mut sweep, &mut out), "it says nothing");
+        }
+        // It goes on with what came later.
+        session.accept(&order(1), 401, &mut out);
+        session.venue.says = vec![(None, accepted(1))];
+        session.advance(402, &mut out);
+        for sequence in 2..8 {
+            let now = 500 * sequence;
+            session.accept(&order(sequence), now, &mut out);
+            session.venue.says = vec![(None, fill(sequence))];
+            session.advance(now, &mut out);
+            // It is looked at again behind what was watched before: after two silences at most.
+            let is_closed = is_told && now >= 2_000;
+            assert_eq!(session.session().stuck, u64::from(is_closed), "{is_told} at {now}");
+        }
+        let closed: Vec<_> = out.0.iter().filter(|report| report.reason != 0).collect();
+        assert!(closed.iter().all(|report| report.id == order(0).id && report.is_last), "{closed:?}");
     }
 }
 

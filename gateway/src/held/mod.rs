@@ -14,7 +14,7 @@
 //! further away than a turn of the wheel stay in their slot's list for as many turns as it takes; each turn looks at them once.
 //!
 //! Why a wheel: a heap over 100,000 orders touches some 17 entries an order, most of them in no cache. Here it is the head of a
-//! list, a link, and the order itself, which is fetched ahead when its slot begins. A wheel with several levels would move
+//! list, a link, and the order itself, and the last two are fetched ahead of their slot's time. A wheel with several levels would move
 //! nearly each order (5 to 500 ms) from level to level and touch it again each time; a radix heap does the same. The bench `held`
 //! compares the wheel with the heap that it replaced.
 
@@ -60,6 +60,8 @@ pub struct Held<T> {
     filled: Bits,
     /// A slot's length in bits of ticks.
     slot_bits: u32,
+    /// How far the list of the slot that begins next has been fetched: a place, which may have been left since.
+    fetched: u32,
     links: Vec<Link>,
     places: Vec<Place<T>>,
     /// The first free place; the others are behind it, over their links. The last one that was emptied comes first: it is still
@@ -127,6 +129,7 @@ impl<T: Copy> Held<T> {
             heads: vec![NONE; 1 << bits],
             filled: Bits::new(1 << bits),
             slot_bits: TURN_BITS - bits,
+            fetched: NONE,
             links: (1..=places)
                 .map(|after| Link {
                     release: 0,
@@ -255,6 +258,7 @@ impl<T: Copy> Held<T> {
                 // `None`: cancelled meanwhile.
                 if let Some(order) = self.places[first.place as usize].0.take() {
                     self.next = self.earliest();
+                    self.fetch_ahead();
                     return Some(order);
                 }
             }
@@ -301,9 +305,20 @@ impl<T: Copy> Held<T> {
             place = after;
         }
         if self.waiting > 0 {
-            let next = self.heads[(self.first_filled() & self.mask()) as usize] as usize;
-            prefetch(&self.links[next]);
-            prefetch(&self.places[next]);
+            self.fetched = self.heads[(self.first_filled() & self.mask()) as usize];
+            prefetch(&self.links[self.fetched as usize]);
+        }
+    }
+
+    /// Fetches the next order of the slot that begins next, and the link behind it: one with each order that leaves, so that a list
+    /// is there when its slot begins, and nobody waits for one link after the other.
+    #[inline(always)]
+    fn fetch_ahead(&mut self) {
+        let Some(link) = self.links.get(self.fetched as usize) else { return };
+        prefetch(&self.places[self.fetched as usize]);
+        self.fetched = link.after;
+        if let Some(after) = self.links.get(self.fetched as usize) {
+            prefetch(after);
         }
     }
 

@@ -27,7 +27,7 @@ impl Holds for Held<Order> {
         Held::is_full(self)
     }
     fn cancel(&mut self, scope: CancelScope) -> Vec<Order> {
-        let mut sweep = Sweep { scope, cursor: 0, looks: 0 };
+        let mut sweep = Sweep { scope, cursor: 0, looks: 0, now: 0 };
         let mut cancelled = Vec::new();
         while !self.is_swept(&sweep) {
             // In small steps.

@@ -1,6 +1,9 @@
 //! The highest rate that a technique holds: bisection over the offered rate, a bounded number of steps.
 //!
-//! A rate is held if `rt_venue` from due keeps its p99.9 under the bound and at least 99 % of the offered rate was sent.
+//! A run holds its rate if `rt_venue` from due keeps its p99.9 under the bound and at least 99 % of the offered rate was sent. A rate
+//! is held if most of its runs hold it, of three unless `--repeats` says otherwise: one stall of the machine decides nothing. Of runs
+//! whose verdicts agree the third is not made.
+//!
 //! First the rate is doubled until it is not held (or quartered until it is), then the gap between the highest held
 //! and the lowest not held is halved on a logarithmic scale until it is within 5 %. What was tried is the whole
 //! state, so a search goes on where it was.
@@ -136,14 +139,16 @@ pub(super) fn line(name: &str, step: &SearchStep, bound_ns: u64) -> String {
     let what = if step.held { "held" } else { "not held" };
     let why = if step.why.is_empty() { String::new() } else { format!(" ({})", step.why) };
     format!(
-        "{name}: {}/s {what}: p99.9 {}, bound {}{why}",
+        "{name}: {}/s {what}: p99.9 {}, bound {}, {} of {} runs{why}",
         plain(step.rate_per_s),
         duration_or_dash(step.p999_ns),
-        duration(bound_ns)
+        duration(bound_ns),
+        step.runs_held,
+        step.folders.len(),
     )
 }
 
-/// Tries one rate, as often as the sweep repeats.
+/// Tries one rate: makes runs until it is decided.
 fn attempt(
     record: &mut SweepRecord,
     folder: &Path,
@@ -163,37 +168,71 @@ fn attempt(
         out: Some(folder.to_owned()),
         ..point
     };
-    let mut outlines: Vec<Outline> = Vec::new();
-    let mut folders = Vec::new();
-    for repeat in 0..record.repeats {
-        let settings = Settings { seed: Some(Count(record.seed_of(repeat))), ..settings.clone() };
-        let Some((name, outline)) = one(record, folder, &settings, make)? else { return Ok(None) };
-        folders.push(name);
-        outlines.push(outline);
-    }
     let bound_ns = record.search.as_ref().map_or(0, |search| search.bound_ns);
-    Ok(Some(judge(rate, &outlines, folders, bound_ns)))
+    let mut tries: Vec<Try> = Vec::new();
+    let mut folders = Vec::new();
+    while decided(&tries, record.repeats).is_none() {
+        let seed = Some(Count(record.seed_of(tries.len() as u32)));
+        let Some((name, outline)) = one(record, folder, &Settings { seed, ..settings.clone() }, make)? else {
+            return Ok(None);
+        };
+        folders.push(name);
+        tries.push(judge(&outline, bound_ns));
+    }
+    Ok(Some(step(rate, &tries, folders, decided(&tries, record.repeats) == Some(true))))
 }
 
-fn judge(rate_per_s: f64, outlines: &[Outline], folders: Vec<String>, bound_ns: u64) -> SearchStep {
-    let all = |of: &dyn Fn(&Outline) -> Option<f64>| {
-        outlines.iter().map(of).collect::<Option<Vec<_>>>().and_then(|values| median(&values))
-    };
-    let achieved_per_s = all(&|run| run.achieved_per_s);
-    let share = all(&|run| Some(run.achieved_per_s? / run.offered_per_s?));
-    let p999 = all(&|run| Percentile::P999.of(&run.measure(Measure::RtVenueFromDue)).map(|ns| ns as f64));
-    let p999_ns = p999.map(|ns| ns as u64);
-    let why = if let Some(run) = outlines.iter().find(|run| !run.is_sound()) {
-        format!("the run failed: {}", run.reasons.first().map_or("no reason given", String::as_str))
+/// What one run at a rate came to.
+#[derive(Clone, Debug)]
+struct Try {
+    achieved_per_s: Option<f64>,
+    p999_ns: Option<u64>,
+    /// Why it did not hold the rate; `None`: it did.
+    lost: Option<String>,
+}
+
+/// Whether most of so many runs hold their rate; `None`: the runs that are missing decide.
+fn decided(tries: &[Try], repeats: u32) -> Option<bool> {
+    let most = repeats as usize / 2 + 1;
+    let held = tries.iter().filter(|run| run.lost.is_none()).count();
+    let can_be_lost = (repeats as usize).saturating_sub(most);
+    if held >= most {
+        return Some(true);
+    }
+    (tries.len() - held > can_be_lost).then_some(false)
+}
+
+fn judge(run: &Outline, bound_ns: u64) -> Try {
+    let p999_ns = Percentile::P999.of(&run.measure(Measure::RtVenueFromDue));
+    let share = run.achieved_per_s.zip(run.offered_per_s).map(|(achieved, offered)| achieved / offered);
+    let lost = if !run.is_sound() {
+        Some(format!("the run failed: {}", run.reasons.first().map_or("no reason given", String::as_str)))
     } else if share.is_none_or(|share| share < REACHED) {
-        format!("only {:.1}% was sent", share.unwrap_or(0.0) * 100.0)
-    } else if p999_ns.is_none() {
-        "too few orders for a p99.9".into()
+        Some(format!("only {:.1}% was sent", share.unwrap_or(0.0) * 100.0))
     } else {
-        String::new()
+        match p999_ns {
+            None => Some("too few orders for a p99.9".into()),
+            Some(ns) if ns > bound_ns => Some(format!("p99.9 {}", duration(ns))),
+            Some(_) => None,
+        }
     };
-    let held = why.is_empty() && p999_ns.is_some_and(|ns| ns <= bound_ns);
-    SearchStep { rate_per_s, achieved_per_s, p999_ns, held, why, folders }
+    Try { achieved_per_s: run.achieved_per_s, p999_ns, lost }
+}
+
+/// The runs at a rate, in one. Why: of the first run that was lost, also where most were not.
+fn step(rate_per_s: f64, tries: &[Try], folders: Vec<String>, held: bool) -> SearchStep {
+    let all = |of: &dyn Fn(&Try) -> Option<f64>| {
+        tries.iter().map(of).collect::<Option<Vec<_>>>().and_then(|values| median(&values))
+    };
+    SearchStep {
+        rate_per_s,
+        achieved_per_s: all(&|run| run.achieved_per_s),
+        p999_ns: all(&|run| run.p999_ns.map(|ns| ns as f64)).map(|ns| ns as u64),
+        held,
+        runs_held: tries.iter().filter(|run| run.lost.is_none()).count() as u32,
+        why: tries.iter().find_map(|run| run.lost.clone()).unwrap_or_default(),
+        folders,
+    }
 }
 
 #[cfg(test)]
@@ -214,6 +253,7 @@ mod tests {
                     achieved_per_s: None,
                     p999_ns: None,
                     held: rate_per_s <= limit,
+                    runs_held: 1,
                     why: String::new(),
                     folders: Vec::new(),
                 }),
@@ -239,6 +279,36 @@ mod tests {
         assert!(
             found(0.0, 20_000.0, 2).1.contains("1,250/s") || found(0.0, 20_000.0, 2).1.contains("5,000/s")
         );
+    }
+
+    fn tried(held: &[bool]) -> Vec<Try> {
+        let run = |held: &bool| Try {
+            achieved_per_s: Some(1.0),
+            p999_ns: Some(if *held { 1 } else { 9 }),
+            lost: (!held).then(|| "a stall".to_owned()),
+        };
+        held.iter().map(run).collect()
+    }
+
+    #[test]
+    fn most_runs_decide_and_no_more_are_made_than_that_takes() {
+        for (held, repeats, wanted) in [
+            (&[][..], 3, None),
+            (&[true], 3, None),
+            (&[true, true], 3, Some(true)),
+            (&[false, false], 3, Some(false)),
+            (&[false, true], 3, None),
+            (&[false, true, true], 3, Some(true)),
+            (&[true, false, false], 3, Some(false)),
+            (&[true], 1, Some(true)),
+            (&[false], 1, Some(false)),
+            (&[false], 2, Some(false)),
+            (&[true, true], 2, Some(true)),
+        ] {
+            assert_eq!(decided(&tried(held), repeats), wanted, "{held:?} of {repeats}");
+        }
+        let step = step(5.0, &tried(&[false, true, true]), Vec::new(), true);
+        assert_eq!((step.runs_held, step.p999_ns, step.why.as_str()), (2, Some(1), "a stall"));
     }
 
     proptest! {

@@ -135,6 +135,8 @@ impl Draws {
     pub(crate) const TURNS: u64 = 6;
     /// For what the kernel decides in a simulated run.
     pub(crate) const PROCESSES: u64 = 7;
+    /// For the kill switches of a simulated run.
+    pub(crate) const SWITCHES: u64 = 9;
 
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         // Not `seed_from_u64`: how that spreads its argument is the library's to change.

@@ -5,8 +5,10 @@
 //! | `slow` | each of its reports comes [`SLOW_BY_NS`] later |
 //! | `disconnect` | its session is down: it cancels what is open there (`venue-down`), and says so when the session is up again |
 //! | `reject` | it refuses what comes (`venue-refuses`) |
-//! | `mute` | it takes what comes, and says nothing, nor about what is due meanwhile |
+//! | `mute` | it takes what comes, also what it is to cancel, and says nothing, nor about what is due meanwhile |
 //! | `garble` | each of its reports is wrong, or comes twice, or with a wrong number; of half of them the right one follows |
+//!
+//! What it cancels for a kill switch or a death it calls withdrawn, as an exchange does: the gateway stamps it so however late it comes.
 //!
 //! What it says wrong is drawn from the gateway's index: the same in each run. The gateway of such a venue is a [`gateway::Checked`] one.
 
@@ -14,6 +16,7 @@ use super::schedule::Draws;
 use gateway::{NoRoom, Reports, SessionCounts, Sweep, Venue, VenueContext, VenueRecord};
 use protocol::plan::{Fault, FaultKind, Target, When};
 use protocol::reject::Reject;
+use protocol::session::WITHDRAWN;
 use protocol::wire::{CancelScope, Order, OrderId, OrderStatus, Report};
 use shm::clock::Timebase;
 use std::collections::VecDeque;
@@ -55,6 +58,8 @@ struct State {
     room: usize,
     /// The number of its last message.
     sent: u64,
+    /// It has been told to cancel, because of a kill switch or a death.
+    was_told: bool,
     draws: Draws,
 }
 
@@ -83,6 +88,7 @@ impl<V: Venue> FaultyVenue<V> {
             is_resumed: true,
             room,
             sent: 0,
+            was_told: false,
             draws: Draws::new(context.gateway.into(), Draws::GARBLE),
         };
         Self { venue, windows: faults.iter().filter_map(window).collect(), state, changes_at: 0, sweep: None }
@@ -102,7 +108,7 @@ impl<V: Venue> FaultyVenue<V> {
         let kind = self.windows.iter().find(is_on).map(|window| window.kind);
         if kind == Some(FaultKind::Disconnect) && self.state.kind != kind {
             self.state.is_resumed = false;
-            self.sweep = Some(Sweep { scope: CancelScope::default(), cursor: 0, looks: LOOKS });
+            self.sweep = Some(Sweep { scope: CancelScope::default(), cursor: 0, looks: LOOKS, now });
         }
         self.state.kind = kind;
     }
@@ -113,6 +119,8 @@ struct Saying<'a, R> {
     reports: &'a mut R,
     state: &'a mut State,
     now: u64,
+    /// Why it cancels orders now; `None`: because they asked for it, or because of something that it was told before.
+    cancels: Option<u8>,
 }
 
 impl<R: Reports> Saying<'_, R> {
@@ -121,11 +129,7 @@ impl<R: Reports> Saying<'_, R> {
     }
 
     /// The message with that number.
-    fn say_as(&mut self, number: u64, mut report: Report) -> Result<(), NoRoom> {
-        let is_down = self.state.kind == Some(FaultKind::Disconnect);
-        if is_down && report.status == OrderStatus::Cancelled {
-            report.reason = Reject::VenueDown.code();
-        }
+    fn say_as(&mut self, number: u64, report: Report) -> Result<(), NoRoom> {
         // Nothing overtakes what was missed.
         if !self.state.is_resumed || !self.state.missed.is_empty() {
             self.state.missed.push_back((number, report));
@@ -134,6 +138,15 @@ impl<R: Reports> Saying<'_, R> {
         }
         self.state.sent = number;
         Ok(())
+    }
+
+    /// Why an order was cancelled.
+    fn why(&self, report: &Report) -> u8 {
+        let is_down = self.state.kind == Some(FaultKind::Disconnect);
+        // An exchange calls each order withdrawn that it was told to cancel with others, also those of a disconnect.
+        let is_of_disconnect = is_down || (report.reason == WITHDRAWN && !self.state.was_told);
+        let otherwise = if is_of_disconnect { Reject::VenueDown.code() } else { report.reason };
+        self.cancels.unwrap_or(otherwise)
     }
 
     /// Says something wrong, and then perhaps the truth.
@@ -166,9 +179,12 @@ impl<R: Reports> Reports for Saying<'_, R> {
         self.reports.has_room() && self.state.has_room()
     }
 
-    fn send(&mut self, report: Report) -> Result<(), NoRoom> {
+    fn send(&mut self, mut report: Report) -> Result<(), NoRoom> {
         if !self.has_room() {
             return Err(NoRoom);
+        }
+        if report.status == OrderStatus::Cancelled {
+            report.reason = self.why(&report);
         }
         match self.state.kind {
             Some(FaultKind::Mute) => Ok(()),
@@ -212,7 +228,11 @@ impl<V: Venue> Venue for FaultyVenue<V> {
             Some(FaultKind::Mute | FaultKind::Disconnect) => return None,
             Some(FaultKind::Reject) => {}
             _ => {
-                self.venue.accept(order, now, &mut Saying { reports, state: &mut self.state, now });
+                self.venue.accept(
+                    order,
+                    now,
+                    &mut Saying { reports, state: &mut self.state, now, cancels: None },
+                );
                 return None;
             }
         }
@@ -223,7 +243,7 @@ impl<V: Venue> Venue for FaultyVenue<V> {
             cumulative: 0,
             ..gateway::in_full(order)
         };
-        let said = Saying { reports, state: &mut self.state, now }.say(refusal);
+        let said = Saying { reports, state: &mut self.state, now, cancels: None }.say(refusal);
         debug_assert!(said.is_ok(), "there is room for what is said at once");
         None
     }
@@ -238,14 +258,15 @@ impl<V: Venue> Venue for FaultyVenue<V> {
         }
         while self.state.late.front().is_some_and(|(due, _)| *due <= now) && reports.has_room() {
             let Some((_, report)) = self.state.late.pop_front() else { break };
-            let mut saying = Saying { reports: &mut *reports, state: &mut self.state, now };
+            let mut saying = Saying { reports: &mut *reports, state: &mut self.state, now, cancels: None };
             if saying.state.kind != Some(FaultKind::Mute) && saying.say(report).is_err() {
                 debug_assert!(false, "asked before");
             }
         }
         if let Some(mut sweep) = self.sweep.take() {
-            sweep.looks = LOOKS;
-            let mut saying = Saying { reports: &mut *reports, state: &mut self.state, now };
+            (sweep.looks, sweep.now) = (LOOKS, now);
+            let cancels = Some(Reject::VenueDown.code());
+            let mut saying = Saying { reports: &mut *reports, state: &mut self.state, now, cancels };
             if !self.venue.cancel_all(&mut sweep, &mut saying) {
                 self.sweep = Some(sweep);
             }
@@ -253,7 +274,7 @@ impl<V: Venue> Venue for FaultyVenue<V> {
         // A venue is asked only where there is room for a report.
         let has_room = reports.has_room() && self.state.has_room();
         if has_room && self.venue.next_deadline() <= now {
-            self.venue.advance(now, &mut Saying { reports, state: &mut self.state, now });
+            self.venue.advance(now, &mut Saying { reports, state: &mut self.state, now, cancels: None });
         }
     }
 
@@ -266,10 +287,9 @@ impl<V: Venue> Venue for FaultyVenue<V> {
     }
 
     fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
-        if self.state.kind == Some(FaultKind::Mute) {
-            return true;
-        }
-        self.venue.cancel_all(sweep, &mut Saying { reports, state: &mut self.state, now: 0 })
+        self.state.was_told = true;
+        let (now, cancels) = (sweep.now, Some(WITHDRAWN));
+        self.venue.cancel_all(sweep, &mut Saying { reports, state: &mut self.state, now, cancels })
     }
 
     fn is_connected(&self) -> bool {
@@ -279,6 +299,10 @@ impl<V: Venue> Venue for FaultyVenue<V> {
     fn resume(&mut self, next: u64) {
         self.state.missed.retain(|(number, _)| *number >= next);
         self.state.is_resumed = true;
+    }
+
+    fn faults(&self) -> u64 {
+        self.venue.faults()
     }
 
     fn session(&self) -> SessionCounts {
@@ -292,6 +316,7 @@ mod tests {
     use gateway::DelayVenue;
 
     /// Takes so many reports in each turn.
+    #[derive(Debug)]
     struct Out(usize, Vec<Report>);
 
     impl Reports for Out {
@@ -310,21 +335,61 @@ mod tests {
         }
     }
 
+    /// A venue that does this from then until then.
+    fn faulty(kind: FaultKind, ns: u64, until: u64) -> FaultyVenue<DelayVenue> {
+        let context = VenueContext { venue: 0, gateway: 0, venues: 1, strategies: 1, max_held: 64 };
+        let (when, lasts_ns) = (When::At { ns }, Some(until - ns));
+        let fault = Fault { kind, target: Target::Venue(0), when, every_ns: None, lasts_ns };
+        FaultyVenue::new(DelayVenue::new(gateway::InFull, &context), &context, &[fault], 64)
+    }
+
+    fn order(sequence: u64, delay_ns: u64) -> Order {
+        Order { delay_ns, ..Order::new(OrderId::new(0, 0, sequence), 0) }
+    }
+
+    #[test]
+    fn what_is_cancelled_for_a_switch_is_called_so_however_late_it_comes() {
+        const AFTER: u64 = SLOW_BY_NS + 10;
+        let told = |kind| {
+            let mut venue = faulty(kind, 3, 100);
+            let mut out = Out(100, Vec::new());
+            // One is due before the switch, the others long after.
+            for (sequence, delay_ns) in [(0, 2), (1, 1_000), (2, u64::MAX / 4)] {
+                venue.accept(&order(sequence, delay_ns), 1, &mut out);
+            }
+            venue.advance(5, &mut out);
+            let mut sweep = Sweep { scope: CancelScope::default(), cursor: 0, looks: 64, now: 10 };
+            assert!(venue.cancel_all(&mut sweep, &mut out));
+            let at_once = out.1.len();
+            venue.advance(50, &mut out);
+            venue.advance(100, &mut out);
+            venue.resume(1);
+            venue.advance(AFTER - 1, &mut out);
+            assert!(kind != FaultKind::Slow || out.1.len() == 1, "a cancel is as late as anything: {out:?}");
+            venue.advance(AFTER, &mut out);
+            assert_eq!(venue.next_deadline(), u64::MAX, "nothing is open any more");
+            let mut said: Vec<_> =
+                out.1.iter().map(|report| (report.id.sequence(), report.status, report.reason)).collect();
+            said.sort_unstable_by_key(|(sequence, ..)| *sequence);
+            (at_once, said)
+        };
+        let (filled, cancelled) = (OrderStatus::Filled, OrderStatus::Cancelled);
+        let withdrawn = [1, 2].map(|sequence| (sequence, cancelled, WITHDRAWN));
+        assert_eq!(told(FaultKind::Slow), (0, [&[(0, filled, 0)][..], &withdrawn].concat()));
+        // It takes what it is to cancel, and says nothing.
+        assert_eq!(told(FaultKind::Mute), (0, vec![]));
+        // What was open when the session went down, the venue has cancelled by itself.
+        let down = Reject::VenueDown.code();
+        let (at_once, said) = told(FaultKind::Disconnect);
+        assert_eq!((at_once, said), (0, [0, 1, 2].map(|sequence| (sequence, cancelled, down)).to_vec()));
+        // One that refuses what comes cancels at once.
+        assert_eq!(told(FaultKind::Reject), (3, [&[(0, filled, 0)][..], &withdrawn].concat()));
+    }
+
     #[test]
     fn a_slow_venue_loses_nothing_where_there_is_little_room() {
-        let context = VenueContext { venue: 0, gateway: 0, venues: 1, strategies: 1, max_held: 64 };
-        let lasts_ns = Some(1_000);
-        let slow = Fault {
-            kind: FaultKind::Slow,
-            target: Target::Venue(0),
-            when: When::At { ns: 0 },
-            every_ns: None,
-            lasts_ns,
-        };
-        let venue = DelayVenue::new(gateway::InFull, &context);
-        let mut venue = FaultyVenue::new(venue, &context, &[slow], 64);
+        let mut venue = faulty(FaultKind::Slow, 0, 1_000);
         let mut out = Out(0, Vec::new());
-        let order = |sequence, delay_ns| Order { delay_ns, ..Order::new(OrderId::new(0, 0, sequence), 0) };
         // Half of them are due in the fault, the others when what is late comes.
         for sequence in 0..40 {
             let delay_ns = if sequence < 20 { 100 } else { SLOW_BY_NS };

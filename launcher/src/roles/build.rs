@@ -2,7 +2,7 @@
 
 use super::agents::{AnyClock, RoleAgent};
 use super::book;
-use super::checked::{checked, is_checked};
+use super::checked::checked;
 use super::parts::{Parts, VenueBuilder, bell_of};
 use crate::faults::own::OwnFaults;
 use anyhow::{Context, Result};
@@ -33,7 +33,7 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
     venue: &VenueBuilder<'_, V>,
     strategy: &StrategyBuilder<'_>,
 ) -> Result<Box<dyn RoleAgent>> {
-    let checks = |role: &Role| matches!(role, Role::Gateway(index) if is_checked(parts.plan, *index));
+    let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.is_checked(*index));
     let has_checked = roles.iter().any(checks);
     // One that checks is not among those whose loops are compiled for what is measured.
     let is_gateway = |role: &Role| matches!(role, Role::Gateway(_)) && !has_checked;
@@ -57,7 +57,7 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
                 .map(|role| match role {
                     Role::Strategy(index) => strategy(parts, *index),
                     Role::Orchestrator => Ok(Box::new(orchestrator::<T>(parts)?) as Box<dyn RoleAgent>),
-                    Role::Gateway(index) if is_checked(parts.plan, *index) => {
+                    Role::Gateway(index) if parts.plan.is_checked(*index) => {
                         let make = |parts: &mut Parts<'_, '_>, context: &VenueContext| {
                             checked(parts, context, venue)
                         };
@@ -86,7 +86,7 @@ pub(super) fn book_agent<T: Link>(
     let is_exchange = |role: &Role| matches!(role, Role::Exchange(_));
     let split = roles.iter().position(is_exchange).unwrap_or(roles.len());
     let (engine, exchanges) = roles.split_at(split);
-    let checks = |role: &Role| matches!(role, Role::Gateway(index) if is_checked(parts.plan, *index));
+    let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.is_checked(*index));
     if exchanges.is_empty() || !exchanges.iter().all(is_exchange) || engine.iter().any(checks) {
         return thread_agent::<T, SessionVenue>(parts, roles, &book::session, strategy);
     }

@@ -1,20 +1,12 @@
-//! Gateways that do not simply believe their venue: where the plan has a fault for it, or a limit of its messages.
+//! How gateways are built that do not simply believe their venue: [`Plan::is_checked`](protocol::plan::Plan::is_checked).
 
 use super::parts::{Parts, VenueBuilder};
 use crate::faults::venue::FaultyVenue;
 use anyhow::Result;
 use gateway::{Checked, CheckedRules, MessageLimit, Venue, VenueContext};
-use protocol::plan::{Plan, Target};
 
 /// How long a venue may say nothing about an order beyond the longest delay, in nanoseconds.
 const SILENCE_NS: u64 = 1_000_000_000;
-
-/// Whether the gateway with that index checks its venue, rather than having it directly.
-pub(super) fn is_checked(plan: &Plan, gateway: u16) -> bool {
-    let trading = plan.trading();
-    let venue = Target::Venue(trading.venue_of(gateway));
-    trading.venue_limit > 0 || plan.faults.iter().any(|fault| fault.target == venue)
-}
 
 /// The checked session with a venue, which does what the plan's faults make it do.
 pub(super) fn checked<V: Venue>(

@@ -61,7 +61,7 @@ impl Runner<'_> {
         A: Agent<Tsc> + Agent<Monotonic>,
     {
         let idle = match (self.thread.idle, self.bell.take()) {
-            (Idle::Spin, _) => Chosen::Spin(Spin),
+            (Idle::Spin, _) => Chosen::Spin(Spin::default()),
             (Idle::Yield, _) => Chosen::Yield(Yield),
             (Idle::Backoff, _) => Chosen::Backoff(Backoff::default()),
             (Idle::Park, Some(bell)) => Chosen::Park(Park::new(bell)),

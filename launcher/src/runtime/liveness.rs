@@ -12,7 +12,8 @@
 //! | anything else, whatever state it says it is in | the plan's |
 //!
 //! The last but one is the kernel's word, not the thread's: a machine on which others take the cores makes a thread silent that
-//! does not hang. It names itself which thread it is, but only one of its own process is looked at.
+//! does not hang. Which thread it is it says itself, once: the first number that is seen of an incarnation stays, and only a thread
+//! of its own process is looked at.
 //!
 //! A machine that stands still (a virtual one that is paused, a laptop that sleeps) makes every thread silent at once, the
 //! launcher as well. So a deadline counts only from where the launcher itself has been awake without a break.
@@ -97,6 +98,8 @@ struct ThreadWatch {
     forged: Option<Forgery>,
     /// What the kernel said first in this silence, and what it said last.
     accounts: Option<(CpuAccount, CpuAccount)>,
+    /// The kernel's number of it, as it said first; 0: not yet.
+    tid: u64,
 }
 
 impl ThreadWatch {
@@ -108,6 +111,7 @@ impl ThreadWatch {
             is_starting: false,
             forged: None,
             accounts: None,
+            tid: 0,
         }
     }
 }
@@ -146,6 +150,9 @@ impl Liveness {
 
     /// Takes note of a thread's status, which was copied before this tick.
     pub fn see(&mut self, thread: usize, status: &Status, now: u64) {
+        if self.watches[thread].tid == 0 {
+            self.watches[thread].tid = status.get(Field::Tid);
+        }
         let skew = (SKEW.as_nanos() as f64 / self.ns_per_tick) as u64;
         let (heartbeat, state) = (status.get(Field::HeartbeatTicks), status.state());
         let ThreadWatch { state: last_state, heartbeat: last, .. } = self.watches[thread];
@@ -181,6 +188,12 @@ impl Liveness {
         self.is_open
             && watch.state != ThreadState::Done
             && self.time(watch.changed.max(self.awake_since), self.now) > self.limit / 2
+    }
+
+    /// The kernel's number of a thread, as its incarnation said it first: what it says later may be another thread's, which sleeps
+    /// and waits for a core where it spins itself.
+    pub fn tid(&self, thread: usize) -> u64 {
+        self.watches[thread].tid
     }
 
     /// Takes note of the kernel's account of a silent thread; `None`: it has none.
@@ -328,6 +341,47 @@ mod tests {
         assert_eq!(watch(&mut died, 700, 2000, |_| status(RUNNING, 1)), None);
         died.account(0, None);
         assert!(died.is_overdue(0) && died.suspicion(0, &[0]) == hangs, "who is gone waits for nothing");
+    }
+
+    #[test]
+    fn a_forged_thread_id_does_not_help() {
+        let says = |tid: u64| {
+            let mut words = [0; STATUS_WORDS];
+            words[Field::State as usize] = RUNNING;
+            words[Field::HeartbeatTicks as usize] = 1;
+            words[Field::Tid as usize] = tid;
+            Status::from_words(words)
+        };
+        // This one hangs in its sleep, and names one that runs: the kernel is asked about itself.
+        let (pid, own) = (std::process::id(), u64::from(shm::os::process::thread_id()));
+        let (told, tid) = std::sync::mpsc::channel();
+        let (wake, hangs) = std::sync::mpsc::channel::<()>();
+        let sleeper = std::thread::spawn(move || {
+            told.send(u64::from(shm::os::process::thread_id())).unwrap();
+            let _ = hangs.recv();
+        });
+        let tid = tid.recv().unwrap();
+        let is_runnable = |tid| CpuAccount::of(pid, tid).unwrap().is_runnable;
+        while is_runnable(tid) {
+            std::thread::yield_now();
+        }
+        let mut liveness = liveness();
+        watch(&mut liveness, 0, 100, |_| says(tid));
+        watch(&mut liveness, 200, 600, |_| says(own));
+        assert!(liveness.asks_the_kernel(0));
+        assert!(is_runnable(own), "what it says now would excuse it");
+        for _ in 0..2 {
+            liveness.account(0, CpuAccount::of(pid, liveness.tid(0)));
+        }
+        let found = watch(&mut liveness, 700, 1100, |_| says(own));
+        assert_eq!(found, Some(Suspicion::Silent(LIMIT)));
+        // The next incarnation has a thread of its own.
+        liveness.restarted(0, 1100 * MS);
+        watch(&mut liveness, 1100, 1200, |_| says(0));
+        watch(&mut liveness, 1200, 1300, |_| says(own));
+        assert_eq!(liveness.tid(0), own);
+        drop(wake);
+        sleeper.join().unwrap();
     }
 
     #[test]

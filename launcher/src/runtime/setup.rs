@@ -3,7 +3,7 @@
 use analysis::record;
 use anyhow::{Context, Result};
 use protocol::control::{self, Control, Launching};
-use protocol::desk::{self, DESK, Entry};
+use protocol::desk::{self, DESK, Entry, Operator};
 use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
@@ -115,6 +115,13 @@ impl Segments {
             }
         }
         attached
+    }
+
+    /// The desk as an operator has it, where segments are on the heap of this process.
+    pub fn operator(&self) -> Option<Operator> {
+        let mut all = self.heap.iter().flatten();
+        let (_, region) = all.find(|(segment, _)| segment.spec.what == DESK)?;
+        Some(Operator::new(&region.words()))
     }
 
     /// Creates the other segments and copies the schedule into its own.

@@ -131,6 +131,8 @@ pub fn supervise(
             supervisor.incidents = Some(Incidents::new(segments, supervisor.start_ticks));
         }
         supervisor.samples = Some(Samples::new(supervisor.start_ticks));
+        // Each has said which thread it is, and nothing that it wrote since is believed.
+        supervisor.see_threads();
         supervisor.liveness.open(plan.clock.now());
         control.go(supervisor.start_ticks);
         // From here on there is a run to be kept: whatever goes wrong is how it ended.
@@ -167,6 +169,15 @@ impl Supervisor<'_> {
         status::read(&self.threads[thread])
     }
 
+    /// Takes note of what every thread says of itself.
+    fn see_threads(&mut self) {
+        for thread in 0..self.threads.len() {
+            let status = self.status(thread);
+            // The time after the copy: what it says cannot be of later.
+            self.liveness.see(thread, &status, self.plan.clock.now());
+        }
+    }
+
     /// Sleeps a little, then looks for trouble: a process that ended before its threads were done, a thread that failed.
     fn look(&mut self) -> Result<Option<Outcome>> {
         let pause = LOOK.min(self.liveness.interval()).min(self.until_fault());
@@ -176,11 +187,7 @@ impl Supervisor<'_> {
         }
         self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
         self.liveness.awake(self.plan.clock.now());
-        for thread in 0..self.threads.len() {
-            let status = self.status(thread);
-            // The time after the copy: what it says cannot be of later.
-            self.liveness.see(thread, &status, self.plan.clock.now());
-        }
+        self.see_threads();
         self.ask_the_kernel();
         self.signal_faults();
         if let Some(incidents) = &mut self.incidents {

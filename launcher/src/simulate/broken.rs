@@ -1,6 +1,7 @@
 //! Rings and logs that are broken on purpose: each shows that the judge finds what it looks for.
 
-use protocol::stamps::{Point, RECORD_BYTES};
+use protocol::kill::{Scope, Switch};
+use protocol::stamps::{Point, RECORD_BYTES, Record as Stamp};
 use protocol::status::LOG_OFFSET;
 use shm::attached::Attached;
 use shm::memory::RegionError;
@@ -131,6 +132,8 @@ names! {
         Misfills = "misfills",
         /// The orchestrator states another position.
         Misstates = "misstates",
+        /// A new order is dispatched after a kill switch that concerns it was seen.
+        Passes = "passes",
     }
 }
 
@@ -140,6 +143,7 @@ impl Lie {
         match self {
             Lie::Misfills => Point::FillQuantity as u8..=Point::FillPrice as u8,
             Lie::Misstates => Point::Position as u8..=Point::Position as u8,
+            Lie::Passes => Point::KillSeen as u8..=Point::KillSeen as u8,
             // Not what the thread says at its very end.
             _ => Point::StrategySend as u8..=Point::StrategyRecv as u8,
         }
@@ -147,6 +151,9 @@ impl Lie {
 
     /// Changes a saved log so; `seed` says where. `false`: it has no record that the lie is about, and stays as it is.
     pub fn tell(self, log: &mut Vec<u8>, seed: u64) -> bool {
+        if self == Lie::Passes {
+            return passes(log, seed);
+        }
         let records = log.len().saturating_sub(LOG_OFFSET * 8) / RECORD_BYTES;
         let is_meant =
             |record: &usize| self.points().contains(&(log[LOG_OFFSET * 8 + record * RECORD_BYTES + 7] >> 2));
@@ -162,7 +169,43 @@ impl Lie {
             Lie::Postdates => log[at + 15] |= 0x20,
             // By one unit.
             Lie::Misfills | Lie::Misstates => log[at + 8] ^= 1,
+            Lie::Passes => {}
         }
         true
     }
+}
+
+/// Says that a switch was seen just before one of the new orders was dispatched that it would have stopped. Only of switches that tell
+/// by the order's id whom they concern.
+fn passes(log: &mut Vec<u8>, seed: u64) -> bool {
+    let (head, body) = log.split_at(LOG_OFFSET * 8);
+    let records = || {
+        body.chunks_exact(RECORD_BYTES).enumerate().filter_map(|(place, bytes)| {
+            let (words, _) = bytes.as_chunks::<8>();
+            let [key, value] = [words.first()?, words.get(1)?].map(|word| u64::from_le_bytes(*word));
+            Some((place, Stamp::from_words(key, value)?))
+        })
+    };
+    let mut chances = Vec::new();
+    for (seen, record) in records() {
+        let Some(Switch { scope, is_on: true, .. }) = Switch::of(&record) else { continue };
+        if record.point != Point::KillSeen || matches!(scope, Scope::Venue(_) | Scope::Instrument(_)) {
+            continue;
+        }
+        let is_new = |order: &Stamp| order.point == Point::OrchDispatch && order.detail == 0;
+        let stopped = records().take_while(|(place, _)| *place < seen).filter(|(_, order)| {
+            // There is one credential.
+            is_new(order) && scope.concerns(order.id.strategy(), 0, 0, 0)
+        });
+        chances.extend(stopped.map(|(dispatched, order)| (seen, dispatched, order.value)));
+    }
+    let Some((seen, dispatched, ticks)) = chances.get(seed as usize % chances.len().max(1)).copied() else {
+        return false;
+    };
+    let at = |place: usize| head.len() + place * RECORD_BYTES;
+    let (from, to) = (at(seen), at(dispatched));
+    let mut switch: Vec<u8> = log.drain(from..from + RECORD_BYTES).collect();
+    switch[8..].copy_from_slice(&ticks.to_le_bytes());
+    log.splice(to..to, switch);
+    true
 }

@@ -299,10 +299,17 @@ impl<'a, T: Link> Family<'a, T> {
         }
     }
 
-    /// When the first thread wants its next turn, in ticks.
-    pub fn wake(&self) -> u64 {
+    /// When the first thread wants its next turn, in ticks; of those that want it from that time on.
+    pub fn wake(&self, from: u64) -> u64 {
         let runs = |actor: &&Actor| self.children[actor.process].ended.is_none();
-        self.actors.iter().flatten().filter(runs).map(|actor| actor.wake).min().unwrap_or(u64::MAX)
+        self.actors
+            .iter()
+            .flatten()
+            .filter(runs)
+            .map(|actor| actor.wake)
+            .filter(|wake| *wake >= from)
+            .min()
+            .unwrap_or(u64::MAX)
     }
 
     /// When a thread last found something to do, in ticks.

@@ -4,6 +4,7 @@
 //! | what happened | the run | survivors | who did it |
 //! |---|---|---|---|
 //! | nothing | complete, valid | every order returned | |
+//! | kill switches, and perhaps a fault of a venue | complete, valid, each kill confirmed | every order returned, refused or cancelled | |
 //! | Ctrl-C | interrupted, valid | every order sent returned | |
 //! | deaths, hangs | goes on and is valid; without `--on-death` it fails and is valid | every order returned | an incident, repaired |
 //! | flood, forged orders, scribbling in memory of its own | goes on and is valid | every order returned | an incident; quarantined where its memory names it |
@@ -27,6 +28,7 @@ pub(super) fn judge(run: &Simulated, merged: &Merged) -> Vec<String> {
     let contained = run.scenario.plan.on_death != OnDeath::Stop;
     match run.scenario.kind {
         ScenarioKind::Peace => judge.in_order(&Outcome::Complete),
+        ScenarioKind::Switched => judge.switched(),
         ScenarioKind::Interrupted(_) => judge.interrupted(),
         ScenarioKind::Deaths if contained => judge.deaths(),
         ScenarioKind::Deaths => judge.stopped(),
@@ -165,6 +167,21 @@ impl Judge<'_> {
         self.must(orders.sent == orders.returned, || {
             format!("{} orders sent before the end, {} back", orders.sent, orders.returned)
         });
+    }
+
+    /// Kill switches were turned.
+    fn switched(&mut self) {
+        self.ended(&Outcome::Complete);
+        self.valid();
+        self.no_peer_faults();
+        let (orders, plan) = (self.merged.orders, &self.run.scenario.plan);
+        let planned = plan.trading().total_orders();
+        let ended = orders.returned + orders.rejected + orders.cancelled;
+        self.must(orders.sent == planned && ended == planned, || {
+            format!("{planned} orders planned, {} sent, {ended} returned, refused or cancelled", orders.sent)
+        });
+        let undone = self.merged.kills.iter().filter(|kill| kill.done.is_none()).count();
+        self.must(undone == 0, || format!("{undone} kills were not confirmed"));
     }
 
     /// Strategies died and the run went on.

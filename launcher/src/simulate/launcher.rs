@@ -5,6 +5,7 @@ use super::family::Family;
 use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use super::{LAUNCHER_PID, START_TICKS};
 use crate::faults::schedule::{DueFault, FaultSchedule, Victim};
+use crate::faults::venue::SLOW_BY_NS;
 use crate::runtime::incidents::{Children, Incidents};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::setup::Segments;
@@ -13,6 +14,7 @@ use crate::runtime::supervise::{at_venues, moves, orchestrator};
 use analysis::record::{Incident, Outcome};
 use protocol::control::RunState;
 use protocol::counters::AgentCounters;
+use protocol::desk::{Command, Operator};
 use protocol::plan::{Plan, Role};
 use protocol::status::{self, Status, ThreadState};
 use protocol::supervision::Repairs;
@@ -35,6 +37,9 @@ pub(super) struct Launcher<'a> {
     liveness: Liveness,
     faults: FaultSchedule,
     is_draining: bool,
+    /// Commands that operators have still to give, and where.
+    commands: &'a [(u64, Command)],
+    desk: Option<Operator>,
     /// What the strategies had counted when that last changed, and when.
     progress: (u64, u64),
 }
@@ -57,6 +62,8 @@ impl<'a> Launcher<'a> {
             liveness,
             faults: FaultSchedule::new(plan, scenario.seed),
             is_draining: false,
+            commands: &scenario.commands,
+            desk: segments.operator(),
             progress: (0, clock.now()),
         }
     }
@@ -68,7 +75,8 @@ impl<'a> Launcher<'a> {
             _ => u64::MAX,
         };
         let fault = self.faults.next_due_ns().map_or(u64::MAX, |ns| START_TICKS + ns);
-        interrupt.min(fault)
+        let command = self.commands.first().map_or(u64::MAX, |(ns, _)| START_TICKS + ns);
+        interrupt.min(fault).min(command)
     }
 
     /// One look at the run; how it ended, if it has.
@@ -79,6 +87,7 @@ impl<'a> Launcher<'a> {
         let now = self.clock.now();
         self.liveness.awake(now);
         self.signal_faults(family, now);
+        self.command(now);
         for thread in 0..self.plan.threads.len() {
             let status = self.status(thread);
             self.liveness.see(thread, &status, now);
@@ -101,6 +110,30 @@ impl<'a> Launcher<'a> {
             return Ok(Some(if self.is_draining { Outcome::Interrupted } else { Outcome::Complete }));
         }
         Ok(self.silence(now))
+    }
+
+    /// What operators command now.
+    fn command(&mut self, now: u64) {
+        while let Some(((ns, command), rest)) = self.commands.split_first()
+            && START_TICKS + ns <= now
+        {
+            self.commands = rest;
+            if let Some(desk) = &self.desk {
+                desk.give(*command, now, LAUNCHER_PID);
+            }
+        }
+    }
+
+    /// Whether a venue may be slow or silent.
+    pub fn is_patient(&self) -> bool {
+        self.plan.faults.iter().any(|fault| fault.kind.is_of_venue())
+    }
+
+    /// How long nothing may move: a venue that is slow or silent has its time, in ticks.
+    fn patience(&self) -> u64 {
+        let trading = self.plan.trading();
+        let more = if self.is_patient() { trading.venue_timeout_ns + SLOW_BY_NS } else { 0 };
+        trading.max_delay_ns + SILENCE + more
     }
 
     /// Whether the run waits for a strategy.
@@ -126,8 +159,8 @@ impl<'a> Launcher<'a> {
         if counted != self.progress.0 || waits {
             self.progress = (counted, now);
         }
-        let limit = self.plan.trading().max_delay_ns + SILENCE;
-        (now - self.progress.1 > limit).then(|| self.failed(Role::Orchestrator, "nothing comes any more"))
+        (now - self.progress.1 > self.patience())
+            .then(|| self.failed(Role::Orchestrator, "nothing comes any more"))
     }
 
     fn failed(&self, role: Role, what: &str) -> Outcome {
@@ -219,7 +252,7 @@ impl<'a> Launcher<'a> {
         let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return true };
         let is_quiet = !died || now.saturating_sub(family.busy(engine)) > SETTLED;
         // A flood that nobody ends is not waited for.
-        let is_late = now.saturating_sub(self.progress.1) > self.plan.trading().max_delay_ns + SILENCE;
+        let is_late = now.saturating_sub(self.progress.1) > self.patience();
         is_late || (is_quiet && self.engine().is_none_or(|engine| at_venues(&engine) == 0))
     }
 

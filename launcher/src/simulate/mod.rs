@@ -97,6 +97,8 @@ pub struct Trial {
     pub quarantined: u64,
     /// Those that were started again.
     pub restarted: u64,
+    /// Kill switches that the engine has seen turned on.
+    pub kills: u64,
     /// Turns that all threads and the launcher had.
     pub turns: u64,
     /// A hash over every stamp, every incident and the outcome.
@@ -128,6 +130,7 @@ impl Trial {
             incidents: 0,
             quarantined: 0,
             restarted: 0,
+            kills: 0,
             turns: 0,
             digest: FNV_OFFSET,
         }
@@ -150,6 +153,7 @@ impl Simulated {
         match merge::merge(logs.as_slice(), record, |_, _| {}) {
             Ok(merged) => {
                 (trial.sent, trial.returned) = (merged.orders.sent, merged.orders.returned);
+                trial.kills = merged.kills.len() as u64;
                 trial.digest = digest(record, &merged);
                 trial.broken = judge::judge(self, &merged);
             }
@@ -229,7 +233,9 @@ fn play<'a, T: Link>(
         if quiet > 4 * threads {
             // Nobody has anything to do now: on to when somebody has. Never so far that who is in time would seem to hang.
             quiet = 0;
-            let wake = family.wake().min(launcher.wake());
+            // What waits for room at a venue that is slow or silent asks for a turn at once, and is not helped by one.
+            let asked = if launcher.is_patient() { now + 1 } else { 0 };
+            let wake = family.wake(asked).min(launcher.wake());
             now = wake.clamp(now, now + LIVENESS_NS / 5);
             clock.set(now);
             for thread in 0..threads {
@@ -307,6 +313,13 @@ fn digest(record: &RunRecord, merged: &Merged) -> u64 {
             hash = add(hash, at.map_or(0, |ns| ns.wrapping_add(1)));
         }
         hash = add(add(hash, incident.detected_ns), incident.fenced_ns);
+    }
+    for kill in &merged.kills {
+        let (id, detail) = kill.switch.to_record();
+        hash = add(add(hash, id.word()), detail.into());
+        for at in [Some(kill.seen), kill.done, kill.revived] {
+            hash = add(hash, at.map_or(0, |ticks| ticks.wrapping_add(1)));
+        }
     }
     let ended = match &record.outcome {
         Outcome::Complete => "complete",

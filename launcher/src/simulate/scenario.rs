@@ -3,9 +3,12 @@
 use super::hostile::Attack;
 use crate::config::{Arrivals, Choice, DelayRange};
 use crate::faults::schedule::Draws;
+use crate::faults::venue::SLOW_BY_NS;
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use analysis::machine::Machine;
 use anyhow::Result;
+use protocol::desk::Command;
+use protocol::kill::Scope;
 use protocol::plan::{
     Fault, FaultKind, Idle, Isolation, OnDeath, Placement, Plan, Target, Technique, Threading, When,
 };
@@ -21,6 +24,8 @@ pub(super) const LIVENESS_NS: u64 = 1_000_000;
 pub enum ScenarioKind {
     /// Nothing goes wrong.
     Peace,
+    /// Operators turn kill switches, and a venue may have a fault meanwhile: the scenario's commands, the plan's fault.
+    Switched,
     /// As with Ctrl-C: after so many nanoseconds no strategy sends any more.
     Interrupted(u64),
     /// Strategies die or hang: the plan's faults.
@@ -36,6 +41,7 @@ impl ScenarioKind {
     pub const fn name(self) -> &'static str {
         match self {
             ScenarioKind::Peace => "peace",
+            ScenarioKind::Switched => "switched",
             ScenarioKind::Interrupted(_) => "interrupted",
             ScenarioKind::Deaths => "deaths",
             ScenarioKind::Assault(kind) => kind.name(),
@@ -57,6 +63,8 @@ pub struct Scenario {
     pub plan: Plan,
     /// The orders.
     pub schedule: Schedule,
+    /// What operators command, and when: nanoseconds after the start, in their order.
+    pub commands: Vec<(u64, Command)>,
     /// For each thread of the plan, and the launcher: it has one turn in 2^n of those that it is drawn for.
     pub(super) slowness: Vec<u64>,
 }
@@ -89,9 +97,17 @@ impl Scenario {
         let window_ns = 1 + draws.below(20_000);
         let delay = DelayRange { min_ns: 0, max_ns: draws.below(2_000) };
         let isolation = if on_heap || draws.below(10) == 0 { Isolation::Thread } else { Isolation::Process };
-        let kind = kind(draws, isolation, strategies, window_ns, orders);
+        let mut kind = kind(draws, isolation, strategies, window_ns, orders);
+        // From a stream of their own, so that what else a seed stands for does not depend on them.
+        let switches = &mut Draws::new(seed, Draws::SWITCHES);
+        if kind == ScenarioKind::Peace && switches.below(2) == 0 {
+            kind = ScenarioKind::Switched;
+        }
         let on_death = match (isolation, kind) {
-            (Isolation::Thread, _) | (_, ScenarioKind::Peace | ScenarioKind::Interrupted(_)) => OnDeath::Stop,
+            (Isolation::Thread, _)
+            | (_, ScenarioKind::Peace | ScenarioKind::Switched | ScenarioKind::Interrupted(_)) => {
+                OnDeath::Stop
+            }
             _ => [OnDeath::Restart, OnDeath::Restart, OnDeath::Restart, OnDeath::Continue, OnDeath::Stop]
                 [draws.below(5) as usize],
         };
@@ -139,9 +155,15 @@ impl Scenario {
         if kind == ScenarioKind::Peace && draws.below(2) == 0 {
             plan.trading_mut().max_held = 1 + draws.below(5) as u32;
         }
-        let mut culprits = Vec::new();
+        let (mut culprits, mut commands) = (Vec::new(), Vec::new());
         match kind {
             ScenarioKind::Peace | ScenarioKind::Interrupted(_) => {}
+            ScenarioKind::Switched => {
+                commands = turns(switches, &plan, window_ns);
+                if switches.below(2) == 0 {
+                    fault_of_venue(switches, &mut plan, window_ns);
+                }
+            }
             ScenarioKind::Deaths => {
                 for _ in 0..=draws.below(3) {
                     plan.faults.push(death(draws, &plan, window_ns));
@@ -168,7 +190,7 @@ impl Scenario {
         }
         let slowness =
             (0..=plan.threads.len()).map(|_| [0, 0, 0, 0, 1, 3, 5][draws.below(7) as usize]).collect();
-        Ok(Self { seed, kind, culprits, plan, schedule, slowness })
+        Ok(Self { seed, kind, culprits, plan, schedule, commands, slowness })
     }
 
     /// In one line, for people.
@@ -227,6 +249,43 @@ fn kind(
             ScenarioKind::Hostile(attack, draws.below(orders.div_ceil(u64::from(strategies))))
         }
     }
+}
+
+/// Switches that are turned on, of which some are turned off again.
+fn turns(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u64, Command)> {
+    let trading = plan.trading();
+    let mut commands = Vec::new();
+    for _ in 0..=draws.below(4) {
+        let scope = match draws.below(5) {
+            0 => Scope::All,
+            1 => Scope::Credential(0),
+            2 => Scope::Venue(draws.below(trading.venues.into()) as u16),
+            3 => Scope::Instrument(0),
+            _ => Scope::Strategy(draws.below(trading.strategies.into()) as u16),
+        };
+        let at = draws.below(window_ns);
+        commands.push((at, Command::Kill(scope)));
+        if draws.below(3) > 0 {
+            commands.push((at + draws.below(window_ns), Command::Revive(scope)));
+        }
+    }
+    commands.sort_by_key(|(at, _)| *at);
+    commands
+}
+
+/// A venue has a fault for a while.
+fn fault_of_venue(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
+    const KINDS: [FaultKind; 5] =
+        [FaultKind::Slow, FaultKind::Disconnect, FaultKind::Reject, FaultKind::Mute, FaultKind::Garble];
+    let kind = KINDS[draws.below(5) as usize];
+    let target = Target::Venue(draws.below(plan.trading().venues.into()) as u16);
+    let when = When::At { ns: draws.below(window_ns) };
+    let lasts_ns = Some(1 + draws.below(window_ns));
+    plan.faults.push(Fault { kind, target, when, every_ns: None, lasts_ns });
+    let trading = plan.trading_mut();
+    // A venue behind a session says nothing of when its reports are due. One silence is shorter than a slow venue is slow.
+    trading.tells_release = false;
+    trading.venue_timeout_ns = [50_000, 3 * SLOW_BY_NS][draws.below(2) as usize];
 }
 
 /// A fault by which a strategy dies or hangs.

@@ -2,9 +2,12 @@
 
 mod account;
 mod open;
+mod order;
+mod table;
+mod window;
 
 pub use account::Account;
-pub(crate) use open::{Kind, OpenOrder};
+pub(crate) use order::{Kind, OpenOrder};
 
 use open::OpenOrders;
 use protocol::record::{Point, PositionField};
@@ -88,22 +91,23 @@ impl Positions {
 
     /// An order that is open.
     #[inline]
-    pub(crate) fn order(&self, id: OrderId) -> Option<&OpenOrder> {
+    pub(crate) fn order(&self, id: OrderId) -> Option<OpenOrder> {
         self.strategies[usize::from(id.strategy())].orders.get(id)
+    }
+
+    /// Fetches what is known of an order ahead of [`Positions::settle`]; the strategy is one of the run's.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, id: OrderId) {
+        self.strategies[usize::from(id.strategy())].orders.prefetch(id);
     }
 
     /// Marks the open orders that this agrees to (strategy, venue, instrument) as killed; how many there are.
     pub(crate) fn mark_killed(&mut self, concerns: impl Fn(u16, u16, u16) -> bool) -> u64 {
-        let mut marked = 0;
-        for (strategy, of) in (0..).zip(&mut self.strategies) {
-            of.orders.each(|order| {
-                if order.kind != Kind::Replace && concerns(strategy, order.venue, order.instrument) {
-                    order.is_killed = true;
-                    marked += 1;
-                }
-            });
-        }
-        marked
+        let strategies = (0..).zip(&mut self.strategies);
+        let mark = |(strategy, of): (u16, &mut OfStrategy)| {
+            of.orders.mark(|venue, instrument| concerns(strategy, venue, instrument))
+        };
+        strategies.map(mark).sum()
     }
 
     /// A request goes to its venue.
@@ -126,12 +130,15 @@ impl Positions {
             }
             Operation::Replace => {
                 let target = target(order);
-                let Some(open) = of.orders.get_mut(target) else { return Change::default() };
-                let Kind::Order(side) = open.kind else { return Change::default() };
-                let before = open.reserved();
-                open.wanted = open.wanted.max(order.quantity);
-                open.replaces += 1;
-                let more = open.reserved() - before;
+                let changed = of.orders.change(target, |open| {
+                    if open.kind != Kind::Replace {
+                        open.wanted = open.wanted.max(order.quantity);
+                        open.replaces += 1;
+                    }
+                });
+                let Some((before, after)) = changed else { return Change::default() };
+                let Kind::Order(side) = before.kind else { return Change::default() };
+                let more = after.reserved() - before.reserved();
                 let replace =
                     OpenOrder::new(order.id, Kind::Replace, target.word(), order.instrument, order.venue);
                 of.orders.insert(replace);
@@ -147,13 +154,11 @@ impl Positions {
         let strategy = usize::from(order.id.strategy());
         let of = &mut self.strategies[strategy];
         of.requests = of.requests.saturating_sub(u64::from(is_current));
-        match of.orders.get(order.id).copied() {
+        match of.orders.take(order.id) {
             Some(OpenOrder { kind: Kind::Replace, leaves: target, .. }) => {
-                of.orders.remove(order.id);
                 self.replaced(strategy, OrderId::from_word(target))
             }
             Some(OpenOrder { kind: Kind::Order(side), leaves, instrument, .. }) => {
-                of.orders.remove(order.id);
                 self.reserve(strategy, instrument, side, leaves.cast_signed().wrapping_neg())
             }
             None => Change::default(),
@@ -176,16 +181,16 @@ impl Positions {
         }
         let of = &mut self.strategies[strategy];
         of.requests = of.requests.saturating_sub(u64::from(is_current && report.is_last));
-        let mut change = match of.orders.get(report.id).copied() {
-            Some(OpenOrder { kind: Kind::Replace, leaves: target, .. }) if report.is_last => {
-                of.orders.remove(report.id);
-                self.replaced(strategy, OrderId::from_word(target))
+        let mut change = if report.is_last {
+            match of.orders.take(report.id) {
+                Some(OpenOrder { kind: Kind::Replace, leaves: target, .. }) => {
+                    self.replaced(strategy, OrderId::from_word(target))
+                }
+                Some(order) => self.closed(strategy, &order),
+                None => Change::default(),
             }
-            Some(order) => match order.kind {
-                Kind::Order(side) => self.progress(strategy, report, order, side),
-                Kind::Replace => Change::default(),
-            },
-            None => Change::default(),
+        } else {
+            self.progress(strategy, report)
         };
         if report.filled > 0 {
             let account = &mut self.accounts[strategy * self.instruments + usize::from(report.instrument)];
@@ -197,38 +202,49 @@ impl Positions {
         Some(change)
     }
 
-    /// What a report says of an order that is open.
+    /// The last report of an order came.
     #[inline]
-    fn progress(&mut self, strategy: usize, report: &Report, order: OpenOrder, side: Side) -> Change {
-        let orders = &mut self.strategies[strategy].orders;
-        let before = order.reserved();
-        let after = if report.is_last {
-            orders.remove(report.id);
-            0
-        } else if let Some(open) = orders.get_mut(report.id) {
-            let is_new = report.status == OrderStatus::Replaced;
-            // Nothing but a replace gives an order more.
-            open.leaves = if is_new { report.leaves } else { report.leaves.min(open.leaves) };
-            open.reserved()
-        } else {
-            before
-        };
-        let change = self.reserve(strategy, order.instrument, side, after.wrapping_sub(before).cast_signed());
+    fn closed(&mut self, strategy: usize, order: &OpenOrder) -> Change {
+        let Kind::Order(side) = order.kind else { return Change::default() };
+        let less = order.reserved().cast_signed().wrapping_neg();
+        let change = self.reserve(strategy, order.instrument, side, less);
         let closed = Closed { venue: order.venue, instrument: order.instrument };
-        Change { killed: (order.is_killed && report.is_last).then_some(closed), ..change }
+        Change { killed: order.is_killed.then_some(closed), ..change }
+    }
+
+    /// What a report that is not the last says of an order that is open.
+    #[inline]
+    fn progress(&mut self, strategy: usize, report: &Report) -> Change {
+        let is_new = report.status == OrderStatus::Replaced;
+        let changed = self.strategies[strategy].orders.change(report.id, |open| {
+            if open.kind != Kind::Replace {
+                // Nothing but a replace gives an order more.
+                open.leaves = if is_new { report.leaves } else { report.leaves.min(open.leaves) };
+            }
+        });
+        self.changed(strategy, changed)
     }
 
     /// The last report of a replace came.
     fn replaced(&mut self, strategy: usize, target: OrderId) -> Change {
-        let Some(open) = self.strategies[strategy].orders.get_mut(target) else { return Change::default() };
-        let Kind::Order(side) = open.kind else { return Change::default() };
-        let (instrument, before) = (open.instrument, open.reserved());
-        open.replaces = open.replaces.saturating_sub(1);
-        if open.replaces == 0 {
-            open.wanted = 0;
-        }
-        let less = open.reserved().wrapping_sub(before).cast_signed();
-        self.reserve(strategy, instrument, side, less)
+        let changed = self.strategies[strategy].orders.change(target, |open| {
+            if open.kind != Kind::Replace {
+                open.replaces = open.replaces.saturating_sub(1);
+                if open.replaces == 0 {
+                    open.wanted = 0;
+                }
+            }
+        });
+        self.changed(strategy, changed)
+    }
+
+    /// An order was changed; what is open of it with that.
+    #[inline]
+    fn changed(&mut self, strategy: usize, changed: Option<(OpenOrder, OpenOrder)>) -> Change {
+        let Some((before, after)) = changed else { return Change::default() };
+        let Kind::Order(side) = before.kind else { return Change::default() };
+        let more = after.reserved().wrapping_sub(before.reserved()).cast_signed();
+        self.reserve(strategy, before.instrument, side, more)
     }
 
     /// So much more is open; less below 0.

@@ -1,174 +1,90 @@
-//! The open orders of a strategy, found by their ids: a hash table of fixed size with open addressing, a slot for each order.
-//!
-//! An order can stay open while any number of later ones come and go, so a ring by sequence would not do. The multiplication
-//! spreads neighbouring sequences evenly: what rests in a block leaves gaps everywhere. Removing moves later slots back, so
-//! nothing is ever left behind that a search must step over.
+//! The open orders of a strategy, found by their ids: nearly all of them in a window over the last sequences (`super::window`), the few
+//! others in a hash table (`super::table`). An order is in one of the two.
 
-use protocol::wire::{OrderId, Side};
+use super::order::{Kind, OpenOrder};
+use super::table::Table;
+use super::window::Window;
+use protocol::wire::OrderId;
 
-/// What an open request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// An order of that side.
-    Order(Side),
-    /// A replace: its `leaves` is the id of the order that it is about.
-    Replace,
-}
-
-/// What is known of an order that is on its way to its venue or there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OpenOrder {
-    /// Its id as a word; [`FREE`] in a free slot.
-    key: u64,
-    /// What is open of it.
-    pub leaves: u64,
-    /// The largest quantity that a replace on its way asks for; 0 without one.
-    pub wanted: u64,
-    pub instrument: u16,
-    pub venue: u16,
-    /// Replaces on their way.
-    pub replaces: u16,
-    pub kind: Kind,
-    /// A kill switch cancels it.
-    pub is_killed: bool,
-}
-
-const _: () = assert!(size_of::<OpenOrder>() == 32);
-
-const FREE: u64 = u64::MAX;
-
-impl OpenOrder {
-    const NONE: Self = Self {
-        key: FREE,
-        leaves: 0,
-        wanted: 0,
-        instrument: 0,
-        venue: 0,
-        replaces: 0,
-        kind: Kind::Order(Side::Buy),
-        is_killed: false,
-    };
-
-    pub(crate) const fn new(id: OrderId, kind: Kind, leaves: u64, instrument: u16, venue: u16) -> Self {
-        Self { key: id.word(), leaves, wanted: 0, instrument, venue, replaces: 0, kind, is_killed: false }
-    }
-
-    /// What counts as open: the most that can still be filled.
-    #[inline(always)]
-    pub(crate) const fn reserved(&self) -> u64 {
-        if self.wanted > self.leaves { self.wanted } else { self.leaves }
-    }
-}
-
-/// The table.
+/// Both.
 pub(crate) struct OpenOrders {
-    slots: Box<[OpenOrder]>,
-    /// A bit for each slot that is not free: a kill switch finds a hundred orders among a hundred thousand slots in a few
-    /// microseconds, and does not walk through megabytes.
-    used: Box<[u64]>,
-    shift: u32,
-    len: usize,
+    window: Window,
+    others: Table,
 }
 
 impl OpenOrders {
-    /// Room for so many orders, with as many free slots again.
+    /// Room for so many orders.
     pub(crate) fn new(room: usize) -> Self {
-        let slots = (2 * room.max(4)).next_power_of_two();
-        // What is written now is no page that is touched for the first time later.
-        let used = vec![0; slots.div_ceil(64)].into();
-        Self {
-            slots: vec![OpenOrder::NONE; slots].into(),
-            used,
-            shift: u64::BITS - slots.trailing_zeros(),
-            len: 0,
-        }
+        Self { window: Window::new(room), others: Table::new(room) }
     }
 
-    /// Whether another order has room.
+    /// Whether another request has room, whatever it is.
     #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {
-        self.len < self.slots.len() / 8 * 7
+        self.others.has_room()
     }
 
+    /// Fetches the order with that id ahead of its use.
     #[inline(always)]
-    const fn home(&self, key: u64) -> usize {
-        (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
-    }
-
-    #[inline(always)]
-    fn find(&self, key: u64) -> Option<usize> {
-        let mask = self.slots.len() - 1;
-        let mut place = self.home(key);
-        loop {
-            match self.slots[place & mask].key {
-                found if found == key => return Some(place & mask),
-                FREE => return None,
-                _ => place += 1,
-            }
-        }
+    pub(crate) fn prefetch(&self, id: OrderId) {
+        self.window.prefetch(id);
     }
 
     /// The order with that id.
     #[inline]
-    pub(crate) fn get(&self, id: OrderId) -> Option<&OpenOrder> {
-        self.find(id.word()).map(|place| &self.slots[place])
-    }
-
-    /// The order with that id, to change.
-    #[inline]
-    pub(crate) fn get_mut(&mut self, id: OrderId) -> Option<&mut OpenOrder> {
-        self.find(id.word()).map(|place| &mut self.slots[place])
+    pub(crate) fn get(&self, id: OrderId) -> Option<OpenOrder> {
+        self.window.get(id).or_else(|| self.others.get(id))
     }
 
     /// Adds an order that is not there; not where [`OpenOrders::has_room`] says no.
     #[inline]
     pub(crate) fn insert(&mut self, order: OpenOrder) {
-        if !self.has_room() {
-            return;
+        if !self.window.insert(&order) {
+            self.others.insert(order);
         }
-        let mask = self.slots.len() - 1;
-        let mut place = self.home(order.key) & mask;
-        while self.slots[place].key != FREE {
-            place = (place + 1) & mask;
-        }
-        self.slots[place] = order;
-        self.used[place / 64] |= 1 << (place % 64);
-        self.len += 1;
     }
 
     /// Removes the order with that id.
     #[inline]
-    pub(crate) fn remove(&mut self, id: OrderId) {
-        let Some(mut hole) = self.find(id.word()) else { return };
-        let mask = self.slots.len() - 1;
-        let mut place = hole;
-        loop {
-            place = (place + 1) & mask;
-            let key = self.slots[place].key;
-            if key == FREE {
-                break;
-            }
-            // It may move back unless its home is behind the hole.
-            let from_home = place.wrapping_sub(self.home(key)) & mask;
-            if from_home >= (place.wrapping_sub(hole) & mask) {
-                self.slots[hole] = self.slots[place];
-                hole = place;
-            }
-        }
-        self.slots[hole] = OpenOrder::NONE;
-        self.used[hole / 64] &= !(1 << (hole % 64));
-        self.len -= 1;
+    pub(crate) fn take(&mut self, id: OrderId) -> Option<OpenOrder> {
+        self.window.take(id).or_else(|| self.others.take(id))
     }
 
-    /// Shows each of them, in no order.
-    pub(crate) fn each(&mut self, mut show: impl FnMut(&mut OpenOrder)) {
-        for (first, word) in (0..).step_by(64).zip(&self.used) {
-            let mut left = *word;
-            while left != 0 {
-                show(&mut self.slots[first + left.trailing_zeros() as usize]);
-                left &= left - 1;
+    /// Changes the order with that id; what it was and what it is. Not its id. Where [`OpenOrders::has_room`] says no it may stay as
+    /// it was.
+    #[inline]
+    pub(crate) fn change(
+        &mut self,
+        id: OrderId,
+        change: impl FnOnce(&mut OpenOrder),
+    ) -> Option<(OpenOrder, OpenOrder)> {
+        let Some(before) = self.window.get(id) else {
+            let order = self.others.get_mut(id)?;
+            let before = *order;
+            change(order);
+            return Some((before, *order));
+        };
+        let mut after = before;
+        change(&mut after);
+        if !self.window.set(&after) {
+            if !self.others.insert(after) {
+                return Some((before, before));
             }
+            self.window.take(id);
         }
+        Some((before, after))
+    }
+
+    /// Marks the orders that this agrees to (venue, instrument) as killed; how many there are.
+    pub(crate) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
+        let mut marked = self.window.mark(&is_meant);
+        self.others.each(|order| {
+            if order.kind != Kind::Replace && is_meant(order.venue, order.instrument) {
+                order.is_killed = true;
+                marked += 1;
+            }
+        });
+        marked
     }
 }
 
@@ -176,45 +92,104 @@ impl OpenOrders {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use protocol::wire::Side;
     use std::collections::HashMap;
 
-    /// How many are shown; each is one that a search finds.
-    fn count(table: &mut OpenOrders) -> usize {
-        let mut shown = Vec::new();
-        table.each(|order| shown.push(order.key));
-        assert!(shown.iter().all(|key| table.find(*key).is_some()));
-        shown.len()
+    /// What may be broken: how an order is added, and how those of an instrument are marked as killed.
+    struct Way {
+        insert: fn(&mut OpenOrders, OpenOrder),
+        mark: fn(&mut OpenOrders, u16) -> u64,
+    }
+
+    const RIGHT: Way = Way {
+        insert: OpenOrders::insert,
+        mark: |orders, killed| orders.mark(|venue, instrument| (venue, instrument) == (2, killed)),
+    };
+
+    /// Orders come, change, are killed and go, with ids that come again; `Err`: what a map says else.
+    fn keeps(steps: &[(u64, u8, u16)], way: &Way) -> Result<(), String> {
+        let mut orders = OpenOrders::new(20);
+        let mut map = HashMap::new();
+        for (leaves, (sequence, what, epoch)) in (0..).zip(steps) {
+            let id = OrderId::new(7, *epoch, *sequence);
+            match what % 5 {
+                0 | 1 if !map.contains_key(&id) && map.len() < 20 => {
+                    let kind = if what % 3 == 0 { Kind::Replace } else { Kind::Order(Side::Sell) };
+                    let order = OpenOrder::new(id, kind, leaves, u16::from(what % 2), 2);
+                    (way.insert)(&mut orders, order);
+                    map.insert(id, order);
+                }
+                2 => {
+                    let change = |order: &mut OpenOrder| {
+                        order.leaves += 1;
+                        (order.wanted, order.replaces) = (leaves % 2 * leaves, (leaves % 2) as u16);
+                    };
+                    let before = map.get(&id).copied();
+                    map.get_mut(&id).into_iter().for_each(change);
+                    if orders.change(id, change) != before.zip(map.get(&id).copied()) {
+                        return Err(format!("{id} changes in another way"));
+                    }
+                }
+                3 if what % 4 == 0 => {
+                    let killed = u16::from(what % 2);
+                    let plain =
+                        |order: &&mut OpenOrder| order.kind != Kind::Replace && order.instrument == killed;
+                    let wanted =
+                        map.values_mut().filter(plain).map(|order| order.is_killed = true).count() as u64;
+                    let marked = (way.mark)(&mut orders, killed);
+                    if marked != wanted {
+                        return Err(format!("{marked} of {wanted} are marked"));
+                    }
+                }
+                _ => {
+                    if orders.take(id) != map.remove(&id) {
+                        return Err(format!("{id} is not what was put in"));
+                    }
+                }
+            }
+            if let Some((id, order)) = map.iter().find(|(id, order)| orders.get(**id) != Some(**order)) {
+                return Err(format!("{id} is not {order:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<(u64, u8, u16)>> {
+        prop::collection::vec((0u64..80, any::<u8>(), 0u16..3), 1..400)
     }
 
     proptest! {
         #[test]
-        fn it_is_a_map(steps in prop::collection::vec((0u64..40, any::<bool>(), 0u16..3), 1..400)) {
-            let mut table = OpenOrders::new(20);
-            let mut map = HashMap::new();
-            for (leaves, (sequence, adds, epoch)) in (0..).zip(steps) {
-                let id = OrderId::new(7, epoch, sequence);
-                if adds && !map.contains_key(&id) && map.len() < 20 {
-                    table.insert(OpenOrder::new(id, Kind::Order(Side::Sell), leaves, 1, 2));
-                    map.insert(id, leaves);
-                } else if !adds {
-                    table.remove(id);
-                    map.remove(&id);
-                }
-                prop_assert_eq!(count(&mut table), map.len());
-                for (id, leaves) in &map {
-                    prop_assert_eq!(table.get(*id).map(|order| order.leaves), Some(*leaves));
-                }
-            }
+        fn they_are_a_map(steps in steps()) {
+            prop_assert_eq!(keeps(&steps, &RIGHT), Ok(()));
         }
     }
 
     #[test]
-    fn a_full_table_takes_no_more_and_still_ends_its_searches() {
-        let mut table = OpenOrders::new(4);
-        for sequence in 0..100 {
-            table.insert(OpenOrder::new(OrderId::new(0, 0, sequence), Kind::Replace, 0, 0, 0));
+    fn a_window_alone_loses_what_rests_and_what_a_kill_switch_is_about() {
+        // The window of 32 has one slot for both.
+        let rests = [(0, 1, 0), (32, 1, 0), (0, 4, 0), (32, 4, 0)];
+        // 1 and 10: an order of instrument 1 or 0 comes; 4: it goes; 8: instrument 0 is killed.
+        let killed = [(0, 10, 0), (32, 10, 0), (0, 8, 0)];
+        for steps in [&rests[..], &killed] {
+            assert_eq!(keeps(steps, &RIGHT), Ok(()));
         }
-        assert_eq!((count(&mut table), table.has_room()), (7, false));
-        assert_eq!(table.get(OrderId::new(0, 0, 99)), None);
+        let insert = |orders: &mut OpenOrders, order| _ = orders.window.insert(&order);
+        assert!(keeps(&rests, &Way { insert, ..RIGHT }).is_err());
+        let mark = |orders: &mut OpenOrders, killed| orders.window.mark(|_, of| of == killed);
+        assert!(keeps(&killed, &Way { mark, ..RIGHT }).is_err());
+    }
+
+    #[test]
+    fn where_there_is_no_room_an_order_stays_as_it_was() {
+        let mut orders = OpenOrders::new(4);
+        let id = |sequence| OrderId::new(0, 0, sequence);
+        orders.insert(OpenOrder::new(id(0), Kind::Order(Side::Buy), 5, 0, 0));
+        for sequence in 1..100 {
+            orders.insert(OpenOrder::new(id(sequence), Kind::Replace, 0, 0, 0));
+        }
+        assert!(!orders.has_room());
+        let (before, after) = orders.change(id(0), |order| order.wanted = 9).unwrap();
+        assert_eq!((before, Some(after)), (after, orders.get(id(0))));
     }
 }

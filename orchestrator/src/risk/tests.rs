@@ -319,6 +319,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
+    // Nothing is kept of a failure: the broken variants of a check fail on purpose.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn exposures_and_profits_are_what_the_accounts_add_up_to(steps in prop::collection::vec(step(), 1..60)) {
         let limits = [(Scope::All, Control::GrossExposure, 1 << 60), (Scope::All, Control::MaxLoss, 1 << 60)];

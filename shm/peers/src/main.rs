@@ -8,8 +8,8 @@ mod contenders;
 
 use contenders::{Board, Contender, LeftRight, Sequence, Swap};
 use shm::board::Shape;
+use shm::sync::{AtomicU64, Ordering};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long one measurement takes.
@@ -64,8 +64,8 @@ fn measure<const W: usize, C: Contender<W>>() -> Times {
         again
     };
     let mut times = Times { write: time(&mut write).0, read: time(&mut read).0, ..Times::default() };
-    let over = AtomicBool::new(false);
-    let is_over = || over.load(Ordering::Relaxed);
+    let over = AtomicU64::new(0);
+    let is_over = || over.load(Ordering::Relaxed) != 0;
     std::thread::scope(|scope| {
         let reading = scope.spawn(move || (time(&mut read), read));
         times.write_busy = time(&mut write).0;
@@ -85,7 +85,7 @@ fn measure<const W: usize, C: Contender<W>>() -> Times {
             }
         });
         (times.read_paced, times.again_paced) = time(&mut read);
-        over.store(true, Ordering::Relaxed);
+        over.store(1, Ordering::Relaxed);
         writing.join().expect("it does not panic");
     });
     times
@@ -96,8 +96,11 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// A contender's name and how it is measured.
+type Named = (&'static str, fn() -> Times);
+
 fn size<const W: usize>(rounds: usize) {
-    let contenders: [(&str, fn() -> Times); 6] = [
+    let contenders: [Named; 6] = [
         ("board, 2 slots", measure::<W, Board<2>>),
         ("board, 4 slots", measure::<W, Board<4>>),
         ("board, 8 slots", measure::<W, Board<8>>),

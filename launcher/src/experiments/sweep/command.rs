@@ -37,7 +37,7 @@ pub struct SweepFlags {
     /// Go on with a sweep that was interrupted
     #[arg(long, value_name = "FOLDER", help_heading = "Run")]
     pub resume: Option<PathBuf>,
-    /// Find the highest rate that keeps the bound, by bisection
+    /// Find the highest rate that keeps the bound, by bisection; --repeats runs of a rate decide [default: 3]
     #[arg(long, requires = "p999", conflicts_with = "resume", help_heading = "Highest rate")]
     pub find_max_rate: bool,
     /// The bound on rt_venue from due, p99.9, e.g. 100us
@@ -84,7 +84,7 @@ fn begin_sweep(flags: &SweepFlags, machine: Machine) -> Result<(SweepRecord, Pat
         None => None,
     };
     let kind = if search.is_some() { "max-rate" } else { "sweep" };
-    let repeats = if search.is_some() { 1 } else { 5 };
+    let repeats = if search.is_some() { 3 } else { 5 };
     let mut record = new_record(kind, &asked, layout, repeats, machine, &flags.common)?;
     record.preset = preset.map(|preset| preset.name().to_owned());
     record.notes = notes;
@@ -178,6 +178,7 @@ fn highest_rates(record: &SweepRecord, search: &SearchRecord) -> Grid {
             point.name.clone(),
             search.highest_per_s.map_or_else(|| "none".into(), plain),
             duration_or_dash(best.and_then(|step| step.p999_ns)),
+            best.map_or_else(|| "–".into(), |step| format!("{} of {}", step.runs_held, step.folders.len())),
             search.steps.len().to_string(),
         ])
     };
@@ -185,10 +186,10 @@ fn highest_rates(record: &SweepRecord, search: &SearchRecord) -> Grid {
     Grid {
         name: "max_rate".into(),
         title: format!(
-            "highest rate with rt_venue from due p99.9 ≤ {} and ≥ 99% of it sent, orders/s",
+            "highest orders/s: rt_venue from due p99.9 ≤ {}, ≥ 99% sent, in most runs",
             duration(search.bound_ns)
         ),
-        head: ["setting", "highest", "p99.9", "steps"].map(str::to_owned).to_vec(),
+        head: ["setting", "highest", "p99.9", "runs", "steps"].map(str::to_owned).to_vec(),
         keys: 1,
         rows: points().map(row).collect(),
         notes: points()

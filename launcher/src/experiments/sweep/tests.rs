@@ -264,3 +264,39 @@ fn the_search_takes_turns_saves_every_step_and_goes_on() {
     assert_eq!(found.points[1].highest_per_s, None);
     assert!(found.points[1].ended.contains("even the lowest"), "{}", found.points[1].ended);
 }
+
+/// Searches on a machine that holds 100,000/s and stalls once, at the first run; with so many runs a rate. The highest rate found,
+/// and in how many runs.
+fn found_with_a_stall(repeats: u64) -> (Option<f64>, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sweep = record(&[], repeats);
+    sweep.search = Some(SearchRecord {
+        bound_ns: 100_000,
+        most_steps: 20,
+        first_per_s: 200.0,
+        points: vec![Search::default()],
+    });
+    let mut runs = 0;
+    let mut make = |settings: &Settings| -> Result<Made> {
+        runs += 1;
+        let mut made = made(settings);
+        let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
+        let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
+        figures.p999_ns = Some(if rate <= 100_000.0 && runs > 1 { 50_000 } else { 150_000 });
+        Ok(made)
+    };
+    assert_eq!(search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap(), Ended::Complete);
+    let saved = SweepRecord::read(folder.path()).unwrap().search.unwrap();
+    let first = &saved.points[0].steps[0];
+    assert_eq!(first.held, repeats > 1, "{first:?}");
+    assert!((repeats == 1 || first.runs_held == 2) && first.folders.len() as u64 == repeats, "{first:?}");
+    (saved.points[0].highest_per_s, runs)
+}
+
+#[test]
+fn one_stall_does_not_mislead_a_search_that_repeats() {
+    let (highest, runs) = found_with_a_stall(3);
+    assert!((95_000.0..=100_000.0).contains(&highest.unwrap()), "{highest:?} in {runs} runs");
+    // The broken variant: one run a rate. The lowest rate is lost, and with it everything.
+    assert_eq!(found_with_a_stall(1), (None, 1));
+}

@@ -7,7 +7,7 @@ use super::Supervisor;
 use super::stall::StallWatch;
 use core::time::Duration;
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter};
-use protocol::plan::{Role, Target};
+use protocol::plan::Role;
 use protocol::status;
 use shm::clock::Clock;
 
@@ -40,11 +40,11 @@ impl Supervisor<'_> {
         let dispatched = engine.get(OrchestratorCounter::Dispatched);
         let received = |gateway| self.count(Role::Gateway(gateway), GatewayCounter::Received);
         let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
-        // One with a fault does not take all that its gateway takes.
-        let has_fault = |venue| self.plan.faults.iter().any(|fault| fault.target == Target::Venue(venue));
+        // A gateway that answers for its venue does not hand it all that it takes.
+        let may_answer = |venue| trading.gateways_of(venue).any(|gateway| self.plan.is_checked(gateway));
         let at_exchange = |venue: u16| {
             let taken: u64 = trading.gateways_of(venue).map(received).sum();
-            has_fault(venue) || self.count(Role::Exchange(venue), ExchangeCounter::Received) >= taken
+            may_answer(venue) || self.count(Role::Exchange(venue), ExchangeCounter::Received) >= taken
         };
         dispatched.saturating_add(engine.get(OrchestratorCounter::Rejected)) >= sent
             && at_gateways >= dispatched

@@ -2,7 +2,6 @@
 
 use super::Supervisor;
 use crate::runtime::cpu::CpuAccount;
-use protocol::status::Field;
 
 impl Supervisor<'_> {
     /// Takes the account of every thread that has been silent for half of its deadline.
@@ -14,7 +13,7 @@ impl Supervisor<'_> {
             let process = owner.map(|owner| &self.processes.all[owner]);
             // Only one that still lives: its number may be another's else.
             let process = process.filter(|process| process.status.is_none());
-            let tid = self.status(thread).get(Field::Tid);
+            let tid = self.liveness.tid(thread);
             let account = process.and_then(|process| CpuAccount::of(process.pid(), tid));
             self.liveness.account(thread, account);
         }

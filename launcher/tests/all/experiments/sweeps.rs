@@ -318,6 +318,7 @@ fn the_search_for_the_highest_rate_ends_and_says_what_it_found() {
     let stdout = ok(&launcher(&out, &words, false).output().unwrap());
     narrow(&stdout);
     assert_eq!(stdout.matches("not held: p99.9").count(), 2, "every step is printed:\n{stdout}");
+    assert_eq!(stdout.matches("0 of 2 runs").count(), 2, "the third would decide nothing:\n{stdout}");
     assert!(stdout.contains("even the lowest rate tried"), "{stdout}");
     let sweep = json(&only(&out).join("sweep.json"));
     assert_eq!(sweep["search"]["points"][0]["highest_per_s"], Value::Null);

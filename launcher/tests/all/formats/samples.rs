@@ -85,6 +85,7 @@ pub fn sweep() -> SweepRecord {
         achieved_per_s: Some(19_990.5),
         p999_ns: Some(81_000),
         held: true,
+        runs_held: 1,
         why: "not because of anything".into(),
         folders: vec!["run-1".into()],
     };

@@ -223,6 +223,29 @@ fn an_order_that_a_kill_switch_let_through_is_found() {
     }
 }
 
+#[test]
+fn a_switch_is_off_once_its_scope_or_everybody_is_revived() {
+    let instrument = fill_of(2 * 7 + 1).0;
+    for scope in [Scope::Strategy(1), Scope::Venue(1), Scope::Instrument(instrument)] {
+        for (revived, is_off) in [(scope, true), (Scope::All, true), (Scope::Credential(0), false)] {
+            let mut fixture = Fixture::new(FILLS);
+            let (thread, place) = fixture.find(Point::OrchDispatch, ID);
+            let t3 = fixture.logs[thread][place].value;
+            let turned = |is_on, number, scope| {
+                let (id, detail) = Switch { number, scope, is_on, cause: Cause::Operator }.to_record();
+                // At one tick: what comes first stands first.
+                Record { point: Point::KillSeen, id, detail, value: t3 }
+            };
+            let behind = place + 1..place + 1;
+            fixture.logs[thread].splice(behind, [turned(true, 2, scope), turned(false, 3, scope)]);
+            fixture.logs[thread].splice(place..place, [turned(true, 0, scope), turned(false, 1, revived)]);
+            let kinds: Vec<ViolationKind> = run(&fixture).violations.iter().map(|found| found.kind).collect();
+            let wanted: &[ViolationKind] = if is_off { &[] } else { &[ViolationKind::Killed] };
+            assert_eq!(kinds, wanted, "{scope}, revived: {revived}");
+        }
+    }
+}
+
 /// An order that had rested, as its first report says, when a switch was turned and its last report came.
 #[test]
 fn a_kill_switch_cancels_what_had_been_accepted_before() {

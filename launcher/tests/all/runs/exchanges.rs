@@ -8,7 +8,7 @@ use analysis::record::Outcome;
 use analysis::report::{csv, markdown, terminal};
 use analysis::summary::{Figures, Measure};
 use protocol::flow::Stage;
-use protocol::plan::Threading;
+use protocol::plan::{Fault, FaultKind, Target, Threading, When};
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
 
@@ -99,6 +99,52 @@ fn a_missing_stamp_of_an_exchange_is_named() {
     assert!(matches!(fixture.record.outcome, Outcome::Failed { .. }));
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
+}
+
+#[test]
+fn a_fault_of_one_venue_excuses_no_other() {
+    let venue_of = |run: &Fixture, id| {
+        let (thread, place) = run.find(Point::GatewayRecv, id);
+        u16::from(run.logs[thread][place].detail)
+    };
+    let later = |run: &mut Fixture, id| run.set(Point::ExchangeDone, id, |ticks| ticks + 1_000);
+    for excuse in ["a fault of its venue", "a fault of the other venue", "a limit"] {
+        for spoils in 0..5 {
+            let mut fixture = Fixture::new(book());
+            with_reports(&mut fixture, ID);
+            let own = venue_of(&fixture, ID);
+            match excuse {
+                "a limit" => fixture.record.plan.trading_mut().venue_limit = 1_000,
+                _ => {
+                    let venue = if excuse == "a fault of its venue" { own } else { 1 - own };
+                    fixture.record.plan.faults.push(Fault {
+                        kind: FaultKind::Mute,
+                        target: Target::Venue(venue),
+                        when: When::At { ns: 0 },
+                        every_ns: None,
+                        lasts_ns: None,
+                    });
+                }
+            }
+            match spoils {
+                0 => _ = fixture.remove(Point::ExchangeRecv, ID),
+                1 => _ = fixture.remove(Point::ExchangeDone, ID),
+                2 => later(&mut fixture, ID),
+                // A report that the gateway did not hear, or not believe.
+                3 => {
+                    let thread = fixture.thread(&format!("exchange-{own}"));
+                    let unheard = Record { point: Point::ExchangeDone, id: ID, detail: 3, value: 9_000_000 };
+                    fixture.logs[thread].push(unheard);
+                }
+                _ => {
+                    let thread = fixture.thread(&format!("exchange-{own}"));
+                    fixture.logs[thread].retain(|record| (record.id, record.detail) != (ID, 2));
+                }
+            }
+            let is_found = !run(&fixture).violations.is_empty();
+            assert_eq!(is_found, excuse == "a fault of the other venue", "{excuse}, {spoils}");
+        }
+    }
 }
 
 #[test]

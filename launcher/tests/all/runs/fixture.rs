@@ -5,9 +5,9 @@
 #![allow(dead_code)] // the bench uses less of it than the tests
 
 use analysis::document::Document;
+use analysis::machine::Machine;
 use analysis::merge::Account;
 use analysis::record::{Clock, Exit, Floor, InputRecord, OpenOrders, Outcome, RunRecord};
-use launcher::host::Machine;
 use protocol::counters::AGENT_WORDS;
 use protocol::plan::{ExchangePlacement, Idle, Pacing, Plan, Role, Threading, Trading};
 use protocol::stamps::{HandOff, LinkEnd, Point, Record, TouchWritten, key};

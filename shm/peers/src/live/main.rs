@@ -9,9 +9,9 @@ use hdrhistogram::Histogram;
 use peers::{Board, Disruptor, LeftRight, MmapSync, Peer, Sequence, Value, WORDS};
 use shm::clock::{Clock, Monotonic};
 use shm::os::pin;
+use shm::sync::{AtomicU64, Ordering};
 use std::path::Path;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes a second where they are paced.
 const RATE: f64 = 10_000.0;
@@ -92,15 +92,15 @@ fn due(paced: bool, ns: u64) -> Vec<u64> {
 fn value(number: u64, ns: u64) -> Value {
     let mut value = [number; WORDS];
     value[1] = ns;
-    for place in 2..WORDS {
-        value[place] = (number ^ ns).wrapping_mul(STEP).wrapping_add(place as u64);
+    for (place, word) in value.iter_mut().enumerate().skip(2) {
+        *word = (number ^ ns).wrapping_mul(STEP).wrapping_add(place as u64);
     }
     value
 }
 
 fn run<P: Peer>(readers: usize, ns: u64, due: &[u64], folder: &Path) -> Figures {
     let (mut writer, ends) = P::make(readers, folder);
-    let (barrier, over, cores) = (Barrier::new(readers + 1), AtomicBool::new(false), pin::allowed_cores());
+    let (barrier, over, cores) = (Barrier::new(readers + 1), AtomicU64::new(0), pin::allowed_cores());
     let core = |place: usize| match cores.as_slice() {
         [] => None,
         [only] => Some(*only),
@@ -119,7 +119,7 @@ fn run<P: Peer>(readers: usize, ns: u64, due: &[u64], folder: &Path) -> Figures 
                     let (mut mine, mut into, mut last) = (Figures::new(), [0; WORDS], 0);
                     barrier.wait();
                     loop {
-                        let was_over = over.load(Ordering::Acquire);
+                        let was_over = over.load(Ordering::Acquire) != 0;
                         let found = P::read(&mut end, &mut into);
                         let got = Monotonic.now();
                         if found && into[0] != last && into[0] != 0 {
@@ -164,7 +164,7 @@ fn run<P: Peer>(readers: usize, ns: u64, due: &[u64], folder: &Path) -> Figures 
                 mine.from_due.saturating_record((done - wanted).max(1));
             }
             mine.seconds = (Monotonic.now() - start) as f64 / 1e9;
-            over.store(true, Ordering::Release);
+            over.store(1, Ordering::Release);
             mine
         });
         all.add(&writing.join().expect("it does not panic"));
@@ -208,7 +208,9 @@ fn main() {
             }
         }
         println!("\n{name}");
-        println!("            write p50      p99     p99.9        max | propag.     p99     p99.9 |  writes/s  miss%  torn");
+        println!(
+            "            write p50      p99     p99.9        max | propag.     p99     p99.9 |  writes/s  miss%  torn"
+        );
         for ((name, _), figures) in contenders.iter().zip(&all) {
             figures.print(name);
         }

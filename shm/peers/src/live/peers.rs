@@ -5,9 +5,9 @@ use left_right::{Absorb, ReadHandle, WriteHandle};
 use mmap_sync::synchronizer::Synchronizer;
 use seqlock::SeqLock;
 use shm::board::{self, Shape};
+use shm::sync::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Words of a value.
@@ -141,7 +141,7 @@ impl Peer for MmapSync {
     type Reader = MmapReader;
     fn make(readers: usize, folder: &Path) -> (Self::Writer, Vec<Self::Reader>) {
         // New files each time.
-        static MADE: AtomicU32 = AtomicU32::new(0);
+        static MADE: AtomicU64 = AtomicU64::new(0);
         let path: PathBuf = folder.join(format!("mmap-sync-{}", MADE.fetch_add(1, Ordering::Relaxed)));
         let mut writer = Synchronizer::new(path.as_os_str());
         writer.write(&[0; WORDS], Duration::from_secs(1)).expect("the first write");

@@ -1,9 +1,9 @@
 //! How fast the merge is: a made-up run of 4 million orders, joined, checked and measured.
 //!
-//! `cargo bench -p launcher --bench merge [-- MILLIONS_OF_ORDERS]`; the folder is made in the temporary directory.
+//! `cargo bench -p analysis --bench merge [-- MILLIONS_OF_ORDERS]`; the folder is made in the temporary directory.
 #![allow(missing_docs)]
 
-#[path = "../tests/all/runs/fixture.rs"]
+#[path = "../../launcher/tests/all/runs/fixture.rs"]
 mod fixture;
 
 use analysis::summary::figures::Figures;

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# The workspaces beside the product: formatting and lints of the peers, and that the fuzz targets compile, which needs nightly; says
+# loudly that it skips them where that is missing. Some two minutes of two cores in a clean checkout: what they are compared with is large.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+for peers in exchange/peers journal/peers shm/peers; do
+  (cd "$peers" && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings)
+  echo "$peers: clean"
+done
+if ! cargo +nightly --version >/dev/null 2>&1; then
+  echo "SKIPPED, NO FUZZ TARGET WAS COMPILED: no nightly toolchain (rustup toolchain install nightly)"
+  exit 0
+fi
+for fuzz in exchange/fuzz journal/fuzz shm/fuzz; do
+  (cd "$fuzz" && RUSTFLAGS="-D warnings" cargo +nightly check --quiet)
+  echo "$fuzz: compiles"
+done
