@@ -9,6 +9,7 @@ use analysis::machine::Machine;
 use analysis::merge::Account;
 use analysis::record::{Clock, Exit, Floor, InputRecord, OpenOrders, Outcome, RunRecord};
 use protocol::counters::AGENT_WORDS;
+use protocol::instrument::Instrument;
 use protocol::plan::{ExchangePlacement, Idle, Pacing, Plan, Role, Threading, Trading};
 use protocol::stamps::{HandOff, LinkEnd, Point, Record, TouchWritten, key};
 use protocol::status::{COUNTERS_OFFSET, Field, LOG_OFFSET, STATUS_WORDS, StatusWriter, ThreadState};
@@ -96,7 +97,7 @@ impl Fixture {
         let mut open_ticks = 0;
         let mut fills = Vec::new();
         let mut touches = Vec::new();
-        let mut versions = vec![0; usize::from(shape.venues)];
+        let mut versions: BTreeMap<(u16, u16), u64> = BTreeMap::new();
         for sequence in 0..shape.orders {
             for strategy in 0..shape.strategies {
                 let id = OrderId::new(strategy, 0, sequence);
@@ -132,11 +133,12 @@ impl Fixture {
                         let exchange = plan.thread_of(Role::Exchange(venue)).unwrap();
                         push(exchange, Point::ExchangeRecv, t4 + SESSION[0]);
                         if shape.market {
-                            let version = &mut versions[usize::from(venue)];
+                            let instrument = if shape.fills { fill_of(number).0 } else { 0 };
+                            let version = versions.entry((venue, instrument)).or_default();
                             *version += 1;
                             push(exchange, Point::Trigger, *version);
                             let ticks = t1 - TICK;
-                            let written = TouchWritten { venue, instrument: 0, version: *version, ticks };
+                            let written = TouchWritten { venue, instrument, version: *version, ticks };
                             touches.push((exchange, written.record()));
                         }
                         push(exchange, Point::ExchangeDone, t5 - SESSION[1]);
@@ -481,6 +483,10 @@ fn plan(shape: Shape) -> Plan {
         trading.venue_kinds = vec![Trading::BOOK.into()];
         trading.exchange = ExchangePlacement::Thread;
         trading.market_data = shape.market;
+        if shape.market && shape.fills {
+            let named = |name: &str| Instrument { name: name.into(), ..Instrument::default() };
+            trading.instruments = ["A", "B"].map(named).into();
+        }
     }
     let (threading, ns_per_tick) = (shape.threading, NS_PER_TICK);
     let mut plan = Plan { threading, ns_per_tick, ..Plan::of(trading) }.arranged();
