@@ -23,6 +23,7 @@
 //! | position | which figure: [`PositionField`]; strategy and sequence are the account |
 //! | gap | what the kernel counted for the thread meanwhile ([`Gap`]); strategy, epoch and sequence are its length |
 //! | checksum | 0; strategy, epoch and sequence are a [`LinkEnd`] |
+//! | touch | the instrument's lower 8 bits; the venue, its higher bits and the version are the rest of the key ([`TouchWritten`]) |
 //! | all others | 0 |
 
 use crate::checksum::Checksum;
@@ -97,6 +98,12 @@ impl StampLog {
         self.next += RECORD_WORDS;
     }
 
+    /// Appends a record that was put together elsewhere; as [`StampLog::append`].
+    #[inline]
+    pub fn append_record(&mut self, record: Record) {
+        self.append_words(record.words());
+    }
+
     /// Appends the checksum of one end of a link.
     pub fn append_checksum(&mut self, end: LinkEnd, sum: Checksum) {
         self.append(Point::Checksum, end.id(), sum.value());
@@ -143,6 +150,20 @@ pub fn count_point(segment: &View, point: Point) -> usize {
     let key =
         |record: usize| segment.load(crate::status::LOG_OFFSET + record * RECORD_WORDS, Ordering::Acquire);
     (0..count_records(segment)).filter(|record| point_of(key(*record)) == Some(point)).count()
+}
+
+/// The last version of each instrument's touch that a log has ([`TouchWritten`]); 0 for none.
+pub fn last_versions(segment: &View, instruments: usize) -> Vec<u64> {
+    let word = |at| segment.load(crate::status::LOG_OFFSET + at, Ordering::Acquire);
+    let mut versions = vec![0; instruments];
+    for record in (0..count_records(segment)).map(|record| record * RECORD_WORDS) {
+        let record = Record::from_words(word(record), word(record + 1));
+        let Some(written) = record.as_ref().and_then(TouchWritten::of) else { continue };
+        if let Some(version) = versions.get_mut(usize::from(written.instrument)) {
+            *version = written.version;
+        }
+    }
+    versions
 }
 
 /// The order of a log's last record of that point.
@@ -203,6 +224,17 @@ mod tests {
     }
 
     #[test]
+    fn touches_survive_the_log() {
+        for (venue, instrument, version) in [(0, 0, 1), (63, 4_095, 70_000), (1, 255, u32::MAX.into())] {
+            let written = TouchWritten { venue, instrument, version, ticks: 9 };
+            let [key, value] = written.record().words();
+            assert_eq!(Record::from_words(key, value).as_ref().and_then(TouchWritten::of), Some(written));
+        }
+        let other = Record { point: Point::Due, id: OrderId::new(0, 0, 1), detail: 0, value: 1 };
+        assert_eq!(TouchWritten::of(&other), None);
+    }
+
+    #[test]
     fn details_and_gaps_survive_the_log() {
         let segment = Region::heap(LOG_OFFSET + 8 * RECORD_WORDS).words();
         let mut log = StampLog::new(&segment);
@@ -243,6 +275,6 @@ mod tests {
         for point in Point::ALL {
             assert_eq!(Point::from_code(point as u8), Some(point));
         }
-        assert_eq!((Point::from_code(0), Point::from_code(23)), (None, None));
+        assert_eq!((Point::from_code(0), Point::from_code(25)), (None, None));
     }
 }

@@ -4,7 +4,7 @@
 
 use exchange_peers::load::{self, Load};
 use exchange_peers::obvious::Obvious;
-use exchange_peers::peers::{Matchcore, OrderbookRs, Ours, Peer};
+use exchange_peers::peers::{Matchcore, OrderbookRs, Ours, Peer, Room, Together};
 use exchange_peers::{recorded, rows};
 use std::process::ExitCode;
 
@@ -18,8 +18,9 @@ fn main() -> ExitCode {
     let Some(load) = loads().into_iter().find(|load| load.name.starts_with(name.as_str())) else {
         return usage();
     };
-    let once: fn(&Load, usize) -> f64 = match book.as_str() {
+    let once: fn(&Load, Room) -> f64 = match book.as_str() {
         Ours::NAME => rows::once::<Ours>,
+        Together::NAME => rows::once::<Together>,
         Matchcore::NAME => rows::once::<Matchcore>,
         OrderbookRs::NAME => rows::once::<OrderbookRs>,
         Obvious::NAME => rows::once::<Obvious>,
@@ -36,6 +37,7 @@ fn loads() -> Vec<Load> {
     let mut all = vec![load::add(), load::cancel_middle(), load::cancel_touch(), load::sweep()];
     all.extend([load::mixed(100_000, 1), recorded::load()]);
     all.extend([100, 1_000, 10_000, 100_000, 1_000_000].map(load::cancel_any));
+    all.extend([100, 1_000, 10_000, 100_000, 1_000_000].map(load::cancel_young));
     all.extend(load::seed());
     all
 }

@@ -37,6 +37,16 @@ pub enum Op {
     },
 }
 
+impl Op {
+    /// The price it names.
+    pub fn price(&self) -> Option<u64> {
+        match *self {
+            Op::Add { price, .. } | Op::Take { price, .. } | Op::Move { price, .. } => Some(price),
+            Op::Market { .. } | Op::Cancel { .. } => None,
+        }
+    }
+}
+
 /// A row of a table: what is there first, and what is measured.
 #[derive(Clone)]
 pub struct Load {

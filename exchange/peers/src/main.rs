@@ -1,25 +1,26 @@
-//! Prints the tables of docs/src/exchange.md: `cargo run --release [-- --rounds 15]`. The books take turns within every row, and each has
-//! to have done the same work before it is timed.
+//! Prints the tables of docs/src/exchange.md: `cargo run --release [-- --rounds 15] [WORD…]`, with words only the rows whose names have
+//! one of them. The books take turns within every row, and each has to have done the same work before it is timed.
 
 use exchange_peers::{load, recorded, rows};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let rounds = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => Some(15),
-        ["--rounds", number] => number.parse().ok().filter(|rounds| *rounds > 0),
-        _ => None,
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (rounds, words) = match words[..] {
+        ["--rounds", number, ref words @ ..] => (number.parse().ok().filter(|rounds| *rounds > 0), words),
+        ref words => (Some(15), words),
     };
-    let Some(rounds) = rounds else {
-        eprintln!("usage: exchange-peers [--rounds 15]");
+    let (Some(rounds), false) = (rounds, words.iter().any(|word| word.starts_with('-'))) else {
+        eprintln!("usage: exchange-peers [--rounds 15] [WORD…]");
         return ExitCode::from(2);
     };
+    let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word));
     let head = format!("| {} | to the best crate | to the map |", rows::NAMES.join(" | "));
     let mixed = load::mixed(100_000, 1);
 
     println!("Nanoseconds an operation: median of {rounds} rounds (quartiles).\n");
-    println!("| load {head}\n|---|---|---|---|---|---|---|");
+    println!("| load {head}\n|---|---|---|---|---|---|---|---|");
     for load in [
         load::add(),
         load::cancel_middle(),
@@ -28,27 +29,36 @@ fn main() -> ExitCode {
         mixed.clone(),
         recorded::load(),
     ] {
-        println!("{}", rows::row(&load, rounds));
+        if wanted(&load.name) {
+            println!("{}", rows::row(&load, rounds));
+        }
     }
 
     println!("\nSingle operations of the mixed load, nanoseconds, the clock's cost included:\n");
     println!("| book | p50 | p99 | p99.9 |\n|---|---|---|---|");
-    rows::percentiles(&mixed, rounds).iter().for_each(|row| println!("{row}"));
+    if wanted(&mixed.name) {
+        rows::percentiles(&mixed, rounds).iter().for_each(|row| println!("{row}"));
+    }
 
     println!(
         "\nCancels by the number of orders in the book: of any order (cold), and of the orders that came last:\n"
     );
-    println!("| load {head}\n|---|---|---|---|---|---|---|");
+    println!("| load {head}\n|---|---|---|---|---|---|---|---|");
     for cancel in [load::cancel_any, load::cancel_young] {
         for orders in [100, 1_000, 10_000, 100_000, 1_000_000] {
-            println!("{}", rows::row(&cancel(orders), if orders > 10_000 { rounds.min(5) } else { rounds }));
+            let load = cancel(orders);
+            if wanted(&load.name) {
+                println!("{}", rows::row(&load, if orders > 10_000 { rounds.min(5) } else { rounds }));
+            }
         }
     }
 
     println!("\nSmall loads; how many of their operations trade, in percent, is counted by the map:\n");
-    println!("| load {head} trading |\n|---|---|---|---|---|---|---|---|");
+    println!("| load {head} trading |\n|---|---|---|---|---|---|---|---|---|");
     for load in load::seed() {
-        println!("{} {:.1} % |", rows::row(&load, rounds), load::crossing_rate(&load));
+        if wanted(&load.name) {
+            println!("{} {:.1} % |", rows::row(&load, rounds), load::crossing_rate(&load));
+        }
     }
     ExitCode::SUCCESS
 }

@@ -33,6 +33,11 @@ impl Obvious {
         self.places.len()
     }
 
+    /// How many prices have orders, on both sides together.
+    pub fn levels(&self) -> usize {
+        self.bids.len() + self.offers.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }

@@ -7,16 +7,29 @@ use pricelevel::{OrderUpdate, Price, TimeInForce};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// What a load needs of a book.
+#[derive(Clone, Copy)]
+pub struct Room {
+    /// Orders and prices at once.
+    pub capacity: Capacity,
+    /// The highest price.
+    pub highest: u64,
+}
+
 /// A book under comparison.
 pub trait Peer {
     const NAME: &'static str;
     type Command;
-    /// A book that will have room for so many open orders at once, if it asks for that.
-    fn fresh(orders: usize) -> Self;
+    /// A book that will have this room, if it asks for that.
+    fn fresh(room: Room) -> Self;
     /// An operation in this book's own words. Operations are translated in the order in which they are run.
     fn translate(&mut self, op: Op) -> Self::Command;
     /// Carries it out and counts its trades.
     fn run(&mut self, command: &Self::Command) -> u64;
+    /// Carries out several that are there together.
+    fn run_all(&mut self, commands: &[Self::Command]) -> u64 {
+        commands.iter().map(|command| std::hint::black_box(self.run(command))).sum()
+    }
     /// Price and quantity of every level, the best first.
     fn depth(&self, buy: bool) -> Vec<(u64, u64)>;
 }
@@ -48,9 +61,9 @@ impl Peer for Ours {
     const NAME: &'static str = "exchange";
     type Command = exchange::Command;
 
-    fn fresh(orders: usize) -> Self {
-        let instrument = Instrument { max_quantity: 1 << 40, ..Instrument::default() };
-        Ours(Exchange::new(&[instrument], Capacity::orders(orders)).expect("room for that"))
+    fn fresh(room: Room) -> Self {
+        let instrument = Instrument { price_high: room.highest as i64, ..Instrument::default() };
+        Ours(Exchange::new(&[instrument], room.capacity).expect("room for that"))
     }
 
     fn translate(&mut self, op: Op) -> exchange::Command {
@@ -91,11 +104,41 @@ impl Peer for Ours {
     }
 }
 
+/// Our engine, told sixteen commands at a time.
+pub struct Together(Ours);
+
+impl Peer for Together {
+    const NAME: &'static str = "exchange, 16 at a time";
+    type Command = exchange::Command;
+
+    fn fresh(room: Room) -> Self {
+        Together(Ours::fresh(room))
+    }
+
+    fn translate(&mut self, op: Op) -> exchange::Command {
+        self.0.translate(op)
+    }
+
+    fn run(&mut self, command: &exchange::Command) -> u64 {
+        self.0.run(command)
+    }
+
+    fn run_all(&mut self, commands: &[exchange::Command]) -> u64 {
+        let mut count = Count(0);
+        commands.chunks(16).for_each(|some| self.0.0.apply_all(some, &mut count));
+        count.0
+    }
+
+    fn depth(&self, buy: bool) -> Vec<(u64, u64)> {
+        self.0.depth(buy)
+    }
+}
+
 impl Peer for Obvious {
     const NAME: &'static str = "BTreeMap";
     type Command = Op;
 
-    fn fresh(_: usize) -> Self {
+    fn fresh(_: Room) -> Self {
         Obvious::new()
     }
 
@@ -153,7 +196,7 @@ impl Peer for Matchcore {
     const NAME: &'static str = "matchcore";
     type Command = matchcore::Command;
 
-    fn fresh(_: usize) -> Self {
+    fn fresh(_: Room) -> Self {
         Matchcore { book: matchcore::OrderBook::new("BOOK"), sequence: 0, ids: HashMap::new() }
     }
 
@@ -256,7 +299,7 @@ impl Peer for OrderbookRs {
     const NAME: &'static str = "orderbook-rs";
     type Command = Call;
 
-    fn fresh(_: usize) -> Self {
+    fn fresh(_: Room) -> Self {
         let clock = Arc::new(orderbook_rs::prelude::StubClock::with_step(1, 0));
         OrderbookRs(orderbook_rs::DefaultOrderBook::with_clock("BOOK", clock))
     }

@@ -2,12 +2,13 @@
 
 use crate::load::{Load, Op};
 use crate::obvious::Obvious;
-use crate::peers::{Matchcore, OrderbookRs, Ours, Peer};
+use crate::peers::{Matchcore, OrderbookRs, Ours, Peer, Room, Together};
+use exchange::Capacity;
 use shm::clock::{Clock, Tsc};
 use shm::os::usage::cpu_ns_of_this_thread;
 use std::time::Instant;
 
-pub const NAMES: [&str; 4] = [Ours::NAME, OrderbookRs::NAME, Matchcore::NAME, Obvious::NAME];
+pub const NAMES: [&str; 5] = [Ours::NAME, Together::NAME, OrderbookRs::NAME, Matchcore::NAME, Obvious::NAME];
 
 /// Few operations are timed together with others of their kind, each in a book of its own: or the clock would be measured.
 fn books_at_once(load: &Load) -> usize {
@@ -19,18 +20,20 @@ struct Prepared<P: Peer> {
     timed: Vec<P::Command>,
 }
 
-/// The most orders that are open at once in a load, and room for one more: by the obvious book.
-pub fn room(load: &Load) -> usize {
+/// The most orders and prices that are there at once in a load, and room for one more, and its highest price: by the obvious book.
+pub fn room(load: &Load) -> Room {
     let mut book = Obvious::new();
-    let mut most = 0;
+    let (mut orders, mut levels, mut highest) = (0, 0, 1);
     for op in operations(load) {
         book.apply(op);
-        most = most.max(book.len());
+        orders = orders.max(book.len());
+        levels = levels.max(book.levels());
+        highest = highest.max(op.price().unwrap_or(0));
     }
-    most + 1
+    Room { capacity: Capacity { orders: orders + 1, levels: levels + 1 }, highest }
 }
 
-fn prepare<P: Peer>(load: &Load, room: usize) -> Prepared<P> {
+fn prepare<P: Peer>(load: &Load, room: Room) -> Prepared<P> {
     let mut book = P::fresh(room);
     for op in &load.before {
         let command = book.translate(*op);
@@ -41,13 +44,11 @@ fn prepare<P: Peer>(load: &Load, room: usize) -> Prepared<P> {
 }
 
 /// Nanoseconds of processor time an operation: what other programs take of the machine does not count.
-pub fn once<P: Peer>(load: &Load, room: usize) -> f64 {
+pub fn once<P: Peer>(load: &Load, room: Room) -> f64 {
     let mut books: Vec<Prepared<P>> = (0..books_at_once(load)).map(|_| prepare(load, room)).collect();
     let started = cpu_ns_of_this_thread();
     for Prepared { book, timed } in &mut books {
-        for command in &*timed {
-            std::hint::black_box(book.run(command));
-        }
+        std::hint::black_box(book.run_all(timed));
     }
     let ns = cpu_ns_of_this_thread() - started;
     // A look at this clock is a system call, and there is one in between two.
@@ -67,9 +68,9 @@ fn clock_ns() -> u64 {
 /// Number of trades and both sides of the book at the end.
 type Outcome = (u64, [Vec<(u64, u64)>; 2]);
 
-fn outcome<P: Peer>(load: &Load, room: usize) -> Outcome {
+fn outcome<P: Peer>(load: &Load, room: Room) -> Outcome {
     let Prepared { mut book, timed } = prepare::<P>(load, room);
-    let trades = timed.iter().map(|command| book.run(command)).sum();
+    let trades = book.run_all(&timed);
     (trades, [book.depth(true), book.depth(false)])
 }
 
@@ -77,21 +78,26 @@ fn outcome<P: Peer>(load: &Load, room: usize) -> Outcome {
 ///
 /// # Panics
 /// If one of them trades differently or ends with another book.
-pub fn check_same_work(load: &Load, room: usize) {
+pub fn check_same_work(load: &Load, room: Room) {
     let expected = outcome::<Obvious>(load, room);
-    let others =
-        [outcome::<Ours>(load, room), outcome::<OrderbookRs>(load, room), outcome::<Matchcore>(load, room)];
+    let others = [
+        outcome::<Ours>(load, room),
+        outcome::<Together>(load, room),
+        outcome::<OrderbookRs>(load, room),
+        outcome::<Matchcore>(load, room),
+    ];
     for (name, got) in NAMES.iter().zip(others) {
         assert!(got == expected, "{}: {name} trades {} times, expected {}", load.name, got.0, expected.0);
     }
 }
 
 /// The books one after the other, so many times: nanoseconds an operation of each, sorted.
-pub fn alternate(load: &Load, room: usize, rounds: usize) -> [Vec<f64>; 4] {
-    let mut all: [Vec<f64>; 4] = Default::default();
+pub fn alternate(load: &Load, room: Room, rounds: usize) -> [Vec<f64>; 5] {
+    let mut all: [Vec<f64>; 5] = Default::default();
     for _ in 0..rounds {
         let round = [
             once::<Ours>(load, room),
+            once::<Together>(load, room),
             once::<OrderbookRs>(load, room),
             once::<Matchcore>(load, room),
             once::<Obvious>(load, room),
@@ -116,14 +122,14 @@ pub fn row(load: &Load, rounds: usize) -> String {
         format!("{:.1} ({:.1}–{:.1})", median(times), low, high)
     };
     let ours = median(&times[0]);
-    let crates = median(&times[1]).min(median(&times[2])) / ours;
-    let map = median(&times[3]) / ours;
+    let crates = median(&times[2]).min(median(&times[3])) / ours;
+    let map = median(&times[4]) / ours;
     let cells: Vec<String> = times.iter().map(cell).collect();
     format!("| {} | {} | {crates:.1}× | {map:.1}× |", load.name, cells.join(" | "))
 }
 
 /// Single operations of one run, in ticks, sorted.
-fn single<P: Peer>(load: &Load, room: usize) -> Vec<u64> {
+fn single<P: Peer>(load: &Load, room: Room) -> Vec<u64> {
     let Prepared { mut book, timed } = prepare::<P>(load, room);
     let clock = Tsc;
     let mut ticks = Vec::with_capacity(timed.len());
@@ -167,7 +173,8 @@ pub fn percentiles(load: &Load, rounds: usize) -> Vec<String> {
         };
         format!("| {name} | {:.0} | {:.0} | {:.0} |", at(500), at(990), at(999))
     };
-    let mut rows: Vec<String> = NAMES.iter().zip(&all).map(|(name, runs)| row(name, runs)).collect();
+    let names = [Ours::NAME, OrderbookRs::NAME, Matchcore::NAME, Obvious::NAME];
+    let mut rows: Vec<String> = names.iter().zip(&all).map(|(name, runs)| row(name, runs)).collect();
     rows.push(row("the clock alone", &[clock]));
     rows
 }

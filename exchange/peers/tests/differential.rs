@@ -4,9 +4,11 @@
 use exchange::{Capacity, Command, Event, Exchange, Instrument, NewOrder};
 use exchange_peers::load::{Op, Random};
 use exchange_peers::obvious::{Obvious, Trade};
-use exchange_peers::peers::{Matchcore, OrderbookRs, Ours, Peer};
+use exchange_peers::peers::{Matchcore, OrderbookRs, Ours, Peer, Room};
 use orderbook_rs::{DefaultOrderBook, STPMode};
 use pricelevel::{Hash32, Id, OrderUpdate, Price, Quantity, Side, TimeInForce};
+
+const ROOM: Room = Room { capacity: Capacity { orders: 4_096, levels: 8_192 }, highest: 1 << 40 };
 
 struct Books {
     ours: Ours,
@@ -16,7 +18,7 @@ struct Books {
 
 impl Books {
     fn new() -> Books {
-        Books { ours: Ours::fresh(4_096), theirs: OrderbookRs::fresh(0), obvious: Obvious::new() }
+        Books { ours: Ours::fresh(ROOM), theirs: OrderbookRs::fresh(ROOM), obvious: Obvious::new() }
     }
 
     fn ours(&mut self, op: Op) -> Vec<Trade> {
@@ -97,7 +99,7 @@ fn they_trade_alike() {
 fn matchcore_trades_beyond_a_limit() {
     let mut beyond = 0;
     for seed in 0..40 {
-        let (mut random, mut obvious, mut matchcore) = (Random(seed), Obvious::new(), Matchcore::fresh(0));
+        let (mut random, mut obvious, mut matchcore) = (Random(seed), Obvious::new(), Matchcore::fresh(ROOM));
         for id in 1..=500 {
             let op = match draw(&mut random, &obvious, id) {
                 Op::Move { id, .. } => Op::Cancel { id },

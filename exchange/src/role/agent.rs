@@ -10,13 +10,15 @@ use super::answers::Trade;
 use super::commands::{CommandLog, Told};
 use super::market::{At, Market, MarketSetup, Outcome};
 use super::session::SessionEnd;
+use crate::command::Command;
 use crate::exchange::Exchange;
+use crate::market_board::{MarketBoard, Written};
 use journal::JournalError;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
 use protocol::labels::ExchangeCounter;
-use protocol::stamps::Point;
-use protocol::wire::{Instruction, OrderId, Report};
+use protocol::stamps::{Point, Record, TouchWritten};
+use protocol::wire::{Instruction, Order, OrderId, Report};
 use shm::clock::Clock;
 use std::collections::VecDeque;
 
@@ -53,6 +55,14 @@ pub(super) struct Doors<T> {
     pub completed: u64,
     pub traded: u64,
     pub faults: u64,
+    pub venue: u16,
+    /// Where the touches are written, if anybody reads them.
+    pub board: Option<MarketBoard>,
+    pub touches: u64,
+    /// What a dead predecessor has written to the board and not to its log.
+    pub untold: Vec<Written>,
+    /// Trading is over.
+    pub is_closed: bool,
 }
 
 /// A report that waits for the disk, or for the first duty cycle after a recovery.
@@ -72,9 +82,28 @@ impl<T: Close> ExchangeAgent<T> {
     /// If the market is for another number of sessions.
     pub fn new(setup: MarketSetup, sessions: Vec<SessionEnd>, tape: T) -> Self {
         assert_eq!(setup.sessions, sessions.len());
-        let doors = Doors { sessions, tape, held: VecDeque::new(), completed: 0, traded: 0, faults: 0 };
+        let doors = Doors {
+            sessions,
+            tape,
+            held: VecDeque::new(),
+            completed: 0,
+            traded: 0,
+            faults: 0,
+            venue: setup.venue,
+            board: None,
+            touches: 0,
+            untold: Vec::new(),
+            is_closed: false,
+        };
         let market = Market::new(setup);
         Self { market, doors, journal: None, received: 0, is_stamped: None, failed: None }
+    }
+
+    /// The same, writing the touches of its instruments to that board.
+    #[must_use]
+    pub fn telling(mut self, board: Option<MarketBoard>) -> Self {
+        self.doors.board = board;
+        self
     }
 
     /// Writes down what is about to be carried out; whether it may be.
@@ -100,9 +129,13 @@ impl<T: Close> ExchangeAgent<T> {
     #[inline]
     fn take<C: Clock>(&mut self, session: usize, cycle: &mut Cycle<C>) {
         let Some(message) = self.doors.sessions[session].take() else { return };
-        let instruction = Instruction::from_message(message).ok();
-        if let Some(Instruction::Order(order)) = &instruction
-            && self.market.session_of(order.id.strategy()) == session
+        let order = match Instruction::from_message(message) {
+            Ok(Instruction::Order(order)) if self.market.session_of(order.id.strategy()) == session => {
+                Some(order)
+            }
+            _ => None,
+        };
+        if let Some(order) = &order
             && self.is_stamped.take_if(|stamped| *stamped == order.id).is_none()
         {
             cycle.stamp(Point::ExchangeRecv, order.id);
@@ -116,6 +149,7 @@ impl<T: Close> ExchangeAgent<T> {
         let Self { market, doors, journal, received, .. } = self;
         let mut out = Out { doors, journal: journal.as_ref(), cycle };
         *received += carry_out(market, session, message, at, &mut out);
+        doors.tell(market.exchange(), order.as_ref(), cycle);
     }
 }
 
@@ -156,6 +190,13 @@ impl<T, C> AsMut<Doors<T>> for Out<'_, T, C> {
 }
 
 impl<T: Close, C: Clock> Outcome for Out<'_, T, C> {
+    #[inline]
+    fn expect(&mut self, command: &Command, exchange: &Exchange) {
+        if let Some(board) = &mut self.doors.board {
+            board.expect(command, exchange);
+        }
+    }
+
     /// Sends the reports, each to the session of its order's strategy, and writes down the trades.
     #[inline]
     fn take(&mut self, reports: &[Report], trades: &[Trade]) {
@@ -174,15 +215,43 @@ impl<T: Close, C: Clock> Outcome for Out<'_, T, C> {
             let ticks = cycle.clock.peek();
             doors.traded += trades.len() as u64;
             trades.iter().for_each(|trade| doors.tape.trade(trade, ticks));
+            if let Some(board) = &mut doors.board {
+                trades.iter().for_each(|trade| board.traded(trade.instrument, trade.price, trade.quantity));
+            }
         }
     }
 
     fn close(&mut self, exchange: &Exchange) {
+        self.doors.is_closed = true;
         self.doors.tape.close(exchange);
     }
 }
 
 impl<T> Doors<T> {
+    /// Writes the touches that the last instruction has changed, and takes down which version triggered its order: behind the reports,
+    /// so that neither is part of an order's way.
+    #[inline]
+    fn tell<C: Clock>(&mut self, exchange: &Exchange, order: Option<&Order>, cycle: &mut Cycle<C>) {
+        let Some(board) = &mut self.board else { return };
+        if let Some(order) = order.filter(|order| order.trigger > 0) {
+            cycle.log.append(Point::Trigger, order.id, order.trigger);
+        }
+        // What expires when trading is over is no news, and the log has no room for it.
+        if !board.may_have_changed() || self.is_closed {
+            return;
+        }
+        let (Cycle { clock, log, .. }, venue) = (cycle, self.venue);
+        self.touches +=
+            board.write(exchange, || clock.now(), |written| log.append_record(told(venue, written)));
+    }
+
+    /// Writes into the log what a dead predecessor could not any more.
+    #[cold]
+    fn tell_what_is_untold<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
+        let venue = self.venue;
+        self.untold.drain(..).for_each(|written| cycle.log.append_record(told(venue, written)));
+    }
+
     #[inline]
     fn send<C: Clock>(&mut self, report: &Report, is_stamped: bool, cycle: &mut Cycle<C>) {
         let session = usize::from(report.id.strategy()) % self.sessions.len();
@@ -202,6 +271,11 @@ impl<T> Doors<T> {
         }
         sent
     }
+}
+
+/// The record of a touch that was written.
+fn told(venue: u16, Written { instrument, version, ticks }: Written) -> Record {
+    TouchWritten { venue, instrument, version, ticks }.record()
 }
 
 impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
@@ -224,6 +298,11 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
             market.time(at, &mut Out { doors, journal: journal.as_ref(), cycle });
             work += 1;
         }
+        if !self.doors.untold.is_empty() {
+            self.doors.tell_what_is_untold(cycle);
+        }
+        // Also what is in the books at the start.
+        self.doors.tell(self.market.exchange(), None, cycle);
         for session in 0..self.doors.sessions.len() {
             if self.doors.sessions[session].is_waiting() {
                 work += self.doors.sessions[session].flush();
@@ -265,5 +344,6 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
         slot.set(ExchangeCounter::ProtocolErrors, faults + sum(|session| session.faults));
         slot.set(ExchangeCounter::Journalled, self.journal.as_ref().map_or(0, CommandLog::last));
         slot.set(ExchangeCounter::Recovered, self.journal.as_ref().map_or(0, CommandLog::recovered));
+        slot.set(ExchangeCounter::Touches, self.doors.touches);
     }
 }

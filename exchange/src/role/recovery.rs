@@ -10,11 +10,13 @@
 //! | stamps of reports in the log | so many reports of all sessions have theirs |
 //! | stamps of orders in the log | one more than the journal has orders: the last one was about to be written down |
 //! | trades on the tape | so many are there |
+//! | versions on the board | the log may lack the last one of an instrument, and gets it |
 
 use super::agent::{Close, Doors, ExchangeAgent, HeldReport, carry_out};
 use super::answers::Trade;
 use super::commands::{CommandLog, RecoveryError, Told};
 use super::market::{At, Outcome};
+use crate::command::Command;
 use crate::exchange::Exchange;
 use journal::Options;
 use protocol::wire::{OrderId, Report};
@@ -22,7 +24,7 @@ use shm::clock::Timebase;
 use std::path::Path;
 
 /// What the predecessors of an exchange have left behind; nothing where there was none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Estate {
     /// Orders that have their stamp.
     pub orders_stamped: u64,
@@ -32,6 +34,8 @@ pub struct Estate {
     pub reports_stamped: u64,
     /// Trades on the tape.
     pub trades: u64,
+    /// The last version of each instrument's touch that is in the log.
+    pub touches: Vec<u64>,
 }
 
 /// What comes of carrying out again.
@@ -48,6 +52,12 @@ impl<T> AsMut<Doors<T>> for Again<'_, T> {
 }
 
 impl<T: Close> Outcome for Again<'_, T> {
+    fn expect(&mut self, command: &Command, exchange: &Exchange) {
+        if let Some(board) = &mut self.doors.board {
+            board.expect(command, exchange);
+        }
+    }
+
     fn take(&mut self, reports: &[Report], trades: &[Trade]) {
         for report in reports {
             let is_stamped = self.doors.completed < self.estate.reports_stamped;
@@ -63,10 +73,14 @@ impl<T: Close> Outcome for Again<'_, T> {
                 self.doors.tape.trade(trade, self.now);
             }
             self.doors.traded += 1;
+            if let Some(board) = &mut self.doors.board {
+                board.traded(trade.instrument, trade.price, trade.quantity);
+            }
         }
     }
 
     fn close(&mut self, exchange: &Exchange) {
+        self.doors.is_closed = true;
         self.doors.tape.close(exchange);
     }
 }
@@ -105,6 +119,11 @@ impl<T: Close> ExchangeAgent<T> {
                 there,
             })?;
         }
+        let board = self.doors.board.as_ref();
+        let logged = estate.touches.iter().copied().chain(core::iter::repeat(0));
+        let last = board.into_iter().flat_map(|board| board.last_written()).zip(logged);
+        self.doors.untold =
+            last.filter(|(written, logged)| written.version > *logged).map(|(written, _)| written).collect();
         self.is_stamped = estate.last_stamped.filter(|_| estate.orders_stamped > self.received);
         self.journal = Some(journal);
         Ok(self)

@@ -122,6 +122,7 @@ impl World {
             last_stamped: last_of(&log, Point::ExchangeRecv),
             reports_stamped: stamped(Point::ExchangeDone),
             trades: self.tape.lock().unwrap().len() as u64,
+            touches: Vec::new(),
         };
         match how {
             Successor::StampsAgain => estate.reports_stamped = 0,

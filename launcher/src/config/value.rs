@@ -78,6 +78,7 @@ named!(
     Journalling,
     Sequence,
     Stamps,
+    Switch,
     Idle,
     Arrivals,
     OnDeath,
@@ -123,6 +124,16 @@ impl<T: Named> Named for Choice<T> {
             Choice::Auto => "auto",
             Choice::Fixed(value) => value.name_of(),
         }
+    }
+}
+
+shm::names! {
+    /// Something that is there or not.
+    Switch {
+        /// It is.
+        On = "on",
+        /// It is not.
+        Off = "off",
     }
 }
 

@@ -3,6 +3,7 @@
 use super::parts::{Parts, bell_of};
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
+use exchange::market_board::MarketBoard;
 use exchange::role::{
     Close, Estate, ExchangeAgent, HOUSE, MarketSetup, Script, SessionEnd, Trade, open_with,
 };
@@ -11,7 +12,7 @@ use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, Options};
 use protocol::plan::{Journalling, Plan, Role, Sequence, Trading};
 use protocol::segments;
-use protocol::stamps::{Point, count_point, last_of};
+use protocol::stamps::{Point, count_point, last_of, last_versions};
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, TapedTrade};
 use protocol::topology::{TURNS, TURNS_KIND, Turn};
 use protocol::trading::{session_in, session_out};
@@ -58,12 +59,16 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let tape = RunTape(Tape::resume(&segment.words()));
     let trades = tape.0.taken();
     let instruments = instruments.len() as u16;
+    let board = match trading.market_data {
+        true => Some(MarketBoard::new(segments::market_writer(parts.attached, venue)?)),
+        false => None,
+    };
     let script = match trading.sequence {
         Sequence::Arrival => None,
         Sequence::Recorded => Some(Script::new(turns(parts, venue)?)),
     };
     let setup = MarketSetup { venue, exchange, instruments, sessions: sessions.len(), room, script };
-    let agent = ExchangeAgent::new(setup, sessions, tape);
+    let agent = ExchangeAgent::new(setup, sessions, tape).telling(board);
     let Some(options) = journal_options(trading.journal) else { return Ok(agent) };
     let log = segments::log(parts.attached, &thread.name)?;
     let estate = Estate {
@@ -71,6 +76,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
         last_stamped: last_of(&log, Point::ExchangeRecv),
         reports_stamped: count_point(&log, Point::ExchangeDone) as u64,
         trades,
+        touches: last_versions(&log, usize::from(instruments)),
     };
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = Path::new(&plan.folder).join(format!("journal-venue-{venue}"));

@@ -121,6 +121,7 @@ impl Scenario {
             journal: protocol::plan::Journalling::None,
             book: None,
             sequence: protocol::plan::Sequence::Arrival,
+            market_data: false,
             stamps: protocol::plan::Stamps::All,
             technique,
             isolation,

@@ -47,6 +47,27 @@ impl Writer {
         self.versions[cell]
     }
 
+    /// The cell's newest value, a dead predecessor's too, and when it was written, in ticks; `None` before the first write. A value that
+    /// somebody has scribbled over is as they left it.
+    ///
+    /// # Panics
+    /// If there is no such cell, or `value` has not as many words as the board's.
+    pub fn last(&self, cell: usize, value: &mut [u64]) -> Option<u64> {
+        let count = self.shape.words();
+        assert_eq!(value.len(), count, "a value of the board's size");
+        let version = self.versions[cell];
+        let start = self.shape.slot_at(cell, version);
+        let slot = &self.words[start..=start + count];
+        if version == 0 {
+            return None;
+        }
+        // Relaxed: ours, or those of a predecessor whose death is certain.
+        for (word, place) in value.iter_mut().zip(&slot[1..]) {
+            *word = place.load(Ordering::Relaxed);
+        }
+        Some(slot[0].load(Ordering::Relaxed))
+    }
+
     /// Makes `value` the cell's newest one, written at `ticks`, and gives its version. Always done after as many stores as
     /// the value has words, and two, whatever readers do. Makes no system call: see [`Writer::wake`].
     ///

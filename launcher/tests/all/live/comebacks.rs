@@ -46,11 +46,11 @@ fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
 
 /// Runs with these faults; every order must come back that its strategy lived to see, and all that were at the exchange be answered.
 /// Gives what died.
-fn loses_nothing(faults: &str) -> Vec<Value> {
+fn loses_nothing(faults: &str, more: &[&str]) -> Vec<Value> {
     let launcher = Launcher::new();
     let load = ["--strategies", "3", "--orders", "20k", "--window", "2s", "--credentials", "2"];
     let how = ["--journal", "process", "--liveness", "500ms", "--fault", faults];
-    let summary = launcher.summary(&[&BASE[..], &load, &how].concat());
+    let summary = launcher.summary(&[&BASE[..], &load, &how, more].concat());
     let orders = &summary["orders"];
     let count = |key: &str| orders[key].as_u64().unwrap();
     assert_eq!(summary["outcome"]["ended"], "complete", "{orders}");
@@ -72,6 +72,7 @@ fn every_order_is_answered_once_although_exchanges_are_killed_and_killed_again()
     // The third comes while the second's successor starts, or just behind that.
     let died = loses_nothing(
         "kill:exchange@300ms; kill:exchange@900ms; kill:exchange@915ms; kill:strategy-1@1300ms",
+        &[],
     );
     assert!((2..=3).contains(&died.len()), "{died:#?}");
     assert!(died.iter().all(|one| one["cause"] == "signal 9 (SIGKILL)"), "{died:#?}");
@@ -79,9 +80,16 @@ fn every_order_is_answered_once_although_exchanges_are_killed_and_killed_again()
 
 #[test]
 fn every_order_is_answered_once_although_an_exchange_hangs() {
-    let died = loses_nothing("stop:exchange@400ms");
+    let died = loses_nothing("stop:exchange@400ms", &[]);
     assert_eq!(died.len(), 1, "{died:#?}");
     assert!(died[0]["cause"].as_str().unwrap().starts_with("hangs"), "{died:#?}");
+}
+
+/// Strategies that are driven by market data go on behind a death; every version of a touch that triggered an order was written.
+#[test]
+fn market_data_goes_on_behind_a_death() {
+    let died = loses_nothing("kill:exchange@300ms every 400ms", &["--strategy", "player,maker,taker"]);
+    assert!(died.len() >= 2, "{died:#?}");
 }
 
 /// Without a journal the engine dies with it, and says so.
