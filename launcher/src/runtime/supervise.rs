@@ -9,7 +9,7 @@ mod silence;
 mod stall;
 
 use crate::faults::schedule::FaultSchedule;
-use crate::runtime::incidents::{Incidents, settled_by};
+use crate::runtime::incidents::{Incidents, settled_by, with_own_words};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::progress::Progress;
 use crate::runtime::samples::Samples;
@@ -23,6 +23,7 @@ use protocol::control::{Launching, RunState};
 use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, ProcessPlan, Role};
+use protocol::role::RoleKind;
 use protocol::status::{self, Field, Status, ThreadState};
 use protocol::supervision::Repairs;
 use shm::clock::Clock;
@@ -37,6 +38,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const BUSY_LOOK: Duration = Duration::from_millis(1);
 /// An engine that was idle for so long has nothing more to do.
 const SETTLED: Duration = Duration::from_millis(20);
+/// How long a strategy that gives up has to end, so that the kernel can say how.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// How long the engine has to end after it was told to, and what an interrupted run may take beyond its longest delay.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -78,6 +81,7 @@ struct Supervisor<'a> {
     liveness: Liveness,
     faults: FaultSchedule,
     processes: Processes,
+    segments: &'a Segments,
     signals: &'a Signals,
     progress: &'a Progress,
     start_ticks: u64,
@@ -113,6 +117,7 @@ pub fn supervise(
         liveness: Liveness::new(plan, plan.clock.now()),
         faults,
         processes,
+        segments,
         signals,
         progress,
         start_ticks: 0,
@@ -186,6 +191,7 @@ impl Supervisor<'_> {
             incidents.wait(BUSY_LOOK);
         }
         self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
+        self.processes.watch_warden(self.segments);
         self.liveness.awake(self.plan.clock.now());
         self.see_threads();
         self.ask_the_kernel();
@@ -203,12 +209,26 @@ impl Supervisor<'_> {
             let done = states.all(|status| status.state() == ThreadState::Done);
             let ended_badly = child.status.is_some_and(|status| !(done && status.success()));
             if failed.is_some() || ended_badly {
-                let mut what = failed.map_or_else(|| child.how(), |status| status.error());
-                let words = child.last_words();
-                if !words.is_empty() && !words.contains(&what) {
-                    what = format!("{what}: {words}");
-                }
-                return Ok(Some(failure(&process.name, child.pid(), what)));
+                let words = failed.map(|status| status.error()).filter(|error| !error.is_empty());
+                let is_strategy = |thread: &u32| {
+                    self.plan.threads[*thread as usize]
+                        .roles
+                        .iter()
+                        .any(|role| role.kind() == RoleKind::Strategy)
+                };
+                let what = if process.threads.iter().any(is_strategy) {
+                    self.processes.all[index].await_end(LAST_WORDS)?;
+                    let child = &self.processes.all[index];
+                    let how = if child.status.is_some() { child.how() } else { "gave up".into() };
+                    with_own_words(&how, &words.unwrap_or_else(|| child.last_words()))
+                } else {
+                    let what = words.unwrap_or_else(|| child.how());
+                    match child.last_words() {
+                        words if words.is_empty() || words.contains(&what) => what,
+                        words => format!("{what}: {words}"),
+                    }
+                };
+                return Ok(Some(failure(&process.name, self.processes.all[index].pid(), what)));
             }
         }
         Ok(self.suspect().or_else(|| self.misconduct()))
@@ -393,6 +413,10 @@ impl Supervisor<'_> {
             let threads = process.threads.iter().map(|thread| *thread as usize).filter(|_| is_there);
             let mut found = threads.filter_map(|thread| {
                 let suspicion = self.liveness.suspicion(thread, &process.threads)?;
+                if process.threads.len() == 1 {
+                    // It will not end by itself. Of a process with several threads the others may.
+                    self.processes.all[index].kill();
+                }
                 Some(self.failure_of(thread, format!("{}{suspicion}", self.name_within(process, thread))))
             });
             if let Some(outcome) = found.next() {
