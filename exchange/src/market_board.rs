@@ -1,223 +1,246 @@
-//! Market data on a board: the exchange writes, any number of processes read the newest quote and trade of each instrument.
+//! Market data on a board: the exchange writes the touch of each instrument, any number of processes read the newest one.
 //!
-//! A table of cells of [`SHORT`] words: cell 2 × instrument has the newest quote, the next one the newest trade. A reader that is slow misses
-//! versions, never holds the exchange up, and is told how many it missed.
+//! A cell for each instrument, as [`protocol::market`] lays it out. It is written after a command that changed it, and not more
+//! often. A reader that is slow misses versions, never holds the exchange up, and is told how many it missed.
 //!
 //! ```
-//! use exchange::market_board::{Heard, Market, MarketFeed};
-//! use exchange::market_data::Message;
-//! use exchange::{Capacity, Command, Exchange, Instrument, MarketData, NewOrder};
+//! use exchange::market_board::MarketBoard;
+//! use exchange::{Capacity, Command, Exchange, Instrument, NewOrder};
+//! use protocol::market::{Touch, shape};
 //! use shm::board;
-//! use shm::clock::Monotonic;
 //!
 //! // Between processes: `board::NamedWriter`, or a segment of one's own; see `shm::board`.
-//! let (writer, reader) = board::pair(MarketFeed::<Monotonic>::shape(1).unwrap());
-//! let mut feed = MarketFeed::new(writer, Monotonic);
-//! let mut market = Market::new(reader);
+//! let (writer, reader) = board::pair(shape(1).unwrap());
+//! let mut market = MarketBoard::new(writer);
 //!
 //! let mut exchange: Exchange = Exchange::new(&[Instrument::default()], Capacity::orders(10)).unwrap();
-//! let mut data = MarketData::new(1);
-//! let bid = NewOrder { id: 1, price: 99, quantity: 5, ..NewOrder::default() };
-//! data.apply(&mut exchange, Command::New(bid), &mut Vec::new(), &mut feed);
+//! let bid = Command::New(NewOrder { id: 1, price: 99, quantity: 5, ..NewOrder::default() });
+//! market.expect(&bid, &exchange);
+//! exchange.apply(bid, &mut Vec::new());
+//! market.write(&exchange, || 500, |written| assert_eq!((written.instrument, written.version), (0, 1)));
 //!
-//! let mut best = None;
-//! market.poll(&mut |heard: &Heard| {
-//!     if let Message::Quote { bid, .. } = heard.message {
-//!         best = bid;
-//!     }
-//! });
-//! assert_eq!(best.unwrap().price, 99);
+//! let mut words = [0; 7];
+//! assert_eq!(reader.read(0, &mut words).unwrap().unwrap().ticks, 500);
+//! assert_eq!(Touch::parse(&words).unwrap().bid.unwrap().price, 99);
 //! ```
 
-use crate::market_data::{Feed, Header, Message, SHORT};
-use shm::board::{BoardError, Reader, Shape, Writer};
-use shm::clock::Clock;
+use crate::command::Command;
+use crate::exchange::Exchange;
+use crate::levels::Levels;
+use crate::view::Level;
+use protocol::market::{Quote, TOUCH_WORDS, Touch};
+use shm::board::Writer;
 
-/// Cells of an instrument.
-const CELLS: usize = 2;
-
-/// The writing end: publishes quotes and trades as they come, each with the time of the write. Depth messages are too long for its
-/// cells and are left out.
-pub struct MarketFeed<C> {
+/// The writing end.
+pub struct MarketBoard {
     writer: Writer,
-    clock: C,
+    /// What each cell says.
+    said: Vec<Touch>,
+    /// What it is to say next, as far as trades tell.
+    touches: Vec<Touch>,
+    changed: Changed,
 }
 
-impl<C: Clock> MarketFeed<C> {
-    /// The shape of a board for so many instruments.
-    ///
-    /// # Errors
-    /// No instrument, or more than boards have cells for.
-    pub fn shape(instruments: u16) -> Result<Shape, BoardError> {
-        Shape::of_cells(CELLS * usize::from(instruments), SHORT)
-    }
-
-    /// Over a board of [`MarketFeed::shape`], with the run's clock.
-    pub const fn new(writer: Writer, clock: C) -> Self {
-        Self { writer, clock }
-    }
-}
-
-impl<C: Clock> Feed for MarketFeed<C> {
-    #[inline]
-    fn publish(&mut self, words: &[u64]) {
-        let Some((header, message)) = Message::parse(words) else { return };
-        let Some(cell) = cell(header, &message).filter(|cell| *cell < self.writer.shape().cells()) else {
-            return;
-        };
-        self.writer.write(cell, self.clock.now(), words);
-    }
-}
-
-/// Where a message goes; `None`: nowhere.
-fn cell(header: Header, message: &Message) -> Option<usize> {
-    let first = CELLS * usize::from(header.instrument);
-    match message {
-        Message::Quote { .. } => Some(first),
-        Message::Trade { .. } => Some(first + 1),
-        Message::Depth { .. } => None,
-    }
-}
-
-/// A message, as a reader has it.
+/// The instruments whose touch may be another than their cell says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
-    /// Of which instrument, and its number.
-    pub header: Header,
-    /// What it says.
-    pub message: Message,
-    /// The version of its cell: what an order that it triggers says ([`protocol::wire::Order::trigger`]).
+enum Changed {
+    None,
+    One(u16),
+    All,
+}
+
+/// A version that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The instrument.
+    pub instrument: u16,
+    /// The version of its cell.
     pub version: u64,
-    /// When it was written, in ticks of the writer's clock.
-    pub written: u64,
-    /// Versions of this cell that were written over before they were read.
-    pub missed: u64,
+    /// The time of the write, in ticks.
+    pub ticks: u64,
 }
 
-/// A reading end. It cannot write what it reads, and nobody knows of it.
-pub struct Market {
-    reader: Reader,
-    seen: Vec<u64>,
-    bad: u64,
-}
-
-impl Market {
-    /// Over a board of [`MarketFeed::shape`]; the first poll gives what is newest then. A board of another shape gives nothing
-    /// that could be understood, and counts as [`Market::bad`].
-    pub fn new(reader: Reader) -> Self {
-        let seen = vec![0; reader.shape().cells()];
-        Self { reader, seen, bad: 0 }
+impl MarketBoard {
+    /// Over a board of [`protocol::market::shape`]; the first write says what is in the books then.
+    ///
+    /// # Panics
+    /// If the board's values are of another size.
+    pub fn new(writer: Writer) -> Self {
+        assert_eq!(writer.shape().words(), TOUCH_WORDS, "a board of touches");
+        let touches = vec![Touch::default(); writer.shape().cells()];
+        Self { writer, said: touches.clone(), touches, changed: Changed::All }
     }
 
-    /// Hears everything that is newer than at the last poll, quote before trade, instrument after instrument; gives how much that
-    /// was. One look at each cell; no system call, no allocation.
+    /// Tells it of a command before that is carried out: the touches that it may change.
     #[inline]
-    pub fn poll(&mut self, heard: &mut impl FnMut(&Heard)) -> usize {
-        if self.reader.shape().words() != SHORT {
-            self.bad += 1;
-            return 0;
-        }
-        let mut found = 0;
-        for cell in 0..self.seen.len() {
-            if self.reader.version(cell) != self.seen[cell] {
-                found += usize::from(self.take(cell, heard));
-            }
-        }
-        found
+    pub fn expect<L: Levels>(&mut self, command: &Command, exchange: &Exchange<L>) {
+        let by = match *command {
+            Command::New(order) => Some(order.instrument),
+            Command::Cancel { id, .. } | Command::Replace { id, .. } => match exchange.instrument_of(id) {
+                Some(instrument) => Some(instrument),
+                // It will be refused.
+                None => return,
+            },
+            Command::MassCancel { instrument, .. } => instrument,
+            Command::Auction { instrument } | Command::Uncross { instrument } => Some(instrument),
+            Command::Time(_) => None,
+        };
+        self.changed = match (self.changed, by) {
+            (Changed::None, Some(one)) => Changed::One(one),
+            (Changed::One(one), Some(other)) if one == other => self.changed,
+            _ => Changed::All,
+        };
     }
 
-    fn take(&mut self, place: usize, heard: &mut impl FnMut(&Heard)) -> bool {
-        let mut words = [0; SHORT];
-        // Overtaken a thousand times: the next poll tries again.
-        let Ok(Some(stamp)) = self.reader.read(place, &mut words) else { return false };
-        let missed = stamp.version.saturating_sub(self.seen[place].saturating_add(1));
-        self.seen[place] = stamp.version;
-        match Message::parse(&words) {
-            // Also that it is where such a message belongs: who writes the board is not trusted.
-            Some((header, message)) if cell(header, &message) == Some(place) => {
-                let (version, written) = (stamp.version, stamp.ticks);
-                heard(&Heard { header, message, version, written, missed });
-                true
-            }
-            _ => {
-                self.bad += 1;
-                false
-            }
+    /// Whether a command was expected since the last write.
+    #[inline]
+    pub fn may_have_changed(&self) -> bool {
+        self.changed != Changed::None
+    }
+
+    /// Tells it of a trade.
+    #[inline]
+    pub fn traded(&mut self, instrument: u16, price: i64, quantity: u64) {
+        if let Some(touch) = self.touches.get_mut(usize::from(instrument)) {
+            touch.last = Some(Quote { price, quantity });
+            touch.trades += 1;
         }
     }
 
-    /// Values that were no message, or not where they belong: no honest exchange writes them.
-    pub const fn bad(&self) -> u64 {
-        self.bad
+    /// Writes the touches that have changed, and gives each of them to `written`; how many that were.
+    #[inline]
+    pub fn write<L: Levels>(
+        &mut self,
+        exchange: &Exchange<L>,
+        now: impl Fn() -> u64,
+        mut written: impl FnMut(Written),
+    ) -> u64 {
+        let count = self.touches.len();
+        let instruments = match self.changed {
+            Changed::None => return 0,
+            Changed::One(instrument) => usize::from(instrument)..usize::from(instrument) + 1,
+            Changed::All => 0..count,
+        };
+        self.changed = Changed::None;
+        let mut writes = 0;
+        for instrument in instruments.start..instruments.end.min(count) {
+            if self.update(exchange, instrument) {
+                let ticks = now();
+                let version = self.writer.write(instrument, ticks, &self.touches[instrument].words());
+                written(Written { instrument: instrument as u16, version, ticks });
+                writes += 1;
+            }
+        }
+        writes
+    }
+
+    /// Looks at an instrument's book; whether its cell says something else.
+    #[inline]
+    fn update<L: Levels>(&mut self, exchange: &Exchange<L>, instrument: usize) -> bool {
+        let quote =
+            |level: Option<Level>| level.map(|level| Quote { price: level.price, quantity: level.quantity });
+        let (bid, offer) = exchange.best(instrument as u16);
+        let touch = &mut self.touches[instrument];
+        let new = Touch {
+            bid: quote(bid),
+            offer: quote(offer),
+            auction: exchange.in_auction(instrument as u16),
+            ..*touch
+        };
+        *touch = new;
+        let said = &mut self.said[instrument];
+        let is_new = new != *said;
+        *said = new;
+        is_new
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Capacity, Command, Exchange, Instrument, MarketData, NewOrder, Side};
-    use shm::board;
-    use shm::clock::Virtual;
+    use crate::{Capacity, Event, Instrument, NewOrder, Side};
+    use protocol::market::shape;
+    use shm::board::{self, Reader};
+
+    struct Bed {
+        exchange: Exchange,
+        market: MarketBoard,
+        reader: Reader,
+        written: Vec<Written>,
+    }
+
+    impl Bed {
+        fn new() -> Self {
+            let instruments = [Instrument::default(), Instrument::default()];
+            let (writer, reader) = board::pair(shape(2).unwrap());
+            let exchange = Exchange::new(&instruments, Capacity::orders(10)).unwrap();
+            Self { exchange, market: MarketBoard::new(writer), reader, written: Vec::new() }
+        }
+
+        /// Carries out a command; the instruments whose touch was written then.
+        fn apply(&mut self, command: Command) -> Vec<u16> {
+            let mut events: Vec<Event> = Vec::new();
+            self.market.expect(&command, &self.exchange);
+            self.exchange.apply(command, &mut events);
+            for event in events {
+                if let Event::Trade { instrument, price, quantity, .. } = event {
+                    self.market.traded(instrument, price, quantity);
+                }
+            }
+            let before = self.written.len();
+            let written = &mut self.written;
+            self.market.write(&self.exchange, || 7, |one| written.push(one));
+            self.written[before..].iter().map(|one| one.instrument).collect()
+        }
+
+        fn touch(&self, instrument: usize) -> Touch {
+            let mut words = [0; TOUCH_WORDS];
+            self.reader.read(instrument, &mut words).unwrap();
+            Touch::parse(&words).unwrap()
+        }
+    }
 
     fn order(id: u64, side: Side, price: i64) -> Command {
-        Command::New(NewOrder { id, side, price, quantity: 5, ..NewOrder::default() })
-    }
-
-    fn polled(market: &mut Market) -> Vec<Heard> {
-        let mut all = Vec::new();
-        market.poll(&mut |heard: &Heard| all.push(*heard));
-        all
+        Command::New(NewOrder { id, side, price, quantity: 5, instrument: 1, ..NewOrder::default() })
     }
 
     #[test]
-    fn the_newest_quote_and_trade_are_heard_once_and_what_was_missed_is_known() {
-        let (writer, reader) = board::pair(MarketFeed::<Virtual>::shape(2).unwrap());
-        let clock = Virtual::default();
-        let mut feed = MarketFeed::new(writer, clock.clone());
-        let (mut market, mut late) = (Market::new(reader.clone()), Market::new(reader));
-        let mut exchange: Exchange =
-            Exchange::new(&[Instrument::default(), Instrument::default()], Capacity::orders(10)).unwrap();
-        let mut data = MarketData::new(2);
-        let mut events = Vec::new();
-        let mut apply = |command| data.apply(&mut exchange, command, &mut events, &mut feed);
-
-        assert_eq!(polled(&mut market), []);
-        clock.set(500);
-        apply(order(1, Side::Buy, 99));
-        let heard = polled(&mut market);
-        assert_eq!((heard.len(), heard[0].version, heard[0].written, heard[0].missed), (1, 1, 500, 0));
-        assert!(
-            matches!(heard[0].message, Message::Quote { bid: Some(bid), offer: None } if bid.price == 99)
-        );
-        assert_eq!(polled(&mut market), [], "once");
-
-        apply(order(2, Side::Sell, 101));
-        apply(order(3, Side::Buy, 101));
-        let heard = polled(&mut market);
-        assert_eq!(heard.len(), 2, "{heard:?}");
-        assert!(matches!(heard[1].message, Message::Trade { price: 101, quantity: 5, .. }));
-        // Three quotes were written; each of the two readers missed what came between its polls.
-        assert_eq!((heard[0].version, heard[0].missed), (3, 1));
-        assert_eq!(polled(&mut late).iter().map(|heard| heard.missed).collect::<Vec<_>>(), [2, 0]);
-        assert_eq!((market.bad(), late.bad()), (0, 0));
+    fn a_touch_is_written_when_it_has_changed_and_not_more_often() {
+        let mut bed = Bed::new();
+        let quote = |price, quantity| Some(Quote { price, quantity });
+        assert_eq!(bed.apply(order(1, Side::Buy, 99)), [1]);
+        assert_eq!(bed.touch(1), Touch { bid: quote(99, 5), ..Touch::default() });
+        assert_eq!(bed.apply(order(2, Side::Buy, 98)), [], "behind the best bid");
+        assert_eq!(bed.apply(order(3, Side::Sell, 101)), [1]);
+        assert_eq!(bed.apply(Command::Cancel { id: 77, owner: 0 }), [], "there is no such order");
+        assert_eq!(bed.apply(Command::Time(1)), [], "nothing expires");
+        // It takes all of the bid, and a part of the next.
+        let seller = NewOrder {
+            id: 4,
+            side: Side::Sell,
+            price: 98,
+            quantity: 7,
+            instrument: 1,
+            ..NewOrder::default()
+        };
+        assert_eq!(bed.apply(Command::New(seller)), [1], "two trades, one version");
+        let wanted =
+            Touch { bid: quote(98, 3), offer: quote(101, 5), last: quote(98, 2), trades: 2, auction: false };
+        assert_eq!(bed.touch(1), wanted);
+        assert_eq!(bed.apply(Command::MassCancel { owner: 0, instrument: None }), [1]);
+        assert_eq!(bed.touch(1), Touch { last: quote(98, 2), trades: 2, ..Touch::default() });
+        let versions: Vec<u64> = bed.written.iter().map(|one| one.version).collect();
+        assert_eq!(versions, [1, 2, 3, 4]);
+        assert!(bed.written.iter().all(|one| one.ticks == 7));
     }
 
     #[test]
-    fn words_that_are_no_message_are_counted_and_not_heard() {
-        let (mut writer, reader) = board::pair(MarketFeed::<Virtual>::shape(2).unwrap());
-        let mut market = Market::new(reader);
-        writer.write(0, 0, &[u64::MAX; SHORT]);
-        // A quote of instrument 0 where the trades of instrument 1 belong.
-        let quote = [1 | 1 << 8, 1, 99, 5, 0, 0, 1, 0];
-        assert!(Message::parse(&quote).is_some());
-        writer.write(3, 0, &quote);
-        assert_eq!((polled(&mut market), market.bad()), (vec![], 2));
-        writer.write(0, 0, &quote);
-        assert_eq!(polled(&mut market).len(), 1, "the next good one is heard");
-
-        let (mut writer, reader) = board::pair(Shape::of_cells(1, 3).unwrap());
-        writer.write(0, 0, &[1; 3]);
-        let mut other = Market::new(reader);
-        assert_eq!((polled(&mut other), other.bad()), (vec![], 1), "a board of another shape");
+    fn a_trade_at_an_unchanged_touch_is_a_version_too() {
+        let mut bed = Bed::new();
+        bed.apply(order(1, Side::Buy, 99));
+        bed.apply(Command::Auction { instrument: 1 });
+        assert!(bed.touch(1).auction);
+        assert_eq!(bed.apply(Command::Uncross { instrument: 1 }), [1]);
+        assert!(!bed.touch(1).auction);
     }
 }

@@ -20,6 +20,8 @@ pub enum Unit {
     Blocks,
     /// Picoseconds.
     Picoseconds,
+    /// Versions of a touch.
+    Versions,
 }
 
 impl Unit {
@@ -33,6 +35,7 @@ impl Unit {
             Unit::Messages => "messages",
             Unit::Blocks => "blocks",
             Unit::Picoseconds => "ps",
+            Unit::Versions => "versions",
         }
     }
 }
@@ -96,6 +99,11 @@ pub const FULL: &str = "full";
 /// What a peer wrote that none may: the name of that counter with every role.
 pub const PROTOCOL_ERRORS: &str = "protocol-errors";
 
+/// Touches that a strategy heard: the name of that counter.
+pub const TICKS: &str = "ticks";
+/// Versions of touches that were written over before it looked: the name of that counter.
+pub const TICKS_MISSED: &str = "ticks-missed";
+
 counters! {
     /// What a strategy's session counts, since its incarnation began.
     StrategyCounter {
@@ -111,6 +119,10 @@ counters! {
         ProtocolErrors = "protocol-errors", Messages, Total;
         /// The most orders open at once.
         InFlightPeak = "in-flight-peak", Orders, Peak;
+        /// Touches heard: market data.
+        Ticks = "ticks", Versions, Total;
+        /// Versions that were written over before it looked.
+        TicksMissed = "ticks-missed", Versions, Total;
     }
 }
 
@@ -189,5 +201,7 @@ counters! {
         Full = "full", Pushes, Total;
         /// Messages that a gateway never sends.
         ProtocolErrors = "protocol-errors", Messages, Total;
+        /// Touches written to its board.
+        Touches = "touches", Versions, Total;
     }
 }

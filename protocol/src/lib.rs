@@ -19,6 +19,8 @@ pub mod limits;
 #[cfg(not(loom))]
 pub mod link;
 #[cfg(not(loom))]
+pub mod market;
+#[cfg(not(loom))]
 pub mod plan;
 pub mod record;
 pub mod reject;

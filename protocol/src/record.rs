@@ -67,6 +67,11 @@ pub enum Point {
     ExchangeRecv = 21,
     /// The exchange is about to push a report into that session (ticks): before its t5.
     ExchangeDone = 22,
+    /// The version of the touch that, by the order's own word, made its strategy send it: taken down by the exchange. Absent: none.
+    Trigger = 23,
+    /// No order but an instrument's touch: the exchange has written this version of it to its board ([`TouchWritten`]). The value is
+    /// the time of the write (ticks).
+    Touch = 24,
 }
 
 // Six bits, none of which is the end of a log.
@@ -74,7 +79,7 @@ const _: () = assert!(Point::ALL.len() < 1 << (64 - ID_WIDTH) && Point::ALL[0] a
 
 impl Point {
     /// Every point, in the order of its codes.
-    pub const ALL: [Point; 22] = [
+    pub const ALL: [Point; 24] = [
         Point::StrategySend,
         Point::OrchRecvSubmit,
         Point::OrchDispatch,
@@ -97,6 +102,8 @@ impl Point {
         Point::KillDone,
         Point::ExchangeRecv,
         Point::ExchangeDone,
+        Point::Trigger,
+        Point::Touch,
     ];
 
     /// The point with this code, if there is one.
@@ -131,12 +138,17 @@ impl Point {
             "kill-done",
             "exchange-recv",
             "exchange-done",
+            "trigger",
+            "touch",
         ][self as usize - 1]
     }
 
     /// Whether its records are about an order.
     pub const fn is_of_order(self) -> bool {
-        !matches!(self, Point::Checksum | Point::Gap | Point::Position | Point::KillSeen | Point::KillDone)
+        !matches!(
+            self,
+            Point::Checksum | Point::Gap | Point::Position | Point::KillSeen | Point::KillDone | Point::Touch
+        )
     }
 
     /// Whether its records hold a time, in ticks.
@@ -149,6 +161,7 @@ impl Point {
                 | Point::FillQuantity
                 | Point::FillPrice
                 | Point::Position
+                | Point::Trigger
         )
     }
 
@@ -184,6 +197,8 @@ impl Point {
             "last order of the kill switch confirmed",
             "the exchange has taken it",
             "the exchange has answered",
+            "the version of the touch that triggered it",
+            "a touch written to its board",
         ][self as usize - 1]
     }
 }
@@ -376,6 +391,36 @@ impl Gap {
     }
 }
 
+/// A version of an instrument's touch that an exchange has written to its board: see [`crate::market`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TouchWritten {
+    /// The venue that the exchange is.
+    pub venue: u16,
+    /// The instrument.
+    pub instrument: u16,
+    /// The version of its cell, from 1; 2^32 − 1 and more are that.
+    pub version: u64,
+    /// When it was written, in ticks.
+    pub ticks: u64,
+}
+
+impl TouchWritten {
+    /// Its record: the venue stands where an order's strategy does, the instrument in epoch and detail, the version as the sequence.
+    #[inline]
+    pub const fn record(self) -> Record {
+        let version = if self.version < u32::MAX as u64 { self.version } else { u32::MAX as u64 };
+        let id = OrderId::new(self.venue, self.instrument >> 8, version);
+        Record { point: Point::Touch, id, detail: self.instrument as u8, value: self.ticks }
+    }
+
+    /// The touch of a record; `None` if it is of something else.
+    pub const fn of(record: &Record) -> Option<Self> {
+        let Record { point: Point::Touch, id, detail, value } = *record else { return None };
+        let instrument = id.epoch() << 8 | detail as u16;
+        Some(Self { venue: id.strategy(), instrument, version: id.sequence(), ticks: value })
+    }
+}
+
 /// Where the detail stands in a key.
 const DETAIL_SHIFT: u32 = 32;
 
@@ -412,7 +457,8 @@ pub struct Record {
     pub point: Point,
     /// About which order; of [`Point::Checksum`] a [`LinkEnd`].
     pub id: OrderId,
-    /// The venue of t4, the number of the report of t5 to t8 and of a fill, the field of a position, else 0.
+    /// The venue of t4, the number of the report of t5 to t8 and of a fill, the field of a position, part of a touch's instrument,
+    /// else 0.
     pub detail: u8,
     /// Ticks, or for [`Point::Rejected`] the reason's code, for [`Point::Checksum`] the sum.
     pub value: u64,

@@ -147,7 +147,7 @@ impl RoleKind {
             },
             RoleKind::Exchange => &RoleRecord {
                 is_numbered: true,
-                points: &[Point::ExchangeRecv, Point::ExchangeDone],
+                points: &[Point::ExchangeRecv, Point::ExchangeDone, Point::Trigger, Point::Touch],
                 records_an_order: 2,
                 records_a_report: 1,
                 is_restartable: false,

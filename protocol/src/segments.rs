@@ -3,6 +3,7 @@
 use crate::codec::{self, CodecError};
 use crate::control::{self, Control, Launching};
 use crate::desk::{self, Desk};
+use crate::market::{self, Market, market_segment};
 use crate::plan::{Handle, Plan, ProcessPlan, Role};
 use crate::status;
 use crate::topology::{self, Segment};
@@ -12,6 +13,7 @@ pub use crate::topology::{
 use crate::trading::{COMPLETION, SUBMIT};
 use shm::attached::{Access, Attached, Peers, SameProcess, Source};
 use shm::bell::{self, Bell};
+use shm::board::{self, BoardError};
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
 use shm::memory::{Header, Region, RegionError, View, Words};
@@ -46,7 +48,7 @@ const PAGE_WORDS: usize = 512;
 /// If the plan has no such thread.
 pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     let words = Region::heap(HEADER_WORDS).words();
-    header(plan, &topology::thread(plan, index).spec).write(&words);
+    write_header(plan, &topology::thread(plan, index).spec, &words);
     std::array::from_fn(|word| words[word].load(Ordering::Relaxed))
 }
 
@@ -56,7 +58,7 @@ pub fn renew(plan: &Plan, spec: &SegmentSpec, words: &Words) {
         // Relaxed: published by the Release store of the next life.
         word.store(0, Ordering::Relaxed);
     }
-    header(plan, spec).write(words);
+    write_header(plan, spec, words);
 }
 
 /// Creates a run's segment, with its header if it is memory: then its words.
@@ -71,7 +73,7 @@ pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<Words>, RegionEr
         SegmentPlace::Fifo => return fifo::create(&name).map(|()| None),
         SegmentPlace::Socket => return Ok(None),
     };
-    header(plan, spec).write(&words);
+    write_header(plan, spec, &words);
     Ok(Some(words))
 }
 
@@ -86,7 +88,7 @@ pub fn on_heap(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
         spec.what
     );
     let region = Region::heap(spec.words);
-    header(plan, spec).write(&region.words());
+    write_header(plan, spec, &region.words());
     region
 }
 
@@ -97,7 +99,7 @@ pub fn on_heap(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
 pub fn create_shared(plan: &Plan, spec: &SegmentSpec) -> Result<(Shared, Words), RegionError> {
     let name = plan.segment_name(&spec.what);
     let (shared, words) = Shared::create(&spec.what, name, spec.words, spec.place == SegmentPlace::Memory)?;
-    header(plan, spec).write(&words);
+    write_header(plan, spec, &words);
     Ok((shared, words))
 }
 
@@ -130,12 +132,13 @@ pub fn create_control(plan: &Plan, segments: &[Segment]) -> Result<Launching, Re
     let words = Region::create_control(&name, words)?.words();
     let control = Launching::new(words.clone());
     control.write_plan(plan).map_err(unwritable)?;
-    header(plan, &topology::control(words.len()).spec).write(&words);
+    write_header(plan, &topology::control(words.len()).spec, &words);
     Ok(control)
 }
 
-fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
-    Header {
+/// Writes the header of a fresh segment, all zero so far; that of a board says its shape too.
+fn write_header(plan: &Plan, spec: &SegmentSpec, words: &Words) {
+    let header = Header {
         kind: spec.kind,
         bytes: spec.words as u64 * 8,
         capacity: spec.capacity,
@@ -144,6 +147,10 @@ fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
         creator_start: plan.launcher_start,
         run: run_hash(&plan.run),
         index: spec.index,
+    };
+    match market::shape(spec.capacity as usize) {
+        Ok(shape) if spec.kind == board::KIND => shape.write_header(words, header),
+        _ => header.write(words),
     }
 }
 
@@ -303,6 +310,37 @@ pub fn desk(attached: &mut Attached<'_>) -> Result<Desk, RegionError> {
     let desk = attached.view(desk::DESK, desk::DESK_KIND)?;
     let answers = attached.region(desk::ANSWERS, desk::ANSWERS_KIND)?;
     Ok(Desk::new(&desk, &answers.words()))
+}
+
+/// The writing end of a venue's board, for its exchange.
+///
+/// # Errors
+/// As [`Attached::region`]; memory that is not a board.
+pub fn market_writer(attached: &mut Attached<'_>, venue: u16) -> Result<board::Writer, RegionError> {
+    let what = market_segment(venue);
+    let words = attached.region(&what, board::KIND)?.words();
+    board::Writer::attach(&words).map_err(|error| no_board(what, error))
+}
+
+/// The boards of all exchanges, for a strategy; `None`: there are none.
+///
+/// # Errors
+/// As [`Attached::view`]; memory that is not a board of the plan's instruments.
+pub fn market(attached: &mut Attached<'_>, plan: &Plan) -> Result<Option<Market>, RegionError> {
+    let mut market = None;
+    for venue in plan.trading().boards() {
+        let what = market_segment(venue);
+        let view = attached.view(&what, board::KIND)?;
+        let market = market.get_or_insert_with(Market::default);
+        let followed = market.follow(venue, &view, plan.trading().instrument_count());
+        followed.map_err(|error| no_board(what, error))?;
+    }
+    Ok(market)
+}
+
+fn no_board(name: String, error: BoardError) -> RegionError {
+    let source = std::io::Error::other(error.to_string());
+    RegionError::Os { name, what: "attach to the board in it", source }
 }
 
 /// The doorbell of the thread that runs a role.

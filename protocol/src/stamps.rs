@@ -23,6 +23,7 @@
 //! | position | which figure: [`PositionField`]; strategy and sequence are the account |
 //! | gap | what the kernel counted for the thread meanwhile ([`Gap`]); strategy, epoch and sequence are its length |
 //! | checksum | 0; strategy, epoch and sequence are a [`LinkEnd`] |
+//! | touch | the instrument's lower 8 bits; the venue, its higher bits and the version are the rest of the key ([`TouchWritten`]) |
 //! | all others | 0 |
 
 use crate::checksum::Checksum;
@@ -95,6 +96,12 @@ impl StampLog {
         // Release: pairs with the Acquire of a reader of the live log; a key that is there has its value.
         key_word.store(key, Ordering::Release);
         self.next += RECORD_WORDS;
+    }
+
+    /// Appends a record that was put together elsewhere; as [`StampLog::append`].
+    #[inline]
+    pub fn append_record(&mut self, record: Record) {
+        self.append_words(record.words());
     }
 
     /// Appends the checksum of one end of a link.
@@ -194,6 +201,17 @@ mod tests {
     }
 
     #[test]
+    fn touches_survive_the_log() {
+        for (venue, instrument, version) in [(0, 0, 1), (63, 4_095, 70_000), (1, 255, u32::MAX.into())] {
+            let written = TouchWritten { venue, instrument, version, ticks: 9 };
+            let [key, value] = written.record().words();
+            assert_eq!(Record::from_words(key, value).as_ref().and_then(TouchWritten::of), Some(written));
+        }
+        let other = Record { point: Point::Due, id: OrderId::new(0, 0, 1), detail: 0, value: 1 };
+        assert_eq!(TouchWritten::of(&other), None);
+    }
+
+    #[test]
     fn details_and_gaps_survive_the_log() {
         let segment = Region::heap(LOG_OFFSET + 8 * RECORD_WORDS).words();
         let mut log = StampLog::new(&segment);
@@ -234,6 +252,6 @@ mod tests {
         for point in Point::ALL {
             assert_eq!(Point::from_code(point as u8), Some(point));
         }
-        assert_eq!((Point::from_code(0), Point::from_code(23)), (None, None));
+        assert_eq!((Point::from_code(0), Point::from_code(25)), (None, None));
     }
 }

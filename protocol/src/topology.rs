@@ -5,6 +5,7 @@
 
 use crate::control;
 use crate::desk::{ANSWERS, ANSWERS_KIND, ANSWERS_WORDS, DESK, DESK_KIND, DESK_WORDS};
+use crate::market;
 use crate::plan::{Plan, ProcessPlan};
 use crate::role::Role;
 use crate::stamps::RECORD_WORDS;
@@ -14,6 +15,7 @@ use crate::tape;
 use crate::workload::Sequence;
 use shm::attached::Access;
 use shm::bell::{self, BELL_WORDS};
+use shm::board;
 use shm::memory::SegmentKind;
 use shm::memory::header::HEADER_WORDS;
 use shm::ring::{Ends, SegmentPlace, SegmentSpec};
@@ -87,6 +89,8 @@ pub enum Purpose {
     Repairs,
     /// What the exchange of a venue has done.
     Tape(u16),
+    /// The touches of a venue's instruments.
+    Market(u16),
     /// In which order the orders of a recording come.
     Turns,
     /// Commands of operators, and what the engine answers: found by their names at every level.
@@ -157,6 +161,7 @@ pub fn segments(plan: &Plan) -> Vec<Segment> {
         rights: Rights::Roles(vec![(Role::Orchestrator, Access::Write)]),
     });
     segments.extend(plan.trading().books().map(|venue| tape(plan, venue)));
+    segments.extend(plan.trading().boards().filter_map(|venue| market(plan, venue)));
     if plan.trading().sequence == Sequence::Recorded {
         segments.push(turns(plan));
     }
@@ -293,6 +298,28 @@ fn tape(plan: &Plan, venue: u16) -> Segment {
     }
 }
 
+/// The board of a venue's touches: its exchange writes it, every strategy reads it, on pages that it cannot write where it has a
+/// process of its own. `None`: more instruments than boards have cells for, which no valid plan has.
+fn market(plan: &Plan, venue: u16) -> Option<Segment> {
+    let shape = market::shape(plan.trading().instrument_count()).ok()?;
+    let readers = (0..plan.trading().strategies).map(|index| (Role::Strategy(index), Access::Read));
+    Some(Segment {
+        spec: SegmentSpec {
+            what: market::market_segment(venue),
+            place: SegmentPlace::Memory,
+            words: shape.segment_words(),
+            kind: board::KIND,
+            capacity: shape.cells() as u64,
+            slot_words: 0,
+            index: venue.into(),
+            ends: Ends::NONE,
+        },
+        purpose: Purpose::Market(venue),
+        renewed_with: None,
+        rights: Rights::Roles(readers.chain([(Role::Exchange(venue), Access::Write)]).collect()),
+    })
+}
+
 /// The segment of a thread's status block and stamp log.
 pub(crate) fn thread(plan: &Plan, index: usize) -> Segment {
     let thread = &plan.threads[index];
@@ -336,7 +363,7 @@ fn bell(plan: &Plan, index: usize) -> Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Placement, Technique, Threading};
+    use crate::plan::{ExchangePlacement, Placement, Technique, Threading, Trading};
     use std::collections::HashMap;
 
     fn rights_of(plan: &Plan, process: &str) -> HashMap<String, Access> {
@@ -414,6 +441,29 @@ mod tests {
         ] {
             assert_eq!(held.get(what), right.as_ref(), "{what}");
         }
+    }
+
+    #[test]
+    fn a_venues_touches_are_written_by_its_exchange_and_read_by_strategies_and_by_nobody_else() {
+        let mut trading =
+            Trading { exchange: ExchangePlacement::Process, market_data: true, ..Trading::new(2, 2) };
+        trading.venue_kinds = vec![Trading::DELAY_VENUE.into(), Trading::BOOK.into()];
+        let with = |trading| Plan::of(trading).arranged();
+        let plan = with(trading.clone());
+        for (process, right) in [
+            ("exchange-1", Some(Access::Write)),
+            ("strategy-0", Some(Access::Read)),
+            ("strategy-1", Some(Access::Read)),
+            ("engine", None),
+        ] {
+            let held = rights_of(&plan, process);
+            assert_eq!((held.get("market-1").copied(), held.get("market-0")), (right, None), "{process}");
+        }
+        let board =
+            segments(&plan).into_iter().find(|segment| segment.purpose == Purpose::Market(1)).unwrap();
+        assert_eq!((board.owner(), board.renewed_with), (Some(Role::Exchange(1)), None));
+        let off = with(Trading { market_data: false, ..trading });
+        assert!(segments(&off).iter().all(|segment| !matches!(segment.purpose, Purpose::Market(_))));
     }
 
     #[test]

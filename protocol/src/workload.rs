@@ -73,6 +73,9 @@ pub struct Trading {
     pub house_orders: u64,
     /// In which order exchanges carry orders out.
     pub sequence: Sequence,
+    /// Each exchange writes the touch of its instruments to a board that every strategy reads: [`crate::market`].
+    #[serde(default)]
+    pub market_data: bool,
     /// Slots of each of its links, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// The most orders that a strategy may have open; the engine keeps room for the reports of so many.
@@ -145,6 +148,7 @@ impl Trading {
             opening_book: None,
             house_orders: 0,
             sequence: Sequence::Arrival,
+            market_data: false,
             capacity: 64,
             max_open: 64,
             max_waiting: None,
@@ -234,6 +238,16 @@ impl Trading {
     /// The venues that are exchanges.
     pub fn books(&self) -> impl Iterator<Item = u16> + '_ {
         (0..self.venues).filter(|venue| self.is_book(*venue))
+    }
+
+    /// How many instruments are traded: all that there are where the plan names none.
+    pub fn instrument_count(&self) -> usize {
+        self.instruments.len().max(1)
+    }
+
+    /// The venues whose touches strategies can read.
+    pub fn boards(&self) -> impl Iterator<Item = u16> + '_ {
+        self.books().filter(|_| self.market_data)
     }
 
     /// How many orders the orchestrator has room for that find their gateway's inbox full, of all venues together: as many as may

@@ -3,6 +3,8 @@
 use crate::{NewOrder, Orders, Refused, Session, Strategy};
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
+use protocol::labels::StrategyCounter;
+use protocol::market::{Market, Tick};
 use protocol::stamps::StampLog;
 use protocol::wire::OrderId;
 use shm::clock::{Clock, Timebase};
@@ -12,26 +14,50 @@ use shm::ring::Producer;
 const BATCH: usize = 16;
 
 /// A strategy on its session.
+///
+/// One that is driven by market data looks at it in each duty cycle, before it looks at the time. Nobody rings for a new touch: where
+/// threads park, it looks after [`LONGEST_DEAF`] at the latest.
 pub struct StrategyAgent<S, P> {
     strategy: S,
     session: Session<P>,
+    /// What the strategy hears of the market; nothing where it does not want any or there is none.
+    hearing: Option<Hearing>,
 }
+
+/// The market, and when it was looked at.
+struct Hearing {
+    market: Market,
+    /// In ticks.
+    looked: u64,
+    /// [`LONGEST_DEAF`] in ticks; 0 before the first look.
+    deaf: u64,
+}
+
+/// How long a parked strategy that is driven by market data does not look at it, in nanoseconds: its thread sleeps on its own bell,
+/// which an exchange has no right to ring.
+pub const LONGEST_DEAF: u64 = 1_000_000;
 
 impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
     /// Puts the two together.
     pub fn new(strategy: S, session: Session<P>) -> Self {
-        Self { strategy, session }
+        Self { strategy, session, hearing: None }
     }
-}
 
-impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
+    /// The same, driven by the market if the strategy wants that.
+    #[must_use]
+    pub fn hearing(self, market: Option<Market>) -> Self {
+        let market = market.filter(|_| self.strategy.wants_market_data());
+        Self { hearing: market.map(|market| Hearing { market, looked: 0, deaf: 0 }), ..self }
+    }
+
     /// Takes reports, and pushes the order that waits. Not inlined: the idle loop is to be small.
     #[inline(never)]
     fn move_on<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut work = 0;
         while work < BATCH {
             let Some(report) = self.session.receive(cycle) else { break };
-            self.strategy.on_report(&report, &mut CycleOrders { session: &mut self.session, cycle });
+            let Self { strategy, session, hearing } = self;
+            strategy.on_report(&report, &mut CycleOrders { session, hearing, cycle });
             work += 1;
         }
         work + self.session.flush()
@@ -41,6 +67,7 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
 /// A session during one duty cycle: what the strategy sees.
 struct CycleOrders<'a, P, C> {
     session: &'a mut Session<P>,
+    hearing: &'a mut Option<Hearing>,
     cycle: &'a mut Cycle<C>,
 }
 
@@ -48,6 +75,18 @@ impl<P: Producer, C: Clock> Orders for CycleOrders<'_, P, C> {
     #[inline]
     fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused> {
         self.session.send(order, self.cycle)
+    }
+    #[inline]
+    fn next_tick(&mut self) -> Option<Tick> {
+        let Hearing { market, looked, deaf } = self.hearing.as_mut()?;
+        let tick = market.next_tick();
+        if tick.is_none() {
+            *looked = self.cycle.now;
+            if *deaf == 0 {
+                *deaf = self.cycle.time.ticks(LONGEST_DEAF).max(1);
+            }
+        }
+        tick
     }
     #[inline]
     fn open(&self) -> u64 {
@@ -68,13 +107,16 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut work = if self.session.looks_idle() { 0 } else { self.move_on(cycle) };
         if !cycle.draining && !self.session.is_waiting() {
-            work += self.strategy.on_cycle(&mut CycleOrders { session: &mut self.session, cycle });
+            let Self { strategy, session, hearing } = self;
+            work += strategy.on_turn(&mut CycleOrders { session, hearing, cycle });
         }
         work
     }
 
     fn next_deadline(&self) -> u64 {
-        if self.session.is_waiting() { 0 } else { self.strategy.next_due() }
+        let look = |hearing: &Hearing| hearing.looked.saturating_add(hearing.deaf);
+        let look = self.hearing.as_ref().map_or(u64::MAX, look);
+        if self.session.is_waiting() { 0 } else { self.strategy.next_due().min(look) }
     }
 
     fn finished(&self, draining: bool) -> bool {
@@ -88,6 +130,11 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
 
     #[inline]
     fn publish(&mut self, slots: &mut Slots<'_>) {
-        self.session.publish(&slots.take());
+        let slot = slots.take();
+        self.session.publish(&slot);
+        if let Some(Hearing { market, .. }) = &self.hearing {
+            slot.set(StrategyCounter::Ticks, market.heard());
+            slot.set(StrategyCounter::TicksMissed, market.missed());
+        }
     }
 }

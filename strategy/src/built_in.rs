@@ -20,8 +20,12 @@ impl BuiltIn {
     /// Every one with its name, the default first.
     pub const ALL: [(&'static str, Make); 3] = [
         ("player", |context| Self::Player(context.player())),
-        ("maker", |context| Self::Maker(Maker::new(context.player(), context.venues))),
-        ("taker", |context| Self::Taker(Taker::new(context.player()))),
+        ("maker", |context| {
+            let due = context.schedule().skip(context.sent_before as usize);
+            let due = due.map(|entry| (entry.venue, entry.side));
+            Self::Maker(Maker::new(context.player(), context.venues, due))
+        }),
+        ("taker", |context| Self::Taker(Taker::new(context.player(), context.venues))),
     ];
 }
 
@@ -39,6 +43,15 @@ impl Strategy for BuiltIn {
     #[inline(always)]
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
         each!(self, strategy => strategy.on_cycle(orders))
+    }
+
+    #[inline(always)]
+    fn on_turn(&mut self, orders: &mut impl Orders) -> usize {
+        each!(self, strategy => strategy.on_turn(orders))
+    }
+
+    fn wants_market_data(&self) -> bool {
+        each!(self, strategy => strategy.wants_market_data())
     }
 
     #[inline]

@@ -50,7 +50,7 @@ mod session;
 pub mod taker;
 pub mod testing;
 
-pub use agent::StrategyAgent;
+pub use agent::{LONGEST_DEAF, StrategyAgent};
 pub use built_in::BuiltIn;
 pub use context::Context;
 pub use maker::Maker;
@@ -59,6 +59,7 @@ pub use session::Session;
 pub use taker::Taker;
 pub use testing::Event;
 
+pub use protocol::market::{Quote, Tick, Touch};
 use protocol::wire::{Operation, Order, OrderId, Report, Side, Terms};
 use thiserror::Error;
 
@@ -67,6 +68,35 @@ use thiserror::Error;
 pub trait Strategy {
     /// Called in each duty cycle: sends what there is to send and returns how much that was (0 lets the thread idle).
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize;
+
+    /// Whether [`Strategy::on_market_data`] is called. Who says `false` pays nothing for market data.
+    const ON_MARKET_DATA: bool = false;
+
+    /// Called in each duty cycle for each instrument whose touch is newer than the last one that it heard of it, before
+    /// [`Strategy::on_cycle`]; never where [`Strategy::ON_MARKET_DATA`] is `false` or the run has no market data. An order that it
+    /// sends because of it carries [`Tick::version`] as its trigger.
+    fn on_market_data(&mut self, tick: &Tick, orders: &mut impl Orders) {
+        let _ = (tick, orders);
+    }
+
+    /// What the agent calls in each duty cycle: market data first, then [`Strategy::on_cycle`]. Not to be written anew but by a
+    /// strategy that is one of several.
+    #[inline(always)]
+    fn on_turn(&mut self, orders: &mut impl Orders) -> usize {
+        let mut work = 0;
+        if Self::ON_MARKET_DATA {
+            while let Some(tick) = orders.next_tick() {
+                self.on_market_data(&tick, orders);
+                work += 1;
+            }
+        }
+        work + self.on_cycle(orders)
+    }
+
+    /// As [`Strategy::ON_MARKET_DATA`], of this one.
+    fn wants_market_data(&self) -> bool {
+        Self::ON_MARKET_DATA
+    }
 
     /// Called for each report, in the order in which the engine returned them.
     fn on_report(&mut self, report: &Report, orders: &mut impl Orders) {
@@ -91,6 +121,12 @@ pub trait Orders {
     /// # Errors
     /// [`Refused`]: nothing was sent and no id was used.
     fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused>;
+
+    /// The next touch that the strategy has not heard yet; `None`: it has heard all that this duty cycle has for it. The agent asks:
+    /// see [`Strategy::on_market_data`].
+    fn next_tick(&mut self) -> Option<Tick> {
+        None
+    }
 
     /// Orders that were sent and whose last report has not come yet.
     fn open(&self) -> u64;

@@ -3,11 +3,17 @@
 //! It follows the times of its schedule. Whenever an order would be due it looks after its quote on that order's side: places it,
 //! moves it, or takes it away once it has been moved [`MOVES`] times (an order can have only so many reports). What it believes is
 //! the middle of its own fills, at the start the price of the first order in its schedule. Whoever sells to it pushes both of its
-//! prices down, whoever buys from it pushes them up: that brings its position back. It is a small model of the real thing: it sees
-//! no market data but its own reports, and does not fear the better informed.
+//! prices down, whoever buys from it pushes them up: that brings its position back.
+//!
+//! Where there is market data it quotes around the live touch. It believes in no price that others outbid or undercut, and quotes
+//! none that would trade at once. When a touch shows that nobody quotes on a side, or that its quote there is more than [`STALE`]
+//! from where it wants it, it acts at once instead of waiting until an order is due; what it did early it leaves out later, at most
+//! [`EARLY`] orders for each venue and side, so that it sends no more than its schedule has. It is a small model of the real thing:
+//! it does not fear the better informed.
 
 use crate::player::{Player, Shape};
-use crate::{NewOrder, Orders, Strategy};
+use crate::{NewOrder, Orders, Strategy, Tick, Touch};
+use protocol::market::Quote as Best;
 use protocol::wire::{Operation, OrderId, Report, SelfTrade, Side, Terms};
 
 /// How far each quote lies from the price that it believes in, in cents.
@@ -20,6 +26,10 @@ pub const MOST_SKEW: i64 = 60;
 pub const QUOTE: u64 = 100_000_000;
 /// How often a quote is moved before it gives way to a new one.
 pub const MOVES: u32 = 32;
+/// How far a quote may lie from where it wants it before a new touch makes it act, in cents.
+pub const STALE: i64 = 5;
+/// Orders of a venue and side that it sends before they are due, at most.
+pub const EARLY: u64 = 8;
 /// Each fill moves what it believes by this part of the difference.
 const MEMORY: i64 = 4;
 
@@ -29,6 +39,23 @@ struct Quote {
     id: OrderId,
     price: i64,
     moves: u32,
+}
+
+/// What it knows of one side of a venue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    quote: Option<Quote>,
+    /// Orders of the schedule that are still to come.
+    left: u64,
+    /// How many of them were sent early.
+    early: u64,
+}
+
+/// What it last heard of a venue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    version: u64,
+    touch: Touch,
 }
 
 /// See the module.
@@ -45,42 +72,58 @@ struct Desk {
     /// Bought less sold, in 1e-8 units.
     position: i64,
     /// Of each venue its bid and its offer.
-    quotes: Vec<[Option<Quote>; 2]>,
+    places: Vec<[Place; 2]>,
+    /// Of each venue what was last heard of instrument 0, which is what its schedule trades.
+    heard: Vec<Option<Heard>>,
 }
 
 impl Maker {
-    /// A maker at so many venues that follows these times.
-    pub fn new(player: Player, venues: u16) -> Self {
-        Self { player, desk: Desk { quotes: vec![[None; 2]; venues.into()], ..Desk::default() } }
+    /// A maker at so many venues that follows these times; `due`: venue and side of the orders that will be.
+    pub fn new(player: Player, venues: u16, due: impl Iterator<Item = (u16, Side)>) -> Self {
+        let mut desk = Desk::new(venues);
+        for (venue, side) in due {
+            if let Some(place) = desk.place(venue, side) {
+                place.left += 1;
+            }
+        }
+        Self { player, desk }
     }
 }
 
 impl Desk {
-    /// The price of a quote.
-    fn price(&self, fair: i64, side: Side) -> i64 {
+    fn new(venues: u16) -> Self {
+        let (places, heard) = (vec![[Place::default(); 2]; venues.into()], vec![None; venues.into()]);
+        Self { places, heard, ..Self::default() }
+    }
+
+    /// The price of a quote: one that would trade at once is moved out of the way of the other side.
+    fn price(&self, fair: i64, venue: u16, side: Side) -> i64 {
         let held = self.position / QUOTE as i64;
-        let skewed = fair - (held * SKEW).clamp(-MOST_SKEW, MOST_SKEW);
+        let skewed = fair.saturating_sub(held.saturating_mul(SKEW).clamp(-MOST_SKEW, MOST_SKEW));
+        let touch = self.heard.get(usize::from(venue)).copied().flatten().unwrap_or_default().touch;
         let price = match side {
-            Side::Buy => skewed - HALF_SPREAD,
-            Side::Sell => skewed + HALF_SPREAD,
+            Side::Buy => {
+                let price = skewed.saturating_sub(HALF_SPREAD);
+                touch.offer.map_or(price, |offer| price.min(offer.price - 1))
+            }
+            Side::Sell => {
+                let price = skewed.saturating_add(HALF_SPREAD);
+                touch.bid.map_or(price, |bid| price.max(bid.price.saturating_add(1)))
+            }
         };
         price.max(1)
     }
 
-    fn quote(&mut self, venue: u16, side: Side) -> Option<&mut Option<Quote>> {
-        Some(&mut self.quotes.get_mut(usize::from(venue))?[usize::from(side == Side::Sell)])
+    fn place(&mut self, venue: u16, side: Side) -> Option<&mut Place> {
+        Some(&mut self.places.get_mut(usize::from(venue))?[usize::from(side == Side::Sell)])
     }
-}
 
-impl Shape for Desk {
-    fn shape(&mut self, scheduled: &NewOrder) -> Option<NewOrder> {
-        if self.fair.is_none() && scheduled.price > 0 {
-            self.fair = Some(scheduled.price);
-        }
-        let price = self.price(self.fair?, scheduled.side);
-        let quote = *self.quote(scheduled.venue, scheduled.side)?;
-        let order = NewOrder { price, quantity: QUOTE, target: 0, terms: Terms::default(), ..*scheduled };
-        Some(match quote {
+    /// What it does about its quote on a side now.
+    fn act(&self, order: NewOrder) -> Option<NewOrder> {
+        let place = self.places.get(usize::from(order.venue))?[usize::from(order.side == Side::Sell)];
+        let price = self.price(self.fair?, order.venue, order.side);
+        let order = NewOrder { price, quantity: QUOTE, target: 0, terms: Terms::default(), ..order };
+        Some(match place.quote {
             None => {
                 // It waits for others to come; never takes, also not from itself.
                 let terms = Terms { post_only: true, self_trade: SelfTrade::CancelNewest, ..order.terms };
@@ -96,8 +139,55 @@ impl Shape for Desk {
         })
     }
 
-    fn sent(&mut self, order: &NewOrder, id: OrderId) {
-        let Some(quote) = self.quote(order.venue, order.side) else { return };
+    /// Takes in what there is to see at a venue.
+    fn hear(&mut self, tick: &Tick) {
+        let others = |best: Option<Best>, place: &Place| {
+            best.map(|best| best.price).filter(|price| place.quote.is_none_or(|own| own.price != *price))
+        };
+        let Some([buy, sell]) = self.places.get(usize::from(tick.venue)) else { return };
+        let (bid, offer) = (others(tick.touch.bid, buy), others(tick.touch.offer, sell));
+        if let Some(fair) = &mut self.fair {
+            *fair = (*fair).max(bid.unwrap_or(i64::MIN)).min(offer.unwrap_or(i64::MAX));
+        }
+        self.heard[usize::from(tick.venue)] = Some(Heard { version: tick.version, touch: tick.touch });
+    }
+
+    /// What it sends before it is due, because of what it has heard of a venue.
+    fn early(&self, venue: u16, side: Side, now: u64) -> Option<NewOrder> {
+        let place = self.places.get(usize::from(venue))?[usize::from(side == Side::Sell)];
+        let Heard { version, touch } = self.heard.get(usize::from(venue)).copied().flatten()?;
+        if place.early >= EARLY.min(place.left) || touch.auction {
+            return None;
+        }
+        let wanted = self.price(self.fair?, venue, side);
+        let is_bare = match side {
+            Side::Buy => touch.bid.is_none(),
+            Side::Sell => touch.offer.is_none(),
+        };
+        let is_needed = match place.quote {
+            None => is_bare,
+            Some(quote) => quote.moves < MOVES && quote.price.abs_diff(wanted) > STALE as u64,
+        };
+        let order = NewOrder { side, trigger: version, due: Some(now), ..NewOrder::to_venue(venue) };
+        if is_needed { self.act(order) } else { None }
+    }
+
+    /// Sends what a venue's touch asks for.
+    fn react(&mut self, venue: u16, orders: &mut impl Orders) {
+        for side in [Side::Buy, Side::Sell] {
+            if let Some(order) = self.early(venue, side, orders.now())
+                && let Ok(id) = orders.send(order)
+            {
+                self.note(&order, id);
+                if let Some(place) = self.place(venue, side) {
+                    place.early += 1;
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, order: &NewOrder, id: OrderId) {
+        let Some(Place { quote, .. }) = self.place(order.venue, order.side) else { return };
         match (order.operation, &mut *quote) {
             (Operation::New, _) => *quote = Some(Quote { id, price: order.price, moves: 0 }),
             (Operation::Replace, Some(quote)) => {
@@ -109,6 +199,27 @@ impl Shape for Desk {
     }
 }
 
+impl Shape for Desk {
+    fn shape(&mut self, scheduled: &NewOrder) -> Option<NewOrder> {
+        if self.fair.is_none() && scheduled.price > 0 {
+            self.fair = Some(scheduled.price);
+        }
+        let place = self.place(scheduled.venue, scheduled.side)?;
+        if place.early > 0 {
+            (place.early, place.left) = (place.early - 1, place.left.saturating_sub(1));
+            return None;
+        }
+        self.act(*scheduled)
+    }
+
+    fn sent(&mut self, order: &NewOrder, id: OrderId) {
+        if let Some(place) = self.place(order.venue, order.side) {
+            place.left = place.left.saturating_sub(1);
+        }
+        self.note(order, id);
+    }
+}
+
 impl Desk {
     fn learn(&mut self, report: &Report) {
         if report.filled > 0 {
@@ -117,7 +228,7 @@ impl Desk {
             let fair = self.fair.unwrap_or(report.price);
             self.fair = Some(fair + (report.price - fair) / MEMORY);
         }
-        if let Some(quote) = self.quote(report.venue, report.side)
+        if let Some(Place { quote, .. }) = self.place(report.venue, report.side)
             && report.is_last
             && quote.is_some_and(|quote| quote.id == report.id)
         {
@@ -127,14 +238,28 @@ impl Desk {
 }
 
 impl Strategy for Maker {
+    const ON_MARKET_DATA: bool = true;
+
+    #[inline(never)]
+    fn on_market_data(&mut self, tick: &Tick, orders: &mut impl Orders) {
+        if tick.instrument == 0 {
+            self.desk.hear(tick);
+            self.desk.react(tick.venue, orders);
+        }
+    }
+
     #[inline]
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
         if self.player.due() > orders.now() { 0 } else { self.player.send_due(orders, &mut self.desk) }
     }
 
     #[inline(never)]
-    fn on_report(&mut self, report: &Report, _: &mut impl Orders) {
+    fn on_report(&mut self, report: &Report, orders: &mut impl Orders) {
         self.desk.learn(report);
+        // The touch comes before the report of the fill that emptied it.
+        if report.is_last && report.filled > 0 {
+            self.desk.react(report.venue, orders);
+        }
     }
 
     fn next_due(&self) -> u64 {
@@ -152,7 +277,9 @@ mod tests {
     use protocol::wire::OrderStatus;
 
     fn desk() -> Desk {
-        Desk { quotes: vec![[None; 2]; 2], ..Desk::default() }
+        let mut desk = Desk::new(2);
+        desk.places.as_flattened_mut().iter_mut().for_each(|place| place.left = 100);
+        desk
     }
 
     fn due(side: Side, price: i64) -> NewOrder {
@@ -231,5 +358,69 @@ mod tests {
         desk.learn(&Report { venue: 77, ..report(0, Side::Buy, 990, 0, true) });
         assert_eq!(act(&mut desk, Side::Buy, 1).operation, Operation::Replace);
         assert_eq!(desk.shape(&NewOrder { venue: 77, ..due(Side::Buy, 1) }), None);
+    }
+
+    fn best(price: i64) -> Option<Best> {
+        Some(Best { price, quantity: QUOTE })
+    }
+
+    fn hear(desk: &mut Desk, version: u64, bid: Option<Best>, offer: Option<Best>) {
+        let touch = Touch { bid, offer, ..Touch::default() };
+        desk.hear(&Tick { venue: 1, instrument: 0, version, written: 3, missed: 0, touch });
+    }
+
+    #[test]
+    fn it_quotes_around_the_live_touch() {
+        let mut desk = desk();
+        act(&mut desk, Side::Buy, 0);
+        hear(&mut desk, 1, best(990), best(1_050));
+        assert_eq!(desk.fair, Some(1_000), "its own bid, and an offer above what it believes");
+        hear(&mut desk, 2, best(1_020), best(1_050));
+        assert_eq!(desk.fair, Some(1_020), "others pay more");
+        hear(&mut desk, 3, best(990), best(1_002));
+        assert_eq!(desk.fair, Some(1_002), "others ask less");
+        // Long: it would sell at 1,002 + 10 - 20. Nobody is to be met at once.
+        desk.position = 10 * QUOTE as i64;
+        hear(&mut desk, 4, best(1_000), best(1_002));
+        assert_eq!(desk.price(1_002, 1, Side::Sell), 1_001);
+        desk.position = -desk.position;
+        assert_eq!(desk.price(1_002, 1, Side::Buy), 1_001);
+        assert_eq!(desk.price(1_002, 0, Side::Buy), 1_012, "it knows nothing of that venue");
+    }
+
+    #[test]
+    fn a_bare_side_and_a_stale_quote_make_it_act_early_and_it_leaves_that_out_later() {
+        let mut desk = desk();
+        act(&mut desk, Side::Buy, 0);
+        assert_eq!(desk.early(1, Side::Sell, 70), None, "it has heard nothing");
+        hear(&mut desk, 5, best(990), None);
+        let offer = desk.early(1, Side::Sell, 70).unwrap();
+        assert_eq!(
+            (offer.operation, offer.price, offer.trigger, offer.due),
+            (Operation::New, 1_010, 5, Some(70))
+        );
+        assert_eq!(desk.early(1, Side::Buy, 70), None, "its bid is where it wants it");
+        hear(&mut desk, 6, best(1_016), None);
+        let moved = desk.early(1, Side::Buy, 70).unwrap();
+        assert_eq!(
+            (moved.operation, moved.target, moved.price, moved.trigger),
+            (Operation::Replace, 0, 1_006, 6)
+        );
+
+        desk.note(&moved, OrderId::new(0, 0, 1));
+        desk.place(1, Side::Buy).unwrap().early += 1;
+        assert_eq!(desk.early(1, Side::Buy, 70), None);
+        assert_eq!(desk.shape(&due(Side::Buy, 1_000)), None, "that one was sent early");
+        assert_eq!(desk.shape(&due(Side::Buy, 1_000)).map(|order| order.operation), Some(Operation::Replace));
+        let place = *desk.place(1, Side::Buy).unwrap();
+        assert_eq!((place.early, place.left), (0, 98));
+
+        let side = desk.place(1, Side::Sell).unwrap();
+        side.early = EARLY;
+        assert_eq!(desk.early(1, Side::Sell, 70), None, "not too many");
+        let side = desk.place(1, Side::Sell).unwrap();
+        (side.early, side.left) = (2, 2);
+        assert_eq!(desk.early(1, Side::Sell, 70), None, "no more than its schedule has");
+        assert_eq!(desk.early(77, Side::Sell, 70), None, "no such venue");
     }
 }

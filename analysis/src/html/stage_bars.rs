@@ -137,6 +137,8 @@ pub fn meaning(measure: Measure) -> String {
         Measure::RtVenueFromDue => "the same, from when it was due",
         Measure::Slip => "how late the order was sent, t1 − due",
         Measure::GatewayLateness => "how late the gateway was, t5 − release",
+        Measure::TickToTrade => "t1 − the write of the touch that triggered the order",
+        Measure::TickToExchange => "from that write until the exchange has the order",
     };
     words.into()
 }

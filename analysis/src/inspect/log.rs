@@ -4,7 +4,7 @@ use super::time::LogTimebase;
 use super::{Format, InspectError, Options, print_lines};
 use crate::logfile::{LogError, LogReader};
 use crate::report::units::count;
-use protocol::stamps::{Gap, LinkEnd, Point, Record};
+use protocol::stamps::{Gap, LinkEnd, Point, Record, TouchWritten};
 use protocol::status::{Field, Status, ThreadState};
 use serde::Serialize;
 use shm::memory::header::Header;
@@ -203,8 +203,11 @@ fn line(number: u64, record: Record, base: Option<&LogTimebase>) -> StampRow {
     }
 }
 
-/// What a record is about: an order, the end of a link, a gap.
+/// What a record is about: an order, the end of a link, a gap, a touch.
 fn about(record: &Record) -> String {
+    if let Some(TouchWritten { venue, instrument, version, .. }) = TouchWritten::of(record) {
+        return format!("venue {venue} instrument {instrument} version {version}");
+    }
     match (Gap::of(record), LinkEnd::of(record.id)) {
         (Some(gap), _) => gap.to_string(),
         (None, Some(end)) if record.point == Point::Checksum => end.to_string(),

@@ -7,8 +7,10 @@ use crate::logfile::LogReader;
 use crate::merge::{OrderEnd, bit, folder, name_of};
 use crate::record::RunRecord;
 use crate::report::tables::{ruled, table};
+use crate::summary::Measure;
 use protocol::flow::{ExchangeStage, Stage};
-use protocol::stamps::{Point, Record};
+use protocol::plan::Role;
+use protocol::stamps::{Point, Record, TouchWritten};
 use protocol::status::Field;
 use protocol::wire::{OrderId, Report};
 use serde::Serialize;
@@ -16,7 +18,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// The order in which an order meets its points.
-const PATH: [Point; 17] = [
+const PATH: [Point; 19] = [
+    Point::Touch,
     Point::Due,
     Point::StrategySend,
     Point::OrchRecvSubmit,
@@ -26,6 +29,7 @@ const PATH: [Point; 17] = [
     Point::Release,
     Point::Instrument,
     Point::ExchangeRecv,
+    Point::Trigger,
     Point::ExchangeDone,
     Point::Cancelled,
     Point::GatewayDone,
@@ -63,6 +67,7 @@ struct Found {
     point: Point,
     /// As in [`PathStep`].
     report: u8,
+    detail: u8,
     value: u64,
     record: u64,
     thread: String,
@@ -96,6 +101,11 @@ pub(super) fn inspect(
         if let Err(problem) = search(folder, &record, thread, order, &mut found) {
             problems.push(problem);
         }
+    }
+    if let Some(touch) = triggered_by(&record, &found)
+        && let Err(problem) = search_touch(folder, &record, touch, &mut found)
+    {
+        problems.push(format!("{}: {problem}", name_of(order)));
     }
     let rank = |point: Point| PATH.iter().position(|other| *other == point);
     found.sort_by_key(|found| (found.report, rank(found.point)));
@@ -176,6 +186,7 @@ fn search(
             |(number, record)| Found {
                 point: record.point,
                 report: report_of(&record),
+                detail: record.detail,
                 value: record.value,
                 record: number,
                 thread: name.into(),
@@ -186,10 +197,56 @@ fn search(
     Ok(())
 }
 
+/// The version of a touch that triggered the order, by its own word; the time of the write is not known yet.
+fn triggered_by(record: &RunRecord, found: &[Found]) -> Option<TouchWritten> {
+    let value = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
+    let gateway = found.iter().find(|found| found.point == Point::GatewayRecv)?.detail;
+    let venue = record.plan.trading().venue_of(gateway.into());
+    let instrument = value(Point::Instrument).unwrap_or(0) as u16;
+    Some(TouchWritten { venue, instrument, version: value(Point::Trigger)?, ticks: 0 })
+}
+
+/// Adds when that was written, by the log of the exchange; says what is wrong with an order that was triggered by what was never
+/// written.
+fn search_touch(
+    folder: &Path,
+    record: &RunRecord,
+    touch: TouchWritten,
+    found: &mut Vec<Found>,
+) -> Result<(), String> {
+    let never = || format!("triggered by version {} of its touch, which was never written", touch.version);
+    let thread = record.plan.thread_of(Role::Exchange(touch.venue)).ok_or_else(never)?;
+    let mut log: LogReader = folder::open(folder, &record.plan, thread).map_err(|error| error.to_string())?;
+    let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
+    let pid = log.status().get(Field::Pid);
+    while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
+        let is_it = |record: &Record| {
+            TouchWritten::of(record).is_some_and(|written| TouchWritten { ticks: 0, ..written } == touch)
+        };
+        if let Some((number, record)) = (block.first..).zip(block.records()).find(|(_, record)| is_it(record))
+        {
+            found.push(Found {
+                point: Point::Touch,
+                report: 0,
+                detail: 0,
+                value: record.value,
+                record: number,
+                thread: name.into(),
+                pid,
+            });
+            return Ok(());
+        }
+    }
+    Err(never())
+}
+
 fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
     let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
     let stage_of = |end: &Found| {
         let part = |end: Point| ExchangeStage::ALL.into_iter().find(|part| part.record().to == end);
+        if end.point == Point::StrategySend {
+            return Some((Measure::TickToTrade.name(), at(Point::Touch)?));
+        }
         let stage = match Stage::ending_with(end.point) {
             Some(stage) => stage.record(),
             None => part(end.point)?.record(),

@@ -11,6 +11,7 @@ use super::chain::{Chained, Chains};
 use super::deaths::Deaths;
 use super::hand_offs::{Gateway, InOrder, Newest, OutOfOrder, Return, gateway_of, other_end};
 use super::links::LinkSums;
+use super::market::Touches;
 use super::row::{OrderRow, bit};
 use super::switches::Switches;
 use super::table::{Bounds, NoRow, Table};
@@ -61,6 +62,7 @@ pub(super) struct Join<'a> {
     pub links: LinkSums,
     pub accounts: Accounts,
     pub switches: Switches,
+    pub touches: Touches,
     /// Orders that were refused, by the code of the reason.
     pub rejections: [u64; MAX_REASONS],
     source: LogSource,
@@ -101,6 +103,7 @@ impl<'a> Join<'a> {
             links: LinkSums::default(),
             accounts: Accounts::new(plan.trading().strategies, plan.trading().gateways().into()),
             switches: Switches::default(),
+            touches: Touches::new(plan),
             rejections: [0; MAX_REASONS],
             source,
         }
@@ -284,7 +287,9 @@ impl<'a> Join<'a> {
             | Point::KillSeen
             | Point::KillDone
             | Point::ExchangeRecv
-            | Point::ExchangeDone => Ok(()),
+            | Point::ExchangeDone
+            | Point::Trigger
+            | Point::Touch => Ok(()),
         };
         if let Err(OutOfOrder { kind, by_strategy, what }) = in_order {
             broken(by_strategy.then_some(id.strategy()), kind, &|| what.into());
@@ -310,7 +315,10 @@ impl<'a> Join<'a> {
             },
             Point::Position => self.accounts.state(record),
             Point::KillSeen | Point::KillDone => self.switches.take(record),
-            Point::ExchangeRecv | Point::ExchangeDone => return self.take_of_exchange(record),
+            Point::ExchangeRecv | Point::ExchangeDone | Point::Trigger => {
+                return self.take_of_exchange(record);
+            }
+            Point::Touch => self.touches.take(&record, self.plan, self.source.thread),
             _ => {}
         }
         Ok(())
@@ -332,7 +340,17 @@ impl<'a> Join<'a> {
             }
         };
         let is_hostile = lane.is_hostile;
-        let is_new = if point == Point::ExchangeDone && detail > 0 {
+        // The exchange takes it down behind the stamps that it took of the order.
+        if point == Point::Trigger {
+            let at = lane.at_exchange(id.sequence());
+            if at.received().is_none() || at.thread() != thread {
+                self.misplaced(record);
+                return Ok(());
+            }
+        }
+        let is_new = if point == Point::Trigger {
+            lane.set_trigger(id.sequence(), value)
+        } else if point == Point::ExchangeDone && detail > 0 {
             let given = &mut self.chains.report(id, detail).given;
             given.replace((value, thread as u32)).is_none()
         } else {
@@ -375,7 +393,11 @@ impl<'a> Join<'a> {
             *ignored += 1;
             return;
         }
-        let what = if record.point == Point::Checksum { "a checksum".into() } else { name_of(record.id) };
+        let what = match record.point {
+            Point::Checksum => "a checksum".into(),
+            Point::Touch => "a board".into(),
+            _ => name_of(record.id),
+        };
         let example = || format!("{what}: {} stands in {file}", record.point.name());
         match author {
             Some(_) => own.add(ViolationKind::Misplaced, example),

@@ -14,6 +14,7 @@ pub(crate) mod folder;
 mod hand_offs;
 mod join;
 mod links;
+mod market;
 mod orders;
 mod row;
 mod switches;
@@ -23,6 +24,7 @@ mod violation;
 pub use accounts::{Account, Position};
 pub use chain::Chained;
 pub use folder::{Logs, log_path};
+pub use market::Trigger;
 pub use orders::{Losses, OrderEnd, Orders, Span};
 pub use row::{AtExchange, OrderRow, bit};
 pub use switches::Kill;
@@ -119,6 +121,9 @@ pub struct Merged {
     pub rejections: Vec<(u8, u64)>,
     /// Whether some venue of the plan is an exchange.
     pub has_exchange: bool,
+    /// Versions of touches that exchanges wrote to their boards.
+    pub touches_written: u64,
+    touches: market::Touches,
     table: table::Table,
     chains: chain::Chains,
 }
@@ -137,6 +142,12 @@ impl Merged {
     /// What the exchange of an order's venue stamped of it; empty stamps where the venue is none.
     pub fn at_exchange(&self, id: OrderId) -> AtExchange {
         self.table.at_exchange(id)
+    }
+
+    /// What triggered an order, by its own word, and when that was written, by the exchange's; `None`: nothing.
+    pub fn trigger(&self, id: OrderId) -> Option<Trigger> {
+        let lane = self.table.lane_of(id.strategy(), id.epoch())?;
+        self.touches.trigger(lane, id.sequence())
     }
 
     /// The orders that count in the figures: returned, with every stamp, in time.
@@ -176,7 +187,17 @@ pub fn merge<L: Logs + ?Sized>(
         notes.extend(note);
         threads[thread] = Some(log);
     }
-    let Join { mut table, mut links, mut chains, gaps, mut accounts, mut switches, rejections, .. } = join;
+    let Join {
+        mut table,
+        mut links,
+        mut chains,
+        gaps,
+        mut accounts,
+        mut switches,
+        mut touches,
+        rejections,
+        ..
+    } = join;
     chains.drop_unheard(|id| {
         let gateway = table.row(id).and_then(|row| Some(row.pushed()?.0));
         gateway.is_some_and(|gateway| record.plan.is_checked(gateway as u16))
@@ -184,6 +205,7 @@ pub fn merge<L: Logs + ?Sized>(
     accounts.end();
     joined.firm.append(accounts.take_found());
     joined.firm.append(std::mem::take(&mut switches.found));
+    joined.firm.append(std::mem::take(&mut touches.found));
     let mut threads: Vec<ThreadLog> = threads.into_iter().flatten().collect();
 
     let (counted, findings) = loop {
@@ -191,6 +213,7 @@ pub fn merge<L: Logs + ?Sized>(
         let context = Context::new(record, &deaths, &switches, &chains);
         let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
         exchange::check(&mut table, &chains, record, &deaths, context.engine_gone(), &mut findings);
+        touches.check(&table, record, &deaths, context.engine_gone(), &mut findings);
         counters::check(record, &threads, &deaths, &table, &mut findings);
         links.check(record, &threads, &deaths, &mut findings);
         chains.check(&table, record, &deaths, &switches, &mut findings);
@@ -250,6 +273,8 @@ pub fn merge<L: Logs + ?Sized>(
         kills: switches.into_kills(),
         rejections: (0..).zip(rejections).filter(|(_, count)| *count > 0).collect(),
         has_exchange: plan.trading().books().next().is_some(),
+        touches_written: touches.count(),
+        touches,
         table,
     })
 }

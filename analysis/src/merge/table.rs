@@ -30,6 +30,8 @@ pub(super) struct Lane {
     pub instruments: Vec<u16>,
     /// What an exchange stamped of them, by their sequence; as long as the last one that was at an exchange.
     at_exchange: Vec<AtExchange>,
+    /// The version of a touch that triggered an order, by its own word, by their sequence; 0: none. As long as the last one that was.
+    triggers: Vec<u64>,
     /// How far the hand-offs of this incarnation have come.
     pub submit: Submit,
     pub returns: Return,
@@ -47,6 +49,7 @@ impl Lane {
             rows,
             instruments: Vec::new(),
             at_exchange: Vec::new(),
+            triggers: Vec::new(),
             submit: Submit::default(),
             returns: Return::default(),
         }
@@ -80,6 +83,26 @@ impl Lane {
             self.at_exchange.resize(place + 1, AtExchange::default());
         }
         &mut self.at_exchange[place]
+    }
+
+    /// The version that triggered an order, by its own word.
+    #[inline]
+    pub fn trigger(&self, sequence: u64) -> Option<u64> {
+        self.triggers.get(sequence as usize).copied().filter(|version| *version > 0)
+    }
+
+    /// An order, for which there is a row, says that; `false` if it said so before.
+    pub fn set_trigger(&mut self, sequence: u64, version: u64) -> bool {
+        let place = sequence as usize;
+        if self.triggers.len() <= place {
+            self.triggers.resize(place + 1, 0);
+        }
+        core::mem::replace(&mut self.triggers[place], version) == 0
+    }
+
+    /// The orders that say what triggered them.
+    pub fn triggered(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.triggers.len() as u64).filter(|sequence| self.trigger(*sequence).is_some())
     }
 
     /// Whether any of its orders was at an exchange.

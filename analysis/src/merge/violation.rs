@@ -52,6 +52,10 @@ pub enum ViolationKind {
     Fill,
     /// What the orchestrator says that a strategy holds is not what was filled.
     Position,
+    /// A version of a touch that its exchange left out, wrote twice, or wrote before the one in front of it.
+    Touch,
+    /// An order that says that a version of a touch triggered it which was never written, or not yet when it was sent.
+    Trigger,
     /// An order that was dispatched although a kill switch that concerns it was on.
     Killed,
     /// What one end of a hand-off pushed is not what the other took: lost, doubled, made up or torn.

@@ -41,7 +41,10 @@ pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
     let mut lines: Vec<String> = stages(summary, ruled()).lines().collect();
     if let Some(rule) = lines.get(1).cloned() {
         // Head and rule are lines 0 and 1; the higher place first, so that the lower one stays valid.
-        for after in [Measure::RtVenueFromDue, Measure::Stage(Stage::Return)] {
+        let last = summary.measures().last().filter(|last| Measure::MARKET.contains(last));
+        let before_market = last.map(|_| Measure::GatewayLateness);
+        for after in before_market.into_iter().chain([Measure::RtVenueFromDue, Measure::Stage(Stage::Return)])
+        {
             let Some(place) = summary.measures().position(|measure| measure == after) else { continue };
             let place = 2 + place + 1;
             if place <= lines.len() {

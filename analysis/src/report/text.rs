@@ -169,6 +169,17 @@ fn tallies(page: &mut Page, summary: &Summary) {
     if let Some(traded) = &summary.trading {
         page.fields("trading", &trading::totals(traded));
     }
+    if let Some(market) = &summary.market {
+        page.fields(
+            "market",
+            &[
+                named("versions", market.versions_written),
+                named("heard", market.versions_heard),
+                named("missed", market.versions_missed),
+                named("orders triggered", market.tick_to_trade.count),
+            ],
+        );
+    }
 }
 
 /// By how much the two counts of open orders differ, and may.

@@ -31,6 +31,10 @@ pub enum Measure {
     GatewayLateness,
     /// A part of the time at a venue that is an exchange.
     Exchange(ExchangeStage),
+    /// t1 − the exchange's write of the touch that triggered the order: how fast the strategy is.
+    TickToTrade,
+    /// From that write until the exchange has the order.
+    TickToExchange,
 }
 
 /// How many stages there are.
@@ -59,9 +63,12 @@ impl Measure {
         Measure::Exchange(ExchangeStage::SessionBack),
     ];
 
-    /// Every measure that there is; the exchange's last.
+    /// From the market to an order: only of a run with orders that a touch triggered.
+    pub const MARKET: [Measure; 2] = [Measure::TickToTrade, Measure::TickToExchange];
+
+    /// Every measure that there is; those that only some runs have last.
     pub fn every() -> impl Iterator<Item = Measure> {
-        Self::ALL.into_iter().chain(Self::EXCHANGE)
+        Self::ALL.into_iter().chain(Self::EXCHANGE).chain(Self::MARKET)
     }
 
     /// The stages of the flow.
@@ -79,6 +86,8 @@ impl Measure {
             Measure::Slip => STAGES + 3,
             Measure::GatewayLateness => STAGES + 4,
             Measure::Exchange(part) => STAGES + 5 + part as usize,
+            Measure::TickToTrade => STAGES + 5 + ExchangeStage::ALL.len(),
+            Measure::TickToExchange => STAGES + 6 + ExchangeStage::ALL.len(),
         }
     }
 
@@ -92,6 +101,8 @@ impl Measure {
             Measure::Slip => "slip",
             Measure::GatewayLateness => "gateway_lateness",
             Measure::Exchange(part) => part.name(),
+            Measure::TickToTrade => "tick_to_trade",
+            Measure::TickToExchange => "tick_to_exchange",
         }
     }
 }
@@ -166,7 +177,11 @@ impl Figures {
         for (id, row) in merged.measured() {
             figures.take(row);
             if merged.has_exchange {
-                figures.take_exchange(row, &merged.at_exchange(id));
+                let at = merged.at_exchange(id);
+                figures.take_exchange(row, &at);
+                if let Some(written) = merged.trigger(id).and_then(|trigger| trigger.written) {
+                    figures.take_trigger(row, &at, written);
+                }
             }
         }
         figures
@@ -203,6 +218,14 @@ impl Figures {
         debug_assert_eq!(Some(parts.iter().sum()), row.stage(Stage::VenueService));
         for (measure, ticks) in Measure::EXCHANGE.into_iter().zip(parts) {
             self.add(measure, ticks);
+        }
+    }
+
+    /// Takes the time since the touch that triggered that order was written.
+    fn take_trigger(&mut self, row: &OrderRow, at: &AtExchange, written: u64) {
+        self.add(Measure::TickToTrade, row.began().saturating_sub(written));
+        if let Some(received) = at.received() {
+            self.add(Measure::TickToExchange, received.saturating_sub(written));
         }
     }
 

@@ -19,7 +19,7 @@ use crate::machine::Machine;
 use crate::merge::{Merged, Orders, Violation};
 use crate::record::{Floor, InputRecord, Outcome, RunRecord};
 use protocol::flow::{ExchangeStage, Stage};
-use protocol::labels::{OrchestratorCounter, StrategyCounter};
+use protocol::labels::{OrchestratorCounter, StrategyCounter, TICKS, TICKS_MISSED};
 use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Stamps, Technique, Threading};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -64,6 +64,9 @@ pub struct Summary {
     /// The parts of the time at venues that are exchanges; null where no order was at one.
     #[serde(default)]
     pub exchange: Option<ExchangeStages>,
+    /// Market data, and the orders that it triggered; null where nothing was written.
+    #[serde(default)]
+    pub market: Option<MarketStages>,
     /// t8 − t1.
     pub round_trip: Distribution,
     /// Round trip less venue service: what the engine adds.
@@ -188,6 +191,22 @@ impl Index<ExchangeStage> for ExchangeStages {
     }
 }
 
+/// From the exchange's write of a touch to the orders that say that it triggered them, as the exchange's own log has the write. Only
+/// orders that came back whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MarketStages {
+    /// Versions of touches that exchanges wrote.
+    pub versions_written: u64,
+    /// Versions that strategies heard, all together.
+    pub versions_heard: u64,
+    /// Versions that were written over before the strategies that listen looked.
+    pub versions_missed: u64,
+    /// Until the strategy was about to push the order (t1).
+    pub tick_to_trade: Distribution,
+    /// Until the exchange had taken the order.
+    pub tick_to_exchange: Distribution,
+}
+
 /// Orders open at a time, by two witnesses that know nothing of each other: the strategies' counters, which the launcher
 /// samples from outside, and the stamps, by Little's law. Both over the time from the first t1 to the last t8.
 ///
@@ -300,6 +319,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         rate: rate(record, merged, ns_per_tick),
         stages: Stages(Stage::ALL.map(|stage| of(Measure::Stage(stage)))),
         exchange: exchange(figures),
+        market: market(plan, figures, merged),
         round_trip: of(Measure::RoundTrip),
         rt_venue: of(Measure::RtVenue),
         rt_venue_from_due: of(Measure::RtVenueFromDue),
@@ -348,16 +368,37 @@ fn exchange(figures: &Figures) -> Option<ExchangeStages> {
     (parts.matching.count > 0).then_some(parts)
 }
 
+/// From market data to orders; none where nothing was written.
+fn market(plan: &Plan, figures: &Figures, merged: &Merged) -> Option<MarketStages> {
+    let counted = |name: &str| {
+        let logs = merged.threads.iter().zip(&plan.threads);
+        logs.fold(0, |sum: u64, (log, thread)| sum.saturating_add(log.counters.total(&thread.roles, name)))
+    };
+    let stages = MarketStages {
+        versions_written: merged.touches_written,
+        versions_heard: counted(TICKS),
+        versions_missed: counted(TICKS_MISSED),
+        tick_to_trade: figures.distribution(Measure::TickToTrade),
+        tick_to_exchange: figures.distribution(Measure::TickToExchange),
+    };
+    (stages.versions_written > 0).then_some(stages)
+}
+
 impl Summary {
-    /// The measures that the run has, in the order of the reports: an exchange's stand behind the venue's.
+    /// The measures that the run has, in the order of the reports: an exchange's stand behind the venue's, those of market data last.
     pub fn measures(&self) -> impl Iterator<Item = Measure> + use<> {
         let has_exchange = self.exchange.is_some();
-        Measure::ALL.into_iter().flat_map(move |measure| {
-            let parts = Measure::EXCHANGE
-                .into_iter()
-                .filter(move |_| has_exchange && measure == Measure::Stage(Stage::VenueService));
-            core::iter::once(measure).chain(parts)
-        })
+        let triggered = self.market.as_ref().is_some_and(|market| market.tick_to_trade.count > 0);
+        let market = Measure::MARKET.into_iter().filter(move |_| triggered);
+        Measure::ALL
+            .into_iter()
+            .flat_map(move |measure| {
+                let parts = Measure::EXCHANGE
+                    .into_iter()
+                    .filter(move |_| has_exchange && measure == Measure::Stage(Stage::VenueService));
+                core::iter::once(measure).chain(parts)
+            })
+            .chain(market)
     }
 
     /// The distribution of a measure.
@@ -370,6 +411,10 @@ impl Summary {
             Measure::Slip => &self.slip,
             Measure::GatewayLateness => &self.gateway_lateness,
             Measure::Exchange(part) => self.exchange.as_ref().map_or(&NOTHING, |parts| &parts[part]),
+            Measure::TickToTrade => self.market.as_ref().map_or(&NOTHING, |market| &market.tick_to_trade),
+            Measure::TickToExchange => {
+                self.market.as_ref().map_or(&NOTHING, |market| &market.tick_to_exchange)
+            }
         }
     }
 }

@@ -57,6 +57,12 @@ pub struct At {
 
 /// Takes what came of an input, part by part: reports and trades, in their order. Both are emptied behind it.
 pub trait Outcome {
+    /// A command is about to be carried out.
+    #[inline]
+    fn expect(&mut self, command: &Command, exchange: &Exchange) {
+        let _ = (command, exchange);
+    }
+
     /// What came of one command.
     fn take(&mut self, reports: &[Report], trades: &[Trade]);
 
@@ -133,7 +139,7 @@ impl Market {
     /// Time has come to this.
     #[inline]
     pub fn time(&mut self, at: At, outcome: &mut impl Outcome) {
-        self.apply(Command::Time(at.now), Cause::Time);
+        self.apply(Command::Time(at.now), Cause::Time, outcome);
         self.hand_over(outcome);
     }
 
@@ -150,7 +156,7 @@ impl Market {
                 continue;
             }
             let command = Command::MassCancel { owner: owner.into(), instrument: scope.instrument };
-            self.apply(command, Cause::Withdrawal);
+            self.apply(command, Cause::Withdrawal, outcome);
         }
         self.hand_over(outcome);
     }
@@ -173,7 +179,8 @@ impl Market {
                     let first = exchange.orders(instrument, side).next();
                     let first = first.or_else(|| exchange.stops(instrument, side).next());
                     let Some(first) = first else { break };
-                    self.apply(Command::Cancel { id: first.id, owner: first.owner }, Cause::Close);
+                    let command = Command::Cancel { id: first.id, owner: first.owner };
+                    self.apply(command, Cause::Close, outcome);
                     looks -= 1;
                 }
             }
@@ -184,7 +191,8 @@ impl Market {
 
     /// Carries out a command; why it was refused, if it was. Its reports wait in `reports`.
     #[inline]
-    fn apply(&mut self, command: Command, cause: Cause) -> Option<RejectReason> {
+    fn apply(&mut self, command: Command, cause: Cause, outcome: &mut impl Outcome) -> Option<RejectReason> {
+        outcome.expect(&command, &self.setup.exchange);
         let Self { setup, open, reports, trades, overrun, .. } = self;
         let mut answers = Answers::new(setup.venue, cause, open, reports, trades, overrun);
         setup.exchange.apply(command, &mut answers);
@@ -223,7 +231,7 @@ impl Market {
         let refused = if self.takes_too_many(order) {
             Some(RejectReason::BadQuantity)
         } else {
-            self.apply(command(order, at.now, at.time), Cause::Request(order.id))
+            self.apply(command(order, at.now, at.time), Cause::Request(order.id), outcome)
         };
         let is_new = order.operation == Operation::New;
         if let Some(reason) = refused {

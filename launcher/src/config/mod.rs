@@ -21,7 +21,7 @@ pub use limits::Limits;
 use own::KindsParser;
 pub use own::{Kinds, StrategyName, VenueName};
 pub use strategy::schedule::{Arrivals, DelayRange};
-pub use value::{Choice, CoreList, Factor, Preset};
+pub use value::{Choice, CoreList, Factor, Preset, Switch};
 
 use analysis::units::{Count, Nanos};
 use clap::Args;
@@ -83,6 +83,9 @@ pub struct Settings {
     /// Where exchanges run, the venues of kind book: on their gateway's thread, a thread or a process of their own [default: gateway]
     #[arg(long, value_name = "WHERE", value_parser = named::<ExchangePlacement>(), help_heading = "Layout")]
     pub exchange: Option<ExchangePlacement>,
+    /// Exchanges write best bid, offer and last trade to a board that strategies read [default: on with venues of kind book, unless all strategies are players]
+    #[arg(long, value_name = "SWITCH", value_parser = named::<Switch>(), help_heading = "Layout")]
+    pub market_data: Option<Switch>,
     /// What the venues are, in turn [default: delay]
     #[arg(long, value_name = "NAMES", value_parser = KindsParser::<VenueName>::default(), help_heading = "Layout")]
     pub venue: Option<Kinds<VenueName>>,
@@ -216,7 +219,7 @@ macro_rules! fields {
 }
 
 fields! {
-    technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, credentials, exchange, capacity, max_open,
+    technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, credentials, exchange, market_data, capacity, max_open,
     max_waiting, orders, window, arrivals, delay, work, stamps, seed, schedule, book, sequence, speed,
     instruments, limits, on_death, liveness, venue_timeout, venue_limit, fault,
     repeats, preset, out,
@@ -325,6 +328,7 @@ pub(crate) mod tests {
                         (1u32.., any::<bool>())
                             .prop_map(|(per_second, rejects)| VenueLimit { per_second, rejects }),
                     ),
+                    maybe(),
                 ),
             ),
         )
@@ -348,6 +352,7 @@ pub(crate) mod tests {
                 exchange: containment.6,
                 book: containment.7,
                 sequence: containment.8,
+                market_data: containment.11.2,
                 limits: containment.9,
                 instruments: containment.10,
                 strategies: counts.0,

@@ -76,6 +76,7 @@ named!(
     ExchangePlacement,
     Sequence,
     Stamps,
+    Switch,
     Idle,
     Arrivals,
     OnDeath,
@@ -121,6 +122,16 @@ impl<T: Named> Named for Choice<T> {
             Choice::Auto => "auto",
             Choice::Fixed(value) => value.name_of(),
         }
+    }
+}
+
+shm::names! {
+    /// Something that is there or not.
+    Switch {
+        /// It is.
+        On = "on",
+        /// It is not.
+        Off = "off",
     }
 }
 

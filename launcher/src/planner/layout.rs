@@ -129,6 +129,7 @@ pub fn layout(
             .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()),
         house_orders: counts.house_orders,
         sequence: resolved.sequence,
+        market_data: resolved.market_data,
         capacity: resolved.capacity,
         max_open: resolved.max_open,
         max_waiting: resolved.max_waiting,
@@ -231,6 +232,13 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         };
         let further = u64::from(trading.reports_an_order.max(1) - 1);
         let an_order = role.record().records_an_order + further * role.record().records_a_report;
+        // What triggered it, and the touch twice: when it comes, and when it expires or is withdrawn. The touches of the opening book.
+        let (touches, opening) = match role {
+            Role::Exchange(_) if trading.market_data => (3, trading.instrument_count() as u64),
+            _ => (0, 0),
+        };
+        let an_order = an_order + touches;
+        let checksums = checksums + opening;
         // Each order of the opening book gives a strategy's order at most one more report.
         let house = trading.house_orders.saturating_mul(role.record().records_a_report);
         orders.saturating_mul(an_order).saturating_add(checksums).saturating_add(house)

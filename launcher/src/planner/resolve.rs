@@ -1,8 +1,12 @@
 //! Makes every setting concrete, or says why it cannot be had.
 
 use super::faults;
-use super::resolved::{DEFAULT_LIVENESS_NS, Input, Resolved, default_sequence, plays_all};
-use crate::config::{Arrivals, Choice, CoreList, DelayRange, Settings, UsageError, VenueName, limits};
+use super::resolved::{
+    DEFAULT_LIVENESS_NS, Input, Resolved, default_market_data, default_sequence, plays_all,
+};
+use crate::config::{
+    Arrivals, Choice, CoreList, DelayRange, Settings, Switch, UsageError, VenueName, limits,
+};
 use crate::host::Machine;
 use analysis::lists;
 use analysis::units::{Count, Nanos};
@@ -105,9 +109,11 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     check_limits(&limits, strategies)?;
     let is_book = |kind: &VenueName| kind.name() == Trading::BOOK;
     if !venue.0.iter().any(is_book) {
-        for (flag, is_there) in
-            [("--book", settings.book.is_some()), ("--exchange", settings.exchange.is_some())]
-        {
+        for (flag, is_there) in [
+            ("--book", settings.book.is_some()),
+            ("--exchange", settings.exchange.is_some()),
+            ("--market-data", settings.market_data == Some(Switch::On)),
+        ] {
             if is_there {
                 return usage(format!(
                     "{flag} is for exchanges, and no venue is one: use --venue {}",
@@ -140,12 +146,15 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         cores_named,
         strategies: strategies as u16,
         venues: venues as u16,
-        strategy,
-        venue,
+        strategy: strategy.clone(),
+        venue: venue.clone(),
         credentials: credentials as u16,
         exchange: settings.exchange.unwrap_or(ExchangePlacement::Gateway),
         book: settings.book.clone(),
         sequence,
+        market_data: settings
+            .market_data
+            .map_or_else(|| default_market_data(&venue, &strategy), |switch| switch == Switch::On),
         capacity: capacity(count(settings.capacity, 8192))?,
         max_open: within("--max-open", count(settings.max_open, open), 1..=MAX_OPEN)? as u32,
         venue_timeout_ns: match settings.venue_timeout {

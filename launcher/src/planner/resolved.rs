@@ -2,12 +2,12 @@
 
 use crate::config::{
     Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Kinds, Limits, Settings, StrategyName,
-    VenueLimit, VenueName,
+    Switch, VenueLimit, VenueName,
 };
 use analysis::units::{Count, Nanos};
 use protocol::limits::LimitSetting;
 use protocol::plan::{
-    ExchangePlacement, Idle, Isolation, OnDeath, Placement, Sequence, Stamps, Technique, Threading,
+    ExchangePlacement, Idle, Isolation, OnDeath, Placement, Sequence, Stamps, Technique, Threading, Trading,
 };
 use std::path::PathBuf;
 
@@ -68,6 +68,8 @@ pub struct Resolved {
     pub book: Option<PathBuf>,
     /// In which order exchanges carry orders out.
     pub sequence: Sequence,
+    /// Whether exchanges write touches to a board.
+    pub market_data: bool,
     /// Slots of every ring, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// The most open orders of a strategy, 1 to 2^20.
@@ -128,6 +130,8 @@ impl Resolved {
             book: self.book.clone(),
             sequence: (self.sequence != default_sequence(self.book.is_some(), &self.input, &self.strategy))
                 .then_some(self.sequence),
+            market_data: (self.market_data != default_market_data(&self.venue, &self.strategy))
+                .then_some(if self.market_data { Switch::On } else { Switch::Off }),
             capacity: Some(Count(self.capacity.into())),
             max_open: Some(Count(self.max_open.into())),
             max_waiting: self.max_waiting.map(|orders| Count(orders.into())),
@@ -169,6 +173,11 @@ pub(super) fn default_sequence(has_book: bool, input: &Input, strategies: &Kinds
         Input::Recorded { .. } if has_book && plays_all(strategies) => Sequence::Recorded,
         _ => Sequence::Arrival,
     }
+}
+
+/// Whether exchanges write touches to a board unless something else is asked for: where some strategy may read them.
+pub(super) fn default_market_data(venues: &Kinds<VenueName>, strategies: &Kinds<StrategyName>) -> bool {
+    venues.0.iter().any(|kind| kind.name() == Trading::BOOK) && !plays_all(strategies)
 }
 
 /// Whether every strategy sends its part of a schedule as it is.

@@ -3,10 +3,12 @@
 use super::parts::{Parts, bell_of};
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
+use exchange::market_board::MarketBoard;
 use exchange::role::{Close, ExchangeAgent, HOUSE, MarketSetup, Script, SessionEnd, Trade, open_with};
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
 use protocol::plan::{Plan, Role, Sequence, Trading};
+use protocol::segments;
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, TapedTrade};
 use protocol::topology::{TURNS, TURNS_KIND, Turn};
 use protocol::trading::{session_in, session_out};
@@ -41,12 +43,16 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let segment = parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
     let tape = RunTape(Tape::new(&segment.words()));
     let instruments = instruments.len() as u16;
+    let board = match trading.market_data {
+        true => Some(MarketBoard::new(segments::market_writer(parts.attached, venue)?)),
+        false => None,
+    };
     let script = match trading.sequence {
         Sequence::Arrival => None,
         Sequence::Recorded => Some(Script::new(turns(parts, venue)?)),
     };
     let setup = MarketSetup { venue, exchange, instruments, sessions: sessions.len(), room, script };
-    Ok(ExchangeAgent::new(setup, sessions, tape))
+    Ok(ExchangeAgent::new(setup, sessions, tape).telling(board))
 }
 
 /// The plan's instruments as the matching engine takes them; one that takes everything where the plan has none. What is open of

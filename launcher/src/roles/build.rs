@@ -123,11 +123,13 @@ pub(super) fn strategy_or_faulty<T: Link, S: Strategy + Send + 'static>(
     let submit = parts.attached.producer::<T>(&submit_link(plan), index.into())?;
     let Some(faults) = OwnFaults::of(plan, index, epoch) else {
         let session = session(plan, &context, submit, parts.attached)?;
-        return Ok(Box::new(StrategyAgent::new(make(&context), session)));
+        let market = segments::market(parts.attached, plan)?;
+        return Ok(Box::new(StrategyAgent::new(make(&context), session).hearing(market)));
     };
     let submit = faults.producer(submit, act);
     let session = session(plan, &context, submit.clone(), parts.attached)?;
-    let agent = StrategyAgent::new(make(&context), session);
+    let market = segments::market(parts.attached, plan)?;
+    let agent = StrategyAgent::new(make(&context), session).hearing(market);
     let to_arm = submit.clone();
     parts.when_attached.push(Box::new(move |writable, status| to_arm.arm(writable, status)));
     // Nothing of it is measured: all faulty strategies share one loop.

@@ -120,6 +120,7 @@ impl Scenario {
             exchange: protocol::plan::ExchangePlacement::Gateway,
             book: None,
             sequence: protocol::plan::Sequence::Arrival,
+            market_data: false,
             stamps: protocol::plan::Stamps::All,
             technique,
             isolation,

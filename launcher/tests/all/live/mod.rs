@@ -6,6 +6,7 @@ mod exchange;
 mod faults;
 mod lab;
 mod ledger;
+mod market;
 mod operators;
 mod room;
 mod runs;

@@ -18,6 +18,7 @@ const FILLS: Shape = Shape {
     reject_every: 0,
     fills: true,
     book: false,
+    market: false,
     period: 10_000,
     delay: 50_000,
 };

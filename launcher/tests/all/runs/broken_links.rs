@@ -108,6 +108,7 @@ const SHAPE: Shape = Shape {
     reject_every: 0,
     fills: false,
     book: false,
+    market: false,
     period: 1,
     delay: 1,
 };

@@ -22,6 +22,7 @@ pub(crate) const SHAPE: Shape = Shape {
     reject_every: 7,
     fills: false,
     book: false,
+    market: false,
     period: 3_000,
     delay: 50_000,
 };

@@ -9,8 +9,9 @@ use analysis::machine::Machine;
 use analysis::merge::Account;
 use analysis::record::{Clock, Exit, Floor, InputRecord, OpenOrders, Outcome, RunRecord};
 use protocol::counters::AGENT_WORDS;
+use protocol::instrument::Instrument;
 use protocol::plan::{ExchangePlacement, Idle, Pacing, Plan, Role, Threading, Trading};
-use protocol::stamps::{HandOff, LinkEnd, Point, Record, key};
+use protocol::stamps::{HandOff, LinkEnd, Point, Record, TouchWritten, key};
 use protocol::status::{COUNTERS_OFFSET, Field, LOG_OFFSET, STATUS_WORDS, StatusWriter, ThreadState};
 use protocol::wire::OrderId;
 use shm::memory::Region;
@@ -24,6 +25,8 @@ use tempfile::TempDir;
 pub const STAGES: [u64; 8] = [100, 400, 60, 300, 50, 420, 80, 320];
 /// Through a session to an exchange and back, in ticks.
 pub const SESSION: [u64; 2] = [120, 90];
+/// From the write of a touch to the t1 of the order that it triggers, in ticks.
+pub const TICK: u64 = 60;
 /// rt_venue of every order, in ticks: all stages but the slip and the venue (delay and lateness).
 pub const RT_VENUE: u64 = 400 + 60 + 300 + 420 + 80 + 320;
 /// Two ticks are a nanosecond.
@@ -48,6 +51,8 @@ pub struct Shape {
     pub fills: bool,
     /// The venues are exchanges on threads of their own.
     pub book: bool,
+    /// They write a touch for each order, [`TICK`] before it is sent, and that triggers it.
+    pub market: bool,
     /// Delays go from `delay` to three times that, in ticks.
     pub delay: u64,
 }
@@ -64,6 +69,7 @@ impl Default for Shape {
             period: 10_000,
             fills: false,
             book: false,
+            market: false,
             delay: 50_000,
         }
     }
@@ -90,6 +96,8 @@ impl Fixture {
         let mut logs: Vec<Vec<Record>> = vec![Vec::new(); plan.threads.len()];
         let mut open_ticks = 0;
         let mut fills = Vec::new();
+        let mut touches = Vec::new();
+        let mut versions: BTreeMap<(u16, u16), u64> = BTreeMap::new();
         for sequence in 0..shape.orders {
             for strategy in 0..shape.strategies {
                 let id = OrderId::new(strategy, 0, sequence);
@@ -124,6 +132,15 @@ impl Fixture {
                     if shape.book {
                         let exchange = plan.thread_of(Role::Exchange(venue)).unwrap();
                         push(exchange, Point::ExchangeRecv, t4 + SESSION[0]);
+                        if shape.market {
+                            let instrument = if shape.fills { fill_of(number).0 } else { 0 };
+                            let version = versions.entry((venue, instrument)).or_default();
+                            *version += 1;
+                            push(exchange, Point::Trigger, *version);
+                            let ticks = t1 - TICK;
+                            let written = TouchWritten { venue, instrument, version: *version, ticks };
+                            touches.push((exchange, written.record()));
+                        }
                         push(exchange, Point::ExchangeDone, t5 - SESSION[1]);
                     } else {
                         push(gateway, Point::Release, release);
@@ -147,6 +164,7 @@ impl Fixture {
                 open_ticks += t8 - t1;
             }
         }
+        touches.into_iter().for_each(|(thread, record)| logs[thread].push(record));
         for log in &mut logs {
             sort_by_event(log);
         }
@@ -277,10 +295,12 @@ pub fn sort_by_event(log: &mut [Record]) {
     for record in log.iter() {
         let when = match record.point {
             Point::Instrument | Point::FillQuantity | Point::FillPrice => done_of[&record.id],
-            Point::Release | Point::Rejected => last_of.get(&record.id).copied().unwrap_or(record.value),
+            Point::Release | Point::Rejected | Point::Trigger => {
+                last_of.get(&record.id).copied().unwrap_or(record.value)
+            }
             _ => record.value,
         };
-        if matches!(record.point, Point::OrchRecvSubmit | Point::GatewayRecv) {
+        if matches!(record.point, Point::OrchRecvSubmit | Point::GatewayRecv | Point::ExchangeRecv) {
             last_of.insert(record.id, when);
         }
         keyed.push((when, *record));
@@ -462,6 +482,11 @@ fn plan(shape: Shape) -> Plan {
     if shape.book {
         trading.venue_kinds = vec![Trading::BOOK.into()];
         trading.exchange = ExchangePlacement::Thread;
+        trading.market_data = shape.market;
+        if shape.market && shape.fills {
+            let named = |name: &str| Instrument { name: name.into(), ..Instrument::default() };
+            trading.instruments = ["A", "B"].map(named).into();
+        }
     }
     let (threading, ns_per_tick) = (shape.threading, NS_PER_TICK);
     let mut plan = Plan { threading, ns_per_tick, ..Plan::of(trading) }.arranged();

@@ -1,6 +1,6 @@
 //! The merge: exact counts of honest runs, and every kind of violation found and named.
 
-use super::fixture::{Fixture, START, Shape};
+use super::fixture::{Fixture, SESSION, START, Shape};
 use analysis::document::Document;
 use analysis::merge::{MergeError, Merged, Orders, ViolationKind, merge};
 use analysis::record::Outcome;
@@ -336,6 +336,8 @@ fn a_missing_stamp_is_named() {
                 | Point::KillDone
                 | Point::ExchangeRecv
                 | Point::ExchangeDone
+                | Point::Trigger
+                | Point::Touch
         ) {
             continue;
         }
@@ -472,8 +474,11 @@ proptest! {
         strategies in 1u16..6, venues in 1u16..5, orders in 1u64..60, reject_every in 0u64..7,
         shared: bool, closed: bool, period in 1u64..20_000, delay in 0u64..200_000,
     ) {
+        // An order is at an exchange for no shorter than the ways there and back are.
+        let (book, delay) = (orders % 3 == 0, delay + SESSION.iter().sum::<u64>());
         let shape = Shape {
-            strategies, venues, orders, reject_every, period, delay, fills: orders % 2 == 0, book: orders % 3 == 0,
+            strategies, venues, orders, reject_every, period, delay, fills: orders % 2 == 0, book,
+            market: orders % 6 == 0,
             threading: if shared { Threading::Shared } else { Threading::Dedicated },
             pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         };

@@ -13,6 +13,7 @@ mod inspecting;
 pub mod killing;
 mod logfiles;
 mod lying_venues;
+mod market;
 mod merging;
 mod quarantine;
 mod reporting;

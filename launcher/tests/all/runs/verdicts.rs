@@ -17,6 +17,7 @@ const SHAPE: Shape = Shape {
     reject_every: 0,
     fills: false,
     book: false,
+    market: false,
     period: 10_000,
     delay: 50_000,
 };

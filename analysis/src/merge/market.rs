@@ -1,0 +1,116 @@
+//! Market data: which versions of each touch the exchanges wrote, by their own logs, and which one each order says that it was
+//! triggered by.
+//!
+//! What an order says is its strategy's word, which the exchange took down. It is held against what the exchange itself wrote: a
+//! version that was never written, or not yet when the order was sent, is the strategy's tale.
+
+use super::deaths::Deaths;
+use super::row::{OrderRow, bit};
+use super::table::{Lane, Table};
+use super::violation::{Findings, ViolationKind, Violations, name_of};
+use crate::record::{Outcome, RunRecord};
+use protocol::plan::{Plan, Role};
+use protocol::stamps::{Point, Record, TouchWritten};
+use std::collections::HashMap;
+
+/// What triggered an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// The version of the touch of its instrument at its venue.
+    pub version: u64,
+    /// When the exchange wrote that, in ticks; `None`: it never did.
+    pub written: Option<u64>,
+}
+
+/// All versions that were written.
+#[derive(Debug)]
+pub(super) struct Touches {
+    /// Of each venue.
+    credentials: u16,
+    /// By venue and instrument the times of the writes, the first version's first.
+    written: HashMap<(u16, u16), Vec<u64>>,
+    pub found: Violations,
+}
+
+impl Touches {
+    /// None yet.
+    pub fn new(plan: &Plan) -> Self {
+        let credentials = plan.trading().credentials.max(1);
+        Self { credentials, written: HashMap::new(), found: Violations::default() }
+    }
+
+    /// Takes the record of a write out of the log of a thread.
+    pub fn take(&mut self, record: &Record, plan: &Plan, thread: usize) {
+        let Some(written) = TouchWritten::of(record) else { return };
+        let TouchWritten { venue, instrument, version, ticks } = written;
+        let trading = plan.trading();
+        let is_there = trading.boards().any(|board| board == venue)
+            && usize::from(instrument) < trading.instrument_count()
+            && plan.thread_of(Role::Exchange(venue)) == Some(thread);
+        let name = || format!("version {version} of instrument {instrument} at venue {venue}");
+        if !is_there {
+            self.found.add(ViolationKind::Misplaced, || format!("{}: its log is not that board's", name()));
+            return;
+        }
+        let all = self.written.entry((venue, instrument)).or_default();
+        let last = all.last().copied().unwrap_or(0);
+        if version != all.len() as u64 + 1 {
+            self.found.add(ViolationKind::Touch, || format!("{}: after version {}", name(), all.len()));
+        } else if ticks < last {
+            self.found.add(ViolationKind::Touch, || format!("{}: before the one in front of it", name()));
+        } else {
+            all.push(ticks);
+        }
+    }
+
+    /// How many versions of all instruments there are.
+    pub fn count(&self) -> u64 {
+        self.written.values().map(|all| all.len() as u64).sum()
+    }
+
+    /// What triggered an order; `None`: nothing, by its own word, or no gateway had it.
+    pub fn trigger(&self, lane: &Lane, sequence: u64) -> Option<Trigger> {
+        let version = lane.trigger(sequence)?;
+        let (gateway, _) = lane.rows.get(sequence as usize)?.pushed()?;
+        let venue = gateway as u16 / self.credentials;
+        let all = self.written.get(&(venue, lane.instrument(sequence)));
+        let place = version.checked_sub(1).and_then(|place| usize::try_from(place).ok());
+        let written = all.zip(place).and_then(|(all, place)| all.get(place).copied());
+        Some(Trigger { version, written })
+    }
+
+    /// Holds every order's word against what was written.
+    pub fn check(
+        &self,
+        table: &Table,
+        record: &RunRecord,
+        deaths: &Deaths,
+        gone: u64,
+        findings: &mut Findings,
+    ) {
+        // The log of an exchange that died may lack what it wrote last.
+        let is_whole = gone & bit(Point::Touch) == 0 && !matches!(record.outcome, Outcome::Failed { .. });
+        let believed = |lane: &&Lane| !lane.is_excused && !deaths.is_untrusted(lane.strategy);
+        for lane in table.lanes.iter().filter(believed) {
+            for sequence in lane.triggered() {
+                let Some(trigger) = self.trigger(lane, sequence) else { continue };
+                let Some(row) = lane.rows.get(sequence as usize) else { continue };
+                if let Some(what) = tale(trigger, row, is_whole) {
+                    findings.add(Some(lane.strategy), ViolationKind::Trigger, || {
+                        let version = trigger.version;
+                        format!("{}: triggered by version {version}, {what}", name_of(lane.id(sequence)))
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Why that cannot have triggered the order.
+fn tale(trigger: Trigger, row: &OrderRow, is_whole: bool) -> Option<&'static str> {
+    match (trigger.written, row.at(Point::StrategySend)) {
+        (None, _) => is_whole.then_some("which was never written"),
+        (Some(written), Some(sent)) if written > sent => Some("which was written after it was sent"),
+        _ => None,
+    }
+}
