@@ -5,11 +5,14 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
 
+#[expect(clippy::disallowed_types, reason = "signal-hook's flags are of this type; loom has no signals")]
+type SignalFlag = std::sync::atomic::AtomicUsize;
+
 /// Which signal asked last for an end; 0: none. Signals come to a process, so there is one.
-static ASKED: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+static ASKED: LazyLock<Arc<SignalFlag>> = LazyLock::new(Arc::default);
 
 /// The exit code of what was interrupted, as shells have it: 128 and the signal, of Ctrl-C where nobody knows.
 pub fn exit_code() -> ExitCode {
