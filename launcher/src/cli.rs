@@ -2,6 +2,8 @@
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
 
+mod suggest;
+
 use crate::board::BoardFlags;
 use crate::config::RunFlags;
 use crate::experiments::bill::BillFlags;
@@ -11,7 +13,6 @@ use crate::experiments::lab::LabFlags;
 use crate::experiments::sweep::SweepFlags;
 use crate::simulate::SimulateFlags;
 use analysis::units::Nanos;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use protocol::wire::OrderId;
 use std::path::PathBuf;
@@ -37,58 +38,10 @@ impl Cli {
     /// # Errors
     /// What clap makes of it, with the nearest name where it has none to offer.
     pub fn read_from(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
-        // A number with a minus is a value that its flag refuses, not a flag.
-        let mut command = Self::command().mut_subcommands(|sub| sub.allow_negative_numbers(true));
-        for (name, flag, help) in ELSEWHERE {
-            command = command.mut_subcommand(name, |sub| sub.mut_arg(flag, |arg| arg.help(help)));
-        }
-        let suggested = |error: clap::Error| suggested(error, &Self::command());
-        let matches = command.try_get_matches_from(words).map_err(suggested)?;
+        let suggested = |error: clap::Error| suggest::suggested(error, &Self::command());
+        let matches = suggest::tuned(Self::command()).try_get_matches_from(words).map_err(suggested)?;
         Self::from_arg_matches(&matches)
     }
-}
-
-/// What flags mean where it is not what `run` makes of them.
-const ELSEWHERE: [(&str, &str, &str); 6] = [
-    ("compare", "repeats", "Runs of each side, alternated; a verdict needs 5 [default: 10]"),
-    ("contain", "repeats", "Runs of each fault [default: 1]"),
-    ("contain", "technique", "What carries the two contended hand-offs [default: all that cross processes]"),
-    ("contain", "isolation", "What stands between strategies and engine [default: all]"),
-    ("bill", "technique", "What carries the two contended hand-offs [default: all]"),
-    ("bill", "isolation", "What stands between strategies and engine [default: all]"),
-];
-
-/// With the nearest name, where clap finds none: two letters in the wrong order, capitals.
-fn suggested(mut error: clap::Error, command: &clap::Command) -> clap::Error {
-    let text = |error: &clap::Error, kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
-        _ => None,
-    };
-    let (given, names, suggestion) = match error.kind() {
-        ErrorKind::InvalidSubcommand => {
-            let names = command.get_subcommands().filter(|sub| !sub.is_hide_set());
-            let names = names.map(|sub| sub.get_name().to_owned()).collect();
-            (text(&error, ContextKind::InvalidSubcommand), names, ContextKind::SuggestedSubcommand)
-        }
-        ErrorKind::InvalidValue => {
-            let names = match error.get(ContextKind::ValidValue) {
-                Some(ContextValue::Strings(names)) => names.clone(),
-                _ => Vec::new(),
-            };
-            (text(&error, ContextKind::InvalidValue), names, ContextKind::SuggestedValue)
-        }
-        _ => return error,
-    };
-    let near = given.and_then(|given| crate::config::nearest(&given, names.iter().map(String::as_str)));
-    if let Some(near) = near.filter(|_| error.get(suggestion).is_none()) {
-        // A list of subcommands, one value.
-        let near = match suggestion {
-            ContextKind::SuggestedValue => ContextValue::String(near.to_owned()),
-            _ => ContextValue::Strings(vec![near.to_owned()]),
-        };
-        error.insert(suggestion, near);
-    }
-    error
 }
 
 /// The subcommands.
@@ -434,6 +387,7 @@ mod tests {
     use super::*;
     use crate::config::{Arrivals, Choice, Common, Settings};
     use analysis::units::Count;
+    use clap::error::ErrorKind;
     use protocol::plan::{Idle, Isolation, Threading};
 
     fn parse(line: &str) -> Result<Command, clap::Error> {
@@ -524,24 +478,11 @@ mod tests {
 
     #[test]
     fn help_fits_eighty_columns() {
-        for line in [
-            "--help",
-            "run --help",
-            "sweep --help",
-            "compare --help",
-            "bill --help",
-            "contain --help",
-            "lab --help",
-            "board --help",
-            "inspect --help",
-            "report --help",
-            "kill --help",
-            "revive --help",
-            "limits --help",
-            "doctor --help",
-            "clean --help",
-        ] {
-            let help = parse(line).unwrap_err();
+        let commands =
+            " run sweep compare bill contain lab board inspect report kill revive limits doctor clean";
+        for command in commands.split(' ') {
+            let line = format!("{command} --help");
+            let help = parse(&line).unwrap_err();
             assert_eq!(help.kind(), ErrorKind::DisplayHelp);
             let help = help.to_string();
             println!("{help}");
