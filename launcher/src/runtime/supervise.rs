@@ -25,6 +25,7 @@ use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::status::{self, Field, Status, ThreadState};
 use protocol::supervision::Repairs;
+use protocol::tape::TapeView;
 use shm::clock::Clock;
 use shm::memory::View;
 use stall::StallWatch;
@@ -37,6 +38,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const BUSY_LOOK: Duration = Duration::from_millis(1);
 /// An engine that was idle for so long has nothing more to do.
 const SETTLED: Duration = Duration::from_millis(20);
+/// So often it is looked whether every exchange has closed.
+const CLOSED: Duration = Duration::from_millis(1);
 /// How long the engine has to end after it was told to, and what an interrupted run may take beyond its longest delay.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -72,6 +75,8 @@ struct Supervisor<'a> {
     control: &'a Launching,
     threads: &'a [View],
     schedules: &'a [View],
+    /// What the exchanges write down, each with its venue.
+    tapes: &'a [(u16, View)],
     repairs: Repairs,
     /// There where the run goes on when a strategy dies, from the open barrier on.
     incidents: Option<Incidents<'a>>,
@@ -102,12 +107,13 @@ pub fn supervise(
 ) -> Result<Supervised> {
     let spawned = Instant::now();
     processes.start(segments)?;
-    let Segments { plan, control, threads, schedules, .. } = segments;
+    let Segments { plan, control, threads, schedules, tapes, .. } = segments;
     let mut supervisor = Supervisor {
         plan,
         control,
         threads,
         schedules,
+        tapes,
         repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
         incidents: None,
         liveness: Liveness::new(plan, plan.clock.now()),
@@ -313,6 +319,18 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Trading is over: until every exchange has written down its last book, which it does when it finds the run draining. With all
+    /// orders back nobody else waits for that; not for long, should one never do it.
+    fn let_exchanges_close(&self) {
+        let is_open =
+            |(_, tape): &(u16, View)| TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed());
+        let deadline = Instant::now() + GRACE;
+        while self.tapes.iter().any(is_open) && Instant::now() < deadline {
+            self.control.set_state(RunState::Drain);
+            std::thread::sleep(CLOSED);
+        }
+    }
+
     /// Until every strategy has all its reports.
     fn play(&mut self) -> Result<Phase> {
         let total = self.plan.trading().total_orders();
@@ -332,6 +350,7 @@ impl Supervisor<'_> {
                 self.pss_bytes = self.proportional_memory();
             }
             if self.all_done() {
+                self.let_exchanges_close();
                 self.let_the_engine_settle();
                 return Ok(if drain_until.is_some() { Phase::Interrupted } else { Phase::Over });
             }
