@@ -90,21 +90,60 @@ fn a_file_cut_off_under_its_writer_ends_the_writer_and_leaves_a_prefix() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_or_read_is_named() {
-    if nix::unistd::geteuid().is_root() {
-        // Root may do everything: a file in the folder's place refuses it as well.
-        let folder = folder();
-        let file = folder.path().join("file");
-        fs::write(&file, "x").unwrap();
-        let error = Writer::open(&file, &options(Durability::Process), |_| {}).err().unwrap().to_string();
-        assert!(error.contains("file") && error.contains("make the folder"), "{error}");
-        return;
-    }
+fn a_file_in_the_folders_place_is_named() {
     let folder = folder();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o500)).unwrap();
-    let error = Writer::open(folder.path(), &options(Durability::Process), |_| {}).err().unwrap().to_string();
-    assert!(error.contains("lock") && error.contains("denied"), "{error}");
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "x").unwrap();
+    let error = Writer::open(&file, &options(Durability::Process), |_| {}).err().unwrap().to_string();
+    assert!(error.contains("file") && error.contains("make the folder"), "{error}");
+}
+
+#[test]
+fn what_may_not_be_written_or_read_is_named() {
+    let folder = folder();
+    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    append(&mut writer, 10);
+    writer.close().unwrap();
+    let status = victim("stranger", folder.path()).wait();
+    assert_eq!(status.code(), Some(0), "{status:?}");
+    // Nothing of it has harmed what is there.
+    assert_eq!(recovered(folder.path()).unwrap().0, State::after(10));
+}
+
+/// In a process of its own, which gives up what root may do: with the folder and its files allowed and forbidden in turn.
+pub fn stranger(folder: &std::path::Path) {
+    let segment = folder.join("log-00000001");
+    let allow = |path: &std::path::Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    if nix::unistd::geteuid().is_root() {
+        // It owns what it may not use, as the test's own user would.
+        let nobody = nix::unistd::Uid::from_raw(65534);
+        for path in [folder.to_owned(), folder.join("lock"), segment.clone()] {
+            nix::unistd::chown(&path, Some(nobody), None).unwrap();
+        }
+        nix::unistd::setuid(nobody).unwrap();
+    }
+    let write = || Writer::open(folder, &options(Durability::Process), |_| {}).err().unwrap().to_string();
+    let read = || Reader::open(folder, None).and_then(|mut reader| reader.next().map(drop)).unwrap_err();
+    let says = |error: String, path: &std::path::Path, step: &str| {
+        let is_named = error.contains(&*path.to_string_lossy()) && error.contains(step);
+        assert!(is_named && error.contains("denied"), "{error}");
+    };
+
+    allow(folder, 0o500);
+    says(write(), folder, "create it");
+    allow(folder, 0o300);
+    says(write(), folder, "list the folder");
+    says(read().to_string(), folder, "list the folder");
+    allow(folder, 0o700);
+    allow(&segment, 0);
+    says(write(), &segment, "open it");
+    says(read().to_string(), &segment, "open it");
+    allow(&segment, 0o600);
+    allow(&folder.join("lock"), 0);
+    says(write(), &folder.join("lock"), "open it");
+    allow(&folder.join("lock"), 0o600);
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl Recorded {
 
 #[test]
 fn any_subset_of_the_blocks_since_the_last_sync() {
-    let (runs, at_random) = if is_slow() { (40, 3500) } else { (3, 1600) };
+    let (runs, at_random) = if is_slow() { (40, 3500) } else { (3, 1800) };
     let mut images = 0;
     let mut ends = std::collections::BTreeSet::new();
     for run in 0..runs {

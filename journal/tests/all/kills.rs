@@ -73,6 +73,7 @@ fn as_a_victim() {
         "boast" => append_for_ever(folder, true),
         "stepped" => crate::stepped::stepped(folder),
         "limited" => crate::faults::limited(folder),
+        "stranger" => crate::faults::stranger(folder),
         other => panic!("{other}"),
     }
 }

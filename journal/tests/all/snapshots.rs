@@ -1,7 +1,7 @@
 //! Snapshots: crashes between the system calls of writing one, torn ones, and nothing applied twice.
 
 use crate::basics::options;
-use crate::common::{State, append, copy, folder, is_slow, payload, recovered};
+use crate::common::{State, append, copy, folder, payload, recovered};
 use journal::{Disk, Durability, JournalError, Options, Reader, Recovered, Step, Writer, recover};
 use std::fs;
 use std::io;
@@ -162,12 +162,7 @@ impl Disk for Refuse {
 
 #[test]
 fn any_refused_system_call_stops_the_journal_and_loses_nothing() {
-    let errors = if is_slow() {
-        vec![nix::libc::EIO, nix::libc::ENOSPC, nix::libc::EROFS]
-    } else {
-        vec![nix::libc::EIO]
-    };
-    for errno in errors {
+    for errno in [nix::libc::EIO, nix::libc::ENOSPC, nix::libc::EROFS] {
         let mut refusals = 0;
         for refused in 1.. {
             let folder = folder();

@@ -2,6 +2,7 @@
 //! error ends the run, unless it is a strategy and the plan goes on without it ([`crate::runtime::incidents`]); so does Ctrl-C.
 //! Whatever happens, every process but the warden is gone when this returns.
 
+mod cause;
 mod close;
 mod motion;
 mod signals;
@@ -9,7 +10,7 @@ mod silence;
 mod stall;
 
 use crate::faults::schedule::FaultSchedule;
-use crate::runtime::incidents::{Incidents, settled_by, with_own_words};
+use crate::runtime::incidents::{Incidents, settled_by};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::progress::Progress;
 use crate::runtime::samples::Samples;
@@ -23,9 +24,9 @@ use protocol::control::{Launching, RunState};
 use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, ProcessPlan, Role};
-use protocol::role::RoleKind;
 use protocol::status::{self, Field, Status, ThreadState};
 use protocol::supervision::Repairs;
+use protocol::tape::TapeView;
 use shm::clock::Clock;
 use shm::memory::View;
 use stall::StallWatch;
@@ -38,8 +39,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const BUSY_LOOK: Duration = Duration::from_millis(1);
 /// An engine that was idle for so long has nothing more to do.
 const SETTLED: Duration = Duration::from_millis(20);
-/// How long a strategy that gives up has to end, so that the kernel can say how.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// So often it is looked whether every exchange has closed.
+const CLOSED: Duration = Duration::from_millis(1);
 /// How long the engine has to end after it was told to, and what an interrupted run may take beyond its longest delay.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -75,6 +76,8 @@ struct Supervisor<'a> {
     control: &'a Launching,
     threads: &'a [View],
     schedules: &'a [View],
+    /// What the exchanges write down, each with its venue.
+    tapes: &'a [(u16, View)],
     repairs: Repairs,
     /// There where the run goes on when a strategy dies, from the open barrier on.
     incidents: Option<Incidents<'a>>,
@@ -106,12 +109,13 @@ pub fn supervise(
 ) -> Result<Supervised> {
     let spawned = Instant::now();
     processes.start(segments)?;
-    let Segments { plan, control, threads, schedules, .. } = segments;
+    let Segments { plan, control, threads, schedules, tapes, .. } = segments;
     let mut supervisor = Supervisor {
         plan,
         control,
         threads,
         schedules,
+        tapes,
         repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
         incidents: None,
         liveness: Liveness::new(plan, plan.clock.now()),
@@ -209,25 +213,7 @@ impl Supervisor<'_> {
             let done = states.all(|status| status.state() == ThreadState::Done);
             let ended_badly = child.status.is_some_and(|status| !(done && status.success()));
             if failed.is_some() || ended_badly {
-                let words = failed.map(|status| status.error()).filter(|error| !error.is_empty());
-                let is_strategy = |thread: &u32| {
-                    self.plan.threads[*thread as usize]
-                        .roles
-                        .iter()
-                        .any(|role| role.kind() == RoleKind::Strategy)
-                };
-                let what = if process.threads.iter().any(is_strategy) {
-                    self.processes.all[index].await_end(LAST_WORDS)?;
-                    let child = &self.processes.all[index];
-                    let how = if child.status.is_some() { child.how() } else { "gave up".into() };
-                    with_own_words(&how, &words.unwrap_or_else(|| child.last_words()))
-                } else {
-                    let what = words.unwrap_or_else(|| child.how());
-                    match child.last_words() {
-                        words if words.is_empty() || words.contains(&what) => what,
-                        words => format!("{what}: {words}"),
-                    }
-                };
+                let what = self.cause(index, failed)?;
                 return Ok(Some(failure(&process.name, self.processes.all[index].pid(), what)));
             }
         }
@@ -333,6 +319,18 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Trading is over: until every exchange has written down its last book, which it does when it finds the run draining. With all
+    /// orders back nobody else waits for that; not for long, should one never do it.
+    fn let_exchanges_close(&self) {
+        let is_open =
+            |(_, tape): &(u16, View)| TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed());
+        let deadline = Instant::now() + GRACE;
+        while self.tapes.iter().any(is_open) && Instant::now() < deadline {
+            self.control.set_state(RunState::Drain);
+            std::thread::sleep(CLOSED);
+        }
+    }
+
     /// Until every strategy has all its reports.
     fn play(&mut self) -> Result<Phase> {
         let total = self.plan.trading().total_orders();
@@ -352,6 +350,7 @@ impl Supervisor<'_> {
                 self.pss_bytes = self.proportional_memory();
             }
             if self.all_done() {
+                self.let_exchanges_close();
                 self.let_the_engine_settle();
                 return Ok(if drain_until.is_some() { Phase::Interrupted } else { Phase::Over });
             }
