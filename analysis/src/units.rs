@@ -20,7 +20,7 @@ const UNITS: [(&str, u64); 5] =
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnitError {
     /// A time without a unit.
-    #[error("{0:?} has no unit: write ns, us, ms, s or m behind it, for example {0}ms")]
+    #[error("{0:?} has no unit: write ns, us, ms, s or m behind it, for example {example}ms", example = example(.0))]
     NoUnit(String),
     /// Not a time at all.
     #[error("{0:?} is not a time: expected a number and ns, us, ms, s or m, for example 5ms or 1.5s")]
@@ -66,6 +66,11 @@ impl fmt::Display for Nanos {
         let (unit, scale) = UNITS.iter().find(exact).unwrap_or(&("ns", 1));
         f.pad(&format!("{}{unit}", self.0 / scale))
     }
+}
+
+/// What a time without a unit may have been meant to be; of none at all, one that most settings take.
+fn example(number: &str) -> &str {
+    if number.bytes().any(|byte| matches!(byte, b'1'..=b'9')) { number } else { "100" }
 }
 
 /// A number of things, read with `_`, `k` (thousand) and `M` (million), written in digits.
@@ -222,6 +227,7 @@ mod tests {
             ns("5").unwrap_err(),
             "\"5\" has no unit: write ns, us, ms, s or m behind it, for example 5ms"
         );
+        assert!(ns("0").unwrap_err().ends_with("for example 100ms"), "nobody waits for 0ms");
         for text in ["", "ms", "-5ms", "5 parsecs", "5mss", "1..2s", ".5s", "5.s", "1e3ms", "_5ms"] {
             assert!(ns(text).unwrap_err().contains("is not a time"), "{text}");
         }

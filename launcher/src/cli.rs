@@ -2,6 +2,8 @@
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
 
+mod suggest;
+
 use crate::board::BoardFlags;
 use crate::config::RunFlags;
 use crate::experiments::bill::BillFlags;
@@ -11,7 +13,7 @@ use crate::experiments::lab::LabFlags;
 use crate::experiments::sweep::SweepFlags;
 use crate::simulate::SimulateFlags;
 use analysis::units::Nanos;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use protocol::wire::OrderId;
 use std::path::PathBuf;
 
@@ -23,6 +25,23 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// What the process was told. Prints help and errors itself and ends the process then, as clap does.
+    pub fn read() -> Self {
+        Self::read_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// What such a command line says.
+    ///
+    /// # Errors
+    /// What clap makes of it, with the nearest name where it has none to offer.
+    pub fn read_from(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
+        let suggested = |error: clap::Error| suggest::suggested(error, &Self::command());
+        let matches = suggest::tuned(Self::command()).try_get_matches_from(words).map_err(suggested)?;
+        Self::from_arg_matches(&matches)
+    }
 }
 
 /// The subcommands.
@@ -72,7 +91,7 @@ pub enum Command {
     /// Check whether this machine is fit for latency figures
     Doctor(DoctorFlags),
     /// Remove shared memory that dead runs left behind
-    Clean,
+    Clean(CleanFlags),
     /// One process of a run; the launcher starts it
     #[command(hide = true)]
     Role(RoleFlags),
@@ -81,13 +100,13 @@ pub enum Command {
 const EXAMPLES: &str = "\
 Examples:
   launcher doctor                       is this machine fit to measure on?
-  launcher run                          what the machine can carry, ~15 s
+  launcher run                          what the machine can carry, ~6 s
   launcher run --preset seed            the seed benchmark's numbers
   launcher inspect runs/RUN --order 0/17
 
 Times are written with their unit (500ns, 5us, 5ms, 10s, 2m), counts as
 400000, 400k or 4M. Exit codes: 0 done, 1 the run failed or is not valid,
-2 usage, 130 interrupted.";
+2 usage, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -188,8 +207,9 @@ that were due were not made.";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
-  launcher inspect runs/RUN --head 20
+  launcher inspect runs/RUN             its logs, and what is wrong with them
   launcher inspect runs/RUN --order 3/1042
+  launcher inspect runs/RUN/engine.stamps --head 20
   launcher inspect runs/RUN/engine.stamps --csv";
 
 const KILL_EXAMPLES: &str = "\
@@ -307,16 +327,16 @@ pub struct LimitsFlags {
 pub struct InspectFlags {
     /// A run's folder, or one stamp log
     pub path: PathBuf,
-    /// Only the first N records of each log
+    /// Of a log: only the first N records
     #[arg(long, value_name = "N")]
     pub head: Option<u64>,
-    /// Only the last N records of each log
+    /// Of a log: only the last N records
     #[arg(long, value_name = "N")]
     pub tail: Option<u64>,
     /// Only this order's records, as STRATEGY/SEQUENCE
     #[arg(long, value_name = "ID")]
     pub order: Option<OrderId>,
-    /// Records as JSON lines
+    /// Everything as one JSON document
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
     /// Records as CSV
@@ -345,6 +365,14 @@ pub struct DoctorFlags {
     pub json: bool,
 }
 
+/// The flags of `clean`.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CleanFlags {
+    /// Only say what would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
 /// What a child process is told: everything else stands in the run's plan.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct RoleFlags {
@@ -359,12 +387,12 @@ mod tests {
     use super::*;
     use crate::config::{Arrivals, Choice, Common, Settings};
     use analysis::units::Count;
-    use clap::CommandFactory;
     use clap::error::ErrorKind;
     use protocol::plan::{Idle, Isolation, Threading};
 
     fn parse(line: &str) -> Result<Command, clap::Error> {
-        Cli::try_parse_from(std::iter::once("launcher").chain(line.split_whitespace())).map(|cli| cli.command)
+        let words = std::iter::once("launcher").chain(line.split_whitespace());
+        Cli::read_from(words.map(Into::into)).map(|cli| cli.command)
     }
 
     fn run(line: &str) -> Settings {
@@ -435,6 +463,9 @@ mod tests {
         assert!(wrong("run --strategie 2").contains("--strateg"));
         assert!(wrong("run --strategy 2").contains("player"));
         assert!(wrong("inspct").contains("inspect"));
+        assert!(wrong("rnu").contains("'run'"), "{}", wrong("rnu"));
+        assert!(wrong("run --technique SPSC-MUX").contains("similar value exists: 'spsc-mux'"));
+        assert!(wrong("run --orders -5").contains("is not a count"), "{}", wrong("run --orders -5"));
         assert!(wrong("inspect runs/x --order 17").contains("STRATEGY/SEQUENCE"));
         assert!(wrong("inspect runs/x --json --csv").contains("--csv"));
     }
@@ -447,24 +478,11 @@ mod tests {
 
     #[test]
     fn help_fits_eighty_columns() {
-        for line in [
-            "--help",
-            "run --help",
-            "sweep --help",
-            "compare --help",
-            "bill --help",
-            "contain --help",
-            "lab --help",
-            "board --help",
-            "inspect --help",
-            "report --help",
-            "kill --help",
-            "revive --help",
-            "limits --help",
-            "doctor --help",
-            "clean --help",
-        ] {
-            let help = parse(line).unwrap_err();
+        let commands =
+            " run sweep compare bill contain lab board inspect report kill revive limits doctor clean";
+        for command in commands.split(' ') {
+            let line = format!("{command} --help");
+            let help = parse(&line).unwrap_err();
             assert_eq!(help.kind(), ErrorKind::DisplayHelp);
             let help = help.to_string();
             println!("{help}");

@@ -7,7 +7,6 @@ use crate::experiments::lab;
 use crate::roles::registry::{Links, MakeStrategy, MakeVenue, Registry};
 use crate::runtime::progress::complain;
 use crate::simulate;
-use clap::Parser;
 use core::marker::PhantomData;
 use gateway::{Venue, VenueContext};
 use shm::ring::{Link, RegisterError};
@@ -189,7 +188,7 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
     /// (also a part whose name is taken, or none), 130: interrupted.
     pub fn main(self) -> ExitCode {
         match self.install() {
-            Ok(()) => commands::main(Cli::parse()),
+            Ok(()) => commands::main(Cli::read()),
             Err(error) => {
                 complain(&format!("error: {error}"));
                 ExitCode::from(2)

@@ -140,7 +140,7 @@ impl Status {
         }
     }
 
-    /// The error text, with what is not UTF-8 or not printable replaced.
+    /// The error text, with what is not UTF-8 or not printable replaced. Its writer says so itself: of a strategy it is no fact.
     pub fn error(&self) -> String {
         let bytes: Vec<u8> = self.words[Field::ErrorText as usize..][..ERROR_BYTES / 8]
             .iter()

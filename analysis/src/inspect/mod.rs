@@ -65,7 +65,7 @@ pub enum InspectError {
         file: String,
     },
     /// Several things are wrong with a folder; each was printed.
-    #[error("{count} problems in {folder}, first: {first}")]
+    #[error("{}{first}", problems(*.count, .folder))]
     Problems {
         /// The folder.
         folder: String,
@@ -115,6 +115,15 @@ pub fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(
     match flushed {
         Err(InspectError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,
+    }
+}
+
+/// How many problems, in words.
+fn problems(count: usize, folder: &str) -> String {
+    if count == 1 {
+        format!("a problem in {folder}: ")
+    } else {
+        format!("{count} problems in {folder}, first: ")
     }
 }
 

@@ -18,9 +18,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-/// Exit code of an interrupted benchmark: 128 + SIGINT.
-const INTERRUPTED: u8 = 130;
-
 /// What to know about every case.
 const NOTES: [&str; 5] = [
     "write: from before to behind the call, as the writer's core sees it; with park, the wake-up is part of it. Making a value's \
@@ -92,7 +89,7 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
     html::write(&folder, &folder.join(html::HTML_FILE))?;
     print(&boards, &folder, flags.json)?;
     Ok(match (boards.interrupted, boards.cases.iter().all(|case| case.is_sound())) {
-        (true, _) => ExitCode::from(INTERRUPTED),
+        (true, _) => crate::runtime::signals::exit_code(),
         (_, true) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })

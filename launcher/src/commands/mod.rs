@@ -1,5 +1,5 @@
 //! What each subcommand does, and what the process says and returns in the end: 0 done, 1 failed or not valid, 2 usage,
-//! 130 interrupted.
+//! 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
 
 mod doctor;
 mod journal;
@@ -8,7 +8,7 @@ mod limits;
 mod operator;
 
 use crate::board;
-use crate::cli::{Cli, Command, DoctorFlags, InspectFlags, ReportFlags};
+use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, ReportFlags};
 use crate::config::{RunFlags, UsageError};
 use crate::experiments;
 use crate::host::System;
@@ -19,7 +19,7 @@ use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::gather;
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::run::{self, Finished, Interrupted, Presentation};
-use crate::runtime::signals::Signals;
+use crate::runtime::signals::{self, Signals};
 use crate::runtime::warden;
 use crate::simulate;
 use analysis::document::Document;
@@ -34,9 +34,6 @@ use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// Exit code of an interrupted run, as shells have it: 128 + SIGINT.
-const INTERRUPTED: u8 = 130;
 
 /// Does what the command line says.
 pub fn main(cli: Cli) -> ExitCode {
@@ -56,7 +53,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Kill(flags) => kill::turn(&flags, true),
         Command::Revive(flags) => kill::turn(&flags, false),
         Command::Limits(flags) => limits::limits(&flags),
-        Command::Clean => clean(),
+        Command::Clean(flags) => clean(flags),
         Command::Role(flags) if flags.name == warden::NAME => {
             warden::run(&flags.run).map(|()| ExitCode::SUCCESS)
         }
@@ -72,14 +69,23 @@ pub fn main(cli: Cli) -> ExitCode {
         if is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        complain(&format!("error: {error:#}"));
+        complain(&format!("error: {}", chain(&error)));
         if error.is::<UsageError>() {
             ExitCode::from(2)
         } else if error.is::<Interrupted>() {
-            ExitCode::from(INTERRUPTED)
+            signals::exit_code()
         } else {
             ExitCode::FAILURE
         }
+    })
+}
+
+/// An error and what caused it. Some say their cause themselves: it is not said twice.
+fn chain(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |said, cause| match cause.to_string() {
+        cause if said.is_empty() => cause,
+        cause if said.ends_with(&cause) => said,
+        cause => format!("{said}: {cause}"),
     })
 }
 
@@ -101,11 +107,16 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
         signals: &signals,
     };
     let mut code = ExitCode::SUCCESS;
+    // Several summaries are one document as well: a list.
+    let mut list = (flags.common.json && resolved.repeats > 1).then(Vec::new);
     for repeat in 0..resolved.repeats {
         // A fresh schedule for each repeat, the same ones for the same --seed.
         let resolved = Resolved { seed: resolved.seed.wrapping_add(repeat.into()), ..resolved.clone() };
         let finished = run::run(&resolved, &machine, &how)?;
-        show(&finished.summary, flags.common.json)?;
+        match &mut list {
+            Some(list) => list.push(serde_json::from_slice::<serde_json::Value>(&finished.summary.json()?)?),
+            None => show(&finished.summary, flags.common.json)?,
+        }
         if !flags.common.json {
             writeln!(output::stdout(), "\nSaved in {}", finished.folder.display())?;
         }
@@ -117,13 +128,16 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
             break;
         }
     }
+    if let Some(list) = list {
+        writeln!(output::stdout(), "{:#}", serde_json::Value::from(list))?;
+    }
     Ok(code)
 }
 
 fn exit_code(finished: &Finished) -> ExitCode {
     match finished.outcome {
         Outcome::Complete if finished.summary.valid => ExitCode::SUCCESS,
-        Outcome::Interrupted => ExitCode::from(INTERRUPTED),
+        Outcome::Interrupted => signals::exit_code(),
         _ => ExitCode::FAILURE,
     }
 }
@@ -144,6 +158,7 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
     if let Some(file) = &flags.html {
         return report_html(&flags.run, file.as_deref());
     }
+    experiments::is_none(&flags.run)?;
     let record = read_record(&flags.run)?;
     let progress = Progress::new(!flags.json);
     let summary = run::evaluate(&flags.run, &record, &progress)?;
@@ -176,6 +191,7 @@ fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
 }
 
 fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
+    experiments::is_none(&flags.path)?;
     let format = match (flags.json, flags.csv) {
         (true, _) => Format::Json,
         (_, true) => Format::Csv,
@@ -192,14 +208,16 @@ fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn clean() -> Result<ExitCode> {
-    let cleaned = clean::clean(CleanScope::Everything).context("cannot look into /dev/shm")?;
-    writeln!(
-        output::stdout(),
-        "{} segments removed, {} of living runs kept",
-        cleaned.removed.len(),
-        cleaned.kept
-    )?;
+fn clean(flags: CleanFlags) -> Result<ExitCode> {
+    let scope = if flags.dry_run { CleanScope::Nothing } else { CleanScope::Everything };
+    let cleaned = clean::clean(scope).context("cannot look into /dev/shm")?;
+    let mut out = output::stdout();
+    if flags.dry_run {
+        cleaned.removed.iter().try_for_each(|name| writeln!(out, "{name}"))?;
+    }
+    let (what, others) = (if flags.dry_run { "would be removed" } else { "removed" }, cleaned.others);
+    let others = if others == 0 { String::new() } else { format!(", {others} of other users left alone") };
+    writeln!(out, "{} segments {what}, {} of living runs kept{others}", cleaned.removed.len(), cleaned.kept)?;
     for failed in &cleaned.failed {
         complain(&format!("error: {failed}"));
     }

@@ -186,7 +186,9 @@ impl Args for Faults {
             .action(ArgAction::Append)
             .value_parser(super::parsed::<Faults>())
             .help_heading("Containment")
-            .help("A fault on purpose; may be given several times, see below");
+            .help(
+                "A fault on purpose; may be given several times; launcher run --help shows how it is written",
+            );
         command.arg(flag).group(ArgGroup::new("faults").arg(FLAG).multiple(true))
     }
 

@@ -92,8 +92,9 @@ fn shown(error: &serde_saphyr::Error, text: &str, name: &str) -> String {
         }
         other => {
             let message = other.to_string();
-            // The parser's own texts name the place, which stands in front already.
-            let end = message.find(" at line ").unwrap_or(message.len());
+            // The parser's own texts name the place, which stands in front already, and its options, which are not the user's.
+            let ends = [" at line ", ", set "].map(|part| message.find(part));
+            let end = ends.into_iter().flatten().min().unwrap_or(message.len());
             message[..end].lines().next().unwrap_or("cannot be read").to_string()
         }
     };

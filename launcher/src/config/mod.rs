@@ -273,8 +273,14 @@ impl Preset {
 
 /// The name that is most like the text, if one is like it at all.
 pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let text = text.to_lowercase();
+    // Of short names two letters in the wrong order leave little that is alike.
+    let likeness = |name: &str| match strsim::osa_distance(&text, name) {
+        0 | 1 => 1.0,
+        _ => strsim::jaro_winkler(&text, name),
+    };
     names
-        .map(|name| (strsim::jaro_winkler(text, name), name))
+        .map(|name| (likeness(name), name))
         .filter(|(similarity, _)| *similarity > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name)
@@ -402,6 +408,8 @@ pub(crate) mod tests {
     fn a_wrong_name_names_the_nearest() {
         let message = Settings::default().set("isolation", "proces").unwrap().unwrap_err();
         assert!(message.contains("did you mean process?"), "{message}");
+        let message = Settings::default().set("technique", "SPSC-MUX").unwrap().unwrap_err();
+        assert!(message.contains("did you mean spsc-mux?"), "{message}");
         let message = Settings::default().set("idle", "???").unwrap().unwrap_err();
         assert!(message.contains("There are auto, spin, yield, backoff, park"), "{message}");
     }

@@ -14,9 +14,6 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code of an interrupted experiment: 128 + SIGINT.
-const INTERRUPTED: u8 = 130;
-
 /// Everything that there is to show.
 pub struct Documents {
     /// The name of the Markdown file, without its ending.
@@ -93,7 +90,7 @@ pub fn publish(
 fn code(record: &SweepRecord, folder: &Path, ended: Ended) -> ExitCode {
     if ended == Ended::Interrupted {
         eprintln!("interrupted: launcher sweep --resume {} goes on", folder.display());
-        return ExitCode::from(INTERRUPTED);
+        return crate::runtime::signals::exit_code();
     }
     if record.keeps_failures {
         return ExitCode::SUCCESS;

@@ -31,8 +31,10 @@ pub mod record;
 mod search;
 pub mod sweep;
 
+use crate::config::UsageError;
 use analysis::document::Document;
-use analysis::experiment::{Containments, SweepRecord};
+use analysis::experiment::{Boards, Containments, Lab, SweepRecord};
+use analysis::record::RunRecord;
 use anyhow::Result;
 use documents::{Documents, publish};
 use launch::launch;
@@ -98,6 +100,32 @@ pub fn compare(flags: &compare::CompareFlags) -> Result<ExitCode> {
 pub fn contain(flags: &contain::ContainFlags) -> Result<ExitCode> {
     let (record, folder) = contain::begin(flags)?;
     go_on(record, &folder, flags.common.json)
+}
+
+/// That a folder is not an experiment's: those that read a run's say what reads this one.
+///
+/// # Errors
+/// [`UsageError`]: it is one.
+pub fn is_none(folder: &Path) -> Result<(), UsageError> {
+    if folder.join(RunRecord::FILE).exists() {
+        return Ok(());
+    }
+    let name = folder.display();
+    let what = if folder.join(SweepRecord::FILE).exists() {
+        match record::read(folder) {
+            Ok(record) if ["bill", "compare"].contains(&record.kind.as_str()) => {
+                format!("the folder of a {0}, not of a run: launcher {0} {name} shows it", record.kind)
+            }
+            _ => format!("the folder of many runs, not of one: launcher sweep --resume {name} shows it"),
+        }
+    } else if folder.join(Lab::FILE).exists() {
+        format!("the folder of a lab, not of a run: launcher lab --resume {name} shows it")
+    } else if folder.join(Boards::FILE).exists() {
+        "the folder of a board's benchmark, not of a run".into()
+    } else {
+        return Ok(());
+    };
+    Err(UsageError(format!("{name}: {what}, and launcher report {name} --html draws it")))
 }
 
 /// Measures what an experiment lacks, and shows it.

@@ -30,13 +30,17 @@ pub enum CleanScope {
     KeepLogs,
     /// Everything: `launcher clean`.
     Everything,
+    /// As everything, but only named: `launcher clean --dry-run`.
+    Nothing,
 }
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// Segments that were removed.
+    /// Segments that were removed, or would be.
     pub removed: Vec<String>,
+    /// What has the name of a segment and belongs to another user.
+    pub others: usize,
     /// Segments of runs that still run, or whose warden is clearing up, and logs that were not saved.
     pub kept: usize,
     /// Segments that could not be removed, and why.
@@ -51,10 +55,16 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     let mut lives = HashMap::new();
     for name in list_segments()? {
-        let Some((run, what)) = RunId::of_segment(&name).filter(|_| is_ours(&name)) else { continue };
+        let Some((run, what)) = RunId::of_segment(&name) else { continue };
+        cleaned.others += usize::from(is_another_s(&name));
+        if !is_ours(&name) {
+            continue;
+        }
         let life = *lives.entry(run).or_insert_with(|| RunLife::of(run));
         if life.needs(what, scope) {
             cleaned.kept += 1;
+        } else if scope == CleanScope::Nothing {
+            cleaned.removed.push(name);
         } else if let Err(error) = unlink(&name) {
             cleaned.failed.push(format!("{name}: {error}"));
         } else {
@@ -104,6 +114,11 @@ fn is_ours(name: &str) -> bool {
     is_segment && facts.uid() == nix::unistd::geteuid().as_raw()
 }
 
+fn is_another_s(name: &str) -> bool {
+    let facts = symlink_metadata(format!("{SHM_DIR}/{name}"));
+    facts.is_ok_and(|facts| facts.uid() != nix::unistd::geteuid().as_raw())
+}
+
 /// Memory begins with our magic word, or with 0 while it is created.
 fn is_segment(name: &str) -> bool {
     let Ok(mut file) = open_safely(name, OpenOptions::new().read(true)) else { return false };
@@ -148,6 +163,9 @@ mod tests {
         clean(CleanScope::Everything).unwrap();
         assert!(is_there(&control) && is_there(&submit));
         drop(held);
+        let named = clean(CleanScope::Nothing).unwrap();
+        assert!(named.removed.contains(&control) && named.removed.contains(&submit), "{named:?}");
+        assert!(is_there(&control) && is_there(&submit), "only named");
         clean(CleanScope::KeepLogs).unwrap();
         assert!(!is_there(&control) && !is_there(&submit));
     }

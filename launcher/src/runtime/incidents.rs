@@ -398,9 +398,19 @@ impl<'a> Incidents<'a> {
 /// How a strategy's process ended before it was done, in words; `None`: it runs, or ended as it should.
 fn ended(children: &impl Children, process: usize, status: &Status) -> Option<String> {
     let in_order = children.ended(process)? && status.state() == ThreadState::Done;
-    let error =
-        if status.state() == ThreadState::Failed { format!(": {}", status.error()) } else { String::new() };
-    (!in_order).then(|| children.how(process) + &error)
+    let words = if status.state() == ThreadState::Failed { status.error() } else { String::new() };
+    (!in_order).then(|| with_own_words(&children.how(process), &words))
+}
+
+/// The longest of a strategy's own words that are shown, in characters.
+const OWN_WORDS: usize = 120;
+
+/// What the kernel says, and then what a strategy says about itself: quoted, and without what could be taken for something else.
+pub fn with_own_words(how: &str, words: &str) -> String {
+    let plain = |c: char| c.is_ascii_graphic() || c == ' ' || "µ·–…’“”≥≤×".contains(c);
+    let words: String =
+        words.trim().chars().take(OWN_WORDS).map(|c| if plain(c) && c != '"' { c } else { '?' }).collect();
+    if words.is_empty() { how.to_owned() } else { format!("{how}; it says itself: \"{words}\"") }
 }
 
 /// Orders that the strategy of a thread has sent in its incarnation, and those of them that it got an answer for. It says so
@@ -416,4 +426,19 @@ pub fn settled_by(counters: &Counters, roles: &[Role], orders: u64) -> (u64, u64
     let mine = counters.agents(roles).find(|agent| agent.role().kind() == RoleKind::Strategy);
     let count = |counter| mine.map_or(0, |mine| mine.get(counter)).min(orders);
     (count(StrategyCounter::Sent), count(StrategyCounter::Returned) + count(StrategyCounter::Rejected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_strategy_says_of_itself_comes_last_and_is_marked() {
+        let killed = "signal 11 (SIGSEGV)";
+        assert_eq!(with_own_words(killed, ""), killed);
+        let says = with_own_words(killed, " no route \"to\" the venue\u{1b}[31m\u{202e}ש ");
+        assert_eq!(says, "signal 11 (SIGSEGV); it says itself: \"no route ?to? the venue?[31m??\"");
+        let long = with_own_words(killed, &"x".repeat(1000));
+        assert_eq!(long.matches('x').count(), OWN_WORDS, "{long}");
+    }
 }

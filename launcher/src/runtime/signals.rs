@@ -4,6 +4,25 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
+
+#[expect(clippy::disallowed_types, reason = "signal-hook's flags are of this type; loom has no signals")]
+type SignalFlag = std::sync::atomic::AtomicUsize;
+
+/// Which signal asked last for an end; 0: none. Signals come to a process, so there is one.
+static ASKED: LazyLock<Arc<SignalFlag>> = LazyLock::new(Arc::default);
+
+/// The exit code of what was interrupted, as shells have it: 128 and the signal, of Ctrl-C where nobody knows.
+pub fn exit_code() -> ExitCode {
+    // Relaxed: the byte in the stream, which says that one came, is the kernel's to order.
+    let signal = match ASKED.load(Ordering::Relaxed) {
+        0 => SIGINT as usize,
+        signal => signal,
+    };
+    ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+}
 
 /// Counts requests to end: the first one ends the run in order, the second one at once.
 pub struct Signals {
@@ -21,6 +40,7 @@ impl Signals {
         stream.set_nonblocking(true)?;
         let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
         for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
+            signal_hook::flag::register_usize(signal, Arc::clone(&ASKED), signal as usize)?;
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
         Ok(Self { stream })

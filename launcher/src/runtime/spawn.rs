@@ -1,6 +1,7 @@
 //! The processes of a run: started by executing this very executable, watched through pidfds, and never left behind.
 
 use crate::runtime::incidents::Children;
+use crate::runtime::progress::complain;
 use crate::runtime::setup::Segments;
 use crate::runtime::warden;
 use analysis::record::Exit;
@@ -100,11 +101,29 @@ impl Process {
         self.child.id()
     }
 
-    /// The last lines that it printed to stderr, at most three, on one line.
+    /// Waits for its end, at most that long: what gives up ends soon.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn await_end(&mut self, at_most: Duration) -> io::Result<()> {
+        if self.status.is_none() {
+            process::wait_readable(&[self.pidfd.as_fd()], at_most)?;
+        }
+        self.look()
+    }
+
+    /// The last lines that it printed to stderr, at most three, on one line; a backtrace is none of them.
     pub fn last_words(&self) -> String {
         let text = std::fs::read(&self.stderr).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let is_frame = |line: &str| {
+            let line = line.trim();
+            let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+            let is_numbered = number.len() < line.len() && number.starts_with(": ");
+            is_numbered || ["at ", "note: ", "stack backtrace:"].iter().any(|front| line.starts_with(front))
+        };
+        let lines: Vec<&str> =
+            text.lines().filter(|line| !line.trim().is_empty() && !is_frame(line)).collect();
         lines[lines.len().saturating_sub(3)..].join(" · ")
     }
 
@@ -156,6 +175,17 @@ pub struct Processes {
     /// In the order of the plan.
     pub all: Vec<Process>,
     warden: Process,
+    /// How often the warden may still be started again.
+    wardens: u32,
+}
+
+/// How often a warden is started again at most: one that dies at once would be for ever.
+const WARDENS: u32 = 3;
+
+fn start_warden(segments: &Segments) -> Result<Process> {
+    let folder = Path::new(&segments.plan.folder);
+    let inherited = segments.handed_to_warden();
+    Process::start(warden::NAME, &segments.address(), folder, &inherited)
 }
 
 impl Processes {
@@ -164,10 +194,29 @@ impl Processes {
     /// # Errors
     /// If it cannot be started.
     pub fn begin(segments: &Segments) -> Result<Self> {
-        let folder = Path::new(&segments.plan.folder);
-        let inherited = segments.handed_to_warden();
-        let warden = Process::start(warden::NAME, &segments.address(), folder, &inherited)?;
-        Ok(Self { all: Vec::new(), warden })
+        Ok(Self { all: Vec::new(), warden: start_warden(segments)?, wardens: WARDENS })
+    }
+
+    /// A warden that was killed is started again: without one a launcher that is killed leaves its segments behind.
+    pub fn watch_warden(&mut self, segments: &Segments) {
+        if self.warden.status.is_some() || self.warden.look().is_err() || self.warden.status.is_none() {
+            return;
+        }
+        let ended = format!("note: the warden (pid {}) has ended: {}", self.warden.pid(), self.warden.how());
+        let Some(left) = self.wardens.checked_sub(1) else {
+            complain(&format!(
+                "{ended}: a launcher that is killed now leaves its segments to launcher clean"
+            ));
+            return;
+        };
+        self.wardens = left;
+        match start_warden(segments) {
+            Ok(warden) => {
+                self.warden = warden;
+                complain(&format!("{ended}: another one was started"));
+            }
+            Err(error) => complain(&format!("{ended}: {error:#}")),
+        }
     }
 
     /// Starts the plan's processes.
@@ -289,6 +338,18 @@ mod tests {
         let error = Process::watch("strategy-3", child, PathBuf::new(), refused).err().unwrap();
         assert!(format!("{error:#}").starts_with("cannot watch process strategy-3: "), "{error:#}");
         assert_ne!(process::start_time(pid), Some(start), "neither running nor a zombie");
+    }
+
+    #[test]
+    fn last_words_are_no_scraps_of_a_backtrace() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("strategy-0.stderr");
+        let trace = "\nthread 'main' panicked at src/mine.rs:7:5:\nno price for BTC\nstack backtrace:\n   0: rust_begin_unwind\n             \
+                     at /rustc/lib.rs:1:2\n  11: mine::main\nnote: Some details are omitted\n";
+        std::fs::write(&path, trace).unwrap();
+        let mut process = Process::watch("strategy-0", sleeper(), path, process::pidfd_open).unwrap();
+        assert_eq!(process.last_words(), "thread 'main' panicked at src/mine.rs:7:5: · no price for BTC");
+        process.end();
     }
 
     #[test]

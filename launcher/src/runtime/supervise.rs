@@ -2,6 +2,7 @@
 //! error ends the run, unless it is a strategy and the plan goes on without it ([`crate::runtime::incidents`]); so does Ctrl-C.
 //! Whatever happens, every process but the warden is gone when this returns.
 
+mod cause;
 mod close;
 mod motion;
 mod signals;
@@ -26,6 +27,7 @@ use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::status::{self, Field, Status, ThreadState};
 use protocol::supervision::Repairs;
+use protocol::tape::TapeView;
 use shm::clock::Clock;
 use shm::memory::View;
 use stall::StallWatch;
@@ -38,6 +40,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const BUSY_LOOK: Duration = Duration::from_millis(1);
 /// An engine that was idle for so long has nothing more to do.
 const SETTLED: Duration = Duration::from_millis(20);
+/// So often it is looked whether every exchange has closed.
+const CLOSED: Duration = Duration::from_millis(1);
 /// How long the engine has to end after it was told to, and what an interrupted run may take beyond its longest delay.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -75,6 +79,8 @@ struct Supervisor<'a> {
     control: &'a Launching,
     threads: &'a [View],
     schedules: &'a [View],
+    /// What the exchanges write down, each with its venue.
+    tapes: &'a [(u16, View)],
     repairs: Repairs,
     /// There where the run goes on when a strategy dies, from the open barrier on.
     incidents: Option<Incidents<'a>>,
@@ -83,6 +89,7 @@ struct Supervisor<'a> {
     liveness: Liveness,
     faults: FaultSchedule,
     processes: Processes,
+    segments: &'a Segments,
     signals: &'a Signals,
     progress: &'a Progress,
     start_ticks: u64,
@@ -107,18 +114,20 @@ pub fn supervise(
 ) -> Result<Supervised> {
     let spawned = Instant::now();
     processes.start(segments)?;
-    let Segments { plan, control, threads, schedules, .. } = segments;
+    let Segments { plan, control, threads, schedules, tapes, .. } = segments;
     let mut supervisor = Supervisor {
         plan,
         control,
         threads,
         schedules,
+        tapes,
         repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
         incidents: None,
         comebacks: None,
         liveness: Liveness::new(plan, plan.clock.now()),
         faults,
         processes,
+        segments,
         signals,
         progress,
         start_ticks: 0,
@@ -198,6 +207,7 @@ impl Supervisor<'_> {
         let returns = self.comebacks.as_ref().is_some_and(Comebacks::is_busy);
         let pause = if returns { BUSY_LOOK } else { pause };
         self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
+        self.processes.watch_warden(self.segments);
         self.liveness.awake(self.plan.clock.now());
         self.see_threads();
         self.ask_the_kernel();
@@ -218,12 +228,8 @@ impl Supervisor<'_> {
             let done = states.all(|status| status.state() == ThreadState::Done);
             let ended_badly = child.status.is_some_and(|status| !(done && status.success()));
             if failed.is_some() || ended_badly {
-                let mut what = failed.map_or_else(|| child.how(), |status| status.error());
-                let words = child.last_words();
-                if !words.is_empty() && !words.contains(&what) {
-                    what = format!("{what}: {words}");
-                }
-                return Ok(Some(failure(&process.name, child.pid(), what)));
+                let what = self.cause(index, failed)?;
+                return Ok(Some(failure(&process.name, self.processes.all[index].pid(), what)));
             }
         }
         Ok(self.suspect().or_else(|| self.misconduct()))
@@ -328,6 +334,18 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Trading is over: until every exchange has written down its last book, which it does when it finds the run draining. With all
+    /// orders back nobody else waits for that; not for long, should one never do it.
+    fn let_exchanges_close(&self) {
+        let is_open =
+            |(_, tape): &(u16, View)| TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed());
+        let deadline = Instant::now() + GRACE;
+        while self.tapes.iter().any(is_open) && Instant::now() < deadline {
+            self.control.set_state(RunState::Drain);
+            std::thread::sleep(CLOSED);
+        }
+    }
+
     /// Until every strategy has all its reports.
     fn play(&mut self) -> Result<Phase> {
         let total = self.plan.trading().total_orders();
@@ -347,6 +365,7 @@ impl Supervisor<'_> {
                 self.pss_bytes = self.proportional_memory();
             }
             if self.all_done() {
+                self.let_exchanges_close();
                 self.let_the_engine_settle();
                 return Ok(if drain_until.is_some() { Phase::Interrupted } else { Phase::Over });
             }
@@ -406,6 +425,10 @@ impl Supervisor<'_> {
             let threads = process.threads.iter().map(|thread| *thread as usize).filter(|_| is_there);
             let mut found = threads.filter_map(|thread| {
                 let suspicion = self.liveness.suspicion(thread, &process.threads)?;
+                if process.threads.len() == 1 {
+                    // It will not end by itself. Of a process with several threads the others may.
+                    self.processes.all[index].kill();
+                }
                 Some(self.failure_of(thread, format!("{}{suspicion}", self.name_within(process, thread))))
             });
             if let Some(outcome) = found.next() {

@@ -43,9 +43,6 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Exit code of a lab that was interrupted: 128 + SIGINT.
-const INTERRUPTED: u8 = 130;
-
 /// Does what `launcher lab` says.
 ///
 /// # Errors
@@ -147,7 +144,7 @@ fn finish(lab: &Lab, folder: &Path, json: bool, ended: Ended) -> Result<ExitCode
     }
     if ended == Ended::Interrupted {
         eprintln!("interrupted: launcher lab --resume {} goes on", folder.display());
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(crate::runtime::signals::exit_code());
     }
     let failed: Vec<_> = lab
         .cells

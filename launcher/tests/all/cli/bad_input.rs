@@ -33,6 +33,9 @@ fn flags_that_make_no_sense_are_named() {
     usage_error(&["--liveness", "5ms"], &["--liveness", "20ms"]);
     usage_error(&["--on-death", "restrat"], &["--on-death", "restart"]);
     usage_error(&["--nonsense"], &["--nonsense"]);
+    usage_error(&["--orders", "-5"], &["--orders", "-5", "is not a count"]);
+    usage_error(&["--technique", "SPSC-MUX"], &["similar", "'spsc-mux'"]);
+    usage_error(&["--liveness", "0"], &["has no unit", "for example 100ms"]);
 }
 
 #[test]
@@ -74,6 +77,17 @@ fn configuration_files_are_read_strictly() {
     usage_error(&["--config", &config("stratgies: 3\n")], &["stratgies", "strategies", "bulkhead.yaml"]);
     usage_error(&["--config", &config("n_strategies: 8\n")], &["n_strategies", "strategies"]);
     usage_error(&["--config", &config("venues: many\n")], &["venues"]);
+    usage_error(
+        &["--config", &config("venues: 1\nvenues: 2\n")],
+        &["bulkhead.yaml:2", "duplicate", "venues"],
+    );
+    let launcher = Launcher::new();
+    let output = launcher.run(&["--config", &config("venues: 1\nvenues: 2\n")]).output().unwrap();
+    assert!(
+        !text(&output.stderr).contains("Policy"),
+        "the user has no such option: {}",
+        text(&output.stderr)
+    );
     usage_error(&["--config", &config("venues: [1, 2\n")], &["bulkhead.yaml"]);
     usage_error(&["--config", "/nowhere/bulkhead.yaml"], &["/nowhere/bulkhead.yaml"]);
     usage_error(&["--config", "/dev/zero"], &["/dev/zero", "too much"]);
@@ -112,6 +126,65 @@ fn too_little_shared_memory_is_said_before_anything_starts() {
     let stderr = text(&output.stderr);
     assert!(matches!(output.status.code(), Some(1 | 2)), "{stderr}");
     assert!(stderr.contains("/dev/shm") || stderr.contains("--orders"), "{stderr}");
+}
+
+#[test]
+fn a_command_that_is_misspelt_is_told_the_nearest() {
+    let output = output(&["rnu"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("'run'"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_a_full_disk_says_is_said_once() {
+    let launcher = Launcher::new();
+    launcher.summary(&["--orders", "500", "--window", "50ms", "--delay", "fixed:1ms"]);
+    let folder = launcher.folders()[0].clone();
+    let output = output(&["report", folder.to_str().unwrap(), "--html", "/dev/full/report.html"]);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert_eq!(stderr.matches("Not a directory").count(), 1, "{stderr}");
+}
+
+#[test]
+fn several_runs_are_one_document() {
+    let launcher = Launcher::new();
+    let flags = ["--orders", "500", "--window", "50ms", "--delay", "fixed:1ms", "--repeats", "2", "--json"];
+    let output = launcher.run(&flags).output().unwrap();
+    let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let runs: Vec<_> = list.as_array().unwrap().iter().map(|summary| &summary["valid"]).collect();
+    assert_eq!(runs, [true, true]);
+}
+
+#[test]
+fn the_folder_of_a_sweep_says_what_reads_it() {
+    let launcher = Launcher::new();
+    let out = launcher.out.path().to_str().unwrap();
+    let load = ["--orders", "200", "--window", "20ms", "--delay", "fixed:1ms", "--strategies", "1"];
+    let sweep = ["sweep", "--idle", "yield,park", "--repeats", "1", "--out", out];
+    let made = output(&[&sweep[..], &load].concat());
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let folder = launcher.folders()[0].clone();
+    for command in ["report", "inspect"] {
+        let output = output(&[command, folder.to_str().unwrap()]);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("many runs") && stderr.contains("launcher sweep --resume"), "{stderr}");
+        assert!(!stderr.contains("killed"), "{stderr}");
+    }
+}
+
+#[test]
+fn clean_can_only_say_what_it_would_remove() {
+    // A name with a process that there is not, and no control segment: of a dead run.
+    let name = "bulkhead.20200101-000000000-5-2147483600.submit";
+    let path = std::path::Path::new("/dev/shm").join(name);
+    std::fs::write(&path, [0; 64]).unwrap();
+    let said = text(&output(&["clean", "--dry-run"]).stdout);
+    // Another run that starts meanwhile removes it as well.
+    let was_there = said.contains(name) && said.contains("would be removed");
+    assert!(was_there || !path.exists(), "{said}");
+    let _ = std::fs::remove_file(&path);
 }
 
 #[test]

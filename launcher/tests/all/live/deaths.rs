@@ -155,6 +155,44 @@ fn what_even_the_warden_could_not_remove_the_next_start_does() {
 }
 
 #[test]
+fn a_killed_warden_is_named_and_another_one_watches() {
+    for isolation in ["process", "sandbox"] {
+        let launcher = Launcher::new();
+        let flags = [LONG, &["--isolation", isolation, "--allow-weaker-sandbox"]].concat();
+        let running = launcher.start(&flags);
+        let (pid, first) = (running.pid(), running.process("warden"));
+        signal(first, "KILL");
+        let wardens = || -> Vec<u32> {
+            let found = family(pid).into_iter().filter(|(_, line)| line.contains("role warden "));
+            found.map(|(warden, _)| warden).filter(|warden| *warden != first).collect()
+        };
+        wait_until("there is another one", || !wardens().is_empty());
+        // It does what the first one would have done.
+        signal(pid, "KILL");
+        let (_, _, stderr) = running.end();
+        assert!(
+            stderr.contains(&format!("the warden (pid {first}) has ended: signal 9 (SIGKILL)")),
+            "{stderr}"
+        );
+        // A sandboxed warden is told no run's id, and is nobody's child now.
+        wait_until("nothing is left", || family(pid).is_empty() && segments(pid).is_empty());
+        wait_until("the logs are saved", || launcher.folders()[0].join("engine.stamps").exists());
+    }
+}
+
+#[test]
+fn who_sent_the_end_shows_in_the_exit_code() {
+    for (name, wanted) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let launcher = Launcher::new();
+        let running = launcher.start(LONG);
+        let pid = running.pid();
+        signal(pid, name);
+        assert_eq!(running.end().0, Some(wanted), "{name}");
+        assert_nothing_left(pid);
+    }
+}
+
+#[test]
 fn a_run_under_nohup_outlives_its_terminal() {
     let launcher = Launcher::new();
     let flags: Vec<String> = launcher.run(&[]).get_args().map(|arg| arg.to_str().unwrap().into()).collect();
@@ -197,6 +235,6 @@ fn ps_shows_who_is_who() {
     assert_eq!((comm("strategy-1").trim(), comm("engine").trim()), ("strategy-1", "engine"));
     let pid = running.pid();
     signal(pid, "TERM");
-    assert_eq!(running.end().0, Some(130));
+    assert_eq!(running.end().0, Some(143));
     assert_nothing_left(pid);
 }

@@ -40,6 +40,8 @@ fn orders_are_triggered_wherever_strategies_and_the_exchange_run() {
         let flags = ["--isolation", isolation, "--exchange", exchange, "--idle", idle];
         let summary = Launcher::new().summary(&[MARKET, &flags].concat());
         assert_eq!(summary["orders"]["lost"], 0, "{flags:?}");
+        // Whoever was last, the exchange has written down its last book.
+        assert!(!summary.to_string().contains("end of trading"), "{flags:?}");
         let written = number(&summary, "versions_written");
         // Both listen to the one instrument: each version is heard by each, or missed, but for those behind the last look. How many
         // there are is for the machine to say: who is late finds another market.

@@ -6,7 +6,7 @@
 mod peers;
 
 use hdrhistogram::Histogram;
-use peers::{Board, Disruptor, LeftRight, MmapSync, Peer, Sequence, Value, WORDS};
+use peers::{Board, Disruptor, LeftRight, MmapSync, Peer, Sequence, Shaq, Value, WORDS};
 use shm::clock::{Clock, Monotonic};
 use shm::os::pin;
 use shm::sync::{AtomicU64, Ordering};
@@ -189,6 +189,7 @@ fn main() {
         (LeftRight::NAME, run::<LeftRight>),
         (MmapSync::NAME, run::<MmapSync>),
         (Disruptor::NAME, run::<Disruptor>),
+        (Shaq::NAME, run::<Shaq>),
     ]
     .into_iter()
     .filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name))

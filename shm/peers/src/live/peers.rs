@@ -4,8 +4,10 @@ use disruptor::{BusySpin, Producer, build_single_producer};
 use left_right::{Absorb, ReadHandle, WriteHandle};
 use mmap_sync::synchronizer::Synchronizer;
 use seqlock::SeqLock;
+use shaq::broadcast::{self, Broadcast, BroadcastConfig, ProducerId};
 use shm::board::{self, Shape};
 use shm::sync::{AtomicU64, Ordering};
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -218,5 +220,38 @@ impl Peer for Disruptor {
     #[inline(always)]
     fn read(reader: &mut Self::Reader, into: &mut Value) -> bool {
         reader(into)
+    }
+}
+
+/// The broadcast of the crate `shaq`, over a mapped file: every value to every reader; its writer waits for the slowest.
+pub struct Shaq;
+
+impl Peer for Shaq {
+    const NAME: &'static str = "shaq";
+    type Writer = broadcast::Producer<Value>;
+    type Reader = broadcast::Consumer<Value>;
+    fn make(readers: usize, folder: &Path) -> (Self::Writer, Vec<Self::Reader>) {
+        // New files each time.
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let path: PathBuf = folder.join(format!("shaq-{}", MADE.fetch_add(1, Ordering::Relaxed)));
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).expect("a file");
+        let config = BroadcastConfig { capacity: ROOM, producer_slots: 1, consumer_slots: readers };
+        // SAFETY: the file is new and nobody else has it; values are arrays of integers.
+        let broadcast = unsafe { Broadcast::<Value>::create(&file, config) }.expect("a queue");
+        let all = (0..readers).map(|_| broadcast.consumer().expect("a reader")).collect();
+        (broadcast.producer(ProducerId::new(0)).expect("the writer"), all)
+    }
+    #[inline(always)]
+    fn write(writer: &mut Self::Writer, value: &Value) {
+        while writer.try_write(*value).is_err() {
+            std::hint::spin_loop();
+        }
+    }
+    #[inline(always)]
+    fn read(reader: &mut Self::Reader, into: &mut Value) -> bool {
+        reader.try_read().is_some_and(|value| {
+            *into = value;
+            true
+        })
     }
 }
