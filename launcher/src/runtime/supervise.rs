@@ -4,6 +4,7 @@
 
 mod cause;
 mod close;
+mod memory;
 mod motion;
 mod signals;
 mod silence;
@@ -405,16 +406,6 @@ impl Supervisor<'_> {
                 return Ok(Phase::Failed(outcome));
             }
         }
-    }
-
-    /// The proportional set size of all processes together, in bytes. `None` if one has gone, or the kernel tells none.
-    fn proportional_memory(&self) -> Option<u64> {
-        let of = |pid: u32| {
-            let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-            let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-        };
-        self.processes.all.iter().map(|process| of(process.pid())).sum()
     }
 
     /// The first thread that hangs or lies about itself, but for those whose deaths are contained.

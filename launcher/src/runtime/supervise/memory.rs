@@ -1,0 +1,15 @@
+//! How much memory the processes of a run take together.
+
+use super::Supervisor;
+
+impl Supervisor<'_> {
+    /// The proportional set size of all processes together, in bytes. `None` if one has gone, or the kernel tells none.
+    pub(super) fn proportional_memory(&self) -> Option<u64> {
+        let of = |pid: u32| {
+            let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+            let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+        };
+        self.processes.all.iter().map(|process| of(process.pid())).sum()
+    }
+}
