@@ -1,11 +1,11 @@
-//! The command line. Nothing else reads it: [`RunFlags::settings`] turns the flags into [`Settings`](crate::config::Settings).
+//! The command line. Nothing else reads it: [`RunFlags::settings`](crate::config::RunFlags::settings) turns the flags into [`Settings`](crate::config::Settings).
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
 
 mod suggest;
 
 use crate::board::BoardFlags;
-use crate::config::RunFlags;
+use crate::config::RunCommand;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
@@ -49,7 +49,7 @@ impl Cli {
 pub enum Command {
     /// Run the engine once and report what every hand-off cost
     #[command(after_help = RUN_EXAMPLES)]
-    Run(Box<RunFlags>),
+    Run(Box<RunCommand>),
     /// Measure settings against each other, alternated
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Box<SweepFlags>),
@@ -385,7 +385,7 @@ pub struct RoleFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Arrivals, Choice, Common, Settings};
+    use crate::config::{Arrivals, Choice, Common, RunFlags, Settings};
     use analysis::units::Count;
     use clap::error::ErrorKind;
     use protocol::plan::{Idle, Isolation, Threading};
@@ -397,7 +397,7 @@ mod tests {
 
     fn run(line: &str) -> Settings {
         match parse(&format!("run {line}")) {
-            Ok(Command::Run(flags)) => flags.settings().unwrap(),
+            Ok(Command::Run(flags)) => flags.run.settings().unwrap(),
             other => panic!("{other:?}"),
         }
     }

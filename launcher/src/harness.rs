@@ -9,11 +9,15 @@ use crate::runtime::progress::complain;
 use crate::simulate;
 use core::marker::PhantomData;
 use gateway::{Venue, VenueContext};
+use shm::os::memory;
 use shm::ring::{Link, RegisterError};
 use std::process::ExitCode;
 use std::sync::Arc;
 use strategy::{Context, Strategy};
 use thiserror::Error;
+
+/// A process with less memory than this does not even come to say what is wrong, in bytes.
+const LEAST_MEMORY: u64 = 256 << 20;
 
 /// The launcher, with parts of one's own.
 ///
@@ -187,6 +191,15 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
     /// Does what the command line says, as the launcher or as one process of a run. 0: done, 1: failed or not valid, 2: usage
     /// (also a part whose name is taken, or none), 130: interrupted.
     pub fn main(self) -> ExitCode {
+        // First of all: an allocation that fails ends no process in order, and says nothing of limits.
+        if let Some((letter, bytes)) = memory::limits().into_iter().find(|(_, bytes)| *bytes < LEAST_MEMORY) {
+            complain(&format!(
+                "error: this process may have {} MiB of memory and needs {}: raise its limit (ulimit -{letter} unlimited)",
+                bytes >> 20,
+                LEAST_MEMORY >> 20
+            ));
+            return ExitCode::FAILURE;
+        }
         match self.install() {
             Ok(()) => commands::main(Cli::read()),
             Err(error) => {

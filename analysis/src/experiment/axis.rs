@@ -19,6 +19,8 @@ pub enum Axis {
     Capacity,
     /// Which points of an order's way are stamped.
     Stamps,
+    /// What exchanges write down before they act.
+    Journal,
     /// The orchestrator's extra work.
     Work,
     /// Strategies.
@@ -31,13 +33,14 @@ pub enum Axis {
 
 impl Axis {
     /// Every axis: first what is compared, then the conditions under which it is.
-    pub const ALL: [Axis; 10] = [
+    pub const ALL: [Axis; 11] = [
         Axis::Technique,
         Axis::Isolation,
         Axis::Process,
         Axis::Idle,
         Axis::Capacity,
         Axis::Stamps,
+        Axis::Journal,
         Axis::Work,
         Axis::Strategies,
         Axis::Venues,
@@ -53,6 +56,7 @@ impl Axis {
             "idle",
             "capacity",
             "stamps",
+            "journal",
             "work",
             "strategies",
             "venues",
@@ -69,7 +73,13 @@ impl Axis {
     pub const fn is_compared(self) -> bool {
         matches!(
             self,
-            Axis::Technique | Axis::Isolation | Axis::Process | Axis::Idle | Axis::Capacity | Axis::Stamps
+            Axis::Technique
+                | Axis::Isolation
+                | Axis::Process
+                | Axis::Idle
+                | Axis::Capacity
+                | Axis::Stamps
+                | Axis::Journal
         )
     }
 }

@@ -6,6 +6,7 @@ pub mod figures;
 mod threads;
 mod touched;
 mod trading;
+mod unstruck;
 mod venues;
 mod verdict;
 
@@ -47,6 +48,9 @@ pub struct Summary {
     pub reasons: Vec<String>,
     /// What could not be checked or was left out. One line each.
     pub notes: Vec<String>,
+    /// Faults of the plan that cannot have struck, and why. One line each.
+    #[serde(default)]
+    pub unstruck: Vec<String>,
     /// What carried submit and completion.
     pub technique: Technique,
     /// What stood between strategies and engine.
@@ -303,6 +307,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         Some(merged.threads.get(thread)?.counters.of(&plan.threads[thread].roles, Role::Orchestrator))
     });
     let (incidents, containment) = containment::summarise(record, merged, ns_per_tick);
+    let unstruck = unstruck::faults(record, merged, ns_per_tick);
     let mut summary = Summary {
         run: plan.run.clone(),
         version: record.version.clone(),
@@ -312,7 +317,8 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         valid: merged.violations.is_empty() && merged.lost_of_survivors == 0,
         fit_for_latency: false,
         reasons: Vec::new(),
-        notes: merged.notes.clone(),
+        notes: merged.notes.iter().chain(&unstruck).cloned().collect(),
+        unstruck,
         technique: plan.technique,
         isolation: plan.isolation,
         threading: plan.threading,

@@ -9,7 +9,7 @@ mod operator;
 
 use crate::board;
 use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, ReportFlags};
-use crate::config::{RunFlags, UsageError};
+use crate::config::{RunCommand, UsageError};
 use crate::experiments;
 use crate::host::System;
 use crate::output;
@@ -95,7 +95,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(is_pipe))
 }
 
-fn run(flags: &RunFlags) -> Result<ExitCode> {
+fn run(RunCommand { run: flags, strict_faults }: &RunCommand) -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
@@ -121,6 +121,10 @@ fn run(flags: &RunFlags) -> Result<ExitCode> {
             writeln!(output::stdout(), "\nSaved in {}", finished.folder.display())?;
         }
         code = exit_code(&finished);
+        if *strict_faults && !finished.summary.unstruck.is_empty() {
+            complain("error: --strict-faults: a fault never struck");
+            code = ExitCode::FAILURE;
+        }
         if let Outcome::Failed { process, pid, what } = &finished.outcome {
             complain(&format!("error: {process} (pid {pid}): {what}"));
         }

@@ -76,7 +76,7 @@ impl FromStr for FaultSpec {
                 .map_err(|message| wrong(format!("the kind {message}; {GRAMMAR}")))?,
             target: target_of(target.trim()).ok_or_else(|| {
                 let target = clip(target);
-                wrong(format!("nobody is called {target:?}: write strategy-N, any, engine, launcher or exchange-N; of a venue venue-N"))
+                wrong(format!("nobody is called {target:?}: write strategy-N, any, engine or launcher; of an exchange exchange-N, of a venue venue-N"))
             })?,
             when: when.map(|when| when_of(when.trim())).transpose().map_err(wrong)?,
             every: every

@@ -22,6 +22,17 @@ pub struct Common {
     pub start_timeout: Nanos,
 }
 
+/// The flags of `launcher run`.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct RunCommand {
+    /// What to run.
+    #[command(flatten)]
+    pub run: RunFlags,
+    /// Exit with code 1 if a fault never struck
+    #[arg(long, help_heading = "Containment")]
+    pub strict_faults: bool,
+}
+
 /// The flags of one run, or of two sides of a comparison.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct RunFlags {

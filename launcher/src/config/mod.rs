@@ -15,7 +15,7 @@ pub mod value;
 
 pub use fault::{FaultSpec, Faults};
 pub use file::CONFIG_FILE;
-pub use flags::{Common, RunFlags};
+pub use flags::{Common, RunCommand, RunFlags};
 pub use limit::VenueLimit;
 pub use limits::Limits;
 use own::KindsParser;

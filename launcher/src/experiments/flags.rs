@@ -131,6 +131,7 @@ fn without(mut settings: Settings, axis: Axis) -> Settings {
         Axis::Idle => settings.idle = None,
         Axis::Capacity => settings.capacity = None,
         Axis::Stamps => settings.stamps = None,
+        Axis::Journal => settings.journal = None,
         Axis::Work => settings.work = None,
         Axis::Strategies => settings.strategies = None,
         Axis::Venues => settings.venues = None,

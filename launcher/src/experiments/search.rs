@@ -14,6 +14,7 @@ use super::progress::Bar;
 use crate::config::Settings;
 use analysis::document::Document;
 use analysis::experiment::{Search, SearchStep, SweepRecord, SweepState};
+use analysis::report::WIDTH;
 use analysis::report::units::{duration, duration_or_dash, plain};
 use analysis::stats::{Outline, Percentile, median};
 use analysis::summary::Measure;
@@ -137,15 +138,18 @@ fn update(record: &mut SweepRecord, point: usize, change: impl FnOnce(&mut Searc
 /// A step as it is printed.
 pub(super) fn line(name: &str, step: &SearchStep, bound_ns: u64) -> String {
     let what = if step.held { "held" } else { "not held" };
-    let why = if step.why.is_empty() { String::new() } else { format!(" ({})", step.why) };
-    format!(
-        "{name}: {}/s {what}: p99.9 {}, bound {}, {} of {} runs{why}",
+    let line = format!(
+        "{name}: {}/s {what}: p99.9 {}, bound {}, {} of {} runs",
         plain(step.rate_per_s),
         duration_or_dash(step.p999_ns),
         duration(bound_ns),
         step.runs_held,
         step.folders.len(),
-    )
+    );
+    let why = if step.why.is_empty() { String::new() } else { format!("({})", step.why) };
+    // What is too long for a terminal goes on in a line of its own.
+    let is_long = line.chars().count() + 1 + why.chars().count() > WIDTH;
+    format!("{line}{}{why}", if is_long { "\n  " } else { " " }).trim_end().to_owned()
 }
 
 /// Tries one rate: makes runs until it is decided.

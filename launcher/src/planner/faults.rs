@@ -95,14 +95,16 @@ fn check_one(fault: &FaultSpec, technique: Technique, strategies: u64, venues: u
             return Err(format!("{there}.\nName one of them, or run more --strategies"));
         }
         Target::Engine | Target::Launcher | Target::Exchange(_) if !signal => {
-            return Err("only kill and stop are for engine, launcher and exchanges.\n\
+            return Err("only kill and stop are for engine and launcher, and for exchanges.\n\
                         Use one of these, or choose a strategy"
                 .into());
         }
         Target::Engine | Target::Launcher | Target::Exchange(_)
             if matches!(fault.when, Some(When::Push { .. })) =>
         {
-            return Err("engine, launcher and exchanges send no orders.\nGive a time, for example @2s".into());
+            return Err(
+                "engine and launcher send no orders, nor do exchanges.\nGive a time, for example @2s".into(),
+            );
         }
         _ => {}
     }

@@ -1,13 +1,23 @@
 //! How much memory a process may take, so that a leak ends in the death of the one that leaks.
 
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use std::io;
 
 /// What a strategy's process may take beyond what it has mapped before its duty cycles, in bytes: its thread's stack and the
 /// allocator's reserve take about half of it.
 pub const STRATEGY_ROOM: u64 = 256 << 20;
 
-/// From now on this process maps at most so many bytes more. Past that an allocation fails, and the process aborts. An ordinary
+/// The limits of this process's memory that are set, by the letter of `ulimit` that shows them: `v`, all that it maps; `d`, what of it is
+/// its own to write. In bytes. A limit that the system does not tell is not among them.
+pub fn limits() -> Vec<(char, u64)> {
+    [('v', Resource::RLIMIT_AS), ('d', Resource::RLIMIT_DATA)]
+        .into_iter()
+        .filter_map(|(letter, resource)| Some((letter, getrlimit(resource).ok()?.0)))
+        .filter(|(_, bytes)| *bytes != RLIM_INFINITY)
+        .collect()
+}
+
+/// From now on this process maps at most so many bytes more, or as many as it may have at all. Past that an allocation fails, and the process aborts. An ordinary
 /// user's process cannot take the limit back.
 ///
 /// # Errors
@@ -18,5 +28,7 @@ pub fn limit(room: u64) -> io::Result<()> {
     let kib = size.and_then(|kib| kib.trim().parse::<u64>().ok());
     let kib = kib.ok_or_else(|| io::Error::other("/proc/self/status does not say how much is mapped"))?;
     let bytes = kib.saturating_mul(1024).saturating_add(room);
+    let (_, most) = getrlimit(Resource::RLIMIT_AS)?;
+    let bytes = bytes.min(most);
     Ok(setrlimit(Resource::RLIMIT_AS, bytes, bytes)?)
 }

@@ -11,8 +11,15 @@ use analysis::units::Nanos;
 use std::collections::BTreeMap;
 
 /// The axes that may be columns, the first one that is varied is.
-const COLUMNS: [Axis; 6] =
-    [Axis::Technique, Axis::Isolation, Axis::Process, Axis::Idle, Axis::Capacity, Axis::Stamps];
+const COLUMNS: [Axis; 7] = [
+    Axis::Technique,
+    Axis::Isolation,
+    Axis::Process,
+    Axis::Idle,
+    Axis::Capacity,
+    Axis::Stamps,
+    Axis::Journal,
+];
 
 /// The tables of a sweep.
 pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {

@@ -259,3 +259,16 @@ fn help_fits_eighty_columns() {
         }
     }
 }
+
+/// An allocation that fails would end it without a word, or not at all.
+#[test]
+fn a_limit_of_memory_is_named() {
+    for limit in ["-v 100000", "-d 20000"] {
+        let script = format!("ulimit {limit}; exec \"$0\" run --orders 100");
+        let launcher = env!("CARGO_BIN_EXE_launcher");
+        let output = std::process::Command::new("sh").args(["-c", &script, launcher]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{limit}");
+        let said = text(&output.stderr);
+        assert!(said.contains(&format!("ulimit {}", &limit[..2])), "{limit}: {said}");
+    }
+}

@@ -276,3 +276,32 @@ fn a_process_maps_read_only_what_it_only_reads() {
     assert_eq!(running.end().0, Some(130));
     assert_nothing_left(pid);
 }
+
+/// A fault that cannot have struck is no success that goes without saying.
+#[test]
+fn a_fault_that_never_struck_is_said() {
+    let launcher = Launcher::new();
+    for (fault, why) in [("kill:strategy-0@order:99999", "order 99999"), ("kill:strategy-0@60s", "due after")]
+    {
+        let flags = ["--orders", "500", "--window", "100ms", "--idle", "park", "--fault", fault];
+        let summary = launcher.summary(&flags);
+        let said = summary["unstruck"][0].as_str().unwrap();
+        assert!(said.contains(why) && summary["notes"].to_string().contains(said), "{summary:#}");
+        let strict = launcher.run(&flags).arg("--strict-faults").output().unwrap();
+        assert_eq!(strict.status.code(), Some(1));
+        assert!(text(&strict.stdout).contains("never struck"), "{}", text(&strict.stdout));
+    }
+    let strikes = [
+        "--orders",
+        "500",
+        "--window",
+        "300ms",
+        "--idle",
+        "park",
+        "--on-death",
+        "restart",
+        "--strict-faults",
+    ];
+    let summary = launcher.summary(&[&strikes[..], &["--fault", "kill:strategy-0@50ms"]].concat());
+    assert_eq!(summary["unstruck"], serde_json::json!([]));
+}
