@@ -45,7 +45,7 @@ use std::process::ExitCode;
 /// Does what `launcher sweep` says.
 ///
 /// # Errors
-/// [`UsageError`](crate::config::UsageError) for what cannot be had; a folder of another version; a run that could not be made.
+/// [`UsageError`] for what cannot be had; a folder of another version; a run that could not be made.
 pub fn sweep(flags: &sweep::SweepFlags) -> Result<ExitCode> {
     let (record, folder) = sweep::begin(flags)?;
     go_on(record, &folder, flags.common.json)

@@ -6,7 +6,7 @@
 //!    └── killed by a signal ──┘
 //! ```
 //! Nobody else has to know: the rings of its sessions live on, and its successor finds there what it needs. One that says why it ends is
-//! not started again, it would say so again; nor is one that is killed before it is back, again and again ([`TRIES`]).
+//! not started again, it would say so again; nor is one that is killed before it is back, again and again (`TRIES` times).
 
 use crate::runtime::incidents::Children;
 use crate::runtime::liveness::Liveness;
