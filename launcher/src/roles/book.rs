@@ -24,8 +24,9 @@ use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
 
-/// Bytes of a segment of an exchange's journal: what is prepared ahead.
-const SEGMENT_BYTES: u64 = 16 << 20;
+/// Bytes of a segment of an exchange's journal. Two are prepared ahead; what is mapped is torn down page by page when the exchange dies,
+/// before anybody can be told.
+const SEGMENT_BYTES: u64 = 4 << 20;
 /// A group is synced when so many instructions wait …
 const GROUP_RECORDS: u64 = 512;
 /// … or one has for so long.

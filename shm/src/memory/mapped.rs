@@ -19,6 +19,9 @@ pub const SHM_DIR: &str = "/dev/shm";
 /// The prefix of the names of all segments of all runs.
 pub const PREFIX: &str = "bulkhead.";
 
+/// Bytes whose pages are asked for in one call: the kernel holds the process's map meanwhile, and who maps something else waits.
+const TOUCHED_AT_ONCE: usize = 256 << 10;
+
 fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
     let name = name.to_owned();
     move |source| RegionError::Os { name, what, source }
@@ -146,13 +149,17 @@ impl Region {
     }
 
     /// Maps every page for writing now, so that no later store faults. Its words keep their values; of a file its pages count as
-    /// written then. Other threads may use the region meanwhile. Words on the heap have their pages already.
+    /// written then. Other threads may use the region meanwhile, and map others: the process's map is held for a few pages at a time.
+    /// Words on the heap have their pages already.
     ///
     /// # Errors
     /// What the system refused: no room on the disk or in memory, or a kernel before 5.14.
     pub fn touch(&self) -> io::Result<()> {
         match &self._backing {
-            Backing::Map(map) => map.advise(memmap2::Advice::PopulateWrite),
+            Backing::Map(map) => (0..map.len()).step_by(TOUCHED_AT_ONCE).try_for_each(|start| {
+                let bytes = TOUCHED_AT_ONCE.min(map.len() - start);
+                map.advise_range(memmap2::Advice::PopulateWrite, start, bytes)
+            }),
             _ => Ok(()),
         }
     }
