@@ -59,13 +59,16 @@ pub fn roles(all: &Containments) -> Grid {
     };
     Grid {
         name: "contain_roles".into(),
-        title: "the engine's own roles: did they come back; orders lost, orders there then; fault to detection, \
-                detection to recovery, fault to the first order served, the longest round trip of those that were there"
-            .into(),
+        title: "the engine's own roles: did they come back, and what it took".into(),
         head: head.map(String::from).into(),
         keys: 3,
         rows: all.roles.iter().map(line).collect(),
-        notes: Vec::new(),
+        notes: vec![
+            "lost: orders that never came back. there: orders that were at it, or came, while it was away. detect: from the \
+             fault. recover: from the detection. served: its first order, from the fault. longest: the round trip of those \
+             that were there."
+                .into(),
+        ],
     }
 }
 
@@ -100,14 +103,15 @@ pub fn venues(all: &Containments) -> Grid {
     };
     Grid {
         name: "contain_venues".into(),
-        title:
-            "venues with faults: orders there then, those that were stuck, fault's end to the last of them; \
-                rt_venue of the other venues' orders before and during"
-                .into(),
+        title: "venues with faults, and what they did to the others".into(),
         head: head.map(String::from).into(),
         keys: 3,
         rows: all.venues.iter().map(line).collect(),
-        notes: Vec::new(),
+        notes: vec![
+            "orders: at the venue then. stuck: those that it kept longer than any before. recover: from the fault's end to \
+             the last of them. p50, p99: rt_venue of the other venues' orders, before and during."
+                .into(),
+        ],
     }
 }
 
@@ -155,15 +159,16 @@ fn times(all: &Containments) -> Grid {
     });
     Grid {
         name: "contain_times".into(),
-        title:
-            "what it took: fault to detection, detection to repair, the others' worst order before and during"
-                .into(),
+        title: "what it took, where it was contained".into(),
         head: ["isolation", "technique", "fault", "detect", "repair", "before", "during"]
             .map(String::from)
             .into(),
         keys: 3,
         rows: rows.collect(),
-        notes: Vec::new(),
+        notes: vec![
+            "detect: from the fault. repair: from the detection. before, during: the others' worst order."
+                .into(),
+        ],
     }
 }
 
