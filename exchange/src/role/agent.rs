@@ -59,8 +59,8 @@ pub(super) struct Doors<T> {
     /// Where the touches are written, if anybody reads them.
     pub board: Option<MarketBoard>,
     pub touches: u64,
-    /// What a dead predecessor has written to the board and not to its log.
-    pub untold: Vec<Written>,
+    /// What a dead predecessor did and had no time to log.
+    pub untold: Vec<Record>,
     /// Trading is over.
     pub is_closed: bool,
 }
@@ -248,8 +248,7 @@ impl<T> Doors<T> {
     /// Writes into the log what a dead predecessor could not any more.
     #[cold]
     fn tell_what_is_untold<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
-        let venue = self.venue;
-        self.untold.drain(..).for_each(|written| cycle.log.append_record(told(venue, written)));
+        self.untold.drain(..).for_each(|record| cycle.log.append_record(record));
     }
 
     #[inline]
@@ -274,7 +273,7 @@ impl<T> Doors<T> {
 }
 
 /// The record of a touch that was written.
-fn told(venue: u16, Written { instrument, version, ticks }: Written) -> Record {
+pub(super) fn told(venue: u16, Written { instrument, version, ticks }: Written) -> Record {
     TouchWritten { venue, instrument, version, ticks }.record()
 }
 

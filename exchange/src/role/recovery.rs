@@ -11,15 +11,17 @@
 //! | stamps of orders in the log | one more than the journal has orders: the last one was about to be written down |
 //! | trades on the tape | so many are there |
 //! | versions on the board | the log may lack the last one of an instrument, and gets it |
+//! | triggers of orders in the log | so it may the last order's |
 
-use super::agent::{Close, Doors, ExchangeAgent, HeldReport, carry_out};
+use super::agent::{Close, Doors, ExchangeAgent, HeldReport, carry_out, told};
 use super::answers::Trade;
 use super::commands::{CommandLog, RecoveryError, Told};
 use super::market::{At, Outcome};
 use crate::command::Command;
 use crate::exchange::Exchange;
 use journal::Options;
-use protocol::wire::{OrderId, Report};
+use protocol::stamps::{Point, Record};
+use protocol::wire::{Instruction, Order, OrderId, Report};
 use shm::clock::Timebase;
 use std::path::Path;
 
@@ -34,6 +36,8 @@ pub struct Estate {
     pub reports_stamped: u64,
     /// Trades on the tape.
     pub trades: u64,
+    /// The last order whose trigger is in the log.
+    pub last_triggered: Option<OrderId>,
     /// The last version of each instrument's touch that is in the log.
     pub touches: Vec<u64>,
 }
@@ -98,15 +102,19 @@ impl<T: Close> ExchangeAgent<T> {
         estate: &Estate,
     ) -> Result<Self, RecoveryError> {
         let Self { market, doors, received, .. } = &mut self;
+        let mut last = None;
         let journal = CommandLog::open(folder, options, |told, now| {
             let at = At { now, time };
+            last = None;
             let mut again = Again { doors, estate, now };
             match told {
                 Told::Time => market.time(at, &mut again),
                 Told::Close => drop(market.close(at, &mut again)),
                 Told::Message(session, _) if session >= again.doors.sessions.len() => return false,
                 Told::Message(session, message) => {
-                    *received += carry_out(market, session, message, at, &mut again);
+                    let orders = carry_out(market, session, message, at, &mut again);
+                    last = Instruction::from_message(message).ok().filter(|_| orders > 0);
+                    *received += orders;
                 }
             }
             true
@@ -121,9 +129,17 @@ impl<T: Close> ExchangeAgent<T> {
         }
         let board = self.doors.board.as_ref();
         let logged = estate.touches.iter().copied().chain(core::iter::repeat(0));
-        let last = board.into_iter().flat_map(|board| board.last_written()).zip(logged);
-        self.doors.untold =
-            last.filter(|(written, logged)| written.version > *logged).map(|(written, _)| written).collect();
+        let versions = board.into_iter().flat_map(|board| board.last_written()).zip(logged);
+        let venue = self.doors.venue;
+        let touches = versions.filter(|(written, logged)| written.version > *logged);
+        self.doors.untold = touches.map(|(written, _)| told(venue, written)).collect();
+        if let Some(Instruction::Order(order)) = last.filter(|_| self.doors.board.is_some())
+            && order.trigger > 0
+            && estate.last_triggered != Some(order.id)
+        {
+            let Order { id, trigger: value, .. } = order;
+            self.doors.untold.push(Record { point: Point::Trigger, id, detail: 0, value });
+        }
         self.is_stamped = estate.last_stamped.filter(|_| estate.orders_stamped > self.received);
         self.journal = Some(journal);
         Ok(self)

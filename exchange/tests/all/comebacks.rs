@@ -5,16 +5,19 @@
 //! It dies wherever it reads the clock: before each stamp and each trade. Real processes die at any instruction in the launcher's tests.
 
 use core::cell::Cell;
+use exchange::market_board::MarketBoard;
 use exchange::role::{Close, Estate, ExchangeAgent, MarketSetup, SessionEnd, Trade};
 use exchange::{Capacity, Exchange, Instrument};
 use journal::{Durability, Options};
 use proptest::prelude::*;
 use protocol::agent::{Agent, Cycle};
 use protocol::session::{Numbers, number_instruction, report_number};
-use protocol::stamps::{Point, Record, StampLog, count_point, last_of};
+use protocol::stamps::{Point, Record, StampLog, TouchWritten, count_point, last_of, last_versions};
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{Instruction, Message, Operation, Order, OrderId, Report, Side};
+use shm::board;
 use shm::clock::{Clock, Timebase};
+use shm::memory::header::Header;
 use shm::memory::{Region, Words};
 use shm::ring::spsc;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,6 +61,7 @@ struct World {
     /// Instructions and reports of each session.
     rings: Vec<[Words; 2]>,
     log: Words,
+    board: Words,
     tape: Arc<Mutex<Vec<(u64, u64, u64)>>>,
 }
 
@@ -77,6 +81,24 @@ fn ring(capacity: usize) -> Words {
     words
 }
 
+/// The board of the touches of one instrument.
+fn board_words() -> Words {
+    let shape = protocol::market::shape(1).unwrap();
+    let words = Region::heap(shape.segment_words()).words();
+    let header = Header {
+        kind: board::KIND,
+        bytes: 0,
+        capacity: 0,
+        slot_words: 0,
+        creator_pid: 0,
+        creator_start: 0,
+        run: 0,
+        index: 0,
+    };
+    shape.write_header(&words, header);
+    words
+}
+
 /// What a successor makes of what was left; the broken ones believe something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Successor {
@@ -85,6 +107,8 @@ enum Successor {
     SendsAgain,
     /// Stamps every report again.
     StampsAgain,
+    /// Believes that the last order's trigger is in the log.
+    LogsNothing,
     /// Has lost its journal.
     HasNoJournal,
 }
@@ -94,6 +118,7 @@ impl World {
         Self {
             rings: (0..SESSIONS).map(|_| [ring(CAPACITY), ring(FEW)]).collect(),
             log: Region::heap(LOG_OFFSET + (1 << 14)).words(),
+            board: board_words(),
             tape: Arc::default(),
         }
     }
@@ -114,7 +139,8 @@ impl World {
         });
         let setup =
             MarketSetup { venue: 0, exchange, instruments: 1, sessions: SESSIONS, room: ROOM, script: None };
-        let agent = ExchangeAgent::new(setup, sessions.collect(), SharedTape(Arc::clone(&self.tape)));
+        let agent = ExchangeAgent::new(setup, sessions.collect(), SharedTape(Arc::clone(&self.tape)))
+            .telling(Some(MarketBoard::new(board::Writer::attach(&self.board).unwrap())));
         let log = self.log.clone().into();
         let stamped = |point| count_point(&log, point) as u64;
         let mut estate = Estate {
@@ -122,10 +148,12 @@ impl World {
             last_stamped: last_of(&log, Point::ExchangeRecv),
             reports_stamped: stamped(Point::ExchangeDone),
             trades: self.tape.lock().unwrap().len() as u64,
-            touches: Vec::new(),
+            last_triggered: last_of(&log, Point::Trigger),
+            touches: last_versions(&log, 1),
         };
         match how {
             Successor::StampsAgain => estate.reports_stamped = 0,
+            Successor::LogsNothing => estate.last_triggered = estate.last_stamped,
             Successor::HasNoJournal => std::fs::remove_dir_all(folder).unwrap_or(()),
             Successor::Careful | Successor::SendsAgain => {}
         }
@@ -138,12 +166,17 @@ impl World {
     fn heard(self, gateways: Gateways) -> Heard {
         let word = |at: usize| self.log[LOG_OFFSET + at].load(shm::sync::Ordering::Relaxed);
         let records = (0..).map(|record| Record::from_words(word(2 * record), word(2 * record + 1)));
-        let stamps =
-            records.map_while(|record| record).map(|record| (record.point, record.id, record.detail));
+        let records: Vec<Record> = records.map_while(|record| record).collect();
+        let of_trigger = records.iter().filter(|record| record.point == Point::Trigger);
+        let mut triggers: Vec<(OrderId, u64)> = of_trigger.map(|record| (record.id, record.value)).collect();
+        triggers.sort();
+        let versions = records.iter().filter_map(TouchWritten::of).map(|written| written.version).collect();
+        let last_version = board::Writer::attach(&self.board).unwrap().version(0);
+        let stamps = records.iter().map(|record| (record.point, record.id, record.detail));
         let trades = self.tape.lock().unwrap().clone();
         let mut stamps: Vec<_> = stamps.collect();
         stamps.sort();
-        Heard { reports: gateways.heard, trades, stamps }
+        Heard { reports: gateways.heard, trades, stamps, triggers, versions, last_version }
     }
 }
 
@@ -205,6 +238,11 @@ struct Heard {
     trades: Vec<(u64, u64, u64)>,
     /// Orders and reports that have their stamp, in the order of the log.
     stamps: Vec<(Point, OrderId, u8)>,
+    /// Orders whose trigger is in the log.
+    triggers: Vec<(OrderId, u64)>,
+    /// Versions of the touch in the log, and the board's last one.
+    versions: Vec<u64>,
+    last_version: u64,
 }
 
 fn played(
@@ -298,6 +336,7 @@ fn drawn() -> impl Strategy<Value = Vec<Order>> {
                 1 => Operation::Replace,
                 _ => Operation::New,
             };
+            order.trigger = if quantity % 3 == 0 { 1 + sequence } else { 0 };
             order.target = sequence.saturating_sub(u64::from(what) + quantity % 3);
             order
         };
@@ -326,6 +365,15 @@ fn is_wrong(orders: &[Order], heard: &Heard, told: &Heard) -> Option<String> {
     if stamped != sent {
         return Some("not every order has its stamp once".into());
     }
+    let triggered = orders.iter().filter(|order| order.trigger > 0);
+    let mut triggers: Vec<(OrderId, u64)> = triggered.map(|order| (order.id, order.trigger)).collect();
+    triggers.sort();
+    if heard.triggers != triggers {
+        return Some("not every trigger is in the log once".into());
+    }
+    if !heard.versions.iter().copied().eq(1..=heard.last_version) {
+        return Some("not every version of the touch is in the log once".into());
+    }
     let mut answered: Vec<OrderId> =
         heard.reports.iter().flatten().filter(|report| report.is_last).map(|report| report.id).collect();
     answered.sort();
@@ -351,7 +399,7 @@ proptest! {
 fn load() -> (Vec<Order>, Vec<u64>) {
     let order = |n: u64| {
         let mut order = Order::new(OrderId::new((n % 4) as u16, 0, n / 4), 0);
-        (order.price, order.quantity) = (100 + (n % 5) as i64, 1 + n % 7);
+        (order.price, order.quantity, order.trigger) = (100 + (n % 5) as i64, 1 + n % 7, n % 3);
         order.side = if n.is_multiple_of(2) { Side::Buy } else { Side::Sell };
         order
     };
@@ -366,7 +414,7 @@ fn who_forgets_what_was_done_is_found() {
     assert_eq!(is_wrong(&orders, &heard, &told), None);
     let lost = played(&orders, &deaths, PROCESS, Successor::HasNoJournal);
     assert!(lost.is_err_and(|error| error.contains("not whole")));
-    for how in [Successor::SendsAgain, Successor::StampsAgain] {
+    for how in [Successor::SendsAgain, Successor::StampsAgain, Successor::LogsNothing] {
         let found = played(&orders, &deaths, PROCESS, how);
         assert!(
             found.is_err() || found.is_ok_and(|(heard, told, _)| is_wrong(&orders, &heard, &told).is_some()),

@@ -77,6 +77,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
         last_stamped: last_of(&log, Point::ExchangeRecv),
         reports_stamped: count_point(&log, Point::ExchangeDone) as u64,
         trades,
+        last_triggered: last_of(&log, Point::Trigger),
         touches: last_versions(&log, usize::from(instruments)),
     };
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
