@@ -17,7 +17,6 @@ use protocol::status::LOG_OFFSET;
 use protocol::wire::{Instruction, Message, Operation, Order, OrderId, Report, Side};
 use shm::board;
 use shm::clock::{Clock, Timebase};
-use shm::memory::header::Header;
 use shm::memory::{Region, Words};
 use shm::ring::spsc;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -81,24 +80,6 @@ fn ring(capacity: usize) -> Words {
     words
 }
 
-/// The board of the touches of one instrument.
-fn board_words() -> Words {
-    let shape = protocol::market::shape(1).unwrap();
-    let words = Region::heap(shape.segment_words()).words();
-    let header = Header {
-        kind: board::KIND,
-        bytes: 0,
-        capacity: 0,
-        slot_words: 0,
-        creator_pid: 0,
-        creator_start: 0,
-        run: 0,
-        index: 0,
-    };
-    shape.write_header(&words, header);
-    words
-}
-
 /// What a successor makes of what was left; the broken ones believe something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Successor {
@@ -118,7 +99,7 @@ impl World {
         Self {
             rings: (0..SESSIONS).map(|_| [ring(CAPACITY), ring(FEW)]).collect(),
             log: Region::heap(LOG_OFFSET + (1 << 14)).words(),
-            board: board_words(),
+            board: board::heap(protocol::market::shape(1).unwrap()),
             tape: Arc::default(),
         }
     }

@@ -2,7 +2,7 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use shm::board::{self, Follower, Reader, Shape, Writer};
-use shm::memory::{Header, Region, Words};
+use shm::memory::Words;
 use shm::sync::Ordering::Relaxed;
 
 /// What is done next.
@@ -63,18 +63,7 @@ pub fn board(bytes: &[u8]) {
     let Ok((cells, size, slots)) = <(u8, u8, u8)>::arbitrary(&mut input) else { return };
     let shape = Shape::with_slots(1 + cells as usize % 3, 1 + size as usize % 9, 2 << (slots % 3))
         .expect("boards have these");
-    let words = Region::heap(shape.segment_words()).words();
-    let header = Header {
-        kind: board::KIND,
-        bytes: 0,
-        capacity: 0,
-        slot_words: 0,
-        creator_pid: 0,
-        creator_start: 0,
-        run: 0,
-        index: 0,
-    };
-    shape.write_header(&words, header);
+    let words = board::heap(shape);
     let mut writer = Writer::attach(&words).expect("fresh");
     let mut reader = Reader::attach(&words.clone().into()).expect("fresh");
     let mut follower: Follower = reader.follow(0, 0);

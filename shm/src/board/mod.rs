@@ -115,7 +115,7 @@ pub use shape::{KIND, Shape};
 pub use wait::{MAX_SLEEP, Wait};
 pub use writer::Writer;
 
-use crate::memory::{Header, HeaderError, Region, RegionError};
+use crate::memory::{Header, HeaderError, Region, RegionError, Words};
 use thiserror::Error;
 
 /// Why there is no board.
@@ -161,11 +161,8 @@ pub enum BoardError {
     Region(#[from] RegionError),
 }
 
-/// Both ends of a board on the heap; the reader can be cloned.
-///
-/// # Panics
-/// Never: a fresh board has a good header.
-pub fn pair(shape: Shape) -> (Writer, Reader) {
+/// A board's memory on the heap, with its header: for both ends in one process, and for tests.
+pub fn heap(shape: Shape) -> Words {
     let words = Region::heap(shape.segment_words()).words();
     let header = Header {
         kind: KIND,
@@ -178,6 +175,15 @@ pub fn pair(shape: Shape) -> (Writer, Reader) {
         index: 0,
     };
     shape.write_header(&words, header);
+    words
+}
+
+/// Both ends of a board on the heap; the reader can be cloned.
+///
+/// # Panics
+/// Never: a fresh board has a good header.
+pub fn pair(shape: Shape) -> (Writer, Reader) {
+    let words = heap(shape);
     let writer = Writer::attach(&words).expect("a fresh board has a good header");
     let reader = Reader::attach(&words.into()).expect("a fresh board has a good header");
     (writer, reader)

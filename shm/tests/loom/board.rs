@@ -3,24 +3,11 @@
 
 use core::ops::ControlFlow;
 use loom::thread;
-use shm::board::{KIND, Next, Reader, Shape, Writer};
-use shm::memory::{Header, Region, Words};
+use shm::board::{Next, Reader, Shape, Writer, heap};
+use shm::memory::Words;
 
 fn memory(slots: usize) -> Words {
-    let shape = Shape::with_slots(1, 2, slots).unwrap();
-    let words = Region::heap(shape.segment_words()).words();
-    let header = Header {
-        kind: KIND,
-        bytes: 0,
-        capacity: 0,
-        slot_words: 0,
-        creator_pid: 0,
-        creator_start: 0,
-        run: 0,
-        index: 0,
-    };
-    shape.write_header(&words, header);
-    words
+    heap(Shape::with_slots(1, 2, slots).unwrap())
 }
 
 fn ends(slots: usize) -> (Writer, Reader) {

@@ -10,24 +10,14 @@ use analysis::summary::Measure;
 use analysis::units::Nanos;
 use std::collections::BTreeMap;
 
-/// The axes that may be columns, the first one that is varied is.
-const COLUMNS: [Axis; 7] = [
-    Axis::Technique,
-    Axis::Isolation,
-    Axis::Process,
-    Axis::Idle,
-    Axis::Capacity,
-    Axis::Stamps,
-    Axis::Journal,
-];
-
 /// The tables of a sweep.
 pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
     Percentile::ALL.into_iter().map(|percentile| of(record, percentile)).collect()
 }
 
 fn of(record: &SweepRecord, percentile: Percentile) -> Grid {
-    let column_axis = COLUMNS.into_iter().find(|axis| record.axis(*axis).is_some());
+    // The first one that is varied of those that are compared.
+    let column_axis = Axis::ALL.into_iter().find(|axis| axis.is_compared() && record.axis(*axis).is_some());
     let columns = column_axis.and_then(|axis| record.axis(axis)).map(|axis| axis.values.clone());
     // A technique that no point has is no column.
     let used = |value: &String| {

@@ -10,25 +10,7 @@ mod model;
 mod processes;
 mod properties;
 
-use shm::board::{KIND, Shape};
-use shm::memory::{Header, Region, Words};
-
-/// A board's memory on the heap, its header written.
-fn memory(shape: Shape) -> Words {
-    let words = Region::heap(shape.segment_words()).words();
-    let header = Header {
-        kind: KIND,
-        bytes: 0,
-        capacity: 0,
-        slot_words: 0,
-        creator_pid: 0,
-        creator_start: 0,
-        run: 0,
-        index: 0,
-    };
-    shape.write_header(&words, header);
-    words
-}
+use shm::board::heap as memory;
 
 /// What version `version` of a cell holds. Each word depends on cell, version and place: a mixture shows.
 fn value(cell: usize, version: u64, words: usize) -> Vec<u64> {
