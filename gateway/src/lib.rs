@@ -30,7 +30,7 @@ use protocol::checksum::{Checksum, digest};
 use protocol::counters::Slots;
 use protocol::labels::GatewayCounter;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
-use protocol::wire::{Instruction, Order};
+use protocol::wire::{Instruction, Message, Order};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::ring::{Producer, spsc};
@@ -40,6 +40,23 @@ use shm::ring::{Producer, spsc};
 const BATCH: usize = 16;
 
 const _: () = assert!(BATCH <= ROOM);
+
+/// What a dead gateway has left behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GatewayEstate {
+    /// Orders that it took.
+    pub orders: u64,
+    /// All that it took, word for word.
+    pub dispatched: Checksum,
+    /// The last message that it took, if its session does not have that: without the session's number.
+    pub first: Option<Message>,
+    /// Reports in its completion hand-off, from the first on.
+    pub completed: u64,
+    /// Reports that it has stamped and not handed over.
+    pub stamped: Vec<Message>,
+    /// Both, word for word.
+    pub reported: Checksum,
+}
 
 /// The agent of one venue.
 pub struct Gateway<P, V> {
@@ -73,6 +90,13 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         }
     }
 
+    /// The same in the place of one that has died.
+    #[must_use]
+    pub fn in_place_of(self, past: GatewayEstate) -> Self {
+        let outbox = self.outbox.behind(past.completed, past.reported, past.stamped);
+        Self { outbox, received: past.orders, dispatched: past.dispatched, ..self }
+    }
+
     /// Sends the reports that are due.
     #[inline]
     fn advance<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
@@ -104,7 +128,7 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
     #[inline]
     fn receive<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut taken = 0;
-        while taken < BATCH && self.has_room() {
+        while taken < BATCH && self.has_room() && (!V::IN_ORDER || self.disconnects.is_empty()) {
             match self.inbox.try_pop() {
                 Ok(None) => break,
                 Ok(Some(message)) => {

@@ -41,6 +41,14 @@ impl<P: Producer> Outbox<P> {
         }
     }
 
+    /// The same in the place of one that has died: behind so many reports in the hand-off, with those that are stamped and not there.
+    pub fn behind(mut self, completed: u64, reported: Checksum, waiting: Vec<Message>) -> Self {
+        (self.completed, self.reported) = (completed, reported);
+        self.waiting.extend(waiting);
+        self.ring_bell();
+        self
+    }
+
     /// No report waits.
     #[inline]
     pub fn is_clear(&self) -> bool {

@@ -23,6 +23,8 @@ pub struct SessionVenue {
     waiting: Option<Message>,
     sent: Numbers,
     received: Numbers,
+    /// Reports were taken whose slots are not given back.
+    keeps: bool,
     faults: u64,
 }
 
@@ -33,8 +35,30 @@ impl SessionVenue {
 
     /// The session over these rings.
     pub fn new(out: spsc::Producer, bell: Option<Bell>, reports: spsc::Consumer) -> Self {
-        let (sent, received) = (Numbers::default(), Numbers::default());
-        Self { out, bell, reports, waiting: None, sent, received, faults: 0 }
+        // What dead predecessors of either end sent and took counts.
+        let (sent, received) = (Numbers::behind(out.published()), Numbers::behind(reports.taken()));
+        Self { out, bell, reports, waiting: None, sent, received, keeps: false, faults: 0 }
+    }
+
+    /// The same in the place of one that has died: `first` it may have taken and not sent, and `taken` reports it had taken and not
+    /// handed over, which are not taken again.
+    #[must_use]
+    pub fn in_place_of(mut self, first: Option<Message>, taken: usize) -> Self {
+        if let Some(mut message) = first {
+            number_instruction(&mut message, self.sent.give());
+            self.waiting = Some(message);
+        }
+        for _ in 0..taken {
+            if let Ok(Some(message)) = self.reports.take() {
+                self.faults += u64::from(!self.received.take(report_number(&message)));
+                self.keeps = true;
+            }
+        }
+        // Who sleeps may have been told something by the dead one and not been woken.
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+        self
     }
 
     #[inline]
@@ -61,6 +85,7 @@ impl SessionVenue {
 }
 
 impl Venue for SessionVenue {
+    const IN_ORDER: bool = true;
     const RECORD: VenueRecord =
         VenueRecord { reports_an_order: Self::REPORTS_AN_ORDER, reports_at_once: 0, tells_release: false };
 
@@ -78,8 +103,13 @@ impl Venue for SessionVenue {
     #[inline]
     fn advance(&mut self, _now: u64, reports: &mut impl Reports) {
         self.flush();
+        // The gateway asks when everything is handed over that was given before: until then a successor takes it again.
+        if self.keeps {
+            self.keeps = false;
+            self.reports.release();
+        }
         while reports.has_room() {
-            let message = match self.reports.try_pop() {
+            let message = match self.reports.take() {
                 Ok(Some(message)) => message,
                 Ok(None) => return,
                 Err(_) => {
@@ -87,6 +117,7 @@ impl Venue for SessionVenue {
                     return;
                 }
             };
+            self.keeps = true;
             // A gap is counted, and the report is taken all the same: what was lost is found by the orders that stay open.
             self.faults += u64::from(!self.received.take(report_number(&message)));
             match Report::from_message(message) {
@@ -99,7 +130,7 @@ impl Venue for SessionVenue {
 
     #[inline]
     fn next_deadline(&self) -> u64 {
-        if self.waiting.is_none() && self.reports.looks_empty() { u64::MAX } else { 0 }
+        if self.waiting.is_none() && !self.keeps && self.reports.looks_empty() { u64::MAX } else { 0 }
     }
 
     /// The exchange does it: each cancelled order's report comes as any other.

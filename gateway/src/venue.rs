@@ -97,6 +97,9 @@ pub trait Venue: Send {
     /// What there is to know of it.
     const RECORD: VenueRecord;
 
+    /// What it is told goes behind it in the order in which it came: no order overtakes a cancel of all.
+    const IN_ORDER: bool = false;
+
     /// Whether it can take another order or cancel. If not, the gateway leaves them in its inbox.
     fn has_room(&self) -> bool;
 

@@ -1,6 +1,6 @@
 //! Orders that passed the checks and wait for room in their gateway's inbox: how they get there, and how they leave.
 
-use super::{BATCH, Orchestrator};
+use super::{BATCH, Event, Orchestrator};
 use crate::risk::Reject;
 use crate::waiting::Gap;
 use protocol::agent::Cycle;
@@ -38,17 +38,25 @@ impl<R: Consumer> Orchestrator<R> {
         let mut flushed = 0;
         for venue in 0..self.inboxes.len() {
             for _ in 0..BATCH {
-                if !self.waiting.has(venue) || !self.inboxes[venue].ring.has_room() {
+                if !self.waiting.has(venue)
+                    || !self.inboxes[venue].ring.has_room()
+                    || !self.keep(&Event::Flushed { gateway: venue as u16 }, cycle.now)
+                {
                     break;
                 }
-                let Some(message) = self.waiting.pop(venue) else { break };
-                // It was an order when it was taken.
-                let Ok(order) = Order::from_message(message) else { continue };
-                self.send(&order, &message, cycle);
+                self.flush_one(venue, cycle);
                 flushed += 1;
             }
         }
         flushed
+    }
+
+    /// Dispatches the first order that waits for a gateway whose inbox has room.
+    pub(crate) fn flush_one<C: Clock>(&mut self, gateway: usize, cycle: &mut Cycle<C>) {
+        let Some(message) = self.waiting.pop(gateway) else { return };
+        // It was an order when it was taken.
+        let Ok(order) = Order::from_message(message) else { return };
+        self.send(&order, &message, cycle);
     }
 
     /// Takes the orders that the scope concerns out of the waiting room and rejects them: they have not left the engine, so no

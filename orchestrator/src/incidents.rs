@@ -7,15 +7,15 @@
 //! | dying | taken and refused ([`Reject::Gone`]): each has its stamps, nobody gets the report | nothing of it is left in the rings and every venue was told to cancel |
 //! | dead | there are none | the next incarnation |
 
-use super::line::LineState;
+use super::line::{LineState, StrategyLine};
 use super::risk::Reject;
-use super::{Orchestrator, ReturnPath};
+use super::{Event, Orchestrator, ReturnPath};
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
 use protocol::control::Control;
 use protocol::kill::{Cause, Scope};
 use protocol::stamps::Point;
-use protocol::supervision::{Misconduct, RepairsWriter, Standstill};
+use protocol::supervision::{Incarnation, Misconduct, RepairsWriter, Standstill};
 use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 use shm::clock::Clock;
 use shm::ring::{Blocked, Consumer, PeerFault};
@@ -68,25 +68,37 @@ impl<R: Consumer> Orchestrator<R> {
         for index in 0..self.lines.len() {
             let Some(supervision) = &self.supervision else { return };
             let life = supervision.control.life(index as u16);
-            let line = &mut self.lines[index];
-            if line.state == LineState::Dead && life.epoch > line.epoch {
-                line.open(life.epoch);
-                self.submit.revive(index);
-                self.returns[index].restart();
-                self.positions.reopen(index);
-            }
-            // Also one that was started and has died again since the last look.
-            let line = &mut self.lines[index];
-            let is_there = matches!(line.state, LineState::Alive | LineState::Quarantined);
-            if is_there && life.fenced && life.epoch == line.epoch {
-                line.close(LineState::Dying { noticed: cycle.now, told: 0 });
-                self.returns[index].close();
-                self.dying += 1;
-                let scope = CancelScope::of(OrderId::new(index as u16, life.epoch, 0));
-                self.turn_away(scope, Reject::Gone, cycle);
-                if self.risk.kills_on_death(index) && !self.risk.is_killed(index) {
-                    self.kill(Scope::Strategy(index as u16), Cause::Death, None, cycle);
+            let line = &self.lines[index];
+            let is_new = line.is_retired() && life.epoch > line.epoch;
+            let is_dead = line.is_served() && life.fenced && life.epoch == line.epoch;
+            if is_new || is_dead {
+                if !self.keep(&Event::Life { strategy: index as u16, life }, cycle.now) {
+                    return;
                 }
+                self.sees(index, life, cycle);
+            }
+        }
+    }
+
+    /// A strategy's fence has changed.
+    pub(crate) fn sees<C: Clock>(&mut self, index: usize, life: Incarnation, cycle: &mut Cycle<C>) {
+        let line = &mut self.lines[index];
+        if line.is_retired() && life.epoch > line.epoch {
+            line.open(life.epoch);
+            self.submit.revive(index);
+            self.returns[index].restart();
+            self.positions.reopen(index);
+        }
+        // Also one that was started and has died again since the last look.
+        let line = &mut self.lines[index];
+        if line.is_served() && life.fenced && life.epoch == line.epoch {
+            line.close(LineState::Dying { noticed: cycle.now, told: 0 });
+            self.returns[index].close();
+            self.dying += 1;
+            let scope = CancelScope::of(OrderId::new(index as u16, life.epoch, 0));
+            self.turn_away(scope, Reject::Gone, cycle);
+            if self.risk.kills_on_death(index) && !self.risk.is_killed(index) {
+                self.kill(Scope::Strategy(index as u16), Cause::Death, None, cycle);
             }
         }
     }
@@ -102,32 +114,73 @@ impl<R: Consumer> Orchestrator<R> {
 
     /// Goes on with the retirements that have begun.
     #[cold]
-    pub(crate) fn retire(&mut self, clock: &impl Clock) {
+    pub(crate) fn retire<C: Clock>(&mut self, cycle: &Cycle<C>) {
         for index in 0..self.lines.len() {
             let LineState::Dying { noticed, mut told } = self.lines[index].state else { continue };
-            let epoch = self.lines[index].epoch;
-            let everybody =
-                Instruction::CancelAll(CancelScope::of(OrderId::new(index as u16, epoch, 0))).to_message();
-            // What waited of it was turned away, so this is behind all its orders; orders of others it may overtake.
-            while told < self.inboxes.len() && self.inboxes[told].send(&everybody) {
-                self.inboxes[told].sum.add(digest(&everybody));
+            let (strategy, epoch) = (index as u16, self.lines[index].epoch);
+            while told < self.inboxes.len()
+                && self.inboxes[told].ring.has_room()
+                && self.keep(&Event::Told { strategy, gateway: told as u16 }, cycle.now)
+            {
+                self.tell_of_death(index, told);
                 told += 1;
             }
-            let is_retired = self.submit.retire(index) && told == self.inboxes.len();
-            let line = &mut self.lines[index];
-            line.state = if is_retired { LineState::Dead } else { LineState::Dying { noticed, told } };
+            let is_retired = self.submit.retire(index)
+                && told == self.inboxes.len()
+                && self.keep(&Event::Retired { strategy }, cycle.now);
             if is_retired {
-                self.dying -= 1;
-                let was_holding = self.stands.is_some_and(|at| at.announcer == Some(index as u16));
+                self.bury(index);
+                let was_holding = self.stands.is_some_and(|at| at.announcer == Some(strategy));
                 if let Some(supervision) = &self.supervision {
                     // Before the repair is said: what the launcher reads then is not of the dead one any more.
                     if was_holding {
                         self.stands = None;
                         supervision.repairs.stands_still(None);
                     }
-                    supervision.repairs.repaired(index as u16, epoch, noticed, clock.now());
+                    supervision.repairs.repaired(strategy, epoch, noticed, cycle.clock.now());
                 }
             }
+        }
+    }
+
+    /// Tells a gateway whose inbox has room to cancel what a dying strategy has open. What waited of it was turned away, so this is
+    /// behind all its orders; orders of others it may overtake.
+    pub(crate) fn tell_of_death(&mut self, index: usize, gateway: usize) {
+        let line = &mut self.lines[index];
+        let scope = CancelScope::of(OrderId::new(index as u16, line.epoch, 0));
+        let everybody = Instruction::CancelAll(scope).to_message();
+        if let LineState::Dying { noticed, .. } = line.state {
+            line.state = LineState::Dying { noticed, told: gateway + 1 };
+        }
+        let inbox = &mut self.inboxes[gateway];
+        let is_sent = inbox.send(&everybody);
+        debug_assert!(is_sent, "asked before");
+        inbox.sum.add(digest(&everybody));
+    }
+
+    /// Nothing waits for a dying strategy any more.
+    pub(crate) fn bury(&mut self, index: usize) {
+        if let LineState::Dying { .. } = self.lines[index].state {
+            self.lines[index].state = LineState::Dead;
+            self.dying -= 1;
+        }
+    }
+
+    /// Told of deaths by the launcher from here on, in the place of one that has died: says what that one may have had no time to say.
+    pub(crate) fn say_again(&self, now: u64) {
+        let Some(Supervision { repairs, .. }) = &self.supervision else { return };
+        for line in &self.lines {
+            let StrategyLine { strategy, epoch, state, refused, orphaned, why, .. } = *line;
+            match (state, why) {
+                (LineState::Dead, _) if !repairs.was_repaired(strategy, epoch) => {
+                    repairs.repaired(strategy, epoch, now, now);
+                }
+                (LineState::Quarantined, Some(why)) if !repairs.was_quarantined(strategy, epoch) => {
+                    repairs.quarantine(strategy, epoch, why, now);
+                }
+                _ => {}
+            }
+            repairs.count(strategy, refused, orphaned);
         }
     }
 
@@ -204,6 +257,7 @@ impl<R: Consumer> Orchestrator<R> {
             return;
         }
         line.close(LineState::Quarantined);
+        line.why = Some(why);
         if let Some(supervision) = &self.supervision {
             supervision.repairs.quarantine(index as u16, line.epoch, why, cycle.clock.now());
         }
@@ -236,7 +290,19 @@ impl<R: Consumer> Orchestrator<R> {
             PeerFault::InvalidIndex { .. } | PeerFault::Stranger { .. } => Misconduct::ForeignId,
             _ => Misconduct::BadCursor,
         };
-        self.misconduct(from, why, cycle);
+        let who = from.map(|index| index as u16);
+        if self.keep(&Event::Misconduct { from: who, why }, cycle.now) {
+            self.misconduct(from, why, cycle);
+        }
+    }
+
+    /// A strategy has more reports waiting than its open orders can have, unless another one sent orders in its name.
+    #[cold]
+    pub(crate) fn drops<C: Clock>(&mut self, strategy: usize, cycle: &Cycle<C>) {
+        let (from, why) = (self.knows_writers.then_some(strategy), Misconduct::Flood);
+        if self.keep(&Event::Misconduct { from: from.map(|index| index as u16), why }, cycle.now) {
+            self.misconduct(from, why, cycle);
+        }
     }
 
     /// Looks at the submit hand-off for what stops everybody: damage, and a place that is claimed and not written.

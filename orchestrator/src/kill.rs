@@ -4,7 +4,7 @@
 //! The switch is thrown before the time is taken that is logged as [`Point::KillSeen`]. One thread checks and dispatches, so no
 //! new order and no replace of the scope has a t3 after it.
 
-use super::Orchestrator;
+use super::{Event, Orchestrator};
 use crate::positions::Closed;
 use crate::risk::Reject;
 use protocol::agent::Cycle;
@@ -105,8 +105,14 @@ impl<R: Consumer> Orchestrator<R> {
             self.faults += 1;
             return true;
         }
-        self.kills.active.push(Kill { switch, told: 0, open: 0 });
-        self.tell();
+        let told = self.first_concerned(0, scope);
+        self.kills.active.push(Kill { switch, told, open: 0 });
+        // What is written down happens in steps, each in its place among the others: the gateways' turn comes with the next duty
+        // cycle.
+        self.kills.told = Told::NotYet;
+        if !self.is_kept {
+            self.tell(cycle.now);
+        }
         // Counting comes after telling.
         let open = self.positions.mark_killed(|strategy, venue, instrument| {
             scope.concerns(strategy, credential(strategy), venue, instrument)
@@ -150,28 +156,47 @@ impl<R: Consumer> Orchestrator<R> {
     /// Tells the gateways what to cancel, as far as their inboxes have room.
     #[cold]
     pub(crate) fn tell_gateways<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
-        self.tell();
+        self.tell(cycle.now);
         self.finish_kills(cycle);
     }
 
-    fn tell(&mut self) {
+    fn tell(&mut self, now: u64) {
         self.kills.told = Told::All;
         for index in 0..self.kills.active.len() {
-            let Kill { switch, mut told, open } = self.kills.active[index];
-            let cancel = self.cancel_scope(switch.scope);
-            let message = Instruction::CancelAll(cancel).to_message();
-            while told < self.inboxes.len() {
-                if self.has_orders_of(told, switch.scope) {
-                    if !self.inboxes[told].send(&message) {
-                        self.kills.told = Told::NotYet;
-                        break;
-                    }
-                    self.inboxes[told].sum.add(digest(&message));
+            while let gateway = self.kills.active[index].told
+                && gateway < self.inboxes.len()
+            {
+                if !self.inboxes[gateway].ring.has_room()
+                    || !self.keep(&Event::KillTold { kill: index as u16, gateway: gateway as u16 }, now)
+                {
+                    self.kills.told = Told::NotYet;
+                    break;
                 }
-                told += 1;
+                self.tell_of_kill(index, gateway);
             }
-            self.kills.active[index] = Kill { switch, told, open };
         }
+    }
+
+    /// Tells a gateway whose inbox has room what a switch cancels.
+    pub(crate) fn tell_of_kill(&mut self, index: usize, gateway: usize) {
+        let scope = self.kills.active[index].switch.scope;
+        let message = Instruction::CancelAll(self.cancel_scope(scope)).to_message();
+        let inbox = &mut self.inboxes[gateway];
+        let is_sent = inbox.send(&message);
+        debug_assert!(is_sent, "asked before");
+        inbox.sum.add(digest(&message));
+        self.kills.active[index].told = self.first_concerned(gateway + 1, scope);
+    }
+
+    /// The first gateway from that one on that can have orders of the scope.
+    fn first_concerned(&self, from: usize, scope: Scope) -> usize {
+        let all = self.inboxes.len();
+        (from..all).find(|gateway| self.has_orders_of(*gateway, scope)).unwrap_or(all)
+    }
+
+    /// The switches that are not done.
+    pub(crate) const fn active_kills(&self) -> usize {
+        self.kills.active.len()
     }
 
     /// What the gateways are told to cancel.
@@ -210,7 +235,7 @@ impl<R: Consumer> Orchestrator<R> {
     }
 
     /// Ends the switches of which nothing is open any more.
-    fn finish_kills<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
+    pub(crate) fn finish_kills<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let gateways = self.inboxes.len();
         let Self { kills, desk, .. } = self;
         kills.active.retain(|kill| {

@@ -2,27 +2,35 @@
 //!
 //! Outward: take from the submit hand-off (t2), check, work, dispatch to the venue's gateway (t3). Homeward: take from
 //! the completion hand-off (t6), settle, return to the strategy (t7). One thread owns all of it, so positions and limits
-//! need no lock.
+//! need no lock. With a journal ([`events`]) it writes down what it is told before it acts, and one that dies has a successor that goes
+//! on where it was ([`recovery`]).
 #![forbid(unsafe_code)]
 
 mod accounting;
 mod desk;
+mod events;
 mod held;
 mod incidents;
+mod journalled;
 mod kill;
 mod line;
 mod positions;
+mod recovery;
 mod returns;
 pub mod risk;
 mod waiting;
 pub mod work;
 
+pub use events::{Event, RecoveryError};
 pub use incidents::{Supervision, TOLERATED};
 pub use kill::log_records;
 pub use positions::{Account, Change, Closed, Positions};
+pub use recovery::{Estate, GatewayPast, Mute, Recovered};
 pub use returns::ReturnPath;
 
+use events::EventLog;
 use incidents::Decision;
+use journalled::HeldReport;
 use kill::{Kills, Told};
 use line::StrategyLine;
 use protocol::agent::{Agent, Cycle};
@@ -39,6 +47,7 @@ use risk::{Reject, Risk, RiskSetup, SettingError};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::ring::{Consumer, spsc};
+use std::collections::VecDeque;
 use waiting::WaitingRoom;
 use work::Work;
 
@@ -127,6 +136,15 @@ pub struct Orchestrator<R> {
     faults: u64,
     /// The reports of all gateways, word for word.
     reported: Checksum,
+    /// What happens is written down before it is acted on.
+    is_kept: bool,
+    journal: Option<EventLog>,
+    /// Of the order that is looked at, where it was written down: whether its gateway's inbox has room.
+    decided: Option<bool>,
+    /// Reports that wait for the disk, in their order.
+    held: VecDeque<HeldReport>,
+    /// Why it can go on no more.
+    failed: Option<String>,
 }
 
 impl<R: Consumer> Orchestrator<R> {
@@ -184,6 +202,11 @@ impl<R: Consumer> Orchestrator<R> {
             full: 0,
             faults: 0,
             reported: Checksum::default(),
+            is_kept: false,
+            journal: None,
+            decided: None,
+            held: VecDeque::new(),
+            failed: None,
             returns,
         })
     }
@@ -218,39 +241,89 @@ impl<R: Consumer> Orchestrator<R> {
         Self { supervision: Some(supervision), ..self }
     }
 
+    /// The same over other ends of the contended hand-offs.
+    pub fn over<Q: Consumer>(self, submit: Q, completion: Q) -> Orchestrator<Q> {
+        Orchestrator {
+            submit,
+            completion,
+            inboxes: self.inboxes,
+            returns: self.returns,
+            returns_wait: self.returns_wait,
+            lines: self.lines,
+            supervision: self.supervision,
+            dying: self.dying,
+            next_look: self.next_look,
+            damaged: self.damaged,
+            stands: self.stands,
+            positions: self.positions,
+            venue_budgets: self.venue_budgets,
+            risk: self.risk,
+            kills: self.kills,
+            desk: self.desk,
+            refused: self.refused,
+            credentials: self.credentials,
+            work: self.work,
+            waiting: self.waiting,
+            waiting_peak: self.waiting_peak,
+            #[cfg(test)]
+            is_broken: self.is_broken,
+            knows_writers: self.knows_writers,
+            dispatched: self.dispatched,
+            reports: self.reports,
+            settled: self.settled,
+            returned: self.returned,
+            rejected: self.rejected,
+            full: self.full,
+            faults: self.faults,
+            reported: self.reported,
+            is_kept: self.is_kept,
+            journal: self.journal,
+            decided: self.decided,
+            held: self.held,
+            failed: self.failed,
+        }
+    }
+
     /// Takes reports from the gateways and returns them to their strategies.
     #[inline]
     fn settle<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut taken = 0;
         while taken < BATCH {
-            let Some((_, message)) = self.completion.try_pop() else { break };
+            let next = if self.is_kept { self.next_report(cycle.now) } else { self.completion.try_pop() };
+            let Some((_, message)) = next else { break };
             taken += 1;
-            // Gateways are our own threads, so this is a bug and not a hostile peer: counted, passed over.
-            let report = Report::from_message(message).ok();
-            let known = report.filter(|report| usize::from(report.id.strategy()) < self.returns.len());
-            let Some(report) = known else {
-                self.reported.add(digest(&message));
-                self.faults += 1;
-                continue;
-            };
-            // Is there when it is looked at, behind the hand-over.
-            self.positions.prefetch(report.id);
-            cycle.pass_with(Point::OrchRecvCompletion, report.id, report.number);
-            let strategy = usize::from(report.id.strategy());
-            let is_current = self.lines[strategy].is_current(report.id);
-            self.settled += u64::from(report.is_last);
-            let digest = if is_current {
-                self.give_back(strategy, &report, &message, cycle)
-            } else {
-                self.orphan(strategy);
-                digest(&message)
-            };
-            self.reported.add(digest);
-            // Behind the hand-over, off the report's way.
-            self.account_for(&report, is_current, cycle);
+            self.take_report(message, cycle);
         }
         self.reports += taken as u64;
         taken
+    }
+
+    /// One report.
+    #[inline(always)]
+    fn take_report<C: Clock>(&mut self, message: Message, cycle: &mut Cycle<C>) {
+        // Gateways are our own threads, so this is a bug and not a hostile peer: counted, passed over.
+        let report = Report::from_message(message).ok();
+        let known = report.filter(|report| usize::from(report.id.strategy()) < self.returns.len());
+        let Some(report) = known else {
+            self.reported.add(digest(&message));
+            self.faults += 1;
+            return;
+        };
+        // Is there when it is looked at, behind the hand-over.
+        self.positions.prefetch(report.id);
+        cycle.pass_with(Point::OrchRecvCompletion, report.id, report.number);
+        let strategy = usize::from(report.id.strategy());
+        let is_current = self.lines[strategy].is_current(report.id);
+        self.settled += u64::from(report.is_last);
+        let digest = if is_current {
+            self.give_back(strategy, &report, &message, cycle)
+        } else {
+            self.orphan(strategy);
+            digest(&message)
+        };
+        self.reported.add(digest);
+        // Behind the hand-over, off the report's way.
+        self.account_for(&report, is_current, cycle);
     }
 
     /// Stamps and returns a report; its digest, which is computed behind the hand-over, off the report's way.
@@ -262,6 +335,9 @@ impl<R: Consumer> Orchestrator<R> {
         message: &Message,
         cycle: &mut Cycle<C>,
     ) -> u64 {
+        if self.is_kept && self.must_hold() {
+            return self.hold(strategy, report, message);
+        }
         cycle.pass_with(Point::OrchReturn, report.id, report.number);
         let returns = &mut self.returns[strategy];
         let pushed = returns.push(message);
@@ -275,9 +351,7 @@ impl<R: Consumer> Orchestrator<R> {
                 self.returns_wait = true;
             }
             // Unless another one sent orders in its name.
-            Pushed::Dropped => {
-                self.misconduct(self.knows_writers.then_some(strategy), Misconduct::Flood, cycle);
-            }
+            Pushed::Dropped => self.drops(strategy, cycle),
         }
         digest
     }
@@ -288,7 +362,8 @@ impl<R: Consumer> Orchestrator<R> {
         let flushed = if self.waiting.len() == 0 { 0 } else { self.flush_waiting(cycle) };
         let mut taken = 0;
         while taken < BATCH {
-            let Some((from, message)) = self.submit.try_pop() else { break };
+            let next = if self.is_kept { self.next_order(cycle) } else { self.submit.try_pop() };
+            let Some((from, message)) = next else { break };
             taken += 1;
             self.accept(from, message, cycle);
         }
@@ -346,13 +421,19 @@ impl<R: Consumer> Orchestrator<R> {
         }
         self.work.perform(&cycle.clock, cycle.time);
         // What waits for this venue goes first.
-        if (self.waiting.has(venue) && !self.overtakes()) || !self.inboxes[venue].ring.has_room() {
+        if (self.waiting.has(venue) && !self.overtakes()) || !self.has_room(venue) {
             self.wait(from, &order, &message, cycle);
             return;
         }
         let digest = self.send(&order, &message, cycle);
         self.lines[strategy].taken.add(digest);
         self.opens(&order);
+    }
+
+    /// Whether an order can be sent to that gateway now.
+    #[inline(always)]
+    fn has_room(&mut self, gateway: usize) -> bool {
+        self.decided.unwrap_or_else(|| self.inboxes[gateway].ring.has_room())
     }
 
     /// Whether orders are let past those that wait for the same venue: only the broken variant of the tests does that.
@@ -415,11 +496,14 @@ impl<R: Consumer> Orchestrator<R> {
 impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
+        if self.is_kept && !self.goes_on(cycle) {
+            return 0;
+        }
         if self.supervision.as_ref().is_some_and(Supervision::has_news) {
             self.read_fences(cycle);
         }
         if self.dying > 0 {
-            self.retire(&cycle.clock);
+            self.retire(cycle);
         }
         if self.desk.as_ref().is_some_and(Desk::has_news) {
             self.obey(cycle);
@@ -440,8 +524,13 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         let waiting = self.waiting.len() > 0
             || self.dying > 0
             || self.kills.are_told() == Told::NotYet
-            || self.returns_wait;
+            || self.returns_wait
+            || !self.held.is_empty();
         if waiting { 0 } else { u64::MAX }
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
     }
 
     fn seal(&self, log: &mut StampLog) {
@@ -470,6 +559,8 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         slot.set(OrchestratorCounter::Work, self.work.achieved_picos());
         slot.set(OrchestratorCounter::Waiting, self.waiting.len());
         slot.set(OrchestratorCounter::WaitingPeak, self.waiting_peak);
+        slot.set(OrchestratorCounter::Journalled, self.journal.as_ref().map_or(0, EventLog::last));
+        slot.set(OrchestratorCounter::Recovered, self.journal.as_ref().map_or(0, EventLog::recovered));
         let (submit, completion) = (self.submit.allocation(), self.completion.allocation());
         slot.set(OrchestratorCounter::BlocksFresh, submit.fresh.saturating_add(completion.fresh));
         slot.set(OrchestratorCounter::BlocksReused, submit.reused.saturating_add(completion.reused));

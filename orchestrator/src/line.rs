@@ -1,6 +1,7 @@
 //! A strategy's line as the orchestrator sees it: which incarnation is there, and which order of it comes next.
 
 use protocol::checksum::Checksum;
+use protocol::supervision::Misconduct;
 use protocol::wire::{MAX_SEQUENCE, OrderId};
 
 /// How a strategy is.
@@ -35,6 +36,8 @@ pub(crate) struct StrategyLine {
     next: u64,
     /// Orders that the plan still has for it, all its incarnations together: so many have room in the stamp logs.
     pub budget: u64,
+    /// What it was quarantined for.
+    pub why: Option<Misconduct>,
     /// Orders beyond what a mistake explains.
     pub offences: u32,
     /// Orders refused because their sender was dead.
@@ -57,6 +60,7 @@ impl StrategyLine {
             strategy,
             next: 0,
             budget: u64::MAX,
+            why: None,
             offences: 0,
             refused: 0,
             orphaned: 0,
@@ -81,6 +85,16 @@ impl StrategyLine {
     pub(crate) const fn is_current(&self, id: OrderId) -> bool {
         // Above the sequence stand strategy and epoch.
         (id.word() ^ self.expected) <= MAX_SEQUENCE
+    }
+
+    /// It is dead, and nothing waits for it any more.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.state == LineState::Dead
+    }
+
+    /// Reports are returned to it.
+    pub(crate) fn is_served(&self) -> bool {
+        matches!(self.state, LineState::Alive | LineState::Quarantined)
     }
 
     /// The next sequence of this incarnation.

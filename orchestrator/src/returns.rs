@@ -77,6 +77,20 @@ impl ReturnPath {
         moved
     }
 
+    /// Lets every report wait, until the ring that is given back here is put in again.
+    pub(crate) fn stop(&mut self) -> spsc::Producer {
+        let (mut full, _) = spsc::heap_ring(1);
+        let _ = full.try_push(&[0; MESSAGE_WORDS]);
+        core::mem::replace(&mut self.ring, full)
+    }
+
+    /// Wakes the strategy.
+    pub(crate) fn ring_bell(&self) {
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+    }
+
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

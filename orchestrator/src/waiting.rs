@@ -52,6 +52,11 @@ impl WaitingRoom {
         }
     }
 
+    /// How many could wait.
+    pub const fn places(&self) -> usize {
+        self.places.len()
+    }
+
     /// How many orders wait.
     #[inline(always)]
     pub const fn len(&self) -> u64 {

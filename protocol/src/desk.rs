@@ -77,7 +77,8 @@ const SET_LIMIT: u8 = 3;
 
 impl Command {
     /// Kind, scope and control in one word, and the value.
-    const fn to_words(self) -> [u64; 2] {
+    /// Its two words.
+    pub const fn to_words(self) -> [u64; 2] {
         let (code, scope, control, value) = match self {
             Self::Kill(scope) => (KILL, scope, 0, 0),
             Self::Revive(scope) => (REVIVE, scope, 0, 0),
@@ -87,7 +88,8 @@ impl Command {
         [code as u64 | (kind as u64) << 8 | (control as u64) << 16 | (index as u64) << 32, value]
     }
 
-    const fn from_words([word, value]: [u64; 2]) -> Option<Self> {
+    /// The command in two words, if they are one.
+    pub const fn from_words([word, value]: [u64; 2]) -> Option<Self> {
         let control = (word >> 16) as u8;
         let Some(scope) = Scope::from_code((word >> 8) as u8, (word >> 32) as u16) else { return None };
         match word as u8 {
@@ -243,15 +245,23 @@ impl Desk {
         Some(entry)
     }
 
+    /// Passes over the commands that a dead predecessor has taken: so many.
+    pub fn skip_to(&mut self, taken: u64) {
+        self.taken = self.taken.max(taken.min(COMMANDS as u64));
+    }
+
     /// It is in force; so many open orders are cancelled because of it. With none there is nothing to wait for, and it is done.
+    /// Said once: what is answered already stays as it is.
     pub fn seen(&self, number: u32, ticks: u64, orders: u64) {
         let status = if orders == 0 { Status::Done } else { Status::Seen };
         self.answer(number, Answer { status, seen_ticks: ticks, done_ticks: ticks, orders });
     }
 
-    /// The last of its orders is confirmed.
+    /// The last of its orders is confirmed. Said once.
     pub fn done(&self, number: u32, ticks: u64) {
-        if let Some(place) = place(number) {
+        if let Some(place) = place(number)
+            && self.status(place) != Status::Done
+        {
             self.answers[place + DONE].store(ticks, Ordering::Relaxed);
             self.set_status(place, Status::Done);
         }
@@ -272,11 +282,21 @@ impl Desk {
 
     fn answer(&self, number: u32, answer: Answer) {
         let Some(place) = place(number) else { return };
+        if self.status(place) != Status::Given {
+            return;
+        }
         for (word, value) in [(SEEN, answer.seen_ticks), (DONE, answer.done_ticks), (ORDERS, answer.orders)] {
             // Relaxed: published by the Release store of the status.
             self.answers[place + word].store(value, Ordering::Relaxed);
         }
         self.set_status(place, answer.status);
+    }
+
+    /// What was said of it, by a dead predecessor perhaps.
+    fn status(&self, place: usize) -> Status {
+        // Relaxed: our own stores, or those of one whose death is certain.
+        let code = self.answers[place + STATUS].load(Ordering::Relaxed);
+        Status::ALL.get(usize::try_from(code).unwrap_or(usize::MAX)).copied().unwrap_or(Status::Unknown)
     }
 
     fn set_status(&self, place: usize, status: Status) {

@@ -153,6 +153,10 @@ counters! {
         Waiting = "waiting", Orders, Latest;
         /// The most orders that waited at once.
         WaitingPeak = "waiting-peak", Orders, Peak;
+        /// Records in its journal.
+        Journalled = "journalled", Messages, Total;
+        /// Those of them that were there when it came back.
+        Recovered = "recovered", Messages, Latest;
     }
 }
 

@@ -7,6 +7,8 @@ pub mod agent;
 pub mod checksum;
 #[cfg(not(loom))]
 pub mod codec;
+#[cfg(not(loom))]
+pub mod comeback;
 pub mod control;
 pub mod counters;
 pub mod desk;

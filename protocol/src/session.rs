@@ -64,6 +64,11 @@ impl Numbers {
         is_next
     }
 
+    /// Behind so many messages.
+    pub const fn behind(messages: u64) -> Self {
+        Self { next: messages as u32 }
+    }
+
     /// Messages so far, modulo 2^32.
     pub const fn count(&self) -> u32 {
         self.next

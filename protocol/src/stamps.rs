@@ -31,6 +31,7 @@ pub use crate::record::*;
 use crate::wire::OrderId;
 use shm::memory::{View, Words};
 use shm::sync::Ordering;
+use std::collections::HashSet;
 
 /// The writing end of a stamp log.
 pub struct StampLog {
@@ -104,6 +105,16 @@ impl StampLog {
         self.append_words(record.words());
     }
 
+    /// Takes the records out again that were appended since the start, or since this was last done: for a log that is nobody's.
+    pub fn take_out(&mut self, mut each: impl FnMut(Record)) {
+        for record in self.records[..self.next].chunks_exact(RECORD_WORDS) {
+            // Relaxed: our own stores.
+            let [key, value] = [0, 1].map(|word| record[word].load(Ordering::Relaxed));
+            Record::from_words(key, value).into_iter().for_each(&mut each);
+        }
+        self.next = 0;
+    }
+
     /// Appends the checksum of one end of a link.
     pub fn append_checksum(&mut self, end: LinkEnd, sum: Checksum) {
         self.append(Point::Checksum, end.id(), sum.value());
@@ -150,6 +161,22 @@ pub fn count_point(segment: &View, point: Point) -> usize {
     let key =
         |record: usize| segment.load(crate::status::LOG_OFFSET + record * RECORD_WORDS, Ordering::Acquire);
     (0..count_records(segment)).filter(|record| point_of(key(*record)) == Some(point)).count()
+}
+
+/// Which of these keys ([`key_with`]) a log has.
+pub fn keys_in(segment: &View, wanted: &HashSet<u64>) -> HashSet<u64> {
+    let offset = crate::status::LOG_OFFSET;
+    let records = 0..if wanted.is_empty() { 0 } else { count_records(segment) };
+    let keys = records.map(|record| segment.load(offset + record * RECORD_WORDS, Ordering::Acquire));
+    keys.filter(|key| wanted.contains(key)).collect()
+}
+
+/// The points of a log's records, in their order.
+pub fn points_in(segment: &View) -> impl Iterator<Item = Point> + '_ {
+    let offset = crate::status::LOG_OFFSET;
+    let keys = (0..count_records(segment))
+        .map(move |record| segment.load(offset + record * RECORD_WORDS, Ordering::Acquire));
+    keys.filter_map(point_of)
 }
 
 /// The last version of each instrument's touch that a log has ([`TouchWritten`]); 0 for none.

@@ -168,11 +168,13 @@ names! {
 }
 
 impl Misconduct {
-    fn code(self) -> u64 {
+    /// Its number, from 1.
+    pub fn code(self) -> u64 {
         Self::ALL.iter().position(|other| *other == self).map_or(0, |place| place as u64 + 1)
     }
 
-    fn from_code(code: u64) -> Option<Self> {
+    /// The one with that number.
+    pub fn from_code(code: u64) -> Option<Self> {
         Self::ALL.get(usize::try_from(code.checked_sub(1)?).ok()?).copied()
     }
 }
@@ -254,6 +256,18 @@ impl RepairsWriter {
         // Release: pairs with the Acquire in `of`.
         self.0[place(strategy, QUARANTINED)].store((u64::from(epoch) << 8) | why.code(), Ordering::Release);
         self.say();
+    }
+
+    /// Whether it was said, by a dead predecessor perhaps, that nothing waits for that incarnation any more.
+    pub fn was_repaired(&self, strategy: u16, epoch: u16) -> bool {
+        // Relaxed: our own stores, or those of one whose death is certain.
+        self.0[place(strategy, REPAIRED)].load(Ordering::Relaxed) == u64::from(epoch) + 1
+    }
+
+    /// The same of a quarantine.
+    pub fn was_quarantined(&self, strategy: u16, epoch: u16) -> bool {
+        let word = self.0[place(strategy, QUARANTINED)].load(Ordering::Relaxed);
+        word != 0 && word >> 8 == u64::from(epoch)
     }
 
     /// Memory that several strategies write is damaged, by whom cannot be told.

@@ -123,7 +123,13 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
             }
         }
     }
-    let exchange = settings.exchange.unwrap_or(ExchangePlacement::Gateway);
+    let has_journal = settings.journal.is_some_and(|journal| journal != Journalling::None);
+    // What comes back needs a process that can be killed alone.
+    let comes_back = has_journal && on_death == OnDeath::Restart && isolation != Isolation::Thread;
+    let exchange = settings.exchange.unwrap_or(match comes_back {
+        true => ExchangePlacement::Process,
+        false => ExchangePlacement::Gateway,
+    });
     let kind_of = |index: u16| &venue.0[usize::from(index) % venue.0.len()];
     let is_exchange = |index: u16| u64::from(index) < venues && is_book(kind_of(index));
     faults::check_exchanges(&faults, is_exchange, exchange)?;

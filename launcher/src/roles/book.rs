@@ -1,5 +1,6 @@
 //! How exchanges and their gateways' sessions are built.
 
+use super::engine;
 use super::parts::{Parts, bell_of};
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
@@ -36,9 +37,15 @@ const GROUP_WITHIN: Duration = Duration::from_micros(500);
 pub(super) fn session(parts: &mut Parts<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
     let Parts { plan, thread, .. } = *parts;
     let bell = bell_of(plan, thread, Role::Exchange(context.venue), parts.attached)?;
-    let out = parts.attached.sender(&session_out(context.gateway))?;
-    let reports = parts.attached.receiver(&session_in(context.gateway))?;
-    Ok(SessionVenue::new(out, bell, reports))
+    let Some(estate) = engine::gateway(parts.attached, context.gateway) else {
+        let out = parts.attached.sender(&session_out(context.gateway))?;
+        let reports = parts.attached.receiver(&session_in(context.gateway))?;
+        return Ok(SessionVenue::new(out, bell, reports));
+    };
+    let out = parts.attached.heir(&session_out(context.gateway))?;
+    let mut reports = parts.attached.successor(&session_in(context.gateway))?;
+    reports.skip_to(estate.completed);
+    Ok(SessionVenue::new(out, bell, reports).in_place_of(estate.first, estate.stamped.len()))
 }
 
 /// The exchange that is a venue; with a journal, in the state in which that has it.
@@ -87,7 +94,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
 }
 
 /// How the journal is kept; `None`: there is none.
-fn journal_options(journal: Journalling) -> Option<Options> {
+pub(super) fn journal_options(journal: Journalling) -> Option<Options> {
     let durability = match journal {
         Journalling::None => return None,
         Journalling::Process => Durability::Process,

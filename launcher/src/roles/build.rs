@@ -3,20 +3,23 @@
 use super::agents::{AnyClock, RoleAgent};
 use super::book;
 use super::checked::checked;
+use super::engine;
 use super::parts::{Parts, VenueBuilder, bell_of};
 use crate::faults::own::OwnFaults;
 use anyhow::{Context, Result};
 use gateway::{Gateway, SessionVenue, Venue, VenueContext};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Inbox, Orchestrator, ReturnPath, Supervision};
+use orchestrator::{Inbox, Mute, Orchestrator, ReturnPath, Supervision};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, completion_link, submit_link};
 use protocol::stamps::{Point, count_point};
 use protocol::supervision::{self, REPAIRS, RepairsWriter};
 use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
+use shm::clock::Clock;
 use shm::ring::{Link, Producer};
+use std::sync::PoisonError;
 use strategy::{Player, Session, Strategy, StrategyAgent};
 
 /// Builds the agent of a strategy.
@@ -195,17 +198,47 @@ pub fn strategy<P: Producer>(
 
 /// The orchestrator.
 fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Consumer>> {
-    let Parts { plan, thread, control, ref mut attached, .. } = *parts;
+    let Parts { plan, control, ref mut attached, .. } = *parts;
+    let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
+    let supervision = Supervision::new(control.clone(), repairs);
+    let recovery = engine::recovery(attached);
+    let mut recovery = recovery.lock().unwrap_or_else(PoisonError::into_inner);
+    let recovered =
+        recovery.as_mut().and_then(|engine| Some((engine.orchestrator.take()?, &engine.recovered)));
+    if let Some((orchestrator, recovered)) = recovered {
+        let (submit, completion) = match plan.engine_comes_back() {
+            true => (T::resume(&submit_link(plan), attached)?, T::resume(&completion_link(plan), attached)?),
+            false => {
+                (T::consumer(&submit_link(plan), attached)?, T::consumer(&completion_link(plan), attached)?)
+            }
+        };
+        let orchestrator = orchestrator.attached(submit, completion, recovered)?;
+        return Ok(orchestrator.supervised_again(supervision, plan.clock.now()));
+    }
     let submit = attached.consumer::<T>(&submit_link(plan))?;
     let completion = attached.consumer::<T>(&completion_link(plan))?;
+    let desk = segments::desk(attached)?;
+    let orchestrator = orchestrator_parts(plan, attached)?.over(submit, completion);
+    Ok(orchestrator.commanded(desk).supervised(supervision))
+}
+
+/// The orchestrator before it is attached to the contended hand-offs.
+pub(super) fn orchestrator_parts(plan: &Plan, attached: &mut Attached<'_>) -> Result<Orchestrator<Mute>> {
+    let thread = plan.thread_of(Role::Orchestrator).context("every run has an orchestrator")?;
+    let thread = &plan.threads[thread];
+    let comes_back = plan.engine_comes_back();
+    let end = |attached: &mut Attached<'_>, what: &str| match comes_back {
+        true => attached.heir(what),
+        false => attached.sender(what),
+    };
     let mut inboxes = Vec::new();
     for gateway in 0..plan.trading().gateways() {
-        let ring = attached.sender(&inbox(gateway))?;
+        let ring = end(attached, &inbox(gateway))?;
         inboxes.push(Inbox::new(ring, bell_of(plan, thread, Role::Gateway(gateway), attached)?));
     }
     let mut returns = Vec::new();
     for index in 0..plan.trading().strategies {
-        let ring = attached.sender(&return_path(index))?;
+        let ring = end(attached, &return_path(index))?;
         let bell = bell_of(plan, thread, Role::Strategy(index), attached)?;
         let room = plan.trading().max_open as usize * usize::from(plan.trading().reports_an_order);
         returns.push(ReturnPath::new(ring, bell, room));
@@ -219,15 +252,10 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
         ns_per_tick: plan.ns_per_tick,
         ..open
     };
-    let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
-    let orchestrator =
-        Orchestrator::new(submit, completion, inboxes, returns, &setup, Work::new(trading.work_ns))?;
+    let orchestrator = Orchestrator::new(Mute, Mute, inboxes, returns, &setup, Work::new(trading.work_ns))?;
     let room = plan.trading().waiting_room();
     let orchestrator = orchestrator.waiting(room, plan.trading().max_waiting.unwrap_or(room));
-    let orchestrator =
-        orchestrator.expecting(&plan.trading().orders).expecting_at_venues(&plan.trading().venue_orders);
-    let orchestrator = orchestrator.commanded(segments::desk(attached)?);
-    Ok(orchestrator.supervised(Supervision::new(control.clone(), repairs)))
+    Ok(orchestrator.expecting(&plan.trading().orders).expecting_at_venues(&plan.trading().venue_orders))
 }
 
 /// The gateway with that index.
@@ -247,8 +275,13 @@ fn gateway<T: Link, V: Venue>(
     };
     let venue = make(parts, &context)?;
     let attached = &mut parts.attached;
+    let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
+    if let Some(estate) = engine::gateway(attached, index) {
+        let inbox = attached.successor(&inbox(index))?;
+        let completion = T::inherit(&completion_link(plan), index.into(), attached)?;
+        return Ok(Gateway::new(index, inbox, completion, bell, venue).in_place_of(estate));
+    }
     let inbox = attached.receiver(&inbox(index))?;
     let completion = attached.producer::<T>(&completion_link(plan), index.into())?;
-    let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
     Ok(Gateway::new(index, inbox, completion, bell, venue))
 }

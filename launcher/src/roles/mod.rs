@@ -5,6 +5,7 @@ mod book;
 mod build;
 mod checked;
 mod compose;
+mod engine;
 mod parts;
 pub mod registry;
 pub mod role;

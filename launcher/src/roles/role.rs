@@ -3,6 +3,7 @@
 //! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
 
 use super::compose::compose;
+use super::engine;
 use super::runner::{Confinement, Runner};
 use crate::faults::own;
 use crate::runtime::orphan::{self, LauncherWatch};
@@ -62,6 +63,7 @@ fn run_process(
     watch: LauncherWatch,
     attached: &mut Attached<'_>,
 ) -> Result<()> {
+    engine::recover(plan, me, control, attached)?;
     let mut threads = Vec::new();
     // The engine's threads come last in a plan and are composed first: consumers before producers.
     for &index in me.threads.iter().rev() {

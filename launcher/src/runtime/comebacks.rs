@@ -1,11 +1,11 @@
-//! Exchanges that die or hang and come back from their journals while the run goes on.
+//! Exchanges and engines that die or hang and come back from their journals while the run goes on.
 //!
 //! ```text
 //! living ── hangs ──▶ killed ─┐ ◀──────── killed by a signal ─────────┐
 //!    │                        ├─ the kernel says so ─▶ starting ────────┴─ in its duty cycles ─▶ living
 //!    └── killed by a signal ──┘
 //! ```
-//! Nobody else has to know: the rings of its sessions live on, and its successor finds there what it needs. One that says why it ends is
+//! Nobody else has to know: the rings to its peers live on, and its successor finds there what it needs. One that says why it ends is
 //! not started again, it would say so again; nor is one that is killed before it is back, again and again (`TRIES` times).
 
 use crate::runtime::incidents::Children;
@@ -13,8 +13,8 @@ use crate::runtime::liveness::Liveness;
 use crate::runtime::setup::Segments;
 use analysis::record::Comeback;
 use anyhow::{Context as _, Result};
-use protocol::labels::ExchangeCounter;
-use protocol::plan::{ExchangePlacement, Isolation, Journalling, OnDeath, Plan, Role};
+use protocol::labels::{ExchangeCounter, OrchestratorCounter};
+use protocol::plan::{Plan, Role};
 use protocol::status::{self, ThreadState};
 use shm::clock::Clock;
 
@@ -32,10 +32,11 @@ enum Stage {
 }
 
 struct Case {
-    venue: u16,
-    /// Its place among the plan's processes and threads.
+    /// The role that it comes back for: a venue's exchange, or the engine's orchestrator.
+    role: Role,
+    /// The places of its process and of that one's threads in the plan.
     process: usize,
-    thread: usize,
+    threads: Vec<usize>,
     stage: Stage,
     /// Starts since it was last alive.
     tries: u32,
@@ -43,7 +44,7 @@ struct Case {
     fault: Option<u64>,
 }
 
-/// The exchanges of a run that come back.
+/// The processes of a run that come back.
 pub struct Comebacks<'a> {
     segments: &'a Segments,
     cases: Vec<Case>,
@@ -52,24 +53,22 @@ pub struct Comebacks<'a> {
 }
 
 impl<'a> Comebacks<'a> {
-    /// Whether exchanges come back in such a run: each has a journal and a process that can be killed alone.
+    /// Whether anybody comes back in such a run.
     pub fn contains(plan: &Plan) -> bool {
-        let trading = plan.trading();
-        plan.on_death == OnDeath::Restart
-            && plan.isolation != Isolation::Thread
-            && trading.exchange == ExchangePlacement::Process
-            && trading.journal != Journalling::None
+        plan.exchanges_come_back()
     }
 
-    /// All exchanges alive.
+    /// All alive.
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
         let plan = &segments.plan;
-        let case = |venue| {
-            let role = Role::Exchange(venue);
-            let (process, thread) = (plan.process_of(role)?, plan.thread_of(role)?);
-            Some(Case { venue, process, thread, stage: Stage::Living, tries: 0, fault: None })
+        let case = |role| {
+            let process = plan.process_of(role)?;
+            let threads = plan.processes[process].threads.iter().map(|thread| *thread as usize).collect();
+            Some(Case { role, process, threads, stage: Stage::Living, tries: 0, fault: None })
         };
-        let cases = plan.trading().books().filter_map(case).collect();
+        let engine = Some(Role::Orchestrator).filter(|_| plan.engine_comes_back());
+        let cases =
+            engine.into_iter().chain(plan.trading().books().map(Role::Exchange)).filter_map(case).collect();
         Self { segments, cases, list: Vec::new(), start_ticks }
     }
 
@@ -83,17 +82,19 @@ impl<'a> Comebacks<'a> {
         self.cases.iter().any(|case| matches!(case.stage, Stage::Killed(_) | Stage::Starting(_)))
     }
 
-    /// Whether that process is an exchange's that has said everything: how it dies then does not matter.
+    /// Whether that process is one that has said everything: how it dies then does not matter.
     pub fn is_done(&self, process: usize) -> bool {
         let of = |case: &&Case| case.process == process && case.stage == Stage::Living;
-        self.cases.iter().find(of).is_some_and(|case| {
-            status::read(&self.segments.threads[case.thread]).state() == ThreadState::Done
-        })
+        self.cases.iter().find(of).is_some_and(|case| self.are_all(case, |state| state == ThreadState::Done))
     }
 
-    /// A fault was done to an exchange on purpose.
-    pub fn fault(&mut self, venue: u16, ticks: u64) {
-        if let Some(case) = self.cases.iter_mut().find(|case| case.venue == venue) {
+    fn are_all(&self, case: &Case, is_so: impl Fn(ThreadState) -> bool) -> bool {
+        case.threads.iter().all(|thread| is_so(status::read(&self.segments.threads[*thread]).state()))
+    }
+
+    /// A fault was done to one of them on purpose.
+    pub fn fault(&mut self, role: Role, ticks: u64) {
+        if let Some(case) = self.cases.iter_mut().find(|case| case.role == role) {
             case.fault = Some(ticks);
         }
     }
@@ -103,14 +104,18 @@ impl<'a> Comebacks<'a> {
         self.list
     }
 
-    /// What an exchange that has come back found in its journal.
-    fn records(&self, venue: u16, thread: usize) -> u64 {
-        let counters = status::counters(&self.segments.threads[thread]);
-        let roles = &self.segments.plan.threads[thread].roles;
-        counters.of(roles, Role::Exchange(venue)).get(ExchangeCounter::Recovered)
+    /// What one that has come back found in its journal.
+    fn records(&self, role: Role) -> u64 {
+        let plan = &self.segments.plan;
+        let Some(thread) = plan.thread_of(role) else { return 0 };
+        let counters = status::counters(&self.segments.threads[thread]).of(&plan.threads[thread].roles, role);
+        match role {
+            Role::Orchestrator => counters.get(OrchestratorCounter::Recovered),
+            _ => counters.get(ExchangeCounter::Recovered),
+        }
     }
 
-    /// Takes every exchange as far as it can go now.
+    /// Takes each as far as it can go now.
     ///
     /// # Errors
     /// What the system refused: a process that cannot be asked about, or started again.
@@ -131,16 +136,18 @@ impl<'a> Comebacks<'a> {
         clock: &impl Clock,
     ) -> Result<()> {
         let plan = &self.segments.plan;
-        let Case { venue, process, thread, stage, .. } = self.cases[place];
-        let status = status::read(&self.segments.threads[thread]);
+        let case = &self.cases[place];
+        let Case { role, process, stage, .. } = *case;
+        let is_done = self.are_all(case, |state| state == ThreadState::Done);
+        let is_failed = !self.are_all(case, |state| state != ThreadState::Failed);
         match stage {
             Stage::Living if !children.was_killed(process) => {
-                let suspicion = liveness.suspicion(thread, &plan.processes[process].threads);
-                if children.ended(process).is_some() || status.state() >= ThreadState::Done {
+                let of_process = &plan.processes[process].threads;
+                let suspicion =
+                    case.threads.iter().find_map(|thread| liveness.suspicion(*thread, of_process));
+                if children.ended(process).is_some() || is_done || is_failed {
                     // In order, or it has said why: that is the supervisor's matter.
-                    let is_bad =
-                        children.ended(process) == Some(false) || status.state() == ThreadState::Failed;
-                    if is_bad {
+                    if children.ended(process) == Some(false) || is_failed {
                         self.cases[place].stage = Stage::Gone;
                     }
                 } else if let Some(suspicion) = suspicion {
@@ -151,7 +158,7 @@ impl<'a> Comebacks<'a> {
                 }
             }
             // It had said everything.
-            Stage::Living if status.state() == ThreadState::Done => {}
+            Stage::Living if is_done => {}
             Stage::Living => {
                 let how = children.how(process);
                 let incident = self.begin(place, children.pid(process), how, clock.now());
@@ -164,23 +171,24 @@ impl<'a> Comebacks<'a> {
                 if children.ended(process).is_none() || death.is_none() {
                     return Ok(());
                 }
-                self.segments.renew_exchange(thread);
-                liveness.restarted(thread, clock.now());
+                for thread in &self.cases[place].threads {
+                    self.segments.renew_thread(*thread);
+                    liveness.restarted(*thread, clock.now());
+                }
                 children
                     .restart(self.segments, process)
-                    .with_context(|| format!("cannot start the exchange of venue {venue} again"))?;
+                    .with_context(|| format!("cannot start {} again", plan.processes[process].name))?;
                 self.cases[place].tries += 1;
                 self.cases[place].stage = Stage::Starting(incident);
             }
             Stage::Starting(incident) => {
-                let is_failed = status.state() == ThreadState::Failed;
                 if children.was_killed(process) && !is_failed && self.cases[place].tries < TRIES {
                     self.cases[place].stage = Stage::Killed(incident);
                 } else if children.ended(process).is_some() || is_failed {
                     self.cases[place].stage = Stage::Gone;
-                } else if status.state() >= ThreadState::Running {
+                } else if self.are_all(&self.cases[place], |state| state >= ThreadState::Running) {
                     self.list[incident].recovered_ns = Some(self.ns(clock.now()));
-                    self.list[incident].records = self.records(venue, thread);
+                    self.list[incident].records = self.records(role);
                     self.cases[place].tries = 0;
                     self.cases[place].stage = Stage::Living;
                 }
@@ -198,7 +206,7 @@ impl<'a> Comebacks<'a> {
     fn begin(&mut self, place: usize, pid: u32, cause: String, detected: u64) -> usize {
         let fault_ns = self.cases[place].fault.take().map(|ticks| self.ns(ticks));
         self.list.push(Comeback {
-            role: Role::Exchange(self.cases[place].venue),
+            role: self.cases[place].role,
             pid,
             cause,
             fault_ns,

@@ -44,8 +44,8 @@ pub struct Segments {
     lines: Vec<Vec<(Segment, Words)>>,
     /// Each strategy's thread: status block and stamp log.
     owners: Vec<Option<(usize, Words)>>,
-    /// The threads of exchanges that have one of their own, likewise.
-    exchanges: Vec<(usize, Words)>,
+    /// The threads of roles that come back, likewise.
+    returning: Vec<(usize, Words)>,
     /// What is handed over; empty where segments have names.
     shared: Vec<(Segment, Shared)>,
     /// Segments whose names stay: logs that could not be saved.
@@ -80,7 +80,7 @@ impl Segments {
             desk: None,
             lines: vec![Vec::new(); usize::from(plan.trading().strategies)],
             owners: vec![None; usize::from(plan.trading().strategies)],
-            exchanges: Vec::new(),
+            returning: Vec::new(),
             shared: Vec::new(),
             left_behind: Vec::new(),
             heap,
@@ -176,8 +176,9 @@ impl Segments {
                 if let [Role::Strategy(index)] = self.plan.threads[place].roles.as_slice() {
                     self.owners[usize::from(*index)] = Some((place, words.clone()));
                 }
-                if let [Role::Exchange(_)] = self.plan.threads[place].roles.as_slice() {
-                    self.exchanges.push((place, words.clone()));
+                let roles = &self.plan.threads[place].roles;
+                if !roles.iter().any(|role| matches!(role, Role::Strategy(_))) {
+                    self.returning.push((place, words.clone()));
                 }
                 self.threads.push(words.into());
             }
@@ -203,9 +204,9 @@ impl Segments {
         }
     }
 
-    /// Makes the status of a dead exchange's thread anew; its stamp log stays.
-    pub fn renew_exchange(&self, thread: usize) {
-        if let Some((thread, words)) = self.exchanges.iter().find(|(place, _)| *place == thread) {
+    /// Makes the status of a thread anew whose process is dead and comes back; its stamp log stays.
+    pub fn renew_thread(&self, thread: usize) {
+        if let Some((thread, words)) = self.returning.iter().find(|(place, _)| *place == thread) {
             self.renew_status(*thread, words);
         }
     }

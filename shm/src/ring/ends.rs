@@ -117,6 +117,30 @@ pub trait Consumer: Send {
     /// slot again does so after it was read here.
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)>;
 
+    /// As [`Consumer::try_pop`], but where the technique can do so, the producer may not write over the message before
+    /// [`Consumer::release`]: until then a successor of this consumer takes it again.
+    fn take(&mut self) -> Option<(Option<usize>, Message)> {
+        self.try_pop()
+    }
+
+    /// Gives the slot of the message back that was taken last.
+    fn release(&mut self) {}
+
+    /// Passes over what a dead predecessor took of a producer's messages and kept: so many, counted since the producer's memory was
+    /// last made anew.
+    ///
+    /// # Errors
+    /// How many were given back, if that is more.
+    fn pass_over(&mut self, producer: usize, taken: u64) -> Result<(), u64> {
+        let _ = (producer, taken);
+        Ok(())
+    }
+
+    /// A dead predecessor had retired that producer: its memory is not read before [`Consumer::revive`].
+    fn forget(&mut self, producer: usize) {
+        let _ = producer;
+    }
+
     /// Something that no honest producer does, found since the last call. With the producer's index, where it is the
     /// only one that could have done it: nothing more is taken from it then. `None` where several producers write into
     /// the same memory: the damaged message is passed over and the others' go on arriving.

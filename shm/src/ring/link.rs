@@ -124,4 +124,19 @@ pub trait Link: 'static {
         let source = std::io::ErrorKind::Unsupported.into();
         Err(RegionError::Os { name, what: "replace its consumer", source })
     }
+
+    /// Attaches a producer in the place of one that has died: it goes on behind what that one had published.
+    ///
+    /// # Errors
+    /// As [`Link::producer`]; always, if the technique cannot.
+    fn inherit(
+        spec: &LinkSpec,
+        index: usize,
+        attached: &mut Attached<'_>,
+    ) -> Result<Self::Producer, RegionError> {
+        let _ = index;
+        let name = attached.name(spec.name);
+        let source = std::io::ErrorKind::Unsupported.into();
+        Err(RegionError::Os { name, what: "replace its producer", source })
+    }
 }

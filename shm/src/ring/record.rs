@@ -29,6 +29,8 @@ pub struct Record {
     pub bounded: bool,
     /// Whether a consumer can take the place of one that has died: [`Link::resume`](super::Link::resume).
     pub resumable: bool,
+    /// Whether a producer can: [`Link::inherit`](super::Link::inherit).
+    pub inheritable: bool,
     /// The technique on the heap of which this is the port: what the bill compares it with.
     pub reference: Option<&'static str>,
     /// For a technique on the heap: the one to use across processes instead.
@@ -45,6 +47,7 @@ impl Record {
             apart: false,
             bounded: true,
             resumable: false,
+            inheritable: false,
             reference: None,
             twin: None,
         }
@@ -72,6 +75,12 @@ impl Record {
     #[must_use]
     pub const fn resumable(self) -> Self {
         Self { resumable: true, ..self }
+    }
+
+    /// Its producers can be replaced.
+    #[must_use]
+    pub const fn inheritable(self) -> Self {
+        Self { inheritable: true, ..self }
     }
 
     /// It is the port of that technique on the heap.

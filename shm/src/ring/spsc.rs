@@ -162,6 +162,15 @@ impl<const M: usize> Producer<M> {
         self.tail
     }
 
+    /// The message that was published last, by a dead predecessor if by nobody else; `None`: none was.
+    pub fn last_published(&self) -> Option<[u64; M]> {
+        let last = self.tail.checked_sub(1)?;
+        let start = (last & self.mask) as usize * slot_words(M);
+        // Relaxed: our own stores, or those of one whose death is certain.
+        let word = |at: usize| self.slots[start + at].load(Ordering::Relaxed);
+        (word(M) == self.tail).then(|| core::array::from_fn(word))
+    }
+
     /// Whether the next push will find room. Only its own pushes can change a yes.
     #[inline(always)]
     pub fn has_room(&mut self) -> bool {
@@ -361,7 +370,7 @@ impl<const M: usize> Consumer<M> {
     }
 
     #[inline(always)]
-    fn take_or(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
+    pub(super) fn take_or(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
         // Acquire: pairs with the producer's Release store of the sequence; the message is written.
         let sequence = self.slots.load(self.sequence_at, Ordering::Acquire);
         if sequence != self.head + 1 {

@@ -25,6 +25,8 @@ pub struct Mux {
     /// Those that are not: whose producer is dead, or misbehaved.
     out: Vec<(usize, spsc::Consumer)>,
     next: usize,
+    /// The ring of the message that was taken last.
+    taken: usize,
     fault: Option<(usize, PeerFault)>,
 }
 
@@ -32,7 +34,33 @@ impl Mux {
     /// A consumer over these rings; the producer's index is the ring's place.
     pub fn new(rings: Vec<spsc::Consumer>) -> Self {
         let out = Vec::with_capacity(rings.len());
-        Self { rings: rings.into_iter().enumerate().collect(), out, next: 0, fault: None }
+        Self { rings: rings.into_iter().enumerate().collect(), out, next: 0, taken: 0, fault: None }
+    }
+
+    /// Takes the next message; its slot is given back at once if `RELEASES`.
+    #[inline(always)]
+    fn next_message<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Message)> {
+        // From `next` to the end, then from the start to `next`: round-robin without a division. Two plain walks over
+        // slices that only look: an empty scan is nothing but N loads.
+        let (start, rest) = self.rings.split_at(self.next);
+        let place = match rest.iter().position(|(_, ring)| !ring.looks_empty()) {
+            Some(place) => self.next + place,
+            None => start.iter().position(|(_, ring)| !ring.looks_empty())?,
+        };
+        let (producer, ring) = &mut self.rings[place];
+        let producer = *producer;
+        let mut fault = None;
+        let message = if RELEASES { ring.pop(&mut fault) } else { ring.take_or(&mut fault) };
+        if let Some(fault) = fault {
+            self.fault = Some((producer, fault));
+            self.take_out(place);
+            return None;
+        }
+        self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
+        if !RELEASES {
+            self.taken = place;
+        }
+        message.map(|message| (Some(producer), message))
     }
 
     /// Takes a ring out of the scan.
@@ -47,24 +75,37 @@ impl Mux {
 impl super::Consumer for Mux {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // From `next` to the end, then from the start to `next`: round-robin without a division. Two plain walks over
-        // slices that only look: an empty scan is nothing but N loads.
-        let (start, rest) = self.rings.split_at(self.next);
-        let place = match rest.iter().position(|(_, ring)| !ring.looks_empty()) {
-            Some(place) => self.next + place,
-            None => start.iter().position(|(_, ring)| !ring.looks_empty())?,
-        };
-        let (producer, ring) = &mut self.rings[place];
-        let producer = *producer;
-        let mut fault = None;
-        let message = ring.pop(&mut fault);
-        if let Some(fault) = fault {
-            self.fault = Some((producer, fault));
-            self.take_out(place);
-            return None;
+        self.next_message::<true>()
+    }
+
+    fn take(&mut self) -> Option<(Option<usize>, Message)> {
+        self.next_message::<false>()
+    }
+
+    fn release(&mut self) {
+        // Gone if the ring was taken out meanwhile, and given up with it.
+        if let Some((_, ring)) = self.rings.get_mut(self.taken) {
+            ring.release();
         }
-        self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
-        message.map(|message| (Some(producer), message))
+    }
+
+    fn pass_over(&mut self, producer: usize, taken: u64) -> Result<(), u64> {
+        let ring = self.rings.iter_mut().find(|(index, _)| *index == producer);
+        let Some((_, ring)) = ring else { return Ok(()) };
+        if ring.taken() > taken {
+            return Err(ring.taken());
+        }
+        ring.skip_to(taken);
+        Ok(())
+    }
+
+    fn forget(&mut self, producer: usize) {
+        if let Some(place) = self.rings.iter().position(|(index, _)| *index == producer) {
+            self.take_out(place);
+            if let Some((_, ring)) = self.out.last_mut() {
+                ring.restart();
+            }
+        }
     }
 
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
@@ -109,7 +150,8 @@ impl super::Producer for SpscMuxProducer {
 /// The producer: its own ring.
 pub struct SpscMuxProducer(pub spsc::Producer);
 
-fn ring_name(spec: &LinkSpec, index: usize) -> String {
+/// The name of a producer's ring within the run.
+pub fn ring_name(spec: &LinkSpec, index: usize) -> String {
     format!("{}-{index}", spec.name)
 }
 
@@ -147,7 +189,8 @@ pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -
 const STEPS: &[Step] = &[Step::Entered, Step::HalfWritten, Step::Written, Step::Published];
 
 impl Link for SpscMux {
-    const RECORD: Record = Record::new("spsc-mux", Home::Memory).steps(STEPS).apart().resumable();
+    const RECORD: Record =
+        Record::new("spsc-mux", Home::Memory).steps(STEPS).apart().resumable().inheritable();
 
     type Producer = SpscMuxProducer;
     type Consumer = Mux;
@@ -168,6 +211,14 @@ impl Link for SpscMux {
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
         let rings = (0..spec.producers).map(|index| attached.receiver(&ring_name(spec, index)));
         Ok(Mux::new(rings.collect::<Result<_, _>>()?))
+    }
+
+    fn inherit(
+        spec: &LinkSpec,
+        index: usize,
+        attached: &mut Attached<'_>,
+    ) -> Result<SpscMuxProducer, RegionError> {
+        attached.heir(&ring_name(spec, index)).map(SpscMuxProducer)
     }
 
     fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {

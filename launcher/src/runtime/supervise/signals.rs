@@ -54,7 +54,9 @@ impl Supervisor<'_> {
             };
             // One that has said everything has no fault any more.
             let is_done = |thread| self.status(thread).state() == ThreadState::Done;
-            if matches!(target, Victim::Exchange(_)) && self.plan.thread_of(role).is_some_and(is_done) {
+            if matches!(target, Victim::Exchange(_) | Victim::Engine)
+                && self.plan.thread_of(role).is_some_and(is_done)
+            {
                 continue;
             }
             let Some(child) = self.process_of(role).filter(|child| child.status.is_none()) else { continue };
@@ -67,8 +69,8 @@ impl Supervisor<'_> {
             if let (Some(incidents), Victim::Strategy(index)) = (&mut self.incidents, target) {
                 incidents.fault(index, done_at);
             }
-            if let (Some(comebacks), Victim::Exchange(venue)) = (&mut self.comebacks, target) {
-                comebacks.fault(venue, done_at);
+            if let (Some(comebacks), Role::Exchange(_) | Role::Orchestrator) = (&mut self.comebacks, role) {
+                comebacks.fault(role, done_at);
             }
         }
     }

@@ -1,0 +1,32 @@
+//! Which roles of a run come back when they die, and why others do not.
+
+use crate::plan::{ExchangePlacement, Isolation, Journalling, OnDeath, Placement, Plan};
+
+impl Plan {
+    /// Whether its exchanges come back: each has a journal, and a process that can be killed alone.
+    pub fn exchanges_come_back(&self) -> bool {
+        let trading = self.trading();
+        self.on_death == OnDeath::Restart
+            && self.isolation != Isolation::Thread
+            && trading.exchange == ExchangePlacement::Process
+            && trading.journal != Journalling::None
+    }
+
+    /// Whether its engine comes back: beside that, everything that it knows of its venues is in rings that live on, each with one writer
+    /// and one reader, so that counts say what a dead one had done.
+    pub fn engine_comes_back(&self) -> bool {
+        let trading = self.trading();
+        let record = self.technique.record();
+        self.exchanges_come_back()
+            && trading.books().count() == usize::from(trading.venues)
+            && record.resumable
+            && record.inheritable
+            && self.placement == Placement::Engine
+            && !(0..trading.gateways()).any(|gateway| self.is_checked(gateway))
+    }
+
+    /// Whether its engine keeps a journal.
+    pub fn engine_has_journal(&self) -> bool {
+        self.trading().journal != Journalling::None
+    }
+}
