@@ -485,7 +485,7 @@ fn load() -> (Vec<Act>, Vec<u64>) {
 #[test]
 fn it_may_die_at_any_look_at_the_clock() {
     let (acts, _) = load();
-    for dies_at in (1..400).chain([500, 600, 700]) {
+    for dies_at in 1..500 {
         assert_eq!(play(&acts, &[dies_at], Durability::Process, Successor::Careful), Ok(1), "{dies_at}");
     }
 }
