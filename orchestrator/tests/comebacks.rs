@@ -137,7 +137,8 @@ impl World {
         venues: &[Venue],
         how: Successor,
     ) -> Result<Attached, String> {
-        let mut estate = Estate { sent: venues.iter().map(|venue| venue.taken).collect(), ..Estate::default() };
+        let mut estate =
+            Estate { sent: venues.iter().map(|venue| venue.taken).collect(), ..Estate::default() };
         points_in(&self.log.clone().into()).for_each(|point| estate.count(point));
         let heir = |words: &Words| spsc::Producer::resume(words).unwrap();
         let mut returns: Vec<_> = self.returns.iter().map(heir).collect();
@@ -150,8 +151,7 @@ impl World {
             Successor::HasNoJournal => std::fs::remove_dir_all(folder).unwrap_or(()),
             Successor::Careful | Successor::KeepsTheDead => {}
         }
-        let limits =
-            [LimitSetting { scope: Scope::Strategy(0), control: Control::MaxRejections, value: 3 }];
+        let limits = [LimitSetting { scope: Scope::Strategy(0), control: Control::MaxRejections, value: 3 }];
         let setup = RiskSetup { limits: &limits, ..RiskSetup::open_orders(STRATEGIES, VENUES, MAX_OPEN) };
         let inboxes = self.inboxes.iter().map(|words| {
             let ring = heir(words);
@@ -160,7 +160,8 @@ impl World {
         });
         let returns = returns.into_iter().map(|ring| ReturnPath::new(ring, None, MAX_OPEN as usize));
         let orchestrator =
-            Orchestrator::new(Mute, Mute, inboxes.collect(), returns.collect(), &setup, Work::new(0)).unwrap();
+            Orchestrator::new(Mute, Mute, inboxes.collect(), returns.collect(), &setup, Work::new(0))
+                .unwrap();
         let options = Options { durability, segment_bytes: 1 << 16, ..Options::default() };
         let recovered = orchestrator.journalled(folder, &options, (time(), 1), Stamps::All, estate, None);
         let (orchestrator, mut recovered) = recovered.map_err(|error| error.to_string())?;
@@ -273,7 +274,8 @@ fn play(acts: &[Act], deaths: &[u64], durability: Durability, how: Successor) ->
         if let Some(why) = Agent::<Deadly>::failure(&agent) {
             return Err(why.into());
         }
-        let is_idle = work.as_ref().is_ok_and(|work| *work == 0) && traders.iter().all(|trader| !trader.is_dead);
+        let is_idle =
+            work.as_ref().is_ok_and(|work| *work == 0) && traders.iter().all(|trader| !trader.is_dead);
         idle = if is_idle && act.is_none() { idle + 1 } else { 0 };
         if work.is_err() {
             died += 1;

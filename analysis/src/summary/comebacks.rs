@@ -1,8 +1,12 @@
 //! Roles of the engine that died and came back from their journals: how long that took, and what it did to the orders that were there.
 //!
 //! ```text
-//! its order        t4 ───────────────────────────── t5      there then: t4 before the comeback, t5 after the death
-//! the exchange        fault ─ detected ─── recovered ─ first
+//! its order        from ─────────────────────────── to      there then: from before the comeback, to after the death
+//! the role            fault ─ detected ─── recovered ─ first
+//! ```
+//! An order is at its exchange from t4 to t5, and the engine's from t1 to t8.
+//! ```text
+//! first: the first order that the successor stamps: the exchange's own stamp, the engine's t3
 //! ```
 
 use super::figures::to_ns;
@@ -15,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// A death of a role of the engine, and its comeback. Times are nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComebackSummary {
-    /// Who came back: `exchange-0`.
+    /// Who came back: `exchange-0`, `engine`.
     pub role: String,
     /// `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
     pub cause: String,
@@ -37,9 +41,17 @@ pub struct ComebackSummary {
     pub longest_ns: Option<u64>,
 }
 
-/// When an order was at an exchange, from its gateway's stamps, as far as it came.
-fn there(row: &OrderRow) -> Option<(u64, u64)> {
-    Some((row.at(Point::GatewayRecv)?, row.at(Point::GatewayDone).unwrap_or(u64::MAX)))
+/// The points between which an order is that role's.
+const fn ends_of(role: Role) -> [Point; 2] {
+    match role {
+        Role::Exchange(_) => [Point::GatewayRecv, Point::GatewayDone],
+        _ => [Point::StrategySend, Point::StrategyRecv],
+    }
+}
+
+/// When an order was a role's, as far as it came.
+fn there(row: &OrderRow, [from, to]: [Point; 2]) -> Option<(u64, u64)> {
+    Some((row.at(from)?, row.at(to).unwrap_or(u64::MAX)))
 }
 
 /// Every comeback of the record, in its order. Linear in orders and comebacks.
@@ -53,7 +65,8 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
         let died = ticks(fault_ns.unwrap_or(u64::MAX).min(*detected_ns));
         let recovered = recovered_ns.map(ticks);
         let mut summary = ComebackSummary {
-            role: role.to_string(),
+            // Its gateways die and come back with it.
+            role: if *role == Role::Orchestrator { "engine".into() } else { role.to_string() },
             cause: cause.clone(),
             fault_ns: *fault_ns,
             detected_ns: *detected_ns,
@@ -64,18 +77,21 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
             answered: 0,
             longest_ns: None,
         };
-        let mut first = None;
+        let (ends, mut first) = (ends_of(*role), None);
         for (id, row) in merged.orders() {
-            let is_its = row
-                .pushed()
-                .is_some_and(|(gateway, _)| *role == Role::Exchange(trading.venue_of(gateway as u16)));
-            let Some((t4, t5)) = there(row).filter(|_| is_its) else { continue };
-            let received =
-                merged.at_exchange(id).received().filter(|at| recovered.is_some_and(|from| *at >= from));
-            first = received.into_iter().chain(first).min();
-            if t4 <= recovered.unwrap_or(u64::MAX) && t5 >= died {
+            let venue = row.pushed().map(|(gateway, _)| trading.venue_of(gateway as u16));
+            let is_its =
+                *role == Role::Orchestrator || venue.is_some_and(|venue| *role == Role::Exchange(venue));
+            let Some((from, to)) = there(row, ends).filter(|_| is_its) else { continue };
+            let served = match role {
+                Role::Exchange(_) => merged.at_exchange(id).received(),
+                _ => row.at(Point::OrchDispatch),
+            };
+            let served = served.filter(|at| recovered.is_some_and(|recovered| *at >= recovered));
+            first = served.into_iter().chain(first).min();
+            if from <= recovered.unwrap_or(u64::MAX) && to >= died {
                 summary.in_flight += 1;
-                summary.answered += u64::from(row.has(Point::GatewayDone));
+                summary.answered += u64::from(row.has(ends[1]));
                 if row.is_measured() {
                     summary.longest_ns = summary.longest_ns.max(Some(ns(row.round_trip())));
                 }

@@ -138,10 +138,10 @@ pub struct Settings {
     #[command(flatten)]
     pub limits: Option<Limits>,
 
-    /// What exchanges write down before they act: a death of theirs loses nothing then [default: none]
+    /// What exchanges and engine write down before they act: a death of theirs loses nothing then [default: none]
     #[arg(long, value_name = "HOW", value_parser = named::<Journalling>(), help_heading = "Containment")]
     pub journal: Option<Journalling>,
-    /// What happens when a strategy or an exchange dies, or hangs, or a strategy is quarantined [default: stop]
+    /// What happens when a strategy, an exchange or the engine dies, or hangs, or a strategy is quarantined [default: stop]
     #[arg(long, value_name = "HOW", value_parser = named::<OnDeath>(), help_heading = "Containment")]
     pub on_death: Option<OnDeath>,
     /// A thread without a duty cycle for so long hangs [default: 10s]

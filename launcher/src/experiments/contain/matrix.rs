@@ -43,11 +43,11 @@ pub struct Cell {
     pub isolation: Isolation,
     /// What is done.
     pub scenario: NamedFault,
-    /// What exchanges write down.
+    /// What exchanges and engine write down.
     pub journal: Journalling,
 }
 
-/// The journals that are tried where an exchange has the fault.
+/// The journals that are tried where an exchange or the engine has the fault.
 const JOURNALS: [Journalling; 3] = [Journalling::None, Journalling::Process, Journalling::Group];
 
 impl Cell {
@@ -113,7 +113,8 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
                 let journals = match scenario.fault.target {
                     // In the launcher's process there is no exchange that could die alone.
                     Target::Exchange(_) if isolation == Isolation::Thread => continue,
-                    Target::Exchange(_) => &JOURNALS[..],
+                    Target::Engine if isolation == Isolation::Thread => &JOURNALS[..1],
+                    Target::Exchange(_) | Target::Engine => &JOURNALS[..],
                     _ => &JOURNALS[..1],
                 };
                 let cell = |journal| Cell { technique, isolation, scenario: scenario.clone(), journal };
@@ -170,7 +171,7 @@ pub fn settings(cell: &Cell, asked: &Settings) -> Settings {
         false => load,
     };
     let own = match cell.scenario.fault.target {
-        Target::Exchange(_) => Settings {
+        Target::Exchange(_) | Target::Engine if contains => Settings {
             venue: Value::parse(Trading::BOOK).ok(),
             exchange: Some(ExchangePlacement::Process),
             journal: Some(cell.journal),

@@ -1,4 +1,4 @@
-//! Exchanges that are killed and come back from their journals: nothing is lost, nothing is done twice.
+//! Exchanges and engines that are killed and come back from their journals: nothing is lost, nothing is done twice.
 
 use super::exchange::plays_the_morning;
 use crate::common::{Launcher, assert_nothing_left, command, signal, text};
@@ -81,6 +81,28 @@ fn every_order_is_answered_once_although_exchanges_are_killed_and_killed_again()
 #[test]
 fn every_order_is_answered_once_although_an_exchange_hangs() {
     let died = loses_nothing("stop:exchange@400ms", &[]);
+    assert_eq!(died.len(), 1, "{died:#?}");
+    assert!(died[0]["cause"].as_str().unwrap().starts_with("hangs"), "{died:#?}");
+}
+
+/// The engine's orders are the strategies': all of them are answered, once.
+#[test]
+fn every_order_is_answered_once_although_the_engine_is_killed_and_killed_again() {
+    for more in [&["--threading", "shared"][..], &["--threading", "dedicated", "--journal", "group"]] {
+        let died = loses_nothing(
+            "kill:engine@300ms; kill:engine@700ms; kill:engine@715ms; kill:exchange@900ms; kill:strategy-1@1100ms; \
+             kill:engine@1102ms; kill:engine@1500ms; kill:exchange@1501ms",
+            more,
+        );
+        let engines = died.iter().filter(|one| one["role"] == "engine").count();
+        assert!((4..=5).contains(&engines), "{died:#?}");
+        assert!(died.iter().all(|one| one["cause"] == "signal 9 (SIGKILL)"), "{died:#?}");
+    }
+}
+
+#[test]
+fn every_order_is_answered_once_although_the_engine_hangs() {
+    let died = loses_nothing("stop:engine@400ms", &[]);
     assert_eq!(died.len(), 1, "{died:#?}");
     assert!(died[0]["cause"].as_str().unwrap().starts_with("hangs"), "{died:#?}");
 }
