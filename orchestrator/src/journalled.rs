@@ -1,15 +1,14 @@
 //! What an orchestrator with a journal does beside: it writes down what it takes before it gives the slot back, and lets reports wait
 //! for the disk where that is wanted. None of it is on the way of an order without a journal.
 
-use super::{Event, Orchestrator};
+use super::returns::Pushed;
+use super::{Event, EventLog, Orchestrator};
 use protocol::agent::Cycle;
 use protocol::checksum::digest;
 use protocol::stamps::Point;
 use protocol::wire::{Message, Order, OrderId, Report};
 use shm::clock::Clock;
 use shm::ring::Consumer;
-
-use crate::returns::Pushed;
 
 /// A report that waits for the disk.
 pub(crate) struct HeldReport {
@@ -51,8 +50,9 @@ impl<R: Consumer> Orchestrator<R> {
     /// The next order, written down in the same way, behind what is known of fences; with it is decided whether it goes at once.
     #[inline(never)]
     pub(crate) fn next_order<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> Option<(Option<usize>, Message)> {
-        let (from, message) = self.submit.take()?;
+        // First: it may change which rings there are.
         self.catches_up(cycle);
+        let (from, message) = self.submit.take()?;
         let has_room = Order::from_message(message).is_ok_and(|order| self.has_room_for(&order));
         self.decided = Some(has_room);
         let event = Event::Submitted { from: from.map(|strategy| strategy as u16), has_room, message };
@@ -74,7 +74,7 @@ impl<R: Consumer> Orchestrator<R> {
 
     /// Whether a report must wait for the disk.
     pub(crate) fn must_hold(&self) -> bool {
-        let waits = |journal: &super::EventLog| {
+        let waits = |journal: &EventLog| {
             journal.is_group && (!self.held.is_empty() || journal.settled() < journal.last())
         };
         self.journal.as_ref().is_some_and(waits)
@@ -82,7 +82,7 @@ impl<R: Consumer> Orchestrator<R> {
 
     /// Lets a report wait for the disk; its digest.
     pub(crate) fn hold(&mut self, strategy: usize, report: &Report, message: &Message) -> u64 {
-        let record = self.journal.as_ref().map_or(0, super::EventLog::last);
+        let record = self.journal.as_ref().map_or(0, EventLog::last);
         let (id, number) = (report.id, report.number);
         self.held.push_back(HeldReport { id, number, strategy, message: *message, record });
         let digest = digest(message);
@@ -91,17 +91,21 @@ impl<R: Consumer> Orchestrator<R> {
     }
 
     /// Returns the reports whose records are on the disk; whether the journal is in order.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn goes_on<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> bool {
-        if self.failed.is_none()
-            && let Some(error) = self.journal.as_ref().and_then(super::EventLog::failure)
-        {
+        if !self.held.is_empty() {
+            self.return_held(cycle);
+        }
+        self.failed.is_none()
+    }
+
+    #[inline(never)]
+    fn return_held<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
+        if let Some(error) = self.journal.as_ref().and_then(EventLog::failure) {
             self.failed = Some(format!("stops: its journal fails: {error}"));
+            return;
         }
-        if self.failed.is_some() {
-            return false;
-        }
-        let settled = self.journal.as_ref().map_or(u64::MAX, super::EventLog::settled);
+        let settled = self.journal.as_ref().map_or(u64::MAX, EventLog::settled);
         while let Some(held) = self.held.pop_front_if(|held| held.record <= settled) {
             let HeldReport { id, number, strategy, message, .. } = held;
             // Also one whose strategy has died meanwhile: which reports have their stamp follows from their order.
@@ -119,6 +123,5 @@ impl<R: Consumer> Orchestrator<R> {
                 Pushed::Dropped => self.drops(strategy, cycle),
             }
         }
-        true
     }
 }

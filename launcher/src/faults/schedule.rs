@@ -57,6 +57,11 @@ struct Coming {
 }
 
 impl FaultSchedule {
+    /// Nothing more is to come.
+    pub fn end(&mut self) {
+        self.coming.clear();
+    }
+
     /// The faults of that plan; `seed` is the run's.
     pub fn new(plan: &Plan, seed: u64) -> Self {
         let coming = |fault: &Fault| match fault.when {

@@ -82,6 +82,11 @@ impl<'a> Comebacks<'a> {
         self.cases.iter().any(|case| matches!(case.stage, Stage::Killed(_) | Stage::Starting(_)))
     }
 
+    /// Whether nobody is on its way back, nor has a fault that was not noticed yet.
+    pub fn are_settled(&self) -> bool {
+        !self.is_busy() && self.cases.iter().all(|case| case.fault.is_none())
+    }
+
     /// Whether that process is one that has said everything: how it dies then does not matter.
     pub fn is_done(&self, process: usize) -> bool {
         let of = |case: &&Case| case.process == process && case.stage == Stage::Living;

@@ -28,7 +28,6 @@ use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::status::{self, Field, Status, ThreadState};
 use protocol::supervision::Repairs;
-use protocol::tape::TapeView;
 use shm::clock::Clock;
 use shm::memory::View;
 use stall::StallWatch;
@@ -39,10 +38,6 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(50);
 /// The same while a death is being repaired.
 const BUSY_LOOK: Duration = Duration::from_millis(1);
-/// An engine that was idle for so long has nothing more to do.
-const SETTLED: Duration = Duration::from_millis(20);
-/// So often it is looked whether every exchange has closed.
-const CLOSED: Duration = Duration::from_millis(1);
 /// How long the engine has to end after it was told to, and what an interrupted run may take beyond its longest delay.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -200,13 +195,18 @@ impl Supervisor<'_> {
 
     /// Sleeps a little, then looks for trouble: a process that ended before its threads were done, a thread that failed.
     fn look(&mut self) -> Result<Option<Outcome>> {
-        let pause = LOOK.min(self.liveness.interval()).min(self.until_fault());
+        self.look_within(LOOK)
+    }
+
+    /// The same, with no longer a sleep than that.
+    fn look_within(&mut self, longest: Duration) -> Result<Option<Outcome>> {
+        let pause = longest.min(self.liveness.interval()).min(self.until_fault());
         let is_busy = self.incidents.as_ref().is_some_and(Incidents::is_busy);
         if let Some(incidents) = self.incidents.as_ref().filter(|_| is_busy) {
             incidents.wait(BUSY_LOOK);
         }
         let returns = self.comebacks.as_ref().is_some_and(Comebacks::is_busy);
-        let pause = if returns { BUSY_LOOK } else { pause };
+        let pause = if returns { BUSY_LOOK.min(pause) } else { pause };
         self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
         self.processes.watch_warden(self.segments);
         self.liveness.awake(self.plan.clock.now());
@@ -315,38 +315,6 @@ impl Supervisor<'_> {
         (0..self.plan.trading().strategies).all(|strategy| !self.awaits(strategy))
     }
 
-    /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a strategy that says that it is done
-    /// and is not. Until the engine has a report of each order that it dispatched and has found nothing more to do for a while;
-    /// not for long, should it never have.
-    fn let_the_engine_settle(&self) {
-        let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
-        let is_open = || self.engine().is_some_and(|engine| at_venues(&engine) > 0);
-        let engine = self.plan.thread_of(Role::Orchestrator);
-        let Some(engine) = engine.filter(|_| died || is_open()) else { return };
-        let deadline = Instant::now() + GRACE;
-        let mut last = None;
-        while Instant::now() < deadline {
-            let busy = self.status(engine).get(Field::BusyTicks);
-            if last == Some(busy) && !is_open() {
-                return;
-            }
-            last = Some(busy);
-            std::thread::sleep(SETTLED);
-        }
-    }
-
-    /// Trading is over: until every exchange has written down its last book, which it does when it finds the run draining. With all
-    /// orders back nobody else waits for that; not for long, should one never do it.
-    fn let_exchanges_close(&self) {
-        let is_open =
-            |(_, tape): &(u16, View)| TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed());
-        let deadline = Instant::now() + GRACE;
-        while self.tapes.iter().any(is_open) && Instant::now() < deadline {
-            self.control.set_state(RunState::Drain);
-            std::thread::sleep(CLOSED);
-        }
-    }
-
     /// Until every strategy has all its reports.
     fn play(&mut self) -> Result<Phase> {
         let total = self.plan.trading().total_orders();
@@ -366,8 +334,15 @@ impl Supervisor<'_> {
                 self.pss_bytes = self.proportional_memory();
             }
             if self.all_done() {
-                self.let_exchanges_close();
-                self.let_the_engine_settle();
+                if let Some(outcome) = self.let_the_dead_come_back()? {
+                    return Ok(Phase::Failed(outcome));
+                }
+                if let Some(outcome) = self.let_exchanges_close()? {
+                    return Ok(Phase::Failed(outcome));
+                }
+                if let Some(outcome) = self.let_the_engine_settle()? {
+                    return Ok(Phase::Failed(outcome));
+                }
                 return Ok(if drain_until.is_some() { Phase::Interrupted } else { Phase::Over });
             }
             if sent < total && drain_until.is_none() {

@@ -4,7 +4,9 @@ use core::ops::ControlFlow;
 use proptest::prelude::*;
 use shm::memory::{Region, Words};
 use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
-use shm::ring::{Full, Step};
+use shm::ring::spsc_mux::Mux;
+use shm::ring::{Consumer as _, Full, MESSAGE_WORDS, Step};
+use shm::sync::Ordering;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -139,4 +141,46 @@ fn what_is_taken_and_not_given_back_is_not_written_over() {
     assert_eq!(successor.take(), Ok(Some([0; 2])), "it comes again");
     consumer.release();
     assert_eq!(producer.try_push(&[2; 2]), Ok(()));
+}
+
+/// Over several rings: what a dead consumer kept a note of is passed over, what it had not is taken again, and a ring that it had given
+/// up is not read before its memory was made anew.
+#[test]
+fn a_consumer_of_many_is_replaced() {
+    const SLOTS: usize = 4;
+    let ring = || {
+        let words = Region::heap(ring_words(SLOTS, MESSAGE_WORDS)).words();
+        write_header::<MESSAGE_WORDS>(&words, SLOTS);
+        words
+    };
+    let rings = [ring(), ring(), ring()];
+    let mut producers = rings.each_ref().map(|words| Producer::<MESSAGE_WORDS>::attach(words).unwrap());
+    let mux = || Mux::new(rings.iter().map(|words| Consumer::resume(words).unwrap()).collect());
+    let mut first = mux();
+    for (index, producer) in producers.iter_mut().enumerate() {
+        (0..3).for_each(|n| producer.try_push(&[n * 10 + index as u64; MESSAGE_WORDS]).unwrap());
+    }
+    let mut taken = Vec::new();
+    for _ in 0..4 {
+        taken.extend(first.take().map(|(from, message)| (from.unwrap(), message[0])));
+        first.release();
+    }
+    assert_eq!(taken, [(0, 0), (1, 1), (2, 2), (0, 10)]);
+    // It keeps a note of this one, and dies before it gives it back.
+    assert_eq!(first.take().map(|(_, message)| message[0]), Some(11));
+    drop(first);
+    let mut second = mux();
+    assert_eq!(second.pass_over(1, 0), Err(1), "more was given back than was noted");
+    assert_eq!([(0, 2), (1, 2), (2, 1)].map(|(index, noted)| second.pass_over(index, noted)), [Ok(()); 3]);
+    // The last one's producer was given up: nothing of what is left there comes out, nor does it once it is someone else's.
+    second.forget(2);
+    let rest: Vec<u64> = std::iter::from_fn(|| second.try_pop()).map(|(_, message)| message[0]).collect();
+    assert_eq!(rest, [20, 21]);
+    rings[2].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    write_header::<MESSAGE_WORDS>(&rings[2], SLOTS);
+    let mut next = Producer::<MESSAGE_WORDS>::attach(&rings[2]).unwrap();
+    next.try_push(&[7; MESSAGE_WORDS]).unwrap();
+    assert_eq!(second.try_pop(), None);
+    second.revive(2);
+    assert_eq!(second.try_pop(), Some((Some(2), [7; MESSAGE_WORDS])));
 }

@@ -1,16 +1,27 @@
 //! When trading is over: an order may rest at an exchange for ever, so what rests expires once nothing more is to come.
 //!
 //! That is when every order that the plan has was sent and has arrived where it goes; or, where strategies send fewer, when nothing
-//! has moved for some seconds and no order is due: before the run would be said to stall.
+//! has moved for some seconds and no order is due: before the run would be said to stall. Then exchanges close and the engine settles.
 
-use super::Supervisor;
 use super::stall::StallWatch;
+use super::{GRACE, Supervisor, at_venues};
+use crate::runtime::comebacks::Comebacks;
+use analysis::record::Outcome;
+use anyhow::Result;
 use core::time::Duration;
+use protocol::control::RunState;
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter};
 use protocol::plan::Role;
-use protocol::status;
+use protocol::status::{self, Field};
+use protocol::tape::TapeView;
 use shm::clock::Clock;
+use shm::memory::View;
+use std::time::Instant;
 
+/// An engine that was idle for so long has nothing more to do.
+const SETTLED: Duration = Duration::from_millis(20);
+/// So often it is looked whether every exchange has closed.
+const CLOSED: Duration = Duration::from_millis(1);
 /// How long nothing moves at the end of trading.
 const QUIET: Duration = Duration::from_secs(5);
 
@@ -49,6 +60,61 @@ impl Supervisor<'_> {
         dispatched.saturating_add(engine.get(OrchestratorCounter::Rejected)) >= sent
             && at_gateways >= dispatched
             && trading.books().all(at_exchange)
+    }
+
+    /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a strategy that says that it is done
+    /// and is not. Until the engine has a report of each order that it dispatched and has found nothing more to do for a while;
+    /// not for long, should it never have.
+    pub(super) fn let_the_engine_settle(&mut self) -> Result<Option<Outcome>> {
+        let died = self.incidents.as_ref().is_some_and(|incidents| !incidents.list().is_empty());
+        let is_open = |all: &Self| all.engine().is_some_and(|engine| at_venues(&engine) > 0);
+        let engine = self.plan.thread_of(Role::Orchestrator);
+        let Some(engine) = engine.filter(|_| died || is_open(self)) else { return Ok(None) };
+        let deadline = Instant::now() + GRACE;
+        let mut last = None;
+        while Instant::now() < deadline {
+            let busy = self.status(engine).get(Field::BusyTicks);
+            if last == Some(busy) && !is_open(self) {
+                break;
+            }
+            last = Some(busy);
+            let until = Instant::now() + SETTLED;
+            // Who comes back may have died just now.
+            while Instant::now() < until {
+                if let Some(outcome) = self.look_within(until.saturating_duration_since(Instant::now()))? {
+                    return Ok(Some(outcome));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Trading is over: until every exchange has written down its last book, which it does when it finds the run draining. With all
+    /// orders back nobody else waits for that; not for long, should one never do it.
+    pub(super) fn let_exchanges_close(&mut self) -> Result<Option<Outcome>> {
+        let is_open =
+            |(_, tape): &(u16, View)| TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed());
+        let deadline = Instant::now() + GRACE;
+        while self.tapes.iter().any(is_open) && Instant::now() < deadline {
+            self.control.set_state(RunState::Drain);
+            if let Some(outcome) = self.look_within(CLOSED)? {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Nobody has a fault any more, and who died just now comes back: it has something to say at the end.
+    pub(super) fn let_the_dead_come_back(&mut self) -> Result<Option<Outcome>> {
+        self.faults.end();
+        let deadline = Instant::now() + GRACE;
+        let is_settled = |all: &Self| all.comebacks.as_ref().is_none_or(Comebacks::are_settled);
+        while !is_settled(self) && Instant::now() < deadline {
+            if let Some(outcome) = self.look_within(CLOSED)? {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
     }
 
     fn count(&self, role: Role, counter: impl protocol::labels::Counter) -> u64 {

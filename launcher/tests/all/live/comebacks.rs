@@ -88,7 +88,7 @@ fn every_order_is_answered_once_although_an_exchange_hangs() {
 /// The engine's orders are the strategies': all of them are answered, once.
 #[test]
 fn every_order_is_answered_once_although_the_engine_is_killed_and_killed_again() {
-    for more in [&["--threading", "shared"][..], &["--threading", "dedicated", "--journal", "group"]] {
+    for more in [&["--isolation", "process"][..], &["--isolation", "sandbox", "--journal", "group"]] {
         let died = loses_nothing(
             "kill:engine@300ms; kill:engine@700ms; kill:engine@715ms; kill:exchange@900ms; kill:strategy-1@1100ms; \
              kill:engine@1102ms; kill:engine@1500ms; kill:exchange@1501ms",
