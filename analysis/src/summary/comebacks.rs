@@ -14,6 +14,7 @@ use crate::merge::{Merged, OrderRow};
 use crate::record::{Comeback, RunRecord};
 use protocol::plan::Role;
 use protocol::stamps::Point;
+use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
 
 /// A death of a role of the engine, and its comeback. Times are nanoseconds since the start of the run.
@@ -33,7 +34,7 @@ pub struct ComebackSummary {
     pub first_served_ns: Option<u64>,
     /// Records of the journal that it carried out again.
     pub records: u64,
-    /// Orders that were there while it was away, or came then.
+    /// Orders that were there while it was away, or came then; of the engine, without those of strategies that died.
     pub in_flight: u64,
     /// Of those, the ones that its successor has answered; the others' strategies died.
     pub answered: u64,
@@ -60,6 +61,9 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
     let start = record.clock.start_ticks;
     let ticks = |ns: u64| start.saturating_add((ns as f64 / record.plan.ns_per_tick) as u64);
     let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
+    let died_by_itself = |id: OrderId| {
+        record.incidents.iter().any(|one| (one.strategy, one.epoch) == (id.strategy(), id.epoch()))
+    };
     let one = |comeback: &Comeback| {
         let Comeback { role, cause, fault_ns, detected_ns, recovered_ns, records, .. } = comeback;
         let died = ticks(fault_ns.unwrap_or(u64::MAX).min(*detected_ns));
@@ -89,7 +93,9 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
             };
             let served = served.filter(|at| recovered.is_some_and(|recovered| *at >= recovered));
             first = served.into_iter().chain(first).min();
-            if from <= recovered.unwrap_or(u64::MAX) && to >= died {
+            // Who was dead then asks for nothing any more.
+            let is_asked_for = to != u64::MAX || *role != Role::Orchestrator || !died_by_itself(id);
+            if from <= recovered.unwrap_or(u64::MAX) && to >= died && is_asked_for {
                 summary.in_flight += 1;
                 summary.answered += u64::from(row.has(ends[1]));
                 if row.is_measured() {

@@ -26,7 +26,7 @@ use protocol::control::{Launching, RunState};
 use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, ProcessPlan, Role};
-use protocol::status::{self, Field, Status, ThreadState};
+use protocol::status::{self, Status, ThreadState};
 use protocol::supervision::Repairs;
 use shm::clock::Clock;
 use shm::memory::View;

@@ -47,9 +47,14 @@ fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
 /// Runs with these faults; every order must come back that its strategy lived to see, and all that were at the exchange be answered.
 /// Gives what died.
 fn loses_nothing(faults: &str, more: &[&str]) -> Vec<Value> {
+    loses_nothing_with(faults, "process", more)
+}
+
+/// The same with that journal.
+fn loses_nothing_with(faults: &str, journal: &str, more: &[&str]) -> Vec<Value> {
     let launcher = Launcher::new();
     let load = ["--strategies", "3", "--orders", "20k", "--window", "2s", "--credentials", "2"];
-    let how = ["--journal", "process", "--liveness", "500ms", "--fault", faults];
+    let how = ["--journal", journal, "--liveness", "500ms", "--fault", faults];
     let summary = launcher.summary(&[&BASE[..], &load, &how, more].concat());
     let orders = &summary["orders"];
     let count = |key: &str| orders[key].as_u64().unwrap();
@@ -62,8 +67,11 @@ fn loses_nothing(faults: &str, more: &[&str]) -> Vec<Value> {
         assert!(one["detect_to_recovery_ns"].is_u64(), "{one:#}");
         assert_eq!(one["in_flight"], one["answered"], "{one:#}");
     }
-    let records: Vec<u64> = died.iter().map(|one| one["records"].as_u64().unwrap()).collect();
-    assert!(records.is_sorted() && records[0] > 0, "{records:?}");
+    for role in ["engine", "exchange-0"] {
+        let of_role = died.iter().filter(|one| one["role"] == role);
+        let records: Vec<u64> = of_role.map(|one| one["records"].as_u64().unwrap()).collect();
+        assert!(records.is_sorted() && records.first() != Some(&0), "{records:?}");
+    }
     died
 }
 
@@ -88,12 +96,10 @@ fn every_order_is_answered_once_although_an_exchange_hangs() {
 /// The engine's orders are the strategies': all of them are answered, once.
 #[test]
 fn every_order_is_answered_once_although_the_engine_is_killed_and_killed_again() {
-    for more in [&["--isolation", "process"][..], &["--isolation", "sandbox", "--journal", "group"]] {
-        let died = loses_nothing(
-            "kill:engine@300ms; kill:engine@700ms; kill:engine@715ms; kill:exchange@900ms; kill:strategy-1@1100ms; \
-             kill:engine@1102ms; kill:engine@1500ms; kill:exchange@1501ms",
-            more,
-        );
+    let faults = "kill:engine@300ms; kill:engine@700ms; kill:engine@715ms; kill:exchange@900ms; kill:strategy-1@1100ms; \
+                  kill:engine@1102ms; kill:engine@1500ms; kill:exchange@1501ms";
+    for journal in ["process", "group"] {
+        let died = loses_nothing_with(faults, journal, &[]);
         let engines = died.iter().filter(|one| one["role"] == "engine").count();
         assert!((4..=5).contains(&engines), "{died:#?}");
         assert!(died.iter().all(|one| one["cause"] == "signal 9 (SIGKILL)"), "{died:#?}");
