@@ -141,6 +141,11 @@ impl Reader {
         }
     }
 
+    /// The log's id.
+    pub(crate) fn log(&self) -> Option<u64> {
+        self.segment.as_ref().map(|segment| segment.header.log)
+    }
+
     /// Reads at least so many bytes from the next record on; `false` if there are not so many.
     fn fill(&mut self, at_least: usize) -> Result<bool, JournalError> {
         let Some(segment) = &self.segment else { return Ok(false) };

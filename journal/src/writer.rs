@@ -4,6 +4,7 @@ use crate::disk::{self, Disk, Os};
 use crate::error::JournalError;
 use crate::format::{self, ROLL, SEGMENT_HEADER};
 use crate::helper::{self, Job, Make};
+use crate::reader::Reader;
 use crate::recovery::{self, End, Recovered};
 use crate::segment;
 use crate::shared::{Mapped, Shared, Watermark};
@@ -113,6 +114,27 @@ impl Writer {
         options: &Options,
         apply: impl FnMut(Recovered<'_>),
     ) -> Result<Self, JournalError> {
+        Self::open_with(folder, options, || recovery::recover(folder, apply))
+    }
+
+    /// The same for one that has followed the log with that reader ([`crate::follow`]): it is given only what comes then.
+    ///
+    /// # Errors
+    /// As [`Writer::open`].
+    pub fn open_behind(
+        folder: &Path,
+        options: &Options,
+        reader: Reader,
+        apply: impl FnMut(Recovered<'_>),
+    ) -> Result<Self, JournalError> {
+        Self::open_with(folder, options, || recovery::go_on(folder, reader, apply))
+    }
+
+    fn open_with(
+        folder: &Path,
+        options: &Options,
+        recover: impl FnOnce() -> Result<End, JournalError>,
+    ) -> Result<Self, JournalError> {
         options.check()?;
         if options.durability == Durability::None {
             return Ok(Self::unsaved(options));
@@ -120,7 +142,7 @@ impl Writer {
         let disk = &*options.disk;
         fs::create_dir_all(folder).map_err(JournalError::io(folder, "make the folder"))?;
         let lock = lock(folder)?;
-        let end = recovery::recover(folder, apply)?;
+        let end = recover()?;
         let is_settled = options.durability != Durability::Process;
         let unsynced = tidy(disk, folder, &end, is_settled)?;
         let durable = if is_settled { end.last } else { end.watermark.min(end.last) };

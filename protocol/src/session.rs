@@ -48,6 +48,11 @@ pub struct Numbers {
 }
 
 impl Numbers {
+    /// The numbers behind so many messages, modulo 2^32.
+    pub const fn behind(count: u32) -> Self {
+        Self { next: count }
+    }
+
     /// The number of the next message that is sent.
     #[inline]
     pub const fn give(&mut self) -> u32 {

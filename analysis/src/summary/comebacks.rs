@@ -27,8 +27,12 @@ pub struct ComebackSummary {
     pub detect_to_recovery_ns: Option<u64>,
     /// From the death, or its detection if its time is not known, until the successor stamped its first order; null: no order came.
     pub first_served_ns: Option<u64>,
-    /// Records of the journal that it carried out again.
+    /// Records that the journal had then.
     pub records: u64,
+    /// Those of them that it carried out again; the others were in a state that it went on from: a snapshot, or that of one that had
+    /// followed the journal.
+    #[serde(default)]
+    pub again: u64,
     /// Orders that were there while it was away, or came then.
     pub in_flight: u64,
     /// Of those, the ones that its successor has answered; the others' strategies died.
@@ -49,7 +53,7 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
     let ticks = |ns: u64| start.saturating_add((ns as f64 / record.plan.ns_per_tick) as u64);
     let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
     let one = |comeback: &Comeback| {
-        let Comeback { role, cause, fault_ns, detected_ns, recovered_ns, records, .. } = comeback;
+        let Comeback { role, cause, fault_ns, detected_ns, recovered_ns, records, again, .. } = comeback;
         let died = ticks(fault_ns.unwrap_or(u64::MAX).min(*detected_ns));
         let recovered = recovered_ns.map(ticks);
         let mut summary = ComebackSummary {
@@ -60,6 +64,7 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
             detect_to_recovery_ns: recovered_ns.map(|at| at.saturating_sub(*detected_ns)),
             first_served_ns: None,
             records: *records,
+            again: *again,
             in_flight: 0,
             answered: 0,
             longest_ns: None,

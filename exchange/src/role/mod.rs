@@ -17,6 +17,9 @@ mod recovery;
 mod request;
 mod script;
 mod session;
+mod shadow;
+#[cfg(test)]
+mod snapshots;
 
 pub use agent::{Close, ExchangeAgent};
 pub use answers::{Cause, TOO_MANY_REPORTS, Trade, cancellation, refusal};
@@ -26,3 +29,4 @@ pub use recovery::Estate;
 pub use request::{HOUSE, RESTING};
 pub use script::Script;
 pub use session::SessionEnd;
+pub use shadow::Follower;

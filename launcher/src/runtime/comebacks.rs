@@ -103,11 +103,11 @@ impl<'a> Comebacks<'a> {
         self.list
     }
 
-    /// What an exchange that has come back found in its journal.
-    fn records(&self, venue: u16, thread: usize) -> u64 {
+    /// What an exchange that has come back found in its journal, and how much of that it carried out again.
+    fn records(&self, venue: u16, thread: usize) -> (u64, u64) {
         let counters = status::counters(&self.segments.threads[thread]);
-        let roles = &self.segments.plan.threads[thread].roles;
-        counters.of(roles, Role::Exchange(venue)).get(ExchangeCounter::Recovered)
+        let counters = counters.of(&self.segments.plan.threads[thread].roles, Role::Exchange(venue));
+        (counters.get(ExchangeCounter::Recovered), counters.get(ExchangeCounter::Replayed))
     }
 
     /// Takes every exchange as far as it can go now.
@@ -180,7 +180,8 @@ impl<'a> Comebacks<'a> {
                     self.cases[place].stage = Stage::Gone;
                 } else if status.state() >= ThreadState::Running {
                     self.list[incident].recovered_ns = Some(self.ns(clock.now()));
-                    self.list[incident].records = self.records(venue, thread);
+                    let (records, again) = self.records(venue, thread);
+                    (self.list[incident].records, self.list[incident].again) = (records, again);
                     self.cases[place].tries = 0;
                     self.cases[place].stage = Stage::Living;
                 }
@@ -205,6 +206,7 @@ impl<'a> Comebacks<'a> {
             detected_ns: self.ns(detected),
             recovered_ns: None,
             records: 0,
+            again: 0,
         });
         self.list.len() - 1
     }
