@@ -94,6 +94,8 @@ enum Successor {
     HasNoJournal,
     /// Goes on from a snapshot.
     HasSnapshots,
+    /// Finds the newest of them damaged.
+    HasDamagedSnapshot,
     /// Has followed its predecessor.
     Follows,
     /// Has followed it, and believes that all its reports went out.
@@ -146,6 +148,15 @@ impl World {
             Successor::HasNoJournal => std::fs::remove_dir_all(folder).unwrap_or(()),
             Successor::Careful | Successor::SendsAgain | Successor::HasSnapshots => {}
             Successor::Follows | Successor::ForgetsReports => {}
+            Successor::HasDamagedSnapshot => {
+                let files = std::fs::read_dir(folder).unwrap().flatten().map(|file| file.path());
+                let is_one = |path: &std::path::PathBuf| path.to_str().unwrap().contains("snapshot-0");
+                if let Some(newest) = files.filter(is_one).max() {
+                    let mut bytes = std::fs::read(&newest).unwrap();
+                    *bytes.last_mut().unwrap() ^= 1;
+                    std::fs::write(newest, bytes).unwrap();
+                }
+            }
         }
         let options = Options { durability, segment_bytes: 1 << 16, ..Options::default() };
         agent.journalled(folder, &options, time(), &estate).map_err(|error| error.to_string())
@@ -183,7 +194,11 @@ impl Shadow {
                 let _ = std::fs::hard_link(file.path(), link);
             }
         }
-        if !matches!(self.how, Successor::HasSnapshots | Successor::Follows | Successor::ForgetsReports) {
+        if matches!(
+            self.how,
+            Successor::Careful | Successor::SendsAgain | Successor::StampsAgain | Successor::LogsNothing
+        ) || self.how == Successor::HasNoJournal
+        {
             return;
         }
         self.turns += 1;
@@ -201,7 +216,8 @@ impl Shadow {
 
     /// What a successor goes on from.
     fn take(&mut self) -> Option<Follower> {
-        self.follower.take().filter(|_| self.how != Successor::HasSnapshots)
+        let follows = matches!(self.how, Successor::Follows | Successor::ForgetsReports);
+        self.follower.take().filter(|_| follows)
     }
 }
 
@@ -435,7 +451,12 @@ proptest! {
         orders in drawn(),
         deaths in prop::collection::vec(1u64..80, 0..6),
     ) {
-        for how in [Successor::Careful, Successor::HasSnapshots, Successor::Follows] {
+        for how in [
+            Successor::Careful,
+            Successor::HasSnapshots,
+            Successor::HasDamagedSnapshot,
+            Successor::Follows,
+        ] {
             let (heard, told, _) = played(&orders, &deaths, PROCESS, how).unwrap();
             prop_assert_eq!(is_wrong(&orders, &heard, &told), None, "{:?}", how);
         }

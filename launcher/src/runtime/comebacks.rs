@@ -143,6 +143,8 @@ impl<'a> Comebacks<'a> {
                     if is_bad {
                         self.cases[place].stage = Stage::Gone;
                     }
+                } else if suspicion.is_none() {
+                    children.keep_spare(self.segments, process);
                 } else if let Some(suspicion) = suspicion {
                     let incident =
                         self.begin(place, children.pid(process), suspicion.to_string(), clock.now());

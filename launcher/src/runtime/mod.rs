@@ -15,6 +15,7 @@ pub mod run_id;
 mod samples;
 pub mod setup;
 pub mod signals;
+pub mod spares;
 pub mod spawn;
 pub mod standstill;
 pub mod supervise;

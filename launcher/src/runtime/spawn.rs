@@ -3,6 +3,7 @@
 use crate::runtime::incidents::Children;
 use crate::runtime::progress::complain;
 use crate::runtime::setup::Segments;
+use crate::runtime::spares::Spares;
 use crate::runtime::warden;
 use analysis::record::Exit;
 use anyhow::{Context, Result};
@@ -14,7 +15,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// One process of the run.
@@ -35,7 +36,18 @@ impl Process {
     /// # Errors
     /// A file that cannot be written, or what the system refused.
     pub fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
-        let stderr = folder.join(format!("{name}.stderr"));
+        Self::start_with(name, address, &folder.join(format!("{name}.stderr")), inherited, Stdio::null())
+    }
+
+    /// The same with a name for what it says on stderr, and something to read.
+    pub(super) fn start_with(
+        name: &str,
+        address: &str,
+        stderr: &Path,
+        inherited: &[&File],
+        stdin: Stdio,
+    ) -> Result<Self> {
+        let stderr = stderr.to_owned();
         // Appended: a strategy that is started again keeps its predecessors' last words.
         let log = File::options().create(true).append(true).open(&stderr);
         let log = log.with_context(|| format!("cannot write {}", stderr.display()))?;
@@ -44,7 +56,7 @@ impl Process {
         command
             .arg0(format!("bulkhead {name}"))
             .args(["role", name, address])
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::null())
             .stderr(log)
             // Ctrl-C on the terminal is for the launcher, which ends the run in order.
@@ -94,6 +106,11 @@ impl Process {
     /// What the system refused.
     pub fn death(&self) -> io::Result<Option<Death>> {
         Death::confirm(self.pidfd.as_fd())
+    }
+
+    /// Its standard input, if it has one.
+    pub(super) fn stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
     }
 
     /// Its process id.
@@ -177,6 +194,7 @@ pub struct Processes {
     warden: Process,
     /// How often the warden may still be started again.
     wardens: u32,
+    spares: Spares,
 }
 
 /// How often a warden is started again at most: one that dies at once would be for ever.
@@ -194,7 +212,12 @@ impl Processes {
     /// # Errors
     /// If it cannot be started.
     pub fn begin(segments: &Segments) -> Result<Self> {
-        Ok(Self { all: Vec::new(), warden: start_warden(segments)?, wardens: WARDENS })
+        Ok(Self {
+            all: Vec::new(),
+            warden: start_warden(segments)?,
+            wardens: WARDENS,
+            spares: Spares::default(),
+        })
     }
 
     /// A warden that was killed is started again: without one a launcher that is killed leaves its segments behind.
@@ -254,6 +277,7 @@ impl Processes {
 
     /// Gives everybody but the warden `grace` to end by themselves, then kills and reaps the rest.
     pub fn end(&mut self, grace: Duration) {
+        self.spares.end();
         let deadline = Instant::now() + grace;
         while !self.all_ended() && Instant::now() < deadline {
             if self.wait(None, Duration::from_millis(20)).is_err() {
@@ -306,12 +330,21 @@ impl Children for Processes {
 
     fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
         assert!(self.all[process].status.is_some(), "a process has one incarnation at a time");
+        if let Some(spare) = self.spares.take(process) {
+            segments.control.started(process, spare.pid());
+            self.all[process] = spare;
+            return Ok(());
+        }
         let folder = Path::new(&segments.plan.folder);
         let plan = &segments.plan.processes[process];
         let inherited = segments.handed_to(plan);
         self.all[process] = Process::start(&plan.name, &segments.address(), folder, &inherited)?;
         segments.control.started(process, self.all[process].pid());
         Ok(())
+    }
+
+    fn keep_spare(&mut self, segments: &Segments, process: usize) {
+        self.spares.keep(segments, process);
     }
 }
 
