@@ -60,6 +60,8 @@ pub struct Attached<'a> {
     regions: HashMap<String, Arc<Region>>,
     /// Memory that was handed over for reading only.
     lent: HashMap<String, Arc<Region>>,
+    /// What is mapped for reading only: a descriptor that was handed over is taken once.
+    views: HashMap<String, View>,
     /// What the techniques on the heap share between the threads of this process, by name.
     on_heap: HashMap<String, Arc<dyn Any + Send + Sync>>,
 }
@@ -71,6 +73,7 @@ impl<'a> Attached<'a> {
             source: Box::new(source),
             regions: HashMap::new(),
             lent: HashMap::new(),
+            views: HashMap::new(),
             on_heap: HashMap::new(),
         }
     }
@@ -150,6 +153,9 @@ impl<'a> Attached<'a> {
         if self.source.right(what) == Some(Access::Write) || self.regions.contains_key(what) {
             return Ok(self.region(what, kind)?.words().into());
         }
+        if let Some(view) = self.views.get(what) {
+            return Ok(view.clone());
+        }
         let name = self.name(what);
         if self.source.right(what).is_none() {
             let source = std::io::Error::other("the plan does not say that this process reads it");
@@ -160,6 +166,7 @@ impl<'a> Attached<'a> {
             None => Region::open_read_only(&name)?,
         };
         self.check(name, kind, &view)?;
+        self.views.insert(what.to_owned(), view.clone());
         Ok(view)
     }
 

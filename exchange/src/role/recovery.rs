@@ -153,6 +153,11 @@ impl<T: Close> ExchangeAgent<T> {
         agent
     }
 
+    /// How many orders are in its books.
+    pub fn open_orders(&self) -> usize {
+        self.market.exchange().open_orders()
+    }
+
     /// The same with a journal in that folder, and in the state in which the journal has it. `time` is the run's.
     ///
     /// # Errors

@@ -60,7 +60,7 @@ pub(super) fn wait(
     let mut tally = book::tally(plan);
     let mut stdin = io::stdin();
     loop {
-        let is_begun = control.start_ticks() != 0 && folder.join("log-00000001").exists();
+        let is_begun = control.start_ticks() != 0 && folder.join("lock").exists();
         if is_begun || follower.is_some() {
             let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
             if let Some(setup) = market.take() {

@@ -34,8 +34,10 @@ fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
         ]
         .concat()
     };
-    for (strategies, journal) in [(1, "process"), (8, "group")] {
-        let summary = plays_the_morning(strategies, "process", &more(journal));
+    for (strategies, isolation, journal) in
+        [(1, "process", "process"), (8, "process", "group"), (1, "sandbox", "process")]
+    {
+        let summary = plays_the_morning(strategies, isolation, &more(journal));
         let died = comebacks(&summary);
         assert!(died.len() >= 2, "{died:#?}");
         let is_back =
