@@ -99,10 +99,9 @@ fn noted<T>(result: Result<T, RecoveryError>) -> Option<T> {
 
 /// A few records further, and a snapshot if it is time for one; whether there is more.
 fn follow(follower: &mut Follower, time: Timebase, reports: &[(Words, View)]) -> Result<bool, RecoveryError> {
-    if follower.follow(BATCH, time)? == BATCH {
-        return Ok(true);
-    }
-    if follower.has_unsent() {
+    let is_far = follower.follow(BATCH, time)? == BATCH;
+    let is_due = follower.snapshot_is_due(SNAPSHOT_EVERY);
+    if follower.has_unsent() && (is_due || !is_far) {
         let published = |(tail, head): &(Words, View)| {
             // What cannot be attached any more will be looked at by the successor.
             spsc::Producer::<{ shm::ring::MESSAGE_WORDS }>::resume_parts(tail, head)
@@ -110,12 +109,11 @@ fn follow(follower: &mut Follower, time: Timebase, reports: &[(Words, View)]) ->
         };
         follower.were_sent(&reports.iter().map(published).collect::<Vec<_>>());
     }
-    if follower.snapshot_is_due(SNAPSHOT_EVERY)
-        && let Err(error) = follower.snapshot()
-    {
+    // Also far behind: whoever dies on the way has a successor that need not begin there again.
+    if is_due && let Err(error) = follower.snapshot() {
         complain(&format!("note: no snapshot was written: {error}"));
     }
-    Ok(false)
+    Ok(is_far)
 }
 
 /// The rings of the sessions' reports: how many were sent stands there.

@@ -75,25 +75,26 @@ fn killed_at(stop: usize, living: u32, spare: u32, out: &Path) -> nix::Result<Op
 
 #[test]
 fn a_successor_killed_at_any_system_call_of_its_recovery_leaves_nothing_undone() {
-    let (step, window) = if slow() { (1, "240s") } else { (12, "20s") };
-    let launcher = Launcher::new();
+    let (step, window) = if slow() { (1, 240) } else { (12, 20) };
+    let (launcher, lasts) = (Launcher::new(), format!("{window}s"));
     let orders = if slow() { "480k" } else { "40k" };
     let base = ["--venue", "book", "--venues", "1", "--exchange", "process", "--on-death", "restart"];
     let how =
         ["--idle", "park", "--isolation", "process", "--journal", "process", "--liveness", "2s", "--json"];
-    let flags = [&base[..], &how, &["--orders", orders, "--window", window, "--strategies", "2"]].concat();
+    let flags = [&base[..], &how, &["--orders", orders, "--window", &lasts, "--strategies", "2"]].concat();
     let running = launcher.start(&flags);
     let pid = running.pid();
     let mut living = running.process("exchange-0");
-    let (mut stop, mut kills, mut calls) = (1, 0, Vec::new());
-    loop {
+    let (mut stop, mut calls) = (1, Vec::new());
+    let until = Instant::now() + Duration::from_secs(window * 3 / 4);
+    // On a busy machine fewer than there are: those that come first.
+    while Instant::now() < until {
         wait_until("there is a spare", || newest(pid, "spare:exchange-0", living).is_some());
         std::thread::sleep(APART);
         let Some(spare) = newest(pid, "spare:exchange-0", living) else { continue };
         match killed_at(stop, living, spare, launcher.out.path()) {
             Ok(Some(call)) => {
                 calls.push(call);
-                kills += 2;
                 wait_until("it is started anew", || newest(pid, "exchange-0", living).is_some());
                 living = newest(pid, "exchange-0", living).unwrap();
                 stop += step;
@@ -112,6 +113,6 @@ fn a_successor_killed_at_any_system_call_of_its_recovery_leaves_nothing_undone()
     assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"], "{calls:#?}");
     assert!(calls.len() >= 5, "{calls:#?}");
     let died = summary["comebacks"].as_array().unwrap();
-    assert!(died.len() > calls.len(), "{kills} kills: {died:#?}");
+    assert!(died.len() >= calls.len(), "{died:#?}");
     assert!(died.iter().all(|one| one["in_flight"] == one["answered"]), "{died:#?}");
 }
