@@ -176,7 +176,7 @@ fn main() {
             let (median, fastest, slowest) = (times[ROUNDS / 2], times[0], times[ROUNDS - 1]);
             println!(
                 "{open:<12} {:<9} {name:<36} {:>9} {:>9} {:>9} {orders:>9}",
-                format!("{} MB", records * RECORD >> 20),
+                format!("{} MB", (records * RECORD) >> 20),
                 ms(median),
                 ms(fastest),
                 ms(slowest)

@@ -7,10 +7,11 @@
 //! it is carried out again by the successor ([`super::recovery`]), which sends only what the predecessor has not sent.
 
 use super::answers::Trade;
+use super::carry::{Counted, carry_out};
 use super::commands::{CommandLog, Told};
 use super::market::{At, Market, MarketSetup, Outcome};
-use super::recovery::Followed;
 use super::session::{Counts, SessionEnd};
+use super::shadow::Followed;
 use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::market_board::{MarketBoard, Written};
@@ -160,14 +161,6 @@ impl<T: Close> ExchangeAgent<T> {
     }
 }
 
-/// Where the messages of sessions are counted.
-pub(super) trait Counted {
-    /// What has gone through a session.
-    fn counts(&mut self, session: usize) -> &mut Counts;
-    /// An error that is none of a message.
-    fn fault(&mut self);
-}
-
 impl<T> Counted for Doors<T> {
     #[inline(always)]
     fn counts(&mut self, session: usize) -> &mut Counts {
@@ -177,28 +170,6 @@ impl<T> Counted for Doors<T> {
     fn fault(&mut self) {
         self.faults += 1;
     }
-}
-
-/// Carries out a message of a session; how many orders that was.
-#[inline]
-pub(super) fn carry_out<D: Counted>(
-    market: &mut Market,
-    session: usize,
-    message: protocol::wire::Message,
-    at: At,
-    out: &mut (impl Outcome + AsMut<D>),
-) -> u64 {
-    match out.as_mut().counts(session).read(message) {
-        Some(Instruction::Order(order)) if market.session_of(order.id.strategy()) == session => {
-            market.order(&order, at, out);
-            return 1;
-        }
-        // Of a strategy that has another credential.
-        Some(Instruction::Order(_)) => out.as_mut().fault(),
-        Some(Instruction::CancelAll(scope)) => market.withdraw(scope, session, out),
-        None => {}
-    }
-    0
 }
 
 /// A duty cycle's way out.

@@ -10,6 +10,7 @@
 
 mod agent;
 mod answers;
+mod carry;
 mod commands;
 mod market;
 mod open;

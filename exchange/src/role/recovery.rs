@@ -13,16 +13,17 @@
 //! | versions on the board | the log may lack the last one of an instrument, and gets it |
 //! | triggers of orders in the log | so it may the last order's |
 
-use super::agent::{Close, Doors, ExchangeAgent, HeldReport, carry_out, told};
+use super::agent::{Close, Doors, ExchangeAgent, HeldReport, told};
 use super::answers::Trade;
+use super::carry::carry_out;
 use super::commands::{CommandLog, Part, RecoveryError, Told};
 use super::market::{At, Outcome};
 use super::session::{Counts, SessionEnd};
-use super::shadow::{Follower, Past, Shadow, last_order, restored};
+use super::shadow::{Followed, Follower, Past, Shadow, last_order, restored};
 use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::state::StateError;
-use journal::{Options, Reader};
+use journal::Options;
 use protocol::market::Quote;
 use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Order, OrderId, Report};
@@ -132,13 +133,6 @@ impl<T: Close> Doors<T> {
         }
         Ok(past.received)
     }
-}
-
-/// What a follower leaves to the exchange that goes on from its state, beside the market.
-pub(super) struct Followed {
-    past: Past,
-    reader: Reader,
-    closing: Option<u64>,
 }
 
 impl<T: Close> ExchangeAgent<T> {

@@ -3,8 +3,8 @@
 //! It is the state between two records. As bytes it is a snapshot; beside a living exchange it follows that one's journal, writes the
 //! snapshots (so that the exchange never stands still for one), and is what a successor goes on from.
 
-use super::agent::{Counted, carry_out};
 use super::answers::Trade;
+use super::carry::{Counted, carry_out};
 use super::commands::{Part, RecoveryError, Told};
 use super::market::{At, Market, MarketSetup, MarketState, Outcome};
 use super::session::Counts;
@@ -169,6 +169,13 @@ pub struct Follower {
     pub(super) closing: Option<u64>,
     folder: PathBuf,
     snapshot_at: u64,
+}
+
+/// What a follower leaves to the exchange that goes on from its state, beside the market.
+pub(super) struct Followed {
+    pub past: Past,
+    pub reader: Reader,
+    pub closing: Option<u64>,
 }
 
 impl Follower {

@@ -81,7 +81,7 @@ fn ring(capacity: usize) -> Words {
 }
 
 /// What a successor makes of what was left; the broken ones believe something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 enum Successor {
     Careful,
     /// Sends every report again.
@@ -146,8 +146,6 @@ impl World {
             Successor::StampsAgain => estate.reports_stamped = 0,
             Successor::LogsNothing => estate.last_triggered = estate.last_stamped,
             Successor::HasNoJournal => std::fs::remove_dir_all(folder).unwrap_or(()),
-            Successor::Careful | Successor::SendsAgain | Successor::HasSnapshots => {}
-            Successor::Follows | Successor::ForgetsReports => {}
             Successor::HasDamagedSnapshot => {
                 let files = std::fs::read_dir(folder).unwrap().flatten().map(|file| file.path());
                 let is_one = |path: &std::path::PathBuf| path.to_str().unwrap().contains("snapshot-0");
@@ -157,6 +155,7 @@ impl World {
                     std::fs::write(newest, bytes).unwrap();
                 }
             }
+            _ => {}
         }
         let options = Options { durability, segment_bytes: 1 << 16, ..Options::default() };
         agent.journalled(folder, &options, time(), &estate).map_err(|error| error.to_string())
@@ -194,11 +193,7 @@ impl Shadow {
                 let _ = std::fs::hard_link(file.path(), link);
             }
         }
-        if matches!(
-            self.how,
-            Successor::Careful | Successor::SendsAgain | Successor::StampsAgain | Successor::LogsNothing
-        ) || self.how == Successor::HasNoJournal
-        {
+        if self.how < Successor::HasSnapshots {
             return;
         }
         self.turns += 1;

@@ -78,9 +78,18 @@ impl<'a> Comebacks<'a> {
         self.cases.iter().any(|case| case.process == process && case.stage != Stage::Gone)
     }
 
-    /// Whether one is on its way back.
+    /// Whether one is on its way back, or a fault was done to it that has not been noticed.
     pub fn is_busy(&self) -> bool {
-        self.cases.iter().any(|case| matches!(case.stage, Stage::Killed(_) | Stage::Starting(_)))
+        let is_away = |case: &Case| match case.stage {
+            Stage::Killed(_) | Stage::Starting(_) => true,
+            Stage::Living => {
+                let is_done =
+                    || status::read(&self.segments.threads[case.thread]).state() == ThreadState::Done;
+                case.fault.is_some() && !is_done()
+            }
+            Stage::Gone => false,
+        };
+        self.cases.iter().any(is_away)
     }
 
     /// Whether that process is an exchange's that has said everything: how it dies then does not matter.
@@ -186,6 +195,8 @@ impl<'a> Comebacks<'a> {
                     (self.list[incident].records, self.list[incident].again) = (records, again);
                     self.cases[place].tries = 0;
                     self.cases[place].stage = Stage::Living;
+                    // One that was done to it while it came back has had its effect.
+                    self.cases[place].fault = None;
                 }
             }
             Stage::Gone => {}

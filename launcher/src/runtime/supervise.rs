@@ -365,7 +365,7 @@ impl Supervisor<'_> {
                 memory_sampled = true;
                 self.pss_bytes = self.proportional_memory();
             }
-            if self.all_done() {
+            if self.all_done() && !self.comebacks.as_ref().is_some_and(Comebacks::is_busy) {
                 self.let_exchanges_close();
                 self.let_the_engine_settle();
                 return Ok(if drain_until.is_some() { Phase::Interrupted } else { Phase::Over });
