@@ -9,7 +9,7 @@ mod parts;
 pub mod registry;
 pub mod role;
 mod runner;
-pub mod spare;
+mod spare;
 
 pub use build::strategy;
 pub use compose::{Composed, compose, compose_on};

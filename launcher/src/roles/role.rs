@@ -8,6 +8,7 @@ use super::spare;
 use crate::faults::own;
 use crate::runtime::orphan::{self, LauncherWatch};
 use crate::runtime::setup;
+use crate::runtime::spares::PREFIX;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::control::Control;
 use protocol::plan::{Idle, Isolation, Plan, ProcessPlan};
@@ -22,7 +23,7 @@ use shm::os::{memory, process};
 /// What kept it from starting; the launcher is told through the status block as well.
 pub fn run(name: &str, run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
-    let (is_spare, name) = name.strip_prefix(spare::PREFIX).map_or((false, name), |name| (true, name));
+    let (is_spare, name) = name.strip_prefix(PREFIX).map_or((false, name), |name| (true, name));
     let me = plan.processes.iter().find(|process| process.name == name);
     let me = me.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
     let watch = LauncherWatch::new(&plan).context("cannot watch the launcher")?;

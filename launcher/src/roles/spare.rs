@@ -26,8 +26,6 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// What the name of such a process begins with.
-pub const PREFIX: &str = "spare:";
 /// How long it sleeps. A successor has to carry out again what was written meanwhile; a look costs some ten microseconds.
 const NAP: Duration = Duration::from_millis(20);
 /// Records that it carries out between two looks at whether it is told to go on.

@@ -10,6 +10,7 @@ pub mod liveness;
 pub mod living;
 pub mod orphan;
 pub mod prepare;
+pub mod process;
 pub mod progress;
 pub mod run;
 pub mod run_id;

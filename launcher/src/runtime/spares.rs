@@ -1,15 +1,16 @@
-//! Processes that stand ready to be the next incarnation of one that dies: see [`crate::roles::spare`].
+//! Processes that stand ready to be the next incarnation of one that dies: what they do meanwhile is a matter of their roles.
 //!
 //! A spare is told to go on with a byte, and ends by itself when its standard input does: it outlives no launcher. One that ends is started
 //! again a few times; without one a comeback only takes longer.
 
-use crate::roles::spare;
+use crate::runtime::process::Process;
 use crate::runtime::setup::Segments;
-use crate::runtime::spawn::Process;
 use std::io::Write;
 use std::path::Path;
 use std::process::{ChildStdin, Stdio};
 
+/// What the name of such a process begins with.
+pub const PREFIX: &str = "spare:";
 /// So many spares that ended unasked may be replaced.
 const LOST: u32 = 16;
 
@@ -46,7 +47,7 @@ impl Spares {
         let plan = &segments.plan.processes[of];
         self.started += 1;
         let stderr = format!("{}.spare-{}.stderr", plan.name, self.started);
-        let name = format!("{}{}", spare::PREFIX, plan.name);
+        let name = format!("{}{}", PREFIX, plan.name);
         let process = Process::start_with(
             &name,
             &segments.address(),

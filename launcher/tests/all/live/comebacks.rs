@@ -1,9 +1,10 @@
 //! Exchanges that are killed and come back from their journals: nothing is lost, nothing is done twice.
 
 use super::exchange::plays_the_morning;
-use crate::common::{Launcher, assert_nothing_left, command, signal, slow, text};
+use crate::common::{Launcher, assert_nothing_left, command, family, signal, slow, text};
 use serde_json::Value;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const BASE: [&str; 12] = [
     "--venue",
@@ -30,7 +31,7 @@ fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
     let more = |journal| {
         [
             &["--exchange", "process", "--journal", journal, "--on-death", "restart", "--idle", "park"][..],
-            &["--fault", "kill:exchange@150ms every 200ms"],
+            &["--fault", "kill:exchange@150ms every 400ms"],
         ]
         .concat()
     };
@@ -48,11 +49,11 @@ fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
 /// Gives what died.
 fn loses_nothing(faults: &str, more: &[&str]) -> Vec<Value> {
     let launcher = Launcher::new();
-    let load = ["--strategies", "3", "--credentials", "2"];
+    let load = ["--strategies", "3", "--orders", "20k", "--window", "2s", "--credentials", "2"];
     let load =
         [&load[..], if more.contains(&"--orders") { &[] } else { &["--orders", "20k", "--window", "2s"] }];
     let how = ["--journal", "process", "--liveness", "500ms", "--fault", faults];
-    let summary = launcher.summary(&[&BASE[..], &load.concat(), &how, more].concat());
+    let summary = launcher.summary(&[&BASE[..], &load, &how, more].concat());
     let orders = &summary["orders"];
     let count = |key: &str| orders[key].as_u64().unwrap();
     assert_eq!(summary["outcome"]["ended"], "complete", "{orders}");
@@ -94,25 +95,51 @@ fn market_data_goes_on_behind_a_death() {
     assert!(died.len() >= 2, "{died:#?}");
 }
 
-/// Together with a strategy; and again and again, at times that have nothing to do with what happens. Most of the journal is in the
-/// state that a successor goes on from, so that it comes back as fast at the end as at the beginning.
+/// Together with a strategy; and again and again.
 #[test]
 fn every_order_is_answered_once_however_often_an_exchange_is_killed() {
     loses_nothing("kill:exchange@500ms; kill:strategy-1@500ms", &[]);
     let wanted = if slow() { 1000 } else { 60 };
     let mut kills = 0;
-    for round in 0.. {
-        let every = 300 + 17 * round % 100;
-        let load = ["--orders", "80k", "--window", "6s"];
-        let died = loses_nothing(&format!("kill:exchange@200ms every {every}ms"), &load);
-        let sum = |key: &str| died.iter().map(|one| one[key].as_u64().unwrap()).sum::<u64>();
-        assert!(sum("again") * 2 < sum("records"), "{died:#?}");
-        kills += died.len();
-        if kills >= wanted {
-            break;
-        }
-        assert!(round < wanted, "{kills} kills");
+    while kills < wanted {
+        let here = killed_again_and_again(wanted - kills);
+        assert!(here > 0, "no exchange was killed");
+        kills += here;
     }
+}
+
+/// One run, in which the exchange is killed so often at most, each time a while after it has come back; how often that was.
+fn killed_again_and_again(at_most: usize) -> usize {
+    let launcher = Launcher::new();
+    let how = ["--journal", "process", "--liveness", "2s", "--strategies", "2", "--json"];
+    let running = launcher.start(&[&BASE[..], &how, &["--orders", "60k", "--window", "12s"]].concat());
+    let spare = |but: u32| {
+        let all = family(running.pid()).into_iter();
+        all.filter(|(pid, line)| line.contains("role spare:exchange-0 ") && *pid != but)
+            .map(|(pid, _)| pid)
+            .max()
+    };
+    let (mut living, mut kills) = (running.process("exchange-0"), 0);
+    let until = Instant::now() + Duration::from_secs(9);
+    while kills < at_most && Instant::now() < until {
+        // Started when the last one was back.
+        crate::common::wait_until("there is a spare", || spare(living).is_some());
+        let next = spare(living).unwrap();
+        std::thread::sleep(Duration::from_millis(5 + 37 * kills as u64 % 90));
+        signal(living, "KILL");
+        (living, kills) = (next, kills + 1);
+    }
+    let (code, stdout, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    let summary: Value = serde_json::from_str(&stdout).unwrap();
+    let died = comebacks(&summary);
+    assert_eq!(
+        (died.len(), &summary["orders"]["sent"]),
+        (kills, &summary["orders"]["returned"]),
+        "{died:#?}"
+    );
+    assert!(died.iter().all(|one| one["in_flight"] == one["answered"]), "{died:#?}");
+    kills
 }
 
 /// Its spare dies as well: a snapshot and the rest of the log are enough.
