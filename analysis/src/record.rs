@@ -125,8 +125,11 @@ pub struct Comeback {
     pub detected_ns: u64,
     /// When its successor was in its duty cycles, with everything that the journal has; `None`: the run ended before.
     pub recovered_ns: Option<u64>,
-    /// Records of the journal that it carried out again.
+    /// Records that the journal had then.
     pub records: u64,
+    /// Those of them that it carried out again; the others were in the state that it went on from.
+    #[serde(default)]
+    pub again: u64,
 }
 
 /// Samples of the orders open at a time, taken from outside and weighted by time.

@@ -46,6 +46,8 @@ mod queue;
 mod recorded;
 #[cfg(feature = "role")]
 pub mod role;
+#[cfg(feature = "role")]
+mod state;
 mod stops;
 mod store;
 mod view;
@@ -56,4 +58,6 @@ pub use event::{CancelReason, Event, Events, RejectReason};
 pub use exchange::Exchange;
 pub use instrument::{Capacity, ConfigError, Instrument};
 pub use market_data::MarketData;
+#[cfg(feature = "role")]
+pub use state::{State, StateError};
 pub use view::{Level, Order};

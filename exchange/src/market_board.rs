@@ -120,6 +120,13 @@ impl MarketBoard {
         }
     }
 
+    /// What was traded before, as far as it is in the touch: the last trade, and how many there were.
+    pub fn recall(&mut self, instrument: u16, last: Option<Quote>, trades: u64) {
+        if let Some(touch) = self.touches.get_mut(usize::from(instrument)) {
+            (touch.last, touch.trades) = (last, trades);
+        }
+    }
+
     /// Writes the touches that have changed, and gives each of them to `written`; how many that were.
     #[inline]
     pub fn write<L: Levels>(

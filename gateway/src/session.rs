@@ -36,7 +36,8 @@ impl SessionVenue {
     /// The session over these rings.
     pub fn new(out: spsc::Producer, bell: Option<Bell>, reports: spsc::Consumer) -> Self {
         // What dead predecessors of either end sent and took counts.
-        let (sent, received) = (Numbers::behind(out.published()), Numbers::behind(reports.taken()));
+        let (sent, received) =
+            (Numbers::behind(out.published() as u32), Numbers::behind(reports.taken() as u32));
         Self { out, bell, reports, waiting: None, sent, received, keeps: false, faults: 0 }
     }
 

@@ -9,6 +9,7 @@ use crate::snapshot;
 use shm::memory::Region;
 use shm::sync::Ordering;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 use std::thread;
@@ -61,6 +62,13 @@ pub(crate) fn make(
 pub(crate) struct Job {
     pub sequence: u64,
     pub state: Vec<u8>,
+}
+
+/// Removes what a dead writer had prepared.
+pub(crate) fn remove(shared: &Shared, unused: &[PathBuf]) {
+    if let Err(error) = unused.iter().try_for_each(|path| disk::remove(&*shared.disk, path)) {
+        shared.fail(error);
+    }
 }
 
 /// Prepares each next segment and writes what snapshots there are, until it is told to stop. A failure stops the journal.

@@ -52,6 +52,7 @@ mod writer;
 pub use disk::{Disk, Os, Step};
 pub use error::JournalError;
 pub use reader::{Reader, Record};
-pub use recovery::{End, Recovered, recover};
+pub use recovery::{End, Recovered, follow, recover};
 pub use shared::Watermark;
+pub use snapshot::write_beside;
 pub use writer::{Durability, Options, Writer};

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 18;
+/// The same where it is not known that there is anything: who follows a log that is not written looks again and again.
+const PEEK: usize = 1 << 12;
 
 /// A record as it was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,11 +121,11 @@ impl Reader {
                 }
                 // What was read may be old by now, or torn by a store at the same time: it is read once more.
                 Found::Empty | Found::Bad(_) | Found::Roll if !is_fresh => {
-                    self.fill(0)?;
+                    self.fill(PEEK, 0)?;
                     is_fresh = true;
                 }
                 Found::More(bytes) => {
-                    if !self.fill(bytes)? {
+                    if !self.fill(CHUNK, bytes)? {
                         return self.end(Some("the file is cut short"));
                     }
                     is_fresh = true;
@@ -141,10 +143,15 @@ impl Reader {
         }
     }
 
+    /// The log's id.
+    pub(crate) fn log(&self) -> Option<u64> {
+        self.segment.as_ref().map(|segment| segment.header.log)
+    }
+
     /// Reads at least so many bytes from the next record on; `false` if there are not so many.
-    fn fill(&mut self, at_least: usize) -> Result<bool, JournalError> {
+    fn fill(&mut self, usual: usize, at_least: usize) -> Result<bool, JournalError> {
         let Some(segment) = &self.segment else { return Ok(false) };
-        self.buffer.resize(at_least.max(CHUNK), 0);
+        self.buffer.resize(at_least.max(usual), 0);
         self.start = 0;
         self.end = segment::read_at(&segment.file, &segment.path, &mut self.buffer, self.at)?;
         Ok(self.end >= at_least)

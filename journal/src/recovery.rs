@@ -55,7 +55,11 @@ pub struct End {
 /// [`JournalError::Damaged`] if records are missing that were synced; [`JournalError::Gap`] if no good snapshot reaches the log; what
 /// the system refused. A record that is not whole is no error: no crash leaves another one behind it that counts.
 pub fn recover(folder: &Path, apply: impl FnMut(Recovered<'_>)) -> Result<End, JournalError> {
-    let end = read(folder, apply)?;
+    whole(folder, read(folder, apply)?)
+}
+
+/// Whether nothing is missing that was synced.
+fn whole(folder: &Path, end: End) -> Result<End, JournalError> {
     if end.last < end.watermark {
         let (path, next, durable) = (folder.to_owned(), end.last + 1, end.watermark);
         return Err(JournalError::Damaged { path, next, durable });
@@ -65,6 +69,49 @@ pub fn recover(folder: &Path, apply: impl FnMut(Recovered<'_>)) -> Result<End, J
 
 /// The same, whatever was lost.
 pub(crate) fn read(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Result<End, JournalError> {
+    let mut end = segments_of(folder)?;
+    newest_snapshot(folder, &mut end, &mut apply)?;
+    end.last = end.snapshot;
+    let reader = match Reader::open(folder, Some(end.snapshot + 1)) {
+        Ok(reader) => reader,
+        // The snapshot's log was synced, so this is damage before it: nothing behind can be reached.
+        Err(error @ JournalError::Bad { .. }) => {
+            end.stopped = Some(error.to_string());
+            return Ok(end);
+        }
+        Err(error) => return Err(error),
+    };
+    read_on(reader, end, apply)
+}
+
+/// The same for one that has followed the log up to where that reader is, and needs only what comes then.
+pub(crate) fn go_on(
+    folder: &Path,
+    reader: Reader,
+    apply: impl FnMut(Recovered<'_>),
+) -> Result<End, JournalError> {
+    let mut end = segments_of(folder)?;
+    end.last = reader.due() - 1;
+    end.snapshot = end.last;
+    // Those that the reader has left behind.
+    let current = reader.index().unwrap_or(0);
+    let before = segment::list(folder)?.into_iter().map(|(index, _)| index);
+    end.segments = before.filter(|index| *index < current).collect();
+    whole(folder, read_on(reader, end, apply)?)
+}
+
+/// The newest good snapshot goes to `apply`; the reader stands behind it. For who follows the log beside its writer.
+///
+/// # Errors
+/// As [`recover`], but that the log may end anywhere: it goes on.
+pub fn follow(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Result<Reader, JournalError> {
+    let mut end = segments_of(folder)?;
+    newest_snapshot(folder, &mut end, &mut apply)?;
+    Reader::open(folder, Some(end.snapshot + 1))
+}
+
+/// What the segments' headers say.
+fn segments_of(folder: &Path) -> Result<End, JournalError> {
     let mut end = End::default();
     for (index, path) in segment::list(folder)? {
         end.highest = end.highest.max(index);
@@ -79,6 +126,14 @@ pub(crate) fn read(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Resul
             Err(error) => return Err(error),
         }
     }
+    Ok(end)
+}
+
+fn newest_snapshot(
+    folder: &Path,
+    end: &mut End,
+    apply: &mut impl FnMut(Recovered<'_>),
+) -> Result<(), JournalError> {
     for (_, path) in snapshot::list(folder)?.into_iter().rev() {
         match snapshot::read(&path)? {
             Ok(found) if end.log.is_some_and(|log| log != found.log) => {
@@ -93,16 +148,14 @@ pub(crate) fn read(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Resul
             Err(what) => end.bad_snapshots.push((path, what)),
         }
     }
-    end.last = end.snapshot;
-    let mut reader = match Reader::open(folder, Some(end.snapshot + 1)) {
-        Ok(reader) => reader,
-        // The snapshot's log was synced, so this is damage before it: nothing behind can be reached.
-        Err(error @ JournalError::Bad { .. }) => {
-            end.stopped = Some(error.to_string());
-            return Ok(end);
-        }
-        Err(error) => return Err(error),
-    };
+    Ok(())
+}
+
+fn read_on(
+    mut reader: Reader,
+    mut end: End,
+    mut apply: impl FnMut(Recovered<'_>),
+) -> Result<End, JournalError> {
     loop {
         let index = reader.index();
         if index.is_some() && end.segments.last() != index.as_ref() {

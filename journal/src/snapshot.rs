@@ -18,9 +18,10 @@
 
 use crate::disk::{self, Disk};
 use crate::error::JournalError;
+use crate::reader::Reader;
 use crate::segment::{self, OpenSegment};
 use crc_fast::crc32_iscsi as crc32c;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// The name under which a snapshot is written.
@@ -90,6 +91,32 @@ pub(crate) fn write(
     settle()?;
     disk::rename(disk, &unfinished, &folder.join(format!("snapshot-{sequence:020}")))?;
     disk::sync_folder(disk, folder)
+}
+
+/// Writes a state as the snapshot behind the last record that `reader` has given, beside the writer of the log, whom it does not hold up;
+/// then removes what nobody needs any more, as [`Writer::snapshot`](crate::Writer::snapshot) does. One at a time, and not while a writer
+/// opens the folder: both tidy up what is unfinished.
+///
+/// # Errors
+/// What the system refused. The log and the snapshots that are there are as good as before.
+pub fn write_beside(
+    disk: &dyn Disk,
+    folder: &Path,
+    reader: &Reader,
+    state: &[u8],
+    keep: usize,
+) -> Result<(), JournalError> {
+    let (Some(log), Some(current)) = (reader.log(), reader.index()) else { return Ok(()) };
+    let settle = || {
+        let mut segments = segment::list(folder)?;
+        segments.retain(|(index, _)| *index <= current);
+        segments.iter().try_for_each(|(_, path)| {
+            let file = File::open(path).map_err(JournalError::io(path, "open it"))?;
+            disk::sync(disk, path, &file)
+        })
+    };
+    write(disk, folder, log, reader.due() - 1, state, settle)?;
+    prune(disk, folder, keep.max(1))
 }
 
 /// Removes all but the newest `keep` snapshots, and the segments that not even the oldest of these needs.

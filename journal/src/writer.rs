@@ -4,6 +4,7 @@ use crate::disk::{self, Disk, Os};
 use crate::error::JournalError;
 use crate::format::{self, ROLL, SEGMENT_HEADER};
 use crate::helper::{self, Job, Make};
+use crate::reader::Reader;
 use crate::recovery::{self, End, Recovered};
 use crate::segment;
 use crate::shared::{Mapped, Shared, Watermark};
@@ -12,7 +13,7 @@ use shm::memory::{Region, Words};
 use shm::sync::Ordering;
 use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
@@ -113,6 +114,27 @@ impl Writer {
         options: &Options,
         apply: impl FnMut(Recovered<'_>),
     ) -> Result<Self, JournalError> {
+        Self::open_with(folder, options, || recovery::recover(folder, apply))
+    }
+
+    /// The same for one that has followed the log with that reader ([`crate::follow`]): it is given only what comes then.
+    ///
+    /// # Errors
+    /// As [`Writer::open`].
+    pub fn open_behind(
+        folder: &Path,
+        options: &Options,
+        reader: Reader,
+        apply: impl FnMut(Recovered<'_>),
+    ) -> Result<Self, JournalError> {
+        Self::open_with(folder, options, || recovery::go_on(folder, reader, apply))
+    }
+
+    fn open_with(
+        folder: &Path,
+        options: &Options,
+        recover: impl FnOnce() -> Result<End, JournalError>,
+    ) -> Result<Self, JournalError> {
         options.check()?;
         if options.durability == Durability::None {
             return Ok(Self::unsaved(options));
@@ -120,9 +142,9 @@ impl Writer {
         let disk = &*options.disk;
         fs::create_dir_all(folder).map_err(JournalError::io(folder, "make the folder"))?;
         let lock = lock(folder)?;
-        let end = recovery::recover(folder, apply)?;
+        let end = recover()?;
         let is_settled = options.durability != Durability::Process;
-        let unsynced = tidy(disk, folder, &end, is_settled)?;
+        let (unsynced, unused) = tidy(disk, folder, &end, is_settled)?;
         let durable = if is_settled { end.last } else { end.watermark.min(end.last) };
         let log = end.log.unwrap_or_else(|| RandomState::new().hash_one(folder));
         let shared =
@@ -139,6 +161,7 @@ impl Writer {
         let mut threads = Vec::new();
         let (helped, keep, touched) = (Arc::clone(&shared), options.keep_snapshots, Arc::clone(&first));
         threads.push(start("journal-helper", move || {
+            helper::remove(&helped, &unused);
             helper::help(&helped, segments, index + 1, keep, &ready_to, &jobs_from, &touched);
         })?);
         if let Durability::Group { records, within } = options.durability {
@@ -370,14 +393,15 @@ pub(crate) fn lock(folder: &Path) -> Result<Lock, JournalError> {
 }
 
 /// Before anything new is written: what was recovered is on the disk if it must be, what does not count is out of the way. The segments
-/// that are still to be synced.
+/// that are still to be synced; and those that were prepared for nothing, which are for the helper to remove: that takes a disk its time,
+/// and what has no record changes nothing.
 fn tidy(
     disk: &dyn Disk,
     folder: &Path,
     end: &End,
     is_settled: bool,
-) -> Result<Vec<Arc<Mapped>>, JournalError> {
-    let mut unsynced = Vec::new();
+) -> Result<(Vec<Arc<Mapped>>, Vec<PathBuf>), JournalError> {
+    let (mut unsynced, mut unused) = (Vec::new(), Vec::new());
     for name in [segment::UNFINISHED, snapshot::UNFINISHED] {
         if folder.join(name).exists() {
             disk::remove(disk, &folder.join(name))?;
@@ -392,7 +416,7 @@ fn tidy(
             if has_records {
                 disk::rename(disk, &path, &folder.join(format!("aside-{index:08}")))?;
             } else {
-                disk::remove(disk, &path)?;
+                unused.push(path);
             }
         } else if end.segments.contains(&index) {
             let file = File::open(&path).map_err(JournalError::io(&path, "open it"))?;
@@ -408,7 +432,7 @@ fn tidy(
     if is_settled {
         disk::sync_folder(disk, folder)?;
     }
-    Ok(unsynced)
+    Ok((unsynced, unused))
 }
 
 #[cfg(test)]

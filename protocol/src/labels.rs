@@ -209,6 +209,8 @@ counters! {
         Journalled = "journalled", Messages, Total;
         /// Those of them that it found there when its last incarnation began.
         Recovered = "recovered", Messages, Latest;
+        /// Those of these that it carried out again; the others were in a state that it went on from.
+        Replayed = "replayed", Messages, Latest;
         /// Touches written to its board.
         Touches = "touches", Versions, Total;
     }

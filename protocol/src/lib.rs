@@ -36,6 +36,7 @@ pub mod status;
 #[cfg(not(loom))]
 pub mod supervision;
 #[cfg(not(loom))]
+pub mod tally;
 pub mod tape;
 #[cfg(not(loom))]
 pub mod topology;

@@ -48,6 +48,11 @@ pub struct Numbers {
 }
 
 impl Numbers {
+    /// The numbers behind so many messages, modulo 2^32.
+    pub const fn behind(count: u32) -> Self {
+        Self { next: count }
+    }
+
     /// The number of the next message that is sent.
     #[inline]
     pub const fn give(&mut self) -> u32 {
@@ -62,11 +67,6 @@ impl Numbers {
         let is_next = number == self.next;
         self.next = number.wrapping_add(1);
         is_next
-    }
-
-    /// Behind so many messages.
-    pub const fn behind(messages: u64) -> Self {
-        Self { next: messages as u32 }
     }
 
     /// Messages so far, modulo 2^32.

@@ -60,7 +60,7 @@ pub struct Attached<'a> {
     regions: HashMap<String, Arc<Region>>,
     /// Memory that was handed over for reading only.
     lent: HashMap<String, Arc<Region>>,
-    /// What is mapped for reading only: a descriptor can be taken once.
+    /// What is mapped for reading only: a descriptor that was handed over is taken once.
     views: HashMap<String, View>,
     /// What the techniques on the heap share between the threads of this process, by name.
     on_heap: HashMap<String, Arc<dyn Any + Send + Sync>>,

@@ -19,13 +19,24 @@ pub(crate) fn grid(summary: &Summary) -> Option<Grid> {
             duration_or_dash(comeback.detect_to_recovery_ns),
             duration_or_dash(comeback.first_served_ns),
             count(comeback.records),
+            count(comeback.again),
             count(comeback.in_flight),
             count(comeback.answered),
             duration_or_dash(comeback.longest_ns),
         ])
     };
-    let head =
-        ["died", "at (s)", "detected", "recovered", "served", "records", "there", "answered", "longest"];
+    let head = [
+        "died",
+        "at (s)",
+        "detected",
+        "recovered",
+        "served",
+        "records",
+        "again",
+        "there",
+        "answered",
+        "longest",
+    ];
     let causes = summary.comebacks.iter().take(CAUSES).map(|comeback| {
         let at = comeback.fault_ns.unwrap_or(comeback.detected_ns) as f64 / 1e9;
         format!("{} at {at:.3} s: {}", comeback.role, in_a_line(&comeback.cause))
@@ -39,7 +50,7 @@ pub(crate) fn grid(summary: &Summary) -> Option<Grid> {
         notes: causes
             .chain([
             "detected: after the fault. recovered: after the detection. served: its first order, after the death. \
-             there: orders that were at it, or came, while it was away; longest: the round trip of those."
+             again: records that were carried out again, the others were in a snapshot. there: orders that were at it, or came, while it was away; longest: the round trip of those."
                 .into(),
             ])
             .collect(),

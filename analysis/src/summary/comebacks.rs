@@ -32,8 +32,12 @@ pub struct ComebackSummary {
     pub detect_to_recovery_ns: Option<u64>,
     /// From the death, or its detection if its time is not known, until the successor stamped its first order; null: no order came.
     pub first_served_ns: Option<u64>,
-    /// Records of the journal that it carried out again.
+    /// Records that the journal had then.
     pub records: u64,
+    /// Those of them that it carried out again; the others were in a state that it went on from: a snapshot, or that of one that had
+    /// followed the journal.
+    #[serde(default)]
+    pub again: u64,
     /// Orders that were there while it was away, or came then; of the engine, without those of strategies that died.
     pub in_flight: u64,
     /// Of those, the ones that its successor has answered; the others' strategies died.
@@ -65,7 +69,7 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
         record.incidents.iter().any(|one| (one.strategy, one.epoch) == (id.strategy(), id.epoch()))
     };
     let one = |comeback: &Comeback| {
-        let Comeback { role, cause, fault_ns, detected_ns, recovered_ns, records, .. } = comeback;
+        let Comeback { role, cause, fault_ns, detected_ns, recovered_ns, records, again, .. } = comeback;
         let died = ticks(fault_ns.unwrap_or(u64::MAX).min(*detected_ns));
         let recovered = recovered_ns.map(ticks);
         let mut summary = ComebackSummary {
@@ -77,6 +81,7 @@ pub(super) fn summarise(record: &RunRecord, merged: &Merged, ns_per_tick: f64) -
             detect_to_recovery_ns: recovered_ns.map(|at| at.saturating_sub(*detected_ns)),
             first_served_ns: None,
             records: *records,
+            again: *again,
             in_flight: 0,
             answered: 0,
             longest_ns: None,

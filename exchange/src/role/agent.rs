@@ -7,9 +7,11 @@
 //! it is carried out again by the successor ([`super::recovery`]), which sends only what the predecessor has not sent.
 
 use super::answers::Trade;
+use super::carry::{Counted, carry_out};
 use super::commands::{CommandLog, Told};
 use super::market::{At, Market, MarketSetup, Outcome};
-use super::session::SessionEnd;
+use super::session::{Counts, SessionEnd};
+use super::shadow::Followed;
 use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::market_board::{MarketBoard, Written};
@@ -41,6 +43,8 @@ pub struct ExchangeAgent<T> {
     pub(super) received: u64,
     /// The order that a dead predecessor had stamped and not written down: it comes again, and has its stamp.
     pub(super) is_stamped: Option<OrderId>,
+    /// The state that it goes on from, until it has its journal.
+    pub(super) followed: Option<Box<Followed>>,
     /// Why it can go on no more.
     failed: Option<String>,
 }
@@ -81,7 +85,12 @@ impl<T: Close> ExchangeAgent<T> {
     /// # Panics
     /// If the market is for another number of sessions.
     pub fn new(setup: MarketSetup, sessions: Vec<SessionEnd>, tape: T) -> Self {
-        assert_eq!(setup.sessions, sessions.len());
+        Self::around(Market::new(setup), sessions, tape)
+    }
+
+    /// The same around a market that is there.
+    pub(super) fn around(market: Market, sessions: Vec<SessionEnd>, tape: T) -> Self {
+        assert_eq!(market.sessions(), sessions.len());
         let doors = Doors {
             sessions,
             tape,
@@ -89,14 +98,13 @@ impl<T: Close> ExchangeAgent<T> {
             completed: 0,
             traded: 0,
             faults: 0,
-            venue: setup.venue,
+            venue: market.venue(),
             board: None,
             touches: 0,
             untold: Vec::new(),
             is_closed: false,
         };
-        let market = Market::new(setup);
-        Self { market, doors, journal: None, received: 0, is_stamped: None, failed: None }
+        Self { market, doors, journal: None, received: 0, is_stamped: None, followed: None, failed: None }
     }
 
     /// The same, writing the touches of its instruments to that board.
@@ -153,26 +161,15 @@ impl<T: Close> ExchangeAgent<T> {
     }
 }
 
-/// Carries out a message of a session; how many orders that was.
-#[inline]
-pub(super) fn carry_out<T>(
-    market: &mut Market,
-    session: usize,
-    message: protocol::wire::Message,
-    at: At,
-    out: &mut (impl Outcome + AsMut<Doors<T>>),
-) -> u64 {
-    match out.as_mut().sessions[session].read(message) {
-        Some(Instruction::Order(order)) if market.session_of(order.id.strategy()) == session => {
-            market.order(&order, at, out);
-            return 1;
-        }
-        // Of a strategy that has another credential.
-        Some(Instruction::Order(_)) => out.as_mut().faults += 1,
-        Some(Instruction::CancelAll(scope)) => market.withdraw(scope, session, out),
-        None => {}
+impl<T> Counted for Doors<T> {
+    #[inline(always)]
+    fn counts(&mut self, session: usize) -> &mut Counts {
+        &mut self.sessions[session].counts
     }
-    0
+
+    fn fault(&mut self) {
+        self.faults += 1;
+    }
 }
 
 /// A duty cycle's way out.
@@ -340,9 +337,10 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
         slot.set(ExchangeCounter::OpenPeak, self.market.open_peak());
         slot.set(ExchangeCounter::Refused, self.market.refused());
         slot.set(ExchangeCounter::Full, sum(|session| session.full));
-        slot.set(ExchangeCounter::ProtocolErrors, faults + sum(|session| session.faults));
+        slot.set(ExchangeCounter::ProtocolErrors, faults + sum(|session| session.counts.faults));
         slot.set(ExchangeCounter::Journalled, self.journal.as_ref().map_or(0, CommandLog::last));
         slot.set(ExchangeCounter::Recovered, self.journal.as_ref().map_or(0, CommandLog::recovered));
+        slot.set(ExchangeCounter::Replayed, self.journal.as_ref().map_or(0, CommandLog::replayed));
         slot.set(ExchangeCounter::Touches, self.doors.touches);
     }
 }

@@ -4,6 +4,7 @@ use super::open::OpenOrders;
 use crate::event::{CancelReason, Event, Events, RejectReason};
 use protocol::session::WITHDRAWN;
 use protocol::wire::{MAX_REPORTS, OrderId, OrderStatus, Report};
+use serde::{Deserialize, Serialize};
 
 /// Why the exchange answers with a command that it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub enum Cause {
 }
 
 /// A trade, as it is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trade {
     /// Its number at this exchange, from 0.
     pub number: u64,

@@ -7,7 +7,9 @@
 //! ```
 //! Times are in the records and never read again, so the same records give the same reports.
 
-use journal::{Durability, JournalError, Options, Recovered, Watermark, Writer};
+use crate::state::StateError;
+use journal::codec::CodecError;
+use journal::{Durability, JournalError, Options, Reader, Recovered, Watermark, Writer};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
 use std::path::Path;
@@ -35,6 +37,15 @@ pub enum RecoveryError {
     /// A record that no exchange with these sessions writes.
     #[error("record {0} of the journal is none of this exchange's")]
     Foreign(u64),
+    /// A record of a session that is not there.
+    #[error("the journal has messages of session {0}, which this exchange has not")]
+    Session(usize),
+    /// A snapshot that cannot be decoded.
+    #[error("the snapshot behind record {0}: {1}")]
+    Encoded(u64, CodecError),
+    /// A snapshot with a state that no exchange with these sessions and instruments has.
+    #[error("the snapshot behind record {0}: {1}")]
+    State(u64, StateError),
     /// The journal has less than its sessions: what was written has been lost.
     #[error(
         "the journal is not whole: it has {journal} {what} of session {session}, and {there} have gone through"
@@ -52,7 +63,7 @@ pub enum RecoveryError {
 }
 
 impl Told {
-    fn encode(&self, now: u64) -> ([u8; WORDS * 8], usize) {
+    pub(super) fn encode(&self, now: u64) -> ([u8; WORDS * 8], usize) {
         let mut words = [0; WORDS];
         let used = match self {
             Self::Time => 2,
@@ -74,7 +85,7 @@ impl Told {
         (bytes, used * 8)
     }
 
-    fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
         let (words, rest) = bytes.as_chunks::<8>();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         let (what, now) = (words.next()?, words.next()?);
@@ -94,6 +105,26 @@ impl Told {
     }
 }
 
+/// A part of what is recovered.
+pub(super) enum Part<'a> {
+    /// The bytes of a state, and the last record in it.
+    State(u64, &'a [u8]),
+    /// A record, with its time.
+    Told(Told, u64),
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn of(part: Recovered<'a>) -> Result<Self, RecoveryError> {
+        match part {
+            Recovered::Snapshot { sequence, state } => Ok(Part::State(sequence, state)),
+            Recovered::Record { sequence, payload } => match Told::decode(payload) {
+                Some((told, now)) => Ok(Part::Told(told, now)),
+                None => Err(RecoveryError::Foreign(sequence)),
+            },
+        }
+    }
+}
+
 /// The writing end.
 pub struct CommandLog {
     writer: Writer,
@@ -103,28 +134,29 @@ pub struct CommandLog {
 }
 
 impl CommandLog {
-    /// Recovers what is in the folder, told record by record, and goes on behind it.
+    /// Recovers what is in the folder, told part by part, and goes on behind it. Who has followed it with a reader is told only what comes
+    /// then.
     ///
     /// # Errors
-    /// As [`RecoveryError`].
+    /// As [`RecoveryError`]; the first that `take` gives.
     pub(super) fn open(
         folder: &Path,
         options: &Options,
-        mut replay: impl FnMut(Told, u64) -> bool,
+        followed: Option<Reader>,
+        mut take: impl FnMut(Part<'_>) -> Result<(), RecoveryError>,
     ) -> Result<Self, RecoveryError> {
-        let mut foreign = None;
-        let writer = Writer::open(folder, options, |part| {
-            let (sequence, told) = match part {
-                Recovered::Record { sequence, payload } => (sequence, Told::decode(payload)),
-                // None was ever handed over.
-                Recovered::Snapshot { sequence, .. } => (sequence, None),
-            };
-            if foreign.is_none() && !told.is_some_and(|(told, now)| replay(told, now)) {
-                foreign = Some(sequence);
+        let mut failed = None;
+        let apply = |part: Recovered<'_>| {
+            if failed.is_none() {
+                failed = Part::of(part).and_then(&mut take).err();
             }
-        })?;
-        if let Some(sequence) = foreign {
-            return Err(RecoveryError::Foreign(sequence));
+        };
+        let writer = match followed {
+            Some(reader) => Writer::open_behind(folder, options, reader, apply),
+            None => Writer::open(folder, options, apply),
+        }?;
+        if let Some(error) = failed {
+            return Err(error);
         }
         let is_group = matches!(options.durability, Durability::Group { .. });
         let watermark = writer.watermark();
@@ -157,6 +189,11 @@ impl CommandLog {
 
     /// Records that were there at the start.
     pub(super) fn recovered(&self) -> u64 {
+        self.writer.recovered().last
+    }
+
+    /// Those of them that were carried out again, because no state had them.
+    pub(super) fn replayed(&self) -> u64 {
         self.writer.recovered().records
     }
 }

@@ -3,14 +3,16 @@
 use super::answers::{Answers, Cause, Trade, refusal};
 use super::open::{OpenOrder, OpenOrders};
 use super::request::{HOUSE, command, side};
-use super::script::Script;
+use super::script::{Script, ScriptState};
 use crate::command::{Command, Side};
 use crate::event::{Event, Events, RejectReason};
 use crate::exchange::Exchange;
+use crate::state::{State, StateError};
 use crate::view::Level;
 use protocol::wire::{
     self, CancelScope, MAX_REPORTS, MAX_STRATEGIES, Operation, Order, OrderId, OrderStatus, OrderType, Report,
 };
+use serde::{Deserialize, Serialize};
 use shm::clock::Timebase;
 
 /// Prices at which one order can take: each has a report, and there are a few others.
@@ -41,6 +43,17 @@ pub struct Market {
     reports: Vec<Report>,
     trades: Vec<Trade>,
     overrun: Vec<u64>,
+    is_closed: bool,
+    open_peak: u64,
+    refused: u64,
+}
+
+/// What a market knows beside what it is made of.
+#[derive(Serialize, Deserialize)]
+pub(super) struct MarketState {
+    exchange: State,
+    open: Vec<(u64, OpenOrder)>,
+    script: Option<ScriptState>,
     is_closed: bool,
     open_peak: u64,
     refused: u64,
@@ -92,6 +105,21 @@ impl Market {
     /// The books.
     pub const fn exchange(&self) -> &Exchange {
         &self.setup.exchange
+    }
+
+    /// The venue's index.
+    pub const fn venue(&self) -> u16 {
+        self.setup.venue
+    }
+
+    /// How many sessions it is for.
+    pub const fn sessions(&self) -> usize {
+        self.setup.sessions
+    }
+
+    /// How many instruments it has.
+    pub const fn instruments(&self) -> u16 {
+        self.setup.instruments
     }
 
     /// The most orders of strategies that were open at once.
@@ -264,6 +292,40 @@ impl Market {
             is_needed
         });
         taken.count() == MOST_LEVELS
+    }
+
+    /// Its state between two inputs.
+    pub(super) fn state(&self) -> MarketState {
+        // In an order: the same state has the same bytes.
+        let mut open: Vec<(u64, OpenOrder)> = self.open.iter().map(|(id, order)| (*id, *order)).collect();
+        open.sort_unstable_by_key(|(id, _)| *id);
+        MarketState {
+            exchange: self.setup.exchange.state(),
+            open,
+            script: self.setup.script.as_ref().map(Script::state),
+            is_closed: self.is_closed,
+            open_peak: self.open_peak,
+            refused: self.refused,
+        }
+    }
+
+    /// Goes on from a state of a market of the same making; whatever was in it is forgotten.
+    pub(super) fn restore(&mut self, state: MarketState) -> Result<(), StateError> {
+        self.setup.exchange.restore(&state.exchange)?;
+        self.open.clear();
+        for (id, order) in state.open {
+            if self.open.len() >= self.setup.room || order.instrument >= self.setup.instruments {
+                return Err(StateError::Order(id));
+            }
+            self.open.insert(id, order);
+        }
+        match (&mut self.setup.script, &state.script) {
+            (Some(script), Some(state)) => script.restore(state).then_some(()).ok_or(StateError::Script)?,
+            (None, None) => {}
+            _ => return Err(StateError::Script),
+        }
+        (self.is_closed, self.open_peak, self.refused) = (state.is_closed, state.open_peak, state.refused);
+        Ok(())
     }
 
     #[inline]

@@ -10,6 +10,7 @@
 
 mod agent;
 mod answers;
+mod carry;
 mod commands;
 mod market;
 mod open;
@@ -17,6 +18,9 @@ mod recovery;
 mod request;
 mod script;
 mod session;
+mod shadow;
+#[cfg(test)]
+mod snapshots;
 
 pub use agent::{Close, ExchangeAgent};
 pub use answers::{Cause, TOO_MANY_REPORTS, Trade, cancellation, refusal};
@@ -26,3 +30,4 @@ pub use recovery::Estate;
 pub use request::{HOUSE, RESTING};
 pub use script::Script;
 pub use session::SessionEnd;
+pub use shadow::Follower;

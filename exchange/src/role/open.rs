@@ -1,11 +1,12 @@
 //! What the exchange's side of the sessions knows of each open order: which report comes next, and what was filled so far.
 
 use protocol::wire::{Order, Side};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// An open order.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenOrder {
     /// The number of its next report.
     pub number: u8,

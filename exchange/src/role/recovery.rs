@@ -13,13 +13,18 @@
 //! | versions on the board | the log may lack the last one of an instrument, and gets it |
 //! | triggers of orders in the log | so it may the last order's |
 
-use super::agent::{Close, Doors, ExchangeAgent, HeldReport, carry_out, told};
+use super::agent::{Close, Doors, ExchangeAgent, HeldReport, told};
 use super::answers::Trade;
-use super::commands::{CommandLog, RecoveryError, Told};
+use super::carry::carry_out;
+use super::commands::{CommandLog, Part, RecoveryError, Told};
 use super::market::{At, Outcome};
+use super::session::{Counts, SessionEnd};
+use super::shadow::{Followed, Follower, Past, Shadow, last_order, restored};
 use crate::command::Command;
 use crate::exchange::Exchange;
+use crate::state::StateError;
 use journal::Options;
+use protocol::market::Quote;
 use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Order, OrderId, Report};
 use shm::clock::Timebase;
@@ -89,7 +94,64 @@ impl<T: Close> Outcome for Again<'_, T> {
     }
 }
 
+impl<T: Close> Doors<T> {
+    /// Takes over what is known of the past, and what of that has not gone out.
+    fn inherit(&mut self, past: Past, estate: &Estate, sequence: u64) -> Result<u64, RecoveryError> {
+        let given: Vec<u64> = past.sessions.iter().map(|counts| counts.given).collect();
+        for (end, counts) in self.sessions.iter_mut().zip(past.sessions) {
+            end.counts = Counts { given: counts.given.min(end.published()), ..counts };
+        }
+        (self.completed, self.faults) = (past.completed, past.faults);
+        let mut next: Vec<u64> = self.sessions.iter().map(|end| end.counts.given).collect();
+        for unsent in &past.unsent {
+            let Some(next) = next.get_mut(usize::from(unsent.session)) else { continue };
+            if unsent.number < *next {
+                continue;
+            }
+            let report = unsent.report().filter(|_| unsent.number == *next);
+            let report = report.ok_or(RecoveryError::State(sequence, StateError::Sessions))?;
+            *next += 1;
+            let is_stamped = unsent.place < estate.reports_stamped;
+            // Recovered records are settled.
+            self.held.push_back(HeldReport { report, record: 0, is_stamped });
+        }
+        if next != given {
+            return Err(RecoveryError::State(sequence, StateError::Sessions));
+        }
+        let before = past.traded.saturating_sub(past.trades.len() as u64);
+        for (trade, number) in past.trades.iter().zip(before..) {
+            if number >= estate.trades {
+                self.tape.trade(trade, past.now);
+            }
+        }
+        self.traded = past.traded;
+        if let Some(board) = &mut self.board {
+            for ((last, trades), instrument) in past.touches.iter().zip(0..) {
+                let last = last.map(|(price, quantity)| Quote { price, quantity });
+                board.recall(instrument, last, *trades);
+            }
+        }
+        Ok(past.received)
+    }
+}
+
 impl<T: Close> ExchangeAgent<T> {
+    /// An exchange in the state of one that has followed the journal so far; [`ExchangeAgent::journalled`] takes it on from there.
+    ///
+    /// # Panics
+    /// If the follower's market is for another number of sessions.
+    pub fn behind(follower: Follower, sessions: Vec<SessionEnd>, tape: T) -> Self {
+        let Follower { shadow: Shadow { market, past }, reader, closing, .. } = follower;
+        let mut agent = Self::around(market, sessions, tape);
+        agent.followed = Some(Box::new(Followed { past, reader, closing }));
+        agent
+    }
+
+    /// How many orders are in its books.
+    pub fn open_orders(&self) -> usize {
+        self.market.exchange().open_orders()
+    }
+
     /// The same with a journal in that folder, and in the state in which the journal has it. `time` is the run's.
     ///
     /// # Errors
@@ -101,23 +163,45 @@ impl<T: Close> ExchangeAgent<T> {
         time: Timebase,
         estate: &Estate,
     ) -> Result<Self, RecoveryError> {
-        let Self { market, doors, received, .. } = &mut self;
+        let Self { market, doors, received, followed, .. } = &mut self;
         let mut last = None;
-        let journal = CommandLog::open(folder, options, |told, now| {
+        let mut reader = None;
+        if let Some(followed) = followed.take() {
+            last = last_order(&followed.past);
+            let sequence = followed.reader.due() - 1;
+            *received = doors.inherit(followed.past, estate, sequence)?;
+            if let Some(now) = followed.closing {
+                let _ = market.close(At { now, time }, &mut Again { doors, estate, now });
+                last = None;
+            }
+            reader = Some(followed.reader);
+        }
+        let journal = CommandLog::open(folder, options, reader, |part| {
+            let (told, now) = match part {
+                Part::Told(told, now) => (told, now),
+                Part::State(sequence, state) => {
+                    let past = restored(market, sequence, state)?;
+                    last = last_order(&past);
+                    *received = doors.inherit(past, estate, sequence)?;
+                    return Ok(());
+                }
+            };
             let at = At { now, time };
             last = None;
             let mut again = Again { doors, estate, now };
             match told {
                 Told::Time => market.time(at, &mut again),
                 Told::Close => drop(market.close(at, &mut again)),
-                Told::Message(session, _) if session >= again.doors.sessions.len() => return false,
+                Told::Message(session, _) if session >= again.doors.sessions.len() => {
+                    return Err(RecoveryError::Session(session));
+                }
                 Told::Message(session, message) => {
                     let orders = carry_out(market, session, message, at, &mut again);
                     last = Instruction::from_message(message).ok().filter(|_| orders > 0);
                     *received += orders;
                 }
             }
-            true
+            Ok(())
         })?;
         for (session, end) in self.doors.sessions.iter_mut().enumerate() {
             end.skip_taken().map_err(|(what, journal, there)| RecoveryError::Short {

@@ -4,7 +4,8 @@
 //! whose turn it is: orders wait until those before them have come. So the trades are those of the recording, at the price that
 //! the waiting is part of the venue's time.
 
-use protocol::wire::{MAX_STRATEGIES, Order};
+use protocol::wire::{Instruction, MAX_STRATEGIES, Message, Order};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Whose turn it is, and who waits.
@@ -15,7 +16,37 @@ pub struct Script {
     waiting: Vec<VecDeque<Order>>,
 }
 
+/// Where a script is: how many turns have passed, and the orders that wait, strategy by strategy, as messages.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ScriptState {
+    next: u64,
+    waiting: Vec<Vec<Message>>,
+}
+
 impl Script {
+    pub(super) fn state(&self) -> ScriptState {
+        let messages = |orders: &VecDeque<Order>| {
+            orders.iter().map(|order| Instruction::Order(*order).to_message()).collect()
+        };
+        ScriptState { next: self.next as u64, waiting: self.waiting.iter().map(messages).collect() }
+    }
+
+    /// Whether it is one of this script.
+    pub(super) fn restore(&mut self, state: &ScriptState) -> bool {
+        if state.next > self.turns.len() as u64 || state.waiting.len() != self.waiting.len() {
+            return false;
+        }
+        self.next = state.next as usize;
+        for (waiting, messages) in self.waiting.iter_mut().zip(&state.waiting) {
+            waiting.clear();
+            for message in messages {
+                let Ok(Instruction::Order(order)) = Instruction::from_message(*message) else { return false };
+                waiting.push_back(order);
+            }
+        }
+        true
+    }
+
     /// The script in which orders of these strategies come one after the other.
     pub fn new(turns: Vec<u16>) -> Self {
         let mut orders = vec![0; MAX_STRATEGIES];

@@ -2,9 +2,38 @@
 
 use protocol::session::{Numbers, instruction_number, number_report};
 use protocol::wire::{Instruction, Message, Report};
+use serde::{Deserialize, Serialize};
 use shm::bell::Bell;
 use shm::ring::spsc;
 use std::collections::VecDeque;
+
+/// What has gone through a session, predecessors of its exchange included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Counts {
+    /// Messages taken.
+    pub taken: u64,
+    /// Reports given; the number of the next one follows from it.
+    pub given: u64,
+    /// The number that the next instruction must have.
+    pub received: u32,
+    /// Errors of the other side.
+    pub faults: u64,
+}
+
+impl Counts {
+    /// The instruction in a message that was taken.
+    #[inline]
+    pub fn read(&mut self, message: Message) -> Option<Instruction> {
+        let number = u32::try_from(instruction_number(&message)).ok();
+        let mut numbers = Numbers::behind(self.received);
+        self.faults += u64::from(!number.is_some_and(|number| numbers.take(number)));
+        self.received = numbers.count();
+        self.taken += 1;
+        let instruction = Instruction::from_message(message).ok();
+        self.faults += u64::from(instruction.is_none());
+        instruction
+    }
+}
 
 /// One session: instructions come in, reports go out in their order.
 pub struct SessionEnd {
@@ -14,13 +43,8 @@ pub struct SessionEnd {
     bell: Option<Bell>,
     /// Reports that found the session full. Nothing overtakes them.
     waiting: VecDeque<Message>,
-    sent: Numbers,
-    received: Numbers,
-    /// Messages taken and reports given, predecessors' too.
-    taken: u64,
-    given: u64,
+    pub(super) counts: Counts,
     pub(super) full: u64,
-    pub(super) faults: u64,
 }
 
 /// Reports that wait before no more instructions are taken from the session.
@@ -34,12 +58,8 @@ impl SessionEnd {
             reports,
             bell,
             waiting: VecDeque::with_capacity(2 * open + PATIENCE),
-            sent: Numbers::default(),
-            received: Numbers::default(),
-            taken: 0,
-            given: 0,
+            counts: Counts::default(),
             full: 0,
-            faults: 0,
         }
     }
 
@@ -53,7 +73,7 @@ impl SessionEnd {
     #[inline]
     pub(super) fn take(&mut self) -> Option<Message> {
         let taken = self.orders.take();
-        self.faults += u64::from(taken.is_err());
+        self.counts.faults += u64::from(taken.is_err());
         taken.ok().flatten()
     }
 
@@ -63,48 +83,40 @@ impl SessionEnd {
         self.orders.release();
     }
 
-    /// The instruction in a message that was taken.
-    #[inline]
-    pub(super) fn read(&mut self, message: Message) -> Option<Instruction> {
-        let number = u32::try_from(instruction_number(&message)).ok();
-        self.faults += u64::from(!number.is_some_and(|number| self.received.take(number)));
-        self.taken += 1;
-        let instruction = Instruction::from_message(message).ok();
-        self.faults += u64::from(instruction.is_none());
-        instruction
-    }
-
     /// Passes over the messages that a dead predecessor had taken and kept, and not given back.
     ///
     /// # Errors
     /// What is missing if more has gone through the session than was kept: the name, how many were kept and how many there were.
     pub(super) fn skip_taken(&mut self) -> Result<(), (&'static str, u64, u64)> {
-        if self.orders.taken() > self.taken {
-            return Err(("messages", self.taken, self.orders.taken()));
+        if self.orders.taken() > self.counts.taken {
+            return Err(("messages", self.counts.taken, self.orders.taken()));
         }
-        if self.reports.published() > self.given {
-            return Err(("reports", self.given, self.reports.published()));
+        if self.reports.published() > self.counts.given {
+            return Err(("reports", self.counts.given, self.reports.published()));
         }
-        self.orders.skip_to(self.taken);
+        self.orders.skip_to(self.counts.taken);
         Ok(())
     }
 
     /// Counts a report that the dead predecessor gave; whether it had sent it.
     pub(super) fn was_sent(&mut self) -> bool {
-        let is_sent = self.given < self.reports.published();
-        if is_sent {
-            self.given += 1;
-            self.sent.give();
-        }
+        let is_sent = self.counts.given < self.reports.published();
+        self.counts.given += u64::from(is_sent);
         is_sent
+    }
+
+    /// Reports that have been sent, by dead predecessors too; what is waiting here was not.
+    pub(super) fn published(&self) -> u64 {
+        self.reports.published()
     }
 
     /// Sends a report, or lets it wait.
     #[inline]
     pub(super) fn send(&mut self, report: &Report) {
         let mut message = report.to_message();
-        number_report(&mut message, self.sent.give());
-        self.given += 1;
+        // Modulo 2^32, as the other side counts.
+        number_report(&mut message, self.counts.given as u32);
+        self.counts.given += 1;
         if self.waiting.is_empty() && self.reports.try_push(&message).is_ok() {
             if let Some(bell) = &self.bell {
                 bell.ring();

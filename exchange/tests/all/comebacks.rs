@@ -6,7 +6,7 @@
 
 use core::cell::Cell;
 use exchange::market_board::MarketBoard;
-use exchange::role::{Close, Estate, ExchangeAgent, MarketSetup, SessionEnd, Trade};
+use exchange::role::{Close, Estate, ExchangeAgent, Follower, MarketSetup, SessionEnd, Trade};
 use exchange::{Capacity, Exchange, Instrument};
 use journal::{Durability, Options};
 use proptest::prelude::*;
@@ -81,7 +81,7 @@ fn ring(capacity: usize) -> Words {
 }
 
 /// What a successor makes of what was left; the broken ones believe something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 enum Successor {
     Careful,
     /// Sends every report again.
@@ -92,6 +92,14 @@ enum Successor {
     LogsNothing,
     /// Has lost its journal.
     HasNoJournal,
+    /// Goes on from a snapshot.
+    HasSnapshots,
+    /// Finds the newest of them damaged.
+    HasDamagedSnapshot,
+    /// Has followed its predecessor.
+    Follows,
+    /// Has followed it, and believes that all its reports went out.
+    ForgetsReports,
 }
 
 impl World {
@@ -109,8 +117,8 @@ impl World {
         folder: &Path,
         durability: Durability,
         how: Successor,
+        follower: Option<Follower>,
     ) -> Result<ExchangeAgent<SharedTape>, String> {
-        let exchange = Exchange::new(&[Instrument::default()], Capacity::orders(ROOM)).unwrap();
         let sessions = self.rings.iter().map(|[orders, reports]| {
             let producer = match how {
                 Successor::SendsAgain => spsc::Producer::attach(reports),
@@ -118,10 +126,12 @@ impl World {
             };
             SessionEnd::new(spsc::Consumer::resume(orders).unwrap(), producer.unwrap(), None, ROOM)
         });
-        let setup =
-            MarketSetup { venue: 0, exchange, instruments: 1, sessions: SESSIONS, room: ROOM, script: None };
-        let agent = ExchangeAgent::new(setup, sessions.collect(), SharedTape(Arc::clone(&self.tape)))
-            .telling(Some(MarketBoard::new(board::Writer::attach(&self.board).unwrap())));
+        let (sessions, tape) = (sessions.collect(), SharedTape(Arc::clone(&self.tape)));
+        let agent = match follower {
+            Some(follower) => ExchangeAgent::behind(follower, sessions, tape),
+            None => ExchangeAgent::new(setup(), sessions, tape),
+        };
+        let agent = agent.telling(Some(MarketBoard::new(board::Writer::attach(&self.board).unwrap())));
         let log = self.log.clone().into();
         let stamped = |point| count_point(&log, point) as u64;
         let mut estate = Estate {
@@ -136,10 +146,73 @@ impl World {
             Successor::StampsAgain => estate.reports_stamped = 0,
             Successor::LogsNothing => estate.last_triggered = estate.last_stamped,
             Successor::HasNoJournal => std::fs::remove_dir_all(folder).unwrap_or(()),
-            Successor::Careful | Successor::SendsAgain => {}
+            Successor::HasDamagedSnapshot => {
+                let files = std::fs::read_dir(folder).unwrap().flatten().map(|file| file.path());
+                let is_one = |path: &std::path::PathBuf| path.to_str().unwrap().contains("snapshot-0");
+                if let Some(newest) = files.filter(is_one).max() {
+                    let mut bytes = std::fs::read(&newest).unwrap();
+                    *bytes.last_mut().unwrap() ^= 1;
+                    std::fs::write(newest, bytes).unwrap();
+                }
+            }
+            _ => {}
         }
         let options = Options { durability, segment_bytes: 1 << 16, ..Options::default() };
         agent.journalled(folder, &options, time(), &estate).map_err(|error| error.to_string())
+    }
+}
+
+fn setup() -> MarketSetup {
+    let exchange = Exchange::new(&[Instrument::default()], Capacity::orders(ROOM)).unwrap();
+    MarketSetup { venue: 0, exchange, instruments: 1, sessions: SESSIONS, room: ROOM, script: None }
+}
+
+/// One that follows the exchange's journal, when there is one.
+struct Shadow {
+    follower: Option<Follower>,
+    how: Successor,
+    turns: usize,
+    /// All segments that there ever were: what the journal said before it was cut behind snapshots.
+    archive: tempfile::TempDir,
+    snapshots: usize,
+}
+
+impl Shadow {
+    fn new(how: Successor) -> Self {
+        Self { follower: None, how, turns: 0, archive: tempfile::tempdir().unwrap(), snapshots: 0 }
+    }
+
+    /// A turn: it follows, not as fast as the exchange goes, and writes a snapshot now and then.
+    fn turn(&mut self, world: &World, folder: &Path) {
+        for file in std::fs::read_dir(folder).unwrap().flatten() {
+            let name = file.file_name();
+            if name.to_str().is_some_and(|name| name.starts_with("log-")) {
+                // Under the same name may have been one that was prepared for nothing.
+                let link = self.archive.path().join(name);
+                let _ = std::fs::remove_file(&link);
+                let _ = std::fs::hard_link(file.path(), link);
+            }
+        }
+        if self.how < Successor::HasSnapshots {
+            return;
+        }
+        self.turns += 1;
+        let begin = || Follower::begin(folder, setup()).unwrap();
+        let follower = self.follower.get_or_insert_with(begin);
+        follower.follow(7, time()).unwrap();
+        let published = |[_, reports]: &[Words; 2]| spsc::Producer::<7>::resume(reports).unwrap().published();
+        let published: Vec<u64> = world.rings.iter().map(published).collect();
+        follower.were_sent(if self.how == Successor::ForgetsReports { &[u64::MAX; 2] } else { &published });
+        if self.turns.is_multiple_of(3) && follower.snapshot_is_due(5) {
+            follower.snapshot().unwrap();
+            self.snapshots += 1;
+        }
+    }
+
+    /// What a successor goes on from.
+    fn take(&mut self) -> Option<Follower> {
+        let follows = matches!(self.how, Successor::Follows | Successor::ForgetsReports);
+        self.follower.take().filter(|_| follows)
     }
 }
 
@@ -238,7 +311,8 @@ fn played(
     let (mut waiting, mut died) = (unsent.next(), 0);
     let mut lives = deaths.iter().copied();
     let mut dies_at = lives.next().unwrap_or(u64::MAX);
-    let mut agent = world.exchange(folder.path(), durability, Successor::Careful)?;
+    let mut agent = world.exchange(folder.path(), durability, Successor::Careful, None)?;
+    let mut shadow = Shadow::new(how);
     let reads = Rc::new(Cell::new(0));
     let (mut idle, mut turns) = (0, 0);
     while idle < 3 {
@@ -258,14 +332,15 @@ fn played(
             died += 1;
             // As after a SIGKILL: nothing of it is closed. The journal's lock would be let go by the kernel.
             drop(agent);
-            agent = world.exchange(folder.path(), durability, how)?;
+            agent = world.exchange(folder.path(), durability, how, shadow.take())?;
             reads.set(0);
             dies_at = lives.next().unwrap_or(u64::MAX);
         }
+        shadow.turn(&world, folder.path());
         gateways.listen()?;
     }
     drop(agent);
-    let told = told(folder.path(), orders);
+    let told = told(shadow.archive.path(), orders);
     Ok((world.heard(gateways), told, died))
 }
 
@@ -290,7 +365,7 @@ fn told(folder: &Path, orders: &[Order]) -> Heard {
         }
     }
     let mut gateways = Gateways::new(&world);
-    let mut agent = world.exchange(folder, PROCESS, Successor::Careful).unwrap();
+    let mut agent = world.exchange(folder, PROCESS, Successor::Careful, None).unwrap();
     let clock = Deadly { reads: Rc::default(), dies_at: u64::MAX };
     for _ in 0..1000 {
         if turn(&world, &mut agent, clock.clone(), true) == 0 {
@@ -371,8 +446,15 @@ proptest! {
         orders in drawn(),
         deaths in prop::collection::vec(1u64..80, 0..6),
     ) {
-        let (heard, told, _) = played(&orders, &deaths, PROCESS, Successor::Careful).unwrap();
-        prop_assert_eq!(is_wrong(&orders, &heard, &told), None);
+        for how in [
+            Successor::Careful,
+            Successor::HasSnapshots,
+            Successor::HasDamagedSnapshot,
+            Successor::Follows,
+        ] {
+            let (heard, told, _) = played(&orders, &deaths, PROCESS, how).unwrap();
+            prop_assert_eq!(is_wrong(&orders, &heard, &told), None, "{:?}", how);
+        }
     }
 }
 
@@ -395,7 +477,9 @@ fn who_forgets_what_was_done_is_found() {
     assert_eq!(is_wrong(&orders, &heard, &told), None);
     let lost = played(&orders, &deaths, PROCESS, Successor::HasNoJournal);
     assert!(lost.is_err_and(|error| error.contains("not whole")));
-    for how in [Successor::SendsAgain, Successor::StampsAgain, Successor::LogsNothing] {
+    for how in
+        [Successor::SendsAgain, Successor::StampsAgain, Successor::LogsNothing, Successor::ForgetsReports]
+    {
         let found = played(&orders, &deaths, PROCESS, how);
         assert!(
             found.is_err() || found.is_ok_and(|(heard, told, _)| is_wrong(&orders, &heard, &told).is_some()),
@@ -409,6 +493,8 @@ fn who_forgets_what_was_done_is_found() {
 fn a_group_says_the_same() {
     let (orders, deaths) = load();
     let group = Durability::Group { records: 8, within: Duration::from_micros(100) };
-    let (heard, told, died) = played(&orders, &deaths[..10], group, Successor::Careful).unwrap();
-    assert_eq!((died, is_wrong(&orders, &heard, &told)), (10, None));
+    for how in [Successor::Careful, Successor::HasSnapshots, Successor::Follows] {
+        let (heard, told, died) = played(&orders, &deaths[..10], group, how).unwrap();
+        assert_eq!((died, is_wrong(&orders, &heard, &told)), (10, None), "{how:?}");
+    }
 }

@@ -195,3 +195,40 @@ fn any_refused_system_call_stops_the_journal_and_loses_nothing() {
         assert!(refusals > 210, "{refusals}");
     }
 }
+
+/// One that follows the log beside its writer: it writes the snapshots, and a writer that goes on from where it is gets only the rest.
+#[test]
+fn who_follows_beside_the_writer_writes_its_snapshots_and_goes_on_where_it_is() {
+    let (folder, options) = (folder(), options(Durability::Process));
+    let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
+    let mut reader = journal::follow(folder.path(), |_| panic!("there is none")).unwrap();
+    let mut snapshots_written = 0;
+    for round in 1..=5u64 {
+        append(&mut writer, 150);
+        // Never to the end.
+        while reader.due() <= round * 150 - 10 {
+            reader.next().unwrap().unwrap();
+        }
+        let state = State::after(reader.due() - 1).encode();
+        journal::write_beside(&*options.disk, folder.path(), &reader, &state, 2).unwrap();
+        snapshots_written += 1;
+    }
+    assert_eq!((snapshots(folder.path()).len(), snapshots_written), (2, 5));
+    let first = fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name());
+    let first = first.filter(|name| name.to_string_lossy().starts_with("log-")).min().unwrap();
+    assert_ne!(first.to_str(), Some("log-00000001"), "what nobody needs is removed");
+    drop(writer);
+    assert_eq!(recovered(folder.path()).unwrap().0, State::after(750));
+
+    let behind = reader.due();
+    let mut rest = Vec::new();
+    let mut writer = Writer::open_behind(folder.path(), &options, reader, |part| match part {
+        Recovered::Record { sequence, .. } => rest.push(sequence),
+        Recovered::Snapshot { .. } => panic!("it has a state"),
+    })
+    .unwrap();
+    assert!(rest.iter().copied().eq(behind..=750), "{rest:?}");
+    append(&mut writer, 10);
+    drop(writer);
+    assert_eq!(recovered(folder.path()).unwrap().0, State::after(760));
+}

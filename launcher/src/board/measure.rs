@@ -9,9 +9,9 @@ use super::plan::{
     self, BOARD, BoardPlan, CONTROL, Case, DUE, GO, LAST, START, STATE, STOP, Segment, Waiting,
 };
 use crate::host::Machine;
+use crate::runtime::process::Process;
 use crate::runtime::progress::Progress;
 use crate::runtime::signals::Signals;
-use crate::runtime::spawn::Process;
 use analysis::experiment::BoardDeath;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::plan::{ClockSource, Isolation};

@@ -6,23 +6,25 @@ use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
 use exchange::market_board::MarketBoard;
 use exchange::role::{
-    Close, Estate, ExchangeAgent, HOUSE, MarketSetup, Script, SessionEnd, Trade, open_with,
+    Close, Estate, ExchangeAgent, Follower, HOUSE, MarketSetup, Script, SessionEnd, Trade, open_with,
 };
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, Options};
 use protocol::plan::{Journalling, Plan, Role, Sequence, Trading};
 use protocol::segments;
-use protocol::stamps::{Point, count_point, last_of, last_versions};
+use protocol::tally::Tally;
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, TapedTrade};
 use protocol::topology::{TURNS, TURNS_KIND, Turn};
 use protocol::trading::{session_in, session_out};
+use shm::attached::Attached;
 use shm::clock::Timebase;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Bytes of a segment of an exchange's journal. Two are prepared ahead; what is mapped is torn down page by page when the exchange dies,
@@ -53,8 +55,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let Parts { plan, thread, .. } = *parts;
     let trading = plan.trading();
     let room = trading.max_held as usize;
-    let instruments = instruments(trading, room);
-    let exchange = opened(plan, &instruments, room)?;
+    let kept = kept(parts.attached, venue).lock().unwrap_or_else(PoisonError::into_inner).take();
     let mut sessions = Vec::new();
     for gateway in trading.gateways_of(venue) {
         // In the place of a predecessor, if there was one; else the same as a first one.
@@ -66,31 +67,77 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let segment = parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
     let tape = RunTape(Tape::resume(&segment.words()));
     let trades = tape.0.taken();
-    let instruments = instruments.len() as u16;
+    let (followed, mut tally) = kept.unwrap_or_else(|| (None, tally(plan)));
     let board = match trading.market_data {
         true => Some(MarketBoard::new(segments::market_writer(parts.attached, venue)?)),
         false => None,
     };
+    let agent = match followed {
+        Some(follower) => ExchangeAgent::behind(follower, sessions, tape),
+        None => ExchangeAgent::new(market(parts, venue)?, sessions, tape),
+    };
+    let agent = agent.telling(board);
+    let Some(options) = journal_options(trading.journal) else { return Ok(agent) };
+    let log = segments::log(parts.attached, &thread.name)?;
+    tally.look(&log);
+    let Tally { orders: orders_stamped, last_order: last_stamped, reports: reports_stamped, .. } = tally;
+    let Tally { last_triggered, touches, .. } = tally;
+    let estate = Estate { orders_stamped, last_stamped, reports_stamped, trades, last_triggered, touches };
+    let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
+    let folder = journal_folder(plan, venue);
+    let recovered = agent.journalled(&folder, &options, time, &estate);
+    recovered.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))
+}
+
+/// Where the journal of a venue is.
+pub(super) fn journal_folder(plan: &Plan, venue: u16) -> PathBuf {
+    Path::new(&plan.folder).join(format!("journal-venue-{venue}"))
+}
+
+/// What a venue's market is made of.
+pub(super) fn market(parts: &mut Parts<'_, '_>, venue: u16) -> Result<MarketSetup> {
+    let trading = parts.plan.trading();
+    let room = trading.max_held as usize;
+    let instruments = instruments(trading, room);
+    let exchange = opened(parts.plan, &instruments, room)?;
     let script = match trading.sequence {
         Sequence::Arrival => None,
         Sequence::Recorded => Some(Script::new(turns(parts, venue)?)),
     };
-    let setup = MarketSetup { venue, exchange, instruments, sessions: sessions.len(), room, script };
-    let agent = ExchangeAgent::new(setup, sessions, tape).telling(board);
-    let Some(options) = journal_options(trading.journal) else { return Ok(agent) };
-    let log = segments::log(parts.attached, &thread.name)?;
-    let estate = Estate {
-        orders_stamped: count_point(&log, Point::ExchangeRecv) as u64,
-        last_stamped: last_of(&log, Point::ExchangeRecv),
-        reports_stamped: count_point(&log, Point::ExchangeDone) as u64,
-        trades,
-        last_triggered: last_of(&log, Point::Trigger),
-        touches: last_versions(&log, usize::from(instruments)),
-    };
-    let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
-    let folder = Path::new(&plan.folder).join(format!("journal-venue-{venue}"));
-    let recovered = agent.journalled(&folder, &options, time, &estate);
-    recovered.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))
+    let (instruments, sessions) = (instruments.len() as u16, trading.gateways_of(venue).count());
+    Ok(MarketSetup { venue, exchange, instruments, sessions, room, script })
+}
+
+/// Maps what the exchange will write, and its log, ahead of it.
+pub(super) fn map(parts: &mut Parts<'_, '_>, venue: u16) -> Result<()> {
+    for gateway in parts.plan.trading().gateways_of(venue) {
+        parts.attached.successor(&session_out(gateway))?;
+        parts.attached.heir(&session_in(gateway))?;
+    }
+    parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
+    if parts.plan.trading().market_data {
+        segments::market_writer(parts.attached, venue)?;
+    }
+    segments::thread(parts.attached, &parts.thread.name)?;
+    Ok(())
+}
+
+/// Of the log of an exchange; nothing is counted yet.
+pub(super) fn tally(plan: &Plan) -> Tally {
+    Tally::new(plan.trading().instruments.len().max(1))
+}
+
+/// The state of a follower, if it is of use, and what it has counted in the log.
+pub(super) type Kept = (Option<Follower>, Tally);
+
+/// Where a process keeps what its exchange is to go on from, if it has anything.
+fn kept(attached: &mut Attached<'_>, venue: u16) -> Arc<Mutex<Option<Kept>>> {
+    attached.shared(&format!("kept-{venue}"), Mutex::default)
+}
+
+/// The exchange of that venue, once it is built, goes on from there.
+pub(super) fn keep(attached: &mut Attached<'_>, venue: u16, what: Kept) {
+    *kept(attached, venue).lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
 }
 
 /// How the journal is kept; `None`: there is none.

@@ -10,6 +10,7 @@ mod parts;
 pub mod registry;
 pub mod role;
 mod runner;
+mod spare;
 
 pub use build::strategy;
 pub use compose::{Composed, compose, compose_on};

@@ -5,9 +5,11 @@
 use super::compose::compose;
 use super::engine;
 use super::runner::{Confinement, Runner};
+use super::spare;
 use crate::faults::own;
 use crate::runtime::orphan::{self, LauncherWatch};
 use crate::runtime::setup;
+use crate::runtime::spares::PREFIX;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::control::Control;
 use protocol::plan::{Idle, Isolation, Plan, ProcessPlan};
@@ -22,12 +24,23 @@ use shm::os::{memory, process};
 /// What kept it from starting; the launcher is told through the status block as well.
 pub fn run(name: &str, run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
+    let (is_spare, name) = name.strip_prefix(PREFIX).map_or((false, name), |name| (true, name));
     let me = plan.processes.iter().find(|process| process.name == name);
     let me = me.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
     let watch = LauncherWatch::new(&plan).context("cannot watch the launcher")?;
     process::set_thread_name(name);
     exit_on_panic();
     let mut attached = segments::attach_with(&plan, Some(me), &control);
+    let mut watch = Some(watch);
+    if is_spare {
+        // A thread less to start when it is told to go on. In a sandbox threads come behind the door.
+        if let Some(watch) = watch.take_if(|_| plan.isolation != Isolation::Sandbox) {
+            watch.start(&plan, &control).context("cannot watch the launcher")?;
+        }
+        if !spare::wait(&plan, me, &control, &mut attached)? {
+            return Ok(());
+        }
+    }
     let result = run_process(&plan, me, &control, watch, &mut attached);
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
@@ -60,7 +73,7 @@ fn run_process(
     plan: &Plan,
     me: &ProcessPlan,
     control: &Control,
-    watch: LauncherWatch,
+    watch: Option<LauncherWatch>,
     attached: &mut Attached<'_>,
 ) -> Result<()> {
     engine::recover(plan, me, control, attached)?;
@@ -93,7 +106,9 @@ fn run_process(
     }
     let sandbox = profile.map(|profile| Confinement::new(profile, threads.len()));
     let sandbox = sandbox.as_ref();
-    watch.start(plan, control).context("cannot watch the launcher")?;
+    if let Some(watch) = watch {
+        watch.start(plan, control).context("cannot watch the launcher")?;
+    }
     std::thread::scope(|scope| {
         let running: Vec<_> = threads
             .into_iter()

@@ -77,14 +77,14 @@ impl<'a> Comebacks<'a> {
         self.cases.iter().any(|case| case.process == process && case.stage != Stage::Gone)
     }
 
-    /// Whether one is on its way back.
+    /// Whether one is on its way back, or a fault was done to it that has not been noticed.
     pub fn is_busy(&self) -> bool {
-        self.cases.iter().any(|case| matches!(case.stage, Stage::Killed(_) | Stage::Starting(_)))
-    }
-
-    /// Whether nobody is on its way back, nor has a fault that was not noticed yet.
-    pub fn are_settled(&self) -> bool {
-        !self.is_busy() && self.cases.iter().all(|case| case.fault.is_none())
+        let is_away = |case: &Case| match case.stage {
+            Stage::Killed(_) | Stage::Starting(_) => true,
+            Stage::Living => case.fault.is_some() && !self.are_all(case, |state| state == ThreadState::Done),
+            Stage::Gone => false,
+        };
+        self.cases.iter().any(is_away)
     }
 
     /// Whether that process is one that has said everything: how it dies then does not matter.
@@ -109,14 +109,17 @@ impl<'a> Comebacks<'a> {
         self.list
     }
 
-    /// What one that has come back found in its journal.
-    fn records(&self, role: Role) -> u64 {
+    /// What one that has come back found in its journal, and how much of that it carried out again.
+    fn records(&self, role: Role) -> (u64, u64) {
         let plan = &self.segments.plan;
-        let Some(thread) = plan.thread_of(role) else { return 0 };
+        let Some(thread) = plan.thread_of(role) else { return (0, 0) };
         let counters = status::counters(&self.segments.threads[thread]).of(&plan.threads[thread].roles, role);
         match role {
-            Role::Orchestrator => counters.get(OrchestratorCounter::Recovered),
-            _ => counters.get(ExchangeCounter::Recovered),
+            Role::Orchestrator => {
+                let recovered = counters.get(OrchestratorCounter::Recovered);
+                (recovered, recovered)
+            }
+            _ => (counters.get(ExchangeCounter::Recovered), counters.get(ExchangeCounter::Replayed)),
         }
     }
 
@@ -154,6 +157,10 @@ impl<'a> Comebacks<'a> {
                     // In order, or it has said why: that is the supervisor's matter.
                     if children.ended(process) == Some(false) || is_failed {
                         self.cases[place].stage = Stage::Gone;
+                    }
+                } else if suspicion.is_none() {
+                    if matches!(role, Role::Exchange(_)) {
+                        children.keep_spare(self.segments, process);
                     }
                 } else if let Some(suspicion) = suspicion {
                     let incident =
@@ -193,9 +200,12 @@ impl<'a> Comebacks<'a> {
                     self.cases[place].stage = Stage::Gone;
                 } else if self.are_all(&self.cases[place], |state| state >= ThreadState::Running) {
                     self.list[incident].recovered_ns = Some(self.ns(clock.now()));
-                    self.list[incident].records = self.records(role);
+                    let (records, again) = self.records(role);
+                    (self.list[incident].records, self.list[incident].again) = (records, again);
                     self.cases[place].tries = 0;
                     self.cases[place].stage = Stage::Living;
+                    // One that was done to it while it came back has had its effect.
+                    self.cases[place].fault = None;
                 }
             }
             Stage::Gone => {}
@@ -218,6 +228,7 @@ impl<'a> Comebacks<'a> {
             detected_ns: self.ns(detected),
             recovered_ns: None,
             records: 0,
+            again: 0,
         });
         self.list.len() - 1
     }

@@ -47,6 +47,10 @@ pub trait Children {
     /// # Errors
     /// It cannot be started.
     fn restart(&mut self, segments: &Segments, process: usize) -> Result<()>;
+    /// Sees to it that a process stands ready to be its next incarnation, where there are such.
+    fn keep_spare(&mut self, segments: &Segments, process: usize) {
+        let _ = (segments, process);
+    }
 }
 
 /// Where one strategy is.

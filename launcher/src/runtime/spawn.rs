@@ -1,174 +1,20 @@
 //! The processes of a run: started by executing this very executable, watched through pidfds, and never left behind.
 
 use crate::runtime::incidents::Children;
+use crate::runtime::process::Process;
 use crate::runtime::progress::complain;
 use crate::runtime::setup::Segments;
+use crate::runtime::spares::Spares;
 use crate::runtime::warden;
 use analysis::record::Exit;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use protocol::supervision::Death;
-use shm::memory::sealed;
 use shm::os::process;
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::fd::BorrowedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// One process of the run.
-pub struct Process {
-    /// Its name in the plan.
-    pub name: String,
-    child: Child,
-    pidfd: OwnedFd,
-    /// How it ended, once it has.
-    pub status: Option<ExitStatus>,
-    stderr: PathBuf,
-}
-
-impl Process {
-    /// Starts this executable as `role NAME ADDRESS`. What it says on stderr goes to `NAME.stderr` in the folder. It inherits these
-    /// descriptors and no others.
-    ///
-    /// # Errors
-    /// A file that cannot be written, or what the system refused.
-    pub fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
-        let stderr = folder.join(format!("{name}.stderr"));
-        // Appended: a strategy that is started again keeps its predecessors' last words.
-        let log = File::options().create(true).append(true).open(&stderr);
-        let log = log.with_context(|| format!("cannot write {}", stderr.display()))?;
-        // /proc/self/exe is this executable even if its file was replaced since: every process has one layout.
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .arg0(format!("bulkhead {name}"))
-            .args(["role", name, address])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            // Ctrl-C on the terminal is for the launcher, which ends the run in order.
-            .process_group(0);
-        let child = sealed::inherited_by(inherited, || command.spawn())
-            .with_context(|| format!("cannot start process {name}"))?;
-        Self::watch(name, child, stderr, process::pidfd_open)
-    }
-
-    /// Watches a child that has just been started. One that cannot be watched is killed: nobody would see its end.
-    fn watch(
-        name: &str,
-        mut child: Child,
-        stderr: PathBuf,
-        open: impl FnOnce(u32) -> io::Result<OwnedFd>,
-    ) -> Result<Self> {
-        match open(child.id()) {
-            Ok(pidfd) => Ok(Self { name: name.to_owned(), child, pidfd, status: None, stderr }),
-            Err(error) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                Err(error).with_context(|| format!("cannot watch process {name}"))
-            }
-        }
-    }
-
-    /// Kills it, unless it is known to have ended. The signal goes through the pidfd: it reaches this process or nobody.
-    pub fn kill(&self) {
-        self.send(process::kill);
-    }
-
-    /// Stops it (SIGSTOP), unless it is known to have ended.
-    pub fn stop(&self) {
-        self.send(process::stop);
-    }
-
-    fn send(&self, signal: fn(BorrowedFd<'_>) -> io::Result<()>) {
-        if self.status.is_none() {
-            // Gone in the meantime is no error.
-            let _ = signal(self.pidfd.as_fd());
-        }
-    }
-
-    /// Proof that it has ended, if it has.
-    ///
-    /// # Errors
-    /// What the system refused.
-    pub fn death(&self) -> io::Result<Option<Death>> {
-        Death::confirm(self.pidfd.as_fd())
-    }
-
-    /// Its process id.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Waits for its end, at most that long: what gives up ends soon.
-    ///
-    /// # Errors
-    /// What the system refused.
-    pub fn await_end(&mut self, at_most: Duration) -> io::Result<()> {
-        if self.status.is_none() {
-            process::wait_readable(&[self.pidfd.as_fd()], at_most)?;
-        }
-        self.look()
-    }
-
-    /// The last lines that it printed to stderr, at most three, on one line; a backtrace is none of them.
-    pub fn last_words(&self) -> String {
-        let text = std::fs::read(&self.stderr).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let is_frame = |line: &str| {
-            let line = line.trim();
-            let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
-            let is_numbered = number.len() < line.len() && number.starts_with(": ");
-            is_numbered || ["at ", "note: ", "stack backtrace:"].iter().any(|front| line.starts_with(front))
-        };
-        let lines: Vec<&str> =
-            text.lines().filter(|line| !line.trim().is_empty() && !is_frame(line)).collect();
-        lines[lines.len().saturating_sub(3)..].join(" · ")
-    }
-
-    /// Becomes readable when it ends.
-    pub fn pidfd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
-    }
-
-    /// Takes note of its end, if it has ended.
-    ///
-    /// # Errors
-    /// What the system refused.
-    pub fn look(&mut self) -> io::Result<()> {
-        if self.status.is_none() {
-            self.status = self.child.try_wait()?;
-        }
-        Ok(())
-    }
-
-    /// Kills it if it still runs, and reaps it. What it printed is kept only where it says something.
-    pub fn end(&mut self) {
-        if self.status.is_none() {
-            self.kill();
-            self.status = self.child.wait().ok();
-        }
-        if std::fs::metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {
-            let _ = std::fs::remove_file(&self.stderr);
-        }
-    }
-
-    /// How it ended, in words.
-    pub fn how(&self) -> String {
-        match self.status {
-            None => "still running".into(),
-            Some(status) => match (status.code(), status.signal()) {
-                (Some(code), _) => format!("exit {code}"),
-                (None, Some(signal)) => match signal_hook::low_level::signal_name(signal) {
-                    Some(name) => format!("signal {signal} ({name})"),
-                    None => format!("signal {signal}"),
-                },
-                (None, None) => "unknown".into(),
-            },
-        }
-    }
-}
 
 /// All processes of a run and their warden. Dropping it kills and reaps whatever still runs.
 pub struct Processes {
@@ -177,6 +23,7 @@ pub struct Processes {
     warden: Process,
     /// How often the warden may still be started again.
     wardens: u32,
+    spares: Spares,
 }
 
 /// How often a warden is started again at most: one that dies at once would be for ever.
@@ -194,7 +41,12 @@ impl Processes {
     /// # Errors
     /// If it cannot be started.
     pub fn begin(segments: &Segments) -> Result<Self> {
-        Ok(Self { all: Vec::new(), warden: start_warden(segments)?, wardens: WARDENS })
+        Ok(Self {
+            all: Vec::new(),
+            warden: start_warden(segments)?,
+            wardens: WARDENS,
+            spares: Spares::default(),
+        })
     }
 
     /// A warden that was killed is started again: without one a launcher that is killed leaves its segments behind.
@@ -241,7 +93,7 @@ impl Processes {
     /// What the system refused.
     pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
         let running = self.all.iter().filter(|process| process.status.is_none());
-        let fds: Vec<BorrowedFd<'_>> = running.map(|process| process.pidfd.as_fd()).chain(other).collect();
+        let fds: Vec<BorrowedFd<'_>> = running.map(Process::pidfd).chain(other).collect();
         process::wait_readable(&fds, at_most)?;
         self.all.iter_mut().try_for_each(Process::look)?;
         Ok(())
@@ -254,6 +106,7 @@ impl Processes {
 
     /// Gives everybody but the warden `grace` to end by themselves, then kills and reaps the rest.
     pub fn end(&mut self, grace: Duration) {
+        self.spares.end();
         let deadline = Instant::now() + grace;
         while !self.all_ended() && Instant::now() < deadline {
             if self.wait(None, Duration::from_millis(20)).is_err() {
@@ -306,6 +159,11 @@ impl Children for Processes {
 
     fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
         assert!(self.all[process].status.is_some(), "a process has one incarnation at a time");
+        if let Some(spare) = self.spares.take(process) {
+            segments.control.started(process, spare.pid());
+            self.all[process] = spare;
+            return Ok(());
+        }
         let folder = Path::new(&segments.plan.folder);
         let plan = &segments.plan.processes[process];
         let inherited = segments.handed_to(plan);
@@ -313,57 +171,14 @@ impl Children for Processes {
         segments.control.started(process, self.all[process].pid());
         Ok(())
     }
+
+    fn keep_spare(&mut self, segments: &Segments, process: usize) {
+        self.spares.keep(segments, process);
+    }
 }
 
 impl Drop for Processes {
     fn drop(&mut self) {
         self.all.iter_mut().chain([&mut self.warden]).for_each(Process::end);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sleeper() -> Child {
-        Command::new("sleep").arg("60").spawn().unwrap()
-    }
-
-    #[test]
-    fn a_child_that_cannot_be_watched_is_not_left_behind() {
-        let child = sleeper();
-        let pid = child.id();
-        let start = process::start_time(pid).unwrap();
-        let refused = |_| Err(io::Error::from_raw_os_error(nix::libc::EMFILE));
-        let error = Process::watch("strategy-3", child, PathBuf::new(), refused).err().unwrap();
-        assert!(format!("{error:#}").starts_with("cannot watch process strategy-3: "), "{error:#}");
-        assert_ne!(process::start_time(pid), Some(start), "neither running nor a zombie");
-    }
-
-    #[test]
-    fn last_words_are_no_scraps_of_a_backtrace() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("strategy-0.stderr");
-        let trace = "\nthread 'main' panicked at src/mine.rs:7:5:\nno price for BTC\nstack backtrace:\n   0: rust_begin_unwind\n             \
-                     at /rustc/lib.rs:1:2\n  11: mine::main\nnote: Some details are omitted\n";
-        std::fs::write(&path, trace).unwrap();
-        let mut process = Process::watch("strategy-0", sleeper(), path, process::pidfd_open).unwrap();
-        assert_eq!(process.last_words(), "thread 'main' panicked at src/mine.rs:7:5: · no price for BTC");
-        process.end();
-    }
-
-    #[test]
-    fn one_that_has_ended_gets_no_signal() {
-        let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
-        // As after its end: its id may be another's by now. Here nobody has it yet, so that it can be seen.
-        process.status = Some(ExitStatus::from_raw(0));
-        process.kill();
-        process.stop();
-        assert!(process.death().unwrap().is_none(), "it was signalled");
-        assert_eq!(process.child.try_wait().unwrap(), None);
-        process.status = None;
-        process.kill();
-        process.end();
-        assert_eq!(process.how(), "signal 9 (SIGKILL)");
     }
 }

@@ -333,14 +333,14 @@ impl Supervisor<'_> {
                 memory_sampled = true;
                 self.pss_bytes = self.proportional_memory();
             }
-            if self.all_done() {
-                if let Some(outcome) = self.let_the_dead_come_back()? {
-                    return Ok(Phase::Failed(outcome));
-                }
+            if self.all_done() && !self.comebacks.as_ref().is_some_and(Comebacks::is_busy) {
                 if let Some(outcome) = self.let_exchanges_close()? {
                     return Ok(Phase::Failed(outcome));
                 }
                 if let Some(outcome) = self.let_the_engine_settle()? {
+                    return Ok(Phase::Failed(outcome));
+                }
+                if let Some(outcome) = self.let_the_dead_come_back()? {
                     return Ok(Phase::Failed(outcome));
                 }
                 return Ok(if drain_until.is_some() { Phase::Interrupted } else { Phase::Over });

@@ -2,6 +2,7 @@
 
 use super::terms::{Condition, OrderType, SelfTrade, Terms, TimeInForce};
 use super::{Message, OrderId, WireError};
+use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
 /// What an order asks of its venue.
@@ -19,7 +20,7 @@ pub enum Operation {
 }
 
 /// The side of a new order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Side {
     /// A bid.
     Buy,

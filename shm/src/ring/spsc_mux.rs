@@ -156,7 +156,7 @@ pub fn ring_name(spec: &LinkSpec, index: usize) -> String {
 }
 
 /// The name of the consumer's part of a ring.
-pub(crate) fn head_name(ring: &str) -> String {
+pub fn head_name(ring: &str) -> String {
     format!("{ring}.head")
 }
 

@@ -5,9 +5,9 @@ use super::plan::{
     CONTROL, CONTROL_KIND, DRAIN, GO, LabPlan, PIDS, PLAN, Planned, Role, STATE, STOP, segment_name,
     strongest,
 };
+use crate::runtime::process::Process;
 use crate::runtime::run_id::RunId;
 use crate::runtime::signals::Signals;
-use crate::runtime::spawn::Process;
 use analysis::experiment::{LabLatency, LabRun, SideCost, histogram};
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;

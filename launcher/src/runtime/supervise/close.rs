@@ -108,8 +108,8 @@ impl Supervisor<'_> {
     pub(super) fn let_the_dead_come_back(&mut self) -> Result<Option<Outcome>> {
         self.faults.end();
         let deadline = Instant::now() + GRACE;
-        let is_settled = |all: &Self| all.comebacks.as_ref().is_none_or(Comebacks::are_settled);
-        while !is_settled(self) && Instant::now() < deadline {
+        let is_busy = |all: &Self| all.comebacks.as_ref().is_some_and(Comebacks::is_busy);
+        while is_busy(self) && Instant::now() < deadline {
             if let Some(outcome) = self.look_within(CLOSED)? {
                 return Ok(Some(outcome));
             }

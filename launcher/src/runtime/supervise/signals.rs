@@ -2,7 +2,7 @@
 
 use super::Supervisor;
 use crate::faults::schedule::{DueFault, Victim};
-use crate::runtime::spawn::Process;
+use crate::runtime::process::Process;
 use protocol::plan::{FaultKind, Role};
 use protocol::status::ThreadState;
 use shm::clock::Clock;

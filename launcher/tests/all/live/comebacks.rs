@@ -1,9 +1,10 @@
 //! Exchanges and engines that are killed and come back from their journals: nothing is lost, nothing is done twice.
 
 use super::exchange::plays_the_morning;
-use crate::common::{Launcher, assert_nothing_left, command, signal, text};
+use crate::common::{Launcher, assert_nothing_left, command, family, signal, slow, text};
 use serde_json::Value;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const BASE: [&str; 12] = [
     "--venue",
@@ -30,7 +31,7 @@ fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
     let more = |journal| {
         [
             &["--exchange", "process", "--journal", journal, "--on-death", "restart", "--idle", "park"][..],
-            &["--fault", "kill:exchange@150ms every 200ms"],
+            &["--fault", "kill:exchange@150ms every 400ms"],
         ]
         .concat()
     };
@@ -53,9 +54,10 @@ fn loses_nothing(faults: &str, more: &[&str]) -> Vec<Value> {
 /// The same with that journal.
 fn loses_nothing_with(faults: &str, journal: &str, more: &[&str]) -> Vec<Value> {
     let launcher = Launcher::new();
-    let load = ["--strategies", "3", "--orders", "20k", "--window", "2s", "--credentials", "2"];
+    let load = ["--strategies", "3", "--credentials", "2"];
+    let flow: &[&str] = if more.contains(&"--orders") { &[] } else { &["--orders", "20k", "--window", "2s"] };
     let how = ["--journal", journal, "--liveness", "500ms", "--fault", faults];
-    let summary = launcher.summary(&[&BASE[..], &load, &how, more].concat());
+    let summary = launcher.summary(&[&BASE[..], &load, flow, &how, more].concat());
     let orders = &summary["orders"];
     let count = |key: &str| orders[key].as_u64().unwrap();
     assert_eq!(summary["outcome"]["ended"], "complete", "{orders}");
@@ -120,6 +122,109 @@ fn market_data_goes_on_behind_a_death() {
     assert!(died.len() >= 2, "{died:#?}");
 }
 
+/// Together with a strategy; and again and again.
+#[test]
+fn every_order_is_answered_once_however_often_an_exchange_is_killed() {
+    loses_nothing("kill:exchange@500ms; kill:strategy-1@500ms", &[]);
+    let wanted = if slow() { 1000 } else { 60 };
+    let mut kills = 0;
+    while kills < wanted {
+        let here = killed_again_and_again(wanted - kills);
+        assert!(here > 0, "no exchange was killed");
+        kills += here;
+    }
+}
+
+/// One run, in which the exchange is killed so often at most, each time a while after it has come back; how often that was.
+fn killed_again_and_again(at_most: usize) -> usize {
+    let launcher = Launcher::new();
+    let how = ["--journal", "process", "--liveness", "2s", "--strategies", "2", "--json"];
+    let running = launcher.start(&[&BASE[..], &how, &["--orders", "60k", "--window", "12s"]].concat());
+    let spare = |but: u32| {
+        let all = family(running.pid()).into_iter();
+        all.filter(|(pid, line)| line.contains("role spare:exchange-0 ") && *pid != but)
+            .map(|(pid, _)| pid)
+            .max()
+    };
+    let (mut living, mut kills) = (running.process("exchange-0"), 0);
+    let until = Instant::now() + Duration::from_secs(9);
+    while kills < at_most && Instant::now() < until {
+        // Started when the last one was back.
+        crate::common::wait_until("there is a spare", || spare(living).is_some());
+        let next = spare(living).unwrap();
+        std::thread::sleep(Duration::from_millis(5 + 37 * kills as u64 % 90));
+        signal(living, "KILL");
+        (living, kills) = (next, kills + 1);
+    }
+    let (code, stdout, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    let summary: Value = serde_json::from_str(&stdout).unwrap();
+    let died = comebacks(&summary);
+    assert_eq!(
+        (died.len(), &summary["orders"]["sent"]),
+        (kills, &summary["orders"]["returned"]),
+        "{died:#?}"
+    );
+    assert!(died.iter().all(|one| one["in_flight"] == one["answered"]), "{died:#?}");
+    kills
+}
+
+/// Its spare dies as well: a snapshot and the rest of the log are enough.
+#[test]
+fn an_exchange_comes_back_from_a_snapshot_also_without_its_spare() {
+    let launcher = Launcher::new();
+    let flags = ["--orders", "80k", "--window", "3s", "--journal", "process", "--liveness", "1s", "--json"];
+    let running = launcher.start(&[&BASE[..], &flags].concat());
+    let folder = launcher.folders()[0].join("journal-venue-0");
+    let has_snapshot = || {
+        let mut files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        files.any(|file| file.file_name().to_string_lossy().starts_with("snapshot-"))
+    };
+    crate::common::wait_until("a snapshot is there", has_snapshot);
+    signal(running.process("spare:exchange-0"), "KILL");
+    signal(running.process("exchange-0"), "KILL");
+    let (code, stdout, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    let summary: Value = serde_json::from_str(&stdout).unwrap();
+    let died = comebacks(&summary);
+    let count = |key: &str| died[0][key].as_u64().unwrap();
+    assert!(died.len() == 1 && count("again") < count("records"), "{died:#?}");
+    assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"]);
+}
+
+/// What the kernel says of a disk on which nothing can be prepared any more: the exchange stops and says so, and the run ends.
+#[test]
+fn a_disk_that_is_full_or_read_only_ends_the_run_with_its_reason() {
+    let alone = |script: &str, arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).args(arguments).output()
+    };
+    if !alone("mount -t tmpfs tmpfs /mnt", &[]).is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: mounting in a user namespace is not allowed here");
+        return;
+    }
+    // Over the folder, when it has the segments that are prepared ahead: the next one meets the other disk.
+    let script = "out=$0; disk=$1; shift; \"$@\" & pid=$!; \
+        until [ -e \"$(echo $out/*/journal-venue-0)/log-00000003\" ]; do sleep 0.01; done; \
+        sleep 0.3; mount -t tmpfs -o \"$disk\" tmpfs $out/*/journal-venue-0; wait $pid";
+    for (disk, says) in [("size=1m", "No space left on device"), ("ro", "Read-only file system")] {
+        let launcher = Launcher::new();
+        let out = launcher.out.path().to_str().unwrap();
+        let flags = ["--orders", "150k", "--window", "4s", "--journal", "process", "--liveness", "1s"];
+        let run = launcher.run(&[&BASE[..], &flags].concat());
+        let words: Vec<&str> = [run.get_program()]
+            .into_iter()
+            .chain(run.get_args())
+            .map(|word| word.to_str().unwrap())
+            .collect();
+        let output = alone(script, &[&[out, disk], &words[..]].concat()).unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{disk}: {said}");
+        assert!(said.contains("exchange-0") && said.contains("its journal fails"), "{disk}: {said}");
+        assert!(said.contains(says), "{disk}: {said}");
+    }
+}
+
 /// Without a journal the engine dies with it, and says so.
 #[test]
 fn without_a_journal_a_killed_exchange_ends_the_run() {
@@ -156,6 +261,8 @@ fn a_damaged_journal_ends_the_run_with_its_reason() {
     // A bit of a record in the middle: what is behind it was written, so it is no torn end.
     bytes[4096 + 77] ^= 1;
     std::fs::write(&path, bytes).unwrap();
+    // Its spare had read that before.
+    signal(running.process("spare:exchange-0"), "KILL");
     signal(pid, "KILL");
     let (code, _, stderr) = running.end();
     assert_eq!(code, Some(1), "{stderr}");

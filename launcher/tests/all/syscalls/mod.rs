@@ -1,6 +1,7 @@
-//! The launcher killed before and after its system calls: the next start is clean, each time.
+//! The launcher killed before and after its system calls: the next start is clean, each time. An exchange killed so while it comes back.
 
 mod calls;
+mod recovery;
 mod series;
 mod tracer;
 mod trial;

@@ -1,0 +1,266 @@
+//! An exchange without doors: it carries out what a journal says, sends nothing, and keeps what may not have gone out.
+//!
+//! It is the state between two records. As bytes it is a snapshot; beside a living exchange it follows that one's journal, writes the
+//! snapshots (so that the exchange never stands still for one), and is what a successor goes on from.
+
+use super::answers::Trade;
+use super::carry::{Counted, carry_out};
+use super::commands::{Part, RecoveryError, Told};
+use super::market::{At, Market, MarketSetup, MarketState, Outcome};
+use super::session::Counts;
+use crate::exchange::Exchange;
+use crate::state::StateError;
+use journal::{JournalError, Os, Reader, Recovered, codec};
+use protocol::wire::{Instruction, Message, Report};
+use serde::{Deserialize, Serialize};
+use shm::clock::Timebase;
+use std::path::{Path, PathBuf};
+
+/// The version of a snapshot's form.
+const VERSION: u32 = 1;
+
+/// What an exchange has given up to a record, and what of that may not have gone out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Past {
+    pub sessions: Vec<Counts>,
+    pub received: u64,
+    pub completed: u64,
+    pub traded: u64,
+    pub faults: u64,
+    /// Reports that may not have been sent, in their order.
+    pub unsent: Vec<Unsent>,
+    /// When the last record was carried out, in ticks.
+    pub now: u64,
+    /// The order that it was, if it was one.
+    pub order: Option<Message>,
+    /// Its trades: those of all records before it are on the tape.
+    pub trades: Vec<Trade>,
+    /// The last trade of each instrument, and how many there were.
+    pub touches: Vec<(Option<(i64, u64)>, u64)>,
+}
+
+/// A report that may not have been sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Unsent {
+    pub session: u16,
+    /// Its place among the reports of its session, from 0.
+    pub number: u64,
+    /// Its place among all reports, from 0.
+    pub place: u64,
+    report: Message,
+}
+
+impl Unsent {
+    pub fn report(&self) -> Option<Report> {
+        Report::from_message(self.report).ok()
+    }
+}
+
+impl AsMut<Past> for Past {
+    fn as_mut(&mut self) -> &mut Past {
+        self
+    }
+}
+
+impl Counted for Past {
+    fn counts(&mut self, session: usize) -> &mut Counts {
+        &mut self.sessions[session]
+    }
+
+    fn fault(&mut self) {
+        self.faults += 1;
+    }
+}
+
+impl Outcome for Past {
+    fn take(&mut self, reports: &[Report], trades: &[Trade]) {
+        for report in reports {
+            let session = usize::from(report.id.strategy()) % self.sessions.len();
+            let number = self.sessions[session].given;
+            self.sessions[session].given += 1;
+            let (session, place) = (session as u16, self.completed);
+            self.unsent.push(Unsent { session, number, place, report: report.to_message() });
+            self.completed += 1;
+        }
+        for trade in trades {
+            self.traded += 1;
+            self.trades.push(*trade);
+            if let Some((last, count)) = self.touches.get_mut(usize::from(trade.instrument)) {
+                (*last, *count) = (Some((trade.price, trade.quantity)), *count + 1);
+            }
+        }
+    }
+
+    fn close(&mut self, _: &Exchange) {}
+}
+
+/// A snapshot, decoded.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    past: Past,
+    market: MarketState,
+}
+
+/// The state of an exchange behind a record of its journal.
+pub(super) struct Shadow {
+    pub market: Market,
+    pub past: Past,
+}
+
+impl Shadow {
+    /// Before the first record.
+    pub fn new(setup: MarketSetup) -> Self {
+        let past = Past {
+            sessions: vec![Counts::default(); setup.sessions],
+            touches: vec![(None, 0); setup.instruments.into()],
+            ..Past::default()
+        };
+        Self { market: Market::new(setup), past }
+    }
+
+    /// The state as bytes.
+    pub fn encode(&self) -> Result<Vec<u8>, codec::CodecError> {
+        codec::encode(VERSION, &Saved { past: self.past.clone(), market: self.market.state() })
+    }
+
+    /// Carries out what the exchange was told, unless that is that trading is over.
+    pub fn carry_out(&mut self, told: Told, now: u64, time: Timebase) -> Result<(), RecoveryError> {
+        let Self { market, past } = self;
+        let at = At { now, time };
+        past.trades.clear();
+        (past.now, past.order) = (now, None);
+        match told {
+            Told::Time => market.time(at, past),
+            Told::Message(session, _) if session >= past.sessions.len() => {
+                return Err(RecoveryError::Session(session));
+            }
+            Told::Message(session, message) => {
+                let orders = carry_out(market, session, message, at, past);
+                past.order = (orders > 0).then_some(message);
+                past.received += orders;
+            }
+            Told::Close => {}
+        }
+        Ok(())
+    }
+}
+
+/// Brings a market into the state that a snapshot has; what is known of the past beside it.
+pub(super) fn restored(market: &mut Market, sequence: u64, bytes: &[u8]) -> Result<Past, RecoveryError> {
+    let saved = codec::decode::<Saved>(VERSION, bytes);
+    let Saved { past, market: state } = saved.map_err(|error| RecoveryError::Encoded(sequence, error))?;
+    let wrong = |error| RecoveryError::State(sequence, error);
+    let (sessions, instruments) = (market.sessions(), usize::from(market.instruments()));
+    if past.sessions.len() != sessions || past.touches.len() != instruments {
+        return Err(wrong(StateError::Sessions));
+    }
+    if past.unsent.iter().any(|unsent| usize::from(unsent.session) >= sessions || unsent.report().is_none()) {
+        return Err(wrong(StateError::Sessions));
+    }
+    market.restore(state).map_err(wrong)?;
+    Ok(past)
+}
+
+/// Follows the journal of an exchange that is at work.
+pub struct Follower {
+    pub(super) shadow: Shadow,
+    pub(super) reader: Reader,
+    /// That trading is over, with its time: what comes then is a successor's.
+    pub(super) closing: Option<u64>,
+    folder: PathBuf,
+    snapshot_at: u64,
+}
+
+/// What a follower leaves to the exchange that goes on from its state, beside the market.
+pub(super) struct Followed {
+    pub past: Past,
+    pub reader: Reader,
+    pub closing: Option<u64>,
+}
+
+impl Follower {
+    /// In the state of the newest snapshot in that folder, if there is one.
+    ///
+    /// # Errors
+    /// As [`RecoveryError`]; that the folder is not there yet.
+    pub fn begin(folder: &Path, setup: MarketSetup) -> Result<Self, RecoveryError> {
+        let mut shadow = Shadow::new(setup);
+        let (mut failed, mut snapshot_at) = (None, 0);
+        let reader = journal::follow(folder, |part| {
+            if let Recovered::Snapshot { sequence, state } = part {
+                snapshot_at = sequence;
+                match restored(&mut shadow.market, sequence, state) {
+                    Ok(past) => shadow.past = past,
+                    Err(error) => failed = Some(error),
+                }
+            }
+        })?;
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(Self { shadow, reader, closing: None, folder: folder.to_owned(), snapshot_at }),
+        }
+    }
+
+    /// Carries out what was written down since, at most so many records; how many that were. It ends where trading is over.
+    ///
+    /// # Errors
+    /// As [`RecoveryError`]: the state is of no use then.
+    pub fn follow(&mut self, most: usize, time: Timebase) -> Result<usize, RecoveryError> {
+        for count in 0..most {
+            if self.closing.is_some() {
+                return Ok(count);
+            }
+            let Some(record) = self.reader.next()? else { return Ok(count) };
+            let part = Recovered::Record { sequence: record.sequence, payload: record.payload };
+            match Part::of(part)? {
+                Part::Told(Told::Close, now) => self.closing = Some(now),
+                Part::Told(told, now) => self.shadow.carry_out(told, now, time)?,
+                Part::State(..) => {}
+            }
+        }
+        Ok(most)
+    }
+
+    /// Whether there are reports of which it is not known that they were sent.
+    pub fn has_unsent(&self) -> bool {
+        !self.shadow.past.unsent.is_empty()
+    }
+
+    /// So many reports of each session were sent: those need not be kept.
+    pub fn were_sent(&mut self, published: &[u64]) {
+        let past = &mut self.shadow.past;
+        past.unsent.retain(|unsent| {
+            published.get(usize::from(unsent.session)).is_none_or(|published| unsent.number >= *published)
+        });
+    }
+
+    /// The last record that it has carried out.
+    pub fn last(&self) -> u64 {
+        self.reader.due() - 1
+    }
+
+    /// Whether so many records were written since the last snapshot, and more than there are orders: then one is worth its cost.
+    pub fn snapshot_is_due(&self, every: u64) -> bool {
+        let open = self.shadow.market.exchange().open_orders() as u64;
+        self.closing.is_none() && self.last() - self.snapshot_at >= every.max(open)
+    }
+
+    /// Writes a snapshot of this state, and removes older ones but for one, with the segments that nobody needs any more.
+    ///
+    /// # Errors
+    /// What the system refused; the journal is as good as before.
+    pub fn snapshot(&mut self) -> Result<(), RecoveryError> {
+        let last = self.last();
+        self.snapshot_at = last;
+        let state = self.shadow.encode().map_err(|error| RecoveryError::Encoded(last, error))?;
+        journal::write_beside(&Os, &self.folder, &self.reader, &state, KEPT).map_err(JournalError::into)
+    }
+}
+
+/// Snapshots that are kept: should the newest be damaged, there is another.
+const KEPT: usize = 2;
+
+/// The order of the last record, if it was one.
+pub(super) fn last_order(past: &Past) -> Option<Instruction> {
+    past.order.and_then(|message| Instruction::from_message(message).ok())
+}

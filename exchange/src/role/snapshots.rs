@@ -1,0 +1,161 @@
+//! What a snapshot must hold: an exchange that goes on from one ends in the state of one that carried out everything, byte for byte, and
+//! gives the same reports and trades, wherever the snapshot was made. Snapshots that forget something are found.
+
+use super::commands::Told;
+use super::market::MarketSetup;
+use super::shadow::{Past, Shadow, restored};
+use crate::{Capacity, Exchange, Instrument};
+use proptest::prelude::*;
+use protocol::session::number_instruction;
+use protocol::wire::{
+    CancelScope, Condition, Instruction, Operation, Order, OrderId, OrderType, SelfTrade, Side, Terms,
+    TimeInForce,
+};
+use shm::clock::Timebase;
+
+const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+const SESSIONS: usize = 2;
+
+fn setup() -> MarketSetup {
+    let instruments = [Instrument::default(), Instrument::default()];
+    let exchange = Exchange::new(&instruments, Capacity::orders(256)).unwrap();
+    MarketSetup { venue: 0, exchange, instruments: 2, sessions: SESSIONS, room: 256, script: None }
+}
+
+/// What is drawn for one record.
+type Drawn = (u16, u8, u8, i64, u64, bool);
+
+/// Orders of every kind at a few prices, cancels, replaces, mass cancels, and time.
+fn told(drawn: &[Drawn]) -> Vec<(Told, u64)> {
+    let mut next = [0u64; 4];
+    let mut numbers = [0u32; SESSIONS];
+    let one = |(place, (strategy, what, kind, price, quantity, buys)): (usize, &Drawn)| {
+        let now = 10 * place as u64;
+        if *what == 0 {
+            return (Told::Time, now);
+        }
+        let (owner, session) = (usize::from(*strategy), usize::from(*strategy) % SESSIONS);
+        let sequence = next[owner];
+        next[owner] += 1;
+        let mut order = Order::new(OrderId::new(*strategy, 0, sequence), 0);
+        (order.price, order.quantity, order.instrument) = (*price, *quantity, (quantity % 2) as u16);
+        order.side = if *buys { Side::Buy } else { Side::Sell };
+        order.target = sequence.saturating_sub(quantity % 4);
+        order.trigger = quantity % 3;
+        order.operation = match what {
+            1 => Operation::Cancel,
+            2 => Operation::Replace,
+            3 if *kind == 0 => Operation::MassCancel,
+            _ => Operation::New,
+        };
+        let (order_type, time_in_force, condition) = match kind {
+            0 => (OrderType::Stop, TimeInForce::ImmediateOrCancel, Condition::StopPrice(*price)),
+            1 => (OrderType::StopLimit, TimeInForce::GoodTillCancel, Condition::StopPrice(*price)),
+            2 => (OrderType::Limit, TimeInForce::GoodTillTime, Condition::Life(quantity * 7)),
+            3 => (OrderType::Limit, TimeInForce::GoodTillCancel, Condition::Display(1)),
+            4 => (OrderType::Stop, TimeInForce::FillOrKill, Condition::StopPrice(*price)),
+            _ => (OrderType::Limit, TimeInForce::GoodTillCancel, Condition::None),
+        };
+        let self_trade = if quantity % 5 == 0 { SelfTrade::CancelOldest } else { SelfTrade::Allow };
+        if order.operation == Operation::New {
+            let post_only = *kind == 6 && condition == Condition::None;
+            order.terms = Terms { order_type, time_in_force, condition, self_trade, post_only };
+        }
+        let instruction = match kind {
+            9 => Instruction::CancelAll(CancelScope { strategy: Some(order.id), instrument: None }),
+            _ => Instruction::Order(order),
+        };
+        let mut message = instruction.to_message();
+        // One in a while has a wrong number.
+        number_instruction(&mut message, numbers[session] + u32::from(*kind == 8));
+        numbers[session] += 1;
+        (Told::Message(session, message), now)
+    };
+    drawn.iter().enumerate().map(one).collect()
+}
+
+fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
+    let one = (0u16..4, 0u8..12, 0u8..12, 95i64..105, 1u64..20, any::<bool>());
+    prop::collection::vec(one, 2..60)
+}
+
+fn carried_out(mut shadow: Shadow, told: &[(Told, u64)]) -> Shadow {
+    told.iter().for_each(|(told, now)| shadow.carry_out(*told, *now, TIME).unwrap());
+    shadow
+}
+
+/// One that goes on from the bytes of another, but for what is done to its memory of the past.
+fn from_bytes(bytes: &[u8], forget: impl FnOnce(&mut Past)) -> Shadow {
+    let mut shadow = Shadow::new(setup());
+    // As a house's orders: what is in the books is forgotten.
+    let resting = crate::NewOrder { id: 9, price: 50, quantity: 1, ..crate::NewOrder::default() };
+    let mut filled = setup();
+    filled.exchange.apply(crate::Command::New(resting), &mut Vec::new());
+    shadow.market = super::market::Market::new(filled);
+    shadow.past = restored(&mut shadow.market, 1, bytes).unwrap();
+    forget(&mut shadow.past);
+    shadow
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_rest_behind_a_snapshot_comes_to_the_same_at_every_cut(drawn in drawn()) {
+        let told = told(&drawn);
+        let whole = carried_out(Shadow::new(setup()), &told).encode().unwrap();
+        for cut in 0..=told.len() {
+            let bytes = carried_out(Shadow::new(setup()), &told[..cut]).encode().unwrap();
+            let again = from_bytes(&bytes, |_| {});
+            prop_assert!(again.encode().unwrap() == bytes, "cut {cut}: it is not what was written");
+            let end = carried_out(again, &told[cut..]).encode().unwrap();
+            prop_assert!(end == whole, "cut {cut}: it goes on in another way");
+        }
+    }
+
+    /// Nothing that is read is believed: no bytes make it panic.
+    #[test]
+    fn bytes_of_a_snapshot_that_were_changed_are_refused_or_a_state(
+        drawn in drawn(), at in any::<prop::sample::Index>(), bit in 0u8..8,
+    ) {
+        let told = told(&drawn);
+        let mut bytes = carried_out(Shadow::new(setup()), &told).encode().unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        let mut shadow = Shadow::new(setup());
+        if let Ok(past) = restored(&mut shadow.market, 1, &bytes) {
+            shadow.past = past;
+            prop_assert!(shadow.market.exchange().check().is_ok());
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_that_forgets_is_found() {
+    let drawn: Vec<Drawn> = (0..40)
+        .map(|n: u8| {
+            (u16::from(n % 4), 4 + n % 5, n % 12, 99 + i64::from(n % 3), 1 + u64::from(n), n % 2 == 0)
+        })
+        .collect();
+    let told = told(&drawn);
+    let whole = carried_out(Shadow::new(setup()), &told).encode().unwrap();
+    let forgetful: [(&str, fn(&mut Past)); 7] = [
+        ("nothing", |_| {}),
+        ("reports that were not sent", |past| past.unsent.clear()),
+        ("how many reports were given", |past| past.sessions[0].given -= 1),
+        ("which number an instruction has", |past| past.sessions[1].received -= 1),
+        ("how many trades there were", |past| past.traded -= 1),
+        ("how often an instrument was traded", |past| past.touches.iter_mut().for_each(|touch| touch.1 += 1)),
+        ("how many orders it has taken", |past| past.received -= 1),
+    ];
+    for (what, forget) in forgetful {
+        let bytes = carried_out(Shadow::new(setup()), &told[..30]).encode().unwrap();
+        let end = carried_out(from_bytes(&bytes, forget), &told[30..]).encode().unwrap();
+        assert_eq!(end == whole, what == "nothing", "a snapshot that forgets {what}");
+    }
+    // Without the books' orders, or without their counters, it is another market.
+    let bytes = carried_out(Shadow::new(setup()), &told[..30]).encode().unwrap();
+    let mut empty = from_bytes(&bytes, |_| {});
+    empty.market = super::market::Market::new(setup());
+    assert_ne!(carried_out(empty, &told[30..]).encode().unwrap(), whole);
+}

@@ -1,0 +1,229 @@
+//! One process of a run: started by executing this very executable, watched through its pidfd, killed and reaped.
+
+use anyhow::{Context, Result};
+use protocol::supervision::Death;
+use shm::memory::sealed;
+use shm::os::process;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// One process of the run.
+pub struct Process {
+    /// Its name in the plan.
+    pub name: String,
+    child: Child,
+    pidfd: OwnedFd,
+    /// How it ended, once it has.
+    pub status: Option<ExitStatus>,
+    stderr: PathBuf,
+}
+
+impl Process {
+    /// Starts this executable as `role NAME ADDRESS`. What it says on stderr goes to `NAME.stderr` in the folder. It inherits these
+    /// descriptors and no others.
+    ///
+    /// # Errors
+    /// A file that cannot be written, or what the system refused.
+    pub fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
+        Self::start_with(name, address, &folder.join(format!("{name}.stderr")), inherited, Stdio::null())
+    }
+
+    /// The same with a name for what it says on stderr, and something to read.
+    pub(super) fn start_with(
+        name: &str,
+        address: &str,
+        stderr: &Path,
+        inherited: &[&File],
+        stdin: Stdio,
+    ) -> Result<Self> {
+        let stderr = stderr.to_owned();
+        // Appended: a strategy that is started again keeps its predecessors' last words.
+        let log = File::options().create(true).append(true).open(&stderr);
+        let log = log.with_context(|| format!("cannot write {}", stderr.display()))?;
+        // /proc/self/exe is this executable even if its file was replaced since: every process has one layout.
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .arg0(format!("bulkhead {name}"))
+            .args(["role", name, address])
+            .stdin(stdin)
+            .stdout(Stdio::null())
+            .stderr(log)
+            // Ctrl-C on the terminal is for the launcher, which ends the run in order.
+            .process_group(0);
+        let child = sealed::inherited_by(inherited, || command.spawn())
+            .with_context(|| format!("cannot start process {name}"))?;
+        Self::watch(name, child, stderr, process::pidfd_open)
+    }
+
+    /// Watches a child that has just been started. One that cannot be watched is killed: nobody would see its end.
+    fn watch(
+        name: &str,
+        mut child: Child,
+        stderr: PathBuf,
+        open: impl FnOnce(u32) -> io::Result<OwnedFd>,
+    ) -> Result<Self> {
+        match open(child.id()) {
+            Ok(pidfd) => Ok(Self { name: name.to_owned(), child, pidfd, status: None, stderr }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error).with_context(|| format!("cannot watch process {name}"))
+            }
+        }
+    }
+
+    /// Kills it, unless it is known to have ended. The signal goes through the pidfd: it reaches this process or nobody.
+    pub fn kill(&self) {
+        self.send(process::kill);
+    }
+
+    /// Stops it (SIGSTOP), unless it is known to have ended.
+    pub fn stop(&self) {
+        self.send(process::stop);
+    }
+
+    fn send(&self, signal: fn(BorrowedFd<'_>) -> io::Result<()>) {
+        if self.status.is_none() {
+            // Gone in the meantime is no error.
+            let _ = signal(self.pidfd.as_fd());
+        }
+    }
+
+    /// Proof that it has ended, if it has.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn death(&self) -> io::Result<Option<Death>> {
+        Death::confirm(self.pidfd.as_fd())
+    }
+
+    /// Its standard input, if it has one.
+    pub(super) fn stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end, at most that long: what gives up ends soon.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn await_end(&mut self, at_most: Duration) -> io::Result<()> {
+        if self.status.is_none() {
+            process::wait_readable(&[self.pidfd.as_fd()], at_most)?;
+        }
+        self.look()
+    }
+
+    /// The last lines that it printed to stderr, at most three, on one line; a backtrace is none of them.
+    pub fn last_words(&self) -> String {
+        let text = std::fs::read(&self.stderr).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let is_frame = |line: &str| {
+            let line = line.trim();
+            let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+            let is_numbered = number.len() < line.len() && number.starts_with(": ");
+            is_numbered || ["at ", "note: ", "stack backtrace:"].iter().any(|front| line.starts_with(front))
+        };
+        let lines: Vec<&str> =
+            text.lines().filter(|line| !line.trim().is_empty() && !is_frame(line)).collect();
+        lines[lines.len().saturating_sub(3)..].join(" · ")
+    }
+
+    /// Becomes readable when it ends.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Takes note of its end, if it has ended.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn look(&mut self) -> io::Result<()> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait()?;
+        }
+        Ok(())
+    }
+
+    /// Kills it if it still runs, and reaps it. What it printed is kept only where it says something.
+    pub fn end(&mut self) {
+        if self.status.is_none() {
+            self.kill();
+            self.status = self.child.wait().ok();
+        }
+        if std::fs::metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {
+            let _ = std::fs::remove_file(&self.stderr);
+        }
+    }
+
+    /// How it ended, in words.
+    pub fn how(&self) -> String {
+        match self.status {
+            None => "still running".into(),
+            Some(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => format!("exit {code}"),
+                (None, Some(signal)) => match signal_hook::low_level::signal_name(signal) {
+                    Some(name) => format!("signal {signal} ({name})"),
+                    None => format!("signal {signal}"),
+                },
+                (None, None) => "unknown".into(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    #[test]
+    fn a_child_that_cannot_be_watched_is_not_left_behind() {
+        let child = sleeper();
+        let pid = child.id();
+        let start = process::start_time(pid).unwrap();
+        let refused = |_| Err(io::Error::from_raw_os_error(nix::libc::EMFILE));
+        let error = Process::watch("strategy-3", child, PathBuf::new(), refused).err().unwrap();
+        assert!(format!("{error:#}").starts_with("cannot watch process strategy-3: "), "{error:#}");
+        assert_ne!(process::start_time(pid), Some(start), "neither running nor a zombie");
+    }
+
+    #[test]
+    fn last_words_are_no_scraps_of_a_backtrace() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("strategy-0.stderr");
+        let trace = "\nthread 'main' panicked at src/mine.rs:7:5:\nno price for BTC\nstack backtrace:\n   0: rust_begin_unwind\n             \
+                     at /rustc/lib.rs:1:2\n  11: mine::main\nnote: Some details are omitted\n";
+        std::fs::write(&path, trace).unwrap();
+        let mut process = Process::watch("strategy-0", sleeper(), path, process::pidfd_open).unwrap();
+        assert_eq!(process.last_words(), "thread 'main' panicked at src/mine.rs:7:5: · no price for BTC");
+        process.end();
+    }
+
+    #[test]
+    fn one_that_has_ended_gets_no_signal() {
+        let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
+        // As after its end: its id may be another's by now. Here nobody has it yet, so that it can be seen.
+        process.status = Some(ExitStatus::from_raw(0));
+        process.kill();
+        process.stop();
+        assert!(process.death().unwrap().is_none(), "it was signalled");
+        assert_eq!(process.child.try_wait().unwrap(), None);
+        process.status = None;
+        process.kill();
+        process.end();
+        assert_eq!(process.how(), "signal 9 (SIGKILL)");
+    }
+}
