@@ -50,8 +50,6 @@ fn the_recorded_morning_comes_out_as_it_was_although_the_exchange_is_killed() {
 fn loses_nothing(faults: &str, more: &[&str]) -> Vec<Value> {
     let launcher = Launcher::new();
     let load = ["--strategies", "3", "--orders", "20k", "--window", "2s", "--credentials", "2"];
-    let load =
-        [&load[..], if more.contains(&"--orders") { &[] } else { &["--orders", "20k", "--window", "2s"] }];
     let how = ["--journal", "process", "--liveness", "500ms", "--fault", faults];
     let summary = launcher.summary(&[&BASE[..], &load, &how, more].concat());
     let orders = &summary["orders"];
