@@ -1,6 +1,7 @@
 //! How an operator's command finds a living run and its desk, gives its command, and waits for the answer.
 
 use crate::config::UsageError;
+use crate::runtime::living;
 use crate::runtime::run_id::RunId;
 use analysis::document::Document;
 use analysis::record::RunRecord;
@@ -8,11 +9,11 @@ use anyhow::{Context, Result, bail};
 use protocol::control::{Control, RunState};
 use protocol::desk::{self, ANSWERS, Answer, Answers, Command, DESK, Entry, Operator, Status};
 use protocol::plan::{Plan, Role};
-use protocol::segments::{CONTROL, bell_segment, open_control};
+use protocol::segments::{bell_segment, open_control};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::memory::header::run_hash;
-use shm::memory::{Header, Region, SegmentKind, View, list_segments, lock, open_safely};
+use shm::memory::{Header, Region, SegmentKind, View, open_safely};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -44,7 +45,8 @@ impl LiveRun {
             false => None,
         };
         let name = of_folder.as_deref().unwrap_or(name);
-        let (living, over) = runs().context("cannot look into /dev/shm")?;
+        let (living, over) = living::ids().context("cannot look into /dev/shm")?;
+        let [living, over] = [living, over].map(|ids| ids.iter().map(RunId::to_string).collect::<Vec<_>>());
         let listed = |runs: &[String]| runs.join("\n  ");
         let found: Vec<String> = match name {
             "latest" => living.last().cloned().into_iter().collect(),
@@ -182,17 +184,4 @@ fn take_turn(file: &File) -> Result<()> {
             Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the desk"),
         }
     }
-}
-
-/// The runs that live and those that are over and not cleaned up after, in the order in which they began.
-fn runs() -> std::io::Result<(Vec<String>, Vec<String>)> {
-    let (mut living, mut over) = (Vec::new(), Vec::new());
-    for name in list_segments()? {
-        let Some((run, CONTROL)) = RunId::of_segment(&name) else { continue };
-        let Ok(file) = open_safely(&name, OpenOptions::new().read(true)) else { continue };
-        let list = if lock::is_held(&file)? { &mut living } else { &mut over };
-        list.push(run.to_string());
-    }
-    living.sort();
-    Ok((living, over))
 }
