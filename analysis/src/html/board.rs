@@ -10,7 +10,6 @@ use super::table::figures as table;
 use crate::experiment::{BoardCase, BoardSlice, Boards};
 use crate::lists;
 use crate::report::board;
-use crate::report::grid::Grid;
 use crate::report::units::duration;
 use maud::{Markup, html};
 
