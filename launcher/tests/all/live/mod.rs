@@ -14,3 +14,4 @@ mod runs;
 mod sandboxed;
 mod techniques;
 mod venues;
+mod watching;
