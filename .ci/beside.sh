@@ -7,6 +7,12 @@ for peers in exchange/peers journal/peers shm/peers; do
   (cd "$peers" && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings)
   echo "$peers: clean"
 done
+if [ -n "${LIBCLANG_PATH:-}" ]; then
+  (cd shm/peers && cargo clippy --quiet --all-targets --features iceoryx2 -- -D warnings)
+  echo "shm/peers with iceoryx2: clean"
+else
+  echo "SKIPPED, iceoryx2 WAS NOT COMPILED: it needs libclang (pip install libclang; LIBCLANG_PATH=…/clang/native)"
+fi
 if ! cargo +nightly --version >/dev/null 2>&1; then
   echo "SKIPPED, NO FUZZ TARGET WAS COMPILED: no nightly toolchain (rustup toolchain install nightly)"
   exit 0

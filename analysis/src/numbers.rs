@@ -16,6 +16,12 @@ pub fn duration_or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".into(), duration)
 }
 
+/// A difference of durations, with its sign: `+12 ns`, `−1,234 µs`.
+pub fn signed(ns: f64) -> String {
+    let sign = if ns < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", duration(ns.abs().round() as u64))
+}
+
 /// A whole number with its thousands set apart: `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();

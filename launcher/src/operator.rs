@@ -1,6 +1,7 @@
 //! How an operator's command finds a living run and its desk, gives its command, and waits for the answer.
 
 use crate::config::UsageError;
+use crate::runtime::living;
 use crate::runtime::run_id::RunId;
 use analysis::document::Document;
 use analysis::record::RunRecord;
@@ -8,11 +9,11 @@ use anyhow::{Context, Result, bail};
 use protocol::control::{Control, RunState};
 use protocol::desk::{self, ANSWERS, Answer, Answers, Command, DESK, Entry, Operator, Status};
 use protocol::plan::{Plan, Role};
-use protocol::segments::{CONTROL, bell_segment, open_control};
+use protocol::segments::{bell_segment, open_control};
 use shm::bell::Bell;
 use shm::clock::Clock;
 use shm::memory::header::run_hash;
-use shm::memory::{Header, Region, SegmentKind, View, list_segments, lock, open_safely};
+use shm::memory::{Header, Region, SegmentKind, View, open_safely};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -145,7 +146,7 @@ pub fn find_run(name: &str) -> Result<String> {
         true => Some(RunRecord::read(folder)?.plan.run),
         false => None,
     };
-    let (living, over) = runs().context("cannot look into /dev/shm")?;
+    let [living, over] = runs().context("cannot look into /dev/shm")?;
     if let Some(run) = of_folder.as_ref().filter(|run| !living.contains(run)) {
         return Err(UsageError(format!("run {run} is over: launcher report {name} shows what it was")).into());
     }
@@ -196,23 +197,17 @@ fn take_turn(file: &File) -> Result<()> {
     }
 }
 
+/// The ids of the runs that live and of those that are over and not cleaned up after, each in the order in which they began.
+fn runs() -> std::io::Result<[Vec<String>; 2]> {
+    let (living, over) = living::ids()?;
+    Ok([living, over].map(|ids| ids.iter().map(RunId::to_string).collect()))
+}
+
 /// The ids of the runs that live, in the order in which they began.
 ///
 /// # Errors
 /// What the system refused.
 pub fn living_runs() -> std::io::Result<Vec<String>> {
-    Ok(runs()?.0)
-}
-
-/// The runs that live and those that are over and not cleaned up after, in the order in which they began.
-fn runs() -> std::io::Result<(Vec<String>, Vec<String>)> {
-    let (mut living, mut over) = (Vec::new(), Vec::new());
-    for name in list_segments()? {
-        let Some((run, CONTROL)) = RunId::of_segment(&name) else { continue };
-        let Ok(file) = open_safely(&name, OpenOptions::new().read(true)) else { continue };
-        let list = if lock::is_held(&file)? { &mut living } else { &mut over };
-        list.push(run.to_string());
-    }
-    living.sort();
-    Ok((living, over))
+    let [living, _] = runs()?;
+    Ok(living)
 }

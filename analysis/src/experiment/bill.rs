@@ -44,6 +44,10 @@ pub struct BillRow {
     pub reference: Option<Reference>,
     /// rt_venue against the reference at p50, p99 and p99.9; empty for a reference.
     pub differences: Vec<ComparisonLine>,
+    /// What the level adds to the same technique under threads, at rt_venue p50: of all runs, and where the machine moved its cores, of
+    /// each place; empty for threads, and where they were not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adds: Vec<Added>,
     /// What weakens the comparison.
     pub caveats: Vec<String>,
     /// CPU seconds for a million orders, all threads together: spinning is not free.
@@ -59,6 +63,15 @@ pub struct BillRow {
     /// What the level contains when a strategy goes wrong; null until containment is measured.
     #[serde(default)]
     pub contains: Option<String>,
+}
+
+/// What a level adds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Added {
+    /// The core-to-core floor of the runs; null: of all runs.
+    pub floor_ns: Option<f64>,
+    /// Against the same technique under threads.
+    pub line: ComparisonLine,
 }
 
 /// The row that another is compared with.

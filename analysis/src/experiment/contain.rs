@@ -168,13 +168,20 @@ pub struct Cost {
     pub protected_ns: f64,
     /// The median of the ratios of neighbouring samples.
     pub ratio: f64,
+    /// The middle half of those ratios: how far the machine's own noise moves one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_middle: Option<(f64, f64)>,
 }
 
 impl Cost {
     /// As a note below the table.
     pub fn words(&self) -> String {
+        let noise = self.ratio_middle.map_or_else(String::new, |(low, high)| {
+            let unsure = if low <= 1.0 && high >= 1.0 { ": no cost seen above the noise" } else { "" };
+            format!(", half of the samples {low:.3} to {high:.3}{unsure}")
+        });
         format!(
-            "the protection costs array-queue and channel {:+.1} ns a push and pop on this machine ({:.1} → {:.1} ns, ratio {:.3}), \
+            "the protection costs array-queue and channel {:+.1} ns a push and pop on this machine ({:.1} → {:.1} ns, ratio {:.3}{noise}), \
              spsc-mux nothing: it has none and needs none",
             self.protected_ns - self.bare_ns,
             self.bare_ns,

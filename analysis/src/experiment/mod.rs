@@ -4,18 +4,20 @@ mod axis;
 mod bill;
 mod board;
 mod compare;
+mod conditions;
 mod contain;
 mod lab;
 mod search;
 mod sweep;
 
 pub use axis::Axis;
-pub use bill::{Bill, BillRow, Reference};
+pub use bill::{Added, Bill, BillRow, Reference};
 pub use board::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardSlice, BoardUsage, BoardWarnings,
     BoardWriter, Boards,
 };
 pub use compare::{Comparison, Comparisons};
+pub use conditions::conditions;
 pub use contain::{Contained, Containment, Containments, Cost, RoleContainment, VenueContainment};
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
 pub use search::{Search, SearchRecord, SearchStep};

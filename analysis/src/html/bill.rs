@@ -5,11 +5,14 @@ use super::axis;
 use super::interval_plot::{self, IntervalRow};
 use super::sweep_data::Spread;
 use crate::experiment::{Bill, BillRow, Reference};
+use crate::report;
 use crate::report::units::{count, duration_or_dash, plain};
-use crate::stats::{ComparisonLine, Percentile};
+use crate::stats::{ComparisonLine, Percentile, Verdict};
 use maud::{Markup, html};
 use protocol::plan::Isolation;
 
+/// A change that would be one if its interval did not hold 1.
+const UNSURE: f64 = 0.02;
 /// A class for each level, in the order in which they appear.
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 
@@ -38,12 +41,19 @@ fn interval(line: &ComparisonLine) -> Option<Spread> {
     sane.then_some(Spread { median: ratio.value, low: ratio.low, high: ratio.high })
 }
 
-/// `+3.2%, slower`.
+/// `+3.2%, slower`; where nothing can be said, why.
 fn words(line: &ComparisonLine) -> String {
     let verdict = line.verdict.words();
-    match interval(line) {
-        Some(spread) => format!("{}, {verdict}", change(spread.median)),
-        None => verdict.to_owned(),
+    match (line.verdict, interval(line)) {
+        (Verdict::NotComparable, _) => {
+            let why = line.why.first().map_or("", |why| why.split(':').next().unwrap_or(why));
+            if why.is_empty() { verdict.to_owned() } else { why.to_owned() }
+        }
+        (Verdict::NoDifferenceSeen, Some(spread)) if (spread.median - 1.0).abs() >= UNSURE => {
+            format!("{}, but the bar holds 1", change(spread.median))
+        }
+        (_, Some(spread)) => format!("{}, {verdict}", change(spread.median)),
+        (_, None) => verdict.to_owned(),
     }
 }
 
@@ -52,6 +62,10 @@ pub fn draw(bill: &Bill) -> Markup {
     let charts: Vec<Markup> =
         Percentile::ALL.iter().filter_map(|percentile| chart(bill, *percentile)).collect();
     html! {
+        @if let Some(headline) = report::bill::headline(bill) {
+            (super::table::table(&headline, |_| ""))
+            ul class="note" { @for note in &headline.notes { li { (note) } } }
+        }
         (table(bill))
         @if charts.is_empty() {
             p class="none" { "No difference is known: no row has a reference with enough repeats." }
@@ -171,7 +185,7 @@ fn remarks(bill: &Bill) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{Difference, Estimate, Method, Verdict};
+    use crate::stats::{Difference, Estimate, Method};
 
     #[test]
     fn ratios_are_said_shortly() {
@@ -196,6 +210,10 @@ mod tests {
             why: Vec::new(),
         };
         assert_eq!(words(&line(0.9, 1.0, 1.1)), "+0.0%, no difference seen");
+        assert_eq!(words(&line(0.9, 1.757, 3.1)), "+75.7%, but the bar holds 1");
+        let why = vec!["too few repeats: 4 of at least 5 pairs".into()];
+        let few = ComparisonLine { verdict: Verdict::NotComparable, why, ..line(1.0, 1.047, 1.1) };
+        assert_eq!(words(&few), "too few repeats");
         let none = ComparisonLine { difference: None, ..line(0.9, 1.0, 1.1) };
         for line in [line(1.1, 1.0, 0.9), line(0.0, 1.0, 2.0), line(0.5, f64::NAN, 2.0), none] {
             assert_eq!(interval(&line), None);

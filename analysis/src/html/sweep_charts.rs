@@ -146,14 +146,18 @@ fn waiting(sweep: &SweepRecord) -> Option<Markup> {
         }
         let several = measured.name != "all";
         let name = |what: &str| if several { format!("{what}, {}", measured.name) } else { what.to_owned() };
+        // Below, it says nothing that the transport's own noise would not drown.
+        predicted.points.retain(|(used, _)| *used >= md1::LEAST_RHO * 100.0);
         predicted.name = name("M/D/1");
         predicted.class = "c7 dots";
         series.push(PlotSeries { name: name("measured"), class: class(number), points: measured.points });
-        series.push(predicted);
+        if !predicted.points.is_empty() {
+            series.push(predicted);
+        }
     }
     let plot = Plot {
         id: "waiting",
-        title: "Waiting for the orchestrator, measured and as M/D/1 predicts it from the quietest point",
+        title: "Waiting for the orchestrator, measured and, from 20 % on, as M/D/1 predicts it above the quietest point",
         x: Axis { title: "utilisation of the orchestrator (%)", name: &axis::number },
         y: Axis { title: "mean submit + mean completion", name: &axis::duration },
     };

@@ -4,7 +4,7 @@ use super::bill;
 use super::page::{page, section};
 use super::search;
 use super::sweep_charts;
-use crate::experiment::{Bill, SweepRecord};
+use crate::experiment::{Bill, SweepRecord, conditions};
 use crate::lists;
 use crate::report::units::count;
 use maud::{Markup, html};
@@ -113,6 +113,10 @@ fn facts(sweep: &SweepRecord) -> Markup {
                 dt { "kernel" } dd { "Linux " (machine.kernel) ", clock source " (machine.clocksource) }
             }
             dl { @for axis in &sweep.axes { dt { (axis.axis.name()) } dd { (axis.values.join(", ")) } } }
+            dl {
+                dt { "date" } dd { (sweep.started) }
+                @for (name, text) in conditions(sweep) { dt { (name) } dd { (text) } }
+            }
         }
         @if !sweep.notes.is_empty() { ul class="note" { @for note in &sweep.notes { li { (note) } } } }
     }

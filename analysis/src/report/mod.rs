@@ -1,5 +1,6 @@
 //! A summary for people: on the terminal, as CSV and as Markdown.
 
+pub mod bill;
 pub mod board;
 pub(crate) mod comebacks;
 pub mod contain;

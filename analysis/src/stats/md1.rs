@@ -32,13 +32,21 @@ pub fn order_wait_ns(rho: f64, orders_per_s: f64) -> Option<f64> {
     wait_ns(rho, rho / jobs_per_s * 1e9).map(|wait| 2.0 * wait)
 }
 
+/// Below this utilisation the model says nothing: what it predicts is less than the transport's own noise.
+pub const LEAST_RHO: f64 = 0.2;
+
 /// The offered rate at which the orchestrator's utilisation would reach 1, from points (rate, ρ): the slope of the
-/// straight line through the origin with the least squares, inverted. `None` without a point of use.
+/// straight line through the origin with the least squares, inverted. `None` unless two rates at least that differ by a tenth
+/// lie on it, and one of them keeps the orchestrator busy ([`LEAST_RHO`]): a line needs points.
 ///
 /// It errs low where rounds get cheaper as they hold more: a first estimate, for `--find-max-rate` to check.
 pub fn saturation_per_s(points: &[(f64, f64)]) -> Option<f64> {
     let usable =
         points.iter().filter(|(rate, rho)| rate.is_finite() && *rate > 0.0 && (0.0..=1.0).contains(rho));
+    let rates = || usable.clone().map(|(rate, _)| *rate);
+    let (least, most) = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
+    let busiest = usable.clone().map(|(_, rho)| *rho).reduce(f64::max)?;
+    (most >= least * 1.1 && busiest >= LEAST_RHO).then_some(())?;
     let (products, squares) = usable
         .fold((0.0, 0.0), |(products, squares), (rate, rho)| (products + rate * rho, squares + rate * rate));
     (products > 0.0).then(|| squares / products)
@@ -83,8 +91,10 @@ mod tests {
             let found = saturation_per_s(points).unwrap();
             assert!((found / wanted - 1.0).abs() < 1e-9, "{found} for {wanted}");
         };
-        near(&[(100_000.0, 0.25)], 400_000.0);
+        near(&[(100_000.0, 0.25), (200_000.0, 0.5)], 400_000.0);
         near(&[(100_000.0, 0.25), (200_000.0, 0.5), (0.0, 0.1), (5.0, f64::NAN)], 400_000.0);
         assert_eq!([saturation_per_s(&[]), saturation_per_s(&[(10.0, 0.0)])], [None, None]);
+        assert_eq!(saturation_per_s(&[(100_000.0, 0.25), (101_000.0, 0.25)]), None, "one rate is no line");
+        assert_eq!(saturation_per_s(&[(10_000.0, 0.03), (20_000.0, 0.06)]), None, "nobody was busy");
     }
 }

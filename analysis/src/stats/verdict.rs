@@ -112,7 +112,9 @@ pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
         found.caveats.push(format!("{in_between} of {matched} {out}"));
     }
     found.placements = placements(&found.a.iter().chain(&found.b).copied().collect::<Vec<_>>());
-    if !found.same_runs {
+    if found.same_runs {
+        found.against.push(SAME_RUNS.into());
+    } else {
         found.judge_runs();
     }
     found
@@ -169,6 +171,8 @@ impl Pairing<'_> {
     }
 }
 
+/// Nobody measured twice.
+const SAME_RUNS: &str = "A and B are the same runs: what was measured once cannot differ from itself";
 /// Why there is no difference where every pair is sound.
 const TORN: &str =
     "the machine moved its cores: too few runs of A and B had the same core-to-core floor; repeat more";
@@ -209,7 +213,6 @@ pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) ->
     }
     let verdict = match difference.map(|difference| difference.direction()) {
         _ if !why.is_empty() => Verdict::NotComparable,
-        _ if pairing.same_runs => Verdict::NoDifferenceSeen,
         Some(1) => Verdict::Slower,
         Some(-1) => Verdict::Faster,
         Some(_) => Verdict::NoDifferenceSeen,

@@ -2,9 +2,12 @@
 //!
 //! A *bad* finding spoils the figures of the default run; a *note* is what a careful person would improve.
 
+mod shared;
+
 use crate::config::Settings;
 use crate::host::{Machine, System};
 use crate::planner::{self, Counts, Identity, Input};
+use crate::runtime::living::LivingRun;
 use analysis::lists;
 use analysis::units::human_bytes;
 use protocol::plan::{ClockSource, Plan};
@@ -46,18 +49,23 @@ pub struct Check {
     pub fix: Option<String>,
 }
 
-/// Looks at everything.
-pub fn check(machine: &Machine, system: &System) -> Vec<Check> {
+/// Looks at everything; `living` are the runs that go on.
+pub fn check(machine: &Machine, system: &System, living: &[LivingRun]) -> Vec<Check> {
+    let plan = default_plan(machine);
     vec![
         cores(machine),
         quota(system),
+        shared::load(machine, system),
+        shared::runs(machine, living),
         clock(machine),
         governor(machine),
         siblings(machine),
         isolated(machine),
         nohz(machine),
         hypervisor(machine),
-        room(machine),
+        shared::limits(system, plan.as_ref()),
+        shared::mount(system),
+        room(machine, plan.as_ref()),
         huge_pages(system),
         swap(system),
     ]
@@ -216,12 +224,12 @@ fn default_plan(machine: &Machine) -> Option<Plan> {
     planner::layout(&resolved, machine, &counts, identity, clock, 1.0, 0).ok().map(|(plan, _)| plan)
 }
 
-fn room(machine: &Machine) -> Check {
+fn room(machine: &Machine, plan: Option<&Plan>) -> Check {
     let (free, total) = (machine.shm_free_bytes, machine.shm_total_bytes);
     if total == 0 {
         return bad("/dev/shm", "not there", "mount -t tmpfs tmpfs /dev/shm");
     }
-    let needed = default_plan(machine).map(|plan| planner::bytes_needed(&plan)).unwrap_or(0);
+    let needed = plan.map_or(0, planner::bytes_needed);
     let found = format!("{} free, the default run needs {}", human_bytes(free), human_bytes(needed));
     if needed <= free {
         return ok("/dev/shm", found);
@@ -231,7 +239,7 @@ fn room(machine: &Machine) -> Check {
         "/dev/shm",
         found,
         format!(
-            "mount -o remount,size={size}m /dev/shm (a container: --shm-size={size}m), or fewer --orders"
+            "mount -o remount,size={size}m /dev/shm (a container: --shm-size={size}m), or a smaller --capacity"
         ),
     )
 }
@@ -265,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn checked(tree: &fake::Tree) -> Vec<Check> {
-        check(&tree.machine(), &System::read_at(tree.root()))
+        check(&tree.machine(), &System::read_at(tree.root()), &[])
     }
 
     fn states(checks: &[Check]) -> Vec<&'static str> {
@@ -277,6 +285,8 @@ mod tests {
         assert_snapshot!(table(&checked(&fake::two_core_vm())), @"
         ok    cores       0,1: 2 of 2 online
         ok    cpu quota   none
+        ok    load        0.1 in the last minute, on 2 processors
+        ok    other runs  none
         ok    clock       invariant TSC, trusted by the kernel
         ok    governor    not shown here
         ok    smt         no two allowed cores are hardware threads of one
@@ -289,6 +299,8 @@ mod tests {
                           show it
                           → quote tails from bare metal, or from a machine with
                           dedicated processors
+        ok    ulimit      -n 4096, -u unlimited, -l 8.0 MiB (nothing is locked)
+        ok    shm mount   tmpfs rw,nosuid
         ok    /dev/shm    23.4 GiB free, the default run needs 30 MiB
         ok    huge pages  madvise
         ok    swap        none
@@ -313,6 +325,8 @@ mod tests {
                           stopped for milliseconds
                           → lift cpu.max of the control group (a container: start it
                           without --cpus)
+        ok    load        0.1 in the last minute, on 4 processors
+        ok    other runs  none
         BAD   clock       clock source hpet, no invariant TSC: stamps come from the
                           kernel's clock and cost more
                           → see `dmesg | grep -i tsc`; boot with tsc=reliable only if
@@ -324,6 +338,8 @@ mod tests {
         note  nohz_full   every core is interrupted by the scheduler's tick
                           → boot with nohz_full=LIST
         ok    hypervisor  none
+        ok    ulimit      -n 4096, -u unlimited, -l 8.0 MiB (nothing is locked)
+        ok    shm mount   tmpfs rw,nosuid
         ok    /dev/shm    63 MiB free, the default run needs 30 MiB
         note  huge pages  always: the kernel may merge pages, and stop a thread, while
                           a run lasts
@@ -340,7 +356,7 @@ mod tests {
         assert_eq!(states(&checked(&fake::server())), ["governor"]);
         assert_eq!(states(&checked(&fake::container())), ["clock"]);
         assert_eq!(states(&checked(&fake::plain(32))), [""; 0]);
-        let nothing = check(&Machine::default(), &System::default());
+        let nothing = check(&Machine::default(), &System::default(), &[]);
         assert_eq!(states(&nothing), ["cores", "clock", "/dev/shm"]);
     }
 
@@ -348,7 +364,7 @@ mod tests {
     fn too_little_room_for_the_default_run_is_bad() {
         let machine =
             Machine { shm_free_bytes: 1 << 20, shm_total_bytes: 64 << 20, ..fake::plain(2).machine() };
-        let checks = check(&machine, &System::default());
+        let checks = check(&machine, &System::default(), &[]);
         let room = checks.iter().find(|check| check.name == "/dev/shm").unwrap();
         assert_eq!(room.state, CheckState::Bad);
         assert!(room.fix.as_ref().unwrap().contains("remount,size="), "{room:?}");
@@ -373,8 +389,13 @@ mod tests {
                 governor: Some(name),
                 ..Machine::default()
             };
-            let system = System { swap_bytes: swap, cpu_quota: Some(quota.abs().min(1e4)), huge_pages: None };
-            for line in table(&check(&machine, &system)).lines() {
+            let system = System {
+                swap_bytes: swap,
+                cpu_quota: Some(quota.abs().min(1e4)),
+                load: Some(quota.abs()),
+                ..System::default()
+            };
+            for line in table(&check(&machine, &system, &[])).lines() {
                 prop_assert!(line.chars().count() <= 80, "{}", line);
             }
         }

@@ -18,6 +18,7 @@ use crate::planner::{self, Resolved};
 use crate::roles::role;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::gather;
+use crate::runtime::living;
 use crate::runtime::prepare::prepare;
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::run::{self, Finished, Interrupted, Presentation};
@@ -254,7 +255,7 @@ fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
 }
 
 fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
-    let checks = doctor::check(&crate::host::machine(), &System::read());
+    let checks = doctor::check(&crate::host::machine(), &System::read(), &living::living());
     writeln!(stdout(), "{}", if flags.json { doctor::json(&checks) } else { doctor::table(&checks) })?;
     Ok(ExitCode::SUCCESS)
 }

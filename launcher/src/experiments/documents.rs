@@ -2,13 +2,10 @@
 
 use super::export::{save_grids, save_runs};
 use super::measure::Ended;
-use crate::config::Settings;
 use analysis::document::write_whole;
-use analysis::experiment::SweepRecord;
+use analysis::experiment::{SweepRecord, conditions};
 use analysis::html;
 use analysis::report::grid::{Grid, wrapped};
-use analysis::report::units::{duration, plain};
-use analysis::stats::placement;
 use anyhow::Result;
 use std::io::Write;
 use std::path::Path;
@@ -111,7 +108,7 @@ fn code(record: &SweepRecord, folder: &Path, ended: Ended) -> ExitCode {
 
 /// What to know about an experiment as a whole.
 pub fn notes(record: &SweepRecord) -> Vec<String> {
-    let mut notes: Vec<String> = conditions(record).into_iter().chain(record.notes.iter().cloned()).collect();
+    let mut notes: Vec<String> = measured(record).into_iter().chain(record.notes.iter().cloned()).collect();
     let (all, wanted) = (record.runs().count(), record.points.len() * record.repeats as usize);
     if record.search.is_none() && all < wanted {
         notes.push(format!("{all} of {wanted} runs are done"));
@@ -134,34 +131,9 @@ pub fn heading(record: &SweepRecord) -> String {
     format!("{}{what}, {} on {}", record.kind, record.started, record.machine.cpu_model)
 }
 
-/// What was measured: the settings that all points share, the seeds, the date, the machine and where it had its cores.
-fn conditions(record: &SweepRecord) -> Option<String> {
-    let first = Settings::from_texts(&record.points.first()?.settings).ok()?;
-    let is_varied = |key: &str| {
-        let text = |point: &analysis::experiment::SweepPoint| point.settings.get(key).cloned();
-        record.points.iter().any(|point| text(point) != text(&record.points[0]))
-    };
-    let shared = first.texts().into_iter().filter(|(key, _)| {
-        !matches!(*key, "seed" | "out" | "repeats" | "technique" | "isolation" | "fault") && !is_varied(key)
-    });
-    let mut said: Vec<String> =
-        shared.map(|(key, text)| format!("{} {text}", key.replace('_', " "))).collect();
-    if let (Some(orders), Some(window)) = (first.orders, first.window)
-        && window.0 > 0
-        && !is_varied("orders")
-    {
-        said.push(format!("{} orders/s", plain(orders.0 as f64 / (window.0 as f64 / 1e9))));
-    }
-    let last_seed = record.seed_of(record.repeats.saturating_sub(1));
-    said.push(match record.seed {
-        seed if seed == last_seed => format!("seed {seed}"),
-        seed => format!("seeds {seed} to {last_seed}"),
-    });
-    let floors: Vec<f64> = record.runs().filter_map(|run| placement::floor(&run.outline)).collect();
-    let least = floors.iter().copied().reduce(f64::min);
-    let most = floors.iter().copied().reduce(f64::max);
-    said.extend(least.zip(most).map(|(least, most)| {
-        format!("core to core {} to {}", duration(least as u64), duration(most as u64))
-    }));
-    Some(format!("measured {}: {}", record.started, said.join(", ")))
+/// What was measured, in one line.
+fn measured(record: &SweepRecord) -> Option<String> {
+    let said = conditions(record);
+    let words: Vec<String> = said.iter().map(|(name, text)| format!("{name} {text}")).collect();
+    (!words.is_empty()).then(|| format!("measured {}: {}", record.started, words.join(", ")))
 }

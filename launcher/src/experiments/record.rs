@@ -5,7 +5,7 @@ use super::flags::Asked;
 use super::measure::discard_strangers;
 use super::points::Layout;
 use crate::config::{Common, Settings};
-use crate::host::Machine;
+use crate::host::{Machine, System};
 use crate::planner;
 use analysis::document::Document;
 use analysis::experiment::{SweepRecord, SweepState};
@@ -70,6 +70,9 @@ pub fn read(folder: &Path) -> Result<SweepRecord> {
 /// A folder that cannot be made or written.
 pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
     let out = Settings::from_texts(&record.base)?.out.unwrap_or_else(|| PathBuf::from("runs"));
+    if let Some(load) = System::read().load {
+        record.notes.push(format!("load of the machine when it began: {load:.1}"));
+    }
     fs::create_dir_all(&out).with_context(|| format!("cannot make the folder {} (--out)", out.display()))?;
     let time = record.started.replace(':', "");
     let base = format!("{}-{}", time.trim_end_matches('Z'), record.kind);

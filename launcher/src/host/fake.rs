@@ -55,6 +55,18 @@ impl Tree {
         self.put("proc/sys/kernel/hostname", "box\n");
         self.put("proc/sys/kernel/osrelease", "6.18.44\n");
         self.put("proc/swaps", "Filename\tType\tSize\tUsed\tPriority\n");
+        self.put("proc/loadavg", "0.12 0.08 0.01 1/345 6789\n");
+        self.put(
+            "proc/self/limits",
+            "Limit                     Soft Limit           Hard Limit           Units     \n\
+             Max processes             unlimited            unlimited            processes \n\
+             Max open files            1024                 4096                 files     \n\
+             Max locked memory         8388608              8388608              bytes     \n",
+        );
+        self.put(
+            "proc/self/mounts",
+            "overlay / overlay rw 0 0\ntmpfs /dev/shm tmpfs rw,nosuid,size=24684092k 0 0\n",
+        );
         self.put("sys/devices/system/cpu/online", &format!("0-{}\n", cores - 1));
         self.put("sys/devices/system/cpu/isolated", "\n");
         self.put(

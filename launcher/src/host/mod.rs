@@ -6,6 +6,6 @@ mod read;
 mod system;
 
 pub use read::{Room, machine, machine_at};
-pub use system::System;
+pub use system::{Limits, Mount, System};
 
 pub use analysis::machine::Machine;

@@ -1,4 +1,4 @@
-//! What of the system bears on latency beside the processors: huge pages, swap, a container's quota.
+//! What of the system bears on latency beside the processors: huge pages, swap, a container's quota, load, limits, mounts.
 
 use super::read::text;
 use std::path::Path;
@@ -12,6 +12,32 @@ pub struct System {
     pub swap_bytes: u64,
     /// The processors' worth of time that the control group may use, for example 2.5.
     pub cpu_quota: Option<f64>,
+    /// Threads that ran or wanted to, on average over the last minute.
+    pub load: Option<f64>,
+    /// What this process may have.
+    pub limits: Limits,
+    /// How `/dev/shm` is mounted.
+    pub shm_mount: Option<Mount>,
+}
+
+/// Limits of this process as it was started; `None`: there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Open files, the hard limit: the launcher raises the soft one itself.
+    pub files: Option<u64>,
+    /// Processes and threads of this user.
+    pub processes: Option<u64>,
+    /// Locked memory, in bytes.
+    pub locked_bytes: Option<u64>,
+}
+
+/// A mount, as `/proc/self/mounts` has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// The kind of file system.
+    pub kind: String,
+    /// Its options, without sizes.
+    pub flags: Vec<String>,
 }
 
 impl System {
@@ -35,6 +61,9 @@ impl System {
                 .fold(0, u64::saturating_add)
                 .saturating_mul(1024),
             cpu_quota: quota(&text(root, "sys/fs/cgroup/cpu.max")),
+            load: text(root, "proc/loadavg").split_whitespace().next().and_then(|load| load.parse().ok()),
+            limits: limits(&text(root, "proc/self/limits")),
+            shm_mount: mount(&text(root, "proc/self/mounts"), "/dev/shm"),
         }
     }
 }
@@ -46,6 +75,28 @@ fn quota(text: &str) -> Option<f64> {
     (period > 0.0 && quota > 0.0).then_some(quota / period)
 }
 
+/// `NAME  SOFT  HARD  UNITS`, a line each; a name has spaces itself.
+fn limits(text: &str) -> Limits {
+    let of = |name: &str, column: usize| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().nth(column)?.parse().ok()
+    };
+    Limits {
+        files: of("Max open files", 1),
+        processes: of("Max processes", 0),
+        locked_bytes: of("Max locked memory", 0),
+    }
+}
+
+/// The last mount at that place: it hides those before it.
+fn mount(text: &str, at: &str) -> Option<Mount> {
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let found = lines.filter(|words| words.get(1) == Some(&at)).next_back()?;
+    let (kind, options) = (found.get(2)?, found.get(3)?);
+    let flags = options.split(',').filter(|option| !option.contains('=')).map(str::to_owned).collect();
+    Some(Mount { kind: (*kind).to_owned(), flags })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fake;
@@ -54,7 +105,13 @@ mod tests {
     #[test]
     fn a_plain_system_has_nothing_in_the_way() {
         let system = System::read_at(fake::two_core_vm().root());
-        let wanted = System { huge_pages: Some("madvise".into()), swap_bytes: 0, cpu_quota: None };
+        let wanted = System {
+            huge_pages: Some("madvise".into()),
+            load: Some(0.12),
+            limits: Limits { files: Some(4096), processes: None, locked_bytes: Some(8 << 20) },
+            shm_mount: Some(Mount { kind: "tmpfs".into(), flags: vec!["rw".into(), "nosuid".into()] }),
+            ..System::default()
+        };
         assert_eq!(system, wanted);
     }
 
@@ -76,11 +133,18 @@ mod tests {
     fn odd_files_stay_empty() {
         for odd in ["", "max 100000", "1 0", "x y", "[", "]["] {
             let tree = fake::two_core_vm();
-            for path in ["proc/swaps", "sys/fs/cgroup/cpu.max", "sys/kernel/mm/transparent_hugepage/enabled"]
-            {
+            for path in [
+                "proc/swaps",
+                "proc/loadavg",
+                "proc/self/limits",
+                "proc/self/mounts",
+                "sys/fs/cgroup/cpu.max",
+                "sys/kernel/mm/transparent_hugepage/enabled",
+            ] {
                 tree.put(path, odd);
             }
-            assert_eq!(System::read_at(tree.root()), System::default(), "{odd}");
+            let load = odd.split_whitespace().next().and_then(|word| word.parse().ok());
+            assert_eq!(System::read_at(tree.root()), System { load, ..System::default() }, "{odd}");
         }
     }
 }

@@ -13,7 +13,7 @@ mod room;
 mod show;
 mod warnings;
 
-pub use descriptors::allow_descriptors;
+pub use descriptors::{allow_descriptors, descriptors_needed};
 pub use layout::{Counts, Identity, layout};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};

@@ -27,18 +27,34 @@ pub fn check_room(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
     }
     let what =
         format!("/dev/shm: this run needs {} MiB and {} MiB are free", needed.div_ceil(MIB), free / MIB);
+    let lever = match smaller_rings(plan, free) {
+        Some(capacity) => {
+            format!("--capacity {capacity} (now {}) or fewer --orders", plan.trading().capacity)
+        }
+        None => "fewer --orders".into(),
+    };
     let size = total.saturating_sub(free).saturating_add(needed);
     if machine.memory_bytes != 0 && size > machine.memory_bytes {
         let memory = machine.memory_bytes / MIB;
-        return Err(UsageError(format!(
-            "{what}.\nThe machine has {memory} MiB of memory: use fewer --orders"
-        )));
+        return Err(UsageError(format!("{what}.\nThe machine has {memory} MiB of memory: use {lever}")));
     }
     let size = size.div_ceil(MIB);
     Err(UsageError(format!(
-        "{what}. Use fewer --orders, or make room:\n\
+        "{what}. Use {lever}, or make room:\n\
          mount -o remount,size={size}m /dev/shm (in a container: start it with --shm-size={size}m)"
     )))
+}
+
+/// The largest capacity below the plan's whose rings fit; `None`: it is not the rings that take the room.
+fn smaller_rings(plan: &Plan, free: u64) -> Option<u32> {
+    const LEAST: u32 = 64;
+    let halves = std::iter::successors(Some(plan.trading().capacity / 2), |capacity| Some(capacity / 2));
+    halves.take_while(|capacity| *capacity >= LEAST).find(|capacity| {
+        let mut smaller = plan.clone();
+        smaller.trading_mut().capacity = *capacity;
+        smaller.links.iter_mut().for_each(|link| link.slots = *capacity);
+        bytes_needed(&smaller) <= free
+    })
 }
 
 #[cfg(test)]
@@ -66,6 +82,9 @@ mod tests {
         let (_, plan, _) = planned("orders=1000M", &machine).unwrap();
         let message = check_room(&plan, &machine).unwrap_err().to_string();
         assert!(message.ends_with("The machine has 24105 MiB of memory: use fewer --orders"), "{message}");
+        let (_, plan, _) = planned("orders=1000 strategies=2 capacity=1048576", &machine).unwrap();
+        let message = check_room(&plan, &machine).unwrap_err().to_string();
+        assert!(message.contains("Use --capacity 65536 (now 1048576) or fewer --orders"), "{message}");
         let unknown = Machine { shm_total_bytes: 0, shm_free_bytes: 0, ..machine };
         assert_eq!(check_room(&plan, &unknown), Ok(()));
     }

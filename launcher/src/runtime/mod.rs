@@ -7,6 +7,7 @@ pub mod folder;
 pub mod gather;
 pub mod incidents;
 pub mod liveness;
+pub mod living;
 pub mod orphan;
 pub mod prepare;
 pub mod progress;

@@ -5,6 +5,7 @@ use crate::host::Machine;
 use crate::planner::{self, Resolved};
 use crate::runtime::folder::Folder;
 use crate::runtime::gather;
+use crate::runtime::living;
 use crate::runtime::prepare::{Prepared, check_disk, describe_input, floor_cores, measure_floor, prepare};
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Segments;
@@ -61,8 +62,9 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let began = SystemTime::now();
     let progress = Progress::new(!how.quiet);
     progress.phase("set-up", 0);
-    let Prepared { schedule, mut plan, warnings, source, start_pair, read_ns, step_ns, floor_ns } =
+    let Prepared { schedule, mut plan, mut warnings, source, start_pair, read_ns, step_ns, floor_ns } =
         prepare(resolved, machine, how.weaker_sandbox, began)?;
+    warnings.extend(living::neighbours(&plan));
     progress.clear();
     if !how.quiet {
         writeln!(crate::output::stdout(), "{}", planner::show(&plan, resolved, machine, &warnings))?;
@@ -131,6 +133,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         return Err(not_begun(&outcome));
     }
     let folder = folder.path.clone();
+    let known = record.warnings.clone();
     record.commands = segments.commands();
     progress.phase("saving", 0);
     let saved = gather::gather(&plan, &segments.threads, &folder);
@@ -139,6 +142,9 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     if let Err(unsaved) = &saved {
         segments.left_behind.clone_from(&unsaved.segments);
     }
+    // Whoever came later: it was told of this run, and this run is told of it.
+    let later = living::neighbours(&plan);
+    record.warnings.extend(later.into_iter().filter(|said| !known.contains(said)));
     let taped = tapes::save(&segments.tapes, start_ticks, plan.ns_per_tick, &folder);
     record.warnings.extend(taped.unwrap_or_else(|error| vec![format!("{error:#}")]));
     drop(segments);

@@ -118,9 +118,11 @@ fn sides_that_never_had_the_same_placement_are_not_comparable() {
 }
 
 #[test]
-fn a_run_is_no_different_from_itself() {
+fn a_run_is_not_compared_with_itself() {
     let one = runs(1, 1000.0);
-    assert_eq!(verdict(&one, &one).verdict, Verdict::NoDifferenceSeen);
+    let line = verdict(&one, &one);
+    assert_eq!(line.verdict, Verdict::NotComparable);
+    assert!(line.why[0].contains("the same runs"), "{line:?}");
 }
 
 #[test]

@@ -8,8 +8,10 @@ use crate::experiments::flags::Swept;
 use crate::experiments::points::lay_out;
 use crate::experiments::presets::SweepPreset;
 use crate::experiments::record::{create, new_record};
+use crate::runtime::progress::complain;
 use analysis::document::Document;
 use analysis::experiment::{Bill, Containments, SweepRecord};
+use analysis::report::bill::headline;
 use analysis::stats::FEWEST_PAIRS;
 use anyhow::Result;
 use clap::Args;
@@ -61,11 +63,20 @@ pub fn begin(flags: &BillFlags) -> Result<(SweepRecord, PathBuf)> {
     let layout = lay_out(&asked, &machine)?;
     notes.extend(layout.notes.clone());
     let mut record = new_record("bill", &asked, layout, 5, machine, &flags.common)?;
+    if record.repeats < FEWEST_PAIRS as u32 {
+        complain(&format!("note: {}: figures, and no word on what differs", no_verdicts(&record)));
+    }
     record.preset = asked.preset;
     record.notes = notes;
     record.keep_logs = flags.keep_logs;
     let folder = create(&mut record)?;
     Ok((record, folder))
+}
+
+fn no_verdicts(record: &SweepRecord) -> String {
+    let repeats = record.repeats;
+    let repeats = if repeats == 1 { "1 repeat".into() } else { format!("{repeats} repeats") };
+    format!("no verdicts: {repeats}, {FEWEST_PAIRS} are needed (--repeats {FEWEST_PAIRS})")
 }
 
 /// What was measured before needs no settings.
@@ -95,7 +106,7 @@ pub fn documents(record: &SweepRecord, containments: Option<&Containments>) -> R
         bill.notes.extend(containments.cost.map(|cost| cost.words()));
     }
     if record.repeats < FEWEST_PAIRS as u32 {
-        bill.notes.push(format!("no verdicts: {} repeats, {FEWEST_PAIRS} are needed", record.repeats));
+        bill.notes.push(no_verdicts(record));
     }
     let first = bill.rows.iter().find_map(|row| row.differences.iter().find(|line| !line.why.is_empty()));
     let why = first.map(|line| format!("not comparable, e.g.: {}", line.why.join("; ")));
@@ -107,7 +118,7 @@ pub fn documents(record: &SweepRecord, containments: Option<&Containments>) -> R
         heading: documents::heading(record),
         notes: bill.notes.clone(),
         narrow: table::narrow(&bill),
-        wide: vec![table::wide(&bill)],
+        wide: headline(&bill).into_iter().chain([table::wide(&bill)]).collect(),
         json: bill.json()?,
         file: Some(Bill::FILE),
     })

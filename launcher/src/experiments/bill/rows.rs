@@ -2,8 +2,8 @@
 
 use crate::config::{Settings, UsageError};
 use crate::experiments::axes::Axis;
-use analysis::experiment::{BillRow, Reference, SweepPoint, SweepRecord};
-use analysis::stats::{Outline, Percentile, judge, median, pair, values};
+use analysis::experiment::{Added, BillRow, Reference, SweepPoint, SweepRecord};
+use analysis::stats::{Outline, Percentile, judge, median, pair, placement, values};
 use analysis::summary::Measure;
 use protocol::plan::{Isolation, Placement, Stamps, Technique};
 
@@ -29,7 +29,8 @@ pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>, UsageError> {
         (level, technique, measured.variant.clone())
     };
     measured.sort_by_key(rank);
-    Ok(measured.iter().map(|of| row(of, &measured)).collect())
+    let floors = place(&mut measured);
+    Ok(measured.iter().map(|of| row(of, &measured, &floors)).collect())
 }
 
 /// What a bill may be of: what is isolated from what, how, and what observing it costs.
@@ -43,9 +44,17 @@ struct Measured {
     technique: Technique,
     variant: String,
     runs: Vec<Outline>,
+    /// Where the machine had its cores, run by run.
+    places: Vec<usize>,
 }
 
 impl Measured {
+    /// The runs of one placement.
+    fn at(&self, place: usize) -> Vec<Outline> {
+        let runs = self.runs.iter().zip(&self.places);
+        runs.filter(|(_, at)| **at == place).map(|(run, _)| run.clone()).collect()
+    }
+
     fn of(point: &SweepPoint) -> Option<Self> {
         // The planner made every setting concrete, so each point says both.
         let settings = Settings::from_texts(&point.settings).ok()?;
@@ -58,12 +67,13 @@ impl Measured {
             technique: settings.technique?,
             variant: process.into_iter().chain(stamps).collect::<Vec<_>>().join(", "),
             runs: point.outlines(),
+            places: Vec::new(),
         })
     }
 }
 
-fn row(of: &Measured, all: &[Measured]) -> BillRow {
-    let Measured { isolation, technique, variant, runs } = of;
+fn row(of: &Measured, all: &[Measured], floors: &[f64]) -> BillRow {
+    let Measured { isolation, technique, variant, runs, .. } = of;
     let (isolation, technique) = (*isolation, *technique);
     let sound: Vec<&Outline> = runs.iter().filter(|run| run.is_sound()).collect();
     let middle = |of: &dyn Fn(&Outline) -> Option<f64>| {
@@ -96,6 +106,11 @@ fn row(of: &Measured, all: &[Measured]) -> BillRow {
         differences: pairing.as_ref().map_or_else(Vec::new, |pairing| {
             Percentile::ALL.map(|percentile| judge(pairing, Measure::RtVenue, percentile)).to_vec()
         }),
+        adds: match isolation {
+            Isolation::Thread => Vec::new(),
+            _ => plain(&Reference { isolation: Isolation::Thread, technique })
+                .map_or_else(Vec::new, |threads| adds(threads, of, floors)),
+        },
         caveats: pairing.map_or_else(Vec::new, |pairing| pairing.caveats),
         cpu_s_per_million: middle(&Outline::cpu_s_per_million),
         startup_ns: middle(&|run| Some(run.startup_ns as f64)),
@@ -105,6 +120,39 @@ fn row(of: &Measured, all: &[Measured]) -> BillRow {
         context_switches: middle(&|run| Some(run.context_switches as f64)),
         contains: None,
     }
+}
+
+/// What a level adds to threads: over all pairs, and then placement by placement, where there are several.
+fn adds(threads: &Measured, level: &Measured, floors: &[f64]) -> Vec<Added> {
+    let of = |floor_ns: Option<f64>, threads: &[Outline], level: &[Outline]| Added {
+        floor_ns,
+        line: judge(&pair(threads, level), Measure::RtVenue, Percentile::P50),
+    };
+    let mut all = vec![of(None, &threads.runs, &level.runs)];
+    for (wanted, floor) in floors.iter().enumerate().filter(|_| floors.len() > 1) {
+        let (a, b) = (threads.at(wanted), level.at(wanted));
+        if !a.is_empty() && !b.is_empty() {
+            all.push(of(Some(*floor), &a, &b));
+        }
+    }
+    all
+}
+
+/// Tells each row's runs where the machine had its cores, the same for all rows: the floor of each placement.
+fn place(rows: &mut [Measured]) -> Vec<f64> {
+    let all: Vec<&Outline> = rows.iter().flat_map(|row| &row.runs).collect();
+    let places = placement::placements(&all);
+    let highest = places.iter().max().copied().unwrap_or(0);
+    let floor = |wanted: usize| {
+        let here = all.iter().zip(&places).filter(|(_, place)| **place == wanted);
+        median(&here.filter_map(|(run, _)| placement::floor(run)).collect::<Vec<_>>()).unwrap_or(0.0)
+    };
+    let floors: Vec<f64> = (0..=highest).map(floor).collect();
+    let mut places = places.into_iter();
+    for row in rows {
+        row.places = places.by_ref().take(row.runs.len()).collect();
+    }
+    floors
 }
 
 /// The crate on the heap for its port; else the same technique under threads; none for what is a reference itself.
@@ -130,14 +178,49 @@ mod tests {
             technique: Technique::default(),
             variant: variant.into(),
             runs: (0..8).map(|repeat| fixtures::run(repeat, ns)).collect(),
+            places: Vec::new(),
         };
         let all = [measured("", 300.0), measured("stamps ends", 250.0)];
-        let (plain, ends) = (row(&all[0], &all), row(&all[1], &all));
+        let (plain, ends) = (row(&all[0], &all, &[]), row(&all[1], &all, &[]));
         assert_eq!(plain.reference, None, "threads were not measured");
         let own = Reference { isolation: Isolation::Process, technique: Technique::default() };
         assert_eq!((ends.reference, ends.variant.as_str()), (Some(own), "stamps ends"));
         let ratio = ends.differences[0].difference.unwrap().ratio.value;
         assert!((ratio - 250.0 / 300.0).abs() < 1e-9, "{ratio}");
+    }
+
+    #[test]
+    fn a_level_adds_to_its_technique_under_threads_place_by_place() {
+        let measured = |isolation: Isolation, ns: f64, far: f64| {
+            let near = (0..8).map(|repeat| fixtures::run(repeat, ns));
+            let far = (8..16).map(|repeat| Outline {
+                floor_ns: Some(310.0),
+                floor_after_ns: Some(310.0),
+                ..fixtures::run(repeat, far)
+            });
+            let runs = near.chain(far).collect();
+            Measured {
+                isolation,
+                technique: Technique::default(),
+                variant: String::new(),
+                runs,
+                places: Vec::new(),
+            }
+        };
+        let mut all = [measured(Isolation::Thread, 300.0, 600.0), measured(Isolation::Process, 310.0, 650.0)];
+        let floors = place(&mut all);
+        assert_eq!(floors, [100.0, 310.0]);
+        let found = adds(&all[0], &all[1], &floors);
+        let by = |added: &Added| (added.floor_ns, added.line.difference.map(|found| found.difference.value));
+        assert_eq!(
+            found[1..].iter().map(by).collect::<Vec<_>>(),
+            [(Some(100.0), Some(10.0)), (Some(310.0), Some(50.0))]
+        );
+        assert_eq!(found[0].floor_ns, None);
+        // Too few runs are said, not judged.
+        all.iter_mut().for_each(|row| row.runs.truncate(4));
+        let floors = place(&mut all);
+        assert_eq!(by(&adds(&all[0], &all[1], &floors)[0]), (None, None));
     }
 
     #[test]

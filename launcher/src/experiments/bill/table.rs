@@ -2,6 +2,7 @@
 //! one wide table.
 
 use analysis::experiment::{Bill, BillRow};
+use analysis::report::bill as report;
 use analysis::report::grid::{Grid, GridRow};
 use analysis::report::units::{duration_or_dash, plain, short};
 use analysis::stats::{ComparisonLine, Percentile, Verdict, ratio};
@@ -29,11 +30,12 @@ pub(super) fn narrow(bill: &Bill) -> Vec<Grid> {
         &|row| Percentile::ALL.map(|percentile| difference(row, percentile)).to_vec(),
     );
     difference.notes.push("▲ slower, ▼ faster, no mark: no difference seen, ✗ not comparable".into());
-    vec![
+    let rest = [
+        grid("bill_cost", "what else a level costs", owned(&costs), &|row| cost(row, bill)),
         grid("bill_latency", "rt_venue: what the engine adds to an order", owned(&latencies), &latency),
         difference,
-        grid("bill_cost", "what else it costs", owned(&costs), &|row| cost(row, bill)),
-    ]
+    ];
+    report::headline(bill).into_iter().chain(rest).collect()
 }
 
 /// One table with everything, for documents and programs.

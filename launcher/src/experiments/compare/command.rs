@@ -172,7 +172,11 @@ fn shown(report: &Comparisons) -> Result<Documents> {
 fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Comparisons> {
     let mut report = Comparisons::default();
     if let ([a], [b]) = (a, b) {
-        report.comparisons.push(compare(a, b));
+        let comparison = compare(a, b);
+        if let Some(why) = nothing(&comparison) {
+            return usage(&format!("A and B cannot be compared: {why}"));
+        }
+        report.comparisons.push(comparison);
         return Ok(report);
     }
     let rest = |cell: &Cell| -> Vec<(String, String)> {
@@ -180,9 +184,22 @@ fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Comparisons> {
     };
     for left in a {
         match b.iter().find(|right| rest(right) == rest(left)) {
-            Some(right) => report.comparisons.push(compare(left, right)),
+            Some(right) => {
+                let comparison = compare(left, right);
+                match nothing(&comparison) {
+                    Some(why) => {
+                        report.notes.push(format!("{}: cannot be compared: {why}", words(&left.key)))
+                    }
+                    None => report.comparisons.push(comparison),
+                }
+            }
             None => report.notes.push(format!("{} has no counterpart in B", words(&left.key))),
         }
+    }
+    if let ([], [first, ..]) = (&report.comparisons[..], &report.notes[..])
+        && first.contains("cannot be compared")
+    {
+        return usage(first);
     }
     if report.comparisons.is_empty() {
         return usage(
@@ -191,6 +208,19 @@ fn report(a: &[Cell], b: &[Cell], named: &[&str]) -> Result<Comparisons> {
         );
     }
     Ok(report)
+}
+
+/// Why two cells have nothing that could be held against each other: a table of them would be dashes.
+fn nothing(comparison: &Comparison) -> Option<String> {
+    let why = &comparison.lines.first()?.why;
+    let is_one = comparison.a == comparison.b
+        && comparison.pairs > 0
+        && why.iter().any(|why| why.contains("the same runs"));
+    (is_one || comparison.pairs == 0).then(|| {
+        let reasons: Vec<&str> = why.iter().chain(&comparison.caveats).map(String::as_str).collect();
+        let remedy = if is_one { "name two" } else { "measure both with the same --seed, load and machine" };
+        format!("{}; {remedy}", reasons.join("; "))
+    })
 }
 
 /// The tables: with every stage where there is one comparison, of rt_venue alone where there are more.

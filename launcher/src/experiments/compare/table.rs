@@ -3,7 +3,7 @@
 use super::load::Cell;
 use analysis::experiment::Comparison;
 use analysis::report::grid::{Grid, GridRow};
-use analysis::report::units::{duration, duration_or_dash};
+use analysis::report::units::{duration_or_dash, signed};
 use analysis::stats::{ComparisonLine, Percentile, Verdict, judge, pair, ratio};
 use analysis::summary::Measure;
 
@@ -35,7 +35,14 @@ pub fn sentence(comparison: &Comparison) -> String {
         let with = lines.iter().filter(|line| line.verdict == verdict);
         let names: Vec<&str> = with.clone().map(|line| line.percentile.name()).collect();
         let Some(first) = with.clone().next() else { continue };
-        let why = if first.why.is_empty() { String::new() } else { format!(" ({})", first.why.join("; ")) };
+        let why = match first.difference.filter(|_| verdict == Verdict::NoDifferenceSeen) {
+            _ if !first.why.is_empty() => format!(" ({})", first.why.join("; ")),
+            Some(found) if (found.ratio.value - 1.0).abs() >= 0.02 => format!(
+                " (the interval {:.3} to {:.3} holds 1, so {:.3} may be chance)",
+                found.ratio.low, found.ratio.high, found.ratio.value
+            ),
+            _ => String::new(),
+        };
         parts.push(format!("{} at {}{why}", verdict.words(), names.join(", ")));
     }
     format!("B against A, rt_venue: {}", parts.join("; "))
@@ -59,11 +66,8 @@ pub fn grid(comparison: &Comparison, all: bool) -> Grid {
         vec![format!("A: {}", comparison.a), format!("B: {}", comparison.b), sentence(comparison)];
     let headline = comparison.lines.first().and_then(|line| line.difference);
     notes.extend(headline.map(|found| {
-        let (by, unit) = (found.difference, |ns: f64| {
-            let sign = if ns < 0.0 { "−" } else { "+" };
-            format!("{sign}{}", duration(ns.abs().round() as u64))
-        });
-        format!("rt_venue p50 differs by {} [{}, {}]", unit(by.value), unit(by.low), unit(by.high))
+        let by = found.difference;
+        format!("rt_venue p50 differs by {} [{}, {}]", signed(by.value), signed(by.low), signed(by.high))
     }));
     notes.extend(headline.map(|found| {
         format!(

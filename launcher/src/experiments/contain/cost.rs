@@ -46,5 +46,8 @@ pub fn measure() -> Cost {
         ratios.push(with / without);
     }
     let median = |values: &[f64]| analysis::stats::median(values).unwrap_or(f64::NAN);
-    Cost { bare_ns: median(&bare), protected_ns: median(&protected), ratio: median(&ratios) }
+    let ratio = median(&ratios);
+    ratios.sort_by(f64::total_cmp);
+    let ratio_middle = Some((ratios[SAMPLES / 4], ratios[SAMPLES - 1 - SAMPLES / 4]));
+    Cost { bare_ns: median(&bare), protected_ns: median(&protected), ratio, ratio_middle }
 }

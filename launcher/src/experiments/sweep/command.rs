@@ -158,7 +158,11 @@ fn resumed(flags: &SweepFlags, folder: &Path, machine: &Machine) -> Result<Sweep
 pub fn documents(record: &SweepRecord) -> Result<Documents> {
     let grids: Vec<Grid> = match &record.search {
         Some(search) => vec![highest_rates(record, search)],
-        None => tables::rt_venue(record).into_iter().chain(knee::knee(record)).collect(),
+        None => tables::rt_venue(record)
+            .into_iter()
+            .chain(tables::by_floor(record))
+            .chain(knee::knee(record))
+            .collect(),
     };
     Ok(Documents {
         name: "sweep",

@@ -53,7 +53,7 @@ pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
             percent(Some(load.utilisation)),
             micros(Some(load.measured_ns)),
             micros(above(|load| Some(load.measured_ns))),
-            micros(above(|load| load.predicted_ns)),
+            micros(above(|load| load.predicted_ns).filter(|_| load.utilisation >= md1::LEAST_RHO)),
             md1::saturation_per_s(&places).map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate))),
         ];
         rows.push(GridRow::plain(keys.chain(figures).collect()));
@@ -61,9 +61,10 @@ pub(super) fn knee(record: &SweepRecord) -> Option<Grid> {
     let behind = loads.iter().filter(|(_, load)| load.achieved_per_s < load.offered_per_s * 0.99).count();
     let mut notes = vec![
         "waiting: mean submit + mean completion; above: less that of the quietest point of its curve, in which \
-         only the transport is left; M/D/1: the same from 2·ρ·s/(2·(1−ρ)), s = ρ/2λ, at the measured ρ"
+         only the transport is left; M/D/1: the same from 2·ρ·s/(2·(1−ρ)), s = ρ/2λ, at the measured ρ; below ρ = 20% it says nothing"
             .into(),
-        "saturates: the offered rate at which ρ would be 1, by the straight line through all rates of its setting"
+        "saturates: the offered rate at which ρ would be 1, by the straight line through all rates of its setting; it \
+         needs two rates, and one with ρ ≥ 20%"
             .into(),
     ];
     if behind > 0 {

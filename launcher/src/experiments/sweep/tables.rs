@@ -4,8 +4,8 @@
 use crate::experiments::axes::Axis;
 use analysis::experiment::{SweepPoint, SweepRecord};
 use analysis::report::grid::{Grid, GridRow};
-use analysis::report::units::{percent, plain};
-use analysis::stats::{Outline, Percentile, median, spread, values};
+use analysis::report::units::{duration, percent, plain};
+use analysis::stats::{Outline, Percentile, median, placement, spread, values};
 use analysis::summary::Measure;
 use analysis::units::Nanos;
 use std::collections::BTreeMap;
@@ -37,6 +37,7 @@ fn of(record: &SweepRecord, percentile: Percentile) -> Grid {
         }
     }
     let mut widest: Option<f64> = None;
+    let mut counts: Vec<usize> = Vec::new();
     let mut grid_rows = Vec::new();
     for (mut key, points) in rows {
         let work = row_axes.iter().position(|axis| *axis == Axis::Work).and_then(|place| key.get_mut(place));
@@ -48,10 +49,14 @@ fn of(record: &SweepRecord, percentile: Percentile) -> Grid {
             .map(|column| {
                 let values = figures(points.get(column)?, percentile)?;
                 widest = Some(widest.unwrap_or(0.0).max(spread(&values).unwrap_or(0.0)));
+                counts.push(values.len());
                 median(&values)
             })
             .collect();
-        let least = figures.iter().flatten().copied().reduce(f64::min).filter(|_| columns.len() > 1);
+        // One run wins by chance: nothing stands out where a figure is of one alone.
+        let several = columns.iter().filter_map(|column| points.get(column)).all(|point| sound(point) > 1);
+        let least =
+            figures.iter().flatten().copied().reduce(f64::min).filter(|_| columns.len() > 1 && several);
         let key_columns = key.len();
         let cells = key.into_iter().chain(figures.iter().map(|ns| micros(*ns))).collect();
         let best = figures.iter().position(|ns| least.is_some() && *ns == least).map(|at| at + key_columns);
@@ -66,14 +71,78 @@ fn of(record: &SweepRecord, percentile: Percentile) -> Grid {
         keys: row_axes.len(),
         rows: grid_rows,
         notes: vec![match widest {
-            Some(widest) => format!(
-                "median over {} repeats; they lie up to {} apart ((max − min) / median)",
-                record.repeats,
-                percent(Some(widest)),
-            ),
+            Some(widest) => format!("{}; {}", over(&counts, record.repeats), apart(widest),),
             None => format!("too few orders for a {}", percentile.name()),
         }],
     }
+}
+
+/// Over how many repeats the figures are medians: what was measured, not what was asked for.
+fn over(counts: &[usize], asked: u32) -> String {
+    let (least, most) =
+        (counts.iter().min().copied().unwrap_or(0), counts.iter().max().copied().unwrap_or(0));
+    match (least, most) {
+        (1, 1) if asked == 1 => "of one run each: no winner is marked".into(),
+        (1, 1) => format!("of one run each, of {asked} asked for: no winner is marked"),
+        (least, most) if least == most && most == asked as usize => format!("median over {most} repeats"),
+        (least, most) if least == most => format!("median over {most} repeats, of {asked} asked for"),
+        (least, most) => format!("median over {least} to {most} repeats, of {asked} asked for"),
+    }
+}
+
+/// How far the repeats of one point lie apart at most, as a share of their median.
+fn apart(share: f64) -> String {
+    if share <= 1.0 {
+        return format!("they lie up to {} apart ((max − min) / median)", percent(Some(share)));
+    }
+    format!(
+        "they lie far apart: in one row the slowest run took {} times its median longer than the fastest, so something else held it up",
+        plain(share)
+    )
+}
+
+fn sound(point: &SweepPoint) -> usize {
+    point.runs.iter().filter(|run| run.outline.is_sound()).count()
+}
+
+/// rt_venue where the machine had its cores near to each other and where far: of every point, a column for each placement. `None`:
+/// it had them in one place.
+pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
+    let runs = || record.points.iter().flat_map(|point| &point.runs).map(|run| &run.outline);
+    let steady: Vec<&Outline> = runs().filter(|run| run.is_sound() && !placement::moved(run)).collect();
+    let places = placement::placements(&steady);
+    let highest = places.iter().max().copied().filter(|highest| *highest > 0)?;
+    let of = |wanted: usize| {
+        steady.iter().zip(&places).filter(move |(_, place)| **place == wanted).map(|(run, _)| *run)
+    };
+    let floor = |place: usize| {
+        let floors: Vec<f64> = of(place).filter_map(placement::floor).collect();
+        median(&floors)
+            .map_or_else(|| "floor not known".into(), |ns| format!("floor {}", duration(ns as u64)))
+    };
+    let row = |point: &SweepPoint| {
+        let key = record.axes.iter().map(|axis| shown(axis.axis, &point.values[&axis.axis]));
+        let cells = (0..=highest).flat_map(|place| {
+            let here: Vec<&Outline> = of(place)
+                .filter(|run| point.runs.iter().any(|own| std::ptr::eq(&raw const own.outline, *run)))
+                .collect();
+            let usual = values(&here, Measure::RtVenue, Percentile::P50).and_then(|values| median(&values));
+            [here.len().to_string(), micros(usual)]
+        });
+        GridRow::plain(key.chain(cells).collect())
+    };
+    let heads = (0..=highest).flat_map(|place| ["runs".to_owned(), floor(place)]);
+    Some(Grid {
+        name: "by_floor".into(),
+        title: "rt_venue p50 by where the machine had its cores, microseconds".into(),
+        head: record.axes.iter().map(|axis| axis.axis.name().to_owned()).chain(heads).collect(),
+        keys: record.axes.len(),
+        rows: record.points.iter().map(row).collect(),
+        notes: vec![format!(
+            "floor: the round trip of one cache line between two cores; runs whose floors lie within {} are of one placement",
+            percent(Some(placement::FLOOR_TOLERANCE))
+        )],
+    })
 }
 
 /// What the extra work took, in nanoseconds: the median over the sound runs. `None` where there was none.

@@ -212,8 +212,8 @@ fn the_tables_have_the_layout_of_the_seed_benchmark() {
     assert_eq!(knee.rows.len(), 6);
     // 19,990 orders a second at ρ = 0.1; with 1 µs of work ρ = 0.2 and 2 µs more in each of the two stages.
     let cells = |row: usize| knee.rows[row].cells[2..].join(" ");
-    assert_eq!(cells(0), "19,990 10% 2.0 0.0 0.0 199,900/s");
-    assert_eq!(cells(4), "19,990 20% 6.0 4.0 1.0 99,950/s");
+    assert_eq!(cells(0), "19,990 10% 2.0 0.0 – –");
+    assert_eq!(cells(4), "19,990 20% 6.0 4.0 1.0 –");
 }
 
 #[test]

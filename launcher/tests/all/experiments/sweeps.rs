@@ -229,10 +229,7 @@ fn the_bill_has_a_row_for_each_level_and_can_be_compared() {
     assert!(lines.iter().all(|line| known.contains(&line["verdict"].as_str().unwrap())));
     assert_eq!((&lines[2]["percentile"], &lines[2]["verdict"]), (&"p99.9".into(), &"not-comparable".into()));
     assert!(!lines[2]["why"].as_array().unwrap().is_empty(), "500 orders have no p99.9");
-    let same = compare(&[path, path]);
-    for comparison in same["comparisons"].as_array().unwrap() {
-        assert_eq!(comparison["lines"][0]["verdict"], "no-difference-seen");
-    }
+    fails(&["compare", path, path], 2, &["the same runs", "name two"]);
     narrow(&ok(&command(&["compare", path, "--a", "isolation=thread", "--b", "isolation=process"])
         .output()
         .unwrap()));
@@ -254,17 +251,8 @@ fn runs_are_compared_and_unlike_ones_are_not() {
         after.filter(|path| !before.contains(path)).last().unwrap().to_str().unwrap().to_owned()
     };
     let (one, other) = (run("1"), run("2"));
-    let verdict = |a: &str, b: &str| {
-        let report: Value =
-            serde_json::from_str(&ok(&command(&["compare", a, b, "--json"]).output().unwrap())).unwrap();
-        let line = &report["comparisons"][0]["lines"][0];
-        (line["verdict"].as_str().unwrap().to_owned(), line["why"].to_string())
-    };
-    assert_eq!(verdict(&one, &one).0, "no-difference-seen");
-    let (unlike, why) = verdict(&one, &other);
-    assert_eq!(unlike, "not-comparable");
-    assert!(why.contains("other schedule"), "{why}");
-    assert!(ok(&command(&["compare", &one, &other]).output().unwrap()).contains("not comparable"));
+    fails(&["compare", &one, &one], 2, &["the same runs", "name two"]);
+    fails(&["compare", &one, &other], 2, &["other schedule", "the same --seed"]);
 }
 
 /// The pairs that were compared, and those that were left out because the machine moved its cores during a run.

@@ -154,6 +154,7 @@ pub fn bill() -> Bill {
             p999_ns: Some(9_000.0),
             reference: Some(Reference { isolation: Isolation::Thread, technique: Technique::default() }),
             differences: vec![line()],
+            adds: Vec::new(),
             caveats: vec!["a caveat".into()],
             cpu_s_per_million: Some(52.1),
             startup_ns: Some(21e6),
@@ -240,7 +241,7 @@ pub fn contain() -> Containments {
             longest_ns: Some(45_000_000),
             folder: "run-3".into(),
         }],
-        cost: Some(Cost { bare_ns: 10.5, protected_ns: 11.5, ratio: 1.095 }),
+        cost: Some(Cost { bare_ns: 10.5, protected_ns: 11.5, ratio: 1.095, ratio_middle: None }),
         notes: vec!["a note".into()],
     }
 }

@@ -8,6 +8,7 @@ mod faults;
 mod lab;
 mod ledger;
 mod market;
+mod neighbours;
 mod operators;
 mod room;
 mod runs;

@@ -1,0 +1,161 @@
+//! What a run shares with everything else on the machine: its load, other runs, this user's limits, the mount of `/dev/shm`.
+
+use super::{Check, bad, note, ok};
+use crate::host::{Machine, System};
+use crate::runtime::living::LivingRun;
+use analysis::units::human_bytes;
+use protocol::plan::Plan;
+use std::collections::BTreeSet;
+
+/// A load of this share of the processors is worth a word; one as great as all of them spoils what is measured.
+const SOME_LOAD: f64 = 0.25;
+
+/// What ran on the machine in the last minute.
+pub fn load(machine: &Machine, system: &System) -> Check {
+    let Some(load) = system.load else { return ok("load", "not shown here") };
+    let cores = machine.cores_online.max(1);
+    let found = format!("{load:.1} in the last minute, on {cores} processors");
+    let fix = "see `top`: end what else runs, and wait a minute";
+    if load >= f64::from(cores) {
+        bad("load", found, fix)
+    } else if load >= f64::from(cores) * SOME_LOAD {
+        note("load", found, fix)
+    } else {
+        ok("load", found)
+    }
+}
+
+/// Other runs, and the cores they hold.
+pub fn runs(machine: &Machine, living: &[LivingRun]) -> Check {
+    let allowed: BTreeSet<u32> = machine.cores_allowed.iter().copied().collect();
+    if living.is_empty() {
+        return ok("other runs", "none");
+    }
+    let words = |run: &LivingRun| match run.cores.is_empty() {
+        true => format!("run {} (pid {}) holds cores that nobody can name", run.run, run.pid),
+        false => run.in_words(&run.cores.iter().copied().collect::<Vec<_>>()),
+    };
+    let found: Vec<String> = living.iter().map(words).collect();
+    let found = found.join("; ");
+    let fix = "wait for the end, or measure on other cores with --cores";
+    if living.iter().any(|run| run.cores.is_empty() || !run.shared(&allowed).is_empty()) {
+        bad("other runs", found, fix)
+    } else {
+        note("other runs", found, "they share caches and memory with you: wait for the end to be sure")
+    }
+}
+
+/// Whether shared memory can be written, and how it is mounted.
+pub fn mount(system: &System) -> Check {
+    let Some(mount) = &system.shm_mount else {
+        return note("shm mount", "/dev/shm is no mount of its own", "mount -t tmpfs tmpfs /dev/shm");
+    };
+    let found = format!("{} {}", mount.kind, mount.flags.join(","));
+    if mount.flags.iter().any(|flag| flag == "ro") {
+        return bad(
+            "shm mount",
+            format!("{found}: read-only, no run can start"),
+            "mount -o remount,rw /dev/shm",
+        );
+    }
+    if mount.kind != "tmpfs" {
+        let why = format!("{found}: not tmpfs, the kernel may write pages to a disk");
+        return note("shm mount", why, "mount -t tmpfs tmpfs /dev/shm");
+    }
+    ok("shm mount", found)
+}
+
+/// Open files, processes and locked memory that this user may have, against what the default run takes.
+pub fn limits(system: &System, plan: Option<&Plan>) -> Check {
+    let said = |name: &str, limit: Option<u64>| match limit {
+        None => format!("{name} unlimited"),
+        Some(limit) => format!("{name} {limit}"),
+    };
+    let limits = &system.limits;
+    let locked = limits.locked_bytes.map_or_else(|| "unlimited".into(), human_bytes);
+    let found = format!(
+        "{}, {}, -l {locked} (nothing is locked)",
+        said("-n", limits.files),
+        said("-u", limits.processes)
+    );
+    let few = |limit: Option<u64>, needed: u64| limit.is_some_and(|limit| limit < needed);
+    let files = plan.map_or(0, crate::planner::descriptors_needed);
+    // Each process and each thread counts, with the launcher, its warden and the thread that saves.
+    let tasks = plan.map_or(0, |plan| (plan.processes.len() + plan.threads.len()) as u64 + 3);
+    if few(limits.files, files) {
+        return bad(
+            "ulimit",
+            format!("{found}; the default run opens {files} files"),
+            "ulimit -Hn, and raise it",
+        );
+    }
+    if few(limits.processes, tasks) {
+        let why = format!("{found}; the default run has {tasks} processes and threads");
+        return bad("ulimit", why, "raise ulimit -u (in a container: --pids-limit)");
+    }
+    ok("ulimit", found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CheckState::{self, Bad, Note, Ok as Fine};
+    use super::*;
+    use crate::host::{Limits, Mount, fake};
+
+    fn state(check: Check) -> CheckState {
+        check.state
+    }
+
+    #[test]
+    fn a_busy_machine_is_not_fit() {
+        let machine = fake::two_core_vm().machine();
+        let of = |load| state(super::load(&machine, &System { load: Some(load), ..System::default() }));
+        assert_eq!([0.1, 0.6, 2.0].map(of), [Fine, Note, Bad]);
+        assert_eq!(state(super::load(&machine, &System::default())), Fine);
+    }
+
+    #[test]
+    fn another_run_on_these_cores_is_named_with_them() {
+        let machine = fake::two_core_vm().machine();
+        let run = |cores: &[u32]| LivingRun {
+            run: "20260101-000000000-1-2".into(),
+            pid: 2,
+            cores: cores.iter().copied().collect(),
+        };
+        assert_eq!(state(runs(&machine, &[])), Fine);
+        assert_eq!(state(runs(&machine, &[run(&[4, 5])])), Note);
+        assert_eq!(state(runs(&machine, &[run(&[])])), Bad, "who knows where it is");
+        let found = runs(&machine, &[run(&[0, 1])]);
+        assert_eq!(found.found, "run 20260101-000000000-1-2 (pid 2) holds cores 0,1");
+        assert_eq!(state(found), Bad);
+    }
+
+    #[test]
+    fn a_mount_that_cannot_be_written_is_bad() {
+        let of = |kind: &str, flags: &[&str]| {
+            let flags = flags.iter().map(ToString::to_string).collect();
+            state(mount(&System { shm_mount: Some(Mount { kind: kind.into(), flags }), ..System::default() }))
+        };
+        assert_eq!(of("tmpfs", &["rw", "nosuid"]), Fine);
+        assert_eq!(of("tmpfs", &["ro", "nosuid"]), Bad);
+        assert_eq!(of("overlay", &["rw"]), Note);
+        assert_eq!(state(mount(&System::default())), Note);
+    }
+
+    #[test]
+    fn limits_below_what_the_default_run_takes_are_bad() {
+        let machine = fake::two_core_vm().machine();
+        let plan = super::super::default_plan(&machine).unwrap();
+        let of = |files, processes| {
+            let limits = Limits { files, processes, locked_bytes: Some(8 << 20) };
+            limits_check(&System { limits, ..System::default() }, &plan)
+        };
+        fn limits_check(system: &System, plan: &Plan) -> CheckState {
+            state(limits(system, Some(plan)))
+        }
+        assert_eq!(of(None, None), Fine);
+        assert_eq!(of(Some(1024), Some(1000)), Fine);
+        assert_eq!(of(Some(20), None), Bad);
+        assert_eq!(of(None, Some(3)), Bad);
+    }
+}

@@ -1,0 +1,122 @@
+//! What was counted: added up over agents and rounds, and as text from one process to another.
+
+use hdrhistogram::Histogram;
+
+/// What one of them did.
+pub struct Figures {
+    /// From before to behind a write.
+    pub write: Histogram<u64>,
+    /// From when it was due.
+    pub from_due: Histogram<u64>,
+    /// From before the write until a reader has the value.
+    pub propagation: Histogram<u64>,
+    /// Writes made.
+    pub writes: u64,
+    /// Values read.
+    pub reads: u64,
+    /// Values that a reader did not get.
+    pub missed: u64,
+    /// Values of two writes, or older than the one before.
+    pub torn: u64,
+    /// Values that changed behind a reader's reference.
+    pub changed: u64,
+    /// Processes that died.
+    pub died: u64,
+    /// How long its writer wrote.
+    pub ns: u64,
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 1 << 40, 3).expect("bounds")
+}
+
+impl Figures {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        let [write, from_due, propagation] = std::array::from_fn(|_| histogram());
+        let [writes, reads, missed, torn, changed, died, ns] = [0; 7];
+        Self { write, from_due, propagation, writes, reads, missed, torn, changed, died, ns }
+    }
+
+    fn histograms(&mut self) -> [(&'static str, &mut Histogram<u64>); 3] {
+        [("write", &mut self.write), ("due", &mut self.from_due), ("propagation", &mut self.propagation)]
+    }
+
+    fn counts(&mut self) -> [(&'static str, &mut u64); 7] {
+        [
+            ("writes", &mut self.writes),
+            ("reads", &mut self.reads),
+            ("missed", &mut self.missed),
+            ("torn", &mut self.torn),
+            ("changed", &mut self.changed),
+            ("died", &mut self.died),
+            ("ns", &mut self.ns),
+        ]
+    }
+
+    /// Adds another one's.
+    pub fn add(&mut self, mut other: Self) {
+        for ((_, mine), (_, other)) in self.histograms().into_iter().zip(other.histograms()) {
+            mine.add(other).expect("the same bounds");
+        }
+        for ((_, mine), (_, other)) in self.counts().into_iter().zip(other.counts()) {
+            *mine += *other;
+        }
+    }
+
+    /// A line for each bucket and count.
+    pub fn text(&mut self) -> String {
+        let mut text = String::new();
+        for (name, histogram) in self.histograms() {
+            for value in histogram.iter_recorded() {
+                text += &format!("{name} {} {}\n", value.value_iterated_to(), value.count_at_value());
+            }
+        }
+        for (name, count) in self.counts() {
+            text += &format!("{name} {count}\n");
+        }
+        text
+    }
+
+    /// Adds what a process has printed.
+    pub fn add_text(&mut self, text: &str) {
+        for line in text.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.as_slice() {
+                [name, at, times] => {
+                    let (at, times) = (at.parse().unwrap_or(1), times.parse().unwrap_or(0));
+                    let all = self.histograms().into_iter().filter(|(its, _)| its == name);
+                    all.for_each(|(_, histogram)| histogram.saturating_record_n(at, times));
+                }
+                [name, count] => {
+                    let all = self.counts().into_iter().filter(|(its, _)| its == name);
+                    all.for_each(|(_, mine)| *mine += count.parse().unwrap_or(0));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What stands above the rows.
+    pub const HEAD: &str = "                  write p50      p99     p99.9        max | propag.     p99     p99.9 |  writes/s  miss%  torn changed died";
+
+    /// A row.
+    pub fn print(&self, name: &str) {
+        let at = |histogram: &Histogram<u64>| {
+            let at = |share| histogram.value_at_quantile(share);
+            format!("{:>7} {:>8} {:>9} {:>10}", at(0.5), at(0.99), at(0.999), histogram.max())
+        };
+        println!(
+            "{name:<19} {} | {:>7} {:>7} {:>9} | {:>9.0} {:>6.1} {:>5} {:>7} {:>4}",
+            at(&self.write),
+            self.propagation.value_at_quantile(0.5),
+            self.propagation.value_at_quantile(0.99),
+            self.propagation.value_at_quantile(0.999),
+            self.writes as f64 * 1e9 / self.ns.max(1) as f64,
+            100.0 * self.missed as f64 / (self.missed + self.reads).max(1) as f64,
+            self.torn,
+            self.changed,
+            self.died,
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! Writer and readers as processes: this program starts itself, each child prints *ready* and then what it counted.
+
+use crate::figures::Figures;
+use crate::shared::{self, Shared};
+use crate::work::{self, CONTROL, GO, HOLD, Load, OVER, START, STATE};
+use shm::clock::{Clock, Monotonic};
+use shm::memory::{Region, Words};
+use shm::os::process;
+use shm::sync::{AtomicU64, Ordering};
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The first word of a child's command line.
+pub const CHILD: &str = "--child";
+/// How long an end may take beyond the time of a round: a writer of mmap-sync may wait for a second more than once.
+const GRACE: Duration = Duration::from_secs(4);
+
+/// A peer, as a child runs it.
+pub struct Contender {
+    /// Its name.
+    pub name: &'static str,
+    role: fn(&Role<'_>) -> Figures,
+}
+
+impl Contender {
+    /// That peer.
+    pub const fn of<P: Shared>() -> Self {
+        Self { name: P::NAME, role: role::<P> }
+    }
+}
+
+/// What a child is to do.
+struct Role<'a> {
+    /// 0: it writes.
+    agent: usize,
+    readers: usize,
+    ns: u64,
+    load: Load,
+    folder: &'a Path,
+    control: Words,
+}
+
+fn role<P: Shared>(role: &Role<'_>) -> Figures {
+    let shared = work::place(role.agent, role.readers);
+    if role.agent == 0 {
+        let mut writer = P::writer(role.folder, role.readers);
+        println!("ready");
+        return work::write::<P>(&mut writer, &role.control, &work::due(role.load, role.ns), role.ns);
+    }
+    let mut reader = P::reader(role.folder);
+    println!("ready");
+    let hold = (role.load == Load::Slow && role.agent == 1).then_some(HOLD);
+    work::read::<P>(&mut reader, &role.control, shared, hold)
+}
+
+fn control(folder: &Path) -> Words {
+    let file =
+        OpenOptions::new().read(true).write(true).open(folder.join("control")).expect("the control file");
+    Region::map("control", &file, true).expect("its memory").words()
+}
+
+/// What a child does, by the words of its command line.
+pub fn child(words: &[String], all: &[Contender]) {
+    let [parent, name, agent, readers, ns, load, folder] = words else { panic!("{CHILD} is for itself") };
+    let number = |word: &String| word.parse::<u64>().expect("a number");
+    process::die_with_parent(number(parent) as u32).expect("a parent");
+    let contender = all.iter().find(|contender| contender.name == name).expect("a contender");
+    let folder = Path::new(folder);
+    let (load, ..) = Load::ALL.into_iter().find(|(_, its, _)| its == load).expect("a load");
+    let (agent, readers) = (number(agent) as usize, number(readers) as usize);
+    let mut figures =
+        (contender.role)(&Role { agent, readers, ns: number(ns), load, folder, control: control(folder) });
+    print!("{}", figures.text());
+}
+
+/// A child that has said that it is ready.
+fn start(words: &[String], agent: usize) -> (Child, Option<BufReader<ChildStdout>>) {
+    let mut words = words.to_vec();
+    words[3] = agent.to_string();
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    let mut child =
+        command.args(words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process");
+    let mut said = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    let is_ready = said.read_line(&mut line).is_ok() && line == "ready\n";
+    (child, is_ready.then_some(said))
+}
+
+/// One round of one of them.
+pub fn run(contender: &Contender, readers: usize, ns: u64, load: Load, folder: &Path) -> Figures {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let folder = folder.join(format!("peer-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed)));
+    fs::create_dir(&folder).expect("a folder");
+    let file = fs::File::create_new(folder.join("control")).expect("a control file");
+    file.set_len(CONTROL as u64 * 8).expect("its length");
+    let control = control(&folder);
+    let (_, load, _) = Load::ALL.into_iter().find(|(its, ..)| *its == load).expect("it is one of all");
+    let numbers = [readers.to_string(), ns.to_string(), load.into(), folder.display().to_string()];
+    let mut words = vec![CHILD.into(), std::process::id().to_string(), contender.name.into(), String::new()];
+    words.extend(numbers);
+    let mut all: Vec<_> = (0..=readers).map(|agent| start(&words, agent)).collect();
+    control[START].store(Monotonic.now() + 1_000_000, Ordering::Relaxed);
+    // Release: pairs with the agents' Acquire; the time of the start is there.
+    control[STATE].store(GO, Ordering::Release);
+    let mut figures = Figures::new();
+    let deadline = Instant::now() + Duration::from_nanos(2 * ns) + GRACE;
+    let texts: Vec<_> = all
+        .iter_mut()
+        .map(|(_, said)| said.take())
+        .map(|said| {
+            std::thread::spawn(move || {
+                let mut text = String::new();
+                said.is_some_and(|mut said| said.read_to_string(&mut text).is_ok()).then_some(text)
+            })
+        })
+        .collect();
+    for (agent, ((mut child, _), text)) in all.into_iter().zip(texts).enumerate() {
+        while !text.is_finished() {
+            if Instant::now() > deadline {
+                let _ = child.kill();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let text = text.join().ok().flatten().unwrap_or_default();
+        figures.died += u64::from(!child.wait().is_ok_and(|status| status.success()));
+        figures.add_text(&text);
+        if agent == 0 {
+            // Also of a writer that died.
+            control[STATE].store(OVER, Ordering::Release);
+        }
+    }
+    let _ = fs::remove_dir_all(&folder);
+    remove_named(&folder);
+    figures
+}
+
+/// Removes what a peer has left beside its folder, under names that begin with the folder's.
+fn remove_named(folder: &Path) {
+    let prefix = format!("{}_", shared::name(folder));
+    for entry in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What all do the same way: one end writes when a write is due, the others poll, and every value says which write it is of and when
+//! that began.
+
+use crate::figures::Figures;
+use shm::clock::{Clock, Monotonic};
+use shm::memory::Words;
+use shm::os::pin;
+use shm::sync::Ordering;
+use std::time::Duration;
+
+/// Words of a value.
+pub const WORDS: usize = 8;
+/// A value.
+pub type Value = [u64; WORDS];
+/// Writes a second where they are paced.
+const RATE: f64 = 10_000.0;
+/// Words differ by this.
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+/// How long a slow reader keeps what it has read.
+pub const HOLD: Duration = Duration::from_millis(20);
+
+/// The word that says how far it is.
+pub const STATE: usize = 0;
+/// The word with the start's time.
+pub const START: usize = 1;
+/// Words of both.
+pub const CONTROL: usize = 512;
+/// Of [`STATE`]: it goes on.
+pub const GO: u64 = 1;
+/// Of [`STATE`]: the writer has ended.
+pub const OVER: u64 = 2;
+
+/// One way to publish a value to many.
+pub trait Peer {
+    /// Its name.
+    const NAME: &'static str;
+    /// The writing end.
+    type Writer;
+    /// A reading end.
+    type Reader;
+    /// Publishes.
+    fn write(writer: &mut Self::Writer, value: &Value);
+    /// Copies the newest value, or the next one; false: there is nothing that it can see to be newer.
+    fn read(reader: &mut Self::Reader, into: &mut Value) -> bool;
+    /// The same, by somebody who needs the value for a while. Where readers get a reference they keep it; says whether what is behind
+    /// it changed meanwhile.
+    fn read_slowly(reader: &mut Self::Reader, into: &mut Value, hold: Duration) -> (bool, bool) {
+        let found = Self::read(reader, into);
+        if found {
+            std::thread::sleep(hold);
+        }
+        (found, false)
+    }
+}
+
+/// The load.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Load {
+    /// Poisson arrivals.
+    Paced,
+    /// The same, and the first reader is slow.
+    Slow,
+    /// One write behind the other.
+    Stress,
+}
+
+impl Load {
+    /// All of them, with their names and what they are.
+    pub const ALL: [(Self, &'static str, &'static str); 3] = [
+        (Self::Paced, "poisson", "Poisson, 10,000 writes/s"),
+        (Self::Stress, "stress", "as fast as it goes"),
+        (Self::Slow, "slow", "Poisson, 10,000 writes/s; the first reader keeps each value for 20 ms"),
+    ];
+}
+
+/// When each write is due, in nanoseconds; the same for all. Empty: nothing is due.
+pub fn due(load: Load, ns: u64) -> Vec<u64> {
+    let (mut state, mut now, mut times) = (STEP, 0.0, Vec::new());
+    while load != Load::Stress && now < ns as f64 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let unit = ((state >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        now -= unit.ln() * 1e9 / RATE;
+        times.push(now as u64);
+    }
+    times
+}
+
+fn value(number: u64, ns: u64) -> Value {
+    let mut value = [number; WORDS];
+    value[1] = ns;
+    for (place, word) in value.iter_mut().enumerate().skip(2) {
+        *word = (number ^ ns).wrapping_mul(STEP).wrapping_add(place as u64);
+    }
+    value
+}
+
+/// Pins the writer (0) or a reader to its core; says whether readers share theirs.
+pub fn place(agent: usize, readers: usize) -> bool {
+    let cores = pin::allowed_cores();
+    let core = match cores.as_slice() {
+        [] => None,
+        [only] => Some(*only),
+        [first, rest @ ..] => Some(if agent == 0 { *first } else { rest[(agent - 1) % rest.len()] }),
+    };
+    let _ = core.map(pin::pin_to);
+    readers + 1 > cores.len()
+}
+
+/// When it starts.
+fn start(control: &Words) -> u64 {
+    // Acquire: pairs with who says go, behind the time of the start.
+    while control[STATE].load(Ordering::Acquire) < GO {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    control[START].load(Ordering::Relaxed)
+}
+
+/// Writes what is due for that long.
+pub fn write<P: Peer>(writer: &mut P::Writer, control: &Words, due: &[u64], ns: u64) -> Figures {
+    let mut mine = Figures::new();
+    let start = start(control);
+    loop {
+        let wanted = match due.get(mine.writes as usize) {
+            Some(due) => start + due,
+            None if due.is_empty() => start,
+            None => break,
+        };
+        while Monotonic.now() < wanted {
+            std::hint::spin_loop();
+        }
+        let begin = Monotonic.now();
+        // What is due may be late, but not for ever.
+        if begin > start + 2 * ns || (due.is_empty() && begin > start + ns) {
+            break;
+        }
+        mine.writes += 1;
+        P::write(writer, &value(mine.writes, begin));
+        let done = Monotonic.now();
+        mine.write.saturating_record((done - begin).max(1));
+        mine.from_due.saturating_record((done - wanted).max(1));
+    }
+    mine.ns = Monotonic.now().saturating_sub(start);
+    control[STATE].store(OVER, Ordering::Release);
+    mine
+}
+
+/// Reads until the writer has ended and there is nothing newer.
+pub fn read<P: Peer>(
+    reader: &mut P::Reader,
+    control: &Words,
+    shared: bool,
+    hold: Option<Duration>,
+) -> Figures {
+    let (mut mine, mut into, mut last) = (Figures::new(), [0; WORDS], 0);
+    start(control);
+    loop {
+        let was_over = control[STATE].load(Ordering::Acquire) == OVER;
+        let (found, changed) = match hold {
+            Some(hold) if !was_over => P::read_slowly(reader, &mut into, hold),
+            _ => (P::read(reader, &mut into), false),
+        };
+        let got = Monotonic.now()
+            - hold.map_or(0, |hold| if was_over || !found { 0 } else { hold.as_nanos() as u64 });
+        mine.changed += u64::from(changed);
+        if found && into[0] != last && into[0] != 0 {
+            mine.reads += 1;
+            let is_whole = into == value(into[0], into[1]) && into[0] > last;
+            mine.torn += u64::from(!is_whole);
+            if !is_whole {
+                // Its number says nothing.
+                continue;
+            }
+            mine.missed += into[0] - last - 1;
+            last = into[0];
+            mine.propagation.saturating_record(got.saturating_sub(into[1]).max(1));
+        } else if was_over {
+            break mine;
+        } else if shared {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
