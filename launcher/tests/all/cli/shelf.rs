@@ -24,6 +24,7 @@ fn results_are_listed_found_and_taken_away() {
     // Where its folder is stands alone on stdout, for scripts.
     assert_eq!(Path::new(text(&run.stdout).trim()), folder.canonicalize().unwrap());
     let living = launcher.start(LONG);
+    wait_until("there are two", || list(launcher.out.path(), &[]).len() == 2);
 
     let all = list(launcher.out.path(), &[]);
     let verdicts: Vec<&str> = all.iter().map(|entry| entry["verdict"].as_str().unwrap()).collect();
