@@ -24,7 +24,6 @@ struct Line<'a> {
     memory_ns: u64,
     backlog_ns: u64,
     queueing_ns: u64,
-    work_ns: u64,
     usual_ns: u64,
     unexplained_ns: u64,
 }
@@ -52,7 +51,7 @@ pub(super) fn inspect(
 
 fn lines(order: &Explained) -> impl Iterator<Item = Line<'_>> {
     order.stages.iter().map(move |(stage, thread, causes)| {
-        let [machine_ns, memory_ns, backlog_ns, queueing_ns, work_ns, usual_ns, unexplained_ns] = *causes;
+        let [machine_ns, memory_ns, backlog_ns, queueing_ns, usual_ns, unexplained_ns] = *causes;
         Line {
             order: &order.order,
             at_ns: order.at_ns,
@@ -64,7 +63,6 @@ fn lines(order: &Explained) -> impl Iterator<Item = Line<'_>> {
             memory_ns,
             backlog_ns,
             queueing_ns,
-            work_ns,
             usual_ns,
             unexplained_ns,
         }

@@ -157,7 +157,7 @@ fn cut(passage: &Passage, threads: &[Thread], usual: u64, longest: u64) -> Parts
     let (served, last) = behind.unwrap_or(([0; 3], from));
     away(receiver.away.within(from, last));
     let own = passage.to.saturating_sub(last).saturating_sub(away(receiver.away.within(last, passage.to)));
-    for (cause, ticks) in [Cause::Backlog, Cause::Queueing, Cause::Work].into_iter().zip(served) {
+    for (cause, ticks) in [Cause::Backlog, Cause::Queueing, Cause::Unexplained].into_iter().zip(served) {
         parts.take(cause, ticks);
     }
     let over = own.saturating_sub(usual);

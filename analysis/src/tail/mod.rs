@@ -9,12 +9,11 @@
 //! | memory | the same, and the kernel counted a page fault and no preemption in it; of a hand-off, what is over its median, up to 3 µs |
 //! | backlog | the receiver served orders that had been touched by a gap or by backlog |
 //! | queueing | the receiver served other orders |
-//! | work | the receiver stamped other orders, and something longer than 3 µs in between was no order and no gap |
 //! | usual | of what is left, up to the median of the stage |
-//! | unexplained | the rest: what no stamp and no gap tells of |
+//! | unexplained | the rest: what no stamp and no gap tells of. Where the receiver served others, what is over 3 µs between two stamps |
 //!
 //! An order is *touched* if a gap or backlog took part of a passage of it. That looks at gaps and at nobody's latency, so percentiles of the
-//! untouched are those without the machine's stalls, and real queueing stays in them. They are lower bounds where a log's room for gaps was used up:
+//! untouched are those without the machine's stalls, and real queueing stays in them. Where a log's room for gaps was used up stalls stay in them:
 //! what was not recorded touches nobody.
 
 mod attribute;
@@ -39,8 +38,6 @@ pub enum Cause {
     Backlog,
     /// Behind orders that none had.
     Queueing,
-    /// The thread ran and did something that is no order.
-    Work,
     /// The stage's own median.
     Usual,
     /// Nothing says why.
@@ -49,15 +46,8 @@ pub enum Cause {
 
 impl Cause {
     /// All of them, in the order of [`Parts`].
-    pub const ALL: [Self; 7] = [
-        Self::Machine,
-        Self::Memory,
-        Self::Backlog,
-        Self::Queueing,
-        Self::Work,
-        Self::Usual,
-        Self::Unexplained,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Machine, Self::Memory, Self::Backlog, Self::Queueing, Self::Usual, Self::Unexplained];
 
     /// The name that tables have.
     pub const fn name(self) -> &'static str {
@@ -66,7 +56,6 @@ impl Cause {
             Self::Memory => "memory",
             Self::Backlog => "backlog",
             Self::Queueing => "queueing",
-            Self::Work => "work",
             Self::Usual => "usual",
             Self::Unexplained => "unexplained",
         }
