@@ -109,7 +109,7 @@ impl Thread {
 }
 
 /// Cuts each passage into parts and hands it to `hear` with whether its order is touched by then. Passages come in the order of their
-/// ends; a thread's times away are ascending and do not overlap ([`super::away`]).
+/// ends; a thread's times away are ascending and do not overlap, as `away` gives them.
 ///
 /// # Panics
 /// If a passage names a thread or a stage that there is not.
