@@ -11,6 +11,7 @@ pub mod instruments;
 mod limit;
 pub mod limits;
 pub mod own;
+mod slower;
 pub mod value;
 
 pub use fault::{FaultSpec, Faults};
@@ -20,6 +21,7 @@ pub use limit::VenueLimit;
 pub use limits::Limits;
 use own::KindsParser;
 pub use own::{Kinds, StrategyName, VenueName};
+pub use slower::Slower;
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use value::{Choice, CoreList, Factor, Preset, Switch};
 
