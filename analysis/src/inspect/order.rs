@@ -6,6 +6,7 @@ use crate::document::Document;
 use crate::logfile::LogReader;
 use crate::merge::{OrderEnd, bit, folder, name_of};
 use crate::record::RunRecord;
+use crate::report::fitted;
 use crate::report::tables::{ruled, table};
 use crate::summary::Measure;
 use protocol::flow::{ExchangeStage, Stage};
@@ -312,7 +313,7 @@ fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
             stage,
         ]);
     }
-    print_lines(out, table.lines())?;
+    print_lines(out, fitted(&table))?;
     if !path.problems.is_empty() {
         writeln!(out)?;
     }

@@ -90,8 +90,8 @@ fn limits(text: &str) -> Limits {
 
 /// The last mount at that place: it hides those before it.
 fn mount(text: &str, at: &str) -> Option<Mount> {
-    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let found = lines.filter(|words| words.get(1) == Some(&at)).next_back()?;
+    let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let found = lines.rfind(|words| words.get(1) == Some(&at))?;
     let (kind, options) = (found.get(2)?, found.get(3)?);
     let flags = options.split(',').filter(|option| !option.contains('=')).map(str::to_owned).collect();
     Some(Mount { kind: (*kind).to_owned(), flags })

@@ -15,9 +15,10 @@ pub mod run;
 pub mod run_id;
 mod samples;
 pub mod setup;
-pub mod signals;
 pub mod spawn;
 pub mod standstill;
 pub mod supervise;
 mod tapes;
 pub mod warden;
+
+pub use crate::host::signals;
