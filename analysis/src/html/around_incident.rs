@@ -51,11 +51,11 @@ pub fn draw(all: &Containments, folder: &Path) -> Option<Markup> {
                 "the line is the median, the band reaches up to the greatest. Those in which others waited longest."
             }
             div class="multiples" {
-                @for (seen, stretch) in seen.iter().zip(&stretches) {
+                @for (number, (seen, stretch)) in seen.iter().zip(&stretches).enumerate() {
                     @let name = format!("{}, {} under {}", seen.row.fault, seen.row.technique, seen.row.isolation);
                     figure class="multiple" data-around=(seen.row.folder) {
                         figcaption { (name) ": " (seen.row.contained.word()) }
-                        (small::draw(&name, stretch, ends))
+                        (small::draw(&format!("around-{number}"), &name, stretch, ends))
                     }
                 }
             }

@@ -70,13 +70,14 @@ pub fn index_page(folder: &Path) -> Option<String> {
                 p {
                     "The line is the median of rt_venue over time, the band reaches up to the greatest; the upright axis is the same for all."
                 }
-                div class="multiples" { @for run in &runs { (card(run, ends)) } }
+                div class="multiples" { @for (number, run) in runs.iter().enumerate() { (card(number, run, ends)) } }
             }))
         }
         @if left > 0 { p class="note" { (count(left)) " older runs are not drawn." } }
         @if unread > 0 { p class="note" { (count(unread)) " runs have a summary of another version, or a damaged one." } }
     };
-    let subject = format!("{} runs, {fit} of them fit for latency claims", count(runs.len() as u64));
+    let many = if runs.len() == 1 { "1 run".into() } else { format!("{} runs", count(runs.len() as u64)) };
+    let subject = format!("{many}, {fit} fit for latency claims");
     let dim = format!(
         "{}, bulkhead {}",
         folder.file_name().unwrap_or_default().to_string_lossy(),
@@ -98,7 +99,7 @@ fn encoded(name: &str) -> String {
         .collect()
 }
 
-fn card(run: &Run, ends: (f64, f64)) -> Markup {
+fn card(number: usize, run: &Run, ends: (f64, f64)) -> Markup {
     let summary = &run.summary;
     let (class, mark) =
         if summary.fit_for_latency { ("ink good-ink", "✔") } else { ("ink bad-ink", "✘") };
@@ -110,10 +111,14 @@ fn card(run: &Run, ends: (f64, f64)) -> Markup {
             p class="note" {
                 "rt_venue p50 " b { (duration_or_dash(figures.p50_ns)) } ", p99 " b { (duration_or_dash(figures.p99_ns)) } ", p99.9 "
                 (duration_or_dash(figures.p999_ns)) ", " (count(summary.orders.sent)) " orders"
-                @if !summary.incidents.is_empty() { ", " (count(summary.incidents.len() as u64)) " deaths" }
+                @match summary.incidents.len() {
+                    0 => {},
+                    1 => ", 1 death",
+                    more => { ", " (count(more as u64)) " deaths" },
+                }
             }
             @match &run.timeline {
-                Some(timeline) => (small::draw(&summary.run, &Stretch::whole(timeline), ends)),
+                Some(timeline) => (small::draw(&format!("run-{number}"), &summary.run, &Stretch::whole(timeline), ends)),
                 None => p class="none" { "no time line" },
             }
         }

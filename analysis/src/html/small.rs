@@ -10,7 +10,7 @@ use maud::{Markup, html};
 const WIDTH: f64 = 320.0;
 const HEIGHT: f64 = 118.0;
 /// Left, right, top and bottom of the data.
-const DATA: [f64; 4] = [44.0, WIDTH - 6.0, 6.0, HEIGHT - 20.0];
+const DATA: [f64; 4] = [54.0, WIDTH - 6.0, 6.0, HEIGHT - 20.0];
 
 /// A stretch of a run.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +54,8 @@ pub fn shared(stretches: &[Stretch<'_>]) -> (f64, f64) {
     (least as f64, most as f64)
 }
 
-/// The drawing; `title` is for those who cannot see it, and for who points at it.
-pub fn draw(title: &str, stretch: &Stretch<'_>, ends: (f64, f64)) -> Markup {
+/// The drawing; `id` is its own in the page, `title` is for those who cannot see it, and for who points at it.
+pub fn draw(id: &str, title: &str, stretch: &Stretch<'_>, ends: (f64, f64)) -> Markup {
     let [left, right, top, bottom] = DATA;
     let zero = stretch.mark_ns.unwrap_or(stretch.from_ns) as f64;
     let (from, to) = (stretch.from_ns as f64 - zero, (stretch.to_ns as f64 - zero).max(1.0 - zero));
@@ -71,13 +71,15 @@ pub fn draw(title: &str, stretch: &Stretch<'_>, ends: (f64, f64)) -> Markup {
             None => medians.lift(),
         }
         if let Some(max) = max {
-            let (high, low) = (y.at(max.max(1) as f64), p50.map_or(bottom, |p50| y.at(p50.max(1) as f64)));
+            let high = y.at(max.max(1) as f64);
+            // Where there are too few orders for a median, a mark at the greatest.
+            let low = p50.map_or(high, |p50| y.at(p50.max(1) as f64));
             greatest += &format!(
                 "M{} {}H{}V{}H{}Z",
                 num(start),
                 num(high),
                 num(end),
-                num(low.max(high + 1.0)),
+                num(low.max(high + 1.5)),
                 num(start)
             );
         }
@@ -86,8 +88,8 @@ pub fn draw(title: &str, stretch: &Stretch<'_>, ends: (f64, f64)) -> Markup {
     let ticks: Vec<f64> = y.ticks().into_iter().filter(|tick| tick.labelled).map(|tick| tick.value).collect();
     let step = ticks.len().div_ceil(3).max(1);
     html! {
-        svg class="small" viewBox={ "0 0 " (num(WIDTH)) " " (num(HEIGHT)) } role="img" aria-label=(title) {
-            title { (title) }
+        svg class="small" viewBox={ "0 0 " (num(WIDTH)) " " (num(HEIGHT)) } role="img" aria-labelledby={ (id) "-title" } {
+            title id={ (id) "-title" } { (title) }
             @for value in ticks.into_iter().step_by(step) {
                 line x1=(num(left)) x2=(num(right)) y1=(num(y.at(value))) y2=(num(y.at(value))) class="grid" {}
                 (text(left - 4.0, y.at(value) + 4.0, "end", "tick", &duration(value)))
@@ -130,11 +132,11 @@ mod tests {
         let part = Stretch { timeline: &timeline, from_ns: 5, to_ns: 20, mark_ns: Some(15) };
         assert_eq!(part.values(), Some((900, 900)));
         for stretch in [part, Stretch::whole(&timeline), Stretch { from_ns: u64::MAX, to_ns: 0, ..part }] {
-            let text = draw("t", &stretch, shared(&[stretch])).into_string();
+            let text = draw("i", "t", &stretch, shared(&[stretch])).into_string();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
         let empty = Timeline { bucket_ns: 1, p99_every: 1, ..Timeline::default() };
         assert_eq!(Stretch::whole(&empty).values(), None);
-        draw("t", &Stretch::whole(&empty), shared(&[]));
+        draw("i", "t", &Stretch::whole(&empty), shared(&[]));
     }
 }

@@ -8,6 +8,7 @@ use crate::logfile::{EXTENSION, LogReader, file_name};
 use crate::merge::folder;
 use crate::record::{Incident, Outcome, RunRecord};
 use crate::report::fitted;
+use crate::report::grid::in_lines;
 use crate::report::tables::{ruled, table};
 use crate::report::units::{duration, short};
 use protocol::plan::Role;
@@ -185,7 +186,8 @@ fn text(record: &RunRecord, lines: &[LogRow], problems: &[String], out: &mut imp
         1 => ", 1 death".into(),
         many => format!(", {many} deaths"),
     };
-    writeln!(out, "run {}, {}, {ended}{deaths}\n", record.plan.run, record.started)?;
+    let head = format!("run {}, {}, {ended}{deaths}", record.plan.run, record.started);
+    writeln!(out, "{}\n", in_lines(&head, "  "))?;
     let dash = || "–".to_owned();
     let number = |value: Option<u64>| value.map_or_else(dash, short);
     let seconds = |value: Option<f64>| value.map_or_else(dash, |seconds| signed(seconds * 1e9));

@@ -142,7 +142,7 @@ impl GridRow {
 }
 
 /// A text broken at the terminal's width; all lines but the first begin with `indent`.
-fn in_lines(text: &str, indent: &str) -> String {
+pub(crate) fn in_lines(text: &str, indent: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().map_or(0, |line| line.chars().count());

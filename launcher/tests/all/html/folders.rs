@@ -50,7 +50,7 @@ fn a_folder_of_many_runs_has_one_page_that_leads_to_each() {
     let cards = having(&html, "data-run");
     assert_eq!(cards.len(), 2);
     assert_eq!(cards[1].whole("data-p50-ns"), summary.rt_venue.p50_ns);
-    assert!(text(&html).contains(", 1 deaths") && html.matches("class=\"small\"").count() == 2);
+    assert!(text(&html).contains(", 1 death") && html.matches("class=\"small\"").count() == 2);
 
     let none = tempfile::tempdir().unwrap();
     let refused = command(&["open", none.path().to_str().unwrap()]).output().unwrap();
