@@ -2,8 +2,8 @@
 //!
 //! | what | accepted | written back |
 //! |---|---|---|
-//! | time | `500ns`, `5us` or `5µs`, `5ms`, `1.5s`, `2m` | the largest unit that is exact: `1500ms` |
-//! | count | `400000`, `4_000_000`, `400k`, `1.5M` | all digits |
+//! | time | `500ns`, `5us` or `5µs`, `5ms`, `1.5s`, `2m`, `1h` | the largest unit that is exact: `1500ms` |
+//! | count | `400000`, `4_000_000`, `400k` or `400K`, `1.5M` | all digits |
 //!
 //! Parsing is exact integer arithmetic: what does not fit 64 bits, or would be a fraction of a nanosecond, is an
 //! error and never rounded. For tables there are [`human_ns`] and [`human_count`], which do round.
@@ -13,17 +13,23 @@ use core::str::FromStr;
 use thiserror::Error;
 
 /// The units of time with their length in nanoseconds, longest first.
-const UNITS: [(&str, u64); 5] =
-    [("m", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+const UNITS: [(&str, u64); 6] = [
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+];
 
 /// A text that is no time, count or delay. The message says what would be one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnitError {
     /// A time without a unit.
-    #[error("{0:?} has no unit: write ns, us, ms, s or m behind it, for example {example}ms", example = example(.0))]
+    #[error("{0:?} has no unit: write ns, us, ms, s, m or h behind it, for example {example}ms", example = example(.0))]
     NoUnit(String),
     /// Not a time at all.
-    #[error("{0:?} is not a time: expected a number and ns, us, ms, s or m, for example 5ms or 1.5s")]
+    #[error("{0:?} is not a time: expected a number and ns, us, ms, s, m or h, for example 5ms or 1.5s")]
     Time(String),
     /// Not a count at all.
     #[error("{0:?} is not a count: expected a whole number, for example 400000, 400k or 4M")]
@@ -85,7 +91,7 @@ impl FromStr for Count {
         let bad = || UnitError::Count(clip(text));
         let scale = match unit {
             "" if !number.contains('.') => 1,
-            "k" => 1_000,
+            "k" | "K" => 1_000,
             "M" => 1_000_000,
             _ => return Err(bad()),
         };
@@ -214,6 +220,7 @@ mod tests {
             ("5 ms", 5_000_000),
             ("1.5s", 1_500_000_000),
             ("2m", 120_000_000_000),
+            ("1h", 3_600_000_000_000),
             ("0ns", 0),
             ("0.25us", 250),
         ] {
@@ -225,7 +232,7 @@ mod tests {
     fn a_time_that_is_wrong_says_how_to_write_it() {
         assert_eq!(
             ns("5").unwrap_err(),
-            "\"5\" has no unit: write ns, us, ms, s or m behind it, for example 5ms"
+            "\"5\" has no unit: write ns, us, ms, s, m or h behind it, for example 5ms"
         );
         assert!(ns("0").unwrap_err().ends_with("for example 100ms"), "nobody waits for 0ms");
         for text in ["", "ms", "-5ms", "5 parsecs", "5mss", "1..2s", ".5s", "5.s", "1e3ms", "_5ms"] {

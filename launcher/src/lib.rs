@@ -8,14 +8,18 @@ pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod experiments;
+pub mod exports;
 pub mod faults;
 mod harness;
 pub mod host;
+pub mod operator;
 mod output;
 pub mod planner;
 pub mod roles;
 pub mod runtime;
+pub mod shelf;
 pub mod simulate;
+pub mod watch;
 
 pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Strategies, Venues};
 // What parts of one's own are written with.

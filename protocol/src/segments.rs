@@ -175,7 +175,11 @@ pub fn inherit_control(fd: i32) -> Result<(Control, Plan), RegionError> {
     read_control(CONTROL.into(), view)
 }
 
-fn read_control(name: String, view: View) -> Result<(Control, Plan), RegionError> {
+/// Checks a control segment that was found and copies its plan.
+///
+/// # Errors
+/// As [`open_control`].
+pub fn read_control(name: String, view: View) -> Result<(Control, Plan), RegionError> {
     let check = Header::read(|i, ordering| view.load(i, ordering), view.len(), control::KIND)
         .and_then(|header| header.check_geometry(control::PLAN, 1));
     check.map_err(|source| RegionError::Header { name: name.clone(), source })?;

@@ -14,7 +14,7 @@ mod verdict;
 pub use around::{Around, AroundStage};
 pub use comebacks::ComebackSummary;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
-pub use figures::{Distribution, Figures, Measure};
+pub use figures::{Distribution, Figures, Measure, to_ns};
 pub use threads::ThreadSummary;
 pub use trading::{KillSummary, PositionSummary, Rejection, Trading};
 pub use venues::VenueIncident;

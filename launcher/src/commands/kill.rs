@@ -1,8 +1,8 @@
 //! `launcher kill` and `launcher revive`: an operator's kill switch.
 
-use super::operator::LiveRun;
 use crate::cli::{KillFlags, Whom};
 use crate::config::UsageError;
+use crate::operator::LiveRun;
 use crate::output;
 use analysis::numbers::{count, duration};
 use anyhow::Result;

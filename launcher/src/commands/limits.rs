@@ -1,9 +1,9 @@
 //! `launcher limits`: the limits of a run that goes on, shown or changed.
 
-use super::operator::LiveRun;
 use crate::cli::{LimitsFlags, Whom};
 use crate::config::UsageError;
 use crate::config::limits::{limit_of, limit_text, value_text};
+use crate::operator::LiveRun;
 use crate::output;
 use analysis::numbers::{count, duration};
 use analysis::report::tables::{ruled, table};

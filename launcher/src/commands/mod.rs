@@ -6,24 +6,28 @@ mod journal;
 mod kill;
 mod limits;
 mod open;
-mod operator;
+mod pages;
 
 use crate::board;
 use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, ReportFlags};
-use crate::config::{RunCommand, UsageError};
+use crate::config::{RunCommand, Slower, UsageError};
 use crate::experiments;
-use crate::host::System;
+use crate::exports;
+use crate::host::{Machine, System};
 use crate::output;
 use crate::planner::{self, Resolved};
 use crate::roles::role;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::gather;
 use crate::runtime::living;
+use crate::runtime::prepare::prepare;
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::run::{self, Finished, Interrupted, Presentation};
 use crate::runtime::signals::{self, Signals};
 use crate::runtime::warden;
+use crate::shelf;
 use crate::simulate;
+use crate::watch;
 use analysis::document::Document;
 use analysis::html;
 use analysis::inspect;
@@ -35,7 +39,7 @@ use anyhow::{Context, Result};
 use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Does what the command line says.
 pub fn main(cli: Cli) -> ExitCode {
@@ -57,6 +61,12 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Kill(flags) => kill::turn(&flags, true),
         Command::Revive(flags) => kill::turn(&flags, false),
         Command::Limits(flags) => limits::limits(&flags),
+        Command::List(flags) => shelf::show(&flags),
+        Command::Delete(flags) => shelf::delete(&flags),
+        Command::Export(flags) => exports::export(&flags),
+        Command::Completions(flags) => pages::completions(&flags),
+        Command::Man(flags) => pages::man(&flags),
+        Command::Watch(flags) => watch::watch(&flags),
         Command::Clean(flags) => clean(flags),
         Command::Role(flags) if flags.name == warden::NAME => {
             warden::run(&flags.run).map(|()| ExitCode::SUCCESS)
@@ -101,13 +111,20 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(is_pipe))
 }
 
-fn run(RunCommand { run: flags, strict_faults }: &RunCommand) -> Result<ExitCode> {
+fn run(command: &RunCommand) -> Result<ExitCode> {
+    let RunCommand { run: flags, strict_faults, dry_run, quiet, tag, baseline, fail_if_slower } = command;
+    let tags: Vec<String> =
+        tag.iter().map(|tag| shelf::tag(tag)).collect::<Result<_, _>>().map_err(UsageError)?;
+    let baseline = baseline.as_deref().map(shelf::folder_of).transpose()?;
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
     let resolved = planner::resolve(&flags.settings()?, &machine)?;
+    if *dry_run {
+        return plan_only(&resolved, &machine, flags.common.allow_weaker_sandbox);
+    }
     let how = Presentation {
-        quiet: flags.common.json,
+        quiet: flags.common.json || *quiet,
         weaker_sandbox: flags.common.allow_weaker_sandbox,
         start_timeout: Duration::from_nanos(flags.common.start_timeout.0),
         signals: &signals,
@@ -115,15 +132,18 @@ fn run(RunCommand { run: flags, strict_faults }: &RunCommand) -> Result<ExitCode
     let mut code = ExitCode::SUCCESS;
     // Several summaries are one document as well: a list.
     let mut list = (flags.common.json && resolved.repeats > 1).then(Vec::new);
+    let mut summaries = Vec::new();
     for repeat in 0..resolved.repeats {
         // A fresh schedule for each repeat, the same ones for the same --seed.
         let resolved = Resolved { seed: resolved.seed.wrapping_add(repeat.into()), ..resolved.clone() };
         let finished = run::run(&resolved, &machine, &how)?;
+        shelf::write_tags(&finished.folder, &tags)?;
         match &mut list {
+            _ if *quiet => writeln!(output::stdout(), "{}", finished.folder.display())?,
             Some(list) => list.push(serde_json::from_slice::<serde_json::Value>(&finished.summary.json()?)?),
             None => show(&finished.summary, flags.common.json)?,
         }
-        if !flags.common.json {
+        if !flags.common.json && !quiet {
             writeln!(output::stdout(), "\nSaved in {}", finished.folder.display())?;
         }
         code = exit_code(&finished);
@@ -137,11 +157,37 @@ fn run(RunCommand { run: flags, strict_faults }: &RunCommand) -> Result<ExitCode
         if finished.outcome != Outcome::Complete {
             break;
         }
+        summaries.push(finished.summary);
+    }
+    if let Some(baseline) = baseline.filter(|_| code == ExitCode::SUCCESS) {
+        against(&baseline, &summaries, *fail_if_slower, *quiet)?;
     }
     if let Some(list) = list {
         writeln!(output::stdout(), "{:#}", serde_json::Value::from(list))?;
     }
     Ok(code)
+}
+
+/// Compares what was run with a folder of runs.
+fn against(baseline: &Path, summaries: &[Summary], gate: Option<Slower>, quiet: bool) -> Result<()> {
+    let documents = experiments::against(baseline, summaries)?;
+    if !quiet {
+        writeln!(output::stdout())?;
+        documents.print(false)?;
+    }
+    match gate {
+        Some(gate) => experiments::pass(gate, &documents),
+        None => Ok(()),
+    }
+}
+
+/// `run --dry-run`: everything but the run.
+fn plan_only(resolved: &Resolved, machine: &Machine, weaker_sandbox: bool) -> Result<ExitCode> {
+    let prepared = prepare(resolved, machine, weaker_sandbox, SystemTime::now())?;
+    let resolved = resolved.spanning(prepared.schedule.window_ns());
+    let plan = planner::show(&prepared.plan, &resolved, machine, &prepared.warnings);
+    writeln!(output::stdout(), "{plan}\nNothing was started (--dry-run).")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn exit_code(finished: &Finished) -> ExitCode {
@@ -165,13 +211,14 @@ fn show(summary: &Summary, json: bool) -> Result<()> {
 }
 
 fn report(flags: &ReportFlags) -> Result<ExitCode> {
+    let folder = shelf::folder_of(&flags.run)?;
     if let Some(file) = &flags.html {
-        return report_html(&flags.run, file.as_deref());
+        return report_html(&folder, file.as_deref());
     }
-    experiments::is_none(&flags.run)?;
-    let record = read_record(&flags.run)?;
+    experiments::is_none(&folder)?;
+    let record = read_record(&folder)?;
     let progress = Progress::new(!flags.json);
-    let summary = run::evaluate(&flags.run, &record, &progress)?;
+    let summary = run::evaluate(&folder, &record, &progress)?;
     progress.clear();
     show(&summary, flags.json)?;
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -206,14 +253,15 @@ fn make_page(folder: &Path, file: &Path) -> Result<()> {
 }
 
 fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
-    experiments::is_none(&flags.path)?;
+    let path = shelf::folder_of(&flags.path)?;
+    experiments::is_none(&path)?;
     let format = match (flags.json, flags.csv) {
         (true, _) => Format::Json,
         (_, true) => Format::Csv,
         _ => Format::Text,
     };
     let options = inspect::Options { head: flags.head, tail: flags.tail, order: flags.order, format };
-    inspect::inspect(&flags.path, &options, &mut stdout().lock())?;
+    inspect::inspect(&path, &options, &mut stdout().lock())?;
     Ok(ExitCode::SUCCESS)
 }
 

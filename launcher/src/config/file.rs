@@ -7,7 +7,7 @@ use super::input::UserFile;
 use super::{Settings, UsageError, nearest};
 use analysis::document::{SaveError, write_whole};
 use core::fmt;
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::path::Path;
 
@@ -189,7 +189,7 @@ impl<'de> DeserializeSeed<'de> for OneValue<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        let Some(text) = Option::<String>::deserialize(deserializer)? else {
+        let Some(text) = deserializer.deserialize_option(Texts { key: self.key })? else {
             return Err(de::Error::custom(format!(
                 "{} has no value: write one, or leave the line out",
                 self.key
@@ -199,6 +199,50 @@ impl<'de> DeserializeSeed<'de> for OneValue<'_> {
             Some(Err(message)) => Err(de::Error::custom(format!("{}: {message}", self.key))),
             _ => Ok(()),
         }
+    }
+}
+
+/// A value's text; of settings that are lists, also a list of texts.
+struct Texts {
+    key: &'static str,
+}
+
+/// The settings whose lists are written with `;` between on the command line.
+const LISTS: [&str; 2] = ["fault", "limits"];
+
+impl<'de> Visitor<'de> for Texts {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a single value")
+    }
+
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        if LISTS.contains(&self.key) {
+            deserializer.deserialize_any(self)
+        } else {
+            String::deserialize(deserializer).map(Some)
+        }
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut texts: Vec<String> = Vec::new();
+        while let Some(text) = list.next_element()? {
+            texts.push(text);
+        }
+        Ok(Some(texts.join("; ")))
     }
 }
 
@@ -213,6 +257,20 @@ mod tests {
         let message = Settings::from_yaml(text, "bulkhead.yaml").unwrap_err().to_string();
         println!("{message}\n");
         message
+    }
+
+    #[test]
+    fn faults_may_be_a_list() {
+        let one = Settings::from_yaml("fault: \"kill:strategy-0@1s; stop:any@2s\"\n", "x").unwrap();
+        for list in [
+            "fault:\n  - kill:strategy-0@1s\n  - stop:any@2s\n",
+            "fault: [kill:strategy-0@1s, stop:any@2s]\n",
+        ] {
+            assert_eq!(Settings::from_yaml(list, "x").unwrap(), one);
+        }
+        assert!(wrong("fault:\n  - kill:strategy-0@1s\n  - [a]\n").contains("bulkhead.yaml:"));
+        assert!(wrong("fault:\n").contains("no value"));
+        assert!(wrong("window: [1s, 2s]\n").contains("single value"));
     }
 
     #[test]

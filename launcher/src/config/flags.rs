@@ -1,6 +1,6 @@
 //! The flags that several commands have.
 
-use super::{Settings, UsageError};
+use super::{Settings, Slower, UsageError};
 use analysis::units::Nanos;
 use clap::Args;
 use std::path::PathBuf;
@@ -31,6 +31,21 @@ pub struct RunCommand {
     /// Exit with code 1 if a fault never struck
     #[arg(long, help_heading = "Containment")]
     pub strict_faults: bool,
+    /// Only print the plan: nothing is started
+    #[arg(long, help_heading = "Run")]
+    pub dry_run: bool,
+    /// Print the run's folder and errors only
+    #[arg(long, short, help_heading = "Run", conflicts_with = "json")]
+    pub quiet: bool,
+    /// Call the run so: launcher list --tag NAME finds it
+    #[arg(long, value_name = "NAME", help_heading = "Run")]
+    pub tag: Vec<String>,
+    /// Compare with the runs of a folder in the end
+    #[arg(long, value_name = "RUN", help_heading = "Run", conflicts_with = "json")]
+    pub baseline: Option<PathBuf>,
+    /// Exit with code 1 if rt_venue is slower than the baseline's by more
+    #[arg(long, value_name = "SHARE", help_heading = "Run", requires = "baseline")]
+    pub fail_if_slower: Option<Slower>,
 }
 
 /// The flags of one run, or of two sides of a comparison.

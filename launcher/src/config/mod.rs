@@ -12,6 +12,7 @@ pub mod instruments;
 mod limit;
 pub mod limits;
 pub mod own;
+mod slower;
 pub mod value;
 
 pub use fault::{FaultSpec, Faults};
@@ -21,6 +22,7 @@ pub use limit::VenueLimit;
 pub use limits::Limits;
 use own::KindsParser;
 pub use own::{Kinds, StrategyName, VenueName};
+pub use slower::Slower;
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use value::{Choice, CoreList, Factor, Preset, Switch};
 

@@ -4,14 +4,46 @@ use super::measure::{Ended, Made, measure};
 use super::progress::Bar;
 use super::search::search;
 use crate::config::Settings;
-use crate::planner;
+use crate::host::Machine;
+use crate::planner::{self, Input};
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::run::{self, Presentation};
 use crate::runtime::signals::Signals;
 use analysis::experiment::SweepRecord;
 use anyhow::{Context, Result};
+use indicatif::HumanDuration;
 use std::path::Path;
 use std::time::Duration;
+
+/// What takes longer than that says beforehand how long.
+const LONG: Duration = Duration::from_secs(10);
+/// What a run takes beside its window and its longest delay: start, end, merge. A guess for small runs.
+const BESIDE: Duration = Duration::from_millis(1_500);
+
+/// How long the runs that are still missing will take, if that is long, in words. Of a search at most so long.
+fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<String> {
+    let mut missing = 0u32;
+    let mut time = Duration::ZERO;
+    for point in &record.points {
+        let settings = Settings::from_texts(&point.settings).ok()?;
+        let resolved = planner::resolve(&settings, machine).ok()?;
+        let Input::Drawn { window_ns, .. } = resolved.input else { return None };
+        let each =
+            Duration::from_nanos(window_ns.saturating_add(resolved.delay.max_ns)).saturating_add(BESIDE);
+        let runs = match record.search {
+            Some(_) => u32::try_from(total / record.points.len().max(1)).ok()?,
+            None => {
+                (0..record.repeats).filter(|repeat| !point.has(*repeat, record.keeps_failures)).count() as u32
+            }
+        };
+        missing = missing.saturating_add(runs);
+        time = time.saturating_add(each.saturating_mul(runs));
+    }
+    let most = if record.search.is_some() { "at most " } else { "" };
+    (time > LONG).then(|| {
+        format!("{most}{missing} runs, about {}; Ctrl-C keeps what was measured", HumanDuration(time))
+    })
+}
 
 /// Measures what a record lacks, with the real launcher.
 ///
@@ -35,6 +67,9 @@ pub fn launch(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<En
     let steps = record.search.as_ref().map_or(0, |search| search.most_steps as usize * search.points.len());
     let total = if is_search { steps } else { record.points.len() * record.repeats as usize };
     let mut bar = Bar::new(!quiet, total);
+    if let Some(estimate) = estimate(record, &machine, total).filter(|_| !quiet) {
+        bar.say(&estimate);
+    }
     let ended = if is_search {
         search(record, folder, &mut make, &mut bar, !quiet)
     } else {

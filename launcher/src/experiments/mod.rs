@@ -31,10 +31,11 @@ pub mod record;
 mod search;
 pub mod sweep;
 
-use crate::config::UsageError;
+use crate::config::{Slower, UsageError};
 use analysis::document::Document;
 use analysis::experiment::{Boards, Containments, Lab, SweepRecord};
 use analysis::record::RunRecord;
+use analysis::summary::Summary;
 use anyhow::Result;
 use documents::{Documents, publish};
 use launch::launch;
@@ -83,14 +84,44 @@ pub fn bill(flags: &bill::BillFlags) -> Result<ExitCode> {
 /// As [`sweep()`]; folders without runs.
 pub fn compare(flags: &compare::CompareFlags) -> Result<ExitCode> {
     let json = flags.run.common.json;
-    match compare::begin(flags)? {
+    let (documents, code) = match compare::begin(flags)? {
         compare::Asks::Shown(documents) => {
             documents.print(json)?;
-            Ok(ExitCode::SUCCESS)
+            (documents, ExitCode::SUCCESS)
         }
-        compare::Asks::Finished(record, folder) => finish(&record, &folder, json, Ended::Complete),
-        compare::Asks::Measured(record, folder) => go_on(record, &folder, json),
+        compare::Asks::Finished(record, folder) => {
+            let code = finish(&record, &folder, json, Ended::Complete)?;
+            (compare::documents(&record)?, code)
+        }
+        compare::Asks::Measured(mut record, folder) => {
+            let ended = launch(&mut record, &folder, json)?;
+            let code = finish(&record, &folder, json, ended)?;
+            if ended == Ended::Interrupted {
+                return Ok(code);
+            }
+            (compare::documents(&record)?, code)
+        }
+    };
+    if let Some(gate) = flags.fail_if_slower {
+        pass(gate, &documents)?;
     }
+    Ok(code)
+}
+
+/// What runs that were made now show against a folder of runs.
+///
+/// # Errors
+/// As [`compare()`].
+pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Documents> {
+    compare::against(baseline, runs)
+}
+
+/// That a comparison passes `--fail-if-slower`.
+///
+/// # Errors
+/// It does not, and why.
+pub fn pass(gate: Slower, documents: &Documents) -> Result<()> {
+    Ok(compare::gate::check(gate, &serde_json::from_slice(&documents.json)?)?)
 }
 
 /// Does what `launcher contain` says.

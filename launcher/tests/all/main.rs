@@ -17,6 +17,7 @@
 mod cli;
 mod common;
 mod experiments;
+mod exports;
 mod formats;
 mod html;
 mod live;

@@ -16,6 +16,8 @@ pub mod crossbeam_channel;
 #[cfg(not(loom))]
 pub mod element;
 mod ends;
+#[cfg(not(loom))]
+pub mod gauge;
 pub mod intent;
 #[cfg(not(loom))]
 pub mod link;

@@ -1,9 +1,9 @@
 //! `launcher compare`: finds or measures the two sides, pairs their settings, prints.
 
-use super::load::{Cell, load, words};
+use super::load::{Cell, load, of_summaries, words};
 use super::select::{self, SideWords};
 use super::table::{compare, grid};
-use crate::config::{RunFlags, UsageError};
+use crate::config::{RunFlags, Slower, UsageError};
 use crate::experiments::documents::{self, Documents};
 use crate::experiments::flags::Asked;
 use crate::experiments::points::{Side, lay_out_sides};
@@ -11,6 +11,7 @@ use crate::experiments::record::{create, new_record, read};
 use analysis::document::Document;
 use analysis::experiment::{Comparison, Comparisons, SweepRecord};
 use analysis::report::grid::Grid;
+use analysis::summary::Summary;
 use anyhow::Result;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,9 @@ pub struct CompareFlags {
     /// B in words
     #[arg(long, value_name = "WORDS")]
     pub b: Option<String>,
+    /// Exit with code 1 if B's rt_venue is slower by more than that
+    #[arg(long, value_name = "SHARE")]
+    pub fail_if_slower: Option<Slower>,
     /// Keep every run's stamp logs (large)
     #[arg(long, help_heading = "Run")]
     pub keep_logs: bool,
@@ -129,6 +133,25 @@ pub fn documents(record: &SweepRecord) -> Result<Documents> {
     let [a, b] = &cells[..] else { return usage("this comparison has not two sides") };
     let comparisons = vec![compare(a, b)];
     shown(&Comparisons { comparisons, notes: documents::notes(record) })
+}
+
+/// What runs that were made now show against those of a folder: against the one setting that both have, if it has several.
+///
+/// # Errors
+/// As [`begin`]; a folder without that setting.
+pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Documents> {
+    let Some(ours) = of_summaries(runs) else {
+        return usage("--baseline: nothing was run to compare with it");
+    };
+    let cells = load(baseline)?;
+    let found = match &cells[..] {
+        [only] => Some(only),
+        several => several.iter().find(|cell| cell.key == ours.key),
+    };
+    match found {
+        Some(found) => shown(&report(std::slice::from_ref(found), &[ours], &[])?),
+        None => usage(&format!("--baseline {}: no run of this setting in it", baseline.display())),
+    }
 }
 
 /// The documents of a report.

@@ -80,6 +80,14 @@ pub fn load(path: &Path) -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
+/// Repeats of one setting that were run now; `None`: nothing was.
+pub fn of_summaries(runs: &[Summary]) -> Option<Cell> {
+    let runs: Vec<Outline> = runs.iter().map(Outline::of).collect();
+    let first = runs.first()?;
+    let key = key(first);
+    Some(Cell { name: words(&key), key, runs })
+}
+
 /// What makes two runs repeats of one setting.
 fn key(run: &Outline) -> Vec<(String, String)> {
     [

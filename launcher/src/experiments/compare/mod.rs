@@ -4,9 +4,10 @@
 //! alternation. Whichever they are, they become pairs of outlines with the same schedule; [`analysis::stats`] judges.
 
 mod command;
+pub mod gate;
 mod load;
 mod select;
 mod table;
 
-pub use command::{Asks, CompareFlags, begin, documents};
+pub use command::{Asks, CompareFlags, against, begin, documents};
 pub use load::{Cell, load};

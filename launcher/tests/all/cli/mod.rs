@@ -3,3 +3,4 @@
 mod bad_input;
 mod journal;
 mod narrow;
+mod shelf;

@@ -15,3 +15,4 @@ mod runs;
 mod sandboxed;
 mod techniques;
 mod venues;
+mod watching;

@@ -33,46 +33,12 @@ pub struct LiveRun {
 }
 
 impl LiveRun {
-    /// The run with that id, the one living run whose id begins so, the run of that folder, or `latest`: the living run that began
-    /// last.
+    /// The run of that name: see [`find_run`].
     ///
     /// # Errors
-    /// [`UsageError`]: there is none, there are several, or it is over. A folder whose record cannot be read.
+    /// As there; a control segment that cannot be read.
     pub fn find(name: &str) -> Result<Self> {
-        let folder = Path::new(name);
-        let of_folder = match folder.join(RunRecord::FILE).exists() {
-            true => Some(RunRecord::read(folder)?.plan.run),
-            false => None,
-        };
-        let name = of_folder.as_deref().unwrap_or(name);
-        let (living, over) = living::ids().context("cannot look into /dev/shm")?;
-        let [living, over] = [living, over].map(|ids| ids.iter().map(RunId::to_string).collect::<Vec<_>>());
-        let listed = |runs: &[String]| runs.join("\n  ");
-        let found: Vec<String> = match name {
-            "latest" => living.last().cloned().into_iter().collect(),
-            name => living.iter().filter(|run| run.starts_with(name)).cloned().collect(),
-        };
-        let exact = found.iter().find(|run| run.as_str() == name);
-        let run = match (exact, found.as_slice()) {
-            (Some(run), _) | (None, [run]) => run.clone(),
-            (None, []) if over.iter().any(|run| run.starts_with(name)) => {
-                return Err(UsageError(format!("run {name} is over: its launcher has ended")).into());
-            }
-            (None, []) if living.is_empty() => {
-                return Err(UsageError(format!("no run {name}: no run is going on")).into());
-            }
-            (None, []) => {
-                return Err(UsageError(format!("no run {name}. There are\n  {}", listed(&living))).into());
-            }
-            (None, several) => {
-                return Err(UsageError(format!(
-                    "{} runs begin with {name:?}: name one of\n  {}",
-                    several.len(),
-                    listed(several)
-                ))
-                .into());
-            }
-        };
+        let run = find_run(name)?;
         let (control, plan) = open_control(&run).with_context(|| format!("cannot read run {run}"))?;
         if control.state() == RunState::Stop {
             return Err(UsageError(format!("run {run} is over")).into());
@@ -169,6 +135,51 @@ impl LiveRun {
     }
 }
 
+/// The id of the living run with that id, of the one living run whose id begins so, of that folder's run, or for `latest` of the
+/// living run that began last.
+///
+/// # Errors
+/// [`UsageError`]: there is none, there are several, or it is over. A folder whose record cannot be read.
+pub fn find_run(name: &str) -> Result<String> {
+    let folder = Path::new(name);
+    let of_folder = match folder.join(RunRecord::FILE).exists() {
+        true => Some(RunRecord::read(folder)?.plan.run),
+        false => None,
+    };
+    let [living, over] = runs().context("cannot look into /dev/shm")?;
+    if let Some(run) = of_folder.as_ref().filter(|run| !living.contains(run)) {
+        return Err(UsageError(format!("run {run} is over: launcher report {name} shows what it was")).into());
+    }
+    let name = of_folder.as_deref().unwrap_or(name);
+    let listed = |runs: &[String]| runs.join("\n  ");
+    let found: Vec<String> = match name {
+        "latest" => living.last().cloned().into_iter().collect(),
+        name => living.iter().filter(|run| run.starts_with(name)).cloned().collect(),
+    };
+    let exact = found.iter().find(|run| run.as_str() == name);
+    let run = match (exact, found.as_slice()) {
+        (Some(run), _) | (None, [run]) => run.clone(),
+        (None, []) if over.iter().any(|run| run.starts_with(name)) => {
+            return Err(UsageError(format!("run {name} is over: its launcher has ended")).into());
+        }
+        (None, []) if living.is_empty() => {
+            return Err(UsageError(format!("no run {name}: no run is going on")).into());
+        }
+        (None, []) => {
+            return Err(UsageError(format!("no run {name}. There are\n  {}", listed(&living))).into());
+        }
+        (None, several) => {
+            return Err(UsageError(format!(
+                "{} runs begin with {name:?}: name one of\n  {}",
+                several.len(),
+                listed(several)
+            ))
+            .into());
+        }
+    };
+    Ok(run)
+}
+
 /// Waits until no other operator writes.
 fn take_turn(file: &File) -> Result<()> {
     let began = Instant::now();
@@ -184,4 +195,19 @@ fn take_turn(file: &File) -> Result<()> {
             Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the desk"),
         }
     }
+}
+
+/// The ids of the runs that live and of those that are over and not cleaned up after, each in the order in which they began.
+fn runs() -> std::io::Result<[Vec<String>; 2]> {
+    let (living, over) = living::ids()?;
+    Ok([living, over].map(|ids| ids.iter().map(RunId::to_string).collect()))
+}
+
+/// The ids of the runs that live, in the order in which they began.
+///
+/// # Errors
+/// What the system refused.
+pub fn living_runs() -> std::io::Result<Vec<String>> {
+    let [living, _] = runs()?;
+    Ok(living)
 }

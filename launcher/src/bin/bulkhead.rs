@@ -1,0 +1,8 @@
+//! The same executable under the name `bulkhead`.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    launcher::Harness::new().main()
+}

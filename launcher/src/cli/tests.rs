@@ -1,0 +1,106 @@
+use super::*;
+use crate::config::{Arrivals, Choice, Common, RunFlags, Settings};
+use analysis::units::Count;
+use clap::error::ErrorKind;
+use protocol::plan::{Idle, Isolation, Threading};
+
+fn parse(line: &str) -> Result<Command, clap::Error> {
+    let words = std::iter::once("launcher").chain(line.split_whitespace());
+    Cli::read_from(words.map(Into::into)).map(|cli| cli.command)
+}
+
+fn run(line: &str) -> Settings {
+    match parse(&format!("run {line}")) {
+        Ok(Command::Run(flags)) => flags.run.settings().unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn wrong(line: &str) -> String {
+    let error = parse(line).unwrap_err();
+    assert_eq!(error.exit_code(), 2, "{error}");
+    error.to_string()
+}
+
+#[test]
+fn the_definition_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_setting_has_its_flag() {
+    let command = Cli::command();
+    let run = command.find_subcommand("run").unwrap();
+    for key in Settings::KEYS {
+        let flag = key.replace('_', "-");
+        assert!(run.get_arguments().any(|arg| arg.get_long() == Some(&flag)), "--{flag}");
+    }
+}
+
+#[test]
+fn flags_are_read_with_their_units() {
+    let settings = run("--isolation thread --threading dedicated --idle auto --strategies 2 --orders 400k \
+         --window 1.5s --arrivals poisson --delay fixed:5ms --cores 0,2-3 --max-open 4_096 --speed 10");
+    assert_eq!(settings.isolation, Some(Isolation::Thread));
+    assert_eq!(settings.threading, Some(Choice::Fixed(Threading::Dedicated)));
+    assert_eq!(settings.idle, Some(Choice::<Idle>::Auto));
+    assert_eq!(settings.orders, Some(Count(400_000)));
+    assert_eq!(settings.window, Some(Nanos(1_500_000_000)));
+    assert_eq!(settings.arrivals, Some(Arrivals::Poisson));
+    assert_eq!(settings.max_open, Some(Count(4096)));
+}
+
+#[test]
+fn layers_are_merged_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("b.yaml");
+    std::fs::write(&path, "strategies: 3\nvenues: 7\n").unwrap();
+    let settings = run(&format!("--preset seed --venues 2 --config {}", path.display()));
+    assert_eq!(settings.venues, Some(Count(2)), "command line");
+    assert_eq!(settings.strategies, Some(Count(3)), "file");
+    assert_eq!(settings.orders, Some(Count(4_000_000)), "preset");
+    let flags = RunFlags {
+        common: Common { config: Some(dir.path().join("none.yaml")), ..Common::default() },
+        ..RunFlags::default()
+    };
+    assert!(flags.settings().unwrap_err().to_string().contains("none.yaml"));
+}
+
+#[test]
+fn a_wrong_value_says_what_would_be_right() {
+    assert!(wrong("run --isolation proces").contains("'process'"));
+    assert!(wrong("run --window 10").contains("has no unit"));
+    assert!(wrong("run --orders many").contains("is not a count"));
+    assert!(wrong("run --delay 5ms").contains("uniform:5ms..500ms"));
+    assert!(wrong("run --cores 3-1").contains("0,2-5"));
+    assert!(wrong("run --strategie 2").contains("--strateg"));
+    assert!(wrong("run --strategy 2").contains("player"));
+    assert!(wrong("inspct").contains("inspect"));
+    assert!(wrong("rnu").contains("'run'"), "{}", wrong("rnu"));
+    assert!(wrong("run --technique SPSC-MUX").contains("similar value exists: 'spsc-mux'"));
+    assert!(wrong("run --orders -5").contains("is not a count"), "{}", wrong("run --orders -5"));
+    assert!(wrong("inspect runs/x --order 17").contains("STRATEGY/SEQUENCE"));
+    assert!(wrong("inspect runs/x --json --csv").contains("--csv"));
+}
+
+#[test]
+fn a_role_is_two_words() {
+    let wanted = RoleFlags { name: "strategy-3".into(), run: "r-1".into() };
+    assert_eq!(parse("role strategy-3 r-1").unwrap(), Command::Role(wanted));
+}
+
+#[test]
+fn help_fits_eighty_columns() {
+    let commands =
+        " run sweep compare bill contain lab board inspect report kill revive limits watch doctor clean";
+    for command in commands.split(' ') {
+        let line = format!("{command} --help");
+        let help = parse(&line).unwrap_err();
+        assert_eq!(help.kind(), ErrorKind::DisplayHelp);
+        let help = help.to_string();
+        println!("{help}");
+        for text in help.lines() {
+            assert!(text.chars().count() <= 80, "{line}: {text}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! `launcher completions` and `launcher man`: the command line, told to shells and to `man`.
+
+use crate::cli::{self, CompletionsFlags, ManFlags};
+use crate::output;
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Prints a shell's completions.
+///
+/// # Errors
+/// What the system refused.
+pub fn completions(flags: &CompletionsFlags) -> Result<ExitCode> {
+    let mut text = Vec::new();
+    clap_complete::generate(flags.shell, &mut cli::command(), flags.name.clone(), &mut text);
+    output::stdout().write_all(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the manual's first page, or writes all of them.
+///
+/// # Errors
+/// A folder that cannot be written.
+pub fn man(flags: &ManFlags) -> Result<ExitCode> {
+    let mut command = cli::command();
+    command.build();
+    match &flags.out {
+        None => {
+            let mut text = Vec::new();
+            clap_mangen::Man::new(command).render(&mut text)?;
+            output::stdout().write_all(&text)?;
+        }
+        Some(folder) => {
+            let cannot = || format!("cannot write {}", folder.display());
+            std::fs::create_dir_all(folder).with_context(cannot)?;
+            clap_mangen::generate_to(command, folder).with_context(cannot)?;
+            writeln!(output::stdout(), "man pages written to {}", folder.display())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

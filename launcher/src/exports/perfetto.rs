@@ -1,0 +1,281 @@
+//! A run as a Perfetto trace (TrackEvent): processes and threads as tracks, what an order cost each of them as slices, the order as a
+//! flow through all of them, gaps and incidents as slices on tracks of their own.
+//!
+//! Slices of one track must lie within each other or apart. Orders at a venue overlap, so taking and answering one are moments on
+//! the gateway's track; an orchestrator's slice that would overlap the one before it is a moment too.
+
+use super::proto::Message;
+use analysis::merge::{Merged, OrderRow};
+use analysis::record::RunRecord;
+use analysis::summary::to_ns;
+use protocol::plan::{Plan, Role};
+use protocol::stamps::Point;
+use protocol::wire::OrderId;
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+/// Field numbers of the messages, by Perfetto's own names.
+mod field {
+    pub const PACKET: u32 = 1;
+    pub const TIMESTAMP: u32 = 8;
+    pub const SEQUENCE: u32 = 10;
+    pub const EVENT: u32 = 11;
+    pub const FLAGS: u32 = 13;
+    pub const DESCRIPTOR: u32 = 60;
+    pub const UUID: u32 = 1;
+    pub const NAME: u32 = 2;
+    pub const PROCESS: u32 = 3;
+    pub const THREAD: u32 = 4;
+    pub const PARENT: u32 = 5;
+    pub const PID: u32 = 1;
+    pub const PROCESS_NAME: u32 = 6;
+    pub const TID: u32 = 2;
+    pub const THREAD_NAME: u32 = 5;
+    pub const TYPE: u32 = 9;
+    pub const TRACK: u32 = 11;
+    pub const CATEGORY: u32 = 22;
+    pub const EVENT_NAME: u32 = 23;
+    pub const FLOW: u32 = 47;
+    pub const LAST_OF_FLOW: u32 = 48;
+}
+
+const BEGIN: u64 = 1;
+const END: u64 = 2;
+const MOMENT: u64 = 3;
+/// Descriptors come first, so nothing of an earlier state is needed.
+const STATE_CLEARED: u64 = 1;
+
+/// Tracks by number: processes, threads, the gaps of threads, the incidents of strategies.
+const PROCESSES: u64 = 1 << 32;
+const THREADS: u64 = 2 << 32;
+const GAPS: u64 = 3 << 32;
+const INCIDENTS: u64 = 4 << 32;
+
+struct Event {
+    ns: u64,
+    kind: u64,
+    track: u64,
+    name: String,
+    category: &'static str,
+    flow: Option<(u64, bool)>,
+}
+
+/// Writes the trace of a run: of the first `most` orders, and of all gaps and incidents.
+///
+/// # Errors
+/// What the writer says.
+pub fn write(record: &RunRecord, merged: &Merged, most: usize, out: &mut impl Write) -> io::Result<()> {
+    for descriptor in descriptors(&record.plan, merged) {
+        packet(
+            Message::default().number(field::FLAGS, STATE_CLEARED).message(field::DESCRIPTOR, &descriptor),
+            out,
+        )?;
+    }
+    let time = Time { start: record.clock.start_ticks, ns_per_tick: record.clock.ns_per_tick };
+    let mut events = Vec::new();
+    let mut orders: Vec<(OrderId, &OrderRow)> = merged.orders().filter(|(_, row)| row.began() != 0).collect();
+    orders.sort_by_key(|(_, row)| row.began());
+    orders.truncate(most);
+    for (id, row) in &orders {
+        order(&record.plan, &time, *id, row, &mut events);
+    }
+    away(&time, merged, &mut events);
+    incidents(record, &mut events);
+    for event in untangled(events) {
+        let mut message =
+            Message::default().number(field::TYPE, event.kind).number(field::TRACK, event.track);
+        if event.kind != END {
+            message = message.text(field::CATEGORY, event.category).text(field::EVENT_NAME, &event.name);
+            message = match event.flow {
+                Some((flow, false)) => message.fixed(field::FLOW, flow),
+                Some((flow, true)) => message.fixed(field::LAST_OF_FLOW, flow),
+                None => message,
+            };
+        }
+        packet(Message::default().number(field::TIMESTAMP, event.ns).message(field::EVENT, &message), out)?;
+    }
+    Ok(())
+}
+
+fn packet(packet: Message, out: &mut impl Write) -> io::Result<()> {
+    let packet = packet.number(field::SEQUENCE, 1);
+    out.write_all(Message::default().message(field::PACKET, &packet).bytes())
+}
+
+/// Nanoseconds since the start of the run, which is a second: what precedes it has a place too.
+struct Time {
+    start: u64,
+    ns_per_tick: f64,
+}
+
+const START_NS: u64 = 1_000_000_000;
+
+impl Time {
+    fn of(&self, ticks: u64) -> u64 {
+        match ticks.checked_sub(self.start) {
+            Some(since) => START_NS.saturating_add(to_ns(since, self.ns_per_tick)),
+            None => START_NS.saturating_sub(to_ns(self.start - ticks, self.ns_per_tick)),
+        }
+    }
+}
+
+fn descriptors(plan: &Plan, merged: &Merged) -> Vec<Message> {
+    let new = |uuid| Message::default().number(field::UUID, uuid);
+    let mut all = Vec::new();
+    for (place, process) in (0u64..).zip(&plan.processes) {
+        let of = Message::default().number(field::PID, place + 1).text(field::PROCESS_NAME, &process.name);
+        all.push(new(PROCESSES + place).message(field::PROCESS, &of));
+        for thread in &process.threads {
+            let index = u64::from(*thread);
+            let Some(planned) = plan.threads.get(*thread as usize) else { continue };
+            // Threads have ids of their own, beside those of the processes.
+            let of = Message::default()
+                .number(field::PID, place + 1)
+                .number(field::TID, 10_000 + index)
+                .text(field::THREAD_NAME, &planned.name);
+            all.push(
+                new(THREADS + index).number(field::PARENT, PROCESSES + place).message(field::THREAD, &of),
+            );
+            if merged.threads.get(*thread as usize).is_some_and(|log| !log.gaps.is_empty()) {
+                let gaps = new(GAPS + index).number(field::PARENT, THREADS + index);
+                all.push(gaps.text(field::NAME, &format!("{} away", planned.name)));
+            }
+        }
+    }
+    for strategy in 0..plan.trading().strategies {
+        let track = new(INCIDENTS + u64::from(strategy));
+        all.push(track.text(field::NAME, &format!("strategy-{strategy} incidents")));
+    }
+    all
+}
+
+fn track(plan: &Plan, role: Role) -> Option<u64> {
+    plan.thread_of(role).map(|thread| THREADS + thread as u64)
+}
+
+fn order(plan: &Plan, time: &Time, id: OrderId, row: &OrderRow, events: &mut Vec<Event>) {
+    let name = format!("{}/{}", id.strategy(), id.sequence());
+    let at = |point| row.at(point).map(|ticks| time.of(ticks));
+    let strategy = track(plan, Role::Strategy(id.strategy()));
+    let orchestrator = track(plan, Role::Orchestrator);
+    let gateway =
+        row.pushed().and_then(|(gateway, _)| track(plan, Role::Gateway(u16::try_from(gateway).ok()?)));
+    let mut add = |ns: Option<u64>, track: Option<u64>, kind, what: &str, is_last| {
+        if let (Some(ns), Some(track)) = (ns, track) {
+            // An id's word is never 0 for a flow: it is one more.
+            let flow = (kind != END).then_some((id.word() + 1, is_last));
+            events.push(Event { ns, kind, track, name: format!("{what} {name}"), category: "order", flow });
+        }
+    };
+    add(at(Point::StrategySend), strategy, MOMENT, "send", false);
+    for (from, to, what) in [
+        (Point::OrchRecvSubmit, Point::OrchDispatch, "dispatch"),
+        (Point::OrchRecvCompletion, Point::OrchReturn, "return"),
+    ] {
+        if let (Some(from), Some(to)) = (at(from), at(to)) {
+            add(Some(from), orchestrator, BEGIN, what, false);
+            add(Some(to.max(from)), orchestrator, END, what, false);
+        }
+    }
+    add(at(Point::GatewayRecv), gateway, MOMENT, "venue takes", false);
+    add(at(Point::GatewayDone), gateway, MOMENT, "venue answers", false);
+    add(at(Point::StrategyRecv), strategy, MOMENT, "receive", true);
+}
+
+fn away(time: &Time, merged: &Merged, events: &mut Vec<Event>) {
+    for (index, thread) in (0u64..).zip(&merged.threads) {
+        for gap in &thread.gaps {
+            let mut add = |ticks, kind| {
+                let (ns, name) = (time.of(ticks), gap.to_string());
+                events.push(Event { ns, kind, track: GAPS + index, name, category: "gap", flow: None });
+            };
+            add(gap.ended.saturating_sub(gap.ticks), BEGIN);
+            add(gap.ended, END);
+        }
+    }
+}
+
+fn incidents(record: &RunRecord, events: &mut Vec<Event>) {
+    for incident in &record.incidents {
+        let track = INCIDENTS + u64::from(incident.strategy);
+        let mut add = |ns: u64, kind| {
+            let ns = START_NS.saturating_add(ns);
+            events.push(Event {
+                ns,
+                kind,
+                track,
+                name: incident.cause.clone(),
+                category: "incident",
+                flow: None,
+            });
+        };
+        let begin = incident.fault_ns.unwrap_or(incident.detected_ns);
+        add(begin, BEGIN);
+        let over = incident.restarted_ns.or(incident.repaired_ns).unwrap_or(incident.fenced_ns);
+        add(over.max(begin), END);
+    }
+}
+
+/// In the order of time, and on each track no slice that begins within another and ends behind it: such a one is a moment.
+fn untangled(events: Vec<Event>) -> Vec<Event> {
+    // Begin and end follow each other as they were made.
+    let mut made = events.into_iter().peekable();
+    let (mut moments, mut slices) = (Vec::new(), Vec::new());
+    while let Some(event) = made.next() {
+        match event.kind {
+            BEGIN => match made.next_if(|next| next.kind == END && next.track == event.track) {
+                Some(end) => slices.push((event, end)),
+                None => moments.push(Event { kind: MOMENT, ..event }),
+            },
+            END => {}
+            _ => moments.push(event),
+        }
+    }
+    slices.sort_by_key(|(begin, _)| begin.ns);
+    let mut free: HashMap<u64, u64> = HashMap::new();
+    let mut all: Vec<(u64, Event)> = Vec::new();
+    for (begin, end) in slices {
+        let until = free.entry(begin.track).or_insert(0);
+        if begin.ns < *until {
+            moments.push(Event { kind: MOMENT, ..begin });
+        } else {
+            *until = end.ns;
+            // An end comes before what begins in the same nanosecond, but behind its own beginning.
+            let order = if end.ns > begin.ns { 0 } else { 2 };
+            all.push((1, begin));
+            all.push((order, end));
+        }
+    }
+    all.extend(moments.into_iter().map(|event| (3, event)));
+    all.sort_by_key(|(order, event)| (event.ns, *order));
+    all.into_iter().map(|(_, event)| event).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(ns: u64, kind: u64) -> Event {
+        Event { ns, kind, track: 1, name: ns.to_string(), category: "order", flow: None }
+    }
+
+    #[test]
+    fn slices_of_a_track_lie_apart() {
+        let slice = |from, to| [event(from, BEGIN), event(to, END)];
+        // The second begins within the first; the third begins where the first ends; the fourth takes no time.
+        let all = [slice(10, 20), slice(15, 30), slice(20, 25), slice(40, 40)];
+        let found = untangled(all.into_iter().flatten().chain([event(12, MOMENT)]).collect());
+        let found: Vec<(u64, u64)> = found.iter().map(|event| (event.ns, event.kind)).collect();
+        let wanted = [
+            (10, BEGIN),
+            (12, MOMENT),
+            (15, MOMENT),
+            (20, END),
+            (20, BEGIN),
+            (25, END),
+            (40, BEGIN),
+            (40, END),
+        ];
+        assert_eq!(found, wanted);
+    }
+}

@@ -1,0 +1,76 @@
+//! The wire format of protocol buffers, as far as a trace needs it: fields are varints, fixed 64-bit words, texts and messages.
+
+/// A message that is being written.
+#[derive(Clone, Debug, Default)]
+pub struct Message(Vec<u8>);
+
+impl Message {
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn raw(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn tag(&mut self, field: u32, wire: u64) {
+        self.raw(u64::from(field) << 3 | wire);
+    }
+
+    /// A number, or the code of an enum.
+    #[must_use]
+    pub fn number(mut self, field: u32, value: u64) -> Self {
+        self.tag(field, 0);
+        self.raw(value);
+        self
+    }
+
+    /// A number of eight bytes.
+    #[must_use]
+    pub fn fixed(mut self, field: u32, value: u64) -> Self {
+        self.tag(field, 1);
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    /// A text.
+    #[must_use]
+    pub fn text(self, field: u32, value: &str) -> Self {
+        self.run(field, value.as_bytes())
+    }
+
+    /// A message within.
+    #[must_use]
+    pub fn message(self, field: u32, value: &Message) -> Self {
+        self.run(field, &value.0)
+    }
+
+    fn run(mut self, field: u32, bytes: &[u8]) -> Self {
+        self.tag(field, 2);
+        self.raw(bytes.len() as u64);
+        self.0.extend(bytes);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of the format's own documentation.
+    #[test]
+    fn bytes_are_those_of_the_documentation() {
+        assert_eq!(Message::default().number(1, 150).bytes(), [0x08, 0x96, 0x01]);
+        let testing = [0x12, 0x07, 0x74, 0x65, 0x73, 0x74, 0x69, 0x6e, 0x67];
+        assert_eq!(Message::default().text(2, "testing").bytes(), testing);
+        let within = Message::default().message(3, &Message::default().number(1, 150));
+        assert_eq!(within.bytes(), [0x1a, 0x03, 0x08, 0x96, 0x01]);
+        assert_eq!(Message::default().fixed(1, 1).bytes(), [0x09, 1, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(Message::default().number(1, u64::MAX).bytes().len(), 11);
+    }
+}

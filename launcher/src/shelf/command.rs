@@ -1,0 +1,88 @@
+//! `launcher list` and `launcher delete`: what there is in a folder of results, and taking some of it away.
+
+use super::{Entry, RUNS, folder_of, may_go};
+use crate::config::UsageError;
+use crate::output;
+use analysis::report::tables::{ruled, table};
+use anyhow::{Context, Result};
+use clap::Args;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The flags of `list`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct ListFlags {
+    /// The folder of results
+    #[arg(default_value = RUNS)]
+    pub folder: PathBuf,
+    /// Only what has that tag
+    #[arg(long, value_name = "NAME", value_parser = super::tag)]
+    pub tag: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The flags of `delete`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct DeleteFlags {
+    /// Folders of runs, sweeps and the like; or latest
+    #[arg(required = true)]
+    pub folders: Vec<PathBuf>,
+    /// Only say what would go
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Prints what there is.
+///
+/// # Errors
+/// [`UsageError`]: no such folder.
+pub fn show(flags: &ListFlags) -> Result<ExitCode> {
+    if !flags.folder.is_dir() {
+        return Err(
+            UsageError(format!("{}: no such folder: nothing was run there", flags.folder.display())).into()
+        );
+    }
+    let has = |entry: &Entry| flags.tag.as_ref().is_none_or(|tag| entry.tags.contains(tag));
+    let entries: Vec<Entry> = super::list(&flags.folder)?.into_iter().filter(has).collect();
+    let mut out = output::stdout();
+    if flags.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&entries)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if entries.is_empty() {
+        writeln!(out, "{}: no results", flags.folder.display())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut rows = table(ruled(), &["folder", "setting", "verdict", "tags"]);
+    for entry in &entries {
+        let name = Path::new(&entry.folder).file_name().unwrap_or_default().to_string_lossy();
+        rows.add_row([name.as_ref(), &entry.setting, &entry.verdict, &entry.tags.join(" ")]);
+    }
+    for line in rows.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes results away: all of those that are named, or none if one of them may not go.
+///
+/// # Errors
+/// [`UsageError`]: one is no result, or lives. What the system refused.
+pub fn delete(flags: &DeleteFlags) -> Result<ExitCode> {
+    let folders: Vec<PathBuf> = flags.folders.iter().map(|name| folder_of(name)).collect::<Result<_>>()?;
+    for folder in &folders {
+        may_go(folder)?;
+    }
+    let mut out = output::stdout();
+    for folder in &folders {
+        if !flags.dry_run {
+            std::fs::remove_dir_all(folder).with_context(|| format!("cannot delete {}", folder.display()))?;
+        }
+        let what = if flags.dry_run { "would be deleted" } else { "deleted" };
+        writeln!(out, "{} {what}", folder.display())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,213 @@
+//! The folder of results: what is in it, under which name a user finds it, and what may be taken away.
+
+mod command;
+
+pub use command::{DeleteFlags, ListFlags, delete, show};
+
+use crate::config::UsageError;
+use crate::operator::living_runs;
+use analysis::document::{Document, write_whole};
+use analysis::experiment::{SweepRecord, SweepState};
+use analysis::record::{Outcome, RunRecord};
+use analysis::summary::Summary;
+use anyhow::{Context, Result};
+use serde::Serialize;
+use shm::os::process;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where results go unless `--out` says otherwise.
+pub const RUNS: &str = "runs";
+/// A run's tags, in its folder: one a line.
+const TAGS: &str = "tags";
+/// The longest tag, in bytes.
+const LONGEST_TAG: usize = 64;
+
+/// One result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Its folder.
+    pub folder: String,
+    /// The run's id; empty for many runs.
+    pub run: String,
+    /// When it began, UTC; empty where its record does not say.
+    pub started: String,
+    /// What was run.
+    pub setting: String,
+    /// `valid`, `not valid`, `interrupted`, `failed: …`, `running`, or what the folder is.
+    pub verdict: String,
+    /// What the user has called it.
+    pub tags: Vec<String>,
+}
+
+/// A tag, if it can be one.
+///
+/// # Errors
+/// What would be one.
+pub fn tag(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    match !text.is_empty() && text.len() <= LONGEST_TAG && text.chars().all(is_plain) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("{text:?} is no tag: 1 to {LONGEST_TAG} letters, digits and -_./")),
+    }
+}
+
+/// Writes a run's tags into its folder.
+///
+/// # Errors
+/// A full disk, a folder that cannot be written.
+pub fn write_tags(folder: &Path, tags: &[String]) -> Result<()> {
+    if tags.is_empty() {
+        return Ok(());
+    }
+    Ok(write_whole(&folder.join(TAGS), (tags.join("\n") + "\n").as_bytes())?)
+}
+
+fn read_tags(folder: &Path) -> Vec<String> {
+    let text = fs::read_to_string(folder.join(TAGS)).unwrap_or_default();
+    text.lines().filter_map(|line| tag(line).ok()).collect()
+}
+
+/// What stands in a folder of results, in the order of their names; what is none is left out.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub fn list(folder: &Path) -> Result<Vec<Entry>> {
+    let living = living_runs().context("cannot look into /dev/shm")?;
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    folders.sort();
+    Ok(folders.iter().filter_map(|folder| entry(folder, &living)).collect())
+}
+
+fn entry(folder: &Path, living: &[String]) -> Option<Entry> {
+    let name = folder.display().to_string();
+    let tags = read_tags(folder);
+    if folder.join(RunRecord::FILE).exists() {
+        let entry = |run: String, started, setting, verdict| Entry {
+            folder: name.clone(),
+            run,
+            started,
+            setting,
+            verdict,
+            tags,
+        };
+        return Some(match RunRecord::read(folder) {
+            Ok(record) => {
+                let verdict = verdict(folder, &record, living);
+                entry(record.plan.run.clone(), record.started.clone(), setting(&record), verdict)
+            }
+            Err(error) => entry(String::new(), String::new(), String::new(), error.to_string()),
+        });
+    }
+    let what = match SweepRecord::read(folder) {
+        Ok(record) => {
+            format!("{} of {} settings, {} repeats", record.kind, record.points.len(), record.repeats)
+        }
+        Err(_) => return None,
+    };
+    let (run, started) = (String::new(), String::new());
+    Some(Entry { folder: name, run, started, setting: what, verdict: "many runs".into(), tags })
+}
+
+fn setting(record: &RunRecord) -> String {
+    let trading = record.plan.trading();
+    format!(
+        "{} {}, {}×{}, {} orders",
+        record.plan.technique,
+        record.plan.isolation,
+        trading.strategies,
+        trading.venues,
+        analysis::numbers::short(
+            trading.orders.iter().fold(0, |sum, orders| u64::saturating_add(sum, *orders))
+        )
+    )
+}
+
+fn verdict(folder: &Path, record: &RunRecord, living: &[String]) -> String {
+    if living.contains(&record.plan.run) {
+        return "running".into();
+    }
+    match (&record.outcome, Summary::read(folder)) {
+        (Outcome::Failed { what, .. }, _) => format!("failed: {what}"),
+        (Outcome::Interrupted, _) => "interrupted".into(),
+        (Outcome::Complete, Ok(summary)) if summary.valid => "valid".into(),
+        (Outcome::Complete, Ok(_)) => "not valid".into(),
+        (Outcome::Complete, Err(_)) => "not merged".into(),
+    }
+}
+
+/// The folder that a user means: a path, or `latest`: the run of `runs` that began last.
+///
+/// # Errors
+/// [`UsageError`]: there is none.
+pub fn folder_of(name: &Path) -> Result<PathBuf> {
+    if name != Path::new("latest") || name.exists() {
+        return Ok(name.to_owned());
+    }
+    let all = if Path::new(RUNS).is_dir() { list(Path::new(RUNS))? } else { Vec::new() };
+    let last = all.into_iter().filter(|entry| !entry.run.is_empty()).max_by(|a, b| a.run.cmp(&b.run));
+    match last {
+        Some(entry) => Ok(entry.folder.into()),
+        None => Err(UsageError(format!("latest: there is no run in ./{RUNS}: name its folder")).into()),
+    }
+}
+
+/// Whether a folder may be taken away.
+///
+/// # Errors
+/// [`UsageError`]: it is no result, it lives, or something in it lives.
+pub fn may_go(folder: &Path) -> Result<(), UsageError> {
+    let name = folder.display();
+    let refused = |why: &str| Err(UsageError(format!("{name} is not deleted: {why}")));
+    match folder.symlink_metadata() {
+        Ok(facts) if facts.is_dir() => {}
+        Ok(_) => return refused("it is no folder"),
+        Err(error) => return refused(&error.to_string()),
+    }
+    if !folder.join(RunRecord::FILE).exists() && !folder.join(SweepRecord::FILE).exists() {
+        return refused("it holds neither a run nor an experiment");
+    }
+    let living = living_runs().map_err(|error| UsageError(format!("cannot look into /dev/shm: {error}")))?;
+    let lives = |folder: &Path| RunRecord::read(folder).is_ok_and(|record| living.contains(&record.plan.run));
+    let is_measured = SweepRecord::read(folder).is_ok_and(|record| {
+        let (pid, start) = record.launcher;
+        record.state == SweepState::Running && process::is_running(pid, start)
+    });
+    if is_measured {
+        return refused("its launcher goes on");
+    }
+    let inside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    if lives(folder) || inside.filter(|path| path.is_dir()).any(|path| lives(&path)) {
+        return refused("its run goes on");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_plain_words_and_are_read_back() {
+        assert!(tag("nightly/2026-11").is_ok());
+        for wrong in ["", "two words", "\u{1b}[31m", "a\nb", &"x".repeat(65)] {
+            assert!(tag(wrong).is_err(), "{wrong:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        write_tags(folder.path(), &["a".into(), "b-1".into()]).unwrap();
+        assert_eq!(read_tags(folder.path()), ["a", "b-1"]);
+    }
+
+    #[test]
+    fn nothing_but_results_may_go() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(may_go(folder.path()).unwrap_err().to_string().contains("neither a run"));
+        fs::write(folder.path().join(RunRecord::FILE), "{}").unwrap();
+        assert!(may_go(folder.path()).is_ok());
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path(), &link).unwrap();
+        assert!(may_go(&link).unwrap_err().to_string().contains("no folder"));
+        assert!(may_go(Path::new("/no/such/run")).is_err());
+    }
+}

@@ -1,0 +1,204 @@
+//! The command: finds the run, looks at it again and again, and shows what it found, as a terminal's view, as text or as JSON.
+
+use super::flags::WatchFlags;
+use super::keys::{Keys, Wish};
+use super::metrics::{self, Metrics};
+use super::model::Snapshot;
+use super::sample::Sampler;
+use super::source::Living;
+use super::view::{self, NARROW, Shown};
+use crate::config::UsageError;
+use crate::operator::find_run;
+use crate::output;
+use crate::runtime::signals::Signals;
+use anyhow::{Context, Result};
+use protocol::plan::Plan;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::widgets::Paragraph;
+use std::io::{IsTerminal, Write, stdin, stdout};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// More looks than that a second would be a load.
+const SHORTEST: Duration = Duration::from_millis(50);
+/// How often keys and signals are looked for.
+const TICK: Duration = Duration::from_millis(50);
+/// With `--once`, so many looks catch up with logs that are long already.
+const CATCH_UP: usize = 256;
+/// As many lines as a frame of text may have.
+const TALL: usize = 1_000;
+
+/// Watches a run.
+///
+/// # Errors
+/// [`UsageError`]: no such run, an interval that is too short, no terminal. What the system refused.
+pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
+    let interval = Duration::from_nanos(flags.interval.0);
+    if interval < SHORTEST {
+        return Err(UsageError(format!("--interval {}: at least 50ms", flags.interval)).into());
+    }
+    let metrics = flags.metrics.as_deref().map(Metrics::open).transpose()?;
+    let shows = !flags.once && !flags.json && metrics.is_none();
+    if shows && !(stdout().is_terminal() && stdin().is_terminal()) {
+        let way = "this is no terminal: --once prints one frame, --json a line a look";
+        return Err(UsageError(way.into()).into());
+    }
+    let run = find_run(&flags.run)?;
+    let living = Living::open(&run).with_context(|| format!("cannot read run {run}"))?;
+    keep_off(&living.plan);
+    let mut sampler = Sampler::new(living);
+    if flags.once {
+        once(&mut sampler, flags.json, interval)?;
+    } else if let Some(metrics) = metrics {
+        measured(&mut sampler, &metrics, interval)?;
+    } else if flags.json {
+        stream(&mut sampler, interval)?;
+    } else {
+        let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
+        let shown = show(&mut terminal, &mut sampler, &run, interval);
+        ratatui::restore();
+        let last = shown?;
+        if last.state.is_over() {
+            let mut out = output::stdout();
+            writeln!(out, "run {} is {}: launcher report {}", last.run, last.state.name(), last.folder)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Stays off the run's cores where there are others: the run is not to notice.
+fn keep_off(plan: &Plan) {
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
+    let me = Pid::from_raw(0);
+    let Ok(allowed) = sched_getaffinity(me) else { return };
+    let theirs: Vec<usize> =
+        plan.threads.iter().filter_map(|thread| thread.core).map(|core| core as usize).collect();
+    let mut left = CpuSet::new();
+    let mut is_left = false;
+    for core in (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false)) {
+        is_left |= !theirs.contains(&core) && left.set(core).is_ok();
+    }
+    if is_left {
+        // Where that is refused it stays where it was.
+        let _ = sched_setaffinity(me, &left);
+    }
+}
+
+/// Two looks: a rate is a difference.
+fn once(sampler: &mut Sampler, json: bool, interval: Duration) -> Result<()> {
+    let mut snapshot = sampler.look()?;
+    for _ in 0..CATCH_UP {
+        if !sampler.is_behind() || snapshot.state.is_over() {
+            break;
+        }
+        snapshot = sampler.look()?;
+    }
+    if !snapshot.state.is_over() {
+        sleep(interval);
+        snapshot = sampler.look()?;
+    }
+    let mut out = output::stdout();
+    if json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&snapshot)?)?;
+    } else {
+        let width = ratatui::crossterm::terminal::size().ok().filter(|_| stdout().is_terminal());
+        let width = width.map_or(80, |(width, _)| usize::from(width).max(NARROW));
+        for line in view::lines(&snapshot, &Shown::default(), width, TALL) {
+            writeln!(out, "{}", line.to_string().trim_end())?;
+        }
+    }
+    Ok(())
+}
+
+/// A line a look, the last of them of the run's end.
+fn stream(sampler: &mut Sampler, interval: Duration) -> Result<()> {
+    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    loop {
+        let snapshot = sampler.look()?;
+        let mut out = stdout().lock();
+        serde_json::to_writer(&mut out, &snapshot)?;
+        writeln!(out)?;
+        out.flush()?;
+        drop(out);
+        if snapshot.state.is_over() || wait(interval, || signals.take() > 0) {
+            return Ok(());
+        }
+    }
+}
+
+/// Metrics, until the run ends.
+fn measured(sampler: &mut Sampler, metrics: &Metrics, interval: Duration) -> Result<()> {
+    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    loop {
+        let snapshot = sampler.look()?;
+        let text = metrics::text(&snapshot);
+        metrics.publish(&text)?;
+        let wants_end = || {
+            metrics.serve(&text);
+            signals.take() > 0
+        };
+        if snapshot.state.is_over() || wait(interval, wants_end) {
+            return Ok(());
+        }
+    }
+}
+
+/// Waits that long, or until somebody wants an end; whether somebody did.
+fn wait(interval: Duration, wants_end: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + interval;
+    loop {
+        if wants_end() {
+            return true;
+        }
+        match until.checked_duration_since(Instant::now()) {
+            Some(left) if !left.is_zero() => sleep(left.min(TICK)),
+            _ => return false,
+        }
+    }
+}
+
+/// The view, until the user has seen enough; the last look.
+fn show(
+    terminal: &mut DefaultTerminal,
+    sampler: &mut Sampler,
+    run: &str,
+    interval: Duration,
+) -> Result<Snapshot> {
+    let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    let mut keys = Keys::new(sampler.plan().trading().strategies);
+    let mut snapshot = sampler.look()?;
+    let mut next = Instant::now() + interval;
+    loop {
+        let shown = keys.shown();
+        terminal.draw(|frame| draw(frame, &snapshot, &shown))?;
+        if event::poll(TICK.min(next.saturating_duration_since(Instant::now())))?
+            && let Event::Key(key) = event::read()?
+            && key.kind != KeyEventKind::Release
+        {
+            match keys.press(key) {
+                Wish::Quit => return Ok(snapshot),
+                Wish::Give(command) if !snapshot.state.is_over() => keys.give(run, command),
+                Wish::Give(_) | Wish::None => {}
+            }
+        }
+        if signals.take() > 0 {
+            return Ok(snapshot);
+        }
+        if Instant::now() >= next {
+            snapshot = sampler.look()?;
+            next = Instant::now() + interval;
+        }
+    }
+}
+
+/// One frame.
+pub(super) fn draw(frame: &mut ratatui::Frame<'_>, snapshot: &Snapshot, shown: &Shown) {
+    let [body, foot] = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
+    let (width, height) = (usize::from(frame.area().width), usize::from(frame.area().height));
+    frame.render_widget(Paragraph::new(view::lines(snapshot, shown, width, height)), body);
+    frame.render_widget(Paragraph::new(view::footer(shown, snapshot.state.is_over(), width)), foot);
+}

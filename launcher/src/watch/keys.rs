@@ -1,0 +1,224 @@
+//! What keys do: select a strategy, and give the operator's commands that `kill`, `revive` and `limits` give.
+//!
+//! A command waits for the engine on a thread of its own, so the view goes on.
+
+use super::view::Shown;
+use crate::config::limits::{limit_of, limit_text};
+use crate::operator::LiveRun;
+use analysis::numbers::{count, duration};
+use protocol::desk::{Command, Status};
+use protocol::kill::Scope;
+use protocol::limits::LimitSetting;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+/// How long a command waits for the engine.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest limit that can be typed.
+const LONGEST: usize = 60;
+
+/// What is being asked of the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Asked {
+    Nothing,
+    /// Whether a command for everybody is meant.
+    Sure(Command),
+    /// A limit, as far as it is typed.
+    Limit(String),
+}
+
+/// What a key came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Nothing that concerns others.
+    None,
+    /// The user has seen enough.
+    Quit,
+    /// A command for the engine.
+    Give(Command),
+}
+
+/// The keyboard's state.
+pub struct Keys {
+    strategies: u16,
+    selected: u16,
+    asked: Asked,
+    message: String,
+    answers: (Sender<String>, Receiver<String>),
+}
+
+impl Keys {
+    /// For a run of so many strategies.
+    pub fn new(strategies: u16) -> Self {
+        let (asked, message) = (Asked::Nothing, String::new());
+        Self { strategies, selected: 0, asked, message, answers: channel() }
+    }
+
+    /// What the view shows of it.
+    pub fn shown(&mut self) -> Shown {
+        if let Some(said) = self.answers.1.try_iter().last() {
+            self.message = said;
+        }
+        let message = match &self.asked {
+            Asked::Nothing => self.message.clone(),
+            Asked::Sure(command) => format!("{}? y: yes, anything else: no", text(*command)),
+            Asked::Limit(typed) => format!("limit for strategy-{} (CONTROL=VALUE): {typed}_", self.selected),
+        };
+        Shown { selected: Some(self.selected), message }
+    }
+
+    /// A key was pressed.
+    pub fn press(&mut self, key: KeyEvent) -> Wish {
+        let is_end = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        match (std::mem::replace(&mut self.asked, Asked::Nothing), key.code) {
+            _ if is_end => Wish::Quit,
+            (Asked::Sure(command), KeyCode::Char('y')) => Wish::Give(command),
+            (Asked::Sure(_), _) => Wish::None,
+            (Asked::Limit(typed), code) => self.typed(typed, code),
+            (Asked::Nothing, code) => self.pressed(code),
+        }
+    }
+
+    fn pressed(&mut self, code: KeyCode) -> Wish {
+        self.message.clear();
+        let scope = Scope::Strategy(self.selected);
+        match code {
+            KeyCode::Char('q') | KeyCode::Esc => return Wish::Quit,
+            KeyCode::Up => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Down => {
+                self.selected = self.selected.saturating_add(1).min(self.strategies.saturating_sub(1));
+            }
+            KeyCode::Char('k') => return Wish::Give(Command::Kill(scope)),
+            KeyCode::Char('r') => return Wish::Give(Command::Revive(scope)),
+            KeyCode::Char('K') => self.asked = Asked::Sure(Command::Kill(Scope::All)),
+            KeyCode::Char('R') => self.asked = Asked::Sure(Command::Revive(Scope::All)),
+            KeyCode::Char('l') => self.asked = Asked::Limit(String::new()),
+            _ => {}
+        }
+        Wish::None
+    }
+
+    fn typed(&mut self, mut typed: String, code: KeyCode) -> Wish {
+        match code {
+            KeyCode::Enter => match limit_of(&typed, Scope::Strategy(self.selected)) {
+                Ok(LimitSetting { scope, control, value }) => {
+                    return Wish::Give(Command::SetLimit { scope, control: control.code(), value });
+                }
+                Err(why) => self.message = why,
+            },
+            KeyCode::Esc => {}
+            KeyCode::Backspace => {
+                typed.pop();
+                self.asked = Asked::Limit(typed);
+            }
+            KeyCode::Char(c) if c.is_ascii_graphic() && typed.len() < LONGEST => {
+                typed.push(c);
+                self.asked = Asked::Limit(typed);
+            }
+            _ => self.asked = Asked::Limit(typed),
+        }
+        Wish::None
+    }
+
+    /// Gives a command to a run, and shows later what came of it.
+    pub fn give(&mut self, run: &str, command: Command) {
+        self.message = format!("{}: waits for the engine", text(command));
+        let (run, answers) = (run.to_owned(), self.answers.0.clone());
+        thread::spawn(move || {
+            // Nobody may be there to read it any more.
+            let _ = answers.send(given(&run, command));
+        });
+    }
+}
+
+/// `kill strategy-0`, `limit strategy-0.max-position=100`.
+fn text(command: Command) -> String {
+    match command {
+        Command::Kill(scope) => format!("kill {scope}"),
+        Command::Revive(scope) => format!("revive {scope}"),
+        Command::SetLimit { scope, control, value } => match protocol::limits::Control::from_code(control) {
+            Some(control) => format!("limit {}", limit_text(&LimitSetting { scope, control, value })),
+            None => "limit".into(),
+        },
+    }
+}
+
+fn given(run: &str, command: Command) -> String {
+    let what = text(command);
+    let answered = LiveRun::find(run).and_then(|run| {
+        let (entry, answer) = run.give(command, TIMEOUT)?;
+        Ok((answer, run.ns(entry.ticks, answer.seen_ticks)))
+    });
+    match answered {
+        Ok((answer, seen)) if matches!(answer.status, Status::Done | Status::Seen) => {
+            let cancelled = match answer.orders {
+                0 => String::new(),
+                orders => format!(", {} open orders cancelled", count(orders)),
+            };
+            format!("{what}: in force {} after the key{cancelled}", duration(seen))
+        }
+        Ok((answer, _)) => format!("{what}: refused, {}", answer.status),
+        Err(error) => format!("{what}: {error:#}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(keys: &mut Keys, text: &str) -> Wish {
+        let mut wish = Wish::None;
+        for c in text.chars() {
+            let code = match c {
+                '\n' => KeyCode::Enter,
+                '<' => KeyCode::Backspace,
+                '^' => KeyCode::Up,
+                'v' => KeyCode::Down,
+                '!' => KeyCode::Esc,
+                c => KeyCode::Char(c),
+            };
+            wish = keys.press(KeyEvent::new(code, KeyModifiers::NONE));
+        }
+        wish
+    }
+
+    #[test]
+    fn one_strategy_is_killed_at_once_and_everybody_after_a_question() {
+        let mut keys = Keys::new(3);
+        assert_eq!(press(&mut keys, "vvvvk"), Wish::Give(Command::Kill(Scope::Strategy(2))));
+        assert_eq!(press(&mut keys, "^r"), Wish::Give(Command::Revive(Scope::Strategy(1))));
+        assert_eq!(press(&mut keys, "K"), Wish::None);
+        assert!(keys.shown().message.contains("kill all?"), "{:?}", keys.shown());
+        assert_eq!(press(&mut keys, "n"), Wish::None);
+        assert_eq!(press(&mut keys, "Ky"), Wish::Give(Command::Kill(Scope::All)));
+        assert_eq!(press(&mut keys, "Ry"), Wish::Give(Command::Revive(Scope::All)));
+        assert_eq!(press(&mut keys, "q"), Wish::Quit);
+        assert_eq!(keys.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Wish::Quit);
+    }
+
+    #[test]
+    fn a_limit_is_typed_and_a_wrong_one_named() {
+        let mut keys = Keys::new(1);
+        let wish = press(&mut keys, "lmax-position=56<k\n");
+        let control = protocol::limits::Control::from_name("max-position").unwrap();
+        let wanted = Command::SetLimit { scope: Scope::Strategy(0), control: control.code(), value: 5_000 };
+        assert_eq!(wish, Wish::Give(wanted));
+        assert_eq!(press(&mut keys, "lmax-hope=1\n"), Wish::None);
+        assert!(keys.shown().message.contains("max-hope"), "{:?}", keys.shown());
+        assert_eq!(press(&mut keys, "lq!"), Wish::None, "what is typed is no command");
+        assert_eq!(press(&mut keys, "q"), Wish::Quit);
+    }
+
+    #[test]
+    fn what_cannot_be_given_is_said() {
+        let mut keys = Keys::new(1);
+        keys.give("20000101-000000000-1-1", Command::Kill(Scope::All));
+        let began = std::time::Instant::now();
+        while !keys.shown().message.contains("no run") {
+            assert!(began.elapsed() < Duration::from_secs(60), "{:?}", keys.shown());
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! How a living run's memory is read from outside: copied out of its files, which are opened for reading only.
+//!
+//! Nothing is mapped. A segment that somebody cuts short meanwhile is an error here and no signal, and there is no way to write.
+//! Segments without names (sandbox) are found as descriptors of the run's launcher, whose process must be the one that the plan says.
+
+use anyhow::{Context, Result, bail, ensure};
+use protocol::control::{self, Control};
+use protocol::plan::{Handle, Plan};
+use protocol::segments::{CONTROL, read_control};
+use shm::memory::header::{HEADER_WORDS, run_hash};
+use shm::memory::{Header, Region, SegmentKind, View, lock, open_safely};
+use shm::os::process;
+use shm::sync::Ordering;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+/// The largest control segment that is read, in words: a plan is a few kilobytes.
+const MOST_CONTROL_WORDS: usize = 1 << 21;
+
+/// `O_NONBLOCK`: whatever stands there, opening it waits for nobody.
+const NONBLOCK: i32 = nix::fcntl::OFlag::O_NONBLOCK.bits();
+
+/// One segment of a run, open for reading.
+pub struct Segment(File);
+
+impl Segment {
+    /// Words in it now.
+    pub fn len(&self) -> io::Result<usize> {
+        Ok(usize::try_from(self.0.metadata()?.len() / 8).unwrap_or(usize::MAX))
+    }
+
+    /// Copies words from `first` on.
+    ///
+    /// # Errors
+    /// Fewer words than that, or what the system refused.
+    pub fn read(&self, first: usize, words: &mut [u64]) -> io::Result<()> {
+        let mut bytes = vec![0; words.len() * 8];
+        self.0.read_exact_at(&mut bytes, first as u64 * 8)?;
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(std::array::from_fn(|byte| bytes[byte]));
+        }
+        Ok(())
+    }
+
+    /// One word; `None` if it cannot be had.
+    pub fn word(&self, at: usize) -> Option<u64> {
+        let mut word = [0];
+        self.read(at, &mut word).ok()?;
+        Some(word[0])
+    }
+
+    /// A copy of its first words, in memory of our own.
+    ///
+    /// # Errors
+    /// As [`Segment::read`].
+    pub fn copy(&self, words: usize) -> io::Result<View> {
+        let mut copied = vec![0; words];
+        self.read(0, &mut copied)?;
+        let ours = Region::heap(words).words();
+        for (word, value) in ours.iter().zip(copied) {
+            // Relaxed: nobody else has it.
+            word.store(value, Ordering::Relaxed);
+        }
+        Ok(ours.into())
+    }
+}
+
+/// A run that was found alive.
+pub struct Living {
+    /// Its plan.
+    pub plan: Plan,
+    control: Segment,
+}
+
+impl Living {
+    /// The run with that id.
+    ///
+    /// # Errors
+    /// There is none, or what stands there is no control segment of this build.
+    pub fn open(run: &str) -> Result<Self> {
+        let name = format!("{}{run}.{CONTROL}", Plan::PREFIX);
+        let control = Segment(open_safely(&name, OpenOptions::new().read(true))?);
+        let plan = plan(&name, &control)?;
+        ensure!(plan.run == run, "{name} holds the plan of another run");
+        Ok(Self { plan, control })
+    }
+
+    /// The control segment as it is now, without its plan.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn control(&self) -> io::Result<Control> {
+        Ok(Control::new(self.control.copy(control::PLAN + 1)?))
+    }
+
+    /// Reads the plan again: the launcher adds the descriptors when it has them.
+    ///
+    /// # Errors
+    /// As [`Living::open`].
+    pub fn refresh(&mut self) -> Result<()> {
+        self.plan = plan(CONTROL, &self.control)?;
+        Ok(())
+    }
+
+    /// Whether the launcher of the run lives, by the kernel's word.
+    pub fn launcher_lives(&self) -> bool {
+        lock::is_held(&self.control.0).unwrap_or(false)
+    }
+
+    /// One of its segments, of that kind.
+    ///
+    /// # Errors
+    /// It is not there, or is not the run's.
+    pub fn segment(&self, what: &str, kind: SegmentKind) -> Result<Segment> {
+        let name = self.plan.segment_name(what);
+        let handed = self.plan.handles.iter().find(|handle| handle.what == what && !handle.writable);
+        let file = match open_safely(&name, OpenOptions::new().read(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match handed {
+                Some(handle) => self.handed_over(handle).with_context(|| format!("cannot open {what}"))?,
+                None => return Err(error).with_context(|| format!("cannot open {name}")),
+            },
+            file => file.with_context(|| format!("cannot open {name}"))?,
+        };
+        let segment = Segment(file);
+        let head = segment.copy(HEADER_WORDS).with_context(|| format!("cannot read {name}"))?;
+        let header = Header::read(|i, ordering| head.load(i, ordering), segment.len()?, kind);
+        let header = header.with_context(|| format!("segment {name}"))?;
+        ensure!(header.run == run_hash(&self.plan.run), "segment {name} is not of this run");
+        Ok(segment)
+    }
+
+    /// A segment without a name: the launcher has it open.
+    fn handed_over(&self, handle: &Handle) -> Result<File> {
+        let Plan { launcher_pid, launcher_start, .. } = self.plan;
+        if process::start_time(launcher_pid) != Some(launcher_start) {
+            bail!("its launcher is not there any more");
+        }
+        let path = format!("/proc/{launcher_pid}/fd/{}", handle.fd);
+        let file = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path)?;
+        ensure!(file.metadata()?.is_file(), "not memory");
+        Ok(file)
+    }
+}
+
+fn plan(name: &str, control: &Segment) -> Result<Plan> {
+    let words = control.len()?;
+    ensure!(words <= MOST_CONTROL_WORDS, "{name} is larger than any control segment");
+    let (_, plan) = read_control(name.to_owned(), control.copy(words)?)?;
+    Ok(plan)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// These words, as a segment.
+    pub fn segment_of(words: &[u64]) -> Segment {
+        let mut file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        file.write_all(&bytes).unwrap();
+        Segment(file)
+    }
+
+    #[test]
+    fn what_is_cut_short_is_an_error_and_no_signal() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&7u64.to_le_bytes()).unwrap();
+        let segment = Segment(file.reopen().unwrap());
+        assert_eq!((segment.len().unwrap(), segment.word(0), segment.word(1)), (1, Some(7), None));
+        assert_eq!(segment.copy(1).unwrap().load(0, Ordering::Relaxed), 7);
+        file.as_file().set_len(3).unwrap();
+        assert!(segment.copy(1).is_err());
+        assert_eq!((segment.len().unwrap(), segment.word(0)), (0, None));
+    }
+
+    #[test]
+    fn a_run_that_is_not_there_is_an_error() {
+        assert!(Living::open("20000101-000000000-1-1").is_err());
+    }
+}

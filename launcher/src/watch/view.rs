@@ -1,0 +1,306 @@
+//! A look as lines of a terminal: what fits into its width and height, the most important first.
+
+use super::model::{RingLine, RoleLine, Snapshot, StrategyLine};
+use super::stages::StageLine;
+use analysis::numbers::{duration, duration_or_dash, percent, short};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+/// The narrowest terminal whose width is used in full.
+pub const NARROW: usize = 60;
+/// From here on stages and rings stand side by side, and roles show everything.
+const WIDE: usize = 80;
+/// Where the rings begin then.
+const RINGS_AT: usize = 47;
+
+/// What the view shows beside the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// The selected strategy; `None`: nobody can select one.
+    pub selected: Option<u16>,
+    /// What the last command came to, or what is being typed.
+    pub message: String,
+}
+
+const HEAD: Style = Style::new().add_modifier(Modifier::DIM);
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+const BAD: Style = Style::new().fg(Color::Red);
+const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
+
+/// The first characters of a text that fit, the last of them `…` if it is cut.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Two texts, at the left and at the right edge.
+fn edges(left: &str, right: &str, width: usize) -> String {
+    let right = cut(right, width);
+    let room = width.saturating_sub(right.chars().count() + 1);
+    format!("{:<room$} {right}", cut(left, room))
+}
+
+/// A section: its head, and the rows that there is room for.
+#[derive(Default)]
+struct Section {
+    head: String,
+    rows: Vec<(String, Style)>,
+    /// The row that is to be seen.
+    wanted: usize,
+}
+
+impl Section {
+    /// With at most so many lines in all; the last one says how many more there are.
+    fn lines(self, most: usize) -> Vec<Line<'static>> {
+        let mut lines = vec![Line::styled(self.head, HEAD)];
+        let room = most.saturating_sub(1);
+        let all = self.rows.len();
+        let fits = if all > room { room.saturating_sub(1) } else { all };
+        let first = (self.wanted + 1).saturating_sub(fits).min(all - fits);
+        lines.extend(
+            self.rows.into_iter().skip(first).take(fits).map(|(text, style)| Line::styled(text, style)),
+        );
+        if fits < all && room > 0 {
+            lines.push(Line::styled(format!("… {} more", all - fits), HEAD));
+        }
+        lines.truncate(most);
+        lines
+    }
+
+    fn height(&self) -> usize {
+        if self.rows.is_empty() { 0 } else { 1 + self.rows.len() }
+    }
+}
+
+fn rate(rate: Option<f64>) -> String {
+    rate.map_or_else(|| "–".into(), |rate| short(rate.round() as u64))
+}
+
+fn optional(number: Option<u64>) -> String {
+    number.map_or_else(|| "–".into(), short)
+}
+
+fn roles(snapshot: &Snapshot, width: usize) -> Section {
+    let is_wide = width >= WIDE;
+    let columns = |role: &str, rest: [String; 9]| {
+        let [state, core, cpu, rate, open, full, gap, beat, switches] = rest;
+        let role = cut(role, 12);
+        if is_wide {
+            format!(
+                "{role:<12} {state:<8} {core:>4} {cpu:>4} {rate:>6} {open:>6} {full:>6} {gap:>8} {beat:>8} {switches:>7}"
+            )
+        } else {
+            format!("{role:<12} {state:<8} {core:>4} {rate:>6} {open:>6} {full:>6} {beat:>8}")
+        }
+    };
+    let head = ["state", "core", "cpu", "rate/s", "open", "full", "gap", "beat", "switch"].map(String::from);
+    let row = |line: &RoleLine| {
+        let is_bad = matches!(line.state, "failed" | "gone" | "stopped" | "unreadable");
+        let core = line.core.map_or_else(|| "–".into(), |core| core.to_string());
+        let cpu = line.cpu.map_or_else(|| "–".into(), |cpu| format!("{:.0}%", cpu * 100.0));
+        let switches = line.voluntary_switches.zip(line.involuntary_switches);
+        let switches = switches.map(|(own, forced)| own.saturating_add(forced));
+        let text = columns(
+            &line.role,
+            [
+                cut(line.state, 8),
+                core,
+                cpu,
+                rate(line.rate),
+                optional(line.in_flight),
+                short(line.full),
+                duration(line.longest_gap_ns),
+                duration_or_dash(line.heartbeat_age_ns),
+                optional(switches),
+            ],
+        );
+        (text, if is_bad { BAD } else { Style::new() })
+    };
+    Section { head: columns("role", head), rows: snapshot.roles.iter().map(row).collect(), wanted: 0 }
+}
+
+fn strategies(snapshot: &Snapshot, shown: &Shown, width: usize) -> Section {
+    let of_switch = if width >= WIDE { 26 } else { 16 };
+    let row = |line: &StrategyLine| {
+        let lives = if line.is_fenced { "dead".into() } else { line.incarnation.to_string() };
+        let what = match (&line.quarantined, line.killed.first()) {
+            (Some(why), _) => why.clone(),
+            (None, Some(by)) => format!("killed: {by}"),
+            (None, None) => "–".into(),
+        };
+        let is_selected = shown.selected == Some(line.strategy);
+        let mark = if is_selected { ">" } else { "" };
+        let text = format!(
+            "{:<13} {lives:>4} {:>9}  {:<of_switch$} {}",
+            format!("{mark}strategy-{}", line.strategy),
+            short(line.incidents),
+            cut(&what, of_switch),
+            positions(line),
+        );
+        let is_bad = line.is_fenced || line.quarantined.is_some() || !line.killed.is_empty();
+        let style = match is_bad {
+            _ if is_selected => SELECTED,
+            true => BAD,
+            false => Style::new(),
+        };
+        (cut(&text, width), style)
+    };
+    let head =
+        format!("{:<13} {:>4} {:>9}  {:<of_switch$} positions", "strategy", "life", "incidents", "switch");
+    let selected = snapshot.strategies.iter().position(|line| shown.selected == Some(line.strategy));
+    let rows = snapshot.strategies.iter().map(row).collect();
+    Section { head: cut(&head, width), rows, wanted: selected.unwrap_or(0) }
+}
+
+/// `-1.23 M`, and of several instruments `0: 12, 3: -4`.
+fn positions(line: &StrategyLine) -> String {
+    let net = |net: i64| match net < 0 {
+        true => format!("-{}", short(net.unsigned_abs())),
+        false => short(net.unsigned_abs()),
+    };
+    match line.positions.as_slice() {
+        [] => "–".into(),
+        [only] if only.instrument == 0 => net(only.net),
+        several => {
+            let each = several.iter().map(|one| format!("{}: {}", one.instrument, net(one.net)));
+            each.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+fn stage_columns(stage: &str, p50: &str, p99: &str, samples: &str) -> String {
+    format!("{stage:<17} {p50:>9} {p99:>9} {samples:>6}")
+}
+
+fn stages(snapshot: &Snapshot) -> Section {
+    let row = |line: &StageLine| {
+        let (p50, p99) = (duration_or_dash(line.p50_ns), duration_or_dash(line.p99_ns));
+        (stage_columns(line.stage, &p50, &p99, &short(line.samples)), Style::new())
+    };
+    let head = stage_columns("stage", "p50", "p99", "seen");
+    Section { head, rows: snapshot.stages.iter().map(row).collect(), wanted: 0 }
+}
+
+/// The fullest rings first.
+fn rings(snapshot: &Snapshot, width: usize) -> Section {
+    let mut sorted: Vec<_> = snapshot.rings.iter().collect();
+    let share = |fill: u64, capacity: u64| fill as f64 / capacity.max(1) as f64;
+    let fullness = |ring: &RingLine| ring.fill.map_or(-1.0, |fill| share(fill, ring.capacity));
+    sorted.sort_by(|a, b| fullness(b).total_cmp(&fullness(a)));
+    let rows = sorted.into_iter().map(|ring| {
+        let of = ring.fill.map(|fill| format!("{}/{}", short(fill), short(ring.capacity)));
+        let of =
+            of.filter(|of| of.len() <= 11).or_else(|| Some(percent(Some(share(ring.fill?, ring.capacity)))));
+        let of = of.unwrap_or_else(|| "–".into());
+        let filled = ring.fill.map_or(0.0, |fill| share(fill, ring.capacity));
+        let eighths = (filled.clamp(0.0, 1.0) * 8.0).ceil() as usize;
+        let bar = format!("{}{}", "#".repeat(eighths), ".".repeat(8 - eighths));
+        let style = if eighths == 8 { BAD } else { Style::new() };
+        (cut(&format!("{:<12} {bar} {of:>11}", cut(&ring.ring, 12)), width), style)
+    });
+    Section { head: format!("{:<12} {:<8} {:>11}", "ring", "", "fill"), rows: rows.collect(), wanted: 0 }
+}
+
+fn errors(snapshot: &Snapshot, width: usize) -> Section {
+    let mut sorted: Vec<_> = snapshot.errors.iter().collect();
+    sorted.sort_by_key(|line| std::cmp::Reverse(line.count));
+    let mut rows: Vec<(String, Style)> = sorted
+        .into_iter()
+        .map(|line| (cut(&format!("{:>10}  {}: {}", short(line.count), line.who, line.what), width), BAD))
+        .collect();
+    let switches = snapshot.switches.iter().map(|text| format!("    switch  {text}"));
+    let unreadable = snapshot.unreadable.iter().map(|text| format!("unreadable  {text}"));
+    rows.extend(switches.chain(unreadable).map(|text| (cut(&text, width), BAD)));
+    if snapshot.is_incomplete {
+        rows.push((
+            cut("   skipped  a part of the logs: positions and switches may lack something", width),
+            HEAD,
+        ));
+    }
+    Section { head: format!("{:>10}  what went wrong", "times"), rows, wanted: 0 }
+}
+
+fn head(snapshot: &Snapshot, width: usize) -> [Line<'static>; 2] {
+    let at = format!("{}  {}", snapshot.state.name(), duration(snapshot.elapsed_ns));
+    let first = edges(&format!("bulkhead  {}", snapshot.run), &at, width);
+    let open = snapshot.dispatched.saturating_sub(snapshot.settled);
+    let left = format!("{} {}", snapshot.isolation, snapshot.technique);
+    let right = format!(
+        "{} of {} sent  {}/s  {} open  {} rejected",
+        short(snapshot.sent),
+        short(snapshot.planned),
+        rate(snapshot.rate),
+        short(open),
+        short(snapshot.rejected)
+    );
+    let style = if snapshot.state.is_over() { BOLD.fg(Color::Yellow) } else { BOLD };
+    [Line::styled(first, style), Line::raw(edges(&left, &right, width))]
+}
+
+/// Two sections beside each other.
+fn beside(left: Vec<Line<'static>>, right: Vec<Line<'static>>) -> Vec<Line<'static>> {
+    let rows = left.len().max(right.len());
+    let (mut left, mut right) = (left.into_iter(), right.into_iter());
+    let row = |_| {
+        let left = left.next().unwrap_or_default();
+        let pad = RINGS_AT.saturating_sub(left.width());
+        let styled = |line: Line<'static>| {
+            let style = line.style;
+            line.spans.into_iter().map(move |span| span.patch_style(style)).collect::<Vec<_>>()
+        };
+        let gap = Span::raw(" ".repeat(pad));
+        let right = right.next().unwrap_or_default();
+        Line::from(styled(left).into_iter().chain([gap]).chain(styled(right)).collect::<Vec<_>>())
+    };
+    (0..rows).map(row).collect()
+}
+
+/// The lines of a look, each at most `width` wide and all of them at most `height`. Stages and rings have their place; roles,
+/// strategies and errors share what is left.
+pub fn lines(snapshot: &Snapshot, shown: &Shown, width: usize, height: usize) -> Vec<Line<'static>> {
+    let (stages, errors) = (stages(snapshot), errors(snapshot, width));
+    let is_wide = width >= WIDE;
+    let rings = rings(snapshot, if is_wide { width - RINGS_AT } else { width });
+    let (roles, strategies) = (roles(snapshot, width), strategies(snapshot, shown, width));
+    let mut lines = head(snapshot, width).to_vec();
+    let footer = usize::from(shown.selected.is_some() || !shown.message.is_empty());
+    let room = height.saturating_sub(lines.len() + footer);
+    let middle = if is_wide { stages.height() } else { stages.height() + rings.height().min(4) };
+    let middle = middle.min(room / 2);
+    let of_errors = errors.height().min(((room - middle) / 4).max(2)).min(room - middle);
+    let of_strategies = strategies.height().min(((room - middle - of_errors) / 3).max(3));
+    let of_roles = roles.height().min((room - middle - of_errors).saturating_sub(of_strategies));
+    // What the roles do not need is the others'.
+    let spare = (room - middle - of_errors).saturating_sub(of_roles + of_strategies);
+    let of_strategies = (of_strategies + spare).min(strategies.height());
+    let spare = room.saturating_sub(middle + of_errors + of_roles + of_strategies);
+    let of_errors = (of_errors + spare).min(errors.height());
+    lines.extend(roles.lines(of_roles));
+    lines.extend(strategies.lines(of_strategies));
+    if is_wide {
+        lines.extend(beside(stages.lines(middle), rings.lines(middle)));
+    } else {
+        let of_rings = rings.height().min(4).min(middle / 2);
+        lines.extend(stages.lines(middle - of_rings));
+        lines.extend(rings.lines(of_rings));
+    }
+    lines.extend(errors.lines(of_errors));
+    lines.truncate(height.saturating_sub(footer));
+    lines
+}
+
+/// The last line of the terminal: what the keys do, or what the last command came to.
+pub fn footer(shown: &Shown, is_over: bool, width: usize) -> Line<'static> {
+    let keys = match (is_over, width >= WIDE) {
+        (true, _) => "the run is over: q quits",
+        (false, true) => "↑↓ select  k kill  r revive  l limit  K kill all  R revive all  q quit",
+        (false, false) => "↑↓ select k kill r revive l limit K R all q quit",
+    };
+    let text = if shown.message.is_empty() { keys } else { &shown.message };
+    Line::styled(cut(text, width), HEAD)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! A folder of results: listed, tagged, found by `latest`, compared with a baseline, taken away.
+
+use crate::common::{LONG, Launcher, SHORT, assert_exists, command, output, signal, text, wait_until};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn said(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+fn list(folder: &Path, more: &[&str]) -> Vec<Value> {
+    let output = output(&[&["list", folder.to_str().unwrap(), "--json"], more].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    serde_json::from_slice::<Vec<Value>>(&output.stdout).unwrap()
+}
+
+#[test]
+fn results_are_listed_found_and_taken_away() {
+    let launcher = Launcher::new();
+    let run = launcher.run(SHORT).args(["--quiet", "--tag", "nightly", "--tag", "v1"]).output().unwrap();
+    assert!(run.status.success(), "{}", said(&run));
+    let folder = launcher.folders().remove(0);
+    // Where its folder is stands alone on stdout, for scripts.
+    assert_eq!(Path::new(text(&run.stdout).trim()), folder.canonicalize().unwrap());
+    let living = launcher.start(LONG);
+    wait_until("there are two", || list(launcher.out.path(), &[]).len() == 2);
+
+    let all = list(launcher.out.path(), &[]);
+    let verdicts: Vec<&str> = all.iter().map(|entry| entry["verdict"].as_str().unwrap()).collect();
+    assert_eq!(verdicts, ["valid", "running"]);
+    assert_eq!(all[0]["tags"], serde_json::json!(["nightly", "v1"]));
+    assert_eq!(list(launcher.out.path(), &["--tag", "v1"]).len(), 1);
+    let table = output(&["list", launcher.out.path().to_str().unwrap()]);
+    assert!(
+        said(&table).contains("nightly v1") && said(&table).contains("spsc-mux process"),
+        "{}",
+        said(&table)
+    );
+
+    // What lives stays, and what is named with it.
+    let lives = launcher.folders().remove(1);
+    let refused = output(&["delete", folder.to_str().unwrap(), lives.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(said(&refused).contains("goes on"), "{}", said(&refused));
+    for wrong in ["/", "/etc", "no-such-run"] {
+        assert_eq!(output(&["delete", wrong]).status.code(), Some(2), "{wrong}");
+    }
+    let dry = output(&["delete", "--dry-run", folder.to_str().unwrap()]);
+    assert!(said(&dry).contains("would be deleted"), "{}", said(&dry));
+    assert_exists(&folder);
+    assert!(output(&["delete", folder.to_str().unwrap()]).status.success());
+    assert!(!folder.exists());
+
+    signal(living.pid(), "INT");
+    living.end();
+}
+
+#[test]
+fn latest_is_the_run_that_began_last() {
+    let launcher = Launcher::new();
+    let out = launcher.out.path();
+    for seed in ["1", "2"] {
+        let mut run = command(&[&["run", "--seed", seed], SHORT].concat());
+        let run = run.current_dir(out).output().unwrap();
+        assert!(run.status.success(), "{}", said(&run));
+    }
+    let report = command(&["report", "latest", "--json"]).current_dir(out).output().unwrap();
+    let summary: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let all = list(&out.join("runs"), &[]);
+    assert_eq!(summary["run"], all[1]["run"]);
+    let inspected = command(&["inspect", "latest", "--order", "0/1"]).current_dir(out).output().unwrap();
+    assert!(inspected.status.success(), "{}", said(&inspected));
+    let none = command(&["report", "latest"]).current_dir("/").output().unwrap();
+    assert_eq!(none.status.code(), Some(2), "{}", said(&none));
+}
+
+#[test]
+fn a_dry_run_starts_nothing() {
+    let launcher = Launcher::new();
+    let run = launcher.run(SHORT).arg("--dry-run").output().unwrap();
+    assert!(run.status.success(), "{}", said(&run));
+    assert!(
+        said(&run).contains("strategy-0") && said(&run).contains("Nothing was started"),
+        "{}",
+        said(&run)
+    );
+    assert!(launcher.folders().is_empty());
+}
+
+#[test]
+fn a_baseline_is_a_gate_for_ci() {
+    let launcher = Launcher::new();
+    let repeats = |more: &[&str]| {
+        launcher.run(SHORT).args(["--repeats", "5", "--seed", "7"]).args(more).output().unwrap()
+    };
+    assert!(repeats(&["--quiet"]).status.success());
+    let baseline = tempfile::tempdir().unwrap();
+    for folder in launcher.folders() {
+        std::fs::rename(&folder, baseline.path().join(folder.file_name().unwrap())).unwrap();
+    }
+    let path = baseline.path().to_str().unwrap();
+    // The same schedules again: whatever the machine does, it is not a thousand times as slow.
+    let passed = repeats(&["--baseline", path, "--fail-if-slower", "1000%"]);
+    assert!(said(&passed).contains("B against A"), "{}", said(&passed));
+    let is_comparable = !said(&passed).contains("cannot be compared");
+    assert_eq!(passed.status.success(), is_comparable, "{}", said(&passed));
+    // One run proves nothing, and does not pass.
+    let one = launcher.folders().remove(0);
+    let one = one.to_str().unwrap();
+    let compared = output(&["compare", one, path, "--fail-if-slower", "5%"]);
+    assert_eq!(compared.status.code(), Some(1), "{}", said(&compared));
+    assert!(said(&compared).contains("cannot be compared"), "{}", said(&compared));
+    for wrong in [&["--fail-if-slower", "5%"][..], &["--baseline", path, "--fail-if-slower", "5"]] {
+        assert_eq!(repeats(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+    assert_eq!(repeats(&["--tag", "two words"]).status.code(), Some(2));
+}
+
+#[test]
+fn shells_and_man_are_told_every_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let completions = output(&["completions", shell]);
+        assert!(completions.status.success() && said(&completions).contains("watch"), "{shell}");
+    }
+    let pages = tempfile::tempdir().unwrap();
+    let man = output(&["man", "--out", pages.path().to_str().unwrap()]);
+    assert!(man.status.success(), "{}", said(&man));
+    for page in ["launcher.1", "launcher-run.1", "launcher-watch.1"] {
+        assert_exists(&pages.path().join(page));
+    }
+    assert!(text(&output(&["man"]).stdout).starts_with(".ie"));
+}
+
+/// The program under its project's name is the same one: it runs its own processes.
+#[test]
+fn bulkhead_is_the_launcher() {
+    let launcher = Launcher::new();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_bulkhead"));
+    let run = run
+        .args(["run", "--quiet", "--out", launcher.out.path().to_str().unwrap()])
+        .args(SHORT)
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", said(&run));
+    assert_eq!(list(launcher.out.path(), &[])[0]["verdict"], "valid");
+}
+
+#[test]
+fn a_long_experiment_says_how_long_it_takes() {
+    let launcher = Launcher::new();
+    let out = launcher.out.path().to_str().unwrap();
+    let mut sweep = command(&[
+        "sweep",
+        "--isolation",
+        "thread,process",
+        "--window",
+        "30s",
+        "--repeats",
+        "3",
+        "--out",
+        out,
+    ]);
+    let sweep =
+        sweep.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    wait_until("it has begun", || std::fs::read_dir(out).is_ok_and(|entries| entries.count() > 0));
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    signal(sweep.id(), "INT");
+    let sweep = sweep.wait_with_output().unwrap();
+    assert!(text(&sweep.stdout).contains("6 runs, about 3 minutes"), "{}", said(&sweep));
+}

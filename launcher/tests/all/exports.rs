@@ -1,0 +1,148 @@
+//! What `export` writes, opened with the tools that it is for: Perfetto's own messages, NumPy, HdrHistogram's log reader. Python with the
+//! packages `perfetto` and `numpy` does that (`BULKHEAD_PYTHON` names another one than python3); without them the test says so.
+
+use crate::common::{Launcher, output, text};
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+fn python() -> String {
+    std::env::var("BULKHEAD_PYTHON").unwrap_or_else(|_| "python3".into())
+}
+
+/// Runs a script that needs a package; `None`, and a loud word, where it is not there.
+pub fn asked(package: &str, script: &str, args: &[&Path]) -> Option<Value> {
+    let has = Command::new(python()).args(["-c", &format!("import {package}")]).output();
+    if !has.is_ok_and(|output| output.status.success()) {
+        let words = format!(
+            "SKIPPED: no {package} for {}, its export was not opened (pip install {package})",
+            python()
+        );
+        // Not `eprintln!`, which a passing test swallows.
+        let _ = writeln!(std::io::stderr(), "{words}");
+        return None;
+    }
+    let output = Command::new(python()).args(["-c", script]).args(args).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// Slices of a track must nest, begins and ends match, and flows have a beginning and an end.
+const TRACE: &str = r#"
+import json, sys
+from collections import Counter, defaultdict
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+trace = Trace(); trace.ParseFromString(open(sys.argv[1], 'rb').read())
+names, parents, open_, errors = {}, {}, defaultdict(list), []
+flows, tracks, kinds, last = defaultdict(set), defaultdict(set), Counter(), 0
+for packet in trace.packet:
+    if packet.HasField('track_descriptor'):
+        d = packet.track_descriptor
+        names[d.uuid] = d.thread.thread_name or d.process.process_name or d.name
+        if d.HasField('parent_uuid'): parents[d.uuid] = d.parent_uuid
+        continue
+    event = packet.track_event
+    if packet.timestamp < last: errors.append('time goes back')
+    last = packet.timestamp
+    if event.track_uuid not in names: errors.append('no track')
+    if event.type == 1: open_[event.track_uuid].append(event.name)
+    elif event.type == 2:
+        if not open_[event.track_uuid]: errors.append('an end without a beginning')
+        else: open_[event.track_uuid].pop()
+    if event.type != 2:
+        kinds[list(event.categories)[0]] += 1
+        for flow in list(event.flow_ids) + list(event.terminating_flow_ids): flows[flow].add(event.track_uuid)
+        if event.terminating_flow_ids: tracks['ended'].add(event.terminating_flow_ids[0])
+errors += ['left open'] * sum(map(bool, open_.values()))
+errors += ['no parent'] * sum(p not in names for p in parents.values())
+print(json.dumps({'errors': errors, 'names': sorted(names.values()), 'kinds': kinds, 'flows': len(flows),
+    'ended': len(tracks['ended']), 'least': min(map(len, flows.values()))}))
+"#;
+
+const ORDERS: &str = r#"
+import json, sys, numpy
+orders = numpy.load(sys.argv[1], mmap_mode='r')
+whole = orders[orders['measured'] == 1]
+path = numpy.stack([whole[name] for name in ['t1', 't2', 't3', 't4', 't5', 't6', 't7', 't8']])
+rt_venue = (whole['t8'] - whole['t1']) - (whole['t5'] - whole['t4'])
+print(json.dumps({'orders': len(orders), 'measured': len(whole), 'rises': bool((numpy.diff(path, axis=0) >= 0).all()),
+    'least': int(rt_venue.min()), 'sum': int(rt_venue.sum()), 'strategies': len(set(orders['strategy']))}))
+"#;
+
+#[test]
+fn exports_are_read_by_what_they_are_for() {
+    let launcher = Launcher::new();
+    let flags = [
+        "--strategies",
+        "2",
+        "--venues",
+        "2",
+        "--orders",
+        "2000",
+        "--window",
+        "400ms",
+        "--delay",
+        "uniform:1ms..20ms",
+        "--isolation",
+        "process",
+        "--idle",
+        "park",
+        "--on-death",
+        "restart",
+        "--fault",
+        "kill:strategy-1@150ms",
+    ];
+    let summary = launcher.summary(&flags);
+    let folder = launcher.folders().remove(0);
+    let to = tempfile::tempdir().unwrap();
+    let (trace, orders, percentiles) = (to.path().join("t"), to.path().join("o.npy"), to.path().join("p"));
+    let paths = [&trace, &orders, &percentiles].map(|path| path.to_str().unwrap());
+    let run = folder.to_str().unwrap();
+    let exported = output(&["export", run, "--perfetto", paths[0], "--npy", paths[1], "--hgrm", paths[2]]);
+    assert!(exported.status.success(), "{}", text(&exported.stderr));
+    let figure = |path: &str| summary.pointer(path).unwrap_or_else(|| panic!("no {path}")).as_u64().unwrap();
+
+    if let Some(read) = asked("perfetto", TRACE, &[&trace]) {
+        assert_eq!(read["errors"], serde_json::json!([]), "{read:#}");
+        let names = read["names"].as_array().unwrap();
+        for name in ["strategy-0", "strategy-1", "engine", "strategy-1 incidents"] {
+            assert!(names.contains(&name.into()), "{names:?}");
+        }
+        assert!(read["kinds"]["order"].as_u64() > Some(5_000) && read["kinds"]["incident"] == 1, "{read:#}");
+        // Every order that was sent is a flow; those that came back have an end.
+        assert!(read["flows"].as_u64() >= Some(figure("/orders/returned")), "{read:#}");
+        assert!(read["ended"].as_u64() >= Some(figure("/orders/returned")), "{read:#}");
+    }
+    if let Some(read) = asked("numpy", ORDERS, &[&orders]) {
+        let rt_venue = &summary["rt_venue"];
+        assert_eq!(read["measured"], rt_venue["count"], "{read:#} {rt_venue:#}");
+        assert_eq!((&read["rises"], &read["strategies"]), (&true.into(), &2.into()));
+        // Each stamp is rounded to a nanosecond by itself.
+        assert!(
+            read["least"].as_i64().unwrap().abs_diff(rt_venue["min_ns"].as_i64().unwrap()) <= 4,
+            "{read:#} {rt_venue:#}"
+        );
+    }
+    // As HdrHistogram's own plotter reads it: four columns, and three lines with a mark behind them.
+    let text = std::fs::read_to_string(percentiles.join("rt_venue.hgrm")).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
+    let (rows, ends): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| !row[0].starts_with('#'));
+    assert!(
+        rows.len() > 10 && rows.iter().all(|row| row.len() == 3 || row.len() == 4) && ends.len() == 3,
+        "{text}"
+    );
+    assert_eq!(rows.last().unwrap()[2], summary["rt_venue"]["count"].to_string());
+}
+
+#[test]
+fn an_export_of_nothing_is_refused() {
+    for args in [
+        &["export", "runs/x"][..],
+        &["export", "/no/such", "--npy"],
+        &["export", "/no/such", "--npy", "/dev/null"],
+    ] {
+        let refused = output(args);
+        assert!(!refused.status.success(), "{args:?}");
+    }
+}

@@ -1,0 +1,183 @@
+//! A window into living runs: what `watch` says of them, at every level, and of those who lie to it.
+
+use crate::common::{
+    LONG, Launcher, Running, assert_nothing_left, command, output, signal, text, wait_until,
+};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+fn once(run: &str) -> Value {
+    let output = output(&["watch", run, "--once", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What a role is doing.
+fn role<'a>(looked: &'a Value, name: &str) -> &'a Value {
+    let roles = looked["roles"].as_array().unwrap();
+    roles.iter().find(|role| role["role"] == name).unwrap_or_else(|| panic!("no {name} in {looked:#}"))
+}
+
+fn refused(args: &[&str], word: &str) {
+    let output = output(args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}");
+    assert!(text(&output.stderr).contains(word), "{args:?}: {}", text(&output.stderr));
+}
+
+/// A run that goes on, of which something was counted already.
+fn started(launcher: &Launcher, flags: &[&str]) -> (Running, String) {
+    let running = launcher.start(&[LONG, flags].concat());
+    let folder = launcher.folders()[0].to_str().unwrap().to_owned();
+    wait_until("orders flow", || once(&folder)["settled"].as_u64() > Some(100));
+    (running, folder)
+}
+
+fn watches(flags: &[&str], sees_rings: bool) {
+    let launcher = Launcher::new();
+    let (running, folder) = started(&launcher, flags);
+    let pid = running.pid();
+    let looked = once(&folder);
+    assert_eq!((&looked["version"], &looked["state"]), (&1.into(), &"running".into()));
+    for name in ["strategy-0", "strategy-1", "orchestrator", "gateway-0", "gateway-1"] {
+        let role = role(&looked, name);
+        assert_eq!(role["state"], "running", "{role:#}");
+        assert!(role["rate"].as_f64().unwrap() > 0.0, "{role:#}");
+        assert!(role["heartbeat_age_ns"].is_u64() && role["core"].is_u64(), "{role:#}");
+        assert!(role["voluntary_switches"].as_u64().unwrap() > 0, "it parks: {role:#}");
+    }
+    assert!(role(&looked, "strategy-0")["counters"]["sent"].as_u64().unwrap() > 0);
+    let rings = looked["rings"].as_array().unwrap();
+    assert!(!sees_rings || rings.len() > 4 && rings.iter().all(|ring| ring["fill"].is_u64()), "{rings:#?}");
+    let stages = looked["stages"].as_array().unwrap();
+    assert!(stages.iter().all(|stage| stage["samples"].as_u64() > Some(0)), "{stages:#?}");
+    assert_eq!(looked["is_incomplete"], false);
+    assert_eq!(looked["unreadable"], serde_json::json!([]));
+    let positions = looked["strategies"][0]["positions"].as_array().unwrap();
+    assert!(positions[0]["fills"].as_u64().unwrap() > 0, "{positions:#?}");
+
+    // The same run by other names, and as text.
+    let run = looked["run"].as_str().unwrap();
+    assert_eq!(once(run)["run"], looked["run"]);
+    let frame = output(&["watch", run, "--once"]);
+    let frame = text(&frame.stdout);
+    for word in [run, "orchestrator", "submit", "rt_venue", "incidents"] {
+        assert!(frame.contains(word), "no {word} in\n{frame}");
+    }
+    assert!(frame.lines().all(|line| line.chars().count() <= 80), "{frame}");
+
+    // What operators do shows.
+    assert!(output(&["kill", run, "--strategy", "1"]).status.success());
+    wait_until("the kill shows", || {
+        let looked = once(run);
+        looked["strategies"][1]["killed"][0] == "strategy-1 by operator"
+            && looked["strategies"][0]["killed"] == serde_json::json!([])
+            && looked["errors"].as_array().unwrap().iter().any(|error| error["what"] == "rejected: killed")
+    });
+
+    // Its end is noticed by who watches, and said to who comes later.
+    let mut stream =
+        command(&["watch", run, "--json", "--interval", "50ms"]).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(stream.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut states = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap()["state"].clone());
+    assert_eq!(states.next(), Some("running".into()));
+    signal(pid, "INT");
+    assert_eq!(states.last(), Some("over".into()));
+    assert!(stream.wait().unwrap().success());
+    let (code, stdout, stderr) = running.end();
+    assert_eq!(code, Some(130), "{stdout}{stderr}");
+    assert_nothing_left(pid);
+    refused(&["watch", &folder, "--once"], "is over");
+}
+
+#[test]
+fn a_run_of_processes_is_watched_from_its_beginning_to_its_end() {
+    watches(&["--isolation", "process", "--technique", "spsc-mux"], true);
+}
+
+#[test]
+fn a_run_whose_memory_has_no_names_is_watched() {
+    watches(&["--isolation", "sandbox", "--technique", "array-queue"], true);
+}
+
+#[test]
+fn a_run_of_threads_is_watched() {
+    watches(&["--isolation", "thread", "--technique", "crossbeam-array-queue"], false);
+}
+
+/// A strategy that writes over all that it can, and its status first of all: the others are seen as they are, and nothing that it
+/// wrote reaches the terminal.
+#[test]
+fn who_scribbles_over_its_memory_fools_nobody() {
+    let launcher = Launcher::new();
+    let flags = ["--isolation", "process", "--on-death", "continue", "--fault", "scribble:strategy-0@1s"];
+    let running = launcher.start(&[LONG, &flags].concat());
+    let pid = running.pid();
+    let folder = launcher.folders()[0].to_str().unwrap().to_owned();
+    wait_until("it is dead", || {
+        let frame = output(&["watch", &folder, "--once"]);
+        assert!(frame.status.success(), "{}", text(&frame.stderr));
+        let is_plain = |byte: &u8| *byte == b'\n' || *byte >= b' ' && *byte != 0x7F;
+        assert!(frame.stdout.iter().all(is_plain), "{:?}", text(&frame.stdout));
+        assert!(!text(&frame.stdout).chars().any(|c| ('\u{80}'..'\u{A0}').contains(&c)));
+        once(&folder)["strategies"][0]["is_fenced"] == true
+    });
+    let looked = once(&folder);
+    assert_eq!(looked["strategies"][0]["incidents"], 1);
+    assert_eq!(looked["strategies"][1]["incidents"], 0);
+    assert_eq!(role(&looked, "strategy-0")["pid"], Value::Null);
+    assert!(role(&looked, "strategy-1")["rate"].as_f64().unwrap() > 0.0, "{looked:#}");
+    signal(pid, "INT");
+    running.end();
+    assert_nothing_left(pid);
+}
+
+/// What Prometheus' own parser makes of the text.
+const METRICS: &str = r#"
+import json, sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse
+print(json.dumps({family.name: len(family.samples) for family in parse(open(sys.argv[1]).read())}))
+"#;
+
+#[test]
+fn metrics_are_what_prometheus_reads() {
+    let launcher = Launcher::new();
+    let (running, folder) = started(&launcher, &["--isolation", "process"]);
+    let to = tempfile::tempdir().unwrap();
+    let file = to.path().join("metrics.txt");
+    let mut writer = command(&["watch", &folder, "--metrics", file.to_str().unwrap()]).spawn().unwrap();
+    wait_until("they are written", || file.exists());
+    if let Some(read) = crate::exports::asked("prometheus_client", METRICS, &[&file]) {
+        for (family, least) in [
+            ("bulkhead_run", 1),
+            ("bulkhead_orders", 4),
+            ("bulkhead_role_counter", 30),
+            ("bulkhead_stage_seconds", 8),
+        ] {
+            assert!(read[family].as_u64() >= Some(least), "{family}: {read:#}");
+        }
+    }
+    // A port that is free now.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut server = command(&["watch", &folder, "--metrics", &port]).spawn().unwrap();
+    let mut answer = String::new();
+    wait_until("somebody answers", || std::net::TcpStream::connect(&port).is_ok());
+    let mut stream = std::net::TcpStream::connect(&port).unwrap();
+    std::io::Write::write_all(&mut stream, b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+    assert!(answer.contains("openmetrics-text") && answer.ends_with("# EOF\n"), "{answer}");
+    assert!(answer.contains("bulkhead_orders_total{what=\"sent\"}"), "{answer}");
+    signal(running.pid(), "INT");
+    running.end();
+    // Both notice the end by themselves.
+    assert!(writer.wait().unwrap().success() && server.wait().unwrap().success());
+    assert!(std::fs::read_to_string(&file).unwrap().contains("state=\"over\""));
+}
+
+#[test]
+fn what_cannot_be_watched_is_refused() {
+    refused(&["watch", "20000101-000000000", "--once"], "no run 20000101-000000000");
+    refused(&["watch", "latest", "--once", "--interval", "1ms"], "at least 50ms");
+    refused(&["watch", "latest", "--metrics", "0.0.0.0:9464"], "only on loopback");
+    refused(&["watch", "latest"], "--once prints one frame");
+}

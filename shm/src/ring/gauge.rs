@@ -1,0 +1,122 @@
+//! How full a ring is, for somebody who only looks: not an end of it, and with no right to write.
+//!
+//! Words come from a closure, so the onlooker may copy them out of a file instead of mapping it. What it says is of one moment
+//! only if nobody moves meanwhile; it is always between nothing and the capacity. Any words will do.
+
+use super::{array_queue, spsc};
+use crate::ring::MESSAGE_WORDS;
+
+/// How many of `many` places, from the first on, are so: those that are stand in front of those that are not.
+fn leading(many: u64, mut is_so: impl FnMut(u64) -> Option<bool>) -> Option<u64> {
+    let (mut low, mut high) = (0, many);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_so(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Some(low)
+}
+
+/// Messages that are published and not taken, of a ring of that capacity whose consumer has got to `head`; `word` loads a word of
+/// the producer's part. `None`: a word could not be had, or the capacity is no power of two.
+pub fn spsc(capacity: u64, head: u64, mut word: impl FnMut(usize) -> Option<u64>) -> Option<u64> {
+    let mask = capacity.checked_sub(1).filter(|_| capacity.is_power_of_two())?;
+    let slot = spsc::slot_words(MESSAGE_WORDS);
+    leading(capacity, |place| {
+        let position = head.wrapping_add(place);
+        let at = ((position & mask) as usize).checked_mul(slot)?.checked_add(spsc::SLOTS + MESSAGE_WORDS)?;
+        // Published: the sequence is the position and one. Not yet: that of the last lap, or nothing.
+        Some(word(at)? == position.wrapping_add(1))
+    })
+}
+
+/// Places that are claimed and not given back, of a ring of that capacity with a stamp for each slot. `None`: as [`spsc`].
+pub fn array_queue(capacity: u64, mut word: impl FnMut(usize) -> Option<u64>) -> Option<u64> {
+    let mask = capacity.checked_sub(1).filter(|_| capacity.is_power_of_two())?;
+    // A scribbled tail must not make numbers overflow.
+    let tail = word(array_queue::TAIL)?.min(u64::MAX >> 8);
+    let first = tail.saturating_sub(capacity);
+    let taken = leading(tail - first, |place| {
+        let position = first + place;
+        let at =
+            ((position & mask) as usize).checked_mul(MESSAGE_WORDS + 1)?.checked_add(array_queue::SLOTS)?;
+        // Taken is what is free for the next lap: its stamp has counted two laps on.
+        let lap = position >> capacity.trailing_zeros();
+        Some(word(at)? >= (lap + 1) << 1)
+    })?;
+    Some(tail - first - taken)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::{Region, Words};
+    use crate::ring::{SharedQueue as _, intent};
+    use crate::sync::Ordering;
+    use proptest::prelude::*;
+
+    const CAPACITY: usize = 8;
+    const M: usize = MESSAGE_WORDS;
+
+    fn fill_of_spsc(words: &Words) -> Option<u64> {
+        let part = words.window(spsc::HEAD_WORDS, words.len() - spsc::HEAD_WORDS);
+        let word = |index: usize| part.get(index).map(|word| word.load(Ordering::Relaxed));
+        spsc(CAPACITY as u64, words[spsc::HEAD].load(Ordering::Relaxed), word)
+    }
+
+    #[test]
+    fn a_ring_is_as_full_as_it_is() {
+        let words = Region::heap(spsc::ring_words(CAPACITY, M)).words();
+        spsc::write_header::<M>(&words, CAPACITY);
+        let (mut producer, mut consumer) =
+            (spsc::Producer::<M>::attach(&words).unwrap(), spsc::Consumer::<M>::attach(&words).unwrap());
+        for lap in 0..3 {
+            for pushed in 0..CAPACITY as u64 {
+                assert_eq!(fill_of_spsc(&words), Some(pushed), "lap {lap}");
+                assert!(producer.try_push(&[pushed; M]).is_ok());
+            }
+            assert!(producer.try_push(&[0; M]).is_err());
+            for left in (0..=CAPACITY as u64).rev() {
+                assert_eq!(fill_of_spsc(&words), Some(left), "lap {lap}");
+                assert_eq!(consumer.try_pop().unwrap().is_some(), left > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_shared_ring_is_as_full_as_it_is() {
+        let words = Region::heap(array_queue::ring_words(CAPACITY, M)).words();
+        array_queue::write_header::<M>(&words, CAPACITY);
+        let intents = intent::on_heap(1);
+        let mut producer = array_queue::Producer::<M>::attach(&words, &intents[0]).unwrap();
+        let mut consumer = array_queue::Consumer::<M>::attach(&words, intents).unwrap();
+        let fill = || {
+            array_queue(CAPACITY as u64, |index| words.get(index).map(|word| word.load(Ordering::Relaxed)))
+        };
+        for lap in 0..3 {
+            for pushed in 0..CAPACITY as u64 {
+                assert_eq!(fill(), Some(pushed), "lap {lap}");
+                assert!(producer.try_push(&[pushed; M]).is_ok());
+            }
+            for left in (0..=CAPACITY as u64).rev() {
+                assert_eq!(fill(), Some(left), "lap {lap}");
+                assert_eq!(consumer.try_pop().unwrap().is_some(), left > 0);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 3 } else { 256 }))]
+        #[test]
+        fn any_words_are_a_fill_or_none(words in prop::collection::vec(any::<u64>(), 1..200), head: u64, log2 in 0u32..9) {
+            let word = |index: usize| words.get(index).copied();
+            for capacity in [1u64 << log2, u64::from(log2), u64::MAX, 1 << 63] {
+                prop_assert!(spsc(capacity, head, word).is_none_or(|fill| fill <= capacity));
+                prop_assert!(array_queue(capacity, word).is_none_or(|fill| fill <= capacity));
+            }
+        }
+    }
+}
