@@ -16,5 +16,6 @@ pub mod record;
 pub mod report;
 pub mod stats;
 pub mod summary;
+pub mod tail;
 pub mod timeline;
 pub mod units;

@@ -236,6 +236,7 @@ const INSPECT_EXAMPLES: &str = "\
 Examples:
   launcher inspect runs/RUN             its logs, and what is wrong with them
   launcher inspect runs/RUN --order 3/1042
+  launcher inspect runs/RUN --worst 10  why the slowest orders were slow
   launcher inspect runs/RUN/engine.stamps --head 20
   launcher inspect runs/RUN/engine.stamps --csv";
 
@@ -363,6 +364,9 @@ pub struct InspectFlags {
     /// Only this order's records, as STRATEGY/SEQUENCE
     #[arg(long, value_name = "ID")]
     pub order: Option<OrderId>,
+    /// Of a folder: why the slowest orders were slow, and the N worst
+    #[arg(long, value_name = "N", conflicts_with_all = ["order", "head", "tail"])]
+    pub worst: Option<usize>,
     /// Everything as one JSON document
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,

@@ -6,10 +6,10 @@ use super::page::{page, section};
 use super::percentile_plot;
 use super::scale::Scale;
 use super::svg::{Frame, Path};
+use super::table::figures as table;
 use crate::experiment::{BoardCase, BoardSlice, Boards};
 use crate::lists;
 use crate::report::board;
-use crate::report::grid::Grid;
 use crate::report::units::duration;
 use maud::{Markup, html};
 
@@ -79,21 +79,6 @@ fn case_content(case: &BoardCase, number: usize) -> Markup {
         (percentiles(case, number))
         (over_time(case, number))
         @if let Some(readers) = board::readers(case, number) { (table(&readers)) }
-    }
-}
-
-fn table(grid: &Grid) -> Markup {
-    html! {
-        table {
-            caption { (grid.title) }
-            thead { tr { @for head in &grid.head { th { (head) } } } }
-            tbody { @for row in &grid.rows { tr {
-                @for (number, cell) in row.cells.iter().enumerate() {
-                    @if number < grid.keys { th scope="row" { (cell) } } @else { td { (cell) } }
-                }
-            } } }
-        }
-        @if !grid.notes.is_empty() { ul class="note" { @for note in &grid.notes { li { (note) } } } }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::lab_charts;
 use super::page::{page, section};
+use super::table::figures as table;
 use crate::experiment::Lab;
-use crate::report::grid::Grid;
 use crate::report::lab::{narrow, notes, wide};
-use maud::{Markup, html};
+use maud::html;
 
 /// The page.
 pub fn lab_page(lab: &Lab) -> String {
@@ -37,21 +37,4 @@ pub fn lab_page(lab: &Lab) -> String {
     };
     let subject = format!("{} cells, {done} of {all} runs, on {}", lab.cells.len(), lab.machine.cpu_model);
     page("Which queue, which way of waiting", &subject, &format!("bulkhead {}", lab.version), &content)
-}
-
-fn table(grid: &Grid) -> Markup {
-    html! {
-        table {
-            caption { (grid.title) }
-            thead { tr { @for (number, head) in grid.head.iter().enumerate() {
-                th class=(if number < grid.keys { "" } else { "n" }) { (head) }
-            } } }
-            tbody { @for row in &grid.rows { tr {
-                @for (number, cell) in row.cells.iter().enumerate() {
-                    @if number < grid.keys { th scope="row" { (cell) } } @else { td class="n" { (cell) } }
-                }
-            } } }
-        }
-        @for note in &grid.notes { p class="note" { (note) } }
-    }
 }

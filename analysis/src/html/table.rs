@@ -17,3 +17,21 @@ pub(super) fn table(grid: &Grid, class: impl Fn(&str) -> &'static str) -> Markup
         }
     }
 }
+
+/// A table of figures, to the right, with its notes below.
+pub(super) fn figures(grid: &Grid) -> Markup {
+    html! {
+        table {
+            caption { (grid.title) }
+            thead { tr { @for (number, head) in grid.head.iter().enumerate() {
+                th class=(if number < grid.keys { "" } else { "n" }) { (head) }
+            } } }
+            tbody { @for row in &grid.rows { tr {
+                @for (number, cell) in row.cells.iter().enumerate() {
+                    @if number < grid.keys { th scope="row" { (cell) } } @else { td class="n" { (cell) } }
+                }
+            } } }
+        }
+        @for note in &grid.notes { p class="note" { (note) } }
+    }
+}

@@ -8,9 +8,11 @@ mod folder;
 mod log;
 mod order;
 mod time;
+mod worst;
 
 use crate::document::DocumentError;
 use crate::logfile::LogError;
+use crate::merge::MergeError;
 
 use protocol::wire::OrderId;
 use std::io::{self, ErrorKind, Write};
@@ -26,6 +28,8 @@ pub struct Options {
     pub tail: Option<u64>,
     /// Only this order; of a folder: its path through all threads.
     pub order: Option<OrderId>,
+    /// Of a folder: why its slowest orders were slow, and so many of the worst.
+    pub worst: Option<usize>,
     /// For whom.
     pub format: Format,
 }
@@ -91,11 +95,26 @@ pub enum InspectError {
         /// The order.
         order: OrderId,
     },
+    /// An option that needs a folder.
+    #[error("{log}: --worst needs a run's folder: the log of one thread does not say what the others did")]
+    NeedsFolder {
+        /// The log.
+        log: String,
+    },
     /// Options that need a log.
     #[error("{folder}: --head and --tail need a log: name one of the .stamps files in this folder")]
     NeedsLog {
         /// The folder.
         folder: String,
+    },
+    /// Logs that cannot be merged.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+    /// No order came back with all its stamps.
+    #[error("{path}: no order has all stamps t1 to t8: nothing can be said about its slowest ones")]
+    NothingMeasured {
+        /// The folder.
+        path: String,
     },
     /// The output cannot be written.
     #[error("output: {0}")]
@@ -110,9 +129,15 @@ pub fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(
     let facts = std::fs::metadata(path)
         .map_err(|source| InspectError::Path { path: path.display().to_string(), source })?;
     let printed = match (facts.is_dir(), options.order) {
+        (false, _) if options.worst.is_some() => {
+            Err(InspectError::NeedsFolder { log: path.display().to_string() })
+        }
         (false, _) => log::inspect(path, options, out),
         (true, _) if options.head.or(options.tail).is_some() => {
             Err(InspectError::NeedsLog { folder: path.display().to_string() })
+        }
+        (true, None) if options.worst.is_some() => {
+            worst::inspect(path, options.worst.unwrap_or_default(), options.format, out)
         }
         (true, None) => folder::inspect(path, options.format, out),
         (true, Some(order)) => order::inspect(path, order, options.format, out),

@@ -36,7 +36,8 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let machine = crate::host::machine();
     let cases = flags.cases()?;
-    let cores = flags.cores(&machine)?;
+    let cores: Vec<Vec<u32>> =
+        cases.iter().map(|case| flags.cores(case.nodes, &machine)).collect::<Result<_, _>>()?;
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let folder = create(&flags.out, &started)?;
     let mut boards = Boards {
@@ -50,11 +51,12 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
     };
     let progress = Progress::new(!flags.json);
     let all_ns = cases.iter().map(|case| case.duration_ns).sum();
-    progress.phase("measuring", all_ns);
+    progress.time("measuring", all_ns);
     for (number, case) in cases.iter().enumerate() {
+        progress.says(format!("case {} of {}, {}", number + 1, cases.len(), case.mode));
         let setting = Setting {
             machine: &boards.machine,
-            cores: &cores,
+            cores: &cores[number],
             weaker_sandbox: flags.allow_weaker_sandbox,
             folder: &folder,
             signals: &signals,

@@ -4,6 +4,7 @@
 
 use super::carrier;
 use super::child;
+use super::huge;
 use super::log::{self, LogView, State};
 use super::plan::{
     self, BOARD, BoardPlan, CONTROL, Case, DUE, GO, LAST, START, STATE, STOP, Segment, Waiting,
@@ -18,7 +19,7 @@ use protocol::plan::{ClockSource, Isolation};
 use shm::board::Shape;
 use shm::clock::{Clock, ClockPair};
 use shm::memory::Words;
-use shm::os::{descriptors, process, sandbox};
+use shm::os::{descriptors, pin, process, sandbox};
 use shm::sync::Ordering;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -139,14 +140,14 @@ impl Running {
         let first_pair = ClockPair::read(&clock);
         let times = case.mode.due(case.duration_ns, case.seed)?;
         let shape = Shape::of_cells(case.cells, case.words)?;
-        let board = Segment::on(&case.on, BOARD, carrier::words(case.carrier, shape))?;
+        let (cores, shared) = place(setting.cores, case.readers);
+        let board = board(case, carrier::words(case.carrier, shape), cores[0])?;
         carrier::begin(case.carrier, shape, &board.words);
         let control = Segment::memory(CONTROL, 8)?;
         let due = times.as_ref().map(|times| filled(DUE, times)).transpose()?;
         let log = |agent| Segment::memory(&plan::log_name(agent), log::WORDS);
         let logs = (0..=case.readers).map(log).collect::<Result<Vec<_>, _>>()?;
         std::thread::sleep(CALIBRATION);
-        let (cores, shared) = place(setting.cores, case.readers);
         let usual = if shared { Waiting::Yield } else { Waiting::Spin };
         let segments = [&control, &board].into_iter().chain(&due).chain(&logs);
         let plan = BoardPlan {
@@ -362,6 +363,21 @@ fn said(process: &Process) -> String {
         words if words.is_empty() => process.how(),
         words => format!("{}: {words}", process.how()),
     }
+}
+
+/// The board's memory, first touched on the writer's core: Linux takes it from that core's node.
+fn board(case: &Case, words: usize, core: Option<u32>) -> Result<Segment> {
+    let make = || {
+        if let Some(core) = core {
+            pin::pin_to(core)?;
+        }
+        match case.on.as_os_str() == huge::NAME {
+            true => Segment::huge(BOARD, words),
+            false => Segment::on(&case.on, BOARD, words),
+        }
+    };
+    // In a thread of its own, so that this one stays where it may be.
+    std::thread::scope(|scope| scope.spawn(make).join().map_err(|_| anyhow!("a thread panicked"))?)
 }
 
 /// Memory that holds these words.

@@ -260,7 +260,13 @@ fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
         (_, true) => Format::Csv,
         _ => Format::Text,
     };
-    let options = inspect::Options { head: flags.head, tail: flags.tail, order: flags.order, format };
+    let options = inspect::Options {
+        head: flags.head,
+        tail: flags.tail,
+        order: flags.order,
+        worst: flags.worst,
+        format,
+    };
     inspect::inspect(&path, &options, &mut stdout().lock())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -30,11 +30,21 @@ impl Progress {
         } else {
             "{spinner} {msg:<12} [{bar:32}] {percent:>3}% {human_pos}/{human_len} {eta}"
         };
-        let style =
-            ProgressStyle::with_template(template).expect("a constant template").progress_chars("=> ");
+        let style = ProgressStyle::with_template(template).expect("a constant template");
+        self.begin(style, name, total);
+    }
+
+    /// Begins a phase that takes so many nanoseconds.
+    pub fn time(&self, name: &'static str, total_ns: u64) {
+        let template = "{spinner} {msg} [{bar:24}] {percent:>3}% {eta} left";
+        self.begin(ProgressStyle::with_template(template).expect("a constant template"), name, total_ns);
+    }
+
+    fn begin(&self, style: ProgressStyle, name: &'static str, total: u64) {
+        // The style first: each of the others draws.
+        self.bar.set_style(style.progress_chars("=> "));
         self.bar.reset();
         self.bar.set_length(total);
-        self.bar.set_style(style);
         self.bar.set_message(name);
         if !self.bar.is_hidden() {
             self.bar.enable_steady_tick(Duration::from_millis(200));
@@ -45,6 +55,11 @@ impl Progress {
     pub fn of(&self, position: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(position);
+    }
+
+    /// What it is about now.
+    pub fn says(&self, what: String) {
+        self.bar.set_message(what);
     }
 
     /// How far the phase has come.

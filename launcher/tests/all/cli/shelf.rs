@@ -102,14 +102,15 @@ fn a_baseline_is_a_gate_for_ci() {
     let path = baseline.path().to_str().unwrap();
     // The same schedules again: whatever the machine does, it is not a thousand times as slow.
     let passed = repeats(&["--baseline", path, "--fail-if-slower", "1000%"]);
-    assert!(said(&passed).contains("B against A"), "{}", said(&passed));
+    // On a machine that moves its cores pairs are left out, and there may be too few: that is no pass.
     let is_comparable = !said(&passed).contains("cannot be compared");
     assert_eq!(passed.status.success(), is_comparable, "{}", said(&passed));
+    assert!(!is_comparable || said(&passed).contains("B against A"), "{}", said(&passed));
     // One run proves nothing, and does not pass.
     let one = launcher.folders().remove(0);
     let one = one.to_str().unwrap();
     let compared = output(&["compare", one, path, "--fail-if-slower", "5%"]);
-    assert_eq!(compared.status.code(), Some(1), "{}", said(&compared));
+    assert!(matches!(compared.status.code(), Some(1 | 2)), "{}", said(&compared));
     assert!(said(&compared).contains("cannot be compared"), "{}", said(&compared));
     for wrong in [&["--fail-if-slower", "5%"][..], &["--baseline", path, "--fail-if-slower", "5"]] {
         assert_eq!(repeats(wrong).status.code(), Some(2), "{wrong:?}");

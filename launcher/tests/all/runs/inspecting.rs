@@ -24,7 +24,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 const ORDER: OrderId = OrderId::new(1, 0, 5);
-const TEXT: Options = Options { head: None, tail: None, order: None, format: Format::Text };
+const TEXT: Options = Options { head: None, tail: None, order: None, worst: None, format: Format::Text };
 
 #[test]
 fn a_log_a_folder_and_an_order_as_text() {
@@ -260,4 +260,34 @@ fn an_order_stamped_twice_is_a_problem() {
     let (text, result) = show(fixture.write().path(), Options { order: Some(ORDER), ..TEXT });
     assert!(text.contains("problem: strategy 1 order 5: t7 twice"), "{text}");
     assert!(result.is_err());
+}
+
+#[test]
+fn the_worst_orders_say_why_and_it_adds_up() {
+    let folder = folder();
+    let worst = |format| show(folder.path(), Options { worst: Some(3), format, ..TEXT });
+    let (text, result) = worst(Format::Text);
+    result.unwrap();
+    assert!(
+        text.contains("why the slowest of") && text.contains("untouched by the machine's stalls"),
+        "{text}"
+    );
+    let (json, result) = worst(Format::Json);
+    result.unwrap();
+    let tail: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let orders = tail["worst"].as_array().unwrap();
+    assert_eq!(orders.len(), 3);
+    for order in orders {
+        let stages = order["stages"].as_array().unwrap();
+        let causes = stages.iter().flat_map(|stage| stage[2].as_array().unwrap());
+        let sum: u64 = causes.map(|ns| ns.as_u64().unwrap()).sum();
+        assert!(stages.len() == 6 && Some(sum) == order["rt_venue_ns"].as_u64(), "{order:#}");
+    }
+    let slowest: Vec<u64> = orders.iter().map(|order| order["rt_venue_ns"].as_u64().unwrap()).collect();
+    assert!(slowest.is_sorted_by(|a, b| a >= b), "{slowest:?}");
+    let (csv, result) = worst(Format::Csv);
+    result.unwrap();
+    assert_eq!(csv.lines().count(), 1 + 3 * 6, "{csv}");
+    let (_, result) = show(&folder.path().join("strategy-1.stamps"), Options { worst: Some(3), ..TEXT });
+    assert!(result.unwrap_err().to_string().contains("needs a run's folder"));
 }

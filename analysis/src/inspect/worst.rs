@@ -1,0 +1,128 @@
+//! Why the slowest orders of a run were slow: shares by cause, percentiles without the machine's stalls, the worst one by one.
+
+use super::{Format, InspectError, print_csv, print_json, print_lines};
+use crate::document::Document;
+use crate::merge::merge;
+use crate::numbers::{count, duration, duration_or_dash, percent};
+use crate::record::RunRecord;
+use crate::report::tables::{ruled, table};
+use crate::tail::{Cause, Explained, StallFree, Tail};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// A row of the CSV: an order's stage.
+#[derive(Serialize)]
+struct Line<'a> {
+    order: &'a str,
+    at_ns: u64,
+    rt_venue_ns: u64,
+    touched: bool,
+    stage: &'static str,
+    thread: &'a str,
+    machine_ns: u64,
+    memory_ns: u64,
+    backlog_ns: u64,
+    queueing_ns: u64,
+    usual_ns: u64,
+    unexplained_ns: u64,
+}
+
+/// Prints the worst orders of a run; see [`super::inspect`].
+pub(super) fn inspect(
+    folder: &Path,
+    worst: usize,
+    format: Format,
+    out: &mut impl Write,
+) -> Result<(), InspectError> {
+    let record = RunRecord::read(folder)?;
+    let merged = merge(folder, &record, |_, _| {})?;
+    let tail = Tail::of(&record, &merged, worst);
+    if tail.orders == 0 {
+        return Err(InspectError::NothingMeasured { path: folder.display().to_string() });
+    }
+    match format {
+        Format::Text => text(&tail, out)?,
+        Format::Json => print_json(out, &tail)?,
+        Format::Csv => print_csv(out, &tail.worst.iter().flat_map(lines).collect::<Vec<_>>())?,
+    }
+    Ok(())
+}
+
+fn lines(order: &Explained) -> impl Iterator<Item = Line<'_>> {
+    order.stages.iter().map(move |(stage, thread, causes)| {
+        let [machine_ns, memory_ns, backlog_ns, queueing_ns, usual_ns, unexplained_ns] = *causes;
+        Line {
+            order: &order.order,
+            at_ns: order.at_ns,
+            rt_venue_ns: order.rt_venue_ns,
+            touched: order.touched,
+            stage,
+            thread,
+            machine_ns,
+            memory_ns,
+            backlog_ns,
+            queueing_ns,
+            usual_ns,
+            unexplained_ns,
+        }
+    })
+}
+
+fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
+    let Tail { orders, touched, .. } = tail;
+    writeln!(out, "run {}: why the slowest of {} orders were slow (rt_venue)\n", tail.run, count(*orders))?;
+    let mut figures = table(ruled(), &["orders", "p50", "p99", "p99.9", "share"]);
+    let free = orders - touched;
+    for (name, StallFree { p50_ns, p99_ns, p999_ns }, counted) in
+        [("all", tail.all, *orders), ("untouched by the machine's stalls", tail.stall_free, free)]
+    {
+        let [p50, p99, p999] = [p50_ns, p99_ns, p999_ns].map(duration_or_dash);
+        figures.add_row([name.into(), p50, p99, p999, percent(Some(counted as f64 / *orders as f64))]);
+    }
+    print_lines(out, figures.lines())?;
+    if !tail.slowest.is_empty() {
+        writeln!(out)?;
+        let head: Vec<&str> = ["slowest"].into_iter().chain(Cause::ALL.map(Cause::name)).collect();
+        let mut shares = table(ruled(), &head);
+        for share in &tail.slowest {
+            shares.add_row(shares_of(share.of, &share.causes_ns));
+        }
+        print_lines(out, shares.lines())?;
+        // By stage for the widest share only: the narrower ones are in the JSON.
+        writeln!(out)?;
+        let head: Vec<&str> = ["of the slowest 1 %"].into_iter().chain(Cause::ALL.map(Cause::name)).collect();
+        let mut stages = table(ruled(), &head);
+        let whole: u64 = tail.slowest[0].causes_ns.iter().sum();
+        for (stage, causes) in &tail.slowest[0].stages {
+            let cells = causes.iter().map(|ns| share_of(*ns, whole));
+            stages.add_row([(*stage).to_owned()].into_iter().chain(cells));
+        }
+        print_lines(out, stages.lines())?;
+    }
+    writeln!(out)?;
+    for order in &tail.worst {
+        let at = order.at_ns as f64 / 1e9;
+        writeln!(out, "order {}, sent at {at:.6} s: {}", order.order, duration(order.rt_venue_ns))?;
+        for (stage, thread, causes) in &order.stages {
+            let parts = Cause::ALL.into_iter().zip(causes).filter(|(_, ns)| **ns > 0);
+            let parts: Vec<String> =
+                parts.map(|(cause, ns)| format!("{} {}", cause.name(), duration(*ns))).collect();
+            let whole = duration(causes.iter().sum());
+            writeln!(out, "  {stage:<18} {whole:>9} on {thread}: {}", parts.join(", "))?;
+        }
+    }
+    if !tail.notes.is_empty() {
+        writeln!(out)?;
+    }
+    print_lines(out, tail.notes.iter().map(|note| format!("note: {note}")))
+}
+
+fn share_of(ns: u64, whole: u64) -> String {
+    percent((whole > 0).then(|| ns as f64 / whole as f64))
+}
+
+fn shares_of(name: &str, causes: &[u64; Cause::ALL.len()]) -> Vec<String> {
+    let whole = causes.iter().sum();
+    [name.to_owned()].into_iter().chain(causes.iter().map(|ns| share_of(*ns, whole))).collect()
+}

@@ -1,0 +1,167 @@
+//! The rule: from passages and times away to parts. Pure, and linear but for a search in what a thread has served.
+
+use super::Cause;
+use super::away::{Away, Calendar};
+
+/// A stage of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Whose: from 0, without holes.
+    pub order: usize,
+    /// Which stage: a place in [`Rules::usual`]; `None`: it counts as a stamp of its receiver only.
+    pub stage: Option<usize>,
+    /// The stamp at its beginning, in ticks.
+    pub from: u64,
+    /// The stamp at its end.
+    pub to: u64,
+    /// The thread of the first stamp.
+    pub sender: usize,
+    /// That of the second.
+    pub receiver: usize,
+}
+
+/// What is usual.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// The median of each stage, in ticks.
+    pub usual: Vec<u64>,
+    /// From this length on, in ticks, something between two stamps is no order's service.
+    pub longest: u64,
+    /// A broken rule, for the tests of the check: backlog touches nobody.
+    pub forgets_backlog: bool,
+}
+
+/// Ticks by cause, in the order of [`Cause::ALL`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts(pub [u64; Cause::ALL.len()]);
+
+impl Parts {
+    /// Of one cause.
+    pub const fn of(&self, cause: Cause) -> u64 {
+        self.0[cause as usize]
+    }
+
+    /// All together.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// With another one's.
+    pub fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(mine, other)| *mine += other);
+    }
+
+    fn take(&mut self, cause: Cause, ticks: u64) {
+        self.0[cause as usize] += ticks;
+    }
+}
+
+/// What a thread has served up to a stamp, in ticks: of touched orders, of others, of nobody.
+#[derive(Clone, Copy, Debug, Default)]
+struct Served {
+    at: u64,
+    sums: [u64; 3],
+    /// Whether the order of this stamp was touched.
+    touched: bool,
+}
+
+#[derive(Default)]
+struct Thread {
+    away: Calendar,
+    served: Vec<Served>,
+}
+
+impl Thread {
+    /// From its last stamp until then: by whom it was kept.
+    fn since(&self, last: &Served, at: u64, longest: u64) -> [u64; 3] {
+        let [fault, away] = self.away.within(last.at, at);
+        let there = at.saturating_sub(last.at).saturating_sub(fault + away);
+        let served = there.min(longest);
+        let mut sums = last.sums;
+        sums[usize::from(!last.touched)] += served;
+        sums[2] += there - served;
+        sums
+    }
+
+    fn stamp(&mut self, at: u64, touched: bool, longest: u64) {
+        let sums = self.served.last().map_or([0; 3], |last| self.since(last, at, longest));
+        self.served.push(Served { at, sums, touched });
+    }
+
+    /// What it served in `from..` its last stamp, and when that was; `None` if it has stamped nothing since.
+    fn since_then(&self, from: u64, longest: u64) -> Option<([u64; 3], u64)> {
+        let last = self.served.last().filter(|last| last.at > from)?;
+        let place = self.served.partition_point(|served| served.at <= from);
+        let mut sums = last.sums;
+        match place.checked_sub(1) {
+            Some(place) => {
+                let before = self.since(&self.served[place], from, longest);
+                sums.iter_mut().zip(before).for_each(|(sum, before)| *sum -= before);
+            }
+            // It had served nobody yet.
+            None => {
+                let first = self.served[0].at;
+                sums[2] += (first - from) - self.away.within(from, first).iter().sum::<u64>();
+            }
+        }
+        Some((sums, last.at))
+    }
+}
+
+/// Cuts each passage into parts and hands it to `hear` with whether its order is touched by then. Passages come in the order of their
+/// ends; a thread's times away are ascending and do not overlap, as `away` gives them.
+///
+/// # Panics
+/// If a passage names a thread or a stage that there is not.
+pub fn attribute(
+    passages: impl IntoIterator<Item = Passage>,
+    orders: usize,
+    threads: Vec<Vec<Away>>,
+    rules: &Rules,
+    mut hear: impl FnMut(&Passage, &Parts, bool),
+) {
+    let thread = |away| Thread { away: Calendar::new(away), served: Vec::new() };
+    let mut threads: Vec<Thread> = threads.into_iter().map(thread).collect();
+    let mut touched = vec![false; orders];
+    for passage in passages {
+        let mut parts = Parts::default();
+        if let Some(stage) = passage.stage {
+            parts = cut(&passage, &threads, rules.usual[stage], rules.longest);
+            let backlog = parts.of(Cause::Backlog) > 0 && !rules.forgets_backlog;
+            let receiver = threads[passage.receiver].away.within(passage.from, passage.to);
+            let sender = threads[passage.sender].away.since(passage.from, passage.to);
+            touched[passage.order] |= backlog || receiver != [0; 2] || sender.is_some();
+        }
+        let is_touched = touched[passage.order];
+        threads[passage.receiver].stamp(passage.to, is_touched, rules.longest);
+        hear(&passage, &parts, is_touched);
+    }
+}
+
+fn cut(passage: &Passage, threads: &[Thread], usual: u64, longest: u64) -> Parts {
+    let (sender, receiver) = (&threads[passage.sender], &threads[passage.receiver]);
+    let mut parts = Parts::default();
+    let mut from = passage.from;
+    let mut away = |[fault, other]: [u64; 2]| {
+        parts.take(Cause::Memory, fault);
+        parts.take(Cause::Machine, other);
+        fault + other
+    };
+    if let Some(gone) = sender.away.since(from, passage.to) {
+        let ticks = gone.to - from;
+        away(if gone.is_fault { [ticks, 0] } else { [0, ticks] });
+        from = gone.to;
+    }
+    // What the receiver served while the order waited; it was away in between, and behind that.
+    let behind = receiver.since_then(from, longest);
+    let (served, last) = behind.unwrap_or(([0; 3], from));
+    away(receiver.away.within(from, last));
+    let own = passage.to.saturating_sub(last).saturating_sub(away(receiver.away.within(last, passage.to)));
+    for (cause, ticks) in [Cause::Backlog, Cause::Queueing, Cause::Unexplained].into_iter().zip(served) {
+        parts.take(cause, ticks);
+    }
+    let over = own.saturating_sub(usual);
+    parts.take(Cause::Usual, own - over);
+    parts.take(if over <= longest { Cause::Memory } else { Cause::Unexplained }, over);
+    parts
+}

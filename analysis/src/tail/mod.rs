@@ -1,0 +1,63 @@
+//! Why slow orders were slow: every tick of their way through the engine gets a cause, from stamps and gaps alone.
+//!
+//! A *passage* is a stage of an order: from a stamp of one thread to a stamp of the next (or of the same). Its time is cut into parts,
+//! in this order; what one has taken the next does not get, so they add up to the passage:
+//!
+//! | part | what it is |
+//! |---|---|
+//! | machine | a thread that had to act was away: a stamp-free part of a recorded gap. The receiver's; the sender's, if it went away with the first stamp as its last |
+//! | memory | the same, and the kernel counted a page fault and no preemption in it; of a hand-off, what is over its median, up to 3 µs |
+//! | backlog | the receiver served orders that had been touched by a gap or by backlog |
+//! | queueing | the receiver served other orders |
+//! | usual | of what is left, up to the median of the stage |
+//! | unexplained | the rest: what no stamp and no gap tells of. Where the receiver served others, what is over 3 µs between two stamps |
+//!
+//! An order is *touched* if a gap or backlog took part of a passage of it. That looks at gaps and at nobody's latency, so percentiles of the
+//! untouched are those without the machine's stalls, and real queueing stays in them. Where a log's room for gaps was used up stalls stay in them:
+//! what was not recorded touches nobody.
+
+mod attribute;
+mod away;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use attribute::{Parts, Passage, Rules, attribute};
+pub use away::{Away, away};
+pub use run::{Explained, Share, StallFree, Tail};
+
+/// Why time passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    /// A thread was not running.
+    Machine,
+    /// A page fault, or cold lines.
+    Memory,
+    /// Behind orders that a gap had touched.
+    Backlog,
+    /// Behind orders that none had.
+    Queueing,
+    /// The stage's own median.
+    Usual,
+    /// Nothing says why.
+    Unexplained,
+}
+
+impl Cause {
+    /// All of them, in the order of [`Parts`].
+    pub const ALL: [Self; 6] =
+        [Self::Machine, Self::Memory, Self::Backlog, Self::Queueing, Self::Usual, Self::Unexplained];
+
+    /// The name that tables have.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Machine => "machine",
+            Self::Memory => "memory",
+            Self::Backlog => "backlog",
+            Self::Queueing => "queueing",
+            Self::Usual => "usual",
+            Self::Unexplained => "unexplained",
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The rule on made-up runs whose causes are known: a sender, a receiver that serves in turn, stalls at known times.
+
+use super::*;
+use proptest::prelude::*;
+use protocol::stamps::{Gap, Switches};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+/// Ticks from a push to the take of a receiver that looks.
+const HOP: u64 = 60;
+/// Nothing longer than this is service.
+const LONGEST: u64 = 3_000;
+
+/// A run: when orders are sent, how long each is served, when the receiver is away.
+#[derive(Clone, Debug, Default)]
+struct Made {
+    sent: Vec<u64>,
+    service: Vec<u64>,
+    stalls: Vec<(u64, u64)>,
+}
+
+impl Made {
+    /// Poisson arrivals of this mean, served for `service` each.
+    fn poisson(orders: usize, mean: f64, service: u64) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(7);
+        let mut at = 0.0;
+        let sent = (0..orders).map(|_| {
+            let unit = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            at -= (1.0 - unit).ln() * mean;
+            at as u64 + 1_000
+        });
+        Self { sent: sent.collect(), service: vec![service; orders], stalls: Vec::new() }
+    }
+
+    /// The passages in the order of their ends, and the receiver's gaps.
+    fn run(&self) -> (Vec<Passage>, Vec<Gap>) {
+        // Whoever is away does nothing: what would end in a stall ends behind it.
+        let through = |from: u64, takes: u64| {
+            self.stalls.iter().fold(from + takes, |end, (begin, back)| {
+                if from < *back && *begin < end { end + (back - from.max(*begin)) } else { end }
+            })
+        };
+        let mut all = Vec::new();
+        let mut free = 0;
+        for (order, (sent, service)) in self.sent.iter().zip(&self.service).enumerate() {
+            let taken = through((sent + HOP).max(free), 0);
+            let taken = self
+                .stalls
+                .iter()
+                .find(|(begin, back)| (begin..back).contains(&&taken))
+                .map_or(taken, |stall| stall.1);
+            free = through(taken, *service);
+            let of = |stage, from, to, sender, receiver| Passage { order, stage, from, to, sender, receiver };
+            all.extend([
+                of(None, *sent, *sent, 0, 0),
+                of(Some(0), *sent, taken, 0, 1),
+                of(Some(1), taken, free, 1, 1),
+            ]);
+        }
+        all.sort_by_key(|passage| (passage.to, passage.order, passage.stage));
+        let gap = |(begin, back): &(u64, u64)| Gap {
+            ended: *back,
+            ticks: back - begin,
+            switches: Switches(Switches::INVOLUNTARY),
+        };
+        (all, self.stalls.iter().map(gap).collect())
+    }
+
+    /// Each order's parts, and whether it is touched.
+    fn explain(&self, forgets_backlog: bool) -> Vec<(Parts, bool)> {
+        let (passages, gaps) = self.run();
+        let mut stamps: Vec<u64> = passages.iter().filter(|p| p.receiver == 1).map(|p| p.to).collect();
+        stamps.sort_unstable();
+        let absent = away(&gaps, &stamps, LONGEST);
+        let usual = vec![HOP, self.service.first().copied().unwrap_or(0)];
+        let rules = Rules { usual, longest: LONGEST, forgets_backlog };
+        let mut all = vec![(Parts::default(), false); self.sent.len()];
+        attribute(passages, all.len(), vec![Vec::new(), absent], &rules, |passage, parts, touched| {
+            let of = parts.total();
+            assert!(passage.stage.is_none() || of == passage.to - passage.from, "{passage:?}: {parts:?}");
+            all[passage.order].0.add(parts);
+            all[passage.order].1 = touched;
+        });
+        all
+    }
+}
+
+fn at(values: &[u64], share: f64) -> u64 {
+    values[((values.len() - 1) as f64 * share) as usize]
+}
+
+/// Where that quantile of as many orders lies, 99 times of 100.
+fn interval(values: &[u64], share: f64) -> std::ops::RangeInclusive<u64> {
+    let count = values.len() as f64;
+    let reach = 2.6 * (share * (1.0 - share) / count).sqrt();
+    at(values, (share - reach).max(0.0))..=at(values, (share + reach).min(1.0))
+}
+
+fn sorted(mut values: Vec<u64>) -> Vec<u64> {
+    values.sort_unstable();
+    values
+}
+
+/// Half busy, so that orders queue; eight stalls of 4 ms. With it, the same without them.
+fn stalled() -> (Made, Vec<u64>) {
+    let quiet = Made::poisson(200_000, 2_000.0, 1_000);
+    let times = sorted(quiet.explain(false).into_iter().map(|(parts, _)| parts.total()).collect());
+    let stalls = (1..=8).map(|stall| (stall * 40_000_000, stall * 40_000_000 + 4_000_000)).collect();
+    (Made { stalls, ..quiet }, times)
+}
+
+#[test]
+fn without_the_stalls_percentiles_are_those_of_a_run_without_stalls() {
+    let (made, quiet) = stalled();
+    let explained = made.explain(false);
+    let all = sorted(explained.iter().map(|(parts, _)| parts.total()).collect());
+    let free =
+        sorted(explained.iter().filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect());
+    assert!(at(&all, 0.99) > 100 * at(&quiet, 0.99), "the stalls are seen");
+    for share in [0.5, 0.9, 0.99, 0.999] {
+        let wanted = interval(&quiet, share);
+        assert!(wanted.contains(&at(&free, share)), "{share}: {} not in {wanted:?}", at(&free, share));
+    }
+    let taken_out = 1.0 - free.len() as f64 / all.len() as f64;
+    // A stall of 4 ms at half load takes as long again to work off: 16 of 100 ms, and the busy period that follows.
+    assert!((0.1..0.25).contains(&taken_out), "{taken_out}");
+}
+
+#[test]
+fn a_rule_that_forgets_backlog_or_looks_at_latency_is_found() {
+    let (made, quiet) = stalled();
+    let wanted = interval(&quiet, 0.999);
+    let forgetful = made.explain(true);
+    let free = sorted(
+        forgetful.into_iter().filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect(),
+    );
+    assert!(at(&free, 0.999) > *wanted.end(), "backlog was left in");
+    // What is slow is taken out: real queueing goes too.
+    let limit = at(&quiet, 0.99);
+    let flattering =
+        made.explain(false).into_iter().map(|(parts, _)| parts.total()).filter(|time| *time <= limit);
+    assert!(at(&sorted(flattering.collect()), 0.999) < *wanted.start(), "queueing was taken out");
+}
+
+#[test]
+fn each_cause_is_found_where_it_was_put() {
+    // The first finds the receiver idle, the second waits for the first, the third is sent into a stall, the fourth waits for the third.
+    let made = Made {
+        sent: vec![1_000, 1_100, 20_000, 20_010],
+        service: vec![400; 4],
+        stalls: vec![(19_000, 26_000)],
+    };
+    let found = made.explain(false);
+    let of = |order: usize, cause| found[order].0.of(cause);
+    let touched: Vec<bool> = found.iter().map(|(_, touched)| *touched).collect();
+    assert_eq!(touched, [false, false, true, true]);
+    assert_eq!(found[0].0, Parts([0, 0, 0, 0, HOP + 400, 0]));
+    assert_eq!(of(1, Cause::Queueing), 360, "until the first was served");
+    assert_eq!((of(2, Cause::Machine), of(2, Cause::Backlog)), (6_000, 0));
+    assert_eq!((of(3, Cause::Machine), of(3, Cause::Backlog)), (5_990, 400));
+    for (order, (parts, _)) in found.iter().enumerate() {
+        assert_eq!(of(order, Cause::Unexplained), 0, "{parts:?}");
+    }
+}
+
+#[test]
+fn a_sender_that_was_away_before_it_pushed_is_the_machine_s() {
+    let passage = |stage, from, to, sender, receiver| Passage { order: 0, stage, from, to, sender, receiver };
+    let passages = [passage(None, 100, 100, 0, 0), passage(Some(0), 100, 9_000, 0, 1)];
+    let rules = Rules { usual: vec![60], longest: LONGEST, ..Rules::default() };
+    let explain = |absent: Away| {
+        let mut found = None;
+        attribute(passages, 1, vec![vec![absent], Vec::new()], &rules, |_, parts, touched| {
+            found = Some((*parts, touched))
+        });
+        found.unwrap()
+    };
+    let (parts, touched) = explain(Away { from: 100, to: 8_900, is_fault: false });
+    assert_eq!((parts.of(Cause::Machine), parts.of(Cause::Memory), touched), (8_800, 40, true));
+    let (parts, _) = explain(Away { from: 100, to: 8_900, is_fault: true });
+    assert_eq!(parts.of(Cause::Memory), 8_840);
+    // It came back when the order had been taken: it had pushed before. It went away behind a later stamp: the same.
+    for (from, to) in [(100, 9_500), (101, 8_900)] {
+        let (parts, touched) = explain(Away { from, to, is_fault: false });
+        assert_eq!((parts.of(Cause::Unexplained), touched), (8_840, false));
+    }
+}
+
+proptest! {
+    #[test]
+    fn parts_add_up_whatever_happened(
+        sent in prop::collection::vec(0_u64..50_000, 1..60),
+        service in prop::collection::vec(0_u64..9_000, 60),
+        stalls in prop::collection::vec((0_u64..60_000, 1_u64..20_000), 0..4),
+    ) {
+        let mut begin = 0;
+        let stalls: Vec<(u64, u64)> = stalls.into_iter().map(|(after, long)| {
+            let stall = (begin + after, begin + after + long);
+            begin = stall.1 + 1;
+            stall
+        }).collect();
+        let made = Made { service: service[..sent.len()].to_vec(), sent: sorted(sent), stalls };
+        // explain() asserts that they do, passage by passage.
+        let found = made.explain(false);
+        if made.stalls.is_empty() {
+            for (parts, touched) in found {
+                prop_assert!(!touched && parts.of(Cause::Machine) == 0 && parts.of(Cause::Backlog) == 0);
+            }
+        }
+    }
+
+    #[test]
+    fn no_passage_is_too_odd(
+        ends in prop::collection::vec((0_u64..1_000, 0_u64..1_000, 0_usize..3, 0_usize..3, prop::option::of(0_usize..2)), 1..40),
+        gaps in prop::collection::vec((0_u64..1_200, 0_u64..u64::MAX, 0_u8..16), 0..6),
+    ) {
+        let mut passages: Vec<Passage> = ends.iter().enumerate().map(|(order, (a, b, sender, receiver, stage))| Passage {
+            order, stage: *stage, from: *a.min(b), to: *a.max(b), sender: *sender, receiver: *receiver,
+        }).collect();
+        passages.sort_by_key(|passage| passage.to);
+        let gaps: Vec<Gap> = gaps.into_iter()
+            .map(|(ended, ticks, switches)| Gap { ended, ticks, switches: Switches(switches) }).collect();
+        let absent = vec![away(&gaps, &[], 1), Vec::new(), away(&gaps, &[100, 500], 5)];
+        let rules = Rules { usual: vec![10, 20], longest: 50, ..Rules::default() };
+        let mut wrong = Vec::new();
+        attribute(passages.clone(), passages.len(), absent, &rules, |passage, parts, _| {
+            if passage.stage.is_some() && parts.total() != passage.to - passage.from {
+                wrong.push((*passage, *parts));
+            }
+        });
+        prop_assert!(wrong.is_empty(), "{wrong:?}");
+    }
+}
