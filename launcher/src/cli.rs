@@ -2,7 +2,10 @@
 //!
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError) from anything later does the same.
 
+mod open;
 mod suggest;
+
+pub use open::OpenFlags;
 
 use crate::board::BoardFlags;
 use crate::config::RunCommand;
@@ -84,6 +87,8 @@ pub enum Command {
     Inspect(InspectFlags),
     /// Merge a run's logs again and print its report
     Report(ReportFlags),
+    /// Print where the page of a run or of a folder of runs is, and make it if it is not there
+    Open(OpenFlags),
     /// Turn a kill switch of a run on: no new orders, open ones are cancelled
     #[command(after_help = KILL_EXAMPLES, override_usage = "launcher kill [OPTIONS] WHOM RUN")]
     Kill(KillFlags),

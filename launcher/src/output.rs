@@ -3,6 +3,13 @@
 
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
 
+/// Tells the reports how wide the terminal is that they go to, if they do.
+pub fn measure() {
+    if let Some((terminal_size::Width(columns), _)) = terminal_size::terminal_size_of(io::stdout()) {
+        analysis::report::set_width(columns.into());
+    }
+}
+
 /// Stdout, or nothing once its reader has gone.
 pub struct Output<W>(W);
 

@@ -49,7 +49,9 @@ fn words(line: &ComparisonLine) -> String {
             let why = line.why.first().map_or("", |why| why.split(':').next().unwrap_or(why));
             if why.is_empty() { verdict.to_owned() } else { why.to_owned() }
         }
-        (Verdict::NoDifferenceSeen, Some(spread)) if (spread.median - 1.0).abs() >= UNSURE => {
+        (Verdict::NoDifferenceSeen, Some(spread))
+            if (spread.median - 1.0).abs() >= UNSURE && (spread.low..=spread.high).contains(&1.0) =>
+        {
             format!("{}, but the bar holds 1", change(spread.median))
         }
         (_, Some(spread)) => format!("{}, {verdict}", change(spread.median)),

@@ -1,19 +1,24 @@
 //! The page of a containment table: what stayed where it began, level by level, and what it took.
 
 use super::page::{page, section};
+use super::{around_incident, matrix};
 use crate::experiment::{Contained, Containments};
 use crate::report::{self, grid::Grid};
 use maud::{Markup, html};
 use protocol::plan::Isolation;
+use std::path::Path;
 
 /// The page.
-pub fn contain_page(all: &Containments) -> String {
+pub fn contain_page(all: &Containments, folder: &Path) -> String {
     let count = |isolation: Isolation, contained: Option<Contained>| {
         let rows = all.rows.iter().filter(|row| row.isolation == isolation);
         rows.filter(|row| contained.is_none_or(|wanted| row.contained == wanted)).count()
     };
     let (matrices, wide) = report::contain::grids(all);
     let content = html! {
+        @if !all.notes.is_empty() {
+            (section("facts", "What was measured", &html! { ul class="note" { @for note in &all.notes { li { (note) } } } }))
+        }
         (section("contain", "Did the fault stay with its strategy?", &html! {
             p {
                 "yes: all others' orders came back and none of them waited for it. late: they all came back, but some waited "
@@ -26,8 +31,12 @@ pub fn contain_page(all: &Containments) -> String {
                         (count(*isolation, Some(Contained::Waited))) " late" }
                 }
             } }
+            (matrix::draw(all))
             @for grid in &matrices { (table(grid)) }
         }))
+        @if let Some(around) = around_incident::draw(all, folder) {
+            (section("around", "What the others felt", &around))
+        }
         @if !all.venues.is_empty() {
             (section("venues", "Did the fault stay with its venue?", &html! {
                 p {
@@ -47,7 +56,6 @@ pub fn contain_page(all: &Containments) -> String {
             }))
         }
         (section("what", "What was seen, lost, and how long it took", &table(&wide)))
-        @if !all.notes.is_empty() { ul class="note" { @for note in &all.notes { li { (note) } } } }
     };
     let subject =
         format!("{} faults tried, on {}", all.rows.len() + all.venues.len() + all.roles.len(), all.machine);

@@ -1,16 +1,21 @@
-//! The strategies that died: a table of incidents, what they did to the survivors, and their marks on the time line.
+//! The strategies that died: a table of incidents, what they did to the survivors, and their lanes under the time line.
 
 use super::scale::Scale;
-use super::svg::{Frame, num};
+use super::svg::{Frame, line, num, text};
 use crate::report::incidents::{cause, name};
-use crate::report::units::{count, duration_or_dash};
+use crate::report::units::{count, duration, duration_or_dash};
 use crate::summary::{Containment, IncidentSummary, Summary, worst};
 use maud::{Markup, html};
 
 /// So many incidents are listed and marked: those that the survivors felt most.
 const SHOWN: usize = 50;
-/// What the name of a mark, which stands upright, takes of the width.
-const NAME_WIDTH: f64 = 14.0;
+/// More strategies than this have no lane of their own.
+const LANES: usize = 12;
+/// The height of a lane, and of what stands above all of them.
+const LANE: f64 = 18.0;
+const HEAD: f64 = 18.0;
+/// A band is drawn at least this wide, or it could not be seen.
+const LEAST_WIDTH: f64 = 2.0;
 
 /// The section's content; nothing for a run in which nobody died.
 pub fn draw(summary: &Summary) -> Option<Markup> {
@@ -102,31 +107,73 @@ fn table(incidents: &[&IncidentSummary]) -> Markup {
     }
 }
 
-/// An upright line at each incident, and the name of who died where there is room for it; `size` is the number of nanoseconds
-/// in the scale's unit.
-pub fn marks(incidents: &[IncidentSummary], frame: &Frame, x: &Scale, size: f64) -> Markup {
-    let at = |incident: &IncidentSummary| incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
-    let mut named_until = frame.left;
-    let marks: Vec<_> = (worst(incidents, SHOWN).into_iter())
-        .map(|incident| {
-            let place = x.at(at(incident) as f64 / size).clamp(frame.left, frame.right);
-            let has_room = place >= named_until + NAME_WIDTH;
-            if has_room {
-                named_until = place;
-            }
-            (incident, place, has_room)
-        })
-        .collect();
-    // A name stands beside its line and reads upward.
-    let foot = num(frame.bottom - 8.0);
-    html! {
-        g class="incidents" {
-            @for (incident, place, has_room) in marks {
-                line x1=(num(place)) y1=(num(frame.top)) x2=(num(place)) y2=(num(frame.bottom)) class="incident"
-                    data-incident=(name(incident)) data-at-ns=(at(incident)) {}
-                @if has_room {
-                    text transform={ "translate(" (num(place - 3.0)) " " (foot) ") rotate(-90)" } class="tick died" {
-                        "† " (name(incident))
+/// The lanes below the time axis: one for each strategy that died, the last one for all that have none of their own.
+pub struct Lanes<'a> {
+    incidents: Vec<&'a IncidentSummary>,
+    strategies: Vec<u16>,
+    others: bool,
+}
+
+impl<'a> Lanes<'a> {
+    /// Lanes for the incidents that the survivors felt most.
+    pub fn of(incidents: &'a [IncidentSummary]) -> Self {
+        let incidents = worst(incidents, SHOWN);
+        let mut strategies: Vec<u16> = incidents.iter().map(|incident| incident.strategy).collect();
+        strategies.sort_unstable();
+        strategies.dedup();
+        let others = strategies.len() > LANES;
+        strategies.truncate(LANES - usize::from(others));
+        Self { incidents, strategies, others }
+    }
+
+    fn count(&self) -> usize {
+        self.strategies.len() + usize::from(self.others)
+    }
+
+    /// How much higher they make a drawing.
+    pub fn height(&self) -> f64 {
+        if self.incidents.is_empty() { 0.0 } else { HEAD + self.count() as f64 * LANE + 8.0 }
+    }
+
+    /// From each death to the return of the strategy, or to the end of the chart if it never came back. `size` is the number of
+    /// nanoseconds in the scale's unit; `top` is where the room for the lanes begins.
+    pub fn draw(&self, top: f64, frame: &Frame, x: &Scale, size: f64) -> Markup {
+        let began =
+            |incident: &IncidentSummary| incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
+        let back = |incident: &IncidentSummary| {
+            let repaired = incident.detected_ns.saturating_add(incident.detect_to_repair_ns?);
+            Some(repaired.saturating_add(incident.repair_to_restart_ns?))
+        };
+        let at = |ns: u64| x.at(ns as f64 / size).clamp(frame.left, frame.right);
+        let lane = |incident: &IncidentSummary| {
+            let own = self.strategies.iter().position(|strategy| *strategy == incident.strategy);
+            own.unwrap_or(self.strategies.len())
+        };
+        let y = |number: usize| top + HEAD + number as f64 * LANE;
+        let named = |number: usize| {
+            self.strategies
+                .get(number)
+                .map_or_else(|| "others".into(), |strategy| format!("strategy {strategy}"))
+        };
+        html! {
+            g class="incidents" {
+                (text(frame.left, top + 12.0, "start", "title", "strategies that died: away from death to return, or to the end"))
+                @for number in 0..self.count() {
+                    (line((frame.left, y(number) + LANE / 2.0), (frame.right, y(number) + LANE / 2.0), "lane"))
+                    (text(frame.right + 22.0, y(number) + LANE / 2.0 + 4.0, "start", "tick", &named(number)))
+                }
+                @for incident in &self.incidents {
+                    @let (from, to) = (at(began(incident)), back(incident).map_or(frame.right, at));
+                    rect x=(num(from)) y=(num(y(lane(incident)) + 3.0)) width=(num((to - from).max(LEAST_WIDTH)))
+                        height=(num(LANE - 6.0)) class=(if back(incident).is_some() { "incident back" } else { "incident" })
+                        data-incident=(name(incident)) data-at-ns=(began(incident)) data-back-ns=[back(incident)] {
+                        title {
+                            "strategy " (name(incident)) ": " (cause(incident)) ", at " (format!("{:.4} s", began(incident) as f64 / 1e9))
+                            @match back(incident) {
+                                Some(back) => { ", back after " (duration(back.saturating_sub(began(incident)))) },
+                                None => ", did not come back",
+                            }
+                        }
                     }
                 }
             }

@@ -13,32 +13,37 @@
 //!                                       ├ search       (xy_plot)
 //! bill.json ─────────────────────────▶  └ bill         (interval_plot)
 //! lab.json ─ lab_page ─ lab_charts    latency against CPU, CPU, run times
-//! contain.json ─▶ contain
+//! contain.json ─▶ contain (matrix, around_incident)
+//! a folder of runs ─▶ index
 //! board.json ──▶ board (percentile_plot's ticks)
+//! small drawings of a run over time: small
 //! all drawings: scale (values → places), axis, labels, svg (numbers, paths, the frame)
 //! ```
 //!
 //! No script, no font, no picture from elsewhere; the page's own policy forbids requests. Elements that draw a figure
 //! carry it in a `data-…` attribute, in nanoseconds as in `summary.json`, so that a program can check the picture.
 
+mod around_incident;
 mod axis;
 mod bill;
 mod board;
 mod contain;
 mod curve;
-
 mod incidents;
+mod index;
 mod interval_plot;
 mod lab_charts;
 mod lab_page;
 mod labels;
 mod load;
+mod matrix;
 mod overview;
 mod page;
 mod percentile_plot;
 mod run_page;
 mod scale;
 mod search;
+mod small;
 mod stage_bars;
 mod svg;
 mod sweep_charts;
@@ -72,14 +77,14 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
     Ok(write_whole(file, render(folder)?.as_bytes())?)
 }
 
-/// The page of what the folder holds: a sweep (a bill is one), or a run.
+/// The page of what the folder holds: a sweep (a bill is one), a run, or an index of many.
 ///
 /// # Errors
 /// [`LoadError`]: there is nothing in it that this build can read.
 pub fn render(folder: &Path) -> Result<String, LoadError> {
     let has = |file: &str| folder.join(file).exists();
     if has(Containments::FILE) {
-        return Ok(contain::contain_page(&Containments::read(folder)?));
+        return Ok(contain::contain_page(&Containments::read(folder)?, folder));
     }
     if has(Lab::FILE) {
         return Ok(lab_page::lab_page(&Lab::read(folder)?));
@@ -92,6 +97,11 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
         return Ok(sweep_page::sweep_page(&SweepRecord::read(folder)?, bill.as_ref()));
     }
     if !has(Summary::FILE) {
+        if !has(RunRecord::FILE)
+            && let Some(page) = index::index_page(folder)
+        {
+            return Ok(page);
+        }
         return Err(LoadError::Nothing { folder: folder.display().to_string() });
     }
     Ok(run_page::run_page(&load::run(folder)?))

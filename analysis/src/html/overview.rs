@@ -136,7 +136,10 @@ fn load(summary: &Summary) -> Vec<Fact> {
     };
     let arrivals = match summary.pacing {
         Pacing::Closed => "closed loop".into(),
-        Pacing::Scheduled => format!("{} over {}", input.arrivals, Nanos(input.window_ns)),
+        Pacing::Scheduled => match &input.file {
+            Some(file) => format!("recorded in {file}, over {}", duration(input.window_ns)),
+            None => format!("{} over {}", input.arrivals, Nanos(input.window_ns)),
+        },
     };
     let trading = summary.plan.trading();
     let is_delayed = trading.books().count() < usize::from(trading.venues);
@@ -270,7 +273,8 @@ pub fn threads(summary: &Summary) -> Markup {
                 th class="n" { "faults" } th class="n" { "major" } th class="n" { "full" }
             } }
             tbody { @for (_, thread) in shown { tr data-thread=(thread.role) data-longest-gap-ns=(thread.longest_gap_ns) {
-                th scope="row" { (thread.role) }
+                @let restarts = thread.restarts(&summary.incidents);
+                th scope="row" { (thread.role) @if restarts > 0 { " *" } }
                 td class="n" { (thread.core.map_or_else(|| "–".into(), |core| core.to_string())) }
                 td class="n" { (count(thread.records)) }
                 td class="n" { (duration(thread.longest_gap_ns)) }
@@ -282,6 +286,9 @@ pub fn threads(summary: &Summary) -> Markup {
                 td class="n" { (count(thread.major_faults)) }
                 td class="n" { (count(thread.full)) }
             } } }
+        }
+        @if summary.processes.iter().any(|thread| thread.restarts(&summary.incidents) > 0) {
+            p class="note" { "* started again: all but the stamps is of the last incarnation only." }
         }
         @if hidden > 0 { p class="note" { (hidden) " threads with shorter gaps are in summary.json." } }
         p class="note" {

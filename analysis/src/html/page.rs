@@ -36,5 +36,5 @@ pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
 
 /// A section with its heading.
 pub fn section(id: &str, heading: &str, content: &Markup) -> Markup {
-    html! { section id=(id) { h2 { (heading) } div class="scroll" { (content) } } }
+    html! { section id=(id) { h2 { (heading) } p class="hint" { "wider than this screen: swipe sideways →" } div class="scroll" { (content) } } }
 }

@@ -65,7 +65,7 @@ fn latency(run: &SavedRun) -> Markup {
 fn time(run: &SavedRun) -> Markup {
     match &run.timeline {
         Ok(timeline) => html! {
-            (timeline_plot::draw(timeline, &run.summary.incidents))
+            (timeline_plot::draw(timeline, &run.summary))
             p class="note" {
                 "An order stands at the time at which its slowest hand-off began, so that one pause is one peak. A p99 needs "
                 "1,000 orders: it covers " (timeline.p99_every)

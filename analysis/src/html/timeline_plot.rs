@@ -1,36 +1,40 @@
 //! Latency over time, with the stalls and the deaths of strategies marked.
 
 use super::axis;
-use super::incidents;
+use super::incidents::Lanes;
 use super::labels::{self, LineLabel};
 use super::scale::Scale;
 use super::svg::{Frame, Path, line, num, text};
 use crate::report::units::{count, duration, duration_or_dash, plain};
-use crate::summary::IncidentSummary;
+use crate::summary::{IncidentSummary, Summary};
 use crate::timeline::{Stall, Timeline};
 use maud::{Markup, html};
 use std::fmt::Write;
 
 /// A stall is drawn at least this wide, or it could not be seen.
 const LEAST_WIDTH: f64 = 1.5;
+/// An engine thread that was away for so long was away, whatever counts as a stall.
+const AWAY_NS: u64 = 1_000_000;
 /// Numbers of stalls are this far apart.
 const MARK_GAP: f64 = 20.0;
 
 /// The chart and the table of stalls, or what there is to say instead.
-pub fn draw(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
+pub fn draw(timeline: &Timeline, summary: &Summary) -> Markup {
+    let died = &summary.incidents;
     html! {
         @if timeline.max_ns.iter().flatten().next().is_some() {
             figure { (chart(timeline, died)) }
         } @else {
             p class="none" { "No order came back." }
         }
-        (stalls(timeline))
+        (stalls(timeline, summary))
     }
 }
 
 fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
     // Room above for the numbers of the stalls and what joins them to their places.
-    let frame = Frame { top: 30.0, ..Frame::new(430.0) };
+    let lanes = Lanes::of(died);
+    let frame = Frame { top: 30.0, bottom: 380.0, ..Frame::new(430.0 + lanes.height()) };
     let (size, unit) = unit(timeline.span_ns());
     let x = Scale::linear_exact(0.0, (timeline.span_ns() as f64 / size).max(1e-9), frame.across());
     let known = || timeline.p50_ns.iter().chain(&timeline.max_ns).chain(&timeline.p99_ns).flatten();
@@ -72,7 +76,7 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
             path d=(steps(values, *bucket, &x, &y).data()) class={ "line " (class) } data-series=(name)
                 data-points=(values.iter().flatten().count()) data-max-ns=[values.iter().flatten().max()] {}
         }
-        @if !died.is_empty() { (incidents::marks(died, &frame, &x, size)) }
+        @if !died.is_empty() { (lanes.draw(432.0, &frame, &x, size)) }
         (labels::beside(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
         g class="hover" { @for index in 0..timeline.count.len() { (hover(timeline, index, &frame, &x, bucket, (size, unit))) } }
     };
@@ -144,10 +148,23 @@ fn hover(
     }
 }
 
-fn stalls(timeline: &Timeline) -> Markup {
+fn stalls(timeline: &Timeline, summary: &Summary) -> Markup {
     let threshold = duration(timeline.stall_threshold_ns);
     if timeline.stalls.is_empty() {
-        return html! { p { "No stall: no hand-off took longer than " (threshold) "." } };
+        let engine = summary.processes.iter().filter(|thread| !thread.role.starts_with("strategy-"));
+        let away = engine
+            .filter(|thread| thread.longest_gap_ns >= AWAY_NS)
+            .max_by_key(|thread| thread.longest_gap_ns);
+        return html! { p {
+            @match away {
+                None => { "No stall: no hand-off took longer than " (threshold) "." },
+                Some(thread) => {
+                    "No hand-off took longer than " (threshold) ", ten times the median and so the least that counts as a stall here; but "
+                    (thread.role) " was away from its rings for " (duration(thread.longest_gap_ns)) " at most, which every order that came "
+                    "meanwhile waited for. See Threads."
+                }
+            }
+        } };
     }
     let (listed, total) = (timeline.stalls.len() as u64, timeline.stalls_total);
     let longest = |stall: &&Stall| stall.length_ns;

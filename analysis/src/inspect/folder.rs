@@ -1,11 +1,14 @@
 //! A run's folder: one line for each log, and what is wrong with them.
 
+use super::cut::Merged;
 use super::time::{LogTimebase, signed};
 use super::{Format, InspectError, log, no_problems, print_csv, print_json, print_lines};
 use crate::document::Document;
 use crate::logfile::{EXTENSION, LogReader, file_name};
 use crate::merge::folder;
 use crate::record::{Incident, Outcome, RunRecord};
+use crate::report::fitted;
+use crate::report::grid::in_lines;
 use crate::report::tables::{ruled, table};
 use crate::report::units::{duration, short};
 use protocol::plan::Role;
@@ -54,8 +57,9 @@ struct Listing<'a> {
 pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Result<(), InspectError> {
     let record = RunRecord::read(folder)?;
     let base = LogTimebase::of(&record);
+    let merged = Merged::of(folder);
     let lines: Vec<LogRow> =
-        (0..record.plan.threads.len()).map(|thread| look(folder, &record, thread, &base)).collect();
+        (0..record.plan.threads.len()).map(|thread| look(folder, &record, thread, &base, &merged)).collect();
     let mut problems: Vec<String> = lines.iter().filter_map(|line| line.damage.clone()).collect();
     problems.extend(strangers(folder, &record));
     match format {
@@ -78,16 +82,19 @@ pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> Re
 }
 
 /// Reads one log to its end, or as far as it goes.
-fn look(folder: &Path, record: &RunRecord, thread: usize, base: &LogTimebase) -> LogRow {
+fn look(folder: &Path, record: &RunRecord, thread: usize, base: &LogTimebase, merged: &Merged) -> LogRow {
     let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
     let line = LogRow { thread: name.into(), file: file_name(name), ..LogRow::default() };
     let mut log = match folder::open(folder, &record.plan, thread) {
         Ok(log) => log,
         Err(error) => return LogRow { damage: Some(error.to_string()), ..line },
     };
-    let Contents { ends, epochs, damage } = contents(&mut log, own_strategy(record, thread));
+    let Contents { ends, epochs, sums, damage } = contents(&mut log, own_strategy(record, thread));
     let status = log.status();
     let word = |field| Some(status.get(field));
+    let cut = || {
+        merged.missing(name, status, log.records(), sums).map(|what| format!("{}: {what}", file_name(name)))
+    };
     LogRow {
         state: Some(log::state_name(status)),
         pid: word(Field::Pid),
@@ -101,7 +108,7 @@ fn look(folder: &Path, record: &RunRecord, thread: usize, base: &LogTimebase) ->
         minor_faults: word(Field::MinorFaults),
         major_faults: word(Field::MajorFaults),
         longest_gap_ns: Some(base.between_ns(0, status.get(Field::LongestGapTicks)).round() as u64),
-        damage,
+        damage: damage.or_else(cut),
         ..line
     }
 }
@@ -119,6 +126,8 @@ struct Contents {
     /// The first and the last stamp of something that happened (a due time or a release is a plan).
     ends: Option<(u64, u64)>,
     epochs: Option<u64>,
+    /// Checksums of ends of links, which a log that was closed ends with.
+    sums: u64,
     /// What ended the log too early.
     damage: Option<String>,
 }
@@ -128,11 +137,12 @@ fn contents(log: &mut LogReader, own: Option<u16>) -> Contents {
         point.is_of_order() && point.is_time() && !matches!(point, Point::Due | Point::Release)
     };
     let mut ends: Option<(u64, u64)> = None;
-    let (mut epochs, mut last) = (BTreeSet::new(), None);
+    let (mut epochs, mut last, mut sums) = (BTreeSet::new(), None, 0);
     let damage = loop {
         match log.next_block() {
             Ok(Some(block)) => {
                 for Record { point, id, value, .. } in block.records() {
+                    sums += u64::from(point == Point::Checksum);
                     if happened(point) {
                         let (first, _) = ends.unwrap_or((value, 0));
                         ends = Some((first, value));
@@ -147,7 +157,7 @@ fn contents(log: &mut LogReader, own: Option<u16>) -> Contents {
             Err(error) => break Some(error.to_string()),
         }
     };
-    Contents { ends, epochs: own.map(|_| epochs.len() as u64), damage }
+    Contents { ends, epochs: own.map(|_| epochs.len() as u64), sums, damage }
 }
 
 /// Logs in the folder that no thread of the plan wrote.
@@ -176,7 +186,8 @@ fn text(record: &RunRecord, lines: &[LogRow], problems: &[String], out: &mut imp
         1 => ", 1 death".into(),
         many => format!(", {many} deaths"),
     };
-    writeln!(out, "run {}, {}, {ended}{deaths}\n", record.plan.run, record.started)?;
+    let head = format!("run {}, {}, {ended}{deaths}", record.plan.run, record.started);
+    writeln!(out, "{}\n", in_lines(&head, "  "))?;
     let dash = || "–".to_owned();
     let number = |value: Option<u64>| value.map_or_else(dash, short);
     let seconds = |value: Option<f64>| value.map_or_else(dash, |seconds| signed(seconds * 1e9));
@@ -208,7 +219,7 @@ fn text(record: &RunRecord, lines: &[LogRow], problems: &[String], out: &mut imp
         }
         table.add_row(row);
     }
-    print_lines(out, table.lines())?;
+    print_lines(out, fitted(&table))?;
     if !problems.is_empty() {
         writeln!(out)?;
     }

@@ -1,8 +1,9 @@
 //! One log: header, status, records.
 
+use super::cut::Merged;
 use super::time::LogTimebase;
 use super::{Format, InspectError, Options, print_lines};
-use crate::logfile::{LogError, LogReader};
+use crate::logfile::{EXTENSION, LogError, LogReader};
 use crate::report::units::count;
 use protocol::stamps::{Gap, LinkEnd, Point, Record, TouchWritten};
 use protocol::status::{Field, Status, ThreadState};
@@ -57,7 +58,14 @@ pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> R
         Format::Json => json(&mut log, options, base.as_ref(), out),
         Format::Csv => csv(&mut log, options, base.as_ref(), out),
     }?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let thread = name.trim_end_matches(EXTENSION).trim_end_matches('.');
+    let beside = path.parent().map_or_else(|| Merged::of(Path::new(".")), Merged::of);
+    let cut = beside.missing(thread, log.status(), scan.total, scan.sums);
     let path = || path.display().to_string();
+    if let (None, Some(what)) = (&scan.damage, cut) {
+        return Err(InspectError::Cut { file: path(), what });
+    }
     match (scan.damage, options.order) {
         (Some(damage), _) => Err(damage.into()),
         (None, _) if is_other => Err(InspectError::OtherRun { file: path() }),
@@ -234,6 +242,8 @@ pub(super) struct Scan {
     pub matching: u64,
     /// Those that were printed.
     pub printed: u64,
+    /// Checksums of ends of links among them.
+    pub sums: u64,
     /// What ended the log before its end.
     pub damage: Option<LogError>,
 }
@@ -251,7 +261,7 @@ fn scan(
     let is_wanted =
         |record: &Record| options.order.is_none_or(|order| order == record.id && record.point.is_of_order());
     let mut last = VecDeque::new();
-    let mut scan = Scan { total: 0, matching: 0, printed: 0, damage: None };
+    let mut scan = Scan { total: 0, matching: 0, printed: 0, sums: 0, damage: None };
     loop {
         let block = match log.next_block() {
             Ok(Some(block)) => block,
@@ -263,6 +273,7 @@ fn scan(
         };
         for (number, record) in (block.first..).zip(block.records()) {
             scan.total += 1;
+            scan.sums += u64::from(record.point == Point::Checksum);
             if !is_wanted(&record) {
                 continue;
             }

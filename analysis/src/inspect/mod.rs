@@ -3,6 +3,7 @@
 //! Made for the day on which something is wrong: what can be read is printed, what cannot is named, and only then
 //! the call fails. Nothing in a file makes it panic, and a reader that hangs up (`| head`) is no error.
 
+mod cut;
 mod folder;
 mod log;
 mod order;
@@ -67,6 +68,14 @@ pub enum InspectError {
     OtherRun {
         /// The log.
         file: String,
+    },
+    /// A log that is sound as far as it goes, and goes not to its end.
+    #[error("{file}: {what}")]
+    Cut {
+        /// The log.
+        file: String,
+        /// What is missing.
+        what: String,
     },
     /// Several things are wrong with a folder; each was printed.
     #[error("{}{first}", problems(*.count, .folder))]

@@ -6,6 +6,8 @@ use crate::document::Document;
 use crate::logfile::LogReader;
 use crate::merge::{OrderEnd, bit, folder, name_of};
 use crate::record::RunRecord;
+use crate::report::fitted;
+use crate::report::grid::in_lines;
 use crate::report::tables::{ruled, table};
 use crate::summary::Measure;
 use protocol::flow::{ExchangeStage, Stage};
@@ -281,14 +283,14 @@ fn steps(found: &[Found], base: &LogTimebase) -> Vec<PathStep> {
 }
 
 fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
-    write!(out, "order {} of run {}: {}", path.order, path.run, path.became)?;
+    let mut head = format!("order {} of run {}: {}", path.order, path.run, path.became);
     if let Some(round_trip) = path.round_trip_ns {
-        write!(out, ", round trip {}", signed(round_trip))?;
+        head += &format!(", round trip {}", signed(round_trip));
     }
     if let Some(rt_venue) = path.rt_venue_ns {
-        write!(out, ", without the venue {}", signed(rt_venue))?;
+        head += &format!(", without the venue {}", signed(rt_venue));
     }
-    writeln!(out, "\n")?;
+    writeln!(out, "{}\n", in_lines(&head, "  "))?;
     let dash = |value: Option<f64>| value.map_or_else(|| "–".into(), signed);
     let mut table = table(ruled(), &["point", "thread", "pid", "since due", "since t1", "took", "stage"]);
     for column in [1, 6] {
@@ -312,7 +314,7 @@ fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
             stage,
         ]);
     }
-    print_lines(out, table.lines())?;
+    print_lines(out, fitted(&table))?;
     if !path.problems.is_empty() {
         writeln!(out)?;
     }

@@ -47,7 +47,7 @@ pub fn headline(bill: &Bill) -> Option<Grid> {
     head.push(Isolation::Thread.to_string());
     head.extend(levels.iter().map(|level| format!("{level} adds")));
     let mut notes = vec![
-        "difference of rt_venue p50 [95 % interval]; ▲ more, ▼ less, no mark: no difference seen".to_owned(),
+        "difference of rt_venue p50 [95 % interval]; ▲ more, ▼ less, no mark: no difference seen, ✗ not comparable".to_owned(),
     ];
     notes.extend(several.then(|| "floor: core to core; the machine moved its cores between runs, so each place has a line of its own".to_owned()));
     let few = bill.rows.iter().flat_map(|row| &row.adds).find(|added| added.line.difference.is_none());
@@ -80,7 +80,8 @@ fn words(added: &Added) -> String {
     let mark = match line.verdict {
         Verdict::Slower => "▲ ",
         Verdict::Faster => "▼ ",
-        Verdict::NoDifferenceSeen | Verdict::NotComparable => "",
+        Verdict::NoDifferenceSeen => "",
+        Verdict::NotComparable => "✗ ",
     };
     match (line.difference, line.a_ns.zip(line.b_ns)) {
         (Some(found), _) => {

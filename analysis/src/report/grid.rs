@@ -1,7 +1,7 @@
-//! A table as a value: printed on the terminal within 80 columns, written as Markdown and as CSV.
+//! A table as a value: printed on the terminal within its width, written as Markdown and as CSV.
 
-use crate::report::WIDTH;
 use crate::report::tables::{ruled, table};
+use crate::report::width;
 use comfy_table::presets::ASCII_MARKDOWN;
 use std::fmt::Write;
 
@@ -39,13 +39,13 @@ impl GridRow {
 }
 
 impl Grid {
-    /// The table on the terminal, no wider than 80 columns: what is too wide is split into several, each with the
+    /// The table on the terminal, no wider than that: what is too wide is split into several, each with the
     /// key columns. What stands out is bold, if `colour`.
     pub fn terminal(&self, colour: bool) -> String {
-        let mut text = format!("{}\n", self.title);
+        let mut text = format!("{}\n", in_lines(&self.title, ""));
         let all: Vec<usize> = (0..self.head.len()).collect();
         // comfy-table puts one space between columns; a second one where there is room for it.
-        let padding = u16::from(self.width(&all, 1) > WIDTH && self.width(&all, 0) <= WIDTH) ^ 1;
+        let padding = u16::from(self.width(&all, 1) > width() && self.width(&all, 0) <= width()) ^ 1;
         let parts = if padding == 0 { vec![all] } else { self.split() };
         for columns in parts {
             text.push('\n');
@@ -121,7 +121,7 @@ impl Grid {
         for column in self.keys..self.head.len() {
             let Some(part) = parts.last_mut() else { continue };
             part.push(column);
-            if part.len() > self.keys + 1 && self.width(part, 1) > WIDTH {
+            if part.len() > self.keys + 1 && self.width(part, 1) > width() {
                 part.pop();
                 parts.push([&keys[..], &[column]].concat());
             }
@@ -141,25 +141,33 @@ impl GridRow {
     }
 }
 
-/// A text as a list item, broken at 80 columns.
-pub fn wrapped(text: &str) -> String {
-    let mut lines = vec![String::from("·")];
+/// A text broken at the terminal's width; all lines but the first begin with `indent`.
+pub(crate) fn in_lines(text: &str, indent: &str) -> String {
+    let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().map_or(0, |line| line.chars().count());
-        if line + 1 + word.chars().count() > WIDTH && line > 1 {
-            lines.push(String::from(" "));
+        if line + 1 + word.chars().count() > width() && line > 0 {
+            lines.push(indent.to_owned());
         }
         if let Some(line) = lines.last_mut() {
-            line.push(' ');
+            if !line.is_empty() {
+                line.push(' ');
+            }
             line.push_str(word);
         }
     }
     lines.join("\n")
 }
 
+/// A text as a list item, broken at the terminal's width.
+pub fn wrapped(text: &str) -> String {
+    in_lines(&format!("· {text}"), " ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::WIDTH;
 
     fn grid(columns: usize, width: usize) -> Grid {
         let cells = |name: &str| (0..columns).map(|n| format!("{name}{n:0width$}")).collect::<Vec<_>>();

@@ -1,8 +1,8 @@
 //! The strategies that died: what is said of each, and of all together.
 
-use super::WIDTH;
 use super::tables::{STAGE_COLUMNS, ruled, stage_cells, table};
 use super::units::{count, duration_or_dash, short};
+use super::width::{fitted, width};
 use crate::summary::{Containment, IncidentSummary, Summary, worst};
 use comfy_table::{CellAlignment, Table, TableStyle};
 
@@ -59,8 +59,8 @@ pub(super) fn incident_lines(summary: &Summary) -> Vec<String> {
     let shown = worst(&summary.incidents, SHOWN);
     let hidden = summary.incidents.len() - shown.len();
     let mut lines = lines_with(&shown, CAUSE_WIDTH);
-    let widest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
-    if let Some(excess) = widest.checked_sub(WIDTH) {
+    let widest = table_with(&shown, CAUSE_WIDTH).lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    if let Some(excess) = widest.checked_sub(width()) {
         // What is cut off is the end of the longest cause, which may be shorter than the most that is shown.
         let longest = shown.iter().map(|incident| cause(incident).chars().count()).max().unwrap_or(0);
         lines = lines_with(&shown, longest.min(CAUSE_WIDTH).saturating_sub(excess).max(1));
@@ -72,6 +72,10 @@ pub(super) fn incident_lines(summary: &Summary) -> Vec<String> {
 }
 
 fn lines_with(incidents: &[&IncidentSummary], cause_width: usize) -> Vec<String> {
+    fitted(&table_with(incidents, cause_width))
+}
+
+fn table_with(incidents: &[&IncidentSummary], cause_width: usize) -> Table {
     let columns = ["died", "at (s)", "cause", "repair", "restart", "orders", "touched", "max"];
     let mut table = left(table(ruled(), &columns), &[2]);
     for incident in incidents {
@@ -86,7 +90,7 @@ fn lines_with(incidents: &[&IncidentSummary], cause_width: usize) -> Vec<String>
             duration_or_dash(incident.survivors.max_ns),
         ]);
     }
-    table.lines().collect()
+    table
 }
 
 /// The table of the distributions over all incidents with the given style.
@@ -102,7 +106,7 @@ pub(super) fn distributions(containment: &Containment, style: TableStyle) -> Tab
 
 /// Its lines for the terminal.
 pub(super) fn distribution_lines(containment: &Containment) -> Vec<String> {
-    distributions(containment, ruled()).lines().collect()
+    fitted(&distributions(containment, ruled()))
 }
 
 /// The table of incidents with every column and the given style.

@@ -12,8 +12,9 @@ pub mod tables;
 mod text;
 pub(crate) mod trading;
 pub(crate) mod venues;
+mod width;
 pub use crate::numbers as units;
 
 pub use export::{csv, markdown, positions_csv};
-pub use tables::WIDTH;
 pub use text::terminal;
+pub use width::{WIDTH, fitted, set_width, width};

@@ -1,12 +1,10 @@
 //! The two tables of a report: the stages of the round trip, and the threads that made them.
 
 use super::units::{count, duration, duration_or_dash, percent, short};
+use super::width::{fitted, parted, width};
 use crate::summary::{Distribution, Measure, Summary, ThreadSummary};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use protocol::flow::Stage;
-
-/// No line of a report is wider than this.
-pub const WIDTH: usize = 80;
 
 /// More threads than this are not listed one by one: those of the engine are, and the strategies that suffered
 /// most.
@@ -38,7 +36,8 @@ pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
 
 /// The lines of the stage table for the terminal, with rules between stages, sums, and what surrounds them.
 pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
-    let mut lines: Vec<String> = stages(summary, ruled()).lines().collect();
+    let table = stages(summary, ruled());
+    let mut lines: Vec<String> = table.lines().collect();
     if let Some(rule) = lines.get(1).cloned() {
         // Head and rule are lines 0 and 1; the higher place first, so that the lower one stays valid.
         let last = summary.measures().last().filter(|last| Measure::MARKET.contains(last));
@@ -52,7 +51,7 @@ pub(super) fn stage_lines(summary: &Summary) -> Vec<String> {
             }
         }
     }
-    lines
+    parted(lines, &table, width())
 }
 
 /// The lines of the table of threads for the terminal.
@@ -62,7 +61,7 @@ pub(super) fn thread_lines(summary: &Summary) -> Vec<String> {
     let (shown, hidden) = chosen(summary);
     for thread in shown {
         table.add_row([
-            thread.role.clone(),
+            thread.role.clone() + if thread.restarts(&summary.incidents) > 0 { " *" } else { "" },
             thread.core.map_or_else(|| "–".into(), |core| short(core.into())),
             short(thread.records),
             short(thread.voluntary_switches),
@@ -73,7 +72,10 @@ pub(super) fn thread_lines(summary: &Summary) -> Vec<String> {
             percent(thread.utilisation),
         ]);
     }
-    let mut lines: Vec<String> = table.lines().collect();
+    let mut lines = fitted(&table);
+    if summary.processes.iter().any(|thread| thread.restarts(&summary.incidents) > 0) {
+        lines.push("* started again: all but stamps is of its last incarnation".into());
+    }
     if hidden > 0 {
         lines.push(format!("… and {} strategies with shorter gaps: see summary.json", count(hidden as u64)));
     }

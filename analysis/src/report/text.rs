@@ -1,8 +1,9 @@
 //! The report on the terminal: the verdict first, then what was run, then the figures.
 
 use super::incidents::{distribution_lines, incident_lines, totals};
-use super::tables::{WIDTH, stage_lines, thread_lines};
+use super::tables::{stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
+use super::width::width;
 use super::{comebacks, trading, venues};
 use crate::summary::{ClockSummary, InFlight, Measure, Summary};
 use protocol::plan::Pacing;
@@ -29,7 +30,7 @@ impl Look {
     }
 }
 
-/// The report, at most [`WIDTH`] columns wide; with escape codes only if `colour`.
+/// The report, at most [`width`] columns wide; with escape codes only if `colour`.
 pub fn terminal(summary: &Summary, colour: bool) -> String {
     let mut page = Page { text: String::new(), colour };
     verdict(&mut page, summary);
@@ -105,7 +106,7 @@ fn run(page: &mut Page, summary: &Summary) {
         many(plan.trading().venues, "venue", "venues") + &venue_kinds,
         match summary.pacing {
             Pacing::Closed => "closed loop".into(),
-            Pacing::Scheduled => format!("{} arrivals", summary.input.arrivals),
+            Pacing::Scheduled => arrivals(summary),
         },
     ];
     page.fields("run", &[vec![summary.run.clone()], parts.to_vec()].concat());
@@ -121,6 +122,17 @@ fn run(page: &mut Page, summary: &Summary) {
         "on",
         &[summary.machine.hostname.clone(), summary.machine.cpu_model.clone(), clock, stamps, floor],
     );
+}
+
+/// How the orders came; a recorded flow says over which time and how fast.
+fn arrivals(summary: &Summary) -> String {
+    let input = &summary.input;
+    match (&input.file, input.offered_per_s) {
+        (Some(file), Some(rate)) => {
+            format!("recorded in {file}, {} at {}/s", duration(input.window_ns), plain(rate))
+        }
+        _ => format!("{} arrivals", input.arrivals),
+    }
 }
 
 fn tallies(page: &mut Page, summary: &Summary) {
@@ -234,9 +246,9 @@ impl Page {
 
     /// A paragraph that begins with `head` and continues below what follows it, or four columns in.
     fn item(&mut self, head: &str, body: &str, look: Option<Look>) {
-        let width = head.chars().count();
-        let indent = if width > 12 { 4 } else { width };
-        for (number, line) in wrap(body.split(' '), " ", width, indent).iter().enumerate() {
+        let head_width = head.chars().count();
+        let indent = if head_width > 12 { 4 } else { head_width };
+        for (number, line) in wrap(body.split(' '), " ", head_width, indent).iter().enumerate() {
             let front = if number == 0 { head.to_owned() } else { " ".repeat(indent) };
             self.line(&format!("{front}{line}"), look);
         }
@@ -253,12 +265,12 @@ impl Page {
     }
 }
 
-/// Parts joined to lines that end before [`WIDTH`]: the first begins at column `first`, the others at `indent`.
+/// Parts joined to lines that end before [`width`]: the first begins at column `first`, the others at `indent`.
 /// A part that is wider than a line is cut into pieces.
 fn wrap<'a>(parts: impl Iterator<Item = &'a str>, joint: &str, first: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    let (mut room, mut used) = (WIDTH.saturating_sub(first), 0);
-    let next_room = WIDTH.saturating_sub(indent).max(1);
+    let (mut room, mut used) = (width().saturating_sub(first), 0);
+    let next_room = width().saturating_sub(indent).max(1);
     for part in parts {
         let pieces: Vec<char> = part.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         for piece in pieces.chunks(next_room) {

@@ -2,6 +2,7 @@
 
 use super::tables::{ruled, table};
 use super::units::{count, duration, duration_or_dash};
+use super::width::fitted;
 use crate::summary::{KillSummary, PositionSummary, Summary, Trading};
 use comfy_table::{Table, TableStyle};
 use protocol::plan;
@@ -91,7 +92,7 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let kills = summary.trading.as_ref().and_then(|trading| kills(trading, ruled()));
     for table in [positions(summary, ruled()), kills].into_iter().flatten() {
         lines.push(String::new());
-        lines.extend(table.lines());
+        lines.extend(fitted(&table));
     }
     match hidden(summary) {
         0 => {}

@@ -1,5 +1,6 @@
 //! `summary.json`: what a run says about itself, for people and programs, and whether it may be quoted.
 
+mod around;
 mod comebacks;
 mod containment;
 pub mod figures;
@@ -10,6 +11,7 @@ mod unstruck;
 mod venues;
 mod verdict;
 
+pub use around::{Around, AroundStage};
 pub use comebacks::ComebackSummary;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure, to_ns};
@@ -122,6 +124,9 @@ pub struct Summary {
     pub machine: Machine,
     /// What every process derived itself from.
     pub plan: Plan,
+    /// The orders around the median and around p99, stage by stage; empty: too few, or not stamped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub around: Vec<Around>,
     /// What must not have happened, by kind.
     pub violations: Vec<Violation>,
 }
@@ -361,6 +366,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         input: record.input.clone(),
         machine: record.machine.clone(),
         plan: plan.clone(),
+        around: around::summarise(merged, figures, ns_per_tick),
         violations: merged.violations.clone(),
         processes,
     };

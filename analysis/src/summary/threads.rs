@@ -1,6 +1,7 @@
 //! What each thread of a run cost and suffered, from its status block. A strategy that was started again tells what its last
 //! incarnation did.
 
+use super::containment::IncidentSummary;
 use super::figures::to_ns;
 use crate::merge::Merged;
 use protocol::counters::AgentCounters;
@@ -60,6 +61,14 @@ pub struct ThreadSummary {
     /// Nothing of the above is known: the strategy was quarantined, and may have written anything into its log.
     #[serde(default)]
     pub untrusted: bool,
+}
+
+impl ThreadSummary {
+    /// How often the strategy of this thread was started again: the figures are of its last incarnation only.
+    pub fn restarts(&self, incidents: &[IncidentSummary]) -> usize {
+        let own = |incident: &&IncidentSummary| self.role == format!("strategy-{}", incident.strategy);
+        incidents.iter().filter(own).filter(|incident| incident.repair_to_restart_ns.is_some()).count()
+    }
 }
 
 /// What one agent counted.

@@ -5,6 +5,7 @@ mod doctor;
 mod journal;
 mod kill;
 mod limits;
+mod open;
 mod pages;
 
 use crate::board;
@@ -42,6 +43,7 @@ use std::time::{Duration, SystemTime};
 
 /// Does what the command line says.
 pub fn main(cli: Cli) -> ExitCode {
+    output::measure();
     let result = match cli.command {
         Command::Run(flags) => run(&flags),
         Command::Sweep(flags) => experiments::sweep(&flags),
@@ -53,6 +55,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Board(flags) => board::board(&flags),
         Command::Inspect(flags) => inspect(&flags),
         Command::Report(flags) => report(&flags),
+        Command::Open(flags) => open::open(&flags),
         Command::Journal(flags) => journal::journal(&flags),
         Command::Doctor(flags) => doctor(flags),
         Command::Kill(flags) => kill::turn(&flags, true),
@@ -81,9 +84,11 @@ pub fn main(cli: Cli) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         complain(&format!("error: {}", chain(&error)));
-        if error.is::<UsageError>() {
+        // A file that was being read when Ctrl-C came is no mistake of the user's.
+        let is_usage = error.is::<UsageError>();
+        if is_usage && !signals::asked() {
             ExitCode::from(2)
-        } else if error.is::<Interrupted>() {
+        } else if is_usage || error.is::<Interrupted>() {
             signals::exit_code()
         } else {
             ExitCode::FAILURE
@@ -179,7 +184,8 @@ fn against(baseline: &Path, summaries: &[Summary], gate: Option<Slower>, quiet: 
 /// `run --dry-run`: everything but the run.
 fn plan_only(resolved: &Resolved, machine: &Machine, weaker_sandbox: bool) -> Result<ExitCode> {
     let prepared = prepare(resolved, machine, weaker_sandbox, SystemTime::now())?;
-    let plan = planner::show(&prepared.plan, resolved, machine, &prepared.warnings);
+    let resolved = resolved.spanning(prepared.schedule.window_ns());
+    let plan = planner::show(&prepared.plan, &resolved, machine, &prepared.warnings);
     writeln!(output::stdout(), "{plan}\nNothing was started (--dry-run).")?;
     Ok(ExitCode::SUCCESS)
 }
@@ -228,17 +234,22 @@ fn read_record(folder: &Path) -> Result<RunRecord> {
     Ok(record)
 }
 
-/// From saved results; a run of which some are missing is merged first.
+/// Makes the page and says where it is.
 fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
+    let file = file.map_or_else(|| folder.join(html::HTML_FILE), Path::to_owned);
+    make_page(folder, &file)?;
+    writeln!(output::stdout(), "Written to {}", file.display())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page of a folder, from saved results; a run of which some are missing is merged first.
+fn make_page(folder: &Path, file: &Path) -> Result<()> {
     if html::needs_merge(folder) {
         let progress = Progress::new(true);
         run::evaluate(folder, &read_record(folder)?, &progress)?;
         progress.clear();
     }
-    let file = file.map_or_else(|| folder.join(html::HTML_FILE), Path::to_owned);
-    html::write(folder, &file)?;
-    writeln!(output::stdout(), "Written to {}", file.display())?;
-    Ok(ExitCode::SUCCESS)
+    html::write(folder, file)
 }
 
 fn inspect(flags: &InspectFlags) -> Result<ExitCode> {

@@ -3,13 +3,12 @@
 //! It is strict: an unknown key or a bad value is an error that shows its line. What [`Settings::to_yaml`] writes,
 //! [`Settings::from_yaml`] reads back as the same settings.
 
+use super::input::UserFile;
 use super::{Settings, UsageError, nearest};
 use analysis::document::{SaveError, write_whole};
 use core::fmt;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 /// What a run was made with, in its folder.
@@ -41,16 +40,7 @@ impl Settings {
     pub fn read(path: &Path) -> Result<Settings, UsageError> {
         let name = path.display();
         let cannot = |error: std::io::Error| UsageError(format!("--config {name}: {error}"));
-        let mut text = String::new();
-        // No further than that, whatever it is: /dev/zero has no end.
-        File::open(path)
-            .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
-            .map_err(cannot)?;
-        if text.len() as u64 > MAX_BYTES {
-            return Err(UsageError(format!(
-                "--config {name}: more than {MAX_BYTES} bytes is too much for a config"
-            )));
-        }
+        let text = UserFile::read_text(path, MAX_BYTES).map_err(cannot)?;
         Settings::from_yaml(&text, &name.to_string())
     }
 

@@ -8,10 +8,9 @@
 //! `name` must be there, the others may be left out; an empty field has the default. Prices and ticks are cents, quantities and
 //! lots 1e-8 units.
 
+use super::input::UserFile;
 use super::{UsageError, nearest};
 use protocol::instrument::{Instrument, MAX_INSTRUMENTS};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 /// A file larger than this is none.
@@ -28,12 +27,7 @@ const COLUMNS: [&str; 7] =
 pub fn read(path: &Path) -> Result<Vec<Instrument>, UsageError> {
     let name = path.display();
     let cannot = |error: std::io::Error| UsageError(format!("--instruments {name}: {error}"));
-    let mut text = String::new();
-    // No further than that, whatever it is: /dev/zero has no end.
-    File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text)).map_err(cannot)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(UsageError(format!("--instruments {name}: more than {MAX_BYTES} bytes is too much")));
-    }
+    let text = UserFile::read_text(path, MAX_BYTES).map_err(cannot)?;
     parse(&text).map_err(|(line, what)| UsageError(format!("{name}:{line}: {what}")))
 }
 

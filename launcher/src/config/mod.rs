@@ -7,6 +7,7 @@ pub mod delay;
 pub mod fault;
 mod file;
 mod flags;
+pub mod input;
 pub mod instruments;
 mod limit;
 pub mod limits;

@@ -14,8 +14,8 @@ use super::progress::Bar;
 use crate::config::Settings;
 use analysis::document::Document;
 use analysis::experiment::{Search, SearchStep, SweepRecord, SweepState};
-use analysis::report::WIDTH;
 use analysis::report::units::{duration, duration_or_dash, plain};
+use analysis::report::width;
 use analysis::stats::{Outline, Percentile, median};
 use analysis::summary::Measure;
 use analysis::units::{Count, Nanos};
@@ -148,7 +148,7 @@ pub(super) fn line(name: &str, step: &SearchStep, bound_ns: u64) -> String {
     );
     let why = if step.why.is_empty() { String::new() } else { format!("({})", step.why) };
     // What is too long for a terminal goes on in a line of its own.
-    let is_long = line.chars().count() + 1 + why.chars().count() > WIDTH;
+    let is_long = line.chars().count() + 1 + why.chars().count() > width();
     format!("{line}{}{why}", if is_long { "\n  " } else { " " }).trim_end().to_owned()
 }
 

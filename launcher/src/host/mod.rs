@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub(crate) mod fake;
 mod read;
+pub mod signals;
 mod system;
 
 pub use read::{Room, machine, machine_at};

@@ -92,6 +92,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         ));
     }
     let faults = settings.fault.clone().map_or_else(Vec::new, |faults| faults.0);
+    check_paths(&settings)?;
     faults::check(&faults, technique, isolation, (strategies, venues), on_death)?;
     let (strategy, venue) =
         (settings.strategy.clone().unwrap_or_default(), settings.venue.clone().unwrap_or_default());
@@ -273,6 +274,26 @@ fn threading(
     }
 }
 
+/// Paths that every process can be told: plan, records and config are text.
+fn check_paths(settings: &Settings) -> Result<(), UsageError> {
+    let paths = [
+        ("--out", &settings.out),
+        ("--schedule", &settings.schedule),
+        ("--book", &settings.book),
+        ("--instruments", &settings.instruments),
+    ];
+    for (flag, path) in paths {
+        if let Some(path) = path.as_ref().filter(|path| path.to_str().is_none()) {
+            return usage(format!(
+                "{flag} {}: the name is not UTF-8, and the plan of a run is text: go into that folder and name it from there, or \
+                 rename it",
+                path.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn capacity(slots: u64) -> Result<u32, UsageError> {
     let max = u64::from(Plan::MAX_CAPACITY);
     if slots.is_power_of_two() && (2..=max).contains(&slots) {
@@ -300,7 +321,7 @@ fn input(settings: &Settings, orders: u64, window_ns: u64) -> Result<Input, Usag
         if !(0.001..=1_000_000.0).contains(&speed) {
             return usage(format!("--speed {speed}: give a factor from 0.001 to 1000000"));
         }
-        return Ok(Input::Recorded { path: path.clone(), speed });
+        return Ok(Input::Recorded { path: path.clone(), speed, span_ns: None });
     }
     if settings.speed.is_some() {
         return usage(

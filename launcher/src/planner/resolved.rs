@@ -33,6 +33,8 @@ pub enum Input {
         path: PathBuf,
         /// How many times as fast it is played.
         speed: f64,
+        /// Over which time its orders are due, played at that speed, in nanoseconds; `None`: the file was not read yet.
+        span_ns: Option<u64>,
     },
 }
 
@@ -161,12 +163,24 @@ impl Resolved {
                 settings.orders = Some(Count(*orders));
                 settings.window = Some(Nanos(*window_ns));
             }
-            Input::Recorded { path, speed } => {
+            Input::Recorded { path, speed, .. } => {
                 settings.schedule = Some(path.clone());
                 settings.speed = Some(Factor(*speed));
             }
         }
         settings
+    }
+}
+
+impl Resolved {
+    /// The same, with the time that the schedule takes: a recorded flow says so itself, once it is read.
+    #[must_use]
+    pub fn spanning(&self, window_ns: u64) -> Self {
+        let mut all = self.clone();
+        if let Input::Recorded { span_ns, .. } = &mut all.input {
+            *span_ns = Some(window_ns);
+        }
+        all
     }
 }
 

@@ -7,14 +7,14 @@ use crate::config::delay::format_delay;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
 use analysis::lists;
+use analysis::report;
+use analysis::report::units::{duration, plain};
 use analysis::units::{Nanos, human_bytes, human_count};
 use comfy_table::{ContentArrangement, Table};
 use protocol::plan::{Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading};
 
 /// More threads than this are shown folded.
 const UNFOLDED: usize = 16;
-/// The width of everything.
-const COLUMNS: u16 = 80;
 
 /// Machine, what is run, who runs where, and what that means for the figures.
 pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[String]) -> String {
@@ -55,7 +55,7 @@ pub(crate) fn table() -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(COLUMNS);
+    table.set_width(u16::try_from(report::width()).unwrap_or(u16::MAX));
     table
 }
 
@@ -109,7 +109,17 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
             let (arrivals, rate) = (arrivals.name(), human_count(rate.round() as u64));
             format!("{orders}, {arrivals} over {} ({rate}/s)", Nanos(*window_ns))
         }
-        Input::Recorded { path, speed } => format!("{orders} of {}, {speed} times as fast", path.display()),
+        Input::Recorded { path, speed, span_ns } => {
+            let pace = match speed {
+                1.0 => "as recorded".into(),
+                speed => format!("{speed} times as fast as recorded"),
+            };
+            let over = span_ns.filter(|span| *span > 0).map_or_else(String::new, |span| {
+                let rate = plan.trading().total_orders() as f64 * 1e9 / span as f64;
+                format!(" over {} ({}/s)", duration(span), plain(rate))
+            });
+            format!("{orders} of {}{over}, {pace}", path.display())
+        }
     };
     // An exchange has none.
     if plan.trading().books().count() < usize::from(plan.trading().venues) {
@@ -198,7 +208,7 @@ mod tests {
         let (resolved, plan, warnings) = planned(words, machine).unwrap();
         let text = show(&plan, &resolved, machine, &warnings);
         for line in text.lines() {
-            assert!(line.chars().count() <= usize::from(COLUMNS), "{line}");
+            assert!(line.chars().count() <= report::WIDTH, "{line}");
         }
         text
     }

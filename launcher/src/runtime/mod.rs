@@ -23,3 +23,5 @@ pub mod standstill;
 pub mod supervise;
 mod tapes;
 pub mod warden;
+
+pub use crate::host::signals;

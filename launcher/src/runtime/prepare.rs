@@ -1,6 +1,7 @@
 //! What precedes a run: settings → schedule → plan, checked against the machine, with clock and floor measured.
 
 use crate::config::UsageError;
+use crate::config::input::UserFile;
 use crate::config::value::Value;
 use crate::host::{Machine, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
@@ -14,11 +15,10 @@ use protocol::stamps::RECORD_BYTES;
 use shm::clock::{self, ClockPair};
 use shm::floor;
 use shm::os::{process, sandbox};
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use strategy::schedule::{Replay, Schedule, Spec, replay, sample};
+use strategy::schedule::{Replay, ReplayError, Schedule, Spec, replay_from, sample};
 
 /// The tick is calibrated over at least this long before the run.
 const CALIBRATION: Duration = Duration::from_millis(100);
@@ -100,9 +100,14 @@ fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
             };
             sample(&spec).map_err(|error| UsageError(error.to_string()).into())
         }
-        Input::Recorded { path, speed } => {
+        Input::Recorded { path, speed, .. } => {
             let how = Replay { strategies, venues, delay, seed, speed: *speed, orders: None };
-            replay(path, &how).map_err(|error| UsageError(error.to_string()).into())
+
+            let name = path.display().to_string();
+            let read = UserFile::open(path)
+                .map_err(|source| ReplayError::Read { file: name.clone(), source })
+                .and_then(|file| replay_from(&name, file, &how));
+            read.map_err(|error| UsageError(error.to_string()).into())
         }
     }
 }
@@ -139,7 +144,10 @@ fn make_plan(
 fn house_orders(resolved: &Resolved) -> Result<u64> {
     let Some(path) = &resolved.book else { return Ok(0) };
     let refuse = |why: &dyn std::fmt::Display| UsageError(format!("--book {}: {why}", path.display()));
-    let file = File::open(path).map_err(|error| refuse(&error))?;
+    let file = UserFile::open(path).map_err(|error| refuse(&error))?;
+    if !std::fs::metadata(path).is_ok_and(|facts| facts.is_file()) {
+        return Err(refuse(&"the launcher and every exchange read it: it must be a regular file").into());
+    }
     let orders = book_file::opening_book(BufReader::new(file), 0, HOUSE, MAX_HOUSE_ORDERS);
     Ok(orders.map_err(|error| refuse(&error))?.len() as u64)
 }

@@ -67,7 +67,11 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     warnings.extend(living::neighbours(&plan));
     progress.clear();
     if !how.quiet {
-        writeln!(crate::output::stdout(), "{}", planner::show(&plan, resolved, machine, &warnings))?;
+        writeln!(
+            crate::output::stdout(),
+            "{}",
+            planner::show(&plan, &resolved.spanning(schedule.window_ns()), machine, &warnings)
+        )?;
     }
 
     let mut folder = Folder::create(&resolved.out, &plan, began)?;

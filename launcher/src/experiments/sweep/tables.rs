@@ -96,7 +96,7 @@ fn apart(share: f64) -> String {
         return format!("they lie up to {} apart ((max − min) / median)", percent(Some(share)));
     }
     format!(
-        "they lie far apart: in one row the slowest run took {} times its median longer than the fastest, so something else held it up",
+        "they lie far apart: slowest and fastest run of one setting differ by {} times the median, so something else held one up",
         plain(share)
     )
 }

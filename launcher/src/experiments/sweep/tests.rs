@@ -217,6 +217,72 @@ fn the_tables_have_the_layout_of_the_seed_benchmark() {
 }
 
 #[test]
+fn an_interrupted_sweep_says_how_many_repeats_it_has_and_marks_no_winner_of_one() {
+    for (runs, said, marked) in [
+        (2, "of one run each, of 5 asked for: no winner is marked", false),
+        (3, "median over 1 to 2 repeats, of 5 asked for", false),
+        (4, "median over 2 repeats, of 5 asked for", true),
+        (10, "median over 5 repeats;", true),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sweep = record(&[(Axis::Isolation, "thread,process")], 5);
+        let mut left = runs;
+        let mut make = |settings: &Settings| -> Result<Made> {
+            if left == 0 {
+                return Err(Interrupted.into());
+            }
+            left -= 1;
+            let mut made = made(settings);
+            if made.outline.isolation.name() == "process" {
+                let figures = made.outline.measures.get_mut("rt_venue").unwrap();
+                figures.p50_ns = figures.p50_ns.map(|ns| ns + 300);
+            }
+            Ok(made)
+        };
+        measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+        let p50 = &tables::rt_venue(&sweep)[0];
+        assert!(p50.notes[0].starts_with(said), "{runs}: {}", p50.notes[0]);
+        assert_eq!(!p50.rows[0].best.is_empty(), marked, "{runs}");
+    }
+}
+
+#[test]
+fn near_and_far_cores_have_columns_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sweep = record(&[(Axis::Isolation, "thread,process")], 4);
+    assert_eq!(tables::by_floor(&sweep), None);
+    let mut make = |settings: &Settings| {
+        let mut made = made(settings);
+        if settings.seed.unwrap().0 > 3 {
+            (made.outline.floor_ns, made.outline.floor_after_ns) = (Some(310.0), Some(320.0));
+            let figures = made.outline.measures.get_mut("rt_venue").unwrap();
+            figures.p50_ns = Some(2_500);
+        }
+        Ok(made)
+    };
+    measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+    let grid = tables::by_floor(&sweep).unwrap();
+    assert_eq!(grid.head, ["isolation", "runs", "floor 100 ns", "runs", "floor 315 ns"]);
+    assert_eq!(grid.rows[0].cells, ["thread", "3", "1.0", "1", "2.5"]);
+}
+
+#[test]
+fn repeats_that_lie_far_apart_are_said_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sweep = record(&[(Axis::Isolation, "thread,process")], 3);
+    let mut make = |settings: &Settings| {
+        let mut made = made(settings);
+        if settings.seed.unwrap().0 == 2 {
+            made.outline.measures.get_mut("rt_venue").unwrap().p50_ns = Some(901_580);
+        }
+        Ok(made)
+    };
+    measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+    let note = &tables::rt_venue(&sweep)[0].notes[0];
+    assert!(note.contains("far apart") && note.contains("901 times") && !note.contains('%'), "{note}");
+}
+
+#[test]
 fn the_search_takes_turns_saves_every_step_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[(Axis::Isolation, "thread,process")], 1);

@@ -110,7 +110,7 @@ fn gateways_have_processes_of_their_own_only_where_strategies_have() {
 fn a_recorded_flow_says_how_many_and_when() {
     let machine = fake::two_core_vm().machine();
     let recorded = resolved("schedule=flow.csv speed=10", &machine);
-    assert_eq!(recorded.input, Input::Recorded { path: "flow.csv".into(), speed: 10.0 });
+    assert_eq!(recorded.input, Input::Recorded { path: "flow.csv".into(), speed: 10.0, span_ns: None });
     for word in ["window=5s", "arrivals=poisson", "orders=5"] {
         let message = refused(&format!("schedule=flow.csv {word}"), &machine);
         assert!(message.contains("Leave --"), "{message}");

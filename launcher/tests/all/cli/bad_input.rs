@@ -1,6 +1,7 @@
 //! Whatever a user types or feeds: a clear error that names the thing, the right exit code, nothing left behind.
 
-use crate::common::{Launcher, command, output, text};
+use crate::common::{Launcher, command, output, signal, text, wait_until};
+use std::process::Stdio;
 
 /// Runs with these flags; must be a usage error that contains all of `words`.
 fn usage_error(flags: &[&str], words: &[&str]) {
@@ -110,6 +111,84 @@ fn schedules_are_read_strictly() {
     let rows = "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi,venue\n0,1,new,1,S,limit,gtc,1,5,9\n";
     std::fs::write(&venue, rows).unwrap();
     usage_error(&["--schedule", venue.to_str().unwrap()], &["venue.csv:2", "venue"]);
+}
+
+#[test]
+fn names_that_are_no_text_are_refused_or_read() {
+    use std::os::unix::ffi::OsStrExt;
+    let launcher = Launcher::new();
+    let odd = launcher.out.path().join(std::ffi::OsStr::from_bytes(b"odd-\xff"));
+    for flag in ["--out", "--schedule", "--instruments"] {
+        let output = command(&["run", flag]).arg(&odd).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(flag) && stderr.contains("not UTF-8"), "{stderr}");
+        assert!(!odd.exists());
+    }
+    // A run that was put into such a folder is read like any other.
+    launcher.summary(&["--orders", "500", "--window", "50ms", "--delay", "fixed:1ms"]);
+    std::fs::rename(&launcher.folders()[0], &odd).unwrap();
+    for args in
+        [&["report"][..], &["report", "--html"], &["inspect"], &["inspect", "--order", "0/3"], &["open"]]
+    {
+        let output = command(&[args[0]]).arg(&odd).args(&args[1..]).output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{args:?}: {}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn what_has_no_end_and_what_never_begins_hold_nobody_up() {
+    for flag in ["--schedule", "--instruments"] {
+        usage_error(&[flag, "/dev/zero"], &["/dev/zero"]);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for flag in ["--schedule", "--config", "--instruments"] {
+        let launcher = Launcher::new();
+        let mut command = launcher.run(&[flag, fifo.to_str().unwrap()]);
+        let child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        // It catches signals before it reads; then Ctrl-C is heard although nobody ever writes.
+        let status = || std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let caught = || {
+            status()
+                .lines()
+                .any(|line| line.starts_with("SigCgt:") && line.ends_with(|c| "2367abef".contains(c)))
+        };
+        wait_until("signals are caught", caught);
+        signal(child.id(), "INT");
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{flag}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("interrupted"), "{}", text(&output.stderr));
+    }
+    // What is written into a pipe is as good as a file.
+    let writer = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || std::fs::write(fifo, "strategies: nine\n")
+    });
+    usage_error(&["--config", fifo.to_str().unwrap()], &["fifo:1", "nine"]);
+    writer.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_recorded_flow_says_how_long_it_takes_and_how_fast_it_comes() {
+    let launcher = Launcher::new();
+    let flow = launcher.out.path().with_extension("csv");
+    let rows: String = (0..2000).map(|n| format!("{},{n},new,{n},S,limit,gtc,1,5\n", n * 100)).collect();
+    let header = "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi";
+    std::fs::write(&flow, format!("{header}\n{rows}")).unwrap();
+    let flags = ["--schedule", flow.to_str().unwrap(), "--strategies", "1", "--delay", "fixed:1ms"];
+    let said = text(&launcher.run(&flags).output().unwrap().stdout);
+    std::fs::remove_file(&flow).unwrap();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("over 200 ms (10,005/s), as recorded"), "{said}");
+    assert!(said.contains("200 ms at 10,005/s"), "{said}");
 }
 
 #[test]

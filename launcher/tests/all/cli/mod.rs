@@ -2,4 +2,5 @@
 
 mod bad_input;
 mod journal;
+mod narrow;
 mod shelf;

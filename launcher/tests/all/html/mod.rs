@@ -6,6 +6,7 @@ mod browser;
 mod command;
 mod dom;
 pub mod fixtures;
+mod folders;
 mod incidents;
 mod lab;
 mod run_page;

@@ -144,6 +144,22 @@ fn damage_is_printed_and_then_an_error() {
 }
 
 #[test]
+fn a_log_cut_between_two_records_is_not_whole() {
+    let folder = folder();
+    let path = folder.path().join("gateway-1.stamps");
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(show(&path, TEXT).1.is_ok() && show(folder.path(), TEXT).1.is_ok());
+    // The last record is a checksum; without all of them nothing says where the end was, but that it is not here.
+    for records in [0, 5, 20] {
+        std::fs::write(&path, &bytes[..RECORDS_AT as usize + 16 * records]).unwrap();
+        let error = show(&path, TEXT).1.unwrap_err().to_string();
+        assert!(error.contains(&format!("{records} records and no checksums")), "{error}");
+        let (text, result) = show(folder.path(), TEXT);
+        assert!(text.contains("problem: gateway-1.stamps: ") && result.is_err(), "{text}");
+    }
+}
+
+#[test]
 fn what_is_no_run_is_refused() {
     let (folder, empty) = (folder(), tempfile::tempdir().unwrap());
     let error = |path: &Path, options| show(path, options).1.unwrap_err().to_string();

@@ -1,6 +1,7 @@
 //! A schedule read from a recorded order flow.
 
 mod error;
+mod lines;
 mod row;
 
 pub use error::ReplayError;
@@ -8,6 +9,7 @@ pub use error::ReplayError;
 use super::draws::{Concern, Draws};
 use super::spec::{MAX_ORDERS, MAX_WINDOW_NS, SpecError, check_orders, check_sides};
 use super::{DelayRange, Entry, EntryWords, RESTING, Schedule};
+use lines::Lines;
 use protocol::plan::Pacing;
 use protocol::wire::Operation;
 use row::{Column, Columns, ReplayRow};
@@ -88,7 +90,7 @@ pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedul
         .has_headers(false)
         .flexible(true)
         .terminator(csv::Terminator::Any(b'\n'))
-        .from_reader(input.chain(&b"\n"[..]));
+        .from_reader(Lines::new(input).chain(&b"\n"[..]));
     let mut fields = csv::ByteRecord::new();
     let mut columns: Option<Columns> = None;
     let mut deal = Deal::new(how);

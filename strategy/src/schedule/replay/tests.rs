@@ -29,6 +29,17 @@ fn error(rows: &[&str]) -> String {
 }
 
 #[test]
+fn what_has_no_end_is_refused_while_it_is_read() {
+    let refused =
+        |input: &mut dyn std::io::Read| replay_from("flow.csv", input, &how()).unwrap_err().to_string();
+    assert!(refused(&mut std::io::repeat(0)).contains("line 1 is longer than 4096 bytes"));
+    assert!(refused(&mut std::io::repeat(b'\n')).contains("lines in a row have nothing in them"));
+    let head = format!("{}\n", super::error::HEADER);
+    let text = refused(&mut std::io::Read::chain(head.as_bytes(), std::io::repeat(b',')));
+    assert!(text.contains("line 2 is longer"), "{text}");
+}
+
+#[test]
 fn the_recorded_flow_is_whole() {
     let schedule = read(FLOW, &how()).unwrap();
     assert_eq!(schedule.total(), 3800);

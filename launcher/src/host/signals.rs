@@ -24,6 +24,12 @@ pub fn exit_code() -> ExitCode {
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }
 
+/// Whether one came since [`Signals::catch`]: for what waits for input.
+pub fn asked() -> bool {
+    // Relaxed: only itself is read.
+    ASKED.load(Ordering::Relaxed) != 0
+}
+
 /// Counts requests to end: the first one ends the run in order, the second one at once.
 pub struct Signals {
     stream: UnixStream,

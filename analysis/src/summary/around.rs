@@ -1,0 +1,75 @@
+//! The orders around a percentile of rt_venue, and what each stage took of them on average: unlike the stages' own percentiles,
+//! these add up, since they are of the same orders.
+
+use super::figures::{Figures, Measure, rt_venue, to_ns};
+use crate::merge::Merged;
+use protocol::flow::Stage;
+use serde::{Deserialize, Serialize};
+
+/// The percentiles, each with the share of orders below its group and the share up to its end.
+const GROUPS: [(&str, f64, f64); 2] = [("p50", 0.45, 0.55), ("p99", 0.985, 0.995)];
+/// A group of fewer orders says nothing.
+const FEWEST: u64 = 20;
+
+/// Orders around a percentile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Around {
+    /// Which percentile of rt_venue.
+    pub percentile: String,
+    /// The shortest rt_venue in the group, in nanoseconds.
+    pub from_ns: u64,
+    /// The longest.
+    pub to_ns: u64,
+    /// Orders in it.
+    pub orders: u64,
+    /// Their rt_venue on average.
+    pub rt_venue_ns: f64,
+    /// What each stage took of it on average, in the order of an order's way, without the venue's; their sum is `rt_venue_ns`.
+    pub stages: Vec<AroundStage>,
+}
+
+/// A stage of the orders around a percentile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AroundStage {
+    /// Its name.
+    pub stage: String,
+    /// On average, in nanoseconds.
+    pub mean_ns: f64,
+}
+
+/// The groups; none where the stages were not stamped, or where too few orders came back.
+pub(super) fn summarise(merged: &Merged, figures: &Figures, ns_per_tick: f64) -> Vec<Around> {
+    let stages: Vec<Stage> = Stage::ALL.into_iter().filter(|stage| *stage != Stage::VenueService).collect();
+    let of = |(name, low, high): (&str, f64, f64)| {
+        let [from_ns, to_ns_] =
+            [low, high].map(|share| figures.series(Measure::RtVenue).histogram().value_at_quantile(share));
+        let mut sums = vec![0u128; stages.len()];
+        let (mut orders, mut total) = (0u64, 0u128);
+        for (_, row) in merged.measured() {
+            let whole = rt_venue(row);
+            if !(from_ns..=to_ns_).contains(&to_ns(whole, ns_per_tick)) {
+                continue;
+            }
+            let parts: Option<Vec<u64>> = stages.iter().map(|stage| row.stage(*stage)).collect();
+            for (sum, ticks) in sums.iter_mut().zip(parts?) {
+                *sum += u128::from(ticks);
+            }
+            orders += 1;
+            total += u128::from(whole);
+        }
+        let mean = |sum: u128| sum as f64 / orders as f64 * ns_per_tick;
+        (orders >= FEWEST).then(|| Around {
+            percentile: name.into(),
+            from_ns,
+            to_ns: to_ns_,
+            orders,
+            rt_venue_ns: mean(total),
+            stages: stages
+                .iter()
+                .zip(&sums)
+                .map(|(stage, sum)| AroundStage { stage: stage.name().into(), mean_ns: mean(*sum) })
+                .collect(),
+        })
+    };
+    GROUPS.into_iter().filter_map(of).collect()
+}

@@ -1,0 +1,95 @@
+//! Files that a user names: read without believing what they are. A pipe may have no writer, a device no end; so nobody waits in a
+//! read that Ctrl-C cannot end, and nothing is read further than it can be of use.
+
+use crate::host::signals;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// How often a read that waits looks for Ctrl-C, in milliseconds.
+const LOOK_MS: u16 = 50;
+
+/// A file that is being read; its reads end when the process is asked to end.
+#[derive(Debug)]
+pub struct UserFile(File);
+
+impl UserFile {
+    /// Opens a file of any kind without waiting for a writer.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?))
+    }
+
+    /// Everything in a file, as text.
+    ///
+    /// # Errors
+    /// What cannot be read, is not UTF-8, is larger than `most` bytes, or Ctrl-C.
+    pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+        let mut text = String::new();
+        // No further than that, whatever it is: /dev/zero has no end.
+        Self::open(path)?.take(most + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > most {
+            return Err(io::Error::other(format!("more than {most} bytes is too much for such a file")));
+        }
+        Ok(text)
+    }
+}
+
+impl Read for UserFile {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if signals::asked() {
+                // Not `ErrorKind::Interrupted`: readers try that again.
+                return Err(io::Error::other("interrupted while it was read"));
+            }
+            let mut ready = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut ready, PollTimeout::from(LOOK_MS)) {
+                Ok(0) | Err(nix::errno::Errno::EINTR) => continue,
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+            match self.0.read(into) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_pipe_is_read_to_its_end_whenever_its_writer_comes() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let writer = std::thread::spawn({
+            let fifo = fifo.clone();
+            move || {
+                let mut file = OpenOptions::new().write(true).open(fifo).unwrap();
+                for part in ["strategies: 2\n", "venues: 3\n"] {
+                    file.write_all(part.as_bytes()).unwrap();
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+            }
+        });
+        assert_eq!(UserFile::read_text(&fifo, 100).unwrap(), "strategies: 2\nvenues: 3\n");
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn what_has_no_end_is_read_no_further_than_the_bound() {
+        let error = UserFile::read_text(Path::new("/dev/zero"), 1000).unwrap_err();
+        assert!(error.to_string().contains("more than 1000 bytes"), "{error}");
+        assert!(UserFile::read_text(Path::new("/proc/self/mem"), 1000).is_err());
+        assert!(UserFile::read_text(Path::new("/"), 1000).is_err());
+    }
+}

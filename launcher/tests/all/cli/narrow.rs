@@ -1,0 +1,50 @@
+//! Terminals of 60 columns: what is printed there is as wide as they are, and nothing of it is lost.
+
+use crate::common::{Launcher, text};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// What the launcher prints on a terminal with so many columns; `None`: there is no `script` to make one.
+fn on_terminal(columns: u16, args: &str) -> Option<String> {
+    let launcher = env!("CARGO_BIN_EXE_launcher");
+    let line = format!("stty cols {columns} rows 50; NO_COLOR=1 {launcher} {args} 2>/dev/null");
+    let made = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
+    match made {
+        Ok(made) => Some(text(&made.stdout).replace('\r', "")),
+        Err(_) => {
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED: no script(1) here, nothing was tried on a narrow terminal"
+            );
+            None
+        }
+    }
+}
+
+#[test]
+fn tables_are_as_wide_as_the_terminal() {
+    let launcher = Launcher::new();
+    launcher.summary(&["--orders", "2000", "--window", "100ms", "--delay", "fixed:1ms", "--strategies", "2"]);
+    let folder = launcher.folders()[0].clone();
+    let folder = folder.to_str().unwrap();
+    let wide = on_terminal(80, &format!("report {folder}"));
+    for args in [
+        "doctor".to_owned(),
+        format!("report {folder}"),
+        format!("inspect {folder}"),
+        format!("inspect {folder} --order 0/3"),
+    ] {
+        let Some(said) = on_terminal(60, &args) else { return };
+        let long: Vec<&str> = said.lines().filter(|line| line.chars().count() > 60).collect();
+        // A path or a name is not torn.
+        let torn: Vec<&&str> = long
+            .iter()
+            .filter(|line| line.split_whitespace().all(|word| word.chars().count() <= 50))
+            .collect();
+        assert!(torn.is_empty() && said.lines().count() > 5, "{args}: {torn:#?}\n{said}");
+    }
+    let narrow = on_terminal(60, &format!("report {folder}")).unwrap();
+    for cell in ["p99.99", "round_trip", "max gap", "busy"] {
+        assert!(narrow.contains(cell) && wide.as_ref().unwrap().contains(cell), "{cell}: {narrow}");
+    }
+}

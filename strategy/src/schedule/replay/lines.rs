@@ -1,0 +1,56 @@
+//! A bound on what is read of a file that is no recorded flow: a line that does not end, lines with nothing in them.
+
+use std::io::{self, Read};
+
+/// A line is no longer than that; those of a recorded flow have a hundred bytes.
+const MAX_LINE: u64 = 4096;
+/// No more lines than that in a row are blank.
+const MAX_BLANK: u64 = 1 << 20;
+
+/// Input that is an error as soon as it cannot be a recorded flow any more.
+pub(super) struct Lines<R> {
+    input: R,
+    /// Bytes of the line so far.
+    length: u64,
+    /// Lines so far.
+    lines: u64,
+    /// Blank lines just now.
+    blank: u64,
+}
+
+impl<R> Lines<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input, length: 0, lines: 0, blank: 0 }
+    }
+
+    fn check(&mut self, bytes: &[u8]) -> Result<(), String> {
+        for byte in bytes {
+            if *byte != b'\n' {
+                self.length += 1;
+                if self.length > MAX_LINE {
+                    return Err(format!(
+                        "line {} is longer than {MAX_LINE} bytes: no recorded flow",
+                        self.lines + 1
+                    ));
+                }
+                continue;
+            }
+            self.lines += 1;
+            // CRLF leaves the CR.
+            self.blank = if self.length <= 1 { self.blank + 1 } else { 0 };
+            self.length = 0;
+            if self.blank > MAX_BLANK {
+                return Err(format!("{MAX_BLANK} lines in a row have nothing in them: no recorded flow"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Lines<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(into)?;
+        self.check(into.get(..count).unwrap_or_default()).map_err(io::Error::other)?;
+        Ok(count)
+    }
+}
