@@ -134,12 +134,13 @@ proptest! {
 fn a_snapshot_that_forgets_is_found() {
     let drawn: Vec<Drawn> = (0..40)
         .map(|n: u8| {
-            (u16::from(n % 4), 4 + n % 5, n % 12, 99 + i64::from(n % 3), 1 + u64::from(n), n % 2 == 0)
+            (u16::from(n % 4), 4 + n % 5, n % 12, 99 + i64::from(n % 3), 1 + u64::from(n), n.is_multiple_of(2))
         })
         .collect();
     let told = told(&drawn);
     let whole = carried_out(Shadow::new(setup()), &told).encode().unwrap();
-    let forgetful: [(&str, fn(&mut Past)); 7] = [
+    type Forgets = fn(&mut Past);
+    let forgetful: [(&str, Forgets); 7] = [
         ("nothing", |_| {}),
         ("reports that were not sent", |past| past.unsent.clear()),
         ("how many reports were given", |past| past.sessions[0].given -= 1),

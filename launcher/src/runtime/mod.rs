@@ -16,7 +16,6 @@ pub mod run;
 pub mod run_id;
 mod samples;
 pub mod setup;
-pub mod signals;
 pub mod spares;
 pub mod spawn;
 pub mod standstill;
