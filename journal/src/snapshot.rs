@@ -119,18 +119,23 @@ pub fn write_beside(
     prune(disk, folder, keep.max(1))
 }
 
-/// Removes all but the newest `keep` snapshots, and the segments that not even the oldest of these needs.
+/// Removes all snapshots that are older than the newest `keep` good ones, and the segments that not even the oldest of these needs. A
+/// damaged one counts for nothing: recovery cannot fall back to it.
 pub(crate) fn prune(disk: &dyn Disk, folder: &Path, keep: usize) -> Result<(), JournalError> {
-    let snapshots = list(folder)?;
-    if snapshots.len() < keep {
-        // Without that many, recovery falls back to the whole log.
-        return Ok(());
+    let mut snapshots = list(folder)?;
+    let (mut good, mut oldest) = (0, 0);
+    while good < keep {
+        let Some((sequence, path)) = snapshots.pop() else {
+            // Without that many, recovery falls back to the whole log.
+            return Ok(());
+        };
+        if read(&path)?.is_ok() {
+            (good, oldest) = (good + 1, sequence);
+        }
     }
-    let (old, kept) = snapshots.split_at(snapshots.len() - keep);
-    for (_, path) in old {
-        disk::remove(disk, path)?;
+    for (_, path) in snapshots {
+        disk::remove(disk, &path)?;
     }
-    let Some((oldest, _)) = kept.first() else { return Ok(()) };
     let segments = segment::list(folder)?;
     for pair in segments.windows(2) {
         // A segment can go when the next one begins with what follows the snapshot, or before it.

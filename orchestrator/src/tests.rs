@@ -1,6 +1,7 @@
 //! The orchestrator between heap rings, on a virtual clock.
 
 use super::*;
+use crate::risk::RiskSetup;
 use protocol::stamps::{Record, StampLog, count_records};
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{MESSAGE_WORDS, OrderId, Side};

@@ -1,6 +1,6 @@
 //! Which roles of a run come back when they die, and why others do not.
 
-use crate::plan::{ExchangePlacement, Isolation, Journalling, OnDeath, Placement, Plan};
+use crate::plan::{ExchangePlacement, Isolation, Journalling, OnDeath, Placement, Plan, ProcessPlan, Role};
 
 impl Plan {
     /// Whether its exchanges come back: each has a journal, and a process that can be killed alone.
@@ -23,6 +23,12 @@ impl Plan {
             && record.inheritable
             && self.placement == Placement::Engine
             && !(0..trading.gateways()).any(|gateway| self.is_checked(gateway))
+    }
+
+    /// Whether a process keeps a journal of an exchange: it opens files all the time, and has threads for them.
+    pub fn has_journal(&self, process: &ProcessPlan) -> bool {
+        let is_exchange = |role| matches!(role, Role::Exchange(_));
+        self.trading().journal != Journalling::None && self.roles_of(process).any(is_exchange)
     }
 
     /// Whether its engine keeps a journal.

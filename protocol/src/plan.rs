@@ -337,8 +337,11 @@ impl Plan {
     }
 
     /// The profile that a process of the plan is confined by under isolation `sandbox`: its roles', if they have one and the same.
-    /// `None`: a role of it is trusted, or they may do different things.
+    /// `None`: a role of it is trusted or writes files, or they may do different things.
     pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static Profile> {
+        if self.has_journal(process) {
+            return None;
+        }
         let mut profiles = self.roles_of(process).map(|role| role.record().sandbox);
         let first = profiles.next()??;
         profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(first)

@@ -134,7 +134,14 @@ proptest! {
 fn a_snapshot_that_forgets_is_found() {
     let drawn: Vec<Drawn> = (0..40)
         .map(|n: u8| {
-            (u16::from(n % 4), 4 + n % 5, n % 12, 99 + i64::from(n % 3), 1 + u64::from(n), n.is_multiple_of(2))
+            (
+                u16::from(n % 4),
+                4 + n % 5,
+                n % 12,
+                99 + i64::from(n % 3),
+                1 + u64::from(n),
+                n.is_multiple_of(2),
+            )
         })
         .collect();
     let told = told(&drawn);

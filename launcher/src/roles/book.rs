@@ -1,6 +1,6 @@
 //! How exchanges and their gateways' sessions are built.
 
-use super::engine;
+use super::estate;
 use super::parts::{Parts, bell_of};
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
@@ -39,7 +39,7 @@ const GROUP_WITHIN: Duration = Duration::from_micros(500);
 pub(super) fn session(parts: &mut Parts<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
     let Parts { plan, thread, .. } = *parts;
     let bell = bell_of(plan, thread, Role::Exchange(context.venue), parts.attached)?;
-    let Some(estate) = engine::gateway(parts.attached, context.gateway) else {
+    let Some(estate) = estate::gateway(parts.attached, context.gateway) else {
         let out = parts.attached.sender(&session_out(context.gateway))?;
         let reports = parts.attached.receiver(&session_in(context.gateway))?;
         return Ok(SessionVenue::new(out, bell, reports));

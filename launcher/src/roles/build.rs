@@ -3,7 +3,7 @@
 use super::agents::{AnyClock, RoleAgent};
 use super::book;
 use super::checked::checked;
-use super::engine;
+use super::estate;
 use super::parts::{Parts, VenueBuilder, bell_of};
 use crate::faults::own::OwnFaults;
 use anyhow::{Context, Result};
@@ -201,7 +201,7 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
     let Parts { plan, control, ref mut attached, .. } = *parts;
     let repairs = RepairsWriter::new(&attached.region(REPAIRS, supervision::KIND)?.words());
     let supervision = Supervision::new(control.clone(), repairs);
-    let recovery = engine::recovery(attached);
+    let recovery = estate::recovery(attached);
     let mut recovery = recovery.lock().unwrap_or_else(PoisonError::into_inner);
     let recovered =
         recovery.as_mut().and_then(|engine| Some((engine.orchestrator.take()?, &engine.recovered)));
@@ -276,7 +276,7 @@ fn gateway<T: Link, V: Venue>(
     let venue = make(parts, &context)?;
     let attached = &mut parts.attached;
     let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
-    if let Some(estate) = engine::gateway(attached, index) {
+    if let Some(estate) = estate::gateway(attached, index) {
         let inbox = attached.successor(&inbox(index))?;
         let completion = T::inherit(&completion_link(plan), index.into(), attached)?;
         return Ok(Gateway::new(index, inbox, completion, bell, venue).in_place_of(estate));

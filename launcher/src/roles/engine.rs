@@ -10,9 +10,10 @@
 
 use super::book;
 use super::build::orchestrator_parts;
+use super::estate::{Engine, recovery};
 use anyhow::{Context, Result};
 use gateway::GatewayEstate;
-use orchestrator::{Estate, GatewayPast, Mute, Orchestrator, Recovered};
+use orchestrator::{Estate, GatewayPast};
 use protocol::checksum::digest;
 use protocol::control::Control;
 use protocol::plan::{Plan, ProcessPlan, Role};
@@ -25,30 +26,7 @@ use shm::clock::{Clock, Timebase};
 use shm::ring::{spsc, spsc_mux};
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// What was recovered, for the threads of the engine's process to be built from.
-pub(super) type Recovery = Mutex<Option<Engine>>;
-
-/// The engine before it is attached.
-pub(super) struct Engine {
-    pub orchestrator: Option<Orchestrator<Mute>>,
-    pub recovered: Recovered,
-    /// By their index; empty where it does not come back.
-    pub gateways: Vec<GatewayEstate>,
-}
-
-/// What was recovered; `None` where nothing was.
-pub(super) fn recovery(attached: &mut Attached<'_>) -> Arc<Recovery> {
-    attached.shared("engine", Recovery::default)
-}
-
-/// What was recovered of a gateway.
-pub(super) fn gateway(attached: &mut Attached<'_>, index: u16) -> Option<GatewayEstate> {
-    let recovery = recovery(attached);
-    let engine = recovery.lock().unwrap_or_else(PoisonError::into_inner);
-    engine.as_ref()?.gateways.get(usize::from(index)).cloned()
-}
+use std::sync::PoisonError;
 
 /// Recovers the engine, if that process is the engine's and keeps a journal: before its threads are built.
 ///

@@ -6,6 +6,7 @@ mod build;
 mod checked;
 mod compose;
 mod engine;
+mod estate;
 mod parts;
 pub mod registry;
 pub mod role;

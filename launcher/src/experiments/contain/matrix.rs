@@ -223,11 +223,11 @@ mod tests {
     }
 
     #[test]
-    fn an_exchange_has_its_faults_with_and_without_a_journal() {
+    fn exchange_and_engine_have_their_faults_with_and_without_a_journal() {
         let faults = Faults::parse("kill:exchange; stop:exchange@1s; kill:engine").unwrap();
         let cells = cells(&[Technique::default()], Isolation::ALL, Some(&faults));
         let of = |isolation| cells.iter().filter(move |cell| cell.isolation == isolation).count();
-        assert_eq!((of(Isolation::Thread), of(Isolation::Process), of(Isolation::Sandbox)), (1, 7, 7));
+        assert_eq!((of(Isolation::Thread), of(Isolation::Process), of(Isolation::Sandbox)), (1, 9, 9));
         for cell in cells {
             assert!(cell.is_of_role());
             let texts = settings(&cell, &Settings::default()).to_texts();

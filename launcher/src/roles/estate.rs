@@ -1,0 +1,29 @@
+//! What was recovered of an engine, where the threads of its process find it when they are built.
+
+use gateway::GatewayEstate;
+use orchestrator::{Mute, Orchestrator, Recovered};
+use shm::attached::Attached;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What was recovered, for the threads of the engine's process to be built from.
+pub(super) type Recovery = Mutex<Option<Engine>>;
+
+/// The engine before it is attached.
+pub(super) struct Engine {
+    pub orchestrator: Option<Orchestrator<Mute>>,
+    pub recovered: Recovered,
+    /// By their index; empty where it does not come back.
+    pub gateways: Vec<GatewayEstate>,
+}
+
+/// What was recovered; `None` where nothing was.
+pub(super) fn recovery(attached: &mut Attached<'_>) -> Arc<Recovery> {
+    attached.shared("engine", Recovery::default)
+}
+
+/// What was recovered of a gateway.
+pub(super) fn gateway(attached: &mut Attached<'_>, index: u16) -> Option<GatewayEstate> {
+    let recovery = recovery(attached);
+    let engine = recovery.lock().unwrap_or_else(PoisonError::into_inner);
+    engine.as_ref()?.gateways.get(usize::from(index)).cloned()
+}

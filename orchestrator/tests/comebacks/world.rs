@@ -1,0 +1,290 @@
+//! What is around the orchestrator: rings, a log, strategies, venues, and a clock that kills.
+
+use core::cell::Cell;
+use journal::{Durability, Options};
+use orchestrator::risk::RiskSetup;
+use orchestrator::work::Work;
+use orchestrator::{Estate, Inbox, Mute, Orchestrator, ReturnPath, Supervision};
+use protocol::agent::{Agent, Cycle};
+use protocol::control::{Launching, PLAN};
+use protocol::kill::Scope;
+use protocol::limits::{Control, LimitSetting};
+use protocol::stamps::{StampLog, Stamps, points_in};
+use protocol::status::LOG_OFFSET;
+use protocol::supervision::{REPAIRS_WORDS, RepairsWriter};
+use protocol::wire::{Instruction, Message, Order, OrderId, OrderStatus, Report};
+use shm::clock::{Clock, Timebase, Virtual};
+use shm::memory::{Region, Words};
+use shm::ring::{spsc, spsc_mux::Mux};
+use shm::sync::Ordering;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::rc::Rc;
+
+pub const STRATEGIES: usize = 3;
+pub const VENUES: usize = 2;
+/// So few that orders and reports wait for room.
+pub const SLOTS: usize = 4;
+pub const MAX_OPEN: u64 = 12;
+/// Turns until a strategy is started again.
+pub const SLOW: u32 = 8;
+
+/// A clock that kills who reads it, when its time has come.
+#[derive(Clone)]
+pub struct Deadly {
+    pub reads: Rc<Cell<u64>>,
+    pub dies_at: u64,
+}
+
+pub struct Dead;
+
+impl Clock for Deadly {
+    fn now(&self) -> u64 {
+        self.reads.set(self.reads.get() + 1);
+        if self.reads.get() == self.dies_at {
+            // Without the hook: it is no failure.
+            std::panic::resume_unwind(Box::new(Dead));
+        }
+        self.reads.get()
+    }
+
+    fn peek(&self) -> u64 {
+        self.now()
+    }
+}
+
+/// A strategy that is no more.
+pub struct Nobody;
+
+impl Agent<Virtual> for Nobody {
+    fn duty_cycle(&mut self, _: &mut Cycle<Virtual>) -> usize {
+        0
+    }
+}
+
+pub fn ring() -> Words {
+    let words = Region::heap(spsc::ring_words(SLOTS, 7)).words();
+    spsc::write_header::<7>(&words, SLOTS);
+    words
+}
+
+pub fn renew(words: &Words) {
+    words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    spsc::write_header::<7>(words, SLOTS);
+}
+
+/// What a successor makes of what was left; the broken ones believe something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Successor {
+    Careful,
+    /// Sends to the venues again what they have.
+    SendsAgain,
+    /// Stamps again.
+    StampsAgain,
+    /// Returns every report again.
+    ReturnsAgain,
+    /// Does not look which strategies are retired.
+    KeepsTheDead,
+    /// Has lost its journal.
+    HasNoJournal,
+}
+
+/// What outlives the orchestrator.
+pub struct World {
+    pub submit: Vec<Words>,
+    pub completion: Vec<Words>,
+    pub inboxes: Vec<Words>,
+    pub returns: Vec<Words>,
+    pub log: Words,
+    pub repairs: Words,
+    pub launching: Launching,
+}
+
+pub const fn time() -> Timebase {
+    Timebase { start_ticks: 0, ns_per_tick: 1.0 }
+}
+
+/// An orchestrator, and what each of its venues is to take first.
+pub type Attached = (Orchestrator<Mux>, Vec<Option<Message>>);
+
+impl World {
+    pub fn new() -> Self {
+        let rings = |count: usize| (0..count).map(|_| ring()).collect::<Vec<_>>();
+        Self {
+            submit: rings(STRATEGIES),
+            completion: rings(VENUES),
+            inboxes: rings(VENUES),
+            returns: rings(STRATEGIES),
+            log: Region::heap(LOG_OFFSET + (1 << 15)).words(),
+            repairs: Region::heap(REPAIRS_WORDS).words(),
+            launching: Launching::new(Region::heap(PLAN + 8).words()),
+        }
+    }
+
+    /// The orchestrator in this world.
+    pub fn orchestrator(
+        &self,
+        folder: &Path,
+        durability: Durability,
+        venues: &[Venue],
+        how: Successor,
+    ) -> Result<Attached, String> {
+        let mut estate =
+            Estate { sent: venues.iter().map(|venue| venue.taken).collect(), ..Estate::default() };
+        points_in(&self.log.clone().into()).for_each(|point| estate.count(point));
+        let heir = |words: &Words| spsc::Producer::resume(words).unwrap();
+        let mut returns: Vec<_> = self.returns.iter().map(heir).collect();
+        match how {
+            Successor::SendsAgain => estate.sent.iter_mut().for_each(|sent| *sent = sent.saturating_sub(1)),
+            Successor::StampsAgain => (estate.returns_stamped, estate.others_logged) = (0, 0),
+            Successor::ReturnsAgain => {
+                returns = self.returns.iter().map(|words| spsc::Producer::attach(words).unwrap()).collect();
+            }
+            Successor::HasNoJournal => std::fs::remove_dir_all(folder).unwrap_or(()),
+            Successor::Careful | Successor::KeepsTheDead => {}
+        }
+        let limits = [LimitSetting { scope: Scope::Strategy(0), control: Control::MaxRejections, value: 3 }];
+        let setup = RiskSetup { limits: &limits, ..RiskSetup::open_orders(STRATEGIES, VENUES, MAX_OPEN) };
+        let inboxes = self.inboxes.iter().map(|words| {
+            let ring = heir(words);
+            spsc::Consumer::<7>::resume(words).unwrap().skip_to(ring.published());
+            Inbox::new(ring, None)
+        });
+        let returns = returns.into_iter().map(|ring| ReturnPath::new(ring, None, MAX_OPEN as usize));
+        let orchestrator =
+            Orchestrator::new(Mute, Mute, inboxes.collect(), returns.collect(), &setup, Work::new(0))
+                .unwrap();
+        let options = Options { durability, segment_bytes: 1 << 16, ..Options::default() };
+        let recovered = orchestrator.journalled(folder, &options, (time(), 1), Stamps::All, estate, None);
+        let (orchestrator, mut recovered) = recovered.map_err(|error| error.to_string())?;
+        let mut log = StampLog::new(&self.log);
+        recovered.unlogged.iter().for_each(|record| log.append_record(*record));
+        if how == Successor::KeepsTheDead {
+            recovered.retired.clear();
+        }
+        let successor = |words: &Words| spsc::Consumer::resume(words).unwrap();
+        let mux = |rings: &[Words]| Mux::new(rings.iter().map(successor).collect());
+        let orchestrator = orchestrator.attached(mux(&self.submit), mux(&self.completion), &recovered);
+        let orchestrator = orchestrator.map_err(|error| error.to_string())?;
+        let supervision = Supervision::new(self.launching.control(), RepairsWriter::new(&self.repairs));
+        let first = recovered.gateways.iter().map(|gateway| gateway.first).collect();
+        Ok((orchestrator.supervised_again(supervision, 1), first))
+    }
+}
+
+/// A gateway and its venue: answers each order with a fill.
+#[derive(Default)]
+pub struct Venue {
+    pub taken: u64,
+    pub orders: Vec<OrderId>,
+    pub answers: VecDeque<Message>,
+}
+
+impl Venue {
+    pub fn take(&mut self, message: Message) {
+        self.taken += 1;
+        let Ok(Instruction::Order(order)) = Instruction::from_message(message) else { return };
+        self.orders.push(order.id);
+        let report = Report {
+            id: order.id,
+            venue: order.venue,
+            instrument: 0,
+            status: OrderStatus::Filled,
+            reason: 0,
+            side: order.side,
+            price: order.price,
+            filled: order.quantity,
+            leaves: 0,
+            cumulative: order.quantity,
+            number: 0,
+            is_last: true,
+        };
+        self.answers.push_back(report.to_message());
+    }
+}
+
+/// A strategy: sends what it is told to, hears what it is told.
+pub struct Trader {
+    pub index: u16,
+    pub epoch: u16,
+    pub next: u64,
+    pub heard: BTreeMap<u64, Vec<Report>>,
+    pub is_dead: bool,
+    /// Turns since its death.
+    pub since: u32,
+}
+
+impl Trader {
+    pub fn new(index: u16, epoch: u16) -> Self {
+        Self { index, epoch, next: 0, heard: BTreeMap::new(), is_dead: false, since: 0 }
+    }
+}
+
+/// The ends of all rings that are not the orchestrator's.
+pub struct Ends {
+    pub submit: Vec<spsc::Producer>,
+    pub returns: Vec<spsc::Consumer>,
+    pub inboxes: Vec<spsc::Consumer>,
+    pub completion: Vec<spsc::Producer>,
+}
+
+impl Ends {
+    pub fn new(world: &World) -> Self {
+        Self {
+            submit: world.submit.iter().map(|words| spsc::Producer::attach(words).unwrap()).collect(),
+            returns: world.returns.iter().map(|words| spsc::Consumer::attach(words).unwrap()).collect(),
+            inboxes: Self::new_inboxes(world),
+            completion: world.completion.iter().map(|words| spsc::Producer::attach(words).unwrap()).collect(),
+        }
+    }
+
+    pub fn new_inboxes(world: &World) -> Vec<spsc::Consumer> {
+        world.inboxes.iter().map(|words| spsc::Consumer::resume(words).unwrap()).collect()
+    }
+
+    pub fn renew(&mut self, world: &World, strategy: usize) {
+        self.submit[strategy] = spsc::Producer::attach(&world.submit[strategy]).unwrap();
+        self.returns[strategy] = spsc::Consumer::attach(&world.returns[strategy]).unwrap();
+    }
+
+    pub fn send(&mut self, trader: &mut Trader, venue: u16) {
+        let open = trader.next - trader.heard.len() as u64;
+        let ring = &mut self.submit[usize::from(trader.index)];
+        if trader.is_dead || open >= MAX_OPEN || !ring.has_room() {
+            return;
+        }
+        let mut order = Order::new(OrderId::new(trader.index, trader.epoch, trader.next), venue);
+        (order.price, order.quantity) = (100, 1 + trader.next % 3);
+        ring.try_push(&order.to_message()).unwrap();
+        trader.next += 1;
+    }
+
+    pub fn answer(&mut self, venue: &mut Venue, index: usize, all: bool) {
+        while let Ok(Some(message)) = self.inboxes[index].try_pop() {
+            venue.take(message);
+            if !all {
+                break;
+            }
+        }
+        while let Some(answer) = venue.answers.front()
+            && self.completion[index].try_push(answer).is_ok()
+        {
+            venue.answers.pop_front();
+        }
+    }
+
+    pub fn listen(&mut self, trader: &mut Trader) -> Result<(), String> {
+        if trader.is_dead {
+            return Ok(());
+        }
+        let ring = &mut self.returns[usize::from(trader.index)];
+        while let Some(message) = ring.try_pop().map_err(|fault| fault.to_string())? {
+            let report = Report::from_message(message).map_err(|error| format!("{error:?}"))?;
+            if (report.id.strategy(), report.id.epoch()) != (trader.index, trader.epoch) {
+                return Err(format!("strategy {} hears of {:?}", trader.index, report.id));
+            }
+            trader.heard.entry(report.id.sequence()).or_default().push(report);
+        }
+        Ok(())
+    }
+}
