@@ -150,11 +150,11 @@ fn a_snapshot_that_forgets_is_found() {
     let forgetful: [(&str, Forgets); 7] = [
         ("nothing", |_| {}),
         ("reports that were not sent", |past| past.unsent.clear()),
-        ("how many reports were given", |past| past.sessions[0].given -= 1),
-        ("which number an instruction has", |past| past.sessions[1].received -= 1),
-        ("how many trades there were", |past| past.traded -= 1),
+        ("how many reports were given", |past| past.sessions[0].given += 1),
+        ("which number an instruction has", |past| past.sessions[1].received += 1),
+        ("how many trades there were", |past| past.traded += 1),
         ("how often an instrument was traded", |past| past.touches.iter_mut().for_each(|touch| touch.1 += 1)),
-        ("how many orders it has taken", |past| past.received -= 1),
+        ("how many orders it has taken", |past| past.received += 1),
     ];
     for (what, forget) in forgetful {
         let bytes = carried_out(Shadow::new(setup()), &told[..30]).encode().unwrap();
