@@ -79,7 +79,8 @@ fn an_order_shows_the_touch_that_triggered_it() {
     let (text, is_good) = show(&fixture);
     let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));
     assert!(is_good, "{text}");
-    assert!(place("touch") < place("tick_to_trade") && place("tick_to_trade") < place("trigger"), "{text}");
+    assert!(place("\ntouch") < place("\nt1") && place("\nt1") < place("\ntrigger"), "{text}");
+    assert!(text.contains("tick_to_trade"), "{text}");
     fixture.set(Point::Trigger, ID, |_| 99);
     let (text, is_good) = show(&fixture);
     assert!(
