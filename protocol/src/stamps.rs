@@ -156,27 +156,28 @@ pub fn count_records(segment: &View) -> usize {
     low
 }
 
+/// The keys of a log's records, in their order.
+fn keys(segment: &View) -> impl Iterator<Item = u64> + '_ {
+    let at = |record: usize| crate::status::LOG_OFFSET + record * RECORD_WORDS;
+    (0..count_records(segment)).map(move |record| segment.load(at(record), Ordering::Acquire))
+}
+
 /// How many of a log's records are of that point.
 pub fn count_point(segment: &View, point: Point) -> usize {
-    let key =
-        |record: usize| segment.load(crate::status::LOG_OFFSET + record * RECORD_WORDS, Ordering::Acquire);
-    (0..count_records(segment)).filter(|record| point_of(key(*record)) == Some(point)).count()
+    points_in(segment).filter(|other| *other == point).count()
 }
 
 /// Which of these keys ([`key_with`]) a log has.
 pub fn keys_in(segment: &View, wanted: &HashSet<u64>) -> HashSet<u64> {
-    let offset = crate::status::LOG_OFFSET;
-    let records = 0..if wanted.is_empty() { 0 } else { count_records(segment) };
-    let keys = records.map(|record| segment.load(offset + record * RECORD_WORDS, Ordering::Acquire));
-    keys.filter(|key| wanted.contains(key)).collect()
+    match wanted.is_empty() {
+        true => HashSet::new(),
+        false => keys(segment).filter(|key| wanted.contains(key)).collect(),
+    }
 }
 
 /// The points of a log's records, in their order.
 pub fn points_in(segment: &View) -> impl Iterator<Item = Point> + '_ {
-    let offset = crate::status::LOG_OFFSET;
-    let keys = (0..count_records(segment))
-        .map(move |record| segment.load(offset + record * RECORD_WORDS, Ordering::Acquire));
-    keys.filter_map(point_of)
+    keys(segment).filter_map(point_of)
 }
 
 /// The last version of each instrument's touch that a log has ([`TouchWritten`]); 0 for none.
