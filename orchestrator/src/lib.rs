@@ -2,8 +2,8 @@
 //!
 //! Outward: take from the submit hand-off (t2), check, work, dispatch to the venue's gateway (t3). Homeward: take from
 //! the completion hand-off (t6), settle, return to the strategy (t7). One thread owns all of it, so positions and limits
-//! need no lock. With a journal ([`events`]) it writes down what it is told before it acts, and one that dies has a successor that goes
-//! on where it was ([`recovery`]).
+//! need no lock. With a journal it writes down what it is told before it acts, and one that dies has a successor that goes
+//! on where it was: `events` and `recovery` say how.
 #![forbid(unsafe_code)]
 
 mod accounting;

@@ -57,7 +57,7 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     for name in list_segments()? {
         let Some((run, what)) = RunId::of_segment(&name) else { continue };
         cleaned.others += usize::from(is_another_s(&name));
-        if !is_ours(&name) {
+        if !is_ours(&name, what) {
             continue;
         }
         let life = *lives.entry(run).or_insert_with(|| RunLife::of(run));
@@ -107,16 +107,43 @@ impl RunLife {
 }
 
 /// Whether a file with the name of a segment is one, and this user's.
-fn is_ours(name: &str) -> bool {
+fn is_ours(name: &str, what: &str) -> bool {
     let Ok(facts) = symlink_metadata(format!("{SHM_DIR}/{name}")) else { return false };
     let kind = facts.file_type();
-    let is_segment = if kind.is_file() { is_segment(name) } else { kind.is_fifo() || kind.is_socket() };
+    let is_segment = match kind.is_file() {
+        true => is_segment(name) || (is_known(what) && facts.mode() & 0o777 == 0o600),
+        false => kind.is_fifo() || kind.is_socket(),
+    };
     is_segment && facts.uid() == nix::unistd::geteuid().as_raw()
 }
 
 fn is_another_s(name: &str) -> bool {
     let facts = symlink_metadata(format!("{SHM_DIR}/{name}"));
     facts.is_ok_and(|facts| facts.uid() != nix::unistd::geteuid().as_raw())
+}
+
+/// What the names of a run's segments begin with, up to the first `-` or `.`.
+const STEMS: [&str; 15] = [
+    "control",
+    "submit",
+    "completion",
+    "inbox",
+    "return",
+    "session",
+    "schedule",
+    "thread",
+    "bell",
+    "repairs",
+    "tape",
+    "market",
+    "turns",
+    "desk",
+    "answers",
+];
+
+/// Whether that is the name of a run's segment, which whoever can open it may have scribbled on: then its first words say nothing.
+fn is_known(what: &str) -> bool {
+    what.split(['-', '.']).next().is_some_and(|stem| STEMS.contains(&stem))
 }
 
 /// Memory begins with our magic word, or with 0 while it is created.
@@ -217,6 +244,26 @@ mod tests {
         assert!(is_there(&mydb) && is_there(&other) && is_there(&strange), "{cleaned:?}");
         assert!(!is_there(&control) && !is_there(&socket), "{cleaned:?}");
         [mydb, other, strange].iter().for_each(|name| unlink(name).unwrap());
+    }
+
+    #[test]
+    fn what_a_strategy_has_scribbled_on_goes_too() {
+        let run = id(NOBODY, 5, 9);
+        let names = [segment(run, "thread-strategy-0"), segment(run, "return-0.head")];
+        for name in &names {
+            std::fs::write(format!("{SHM_DIR}/{name}"), [0xFF; 512]).unwrap();
+        }
+        clean(CleanScope::Everything).unwrap();
+        assert!(!names.iter().any(|name| is_there(name)));
+        let machine = crate::host::Machine { cores_allowed: (0..40).collect(), ..Default::default() };
+        for words in
+            ["strategies=2 venue=book exchange=process", "technique=linked", "technique=unix-seqpacket"]
+        {
+            let (_, plan, _) = crate::planner::tests::planned(words, &machine).unwrap();
+            let all = protocol::topology::segments(&plan);
+            let unknown: Vec<_> = all.iter().filter(|segment| !is_known(&segment.spec.what)).collect();
+            assert!(unknown.is_empty(), "{unknown:?}");
+        }
     }
 
     #[test]

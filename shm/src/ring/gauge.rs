@@ -33,7 +33,7 @@ pub fn spsc(capacity: u64, head: u64, mut word: impl FnMut(usize) -> Option<u64>
     })
 }
 
-/// Places that are claimed and not given back, of a ring of that capacity with a stamp for each slot. `None`: as [`spsc`].
+/// Places that are claimed and not given back, of a ring of that capacity with a stamp for each slot. `None`: as [`spsc()`].
 pub fn array_queue(capacity: u64, mut word: impl FnMut(usize) -> Option<u64>) -> Option<u64> {
     let mask = capacity.checked_sub(1).filter(|_| capacity.is_power_of_two())?;
     // A scribbled tail must not make numbers overflow.
