@@ -2,7 +2,7 @@
 //! for the disk where that is wanted. None of it is on the way of an order without a journal.
 
 use super::returns::Pushed;
-use super::{Event, EventLog, Orchestrator};
+use super::{BATCH, Event, EventLog, Orchestrator};
 use protocol::agent::Cycle;
 use protocol::checksum::digest;
 use protocol::stamps::Point;
@@ -33,6 +33,34 @@ impl<R: Consumer> Orchestrator<R> {
                 false
             }
         }
+    }
+
+    /// As [`Orchestrator::settle`], and what is taken is written down.
+    #[inline(never)]
+    pub(crate) fn settle_kept<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
+        let mut taken = 0;
+        while taken < BATCH {
+            let Some((_, message)) = self.next_report(cycle.now) else { break };
+            taken += 1;
+            self.take_report(message, cycle);
+        }
+        self.reports += taken as u64;
+        taken
+    }
+
+    /// As [`Orchestrator::dispatch`], and what is taken is written down.
+    #[inline(never)]
+    pub(crate) fn dispatch_kept<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
+        let mut taken = 0;
+        while taken < BATCH {
+            let Some((from, message)) = self.next_order(cycle) else { break };
+            taken += 1;
+            self.accept(from, message, cycle);
+        }
+        if let Some((from, fault)) = self.submit.take_fault() {
+            self.peer_fault(from, fault, cycle);
+        }
+        taken
     }
 
     /// The next report, written down. Its slot is given back then: what is not in the journal a successor takes again.

@@ -146,10 +146,13 @@ impl<R: Consumer> Orchestrator<R> {
     /// Takes reports from the gateways and returns them to their strategies.
     #[inline]
     fn settle<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
+        // In a loop of its own: of two ways to a message each would come through memory.
+        if self.is_kept {
+            return self.settle_kept(cycle);
+        }
         let mut taken = 0;
         while taken < BATCH {
-            let next = if self.is_kept { self.next_report(cycle.now) } else { self.completion.try_pop() };
-            let Some((_, message)) = next else { break };
+            let Some((_, message)) = self.completion.try_pop() else { break };
             taken += 1;
             self.take_report(message, cycle);
         }
@@ -219,10 +222,12 @@ impl<R: Consumer> Orchestrator<R> {
     #[inline]
     fn dispatch<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let flushed = if self.waiting.len() == 0 { 0 } else { self.flush_waiting(cycle) };
+        if self.is_kept {
+            return flushed + self.dispatch_kept(cycle);
+        }
         let mut taken = 0;
         while taken < BATCH {
-            let next = if self.is_kept { self.next_order(cycle) } else { self.submit.try_pop() };
-            let Some((from, message)) = next else { break };
+            let Some((from, message)) = self.submit.try_pop() else { break };
             taken += 1;
             self.accept(from, message, cycle);
         }
