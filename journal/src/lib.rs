@@ -39,6 +39,7 @@
 pub mod codec;
 mod disk;
 mod error;
+mod follower;
 pub mod format;
 mod helper;
 mod reader;
@@ -51,6 +52,7 @@ mod writer;
 
 pub use disk::{Disk, Os, Step};
 pub use error::JournalError;
+pub use follower::{Follower, State};
 pub use reader::{Reader, Record};
 pub use recovery::{End, Recovered, follow, recover};
 pub use shared::Watermark;

@@ -117,24 +117,37 @@ impl Writer {
         Self::open_with(folder, options, || recovery::recover(folder, apply))
     }
 
-    /// The same for one that has followed the log with that reader ([`crate::follow`]): it is given only what comes then.
+    /// The same where what is recovered may be refused: with the first error of `apply` nothing is changed. Who has followed the log
+    /// with that reader ([`crate::follow`]) is given only what comes then.
     ///
     /// # Errors
-    /// As [`Writer::open`].
-    pub fn open_behind(
+    /// As [`Writer::open`], and those of `apply`.
+    pub fn recover<E: From<JournalError>>(
         folder: &Path,
         options: &Options,
-        reader: Reader,
-        apply: impl FnMut(Recovered<'_>),
-    ) -> Result<Self, JournalError> {
-        Self::open_with(folder, options, || recovery::go_on(folder, reader, apply))
+        followed: Option<Reader>,
+        mut apply: impl FnMut(Recovered<'_>) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        Self::open_with(folder, options, || {
+            let mut failed = None;
+            let apply = |part: Recovered<'_>| {
+                if failed.is_none() {
+                    failed = apply(part).err();
+                }
+            };
+            let end = match followed {
+                Some(reader) => recovery::go_on(folder, reader, apply),
+                None => recovery::recover(folder, apply),
+            };
+            failed.map_or(Ok(end?), Err)
+        })
     }
 
-    fn open_with(
+    fn open_with<E: From<JournalError>>(
         folder: &Path,
         options: &Options,
-        recover: impl FnOnce() -> Result<End, JournalError>,
-    ) -> Result<Self, JournalError> {
+        recover: impl FnOnce() -> Result<End, E>,
+    ) -> Result<Self, E> {
         options.check()?;
         if options.durability == Durability::None {
             return Ok(Self::unsaved(options));
@@ -222,6 +235,24 @@ impl Writer {
     /// How often an append had to wait for a segment that was not prepared yet.
     pub fn waited(&self) -> u64 {
         self.waited
+    }
+
+    /// Up to which record what came of it may be told: as far as it is as certain as was asked for.
+    #[inline]
+    pub fn settled(&self) -> u64 {
+        // Acquire: pairs with the Release in `sync`.
+        if self.waits() { self.shared.durable.load(Ordering::Acquire) } else { u64::MAX }
+    }
+
+    /// Whether what was appended may not be settled yet.
+    #[inline]
+    pub const fn waits(&self) -> bool {
+        matches!(self.durability, Durability::Group { .. })
+    }
+
+    /// Why nothing is written any more, if it is so.
+    pub fn failure(&self) -> Option<JournalError> {
+        self.shared.is_failed().then(|| self.shared.failure())
     }
 
     /// How far the log is on the disk.

@@ -9,12 +9,12 @@
 //!      2… the message, or the words of the command
 //! ```
 
-use journal::{Durability, JournalError, Options, Recovered, Watermark, Writer};
+use journal::codec::CodecError;
+use journal::{JournalError, Record, Writer};
 use protocol::desk::Command;
 use protocol::supervision::{Incarnation, Misconduct};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
-use std::path::Path;
 use thiserror::Error;
 
 /// What happened.
@@ -89,7 +89,7 @@ const NOBODY: u16 = u16::MAX;
 const FLAG: u64 = 1 << 40;
 
 impl Event {
-    fn encode(&self, now: u64) -> ([u8; WORDS * 8], usize) {
+    pub(crate) fn encode(&self, now: u64) -> ([u8; WORDS * 8], usize) {
         let mut words = [0; WORDS];
         let head = |what: u64, a: u16, b: u16| what | u64::from(a) << 8 | u64::from(b) << 24;
         let mut used = 2;
@@ -127,6 +127,20 @@ impl Event {
             *place = word.to_le_bytes();
         }
         (bytes, used * 8)
+    }
+
+    /// Writes it down, before it is acted on; `now` is when that is, in ticks.
+    ///
+    /// # Errors
+    /// [`JournalError::Failed`].
+    pub fn append(&self, journal: &mut Writer, now: u64) -> Result<(), JournalError> {
+        let (bytes, length) = self.encode(now);
+        journal.append(&bytes[..length]).map(drop)
+    }
+
+    /// What a record says, and when that was.
+    pub(crate) fn of(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
+        Self::decode(record.payload).ok_or(RecoveryError::Foreign(record.sequence))
     }
 
     fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
@@ -173,6 +187,15 @@ pub enum RecoveryError {
     /// A record that no engine with these strategies and gateways writes.
     #[error("record {0} of the journal is none of this engine's")]
     Foreign(u64),
+    /// A state that cannot be encoded.
+    #[error(transparent)]
+    Unencoded(#[from] CodecError),
+    /// A snapshot that cannot be decoded.
+    #[error("the snapshot behind record {0}: {1}")]
+    Encoded(u64, CodecError),
+    /// A snapshot with a state that no engine with these strategies, gateways and instruments has.
+    #[error("the snapshot behind record {0} is none of this engine's: {1}")]
+    State(u64, &'static str),
     /// The journal has less than there was: what was written has been lost.
     #[error(
         "the journal is not whole: by what it says {journal} {what} {index} have gone through, and there were {there}"
@@ -187,70 +210,6 @@ pub enum RecoveryError {
         /// As many there were.
         there: u64,
     },
-}
-
-/// The writing end.
-pub(crate) struct EventLog {
-    writer: Writer,
-    watermark: Watermark,
-    /// Reports wait for it.
-    pub is_group: bool,
-}
-
-impl EventLog {
-    /// Recovers what is in the folder, told record by record, and goes on behind it.
-    ///
-    /// # Errors
-    /// As [`RecoveryError`].
-    pub fn open(
-        folder: &Path,
-        options: &Options,
-        mut replay: impl FnMut(Event, u64) -> bool,
-    ) -> Result<Self, RecoveryError> {
-        let mut foreign = None;
-        let writer = Writer::open(folder, options, |part| {
-            let (sequence, event) = match part {
-                Recovered::Record { sequence, payload } => (sequence, Event::decode(payload)),
-                // None was ever handed over.
-                Recovered::Snapshot { sequence, .. } => (sequence, None),
-            };
-            if foreign.is_none() && !event.is_some_and(|(event, now)| replay(event, now)) {
-                foreign = Some(sequence);
-            }
-        })?;
-        if let Some(sequence) = foreign {
-            return Err(RecoveryError::Foreign(sequence));
-        }
-        let is_group = matches!(options.durability, Durability::Group { .. });
-        let watermark = writer.watermark();
-        Ok(Self { writer, watermark, is_group })
-    }
-
-    /// Writes down what the engine is about to act on.
-    pub fn append(&mut self, event: &Event, now: u64) -> Result<(), JournalError> {
-        let (bytes, length) = event.encode(now);
-        self.writer.append(&bytes[..length]).map(drop)
-    }
-
-    /// What was written last.
-    pub fn last(&self) -> u64 {
-        self.writer.last()
-    }
-
-    /// Up to which record what came of it may be said.
-    pub fn settled(&self) -> u64 {
-        if self.is_group { self.watermark.durable() } else { u64::MAX }
-    }
-
-    /// Why nothing is written any more.
-    pub fn failure(&self) -> Option<JournalError> {
-        self.watermark.check().err()
-    }
-
-    /// Records that were there at the start.
-    pub fn recovered(&self) -> u64 {
-        self.writer.recovered().records
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //! for the disk where that is wanted. None of it is on the way of an order without a journal.
 
 use super::returns::Pushed;
-use super::{BATCH, Event, EventLog, Orchestrator};
+use super::{BATCH, Event, Orchestrator};
+use journal::Writer;
 use protocol::agent::Cycle;
 use protocol::checksum::digest;
 use protocol::stamps::Point;
@@ -26,7 +27,7 @@ impl<R: Consumer> Orchestrator<R> {
     #[inline]
     pub(crate) fn keep(&mut self, event: &Event, now: u64) -> bool {
         let Some(journal) = &mut self.journal else { return true };
-        match journal.append(event, now) {
+        match event.append(journal, now) {
             Ok(()) => true,
             Err(error) => {
                 self.failed = Some(format!("stops: its journal fails: {error}"));
@@ -102,15 +103,15 @@ impl<R: Consumer> Orchestrator<R> {
 
     /// Whether a report must wait for the disk.
     pub(crate) fn must_hold(&self) -> bool {
-        let waits = |journal: &EventLog| {
-            journal.is_group && (!self.held.is_empty() || journal.settled() < journal.last())
+        let waits = |journal: &Writer| {
+            journal.waits() && (!self.held.is_empty() || journal.settled() < journal.last())
         };
         self.journal.as_ref().is_some_and(waits)
     }
 
     /// Lets a report wait for the disk; its digest.
     pub(crate) fn hold(&mut self, strategy: usize, report: &Report, message: &Message) -> u64 {
-        let record = self.journal.as_ref().map_or(0, EventLog::last);
+        let record = self.journal.as_ref().map_or(0, Writer::last);
         let (id, number) = (report.id, report.number);
         self.held.push_back(HeldReport { id, number, strategy, message: *message, record });
         let digest = digest(message);
@@ -129,11 +130,11 @@ impl<R: Consumer> Orchestrator<R> {
 
     #[inline(never)]
     fn return_held<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
-        if let Some(error) = self.journal.as_ref().and_then(EventLog::failure) {
+        if let Some(error) = self.journal.as_ref().and_then(Writer::failure) {
             self.failed = Some(format!("stops: its journal fails: {error}"));
             return;
         }
-        let settled = self.journal.as_ref().map_or(u64::MAX, EventLog::settled);
+        let settled = self.journal.as_ref().map_or(u64::MAX, Writer::settled);
         while let Some(held) = self.held.pop_front_if(|held| held.record <= settled) {
             let HeldReport { id, number, strategy, message, .. } = held;
             // Also one whose strategy has died meanwhile: which reports have their stamp follows from their order.

@@ -6,7 +6,7 @@
 
 use super::{Event, Orchestrator};
 use crate::positions::Closed;
-use crate::risk::Reject;
+use crate::risk::{Reject, Risk};
 use protocol::agent::Cycle;
 use protocol::checksum::digest;
 use protocol::desk::COMMANDS;
@@ -14,11 +14,12 @@ use protocol::kill::{Cause, Scope, Switch};
 use protocol::limits::Control;
 use protocol::stamps::Point;
 use protocol::wire::{CancelScope, Instruction, Operation, OrderId};
+use serde::{Deserialize, Serialize};
 use shm::clock::Clock;
 use shm::ring::Consumer;
 
 /// A switch that was thrown and whose orders are not all confirmed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Kill {
     switch: Switch,
     /// Gateways that have been told, or need not be.
@@ -43,10 +44,35 @@ pub(crate) struct Kills {
     told: Told,
 }
 
+/// The same as plain values.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct KillsState {
+    active: Vec<Kill>,
+    next: u32,
+    /// All gateways know.
+    told: bool,
+}
+
 impl Kills {
     pub(crate) fn new(strategies: usize) -> Self {
         // Each command kills at most once, and by limits each strategy once more for each revival.
         Self { active: Vec::with_capacity(2 * COMMANDS + strategies), next: 0, told: Told::All }
+    }
+
+    pub(crate) fn state(&self) -> KillsState {
+        KillsState { active: self.active.clone(), next: self.next, told: self.told == Told::All }
+    }
+
+    /// Goes on from there; `None`: of scopes that there are not, or more of them than there is room for.
+    pub(crate) fn restore(&mut self, state: &KillsState, gateways: usize, risk: &Risk) -> Option<()> {
+        let is_one = |kill: &Kill| kill.told <= gateways && risk.has(kill.switch.scope);
+        (state.active.len() <= self.active.capacity() && state.active.iter().all(is_one)).then_some(())?;
+        // Its room stays.
+        self.active.clear();
+        self.active.extend(&state.active);
+        self.next = state.next;
+        self.told = if state.told { Told::All } else { Told::NotYet };
+        Some(())
     }
 
     #[inline(always)]

@@ -9,6 +9,7 @@
 mod accounting;
 mod desk;
 mod events;
+mod given;
 mod held;
 mod incidents;
 mod journalled;
@@ -19,18 +20,24 @@ mod recovery;
 mod returns;
 pub mod risk;
 mod setup;
+mod shadow;
+#[cfg(test)]
+mod snapshots;
+mod state;
 mod waiting;
 pub mod work;
 
 pub use events::{Event, RecoveryError};
+pub use given::{Estate, GatewayPast, Recovered};
 pub use incidents::{Supervision, TOLERATED};
 pub use kill::log_records;
 pub use positions::{Account, Change, Closed, Positions};
-pub use recovery::{Estate, GatewayPast, Mute, Recovered};
+pub use recovery::Mute;
 pub use returns::ReturnPath;
+pub use shadow::{Ends, Shadow};
 
-use events::EventLog;
 use incidents::Decision;
+use journal::Writer;
 use journalled::HeldReport;
 use kill::{Kills, Told};
 use line::StrategyLine;
@@ -133,7 +140,7 @@ pub struct Orchestrator<R> {
     reported: Checksum,
     /// What happens is written down before it is acted on.
     is_kept: bool,
-    journal: Option<EventLog>,
+    journal: Option<Writer>,
     /// Of the order that is looked at, where it was written down: whether its gateway's inbox has room.
     decided: Option<bool>,
     /// Reports that wait for the disk, in their order.
@@ -423,8 +430,10 @@ impl<R: Consumer, C: Clock> Agent<C> for Orchestrator<R> {
         slot.set(OrchestratorCounter::Work, self.work.achieved_picos());
         slot.set(OrchestratorCounter::Waiting, self.waiting.len());
         slot.set(OrchestratorCounter::WaitingPeak, self.waiting_peak);
-        slot.set(OrchestratorCounter::Journalled, self.journal.as_ref().map_or(0, EventLog::last));
-        slot.set(OrchestratorCounter::Recovered, self.journal.as_ref().map_or(0, EventLog::recovered));
+        slot.set(OrchestratorCounter::Journalled, self.journal.as_ref().map_or(0, Writer::last));
+        let recovered = self.journal.as_ref().map(Writer::recovered);
+        slot.set(OrchestratorCounter::Recovered, recovered.map_or(0, |end| end.last));
+        slot.set(OrchestratorCounter::Replayed, recovered.map_or(0, |end| end.records));
         let (submit, completion) = (self.submit.allocation(), self.completion.allocation());
         slot.set(OrchestratorCounter::BlocksFresh, submit.fresh.saturating_add(completion.fresh));
         slot.set(OrchestratorCounter::BlocksReused, submit.reused.saturating_add(completion.reused));

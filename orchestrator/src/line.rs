@@ -3,9 +3,10 @@
 use protocol::checksum::Checksum;
 use protocol::supervision::Misconduct;
 use protocol::wire::{MAX_SEQUENCE, OrderId};
+use serde::{Deserialize, Serialize};
 
 /// How a strategy is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LineState {
     /// Its orders are taken.
     Alive,
@@ -23,7 +24,7 @@ pub(crate) enum LineState {
 }
 
 /// One strategy's line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct StrategyLine {
     /// The id that its next order must have, as a word; [`NOBODY`] while none is taken. One comparison says that an order is
     /// from the living incarnation of the right strategy and that none was left out, repeated or forged.

@@ -89,6 +89,17 @@ impl WaitingRoom {
         true
     }
 
+    /// The orders of a venue's line, the first one first.
+    pub fn all(&self, venue: usize) -> Vec<Message> {
+        let mut next = self.lines[venue].first;
+        let place = || {
+            let place = self.places.get(next as usize)?;
+            next = place.next;
+            Some(place.message)
+        };
+        core::iter::from_fn(place).collect()
+    }
+
     /// Takes the first order of a venue's line.
     pub fn pop(&mut self, venue: usize) -> Option<Message> {
         let mut gap = Gap(NONE);

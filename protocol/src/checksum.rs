@@ -7,6 +7,7 @@
 //! A digest mixes each message by itself before it is added. A plain sum of the words would not see halves of two messages
 //! exchanged.
 
+use serde::{Deserialize, Serialize};
 use shm::ring::{MESSAGE_WORDS, Message};
 
 /// An odd constant whose bits look random (from splitmix64's finaliser): its product carries each bit upwards.
@@ -27,7 +28,7 @@ pub fn digest(message: &Message) -> u64 {
 }
 
 /// The sum over the messages of one link at one end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checksum(u64);
 
 impl Checksum {

@@ -16,6 +16,7 @@
 
 use crate::kill::Scope;
 use crate::limits::{Control, OFF};
+use serde::{Deserialize, Serialize};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};
 use shm::names;
@@ -196,7 +197,7 @@ names! {
 }
 
 /// What the engine says of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// How far it is.
     pub status: Status,
@@ -270,6 +271,14 @@ impl Desk {
     /// It is not done, for that reason.
     pub fn refused(&self, number: u32, ticks: u64, why: Status) {
         self.answer(number, Answer { status: why, seen_ticks: ticks, done_ticks: ticks, orders: 0 });
+    }
+
+    /// What was answered to it elsewhere, unless it is answered already.
+    pub fn say(&self, number: u32, answer: Answer) {
+        self.answer(number, answer);
+        if answer.status == Status::Done {
+            self.done(number, answer.done_ticks);
+        }
     }
 
     /// So many orders were refused for the reason with that code, since the start of the run.

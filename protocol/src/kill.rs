@@ -73,7 +73,7 @@ impl core::fmt::Display for Scope {
 }
 
 /// What turned a kill switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
     /// An operator's command: the switch has the command's number.
     Operator,
@@ -108,7 +108,7 @@ impl Cause {
 /// detail                scope's kind, and in the highest bit whether it is turned off
 /// sequence              cause (8 bits) │ number (24 bits)
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Switch {
     /// The number of the operator's command; of what the engine does by itself a number of its own, from 0. 24 bits.
     pub number: u32,

@@ -157,6 +157,8 @@ counters! {
         Journalled = "journalled", Messages, Total;
         /// Those of them that were there when it came back.
         Recovered = "recovered", Messages, Latest;
+        /// Those of these that it carried out again; the others were in a state that it went on from.
+        Replayed = "replayed", Messages, Latest;
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an exchange's stamp log says, counted in one pass that can go on later: for who takes its place.
+//! What a stamp log says, read in one pass that can go on later: for who takes the place of the one that writes it.
 
 use crate::stamps::{Point, RECORD_WORDS, Record, TouchWritten};
 use crate::status::LOG_OFFSET;
@@ -6,11 +6,34 @@ use crate::wire::OrderId;
 use shm::memory::View;
 use shm::sync::Ordering;
 
-/// Counts of a log's records, up to where it was looked at last.
+/// How far a log was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct LogTail {
     /// The next record to look at.
     next: usize,
+}
+
+impl LogTail {
+    /// Shows what was appended since the last look. The log may still be written.
+    pub fn look(&mut self, log: &View, mut show: impl FnMut(Record)) {
+        let records = log.len().saturating_sub(LOG_OFFSET) / RECORD_WORDS;
+        while self.next < records {
+            let at = LOG_OFFSET + self.next * RECORD_WORDS;
+            // Acquire: pairs with the Release in `append`, which stores it last.
+            let key = log.load(at, Ordering::Acquire);
+            if key == 0 {
+                return;
+            }
+            self.next += 1;
+            Record::from_words(key, log.load(at + 1, Ordering::Relaxed)).into_iter().for_each(&mut show);
+        }
+    }
+}
+
+/// Counts of an exchange's records, up to where its log was looked at last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    tail: LogTail,
     /// Stamps of orders that an exchange has taken.
     pub orders: u64,
     /// The last of these orders.
@@ -31,32 +54,22 @@ impl Tally {
 
     /// Counts what was appended since. The log may still be written.
     pub fn look(&mut self, log: &View) {
-        let records = log.len().saturating_sub(LOG_OFFSET) / RECORD_WORDS;
-        while self.next < records {
-            let at = LOG_OFFSET + self.next * RECORD_WORDS;
-            // Acquire: pairs with the Release in `append`, which stores it last.
-            let key = log.load(at, Ordering::Acquire);
-            if key == 0 {
-                return;
+        let Self { tail, orders, last_order, reports, last_triggered, touches } = self;
+        tail.look(log, |record| match record.point {
+            Point::ExchangeRecv => {
+                *orders += 1;
+                *last_order = Some(record.id);
             }
-            self.next += 1;
-            let Some(record) = Record::from_words(key, log.load(at + 1, Ordering::Relaxed)) else { continue };
-            match record.point {
-                Point::ExchangeRecv => {
-                    self.orders += 1;
-                    self.last_order = Some(record.id);
-                }
-                Point::ExchangeDone => self.reports += 1,
-                Point::Trigger => self.last_triggered = Some(record.id),
-                _ => {
-                    if let Some(written) = TouchWritten::of(&record)
-                        && let Some(version) = self.touches.get_mut(usize::from(written.instrument))
-                    {
-                        *version = written.version;
-                    }
+            Point::ExchangeDone => *reports += 1,
+            Point::Trigger => *last_triggered = Some(record.id),
+            _ => {
+                if let Some(written) = TouchWritten::of(&record)
+                    && let Some(version) = touches.get_mut(usize::from(written.instrument))
+                {
+                    *version = written.version;
                 }
             }
-        }
+        });
     }
 }
 

@@ -8,14 +8,14 @@
 
 use super::answers::Trade;
 use super::carry::{Counted, carry_out};
-use super::commands::{CommandLog, Told};
+use super::commands::Told;
 use super::market::{At, Market, MarketSetup, Outcome};
 use super::session::{Counts, SessionEnd};
 use super::shadow::Followed;
 use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::market_board::{MarketBoard, Written};
-use journal::JournalError;
+use journal::{JournalError, Writer};
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
 use protocol::labels::ExchangeCounter;
@@ -39,7 +39,7 @@ pub trait Close: Send {
 pub struct ExchangeAgent<T> {
     pub(super) market: Market,
     pub(super) doors: Doors<T>,
-    pub(super) journal: Option<CommandLog>,
+    pub(super) journal: Option<Writer>,
     pub(super) received: u64,
     /// The order that a dead predecessor had stamped and not written down: it comes again, and has its stamp.
     pub(super) is_stamped: Option<OrderId>,
@@ -118,7 +118,7 @@ impl<T: Close> ExchangeAgent<T> {
     #[inline]
     fn write_down(&mut self, told: &Told, now: u64) -> bool {
         let Some(journal) = &mut self.journal else { return true };
-        match journal.append(told, now) {
+        match told.append(journal, now) {
             Ok(()) => true,
             Err(error) => {
                 self.fail(&error);
@@ -175,7 +175,7 @@ impl<T> Counted for Doors<T> {
 /// A duty cycle's way out.
 struct Out<'a, T, C> {
     doors: &'a mut Doors<T>,
-    journal: Option<&'a CommandLog>,
+    journal: Option<&'a Writer>,
     cycle: &'a mut Cycle<C>,
 }
 
@@ -198,7 +198,7 @@ impl<T: Close, C: Clock> Outcome for Out<'_, T, C> {
     #[inline]
     fn take(&mut self, reports: &[Report], trades: &[Trade]) {
         let Self { doors, journal, cycle } = self;
-        let record = journal.map_or(0, CommandLog::last);
+        let record = journal.map_or(0, Writer::last);
         let may_go = doors.held.is_empty() && journal.is_none_or(|journal| journal.settled() >= record);
         for report in reports {
             doors.completed += 1;
@@ -282,8 +282,8 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
             return 0;
         }
         if !self.doors.held.is_empty() {
-            work += self.doors.send_held(self.journal.as_ref().map_or(u64::MAX, CommandLog::settled), cycle);
-            if let Some(error) = self.journal.as_ref().and_then(CommandLog::failure) {
+            work += self.doors.send_held(self.journal.as_ref().map_or(u64::MAX, Writer::settled), cycle);
+            if let Some(error) = self.journal.as_ref().and_then(Writer::failure) {
                 self.fail(&error);
                 return work;
             }
@@ -338,9 +338,15 @@ impl<T: Close, C: Clock> Agent<C> for ExchangeAgent<T> {
         slot.set(ExchangeCounter::Refused, self.market.refused());
         slot.set(ExchangeCounter::Full, sum(|session| session.full));
         slot.set(ExchangeCounter::ProtocolErrors, faults + sum(|session| session.counts.faults));
-        slot.set(ExchangeCounter::Journalled, self.journal.as_ref().map_or(0, CommandLog::last));
-        slot.set(ExchangeCounter::Recovered, self.journal.as_ref().map_or(0, CommandLog::recovered));
-        slot.set(ExchangeCounter::Replayed, self.journal.as_ref().map_or(0, CommandLog::replayed));
+        slot.set(ExchangeCounter::Journalled, self.journal.as_ref().map_or(0, Writer::last));
+        slot.set(
+            ExchangeCounter::Recovered,
+            self.journal.as_ref().map_or(0, |journal| journal.recovered().last),
+        );
+        slot.set(
+            ExchangeCounter::Replayed,
+            self.journal.as_ref().map_or(0, |journal| journal.recovered().records),
+        );
         slot.set(ExchangeCounter::Touches, self.doors.touches);
     }
 }

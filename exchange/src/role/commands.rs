@@ -9,10 +9,9 @@
 
 use crate::state::StateError;
 use journal::codec::CodecError;
-use journal::{Durability, JournalError, Options, Reader, Recovered, Watermark, Writer};
+use journal::{JournalError, Record, Writer};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
-use std::path::Path;
 use thiserror::Error;
 
 /// What an exchange was told.
@@ -40,6 +39,9 @@ pub enum RecoveryError {
     /// A record of a session that is not there.
     #[error("the journal has messages of session {0}, which this exchange has not")]
     Session(usize),
+    /// A state that cannot be encoded.
+    #[error(transparent)]
+    Unencoded(#[from] CodecError),
     /// A snapshot that cannot be decoded.
     #[error("the snapshot behind record {0}: {1}")]
     Encoded(u64, CodecError),
@@ -63,7 +65,7 @@ pub enum RecoveryError {
 }
 
 impl Told {
-    pub(super) fn encode(&self, now: u64) -> ([u8; WORDS * 8], usize) {
+    fn encode(&self, now: u64) -> ([u8; WORDS * 8], usize) {
         let mut words = [0; WORDS];
         let used = match self {
             Self::Time => 2,
@@ -85,7 +87,19 @@ impl Told {
         (bytes, used * 8)
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
+    /// Writes it down, before it is acted on.
+    #[inline]
+    pub(super) fn append(&self, journal: &mut Writer, now: u64) -> Result<(), JournalError> {
+        let (bytes, length) = self.encode(now);
+        journal.append(&bytes[..length]).map(drop)
+    }
+
+    /// What a record says, and when that was.
+    pub(super) fn of(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
+        Self::decode(record.payload).ok_or(RecoveryError::Foreign(record.sequence))
+    }
+
+    fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
         let (words, rest) = bytes.as_chunks::<8>();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         let (what, now) = (words.next()?, words.next()?);
@@ -102,99 +116,6 @@ impl Told {
             _ => return None,
         };
         (rest.is_empty() && words.next().is_none()).then_some((told, now))
-    }
-}
-
-/// A part of what is recovered.
-pub(super) enum Part<'a> {
-    /// The bytes of a state, and the last record in it.
-    State(u64, &'a [u8]),
-    /// A record, with its time.
-    Told(Told, u64),
-}
-
-impl<'a> Part<'a> {
-    pub(super) fn of(part: Recovered<'a>) -> Result<Self, RecoveryError> {
-        match part {
-            Recovered::Snapshot { sequence, state } => Ok(Part::State(sequence, state)),
-            Recovered::Record { sequence, payload } => match Told::decode(payload) {
-                Some((told, now)) => Ok(Part::Told(told, now)),
-                None => Err(RecoveryError::Foreign(sequence)),
-            },
-        }
-    }
-}
-
-/// The writing end.
-pub struct CommandLog {
-    writer: Writer,
-    watermark: Watermark,
-    /// Reports wait for it.
-    is_group: bool,
-}
-
-impl CommandLog {
-    /// Recovers what is in the folder, told part by part, and goes on behind it. Who has followed it with a reader is told only what comes
-    /// then.
-    ///
-    /// # Errors
-    /// As [`RecoveryError`]; the first that `take` gives.
-    pub(super) fn open(
-        folder: &Path,
-        options: &Options,
-        followed: Option<Reader>,
-        mut take: impl FnMut(Part<'_>) -> Result<(), RecoveryError>,
-    ) -> Result<Self, RecoveryError> {
-        let mut failed = None;
-        let apply = |part: Recovered<'_>| {
-            if failed.is_none() {
-                failed = Part::of(part).and_then(&mut take).err();
-            }
-        };
-        let writer = match followed {
-            Some(reader) => Writer::open_behind(folder, options, reader, apply),
-            None => Writer::open(folder, options, apply),
-        }?;
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        let is_group = matches!(options.durability, Durability::Group { .. });
-        let watermark = writer.watermark();
-        Ok(Self { writer, watermark, is_group })
-    }
-
-    /// Writes down what the exchange is about to act on.
-    #[inline]
-    pub(super) fn append(&mut self, told: &Told, now: u64) -> Result<(), JournalError> {
-        let (bytes, length) = told.encode(now);
-        self.writer.append(&bytes[..length]).map(drop)
-    }
-
-    /// What was written last.
-    #[inline]
-    pub(super) fn last(&self) -> u64 {
-        self.writer.last()
-    }
-
-    /// Up to which record what came of it may be said.
-    #[inline]
-    pub(super) fn settled(&self) -> u64 {
-        if self.is_group { self.watermark.durable() } else { u64::MAX }
-    }
-
-    /// Why nothing is written any more.
-    pub(super) fn failure(&self) -> Option<JournalError> {
-        self.watermark.check().err()
-    }
-
-    /// Records that were there at the start.
-    pub(super) fn recovered(&self) -> u64 {
-        self.writer.recovered().last
-    }
-
-    /// Those of them that were carried out again, because no state had them.
-    pub(super) fn replayed(&self) -> u64 {
-        self.writer.recovered().records
     }
 }
 

@@ -30,4 +30,4 @@ pub use recovery::Estate;
 pub use request::{HOUSE, RESTING};
 pub use script::Script;
 pub use session::SessionEnd;
-pub use shadow::Follower;
+pub use shadow::Shadow;

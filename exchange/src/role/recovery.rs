@@ -16,14 +16,14 @@
 use super::agent::{Close, Doors, ExchangeAgent, HeldReport, told};
 use super::answers::Trade;
 use super::carry::carry_out;
-use super::commands::{CommandLog, Part, RecoveryError, Told};
+use super::commands::{RecoveryError, Told};
 use super::market::{At, Outcome};
 use super::session::{Counts, SessionEnd};
-use super::shadow::{Followed, Follower, Past, Shadow, last_order, restored};
+use super::shadow::{Followed, Past, Shadow, last_order, restored};
 use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::state::StateError;
-use journal::Options;
+use journal::{Follower, Options, Record as Written, Recovered, Writer};
 use protocol::market::Quote;
 use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Order, OrderId, Report};
@@ -140,10 +140,10 @@ impl<T: Close> ExchangeAgent<T> {
     ///
     /// # Panics
     /// If the follower's market is for another number of sessions.
-    pub fn behind(follower: Follower, sessions: Vec<SessionEnd>, tape: T) -> Self {
-        let Follower { shadow: Shadow { market, past }, reader, closing, .. } = follower;
+    pub fn behind(follower: Follower<Shadow>, sessions: Vec<SessionEnd>, tape: T) -> Self {
+        let (Shadow { market, past, closing, .. }, reader) = follower.into_parts();
         let mut agent = Self::around(market, sessions, tape);
-        agent.followed = Some(Box::new(Followed { past, reader, closing }));
+        agent.followed = Some(Box::new(Followed { past, closing, reader }));
         agent
     }
 
@@ -176,10 +176,10 @@ impl<T: Close> ExchangeAgent<T> {
             }
             reader = Some(followed.reader);
         }
-        let journal = CommandLog::open(folder, options, reader, |part| {
+        let journal = Writer::recover(folder, options, reader, |part| {
             let (told, now) = match part {
-                Part::Told(told, now) => (told, now),
-                Part::State(sequence, state) => {
+                Recovered::Record { sequence, payload } => Told::of(&Written { sequence, payload })?,
+                Recovered::Snapshot { sequence, state } => {
                     let past = restored(market, sequence, state)?;
                     last = last_order(&past);
                     *received = doors.inherit(past, estate, sequence)?;

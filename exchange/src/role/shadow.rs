@@ -5,16 +5,15 @@
 
 use super::answers::Trade;
 use super::carry::{Counted, carry_out};
-use super::commands::{Part, RecoveryError, Told};
+use super::commands::{RecoveryError, Told};
 use super::market::{At, Market, MarketSetup, MarketState, Outcome};
 use super::session::Counts;
 use crate::exchange::Exchange;
 use crate::state::StateError;
-use journal::{JournalError, Os, Reader, Recovered, codec};
+use journal::{Reader, Record, State, codec};
 use protocol::wire::{Instruction, Message, Report};
 use serde::{Deserialize, Serialize};
 use shm::clock::Timebase;
-use std::path::{Path, PathBuf};
 
 /// The version of a snapshot's form.
 const VERSION: u32 = 1;
@@ -102,31 +101,52 @@ struct Saved {
 }
 
 /// The state of an exchange behind a record of its journal.
-pub(super) struct Shadow {
-    pub market: Market,
+pub struct Shadow {
+    pub(super) market: Market,
+    pub(super) past: Past,
+    time: Timebase,
+    /// That trading is over, with its time: what comes then is a successor's.
+    pub(super) closing: Option<u64>,
+}
+
+/// What one that has followed a journal leaves to the exchange that goes on from its state, beside the market.
+pub(super) struct Followed {
     pub past: Past,
+    pub closing: Option<u64>,
+    pub reader: Reader,
 }
 
 impl Shadow {
-    /// Before the first record.
-    pub fn new(setup: MarketSetup) -> Self {
+    /// Before the first record. `time` is the run's.
+    pub fn new(setup: MarketSetup, time: Timebase) -> Self {
         let past = Past {
             sessions: vec![Counts::default(); setup.sessions],
             touches: vec![(None, 0); setup.instruments.into()],
             ..Past::default()
         };
-        Self { market: Market::new(setup), past }
+        Self { market: Market::new(setup), past, time, closing: None }
     }
 
-    /// The state as bytes.
-    pub fn encode(&self) -> Result<Vec<u8>, codec::CodecError> {
-        codec::encode(VERSION, &Saved { past: self.past.clone(), market: self.market.state() })
+    /// Whether there are reports of which it is not known that they were sent.
+    pub fn has_unsent(&self) -> bool {
+        !self.past.unsent.is_empty()
+    }
+
+    /// So many reports of each session were sent: those need not be kept.
+    pub fn were_sent(&mut self, published: &[u64]) {
+        self.past.unsent.retain(|unsent| {
+            published.get(usize::from(unsent.session)).is_none_or(|published| unsent.number >= *published)
+        });
     }
 
     /// Carries out what the exchange was told, unless that is that trading is over.
-    pub fn carry_out(&mut self, told: Told, now: u64, time: Timebase) -> Result<(), RecoveryError> {
-        let Self { market, past } = self;
-        let at = At { now, time };
+    pub(super) fn act(&mut self, told: Told, now: u64) -> Result<(), RecoveryError> {
+        let Self { market, past, time, closing } = self;
+        let at = At { now, time: *time };
+        if told == Told::Close {
+            *closing = Some(now);
+            return Ok(());
+        }
         past.trades.clear();
         (past.now, past.order) = (now, None);
         match told {
@@ -145,6 +165,33 @@ impl Shadow {
     }
 }
 
+impl State for Shadow {
+    type Error = RecoveryError;
+
+    fn restore(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), RecoveryError> {
+        self.past = restored(&mut self.market, sequence, bytes)?;
+        Ok(())
+    }
+
+    fn carry_out(&mut self, record: Record<'_>) -> Result<(), RecoveryError> {
+        let (told, now) = Told::of(&record)?;
+        self.act(told, now)
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, RecoveryError> {
+        let saved = Saved { past: self.past.clone(), market: self.market.state() };
+        Ok(codec::encode(VERSION, &saved)?)
+    }
+
+    fn size(&self) -> u64 {
+        self.market.exchange().open_orders() as u64
+    }
+
+    fn is_over(&self) -> bool {
+        self.closing.is_some()
+    }
+}
+
 /// Brings a market into the state that a snapshot has; what is known of the past beside it.
 pub(super) fn restored(market: &mut Market, sequence: u64, bytes: &[u8]) -> Result<Past, RecoveryError> {
     let saved = codec::decode::<Saved>(VERSION, bytes);
@@ -160,105 +207,6 @@ pub(super) fn restored(market: &mut Market, sequence: u64, bytes: &[u8]) -> Resu
     market.restore(state).map_err(wrong)?;
     Ok(past)
 }
-
-/// Follows the journal of an exchange that is at work.
-pub struct Follower {
-    pub(super) shadow: Shadow,
-    pub(super) reader: Reader,
-    /// That trading is over, with its time: what comes then is a successor's.
-    pub(super) closing: Option<u64>,
-    folder: PathBuf,
-    snapshot_at: u64,
-}
-
-/// What a follower leaves to the exchange that goes on from its state, beside the market.
-pub(super) struct Followed {
-    pub past: Past,
-    pub reader: Reader,
-    pub closing: Option<u64>,
-}
-
-impl Follower {
-    /// In the state of the newest snapshot in that folder, if there is one.
-    ///
-    /// # Errors
-    /// As [`RecoveryError`]; that the folder is not there yet.
-    pub fn begin(folder: &Path, setup: MarketSetup) -> Result<Self, RecoveryError> {
-        let mut shadow = Shadow::new(setup);
-        let (mut failed, mut snapshot_at) = (None, 0);
-        let reader = journal::follow(folder, |part| {
-            if let Recovered::Snapshot { sequence, state } = part {
-                snapshot_at = sequence;
-                match restored(&mut shadow.market, sequence, state) {
-                    Ok(past) => shadow.past = past,
-                    Err(error) => failed = Some(error),
-                }
-            }
-        })?;
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(Self { shadow, reader, closing: None, folder: folder.to_owned(), snapshot_at }),
-        }
-    }
-
-    /// Carries out what was written down since, at most so many records; how many that were. It ends where trading is over.
-    ///
-    /// # Errors
-    /// As [`RecoveryError`]: the state is of no use then.
-    pub fn follow(&mut self, most: usize, time: Timebase) -> Result<usize, RecoveryError> {
-        for count in 0..most {
-            if self.closing.is_some() {
-                return Ok(count);
-            }
-            let Some(record) = self.reader.next()? else { return Ok(count) };
-            let part = Recovered::Record { sequence: record.sequence, payload: record.payload };
-            match Part::of(part)? {
-                Part::Told(Told::Close, now) => self.closing = Some(now),
-                Part::Told(told, now) => self.shadow.carry_out(told, now, time)?,
-                Part::State(..) => {}
-            }
-        }
-        Ok(most)
-    }
-
-    /// Whether there are reports of which it is not known that they were sent.
-    pub fn has_unsent(&self) -> bool {
-        !self.shadow.past.unsent.is_empty()
-    }
-
-    /// So many reports of each session were sent: those need not be kept.
-    pub fn were_sent(&mut self, published: &[u64]) {
-        let past = &mut self.shadow.past;
-        past.unsent.retain(|unsent| {
-            published.get(usize::from(unsent.session)).is_none_or(|published| unsent.number >= *published)
-        });
-    }
-
-    /// The last record that it has carried out.
-    pub fn last(&self) -> u64 {
-        self.reader.due() - 1
-    }
-
-    /// Whether so many records were written since the last snapshot, and more than there are orders: then one is worth its cost.
-    pub fn snapshot_is_due(&self, every: u64) -> bool {
-        let open = self.shadow.market.exchange().open_orders() as u64;
-        self.closing.is_none() && self.last() - self.snapshot_at >= every.max(open)
-    }
-
-    /// Writes a snapshot of this state, and removes older ones but for one, with the segments that nobody needs any more.
-    ///
-    /// # Errors
-    /// What the system refused; the journal is as good as before.
-    pub fn snapshot(&mut self) -> Result<(), RecoveryError> {
-        let last = self.last();
-        self.snapshot_at = last;
-        let state = self.shadow.encode().map_err(|error| RecoveryError::Encoded(last, error))?;
-        journal::write_beside(&Os, &self.folder, &self.reader, &state, KEPT).map_err(JournalError::into)
-    }
-}
-
-/// Snapshots that are kept: should the newest be damaged, there is another.
-const KEPT: usize = 2;
 
 /// The order of the last record, if it was one.
 pub(super) fn last_order(past: &Past) -> Option<Instruction> {

@@ -5,6 +5,7 @@ use super::commands::Told;
 use super::market::MarketSetup;
 use super::shadow::{Past, Shadow, restored};
 use crate::{Capacity, Exchange, Instrument};
+use journal::State;
 use proptest::prelude::*;
 use protocol::session::number_instruction;
 use protocol::wire::{
@@ -80,13 +81,13 @@ fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
 }
 
 fn carried_out(mut shadow: Shadow, told: &[(Told, u64)]) -> Shadow {
-    told.iter().for_each(|(told, now)| shadow.carry_out(*told, *now, TIME).unwrap());
+    told.iter().for_each(|(told, now)| shadow.act(*told, *now).unwrap());
     shadow
 }
 
 /// One that goes on from the bytes of another, but for what is done to its memory of the past.
 fn from_bytes(bytes: &[u8], forget: impl FnOnce(&mut Past)) -> Shadow {
-    let mut shadow = Shadow::new(setup());
+    let mut shadow = Shadow::new(setup(), TIME);
     // As a house's orders: what is in the books is forgotten.
     let resting = crate::NewOrder { id: 9, price: 50, quantity: 1, ..crate::NewOrder::default() };
     let mut filled = setup();
@@ -103,9 +104,9 @@ proptest! {
     #[test]
     fn the_rest_behind_a_snapshot_comes_to_the_same_at_every_cut(drawn in drawn()) {
         let told = told(&drawn);
-        let whole = carried_out(Shadow::new(setup()), &told).encode().unwrap();
+        let whole = carried_out(Shadow::new(setup(), TIME), &told).encode().unwrap();
         for cut in 0..=told.len() {
-            let bytes = carried_out(Shadow::new(setup()), &told[..cut]).encode().unwrap();
+            let bytes = carried_out(Shadow::new(setup(), TIME), &told[..cut]).encode().unwrap();
             let again = from_bytes(&bytes, |_| {});
             prop_assert!(again.encode().unwrap() == bytes, "cut {cut}: it is not what was written");
             let end = carried_out(again, &told[cut..]).encode().unwrap();
@@ -119,10 +120,10 @@ proptest! {
         drawn in drawn(), at in any::<prop::sample::Index>(), bit in 0u8..8,
     ) {
         let told = told(&drawn);
-        let mut bytes = carried_out(Shadow::new(setup()), &told).encode().unwrap();
+        let mut bytes = carried_out(Shadow::new(setup(), TIME), &told).encode().unwrap();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
-        let mut shadow = Shadow::new(setup());
+        let mut shadow = Shadow::new(setup(), TIME);
         if let Ok(past) = restored(&mut shadow.market, 1, &bytes) {
             shadow.past = past;
             prop_assert!(shadow.market.exchange().check().is_ok());
@@ -145,7 +146,7 @@ fn a_snapshot_that_forgets_is_found() {
         })
         .collect();
     let told = told(&drawn);
-    let whole = carried_out(Shadow::new(setup()), &told).encode().unwrap();
+    let whole = carried_out(Shadow::new(setup(), TIME), &told).encode().unwrap();
     type Forgets = fn(&mut Past);
     let forgetful: [(&str, Forgets); 7] = [
         ("nothing", |_| {}),
@@ -157,12 +158,12 @@ fn a_snapshot_that_forgets_is_found() {
         ("how many orders it has taken", |past| past.received += 1),
     ];
     for (what, forget) in forgetful {
-        let bytes = carried_out(Shadow::new(setup()), &told[..30]).encode().unwrap();
+        let bytes = carried_out(Shadow::new(setup(), TIME), &told[..30]).encode().unwrap();
         let end = carried_out(from_bytes(&bytes, forget), &told[30..]).encode().unwrap();
         assert_eq!(end == whole, what == "nothing", "a snapshot that forgets {what}");
     }
     // Without the books' orders, or without their counters, it is another market.
-    let bytes = carried_out(Shadow::new(setup()), &told[..30]).encode().unwrap();
+    let bytes = carried_out(Shadow::new(setup(), TIME), &told[..30]).encode().unwrap();
     let mut empty = from_bytes(&bytes, |_| {});
     empty.market = super::market::Market::new(setup());
     assert_ne!(carried_out(empty, &told[30..]).encode().unwrap(), whole);

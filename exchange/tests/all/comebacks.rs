@@ -6,7 +6,7 @@
 
 use core::cell::Cell;
 use exchange::market_board::MarketBoard;
-use exchange::role::{Close, Estate, ExchangeAgent, Follower, MarketSetup, SessionEnd, Trade};
+use exchange::role::{self, Close, Estate, ExchangeAgent, MarketSetup, SessionEnd, Trade};
 use exchange::{Capacity, Exchange, Instrument};
 use journal::{Durability, Options};
 use proptest::prelude::*;
@@ -167,6 +167,8 @@ fn setup() -> MarketSetup {
     MarketSetup { venue: 0, exchange, instruments: 1, sessions: SESSIONS, room: ROOM, script: None }
 }
 
+type Follower = journal::Follower<role::Shadow>;
+
 /// One that follows the exchange's journal, when there is one.
 struct Shadow {
     follower: Option<Follower>,
@@ -197,12 +199,16 @@ impl Shadow {
             return;
         }
         self.turns += 1;
-        let begin = || Follower::begin(folder, setup()).unwrap();
+        let begin = || Follower::begin(folder, role::Shadow::new(setup(), time())).unwrap();
         let follower = self.follower.get_or_insert_with(begin);
-        follower.follow(7, time()).unwrap();
+        follower.follow(7).unwrap();
         let published = |[_, reports]: &[Words; 2]| spsc::Producer::<7>::resume(reports).unwrap().published();
         let published: Vec<u64> = world.rings.iter().map(published).collect();
-        follower.were_sent(if self.how == Successor::ForgetsReports { &[u64::MAX; 2] } else { &published });
+        follower.state.were_sent(if self.how == Successor::ForgetsReports {
+            &[u64::MAX; 2]
+        } else {
+            &published
+        });
         if self.turns.is_multiple_of(3) && follower.snapshot_is_due(5) {
             follower.snapshot().unwrap();
             self.snapshots += 1;

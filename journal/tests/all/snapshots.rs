@@ -222,8 +222,11 @@ fn who_follows_beside_the_writer_writes_its_snapshots_and_goes_on_where_it_is() 
 
     let behind = reader.due();
     let mut rest = Vec::new();
-    let mut writer = Writer::open_behind(folder.path(), &options, reader, |part| match part {
-        Recovered::Record { sequence, .. } => rest.push(sequence),
+    let mut writer = Writer::recover(folder.path(), &options, Some(reader), |part| match part {
+        Recovered::Record { sequence, .. } => {
+            rest.push(sequence);
+            Ok::<(), JournalError>(())
+        }
         Recovered::Snapshot { .. } => panic!("it has a state"),
     })
     .unwrap();

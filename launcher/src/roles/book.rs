@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
 use exchange::market_board::MarketBoard;
 use exchange::role::{
-    Close, Estate, ExchangeAgent, Follower, HOUSE, MarketSetup, Script, SessionEnd, Trade, open_with,
+    Close, Estate, ExchangeAgent, HOUSE, MarketSetup, Script, SessionEnd, Shadow, Trade, open_with,
 };
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
-use journal::{Durability, Options};
+use journal::{Durability, Follower, Options};
 use protocol::plan::{Journalling, Plan, Role, Sequence, Trading};
 use protocol::segments;
 use protocol::tally::Tally;
@@ -128,7 +128,7 @@ pub(super) fn tally(plan: &Plan) -> Tally {
 }
 
 /// The state of a follower, if it is of use, and what it has counted in the log.
-pub(super) type Kept = (Option<Follower>, Tally);
+pub(super) type Kept = (Option<Follower<Shadow>>, Tally);
 
 /// Where a process keeps what its exchange is to go on from, if it has anything.
 fn kept(attached: &mut Attached<'_>, venue: u16) -> Arc<Mutex<Option<Kept>>> {

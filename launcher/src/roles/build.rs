@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use gateway::{Gateway, SessionVenue, Venue, VenueContext};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Inbox, Mute, Orchestrator, ReturnPath, Supervision};
+use orchestrator::{Ends, Inbox, Mute, Orchestrator, ReturnPath, Supervision};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, completion_link, submit_link};
 use protocol::stamps::{Point, count_point};
@@ -226,19 +226,13 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
 pub(super) fn orchestrator_parts(plan: &Plan, attached: &mut Attached<'_>) -> Result<Orchestrator<Mute>> {
     let thread = plan.thread_of(Role::Orchestrator).context("every run has an orchestrator")?;
     let thread = &plan.threads[thread];
-    let comes_back = plan.engine_comes_back();
-    let end = |attached: &mut Attached<'_>, what: &str| match comes_back {
-        true => attached.heir(what),
-        false => attached.sender(what),
-    };
+    let ends = ends(plan, attached)?;
     let mut inboxes = Vec::new();
-    for gateway in 0..plan.trading().gateways() {
-        let ring = end(attached, &inbox(gateway))?;
+    for (gateway, ring) in (0..).zip(ends.inboxes) {
         inboxes.push(Inbox::new(ring, bell_of(plan, thread, Role::Gateway(gateway), attached)?));
     }
     let mut returns = Vec::new();
-    for index in 0..plan.trading().strategies {
-        let ring = end(attached, &return_path(index))?;
+    for (index, ring) in (0..).zip(ends.returns) {
         let bell = bell_of(plan, thread, Role::Strategy(index), attached)?;
         let room = plan.trading().max_open as usize * usize::from(plan.trading().reports_an_order);
         returns.push(ReturnPath::new(ring, bell, room));
@@ -256,6 +250,19 @@ pub(super) fn orchestrator_parts(plan: &Plan, attached: &mut Attached<'_>) -> Re
     let room = plan.trading().waiting_room();
     let orchestrator = orchestrator.waiting(room, plan.trading().max_waiting.unwrap_or(room));
     Ok(orchestrator.expecting(&plan.trading().orders).expecting_at_venues(&plan.trading().venue_orders))
+}
+
+/// What the orchestrator sends through.
+pub(super) fn ends(plan: &Plan, attached: &mut Attached<'_>) -> Result<Ends> {
+    let end = |what: String| match plan.engine_comes_back() {
+        true => attached.heir(&what),
+        false => attached.sender(&what),
+    };
+    let trading = plan.trading();
+    let rings = (0..trading.gateways()).map(inbox).chain((0..trading.strategies).map(return_path));
+    let mut inboxes = rings.map(end).collect::<Result<Vec<_>, _>>()?;
+    let returns = inboxes.split_off(trading.gateways().into());
+    Ok(Ends { inboxes, returns, desk: None })
 }
 
 /// The gateway with that index.

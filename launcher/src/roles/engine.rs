@@ -9,23 +9,26 @@
 //! ```
 
 use super::book;
-use super::build::orchestrator_parts;
-use super::estate::{Engine, recovery};
+use super::build::{ends, orchestrator_parts};
+use super::estate::{self, Engine, recovery};
 use anyhow::{Context, Result};
 use gateway::GatewayEstate;
-use orchestrator::{Estate, GatewayPast};
+use journal::Follower;
+use orchestrator::{Ends, Estate, GatewayPast, Shadow};
 use protocol::checksum::digest;
 use protocol::control::Control;
 use protocol::plan::{Plan, ProcessPlan, Role};
-use protocol::segments::{self, completion_link};
-use protocol::stamps::{Point, Record, StampLog, key_with, keys_in, points_in};
+use protocol::segments::{self, completion_link, submit_link};
+use protocol::stamps::{Point, Record, StampLog, key_with, keys_in};
+use protocol::tally::LogTail;
 use protocol::trading::{inbox, session_in, session_out};
 use protocol::wire::{Instruction, Message, Order, Report, Side};
 use shm::attached::Attached;
 use shm::clock::{Clock, Timebase};
+use shm::memory::View;
 use shm::ring::{spsc, spsc_mux};
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 /// Recovers the engine, if that process is the engine's and keeps a journal: before its threads are built.
@@ -45,20 +48,27 @@ pub(super) fn recover(
     let comes_back = plan.engine_comes_back();
     let now = plan.clock.now();
     let thread = thread_of(plan, Role::Orchestrator)?;
-    let log = segments::log(attached, thread)?;
-    let mut estate = Estate::default();
-    points_in(&log).for_each(|point| estate.count(point));
+    let log = log_of_orchestrator(plan, attached)?;
+    let (followed, mut count) = estate::take(attached).unwrap_or_default();
+    count.look(&log);
+    let mut estate = count.estate;
     for gateway in (0..plan.trading().gateways()).filter(|_| comes_back) {
         estate.sent.push(attached.heir(&session_out(gateway))?.published());
         // Nobody is there to take what is in the inbox: it comes again.
         let left = attached.heir(&inbox(gateway))?.published();
         attached.successor(&inbox(gateway))?.skip_to(left);
     }
-    let folder = Path::new(&plan.folder).join("journal-engine");
+    let folder = journal_folder(plan);
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
-    let desk = segments::desk(attached)?;
-    let orchestrator = orchestrator_parts(plan, attached)?;
-    let recovered = orchestrator.journalled(&folder, &options, (time, now), plan.stamps, estate, Some(desk));
+    let (shadow, ends, reader) = match followed.map(Follower::into_parts) {
+        Some((shadow, reader)) => (shadow, ends(plan, attached)?, Some(reader)),
+        None => {
+            let (shadow, ends) = Shadow::new(orchestrator_parts(plan, attached)?, time, plan.stamps);
+            (shadow, ends, None)
+        }
+    };
+    let ends = Ends { desk: Some(segments::desk(attached)?), ..ends };
+    let recovered = shadow.come_back(reader, (&folder, &options), estate, ends, now);
     let (orchestrator, recovered) =
         recovered.with_context(|| format!("the engine's journal in {}", folder.display()))?;
     let words = segments::thread(attached, thread)?;
@@ -70,6 +80,46 @@ pub(super) fn recover(
     }
     let engine = Engine { orchestrator: Some(orchestrator), recovered, gateways };
     *recovery(attached).lock().unwrap_or_else(PoisonError::into_inner) = Some(engine);
+    Ok(())
+}
+
+/// Where the engine's journal is.
+pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
+    Path::new(&plan.folder).join("journal-engine")
+}
+
+/// The log that the orchestrator stamps.
+pub(super) fn log_of_orchestrator(plan: &Plan, attached: &mut Attached<'_>) -> Result<View> {
+    Ok(segments::log(attached, thread_of(plan, Role::Orchestrator)?)?)
+}
+
+/// What of the orchestrator is in its log, counted in one pass that can go on later.
+#[derive(Default)]
+pub(super) struct LogCount {
+    tail: LogTail,
+    pub estate: Estate,
+}
+
+impl LogCount {
+    /// Counts what was appended since.
+    pub(super) fn look(&mut self, log: &View) {
+        self.tail.look(log, |record| self.estate.count(record.point));
+    }
+}
+
+/// Maps what the engine's threads will use, ahead of them.
+pub(super) fn map(plan: &Plan, attached: &mut Attached<'_>) -> Result<()> {
+    let trading = plan.trading();
+    for gateway in 0..trading.gateways() {
+        attached.heir(&session_out(gateway))?;
+        attached.successor(&session_in(gateway))?;
+        attached.successor(&inbox(gateway))?;
+        attached.successor(&spsc_mux::ring_name(&completion_link(plan), gateway.into()))?;
+    }
+    for strategy in 0..trading.strategies {
+        attached.successor(&spsc_mux::ring_name(&submit_link(plan), strategy.into()))?;
+    }
+    segments::desk(attached)?;
     Ok(())
 }
 

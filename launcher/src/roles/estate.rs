@@ -1,7 +1,9 @@
 //! What was recovered of an engine, where the threads of its process find it when they are built.
 
+use super::engine::LogCount;
 use gateway::GatewayEstate;
-use orchestrator::{Mute, Orchestrator, Recovered};
+use journal::Follower;
+use orchestrator::{Mute, Orchestrator, Recovered, Shadow};
 use shm::attached::Attached;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,4 +28,21 @@ pub(super) fn gateway(attached: &mut Attached<'_>, index: u16) -> Option<Gateway
     let recovery = recovery(attached);
     let engine = recovery.lock().unwrap_or_else(PoisonError::into_inner);
     engine.as_ref()?.gateways.get(usize::from(index)).cloned()
+}
+
+/// The state of a follower, if it is of use, and what it has counted in the log.
+pub(super) type Kept = (Option<Follower<Shadow>>, LogCount);
+
+fn place(attached: &mut Attached<'_>) -> Arc<Mutex<Option<Kept>>> {
+    attached.shared("kept-engine", Mutex::default)
+}
+
+/// The engine, once it is recovered, goes on from there.
+pub(super) fn keep(attached: &mut Attached<'_>, what: Kept) {
+    *place(attached).lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+}
+
+/// What was kept for it.
+pub(super) fn take(attached: &mut Attached<'_>) -> Option<Kept> {
+    place(attached).lock().unwrap_or_else(PoisonError::into_inner).take()
 }

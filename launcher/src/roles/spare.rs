@@ -1,29 +1,33 @@
-//! A spare of an exchange: a process that has everything ready and waits to be the next incarnation.
+//! A spare: a process that has everything ready and waits to be the next incarnation of an exchange or of the engine.
 //!
 //! ```text
-//! start ─▶ map the memory ─▶ follow the journal, write snapshots ─▶ told to go on ─▶ as an exchange that was just started
+//! start ─▶ map the memory ─▶ follow the journal, write snapshots ─▶ told to go on ─▶ as a process that was just started
 //! ```
 //! It writes nothing that anybody but it reads, snapshots aside, until it is told. While it waits it sleeps, and wakes up now and then to
 //! carry out what was written into the journal since. It keeps nobody from coming back: what goes wrong here, a damaged journal or a full
-//! disk, is left to what an exchange does that is started in the ordinary way.
+//! disk, is left to what a process does that is started in the ordinary way.
 
-use super::book;
+mod engine;
+mod exchange;
+
 use super::parts::Parts;
 use crate::faults::own;
 use crate::runtime::progress::complain;
 use anyhow::{Result, bail};
-use exchange::role::{Follower, RecoveryError};
+use journal::{Follower, State};
 use protocol::control::Control;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments;
-use protocol::trading::session_in;
+use protocol::status::{self, ThreadState};
 use shm::attached::Attached;
 use shm::clock::Timebase;
 use shm::memory::{View, Words};
 use shm::os::process;
-use shm::ring::{spsc, spsc_mux};
+use shm::ring::{MESSAGE_WORDS, spsc, spsc_mux};
+use std::fmt::Display;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::Duration;
 
 /// How long it sleeps. A successor has to carry out again what was written meanwhile; a look costs some ten microseconds.
@@ -33,10 +37,31 @@ const BATCH: usize = 512;
 /// Records between two snapshots, at least.
 const SNAPSHOT_EVERY: u64 = 16_384;
 
-/// Waits until the launcher says on standard input that this process is the exchange from now on. `false`: the run is over.
+/// What a spare has of its own kind.
+trait Body {
+    /// What follows the journal.
+    type State: State;
+
+    /// The state before the first record. Asked once.
+    fn begin(&mut self, time: Timebase) -> Option<Self::State>;
+
+    /// Whether the state keeps something that may not have gone out.
+    fn keeps_something(state: &Self::State) -> bool;
+
+    /// Tells the state what has gone out.
+    fn has_gone(&self, state: &mut Self::State);
+
+    /// Counts what was logged since.
+    fn look(&mut self);
+
+    /// The process goes on from here.
+    fn keep(self, follower: Option<Follower<Self::State>>, attached: &mut Attached<'_>);
+}
+
+/// Waits until the launcher says on standard input that this process is its role from now on. `false`: the run is over.
 ///
 /// # Errors
-/// A process that is none of an exchange alone; memory that is not there.
+/// A process that has no spare; memory that is not there.
 pub(super) fn wait(
     plan: &Plan,
     me: &ProcessPlan,
@@ -44,45 +69,96 @@ pub(super) fn wait(
     attached: &mut Attached<'_>,
 ) -> Result<bool> {
     let threads: Vec<_> = me.threads.iter().map(|thread| &plan.threads[*thread as usize]).collect();
-    let [thread] = threads.as_slice() else { bail!("{}: only an exchange has a spare", me.name) };
-    let [Role::Exchange(venue)] = thread.roles[..] else {
-        bail!("{}: only an exchange has a spare", me.name)
-    };
-    let mut parts = Parts { plan, thread, control, attached, act: own::act, when_attached: Vec::new() };
-    book::map(&mut parts, venue)?;
-    let reports = reports(&mut parts, venue)?;
-    let mut market = Some(book::market(&mut parts, venue)?);
-    let folder = book::journal_folder(plan, venue);
-    let log = segments::log(parts.attached, &thread.name)?;
-    let mut follower: Option<Follower> = None;
-    let mut tally = book::tally(plan);
-    let mut stdin = io::stdin();
-    loop {
-        let is_begun = control.start_ticks() != 0 && folder.join("lock").exists();
-        if is_begun || follower.is_some() {
-            let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
-            if let Some(setup) = market.take() {
-                follower = noted(Follower::begin(&folder, setup));
-            }
-            let is_far = follower.as_mut().map(|follower| follow(follower, time, &reports));
-            match is_far.transpose() {
-                Ok(Some(true)) if !is_told(&stdin, Duration::ZERO)? => continue,
-                Ok(_) => {}
-                Err(error) => {
-                    follower = None;
-                    let _ = noted::<()>(Err(error));
+    let roles: Vec<Role> = plan.roles_of(me).collect();
+    let mut living = Vec::new();
+    for thread in &threads {
+        living.push(segments::log(attached, &thread.name)?);
+    }
+    let waiting = Waiting { plan, control, living };
+    match (&threads[..], &roles[..]) {
+        ([thread], [Role::Exchange(venue)]) => {
+            let mut parts =
+                Parts { plan, thread, control, attached, act: own::act, when_attached: Vec::new() };
+            let body = exchange::Spare::new(&mut parts, *venue)?;
+            waiting.wait(body, &super::book::journal_folder(plan, *venue), attached)
+        }
+        _ if roles.contains(&Role::Orchestrator) => {
+            let body = engine::Spare::new(plan, attached)?;
+            waiting.wait(body, &super::engine::journal_folder(plan), attached)
+        }
+        _ => bail!("{}: only an exchange and an engine have spares", me.name),
+    }
+}
+
+/// Who waits.
+struct Waiting<'a> {
+    plan: &'a Plan,
+    control: &'a Control,
+    /// The segments of the threads of the process whose spare this is.
+    living: Vec<View>,
+}
+
+impl Waiting<'_> {
+    fn wait<B: Body>(&self, mut body: B, folder: &Path, attached: &mut Attached<'_>) -> Result<bool>
+    where
+        <B::State as State>::Error: Display,
+    {
+        let mut follower: Option<Follower<B::State>> = None;
+        let mut stdin = io::stdin();
+        loop {
+            let is_begun = self.control.start_ticks() != 0 && folder.join("lock").exists();
+            if is_begun || follower.is_some() {
+                let (start_ticks, ns_per_tick) = (self.control.start_ticks(), self.plan.ns_per_tick);
+                if let Some(state) = body.begin(Timebase { start_ticks, ns_per_tick }) {
+                    follower = noted(Follower::begin(folder, state));
+                }
+                let is_far = follower.as_mut().map(|follower| self.follow(&body, follower));
+                match is_far.transpose() {
+                    Ok(Some(true)) if !is_told(&stdin, Duration::ZERO)? => continue,
+                    Ok(_) => {}
+                    Err(error) => {
+                        follower = None;
+                        let _ = noted::<(), _>(Err(error));
+                    }
                 }
             }
-        }
-        tally.look(&log);
-        if is_told(&stdin, NAP)? {
-            // A byte, or the end: the launcher is gone.
-            let told = stdin.read(&mut [0])? > 0;
-            if told {
-                book::keep(parts.attached, venue, (follower, tally));
+            body.look();
+            if is_told(&stdin, NAP)? {
+                // A byte, or the end: the launcher is gone.
+                let told = stdin.read(&mut [0])? > 0;
+                if told {
+                    body.keep(follower, attached);
+                }
+                return Ok(told);
             }
-            return Ok(told);
         }
+    }
+
+    /// A few records further, and a snapshot if it is time for one; whether there is more.
+    fn follow<B: Body>(
+        &self,
+        body: &B,
+        follower: &mut Follower<B::State>,
+    ) -> Result<bool, <B::State as State>::Error>
+    where
+        <B::State as State>::Error: Display,
+    {
+        let is_far = follower.follow(BATCH)? == BATCH;
+        let is_due = follower.snapshot_is_due(SNAPSHOT_EVERY) && self.is_at_work();
+        if (is_due || !is_far) && B::keeps_something(&follower.state) {
+            body.has_gone(&mut follower.state);
+        }
+        // Also far behind: whoever dies on the way has a successor that need not begin there again.
+        if is_due && let Err(error) = follower.snapshot() {
+            complain(&format!("note: no snapshot was written: {error}"));
+        }
+        Ok(is_far)
+    }
+
+    /// Whether the process is in its duty cycles. One that is not may be opening the journal: it and a snapshot would tidy up after each
+    /// other.
+    fn is_at_work(&self) -> bool {
+        self.living.iter().all(|thread| status::read(thread).state() >= ThreadState::Running)
     }
 }
 
@@ -91,36 +167,28 @@ fn is_told(stdin: &io::Stdin, at_most: Duration) -> io::Result<bool> {
 }
 
 /// Says what went wrong: it may be why a comeback takes long.
-fn noted<T>(result: Result<T, RecoveryError>) -> Option<T> {
+fn noted<T, E: Display>(result: Result<T, E>) -> Option<T> {
     result.map_err(|error| complain(&format!("note: the spare does not follow the journal: {error}"))).ok()
 }
 
-/// A few records further, and a snapshot if it is time for one; whether there is more.
-fn follow(follower: &mut Follower, time: Timebase, reports: &[(Words, View)]) -> Result<bool, RecoveryError> {
-    let is_far = follower.follow(BATCH, time)? == BATCH;
-    let is_due = follower.snapshot_is_due(SNAPSHOT_EVERY);
-    if follower.has_unsent() && (is_due || !is_far) {
+/// Rings that the living one writes: how much was sent stands there.
+struct Sent(Vec<(Words, View)>);
+
+impl Sent {
+    fn new(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Self> {
+        let ring = |what: String| {
+            let head = attached.view(&spsc_mux::head_name(&what), spsc::HEAD_KIND)?;
+            Ok((attached.region(&what, spsc::KIND)?.words(), head))
+        };
+        Ok(Self(rings.map(ring).collect::<Result<_>>()?))
+    }
+
+    /// How many messages each ring has had.
+    fn published(&self) -> Vec<u64> {
         let published = |(tail, head): &(Words, View)| {
             // What cannot be attached any more will be looked at by the successor.
-            spsc::Producer::<{ shm::ring::MESSAGE_WORDS }>::resume_parts(tail, head)
-                .map_or(0, |ring| ring.published())
+            spsc::Producer::<MESSAGE_WORDS>::resume_parts(tail, head).map_or(0, |ring| ring.published())
         };
-        follower.were_sent(&reports.iter().map(published).collect::<Vec<_>>());
+        self.0.iter().map(published).collect()
     }
-    // Also far behind: whoever dies on the way has a successor that need not begin there again.
-    if is_due && let Err(error) = follower.snapshot() {
-        complain(&format!("note: no snapshot was written: {error}"));
-    }
-    Ok(is_far)
-}
-
-/// The rings of the sessions' reports: how many were sent stands there.
-fn reports(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Vec<(Words, View)>> {
-    let gateways = parts.plan.trading().gateways_of(venue);
-    let ring = |gateway| {
-        let what = session_in(gateway);
-        let head = parts.attached.view(&spsc_mux::head_name(&what), spsc::HEAD_KIND)?;
-        Ok((parts.attached.region(&what, spsc::KIND)?.words(), head))
-    };
-    gateways.map(ring).collect()
 }

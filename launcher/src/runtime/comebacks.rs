@@ -116,8 +116,7 @@ impl<'a> Comebacks<'a> {
         let counters = status::counters(&self.segments.threads[thread]).of(&plan.threads[thread].roles, role);
         match role {
             Role::Orchestrator => {
-                let recovered = counters.get(OrchestratorCounter::Recovered);
-                (recovered, recovered)
+                (counters.get(OrchestratorCounter::Recovered), counters.get(OrchestratorCounter::Replayed))
             }
             _ => (counters.get(ExchangeCounter::Recovered), counters.get(ExchangeCounter::Replayed)),
         }
@@ -159,9 +158,7 @@ impl<'a> Comebacks<'a> {
                         self.cases[place].stage = Stage::Gone;
                     }
                 } else if suspicion.is_none() {
-                    if matches!(role, Role::Exchange(_)) {
-                        children.keep_spare(self.segments, process);
-                    }
+                    children.keep_spare(self.segments, process);
                 } else if let Some(suspicion) = suspicion {
                     let incident =
                         self.begin(place, children.pid(process), suspicion.to_string(), clock.now());

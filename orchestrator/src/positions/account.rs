@@ -1,6 +1,7 @@
 //! An account: what a strategy holds in an instrument, what that cost, and what of it is open.
 
 use protocol::wire::Side;
+use serde::{Deserialize, Serialize};
 
 /// One account: a cache line. Quantities are in 1e-8 units, prices in cents, money is price times quantity.
 ///
@@ -8,7 +9,7 @@ use protocol::wire::Side;
 /// fill the part that closes releases its share of the basis, truncated toward zero; what it fetches beyond that is realised. The
 /// rest opens at its own price. So `cost`, `net` and with them the profit as a whole are exact whatever was truncated:
 /// `realised + unrealised = net · price − cost`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(align(64))]
 pub struct Account {
     /// Bought minus sold. Wraps rather than stop the engine, as all of these.

@@ -3,11 +3,13 @@
 mod account;
 mod open;
 mod order;
+mod state;
 mod table;
 mod window;
 
 pub use account::Account;
 pub(crate) use order::{Kind, OpenOrder};
+pub(crate) use state::PositionsState;
 
 use open::OpenOrders;
 use protocol::record::{Point, PositionField};
@@ -80,6 +82,11 @@ impl Positions {
     #[inline(always)]
     pub fn open(&self, strategy: usize) -> u64 {
         self.strategies[strategy].requests
+    }
+
+    /// Requests of all strategies' living incarnations that are not settled.
+    pub(crate) fn requests(&self) -> u64 {
+        self.strategies.iter().map(|of| of.requests).fold(0, u64::saturating_add)
     }
 
     /// Whether another order of the strategy has room: not where several of its incarnations died at once with all that they may

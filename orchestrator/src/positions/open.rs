@@ -75,6 +75,23 @@ impl OpenOrders {
         Some((before, after))
     }
 
+    /// All of them, as orders of that strategy: those in the window, and the others.
+    pub(crate) fn all(&self, strategy: u16) -> [Vec<OpenOrder>; 2] {
+        [self.window.all(strategy), self.others.all()]
+    }
+
+    /// Puts in orders that were taken out so, where there are none; `None`: they cannot be there.
+    pub(crate) fn put(&mut self, [window, others]: &[Vec<OpenOrder>; 2]) -> Option<()> {
+        for order in window {
+            self.window.insert(order).then_some(())?;
+        }
+        for order in others {
+            let id = OrderId::from_word(order.key);
+            (self.get(id).is_none() && self.others.insert(*order)).then_some(())?;
+        }
+        Some(())
+    }
+
     /// Marks the orders that this agrees to (venue, instrument) as killed; how many there are.
     pub(crate) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
         let mut marked = self.window.mark(&is_meant);

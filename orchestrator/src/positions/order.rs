@@ -1,9 +1,10 @@
 //! An open order, as positions see it.
 
 use protocol::wire::{OrderId, Side};
+use serde::{Deserialize, Serialize};
 
 /// What an open request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     /// An order of that side.
     Order(Side),
@@ -12,7 +13,7 @@ pub(crate) enum Kind {
 }
 
 /// What is known of an order that is on its way to its venue or there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpenOrder {
     /// Its id as a word.
     pub(super) key: u64,

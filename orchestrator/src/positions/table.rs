@@ -114,6 +114,13 @@ impl Table {
         Some(order)
     }
 
+    /// All of them, by their ids.
+    pub(crate) fn all(&self) -> Vec<OpenOrder> {
+        let mut all: Vec<OpenOrder> = self.slots.iter().filter(|slot| slot.key != FREE).copied().collect();
+        all.sort_unstable_by_key(|order| order.key);
+        all
+    }
+
     /// Shows each of them, in no order.
     pub(crate) fn each(&mut self, mut show: impl FnMut(&mut OpenOrder)) {
         for (first, word) in (0..).step_by(64).zip(&self.used) {

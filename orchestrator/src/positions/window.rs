@@ -142,6 +142,16 @@ impl Window {
         Some(slot.unpack(id))
     }
 
+    /// All of them, as orders of that strategy.
+    pub(crate) fn all(&self, strategy: u16) -> Vec<OpenOrder> {
+        let is_taken = |slot: &&Slot| slot.what != FREE.what;
+        let order = |slot: &Slot| {
+            let of_nobody = OrderId::from_word(slot.what & KEY & !TAKEN);
+            slot.unpack(OrderId::new(strategy, of_nobody.epoch(), of_nobody.sequence()))
+        };
+        self.slots.iter().filter(is_taken).map(order).collect()
+    }
+
     /// Marks those that this agrees to (venue, instrument) as killed; how many.
     pub(crate) fn mark(&mut self, is_meant: impl Fn(u16, u16) -> bool) -> u64 {
         let mut marked = 0;

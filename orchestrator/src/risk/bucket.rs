@@ -1,11 +1,13 @@
 //! A token bucket in ticks: integers, and no division where orders pass. It keeps one number, the time at which it is full
 //! again (the generic cell rate algorithm); each message moves that time by what one token takes to grow.
 
+use serde::{Deserialize, Serialize};
+
 /// Parts of a tick: rates are exact to one part in 256 of a tick a message, and never too high.
 const PARTS: u32 = 8;
 
 /// A bucket; off until it is given a rate.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Bucket {
     /// When it is full again, in parts of ticks since the start; in the past once it is.
     full_at: u64,

@@ -1,12 +1,13 @@
 //! Duplicate orders: the same instrument, side, price and quantity as one of the strategy's last eight, a moment ago.
 
 use protocol::wire::{Order, Side};
+use serde::{Deserialize, Serialize};
 
 /// How many orders are remembered.
 const REMEMBERED: usize = 8;
 
 /// What makes two orders the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Key {
     price: i64,
     /// The side in the lowest bit; no quantity has all bits.
@@ -31,7 +32,7 @@ impl Key {
 }
 
 /// A strategy's last orders. Their prints fill one cache line, which is all that is read for an order like no other.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct Recent {
     prints: [u64; REMEMBERED],

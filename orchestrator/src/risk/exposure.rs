@@ -10,11 +10,13 @@
 
 use super::limits::money;
 use crate::positions::{Change, Positions};
+use crate::state::put;
 use protocol::instrument::MOST;
 use protocol::reject::Reject;
+use serde::{Deserialize, Serialize};
 use std::hint::select_unpredictable;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Held {
     long: i64,
     short: i64,
@@ -30,7 +32,7 @@ impl Held {
 }
 
 /// A credential's exposure, in price times quantity. Wraps rather than stop the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct OfCredential {
     gross: i128,
     long: i128,
@@ -65,6 +67,14 @@ pub(crate) struct Exposures {
     held: Box<[Held]>,
     instruments: usize,
     is_on: bool,
+}
+
+/// The same as plain values.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ExposuresState {
+    allowances: Vec<u64>,
+    credentials: Vec<OfCredential>,
+    held: Vec<Held>,
 }
 
 const NO_LIMIT: i128 = i128::MAX;
@@ -228,6 +238,24 @@ impl Exposures {
             // Net moves by no more than gross.
             self.spend(credential, held.gross().unsigned_abs(), by);
         }
+    }
+
+    pub(super) fn state(&self) -> ExposuresState {
+        let Self { allowances, credentials, held, .. } = self;
+        ExposuresState {
+            allowances: allowances.to_vec(),
+            credentials: credentials.to_vec(),
+            held: held.to_vec(),
+        }
+    }
+
+    /// Goes on from there; `None`: it is of other credentials or instruments.
+    pub(super) fn restore(&mut self, state: &ExposuresState) -> Option<()> {
+        put(&mut self.allowances, &state.allowances)?;
+        put(&mut self.credentials, &state.credentials)?;
+        put(&mut self.held, &state.held)?;
+        self.is_on = self.credentials.iter().any(|of| of.is_on);
+        Some(())
     }
 
     /// Gross, long and short of every credential: for tests.

@@ -4,12 +4,13 @@ use super::bucket::Bucket;
 use super::duplicate::Recent;
 use protocol::instrument::{Instrument, MOST};
 use protocol::limits::{Control, OFF};
+use serde::{Deserialize, Serialize};
 
 /// Money in cents times this is money as prices times quantities are: in 1e-8 of a cent.
 pub(crate) const CENT: u128 = 100_000_000;
 
 /// The limits of an account: a cache line that is only read where orders pass.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(crate) struct AccountLimits {
     /// The largest position, long or short.
@@ -63,7 +64,7 @@ pub(crate) const fn money(cents: u64) -> Option<u128> {
 }
 
 /// What each strategy has beside its accounts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct StrategyRow {
     pub max_open: u64,
     pub credential: u16,

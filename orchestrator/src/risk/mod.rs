@@ -15,10 +15,12 @@ mod losses;
 mod multiple;
 mod price;
 mod setting;
+mod state;
 mod switches;
 
 pub use protocol::reject::Reject;
 pub use setting::SettingError;
+pub(crate) use state::RiskState;
 
 use crate::positions::{Change, Kind, Positions, target};
 use bucket::Bucket;

@@ -4,6 +4,7 @@ use super::multiple::Multiple;
 use protocol::instrument::{Instrument, ReferenceKind};
 use protocol::limits::OFF;
 use protocol::reject::Reject;
+use serde::{Deserialize, Serialize};
 
 /// An instrument, prepared. Band and collar are one window, so that a price in order costs two comparisons.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +22,13 @@ pub(crate) struct Traded {
     band: (i64, i64),
     tick_size: i64,
     /// In basis points of the reference price, and in ticks.
+    collar: (u64, u64),
+}
+
+/// What of an instrument changes: whether it is killed the switches say, the window follows from the rest.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct TradedState {
+    reference: i64,
     collar: (u64, u64),
 }
 
@@ -66,6 +74,17 @@ impl Traded {
             self.reckon();
         }
         moved
+    }
+
+    /// What was set or has happened since the start.
+    pub(super) fn state(&self) -> TradedState {
+        TradedState { reference: self.reference, collar: self.collar }
+    }
+
+    /// Goes on from there.
+    pub(super) fn restore(&mut self, state: &TradedState) {
+        (self.reference, self.collar) = (state.reference, state.collar);
+        self.reckon();
     }
 
     /// The window of prices.

@@ -2,9 +2,11 @@
 
 use super::{Positions, Risk};
 use protocol::kill::Scope;
+use serde::{Deserialize, Serialize};
 
 /// All switches.
-pub(super) struct Switches {
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Switches {
     all: bool,
     strategies: Box<[bool]>,
     credentials: Box<[bool]>,
@@ -22,6 +24,15 @@ impl Switches {
             venues: off(venues),
             instruments: off(instruments),
         }
+    }
+
+    /// Whether both are of the same run's scopes.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let lengths = |switches: &Self| {
+            let Self { strategies, credentials, venues, instruments, .. } = switches;
+            [strategies, credentials, venues, instruments].map(|some| some.len())
+        };
+        lengths(self) == lengths(other)
     }
 
     fn of(&mut self, scope: Scope) -> Option<&mut bool> {
@@ -54,7 +65,7 @@ impl Risk {
     }
 
     /// Writes the switches into the rows that checks read.
-    fn fold(&mut self) {
+    pub(super) fn fold(&mut self) {
         let switches = &self.switches;
         for (row, on) in self.strategies.iter_mut().zip(&switches.strategies) {
             row.is_killed = switches.all | *on | switches.credentials[usize::from(row.credential)];

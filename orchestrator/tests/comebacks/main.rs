@@ -5,6 +5,7 @@
 //! It dies wherever it reads the clock: before each stamp, and so between any two things that it does. Real processes die at any
 //! instruction in the launcher's tests.
 
+mod spare;
 mod world;
 
 use core::cell::Cell;
@@ -19,6 +20,7 @@ use protocol::wire::{OrderId, OrderStatus};
 use shm::memory::{Region, Words};
 use shm::ring::spsc_mux::Mux;
 use shm::sync::{AtomicU64, Ordering};
+use spare::Spare;
 use std::collections::{BTreeSet, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -42,11 +44,12 @@ fn play(acts: &[Act], deaths: &[u64], durability: Durability, how: Successor) ->
     let world = World::new();
     let mut venues: Vec<Venue> = (0..VENUES).map(|_| Venue::default()).collect();
     let mut traders: Vec<Trader> = (0..STRATEGIES as u16).map(|index| Trader::new(index, 0)).collect();
-    let mut ends = Ends::new(&world);
+    let (mut ends, mut spare) = (Ends::new(&world), Spare::new(how));
     let mut lives = deaths.iter().copied();
     let reads = Rc::new(Cell::new(0));
     let mut dies_at = lives.next().unwrap_or(u64::MAX);
-    let (mut agent, _) = world.orchestrator(folder.path(), durability, &venues, Successor::Careful)?;
+    let (mut agent, _) =
+        world.orchestrator(folder.path(), durability, &venues, (Successor::Careful, None))?;
     let (mut died, mut idle, mut turns) = (0, 0, 0);
     let mut acts = acts.iter();
     while idle < 5 {
@@ -73,11 +76,13 @@ fn play(acts: &[Act], deaths: &[u64], durability: Durability, how: Successor) ->
         }
         let is_idle =
             work.as_ref().is_ok_and(|work| *work == 0) && traders.iter().all(|trader| !trader.is_dead);
+        spare.turn(&world, folder.path(), &venues);
         idle = if is_idle && act.is_none() { idle + 1 } else { 0 };
         if work.is_err() {
             died += 1;
             drop(agent);
-            let (next, first) = world.orchestrator(folder.path(), durability, &venues, how)?;
+            let (next, first) =
+                world.orchestrator(folder.path(), durability, &venues, (how, spare.take()))?;
             agent = next;
             ends.inboxes = Ends::new_inboxes(&world);
             for (venue, message) in venues.iter_mut().zip(first) {
@@ -107,10 +112,16 @@ fn play(acts: &[Act], deaths: &[u64], durability: Durability, how: Successor) ->
     drop(agent);
     check(&world, &venues, &traders)?;
     // Who has nothing but the journal, in a world in which all has gone through.
-    let (told, _) = world.orchestrator(folder.path(), Durability::Process, &venues, Successor::Careful)?;
+    let last = (Successor::Careful, None);
+    let (told, _) = world.orchestrator(folder.path(), Durability::Process, &venues, last)?;
     if seal(&told, &Region::heap(LOG_OFFSET + (1 << 12)).words()) != sealed {
         return Err("positions and checksums are not those of the journal".into());
     }
+    drop(told);
+    if how >= Successor::HasSnapshots && spare.snapshots == 0 && acts.len() > 100 {
+        return Err("no snapshot was written".into());
+    }
+    spare.check(&world, folder.path(), &venues)?;
     Ok(died)
 }
 
@@ -197,10 +208,15 @@ proptest! {
     fn nothing_is_lost_or_doubled(
         acts in prop::collection::vec(any_act(), 1..160),
         deaths in prop::collection::vec(1u64..60, 0..8),
+        how in prop::sample::select(&CAREFUL),
     ) {
-        prop_assert_eq!(play(&acts, &deaths, Durability::Process, Successor::Careful).map(drop), Ok(()));
+        prop_assert_eq!(play(&acts, &deaths, Durability::Process, how).map(drop), Ok(()));
     }
 }
+
+/// Those who are right.
+const CAREFUL: [Successor; 4] =
+    [Successor::Careful, Successor::HasSnapshots, Successor::HasDamagedSnapshot, Successor::Follows];
 
 /// A load in which something happens.
 fn load() -> (Vec<Act>, Vec<u64>) {
@@ -216,20 +232,28 @@ fn load() -> (Vec<Act>, Vec<u64>) {
 fn it_may_die_at_any_look_at_the_clock() {
     let (acts, _) = load();
     for dies_at in 1..500 {
-        assert_eq!(play(&acts, &[dies_at], Durability::Process, Successor::Careful), Ok(1), "{dies_at}");
+        let how = match dies_at % 10 {
+            0 => Successor::Follows,
+            5 => Successor::HasSnapshots,
+            _ => Successor::Careful,
+        };
+        assert_eq!(play(&acts, &[dies_at], Durability::Process, how), Ok(1), "{dies_at}");
     }
 }
 
 #[test]
 fn who_forgets_what_was_done_is_found() {
     let (acts, deaths) = load();
-    assert_eq!(play(&acts, &deaths, Durability::Process, Successor::Careful), Ok(deaths.len()));
+    for how in CAREFUL {
+        assert_eq!(play(&acts, &deaths, Durability::Process, how), Ok(deaths.len()), "{how:?}");
+    }
     for how in [
         Successor::SendsAgain,
         Successor::StampsAgain,
         Successor::ReturnsAgain,
         Successor::KeepsTheDead,
         Successor::HasNoJournal,
+        Successor::ForgetsWhatItGave,
     ] {
         // One after the other: each death would mend what the last successor forgot.
         let found = (1..200).find_map(|dies_at| play(&acts, &[dies_at], Durability::Process, how).err());

@@ -1,10 +1,10 @@
 //! What is around the orchestrator: rings, a log, strategies, venues, and a clock that kills.
 
 use core::cell::Cell;
-use journal::{Durability, Options};
+use journal::{Durability, Follower, Options};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
-use orchestrator::{Estate, Inbox, Mute, Orchestrator, ReturnPath, Supervision};
+use orchestrator::{self as engine, Estate, Inbox, Mute, Orchestrator, ReturnPath, Shadow, Supervision};
 use protocol::agent::{Agent, Cycle};
 use protocol::control::{Launching, PLAN};
 use protocol::kill::Scope;
@@ -74,7 +74,7 @@ pub fn renew(words: &Words) {
 }
 
 /// What a successor makes of what was left; the broken ones believe something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub enum Successor {
     Careful,
     /// Sends to the venues again what they have.
@@ -87,6 +87,14 @@ pub enum Successor {
     KeepsTheDead,
     /// Has lost its journal.
     HasNoJournal,
+    /// Goes on from a snapshot.
+    HasSnapshots,
+    /// Finds the newest of them damaged.
+    HasDamagedSnapshot,
+    /// Has followed its predecessor.
+    Follows,
+    /// Has followed it, and believes that all that it gave has gone out.
+    ForgetsWhatItGave,
 }
 
 /// What outlives the orchestrator.
@@ -127,11 +135,9 @@ impl World {
         folder: &Path,
         durability: Durability,
         venues: &[Venue],
-        how: Successor,
+        (how, follower): (Successor, Option<Follower<Shadow>>),
     ) -> Result<Attached, String> {
-        let mut estate =
-            Estate { sent: venues.iter().map(|venue| venue.taken).collect(), ..Estate::default() };
-        points_in(&self.log.clone().into()).for_each(|point| estate.count(point));
+        let mut estate = self.estate(venues);
         let heir = |words: &Words| spsc::Producer::resume(words).unwrap();
         let mut returns: Vec<_> = self.returns.iter().map(heir).collect();
         match how {
@@ -141,21 +147,21 @@ impl World {
                 returns = self.returns.iter().map(|words| spsc::Producer::attach(words).unwrap()).collect();
             }
             Successor::HasNoJournal => std::fs::remove_dir_all(folder).unwrap_or(()),
-            Successor::Careful | Successor::KeepsTheDead => {}
+            Successor::HasDamagedSnapshot => damage_newest_snapshot(folder),
+            _ => {}
         }
-        let limits = [LimitSetting { scope: Scope::Strategy(0), control: Control::MaxRejections, value: 3 }];
-        let setup = RiskSetup { limits: &limits, ..RiskSetup::open_orders(STRATEGIES, VENUES, MAX_OPEN) };
         let inboxes = self.inboxes.iter().map(|words| {
             let ring = heir(words);
             spsc::Consumer::<7>::resume(words).unwrap().skip_to(ring.published());
-            Inbox::new(ring, None)
+            ring
         });
-        let returns = returns.into_iter().map(|ring| ReturnPath::new(ring, None, MAX_OPEN as usize));
-        let orchestrator =
-            Orchestrator::new(Mute, Mute, inboxes.collect(), returns.collect(), &setup, Work::new(0))
-                .unwrap();
+        let ends = engine::Ends { inboxes: inboxes.collect(), returns, desk: None };
         let options = Options { durability, segment_bytes: 1 << 16, ..Options::default() };
-        let recovered = orchestrator.journalled(folder, &options, (time(), 1), Stamps::All, estate, None);
+        let (shadow, reader) = match follower.map(Follower::into_parts) {
+            Some((shadow, reader)) => (shadow, Some(reader)),
+            None => (shadow(), None),
+        };
+        let recovered = shadow.come_back(reader, (folder, &options), estate, ends, 1);
         let (orchestrator, mut recovered) = recovered.map_err(|error| error.to_string())?;
         let mut log = StampLog::new(&self.log);
         recovered.unlogged.iter().for_each(|record| log.append_record(*record));
@@ -169,6 +175,39 @@ impl World {
         let supervision = Supervision::new(self.launching.control(), RepairsWriter::new(&self.repairs));
         let first = recovered.gateways.iter().map(|gateway| gateway.first).collect();
         Ok((orchestrator.supervised_again(supervision, 1), first))
+    }
+
+    /// What is left of what the orchestrator has given.
+    pub fn estate(&self, venues: &[Venue]) -> Estate {
+        let published = |words: &Words| spsc::Producer::<7>::resume(words).unwrap().published();
+        let mut estate = Estate {
+            sent: venues.iter().map(|venue| venue.taken).collect(),
+            returned: self.returns.iter().map(published).collect(),
+            ..Estate::default()
+        };
+        points_in(&self.log.clone().into()).for_each(|point| estate.count(point));
+        estate
+    }
+}
+
+/// The state of this world's orchestrator before the first record.
+pub fn shadow() -> Shadow {
+    let heap = || spsc::heap_ring::<7>(SLOTS).0;
+    let inboxes = (0..VENUES).map(|_| Inbox::new(heap(), None)).collect();
+    let returns = (0..STRATEGIES).map(|_| ReturnPath::new(heap(), None, MAX_OPEN as usize)).collect();
+    let limits = [LimitSetting { scope: Scope::Strategy(0), control: Control::MaxRejections, value: 3 }];
+    let setup = RiskSetup { limits: &limits, ..RiskSetup::open_orders(STRATEGIES, VENUES, MAX_OPEN) };
+    let orchestrator = Orchestrator::new(Mute, Mute, inboxes, returns, &setup, Work::new(0)).unwrap();
+    Shadow::new(orchestrator, time(), Stamps::All).0
+}
+
+/// Changes a bit in the newest snapshot of a folder, if there is one.
+pub fn damage_newest_snapshot(folder: &Path) {
+    let files = std::fs::read_dir(folder).unwrap().flatten().map(|file| file.path());
+    if let Some(newest) = files.filter(|path| path.to_str().unwrap().contains("snapshot-0")).max() {
+        let mut bytes = std::fs::read(&newest).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(newest, bytes).unwrap();
     }
 }
 

@@ -1,0 +1,97 @@
+//! How long one takes to come back from a journal, in each way that there is: the table that exchange and engine fill in.
+//!
+//! For each number of open orders, with a log of 64 MB: from the whole log, from a snapshot with the whole log behind it, from a snapshot
+//! of a few thousand records before the end, and from the state of a spare that has followed all but the last few hundred records. In
+//! turns, median of the rounds, with the fastest and the slowest.
+
+use journal::{Durability, Follower, Options, State};
+use std::fmt::Debug;
+use std::path::Path;
+use std::time::Duration;
+
+const ROUNDS: usize = 5;
+/// Bytes of a record of a message with its header.
+const RECORD: u64 = 88;
+/// As in a run.
+const SEGMENT: u64 = 4 << 20;
+const BEHIND_SNAPSHOT: u64 = 16_384;
+const BEHIND_SPARE: u64 = 400;
+
+/// How the journals are written.
+pub fn options() -> Options {
+    Options { durability: Durability::Process, segment_bytes: SEGMENT, ..Options::default() }
+}
+
+/// Where it comes back to.
+#[derive(Clone, Copy)]
+pub struct Case<'a> {
+    /// Its journal.
+    pub folder: &'a Path,
+    /// Records in it.
+    pub records: u64,
+    /// Orders that are open then.
+    pub open: u64,
+    /// A snapshot is made behind that record.
+    pub snapshot: Option<u64>,
+    is_spare: bool,
+}
+
+impl Case<'_> {
+    /// One that has followed the journal in this case, if it has: from `state` on.
+    pub fn followed<S: State<Error: Debug>>(&self, state: impl FnOnce() -> S) -> Option<Follower<S>> {
+        self.is_spare.then(|| {
+            let mut follower = Follower::begin(self.folder, state()).expect("a snapshot or a log");
+            let end = self.records - BEHIND_SPARE;
+            while follower.last() < end {
+                follower.follow((end - follower.last()).min(512) as usize).expect("records");
+            }
+            follower
+        })
+    }
+
+    /// Writes the snapshot behind what is written, from `state` on; `gone` says that everything has gone out.
+    pub fn snapshot<S: State<Error: Debug>>(&self, state: S, gone: impl FnOnce(&mut S)) {
+        let mut follower = Follower::begin(self.folder, state).expect("a log");
+        while follower.follow(4096).expect("records") > 0 {}
+        gone(&mut follower.state);
+        follower.snapshot().expect("room for it");
+    }
+}
+
+/// Fills in the table. `one` writes the journal, comes back, and says how long that took and how many orders were open then.
+pub fn table(mut one: impl FnMut(Case<'_>) -> (Duration, u64)) {
+    println!(
+        "open orders  log       from                                    median   fastest   slowest open then"
+    );
+    for (open, tail) in [(1_000_u64, 64_u64 << 20), (100_000, 64 << 20)] {
+        let records = open + tail / RECORD;
+        let cases = [
+            ("the whole log", None, false),
+            ("a snapshot, 64 MB behind it", Some(open), false),
+            ("a snapshot, 16,384 records behind it", Some(records - BEHIND_SNAPSHOT), false),
+            ("a spare, 400 records behind", Some(records - BEHIND_SNAPSHOT), true),
+        ];
+        let mut times = vec![Vec::new(); cases.len()];
+        let mut orders = 0;
+        for _ in 0..ROUNDS {
+            for (times, (_, snapshot, is_spare)) in times.iter_mut().zip(cases) {
+                let folder = tempfile::tempdir().expect("a folder");
+                let (took, then) = one(Case { folder: folder.path(), records, open, snapshot, is_spare });
+                times.push(took);
+                orders = then;
+            }
+        }
+        for (mut times, (name, ..)) in times.into_iter().zip(cases) {
+            times.sort();
+            let ms = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);
+            let (median, fastest, slowest) = (times[ROUNDS / 2], times[0], times[ROUNDS - 1]);
+            println!(
+                "{open:<12} {:<9} {name:<36} {:>9} {:>9} {:>9} {orders:>9}",
+                format!("{} MB", (records * RECORD) >> 20),
+                ms(median),
+                ms(fastest),
+                ms(slowest)
+            );
+        }
+    }
+}

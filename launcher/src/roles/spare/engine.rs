@@ -1,0 +1,64 @@
+//! What the spare of the engine has.
+
+use super::{Body, Sent};
+use crate::roles::build::orchestrator_parts;
+use crate::roles::engine::{LogCount, log_of_orchestrator, map};
+use crate::roles::estate;
+use anyhow::Result;
+use journal::Follower;
+use orchestrator::{Estate, Mute, Orchestrator, Shadow};
+use protocol::plan::Plan;
+use protocol::stamps::Stamps;
+use protocol::trading::{return_path, session_out};
+use shm::attached::Attached;
+use shm::clock::Timebase;
+use shm::memory::View;
+
+/// The engine's spare.
+pub(super) struct Spare {
+    orchestrator: Option<Orchestrator<Mute>>,
+    stamps: Stamps,
+    sessions: Sent,
+    returns: Sent,
+    log: View,
+    count: LogCount,
+}
+
+impl Spare {
+    pub(super) fn new(plan: &Plan, attached: &mut Attached<'_>) -> Result<Self> {
+        map(plan, attached)?;
+        Ok(Self {
+            orchestrator: Some(orchestrator_parts(plan, attached)?),
+            stamps: plan.stamps,
+            sessions: Sent::new((0..plan.trading().gateways()).map(session_out), attached)?,
+            returns: Sent::new((0..plan.trading().strategies).map(return_path), attached)?,
+            log: log_of_orchestrator(plan, attached)?,
+            count: LogCount::default(),
+        })
+    }
+}
+
+impl Body for Spare {
+    type State = Shadow;
+
+    fn begin(&mut self, time: Timebase) -> Option<Shadow> {
+        Some(Shadow::new(self.orchestrator.take()?, time, self.stamps).0)
+    }
+
+    fn keeps_something(state: &Shadow) -> bool {
+        state.keeps_something()
+    }
+
+    fn has_gone(&self, state: &mut Shadow) {
+        let (sent, returned) = (self.sessions.published(), self.returns.published());
+        state.has_gone(&Estate { sent, returned, ..self.count.estate.clone() });
+    }
+
+    fn look(&mut self) {
+        self.count.look(&self.log);
+    }
+
+    fn keep(self, follower: Option<Follower<Shadow>>, attached: &mut Attached<'_>) {
+        estate::keep(attached, (follower, self.count));
+    }
+}

@@ -1,0 +1,61 @@
+//! What the spare of an exchange has.
+
+use super::{Body, Sent};
+use crate::roles::book;
+use crate::roles::parts::Parts;
+use anyhow::Result;
+use exchange::role::{MarketSetup, Shadow};
+use journal::Follower;
+use protocol::segments;
+use protocol::tally::Tally;
+use protocol::trading::session_in;
+use shm::attached::Attached;
+use shm::clock::Timebase;
+use shm::memory::View;
+
+/// The spare of a venue's exchange.
+pub(super) struct Spare {
+    venue: u16,
+    market: Option<MarketSetup>,
+    reports: Sent,
+    log: View,
+    tally: Tally,
+}
+
+impl Spare {
+    pub(super) fn new(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Self> {
+        book::map(parts, venue)?;
+        let sessions = parts.plan.trading().gateways_of(venue);
+        Ok(Self {
+            venue,
+            market: Some(book::market(parts, venue)?),
+            reports: Sent::new(sessions.map(session_in), parts.attached)?,
+            log: segments::log(parts.attached, &parts.thread.name)?,
+            tally: book::tally(parts.plan),
+        })
+    }
+}
+
+impl Body for Spare {
+    type State = Shadow;
+
+    fn begin(&mut self, time: Timebase) -> Option<Shadow> {
+        Some(Shadow::new(self.market.take()?, time))
+    }
+
+    fn keeps_something(state: &Shadow) -> bool {
+        state.has_unsent()
+    }
+
+    fn has_gone(&self, state: &mut Shadow) {
+        state.were_sent(&self.reports.published());
+    }
+
+    fn look(&mut self) {
+        self.tally.look(&self.log);
+    }
+
+    fn keep(self, follower: Option<Follower<Shadow>>, attached: &mut Attached<'_>) {
+        book::keep(attached, self.venue, (follower, self.tally));
+    }
+}

@@ -1,0 +1,148 @@
+//! The spares of engine and exchange: who has one comes back from it; who has lost it, from snapshots and the rest of the log.
+
+use crate::common::{Launcher, Running, family, signal, wait_until};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const RUN: [&str; 18] = [
+    "--venue",
+    "book",
+    "--venues",
+    "1",
+    "--exchange",
+    "process",
+    "--on-death",
+    "restart",
+    "--idle",
+    "park",
+    "--isolation",
+    "process",
+    "--journal",
+    "process",
+    "--liveness",
+    "1s",
+    "--strategies",
+    "2",
+];
+
+fn started(launcher: &Launcher, orders: &str, window: &str) -> Running {
+    launcher.start(&[&RUN[..], &["--orders", orders, "--window", window, "--json"]].concat())
+}
+
+/// The newest process that was started as the spare of that one, and is none of these.
+fn spare_of(running: &Running, name: &str, but: &[u32]) -> Option<u32> {
+    let role = format!("role spare:{name} ");
+    let all = family(running.pid()).into_iter();
+    all.filter(|(pid, line)| line.contains(&role) && !but.contains(pid)).map(|(pid, _)| pid).max()
+}
+
+fn await_spare(running: &Running, name: &str, but: &[u32]) -> u32 {
+    wait_until("there is a spare", || spare_of(running, name, but).is_some());
+    spare_of(running, name, but).unwrap()
+}
+
+/// Ends the run, in which all orders came back; who died.
+fn ended(running: Running) -> Vec<Value> {
+    let (code, stdout, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    let summary: Value = serde_json::from_str(&stdout).unwrap();
+    let died = summary["comebacks"].as_array().cloned().unwrap_or_default();
+    assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"], "{died:#?}");
+    assert!(died.iter().all(|one| one["in_flight"] == one["answered"]), "{died:#?}");
+    died
+}
+
+fn count(one: &Value, key: &str) -> u64 {
+    one[key].as_u64().unwrap()
+}
+
+/// Each carries out again what its spare had not got to.
+#[test]
+fn an_engine_comes_back_from_its_spare_again_and_again() {
+    let launcher = Launcher::new();
+    let running = started(&launcher, "40k", "4s");
+    let mut living = vec![running.process("engine")];
+    for kills in 0..5 {
+        let spare = await_spare(&running, "engine", &living);
+        std::thread::sleep(Duration::from_millis(250 + 30 * kills));
+        signal(*living.last().unwrap(), "KILL");
+        living.push(spare);
+    }
+    let died = ended(running);
+    assert_eq!(died.len(), 5, "{died:#?}");
+    for one in &died {
+        assert!(one["role"] == "engine" && count(one, "again") < count(one, "records"), "{one:#}");
+    }
+}
+
+/// Nobody needs it: another one is started.
+#[test]
+fn a_spare_that_is_killed_is_replaced_and_nothing_else_happens() {
+    let launcher = Launcher::new();
+    let running = started(&launcher, "10k", "2s");
+    for name in ["engine", "exchange-0"] {
+        let spare = await_spare(&running, name, &[]);
+        signal(spare, "KILL");
+        await_spare(&running, name, &[spare]);
+    }
+    assert_eq!(ended(running), Vec::<Value>::new());
+}
+
+/// The spare is on its way to be the engine, or just is; so is the next one, which was started meanwhile.
+#[test]
+fn an_engine_may_be_killed_while_it_comes_back() {
+    let launcher = Launcher::new();
+    let running = started(&launcher, "40k", "3s");
+    for name in ["engine", "exchange-0"] {
+        let living = running.process(name);
+        let spare = await_spare(&running, name, &[living]);
+        std::thread::sleep(Duration::from_millis(300));
+        signal(living, "KILL");
+        std::thread::sleep(Duration::from_millis(6));
+        signal(spare, "KILL");
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let died = ended(running);
+    assert!((2..=4).contains(&died.len()), "{died:#?}");
+}
+
+fn snapshots(folder: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
+    let is_one = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("snapshot-");
+    let mut all: Vec<_> = files.filter(is_one).collect();
+    all.sort();
+    all
+}
+
+/// The engine and its spare are killed when there are so many snapshots, of which the newest may be damaged.
+fn comes_back_without_a_spare(snapshots_first: usize, damages: bool) {
+    let launcher = Launcher::new();
+    let running = started(&launcher, "100k", "4s");
+    let folder = launcher.folders()[0].join("journal-engine");
+    wait_until("snapshots are there", || snapshots(&folder).len() >= snapshots_first);
+    let living = running.process("engine");
+    // Stopped, so that no further one is written.
+    signal(living, "STOP");
+    signal(await_spare(&running, "engine", &[living]), "KILL");
+    if damages {
+        let newest = snapshots(&folder).pop().unwrap();
+        let mut bytes = std::fs::read(&newest).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(newest, bytes).unwrap();
+    }
+    signal(living, "KILL");
+    let died = ended(running);
+    assert!(died.len() == 1 && count(&died[0], "again") < count(&died[0], "records"), "{died:#?}");
+}
+
+#[test]
+fn an_engine_comes_back_from_a_snapshot_without_its_spare() {
+    comes_back_without_a_spare(1, false);
+}
+
+#[test]
+fn an_engine_comes_back_from_the_snapshot_before_a_damaged_one() {
+    comes_back_without_a_spare(2, true);
+}

@@ -1,0 +1,267 @@
+//! What a snapshot must hold: one that goes on from it comes to the state of one that carried out everything, byte for byte, wherever it
+//! was made. Snapshots that forget something are found.
+
+use super::events::Event;
+use super::risk::RiskSetup;
+use super::shadow::{Saved, Shadow, VERSION};
+use super::work::Work;
+use super::{Inbox, Mute, Orchestrator, ReturnPath};
+use journal::{Record, State, codec};
+use proptest::prelude::*;
+use protocol::desk::Command;
+use protocol::instrument::{Instrument, ReferenceKind};
+use protocol::kill::Scope;
+use protocol::limits::{Control, LimitSetting};
+use protocol::stamps::Stamps;
+use protocol::supervision::{Incarnation, Misconduct};
+use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
+use shm::clock::Timebase;
+use shm::ring::spsc;
+
+const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+const STRATEGIES: usize = 4;
+const VENUES: usize = 2;
+const CREDENTIALS: usize = 2;
+const GATEWAYS: u16 = (VENUES * CREDENTIALS) as u16;
+const OPEN: u64 = 64;
+
+/// An orchestrator with every control on, so wide that most orders pass.
+fn shadow() -> Shadow {
+    let heap = || spsc::heap_ring::<7>(2).0;
+    let inboxes = (0..GATEWAYS).map(|_| Inbox::new(heap(), None)).collect();
+    let returns = (0..STRATEGIES).map(|_| ReturnPath::new(heap(), None, 64)).collect();
+    let of = |control, value| LimitSetting { scope: Scope::All, control, value };
+    let limits = [
+        of(Control::MessageRate, 100_000_000),
+        of(Control::CredentialRate, 100_000_000),
+        of(Control::DuplicateWindow, 40),
+        of(Control::GrossExposure, 1 << 40),
+        of(Control::MaxLoss, 1 << 20),
+        of(Control::MaxRejections, 20),
+        of(Control::MaxExecutions, 30),
+    ];
+    let instrument = Instrument {
+        reference_price: 100,
+        reference: ReferenceKind::LastTrade,
+        max_quantity: 1 << 20,
+        ..Instrument::default()
+    };
+    let setup = RiskSetup {
+        credentials: CREDENTIALS,
+        instruments: &[instrument.clone(), instrument],
+        limits: &limits,
+        ..RiskSetup::open_orders(STRATEGIES, VENUES, OPEN)
+    };
+    let orchestrator = Orchestrator::new(Mute, Mute, inboxes, returns, &setup, Work::new(0)).unwrap();
+    let orchestrator =
+        orchestrator.expecting(&[40; STRATEGIES]).expecting_at_venues(&[30; STRATEGIES * VENUES]);
+    Shadow::new(orchestrator, TIME, Stamps::All).0
+}
+
+/// What is drawn for one event.
+type Drawn = (u16, u8, u8, i64, u64, bool);
+
+/// What happens: orders of every kind, reports, deaths, kill switches, limits, orders that wait and go.
+fn events(drawn: &[Drawn]) -> Vec<Event> {
+    let mut next = [0u64; STRATEGIES];
+    let mut epochs = [0u16; STRATEGIES];
+    let mut dead = [0u8; STRATEGIES];
+    let mut waiting = [0u64; GATEWAYS as usize];
+    let mut commands = 0;
+    let mut events = Vec::new();
+    for (strategy, what, kind, price, quantity, flag) in drawn {
+        let owner = usize::from(*strategy);
+        let venue = u16::from(*kind) % VENUES as u16;
+        let gateway = venue * CREDENTIALS as u16 + strategy % CREDENTIALS as u16;
+        let side = if *flag { Side::Buy } else { Side::Sell };
+        let id = |sequence| OrderId::new(*strategy, epochs[owner], sequence);
+        let event = match what {
+            0..=6 => {
+                let mut order = Order::new(id(next[owner]), if *kind == 9 { 7 } else { venue });
+                (order.side, order.price, order.quantity) = (side, *price, *quantity);
+                order.instrument = (quantity % 2) as u16;
+                order.operation = match what {
+                    0 => Operation::Cancel,
+                    1 => Operation::Replace,
+                    _ => Operation::New,
+                };
+                order.target = next[owner].saturating_sub(quantity % 4);
+                next[owner] += 1;
+                let has_room = *kind != 3;
+                waiting[usize::from(gateway)] += u64::from(!has_room);
+                Event::Submitted { from: Some(*strategy), has_room, message: order.to_message() }
+            }
+            7..=9 => {
+                let is_last = *what < 9;
+                let report = Report {
+                    id: id(next[owner].saturating_sub(1 + quantity % 4)),
+                    venue,
+                    instrument: (quantity % 2) as u16,
+                    status: OrderStatus::Filled,
+                    reason: 0,
+                    side,
+                    price: *price,
+                    filled: *quantity,
+                    leaves: u64::from(!is_last),
+                    cumulative: *quantity,
+                    number: 0,
+                    is_last,
+                };
+                Event::Reported { gateway: Some(gateway), message: report.to_message() }
+            }
+            10 if *kind < 3 => {
+                dead[owner] = (dead[owner] + 1) % 4;
+                match dead[owner] {
+                    1 => {
+                        let life = Incarnation { epoch: epochs[owner], fenced: true };
+                        Event::Life { strategy: *strategy, life }
+                    }
+                    2 => Event::Told { strategy: *strategy, gateway },
+                    3 => Event::Retired { strategy: *strategy },
+                    _ => {
+                        (epochs[owner], next[owner]) = (epochs[owner] + 1, 0);
+                        let life = Incarnation { epoch: epochs[owner], fenced: false };
+                        Event::Life { strategy: *strategy, life }
+                    }
+                }
+            }
+            10 => Event::Flushed { gateway },
+            11 => {
+                commands += 1;
+                let scope = match kind % 4 {
+                    0 => Scope::Strategy(*strategy),
+                    1 => Scope::Venue(venue),
+                    2 => Scope::Instrument(venue),
+                    _ => Scope::Credential(strategy % 2),
+                };
+                let limit =
+                    LimitSetting { scope: Scope::All, control: Control::MaxOrderVolume, value: 1 << 19 };
+                let command = match kind {
+                    0..=4 => Command::Kill(scope),
+                    5..=8 => Command::Revive(scope),
+                    _ => {
+                        let LimitSetting { scope, control, value } = limit;
+                        Command::SetLimit { scope, control: control.code(), value }
+                    }
+                };
+                Event::Command { number: commands - 1, command: (*kind != 11).then_some(command) }
+            }
+            12 if *flag => Event::KillTold { kill: 0, gateway },
+            _ => Event::Misconduct { from: None, why: Misconduct::Garbage },
+        };
+        events.push(event);
+    }
+    events
+}
+
+fn carried_out(mut shadow: Shadow, events: &[(usize, Event)]) -> Shadow {
+    for (place, event) in events {
+        let (bytes, length) = event.encode(10 * *place as u64);
+        let sequence = *place as u64 + 1;
+        // Of a kill switch that is done there is nothing to tell.
+        let _ = shadow.carry_out(Record { sequence, payload: &bytes[..length] });
+    }
+    shadow
+}
+
+fn all(drawn: &[Drawn]) -> Vec<(usize, Event)> {
+    events(drawn).into_iter().enumerate().collect()
+}
+
+fn from_bytes(bytes: &[u8]) -> Shadow {
+    let mut shadow = shadow();
+    shadow.restore(1, bytes).unwrap();
+    shadow
+}
+
+fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
+    let one = (0..STRATEGIES as u16, 0u8..13, 0u8..12, 95i64..105, 1u64..20, any::<bool>());
+    prop::collection::vec(one, 2..80)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_rest_behind_a_snapshot_comes_to_the_same_at_every_cut(drawn in drawn()) {
+        let events = all(&drawn);
+        let whole = carried_out(shadow(), &events).encode().unwrap();
+        for cut in 0..=events.len() {
+            let bytes = carried_out(shadow(), &events[..cut]).encode().unwrap();
+            let again = from_bytes(&bytes);
+            prop_assert!(again.encode().unwrap() == bytes, "cut {cut}: it is not what was written");
+            let end = carried_out(again, &events[cut..]).encode().unwrap();
+            prop_assert!(end == whole, "cut {cut}: it goes on in another way");
+        }
+    }
+
+    /// Nothing that is read is believed: no bytes make it panic.
+    #[test]
+    fn bytes_of_a_snapshot_that_were_changed_are_refused_or_a_state(
+        drawn in drawn(), at in any::<prop::sample::Index>(), bit in 0u8..8,
+    ) {
+        let mut bytes = carried_out(shadow(), &all(&drawn)).encode().unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        let mut shadow = shadow();
+        if shadow.restore(1, &bytes).is_ok() {
+            prop_assert!(shadow.encode().is_ok());
+        }
+    }
+}
+
+/// A load in which everything happens.
+fn load() -> Vec<(usize, Event)> {
+    let one = |n: u64| {
+        let what = [2, 3, 4, 2, 7, 1, 9, 5, 2, 8, 3, 0][(n % 12) as usize];
+        // Late enough that much is open then, a venue is killed.
+        let (what, kind) = if n == 90 { (11, 1) } else { (what, (n % 7) as u8) };
+        (n as u16 % 4, what, kind, 99 + (n % 3) as i64, 1 + n % 13, n.is_multiple_of(2))
+    };
+    all(&(0..140).map(one).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_snapshot_that_forgets_is_found() {
+    let events = load();
+    let (before, after) = events.split_at(100);
+    let whole = carried_out(shadow(), &events).encode().unwrap();
+    let bytes = carried_out(shadow(), before).encode().unwrap();
+    type Forgets = fn(&mut Saved);
+    let forgetful: [(&str, Forgets); 15] = [
+        ("nothing", |_| {}),
+        ("open orders", |(_, state, _)| {
+            state.positions.strategies.iter_mut().for_each(|of| of.orders.iter_mut().for_each(Vec::clear));
+        }),
+        ("how many requests are open", |(_, state, _)| {
+            state.positions.strategies.iter_mut().for_each(|of| of.requests += 1);
+        }),
+        ("positions", |(_, state, _)| state.positions.accounts.fill(Default::default())),
+        ("kill switches", |(_, state, _)| state.risk.switches = shadow().orchestrator.risk.state().switches),
+        ("whom it tells of them", |(_, state, _)| state.kills = shadow().orchestrator.kills.state()),
+        ("message rates", |(_, state, _)| state.risk.messages.fill(Default::default())),
+        ("the reference price", |(_, state, _)| {
+            state.risk.traded = shadow().orchestrator.risk.state().traded
+        }),
+        ("exposures", |(_, state, _)| state.risk.exposures = shadow().orchestrator.risk.state().exposures),
+        ("profits", |(_, state, _)| state.risk.profits.fill(0)),
+        ("which order is next", |(_, state, _)| state.lines = shadow().orchestrator.lines),
+        ("orders that wait", |(_, state, _)| state.waiting.iter_mut().for_each(Vec::clear)),
+        ("checksums", |(_, state, _)| state.reported = Default::default()),
+        ("how much was sent", |(given, _, _)| {
+            given.gateways.iter_mut().for_each(|of| *of = Default::default())
+        }),
+        ("what may not be in the log", |(given, _, _)| given.unlogged.clear()),
+    ];
+    let mut unseen = Vec::new();
+    for (what, forget) in forgetful {
+        let mut saved = codec::decode::<Saved>(VERSION, &bytes).unwrap();
+        forget(&mut saved);
+        let again = from_bytes(&codec::encode(VERSION, &saved).unwrap());
+        let end = carried_out(again, after).encode().unwrap();
+        if end == whole {
+            unseen.push(what);
+        }
+    }
+    assert_eq!(unseen, ["nothing"], "snapshots that forget and are not found");
+}
