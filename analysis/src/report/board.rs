@@ -102,7 +102,9 @@ fn cpu(usage: Option<BoardUsage>, case: &BoardCase) -> String {
 fn notes(case: &BoardCase) -> Vec<String> {
     let BoardCase { writer, all, .. } = case;
     let mut notes = vec![match case.readers {
-        0 => format!("{} writes/s; CPU of the writer {}", plain(writer.writes_per_s), cpu(writer.usage, case)),
+        0 => {
+            format!("{} writes/s; CPU of the writer {}", plain(writer.writes_per_s), cpu(writer.usage, case))
+        }
         _ => format!(
             "{} writes/s, {} reads/s; missed {}, torn {}, given up {}; CPU of the writer {}, of all readers {}",
             plain(writer.writes_per_s),
