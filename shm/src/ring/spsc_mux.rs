@@ -37,30 +37,42 @@ impl Mux {
         Self { rings: rings.into_iter().enumerate().collect(), out, next: 0, taken: 0, fault: None }
     }
 
-    /// Takes the next message; its slot is given back at once if `RELEASES`.
+    /// The first ring, from `next` on, that may have a message.
     #[inline(always)]
-    fn next_message<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Message)> {
+    fn find(&self) -> Option<usize> {
         // From `next` to the end, then from the start to `next`: round-robin without a division. Two plain walks over
         // slices that only look: an empty scan is nothing but N loads.
         let (start, rest) = self.rings.split_at(self.next);
-        let place = match rest.iter().position(|(_, ring)| !ring.looks_empty()) {
-            Some(place) => self.next + place,
-            None => start.iter().position(|(_, ring)| !ring.looks_empty())?,
-        };
-        let (producer, ring) = &mut self.rings[place];
-        let producer = *producer;
-        let mut fault = None;
-        let message = if RELEASES { ring.pop(&mut fault) } else { ring.take_or(&mut fault) };
-        if let Some(fault) = fault {
-            self.fault = Some((producer, fault));
-            self.take_out(place);
-            return None;
+        match rest.iter().position(|(_, ring)| !ring.looks_empty()) {
+            Some(place) => Some(self.next + place),
+            None => start.iter().position(|(_, ring)| !ring.looks_empty()),
         }
-        self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
-        if !RELEASES {
-            self.taken = place;
+    }
+
+    /// Has `take` take from the rings in turn, until it takes something or none looks as if it had a message; what it took.
+    #[inline(always)]
+    fn from_next<R>(
+        &mut self,
+        mut take: impl FnMut(usize, &mut spsc::Consumer, &mut Option<PeerFault>) -> Option<R>,
+    ) -> Option<R> {
+        // A ring that was emptied is looked at once to know how it looks empty; a hostile one that changes meanwhile holds nobody up.
+        for _ in 0..=self.rings.len() {
+            let place = self.find()?;
+            let (producer, ring) = &mut self.rings[place];
+            let producer = *producer;
+            let mut fault = None;
+            let taken = take(producer, ring, &mut fault);
+            if let Some(fault) = fault {
+                self.fault = Some((producer, fault));
+                self.take_out(place);
+                return None;
+            }
+            if taken.is_some() {
+                self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
+                return taken;
+            }
         }
-        message.map(|message| (Some(producer), message))
+        None
     }
 
     /// Takes a ring out of the scan.
@@ -75,11 +87,33 @@ impl Mux {
 impl super::Consumer for Mux {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        self.next_message::<true>()
+        self.from_next(
+            #[inline(always)]
+            |producer, ring, fault| ring.pop(fault).map(|message| (Some(producer), message)),
+        )
     }
 
     fn take(&mut self) -> Option<(Option<usize>, Message)> {
-        self.next_message::<false>()
+        let taken = self
+            .from_next(|producer, ring, fault| ring.take_or(fault).map(|message| (Some(producer), message)));
+        // The one before the next.
+        self.taken = self.next.checked_sub(1).unwrap_or(self.rings.len().saturating_sub(1));
+        taken
+    }
+
+    #[inline(always)]
+    fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize {
+        let taken = self.from_next(
+            #[inline(always)]
+            |producer, ring, fault| {
+                let taken = ring.drain_or(most, &mut |message| each(Some(producer), message), fault);
+                // What is wrong behind them is found again.
+                let taken = Some(taken).filter(|taken| *taken > 0)?;
+                *fault = None;
+                Some(taken)
+            },
+        );
+        taken.unwrap_or(0)
     }
 
     fn release(&mut self) {
@@ -144,6 +178,11 @@ impl super::Producer for SpscMuxProducer {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         self.0.try_push_with(message, at)
+    }
+
+    #[inline]
+    fn try_push_many(&mut self, messages: &[Message]) -> usize {
+        self.0.try_push_many(messages)
     }
 }
 

@@ -3,7 +3,7 @@
 use core::ops::ControlFlow;
 use proptest::prelude::*;
 use shm::memory::{Region, Words};
-use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
+use shm::ring::spsc::{Consumer, HEAD_WORDS, NUMBER, Producer, ring_words, sequence_at, write_header};
 use shm::ring::spsc_mux::Mux;
 use shm::ring::{Consumer as _, Full, MESSAGE_WORDS, Step};
 use shm::sync::Ordering;
@@ -126,6 +126,49 @@ fn a_successor_that_forgets_what_was_published_is_found() {
     let events = [Event::Push(3), Event::Take(1), Event::DieIn(Step::Written), Event::Push(2)];
     assert_eq!(played(&events, 3, heir), Ok(()));
     assert!(played(&events, 3, forgetful).is_err());
+}
+
+/// A batch whose producer died before it showed its first message: of it nothing was published, however much was written.
+#[test]
+fn what_a_dead_batch_has_written_does_not_appear() {
+    const SLOTS: u64 = 16;
+    for before in 0..40u64 {
+        for written in 2..=12 {
+            let words = Region::heap(ring_words(SLOTS as usize, 2)).words();
+            write_header::<2>(&words, SLOTS as usize);
+            let mut producer = Producer::<2>::attach(&words).unwrap();
+            let mut consumer = Consumer::<2>::attach(&words).unwrap();
+            for n in 0..before {
+                producer.try_push(&[n; 2]).unwrap();
+                // At last five wait: the next ones go outside.
+                if n + 5 < before {
+                    consumer.try_pop().unwrap();
+                }
+            }
+            let fresh = words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
+            let batch: Vec<_> = (before..before + 12).map(|n| [n; 2]).collect();
+            let pushed = producer.try_push_many(&batch) as u64;
+            // As it was when it had come so far: the first one's sequence is stored last.
+            let positions = std::iter::once(before).chain(before + written.min(pushed)..before + pushed);
+            for position in positions {
+                for outside in [false, true] {
+                    let at = HEAD_WORDS + sequence_at(position, outside, SLOTS, 0, 2).unwrap();
+                    if words[at].load(Ordering::Relaxed) >> NUMBER == position + 1 {
+                        words[at].store(fresh[at], Ordering::Relaxed);
+                    }
+                }
+            }
+            let mut heir = Producer::<2>::resume(&words).unwrap();
+            assert_eq!(heir.published(), before, "{written} of {pushed} were written");
+            let waited: Vec<_> = std::iter::from_fn(|| consumer.try_pop().unwrap()).collect();
+            assert_eq!(waited.len() as u64, before.min(5));
+            for n in 0..3 * SLOTS {
+                heir.try_push(&[1000 + n; 2]).unwrap();
+                assert_eq!(consumer.try_pop(), Ok(Some([1000 + n; 2])));
+                assert_eq!(consumer.try_pop(), Ok(None), "{before}, {written} of {pushed}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use core::ops::ControlFlow;
 use loom::thread;
 use shm::memory::{Region, Words};
-use shm::ring::spsc::{Consumer, HEAD_WORDS, Producer, SLOTS, ring_words, slot_words, write_header};
+use shm::ring::spsc::{Consumer, HEAD_WORDS, Producer, SLOTS, ring_words, write_header};
 use shm::ring::{Full, Step};
 use shm::sync::{Ordering, spin_hint};
 
@@ -64,6 +64,55 @@ fn no_message_is_torn() {
     });
 }
 
+/// Out of the window and back into it: the consumer falls behind, catches up, and finds every message where the one before it
+/// says. Of two slots, so that each decision is made as soon as it can be.
+#[test]
+fn messages_arrive_in_order_in_and_out_of_the_window() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let words: Words = Region::heap(ring_words(4, 1)).words();
+        write_header::<1>(&words, 4);
+        let mut producer = Producer::<1>::attach(&words).unwrap();
+        let mut consumer = Consumer::<1>::attach(&words).unwrap();
+        let other = thread::spawn(move || push_all(&mut producer, 6));
+        pop_all(&mut consumer, 6);
+        other.join().unwrap();
+        assert_eq!(consumer.try_pop(), Ok(None), "nothing twice");
+    });
+}
+
+/// A batch beside pops and drains: in order, whole, all that was said to be taken.
+#[test]
+fn a_batch_arrives_in_order() {
+    for drains in [false, true] {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let words: Words = Region::heap(ring_words(4, 2)).words();
+            write_header::<2>(&words, 4);
+            let mut producer = Producer::<2>::attach(&words).unwrap();
+            let mut consumer = Consumer::<2>::attach(&words).unwrap();
+            let other = thread::spawn(move || {
+                push_all(&mut producer, 1);
+                let batch: Vec<[u64; 2]> = (2..=6).map(message).collect();
+                producer.try_push_many(&batch)
+            });
+            let mut got = Vec::new();
+            if drains {
+                let drained = consumer.drain(4, |message| got.push(message)).expect("an honest peer");
+                assert_eq!(drained, got.len());
+            } else {
+                got.extend(consumer.try_pop().expect("an honest peer"));
+            }
+            let pushed = other.join().unwrap() as u64;
+            assert!((3..=5).contains(&pushed), "as many as there is room for");
+            while consumer.drain(2, |message| got.push(message)).expect("an honest peer") > 0 {}
+            assert_eq!(got, (1..=pushed + 1).map(message).collect::<Vec<_>>());
+        });
+    }
+}
+
 /// The producer pushes some messages and dies at each step of the next push: what is published comes out whole, the rest does
 /// not exist, and the ring is begun again for a successor over memory that was made anew.
 #[test]
@@ -91,8 +140,7 @@ fn a_producer_that_dies_in_a_push_leaves_a_usable_ring() {
                 assert_eq!(popped, published.then_some(message(dies_after + 1)));
                 assert_eq!(consumer.try_pop(), Ok(None), "what was not published does not exist");
                 consumer.restart();
-                let slots = HEAD_WORDS + SLOTS;
-                for word in &words[slots..slots + CAPACITY * slot_words(2)] {
+                for word in &words[HEAD_WORDS + SLOTS..] {
                     word.store(0, Ordering::Relaxed);
                 }
                 let mut successor = Producer::<2>::attach(&words).unwrap();
