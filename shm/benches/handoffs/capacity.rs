@@ -1,12 +1,13 @@
-//! What a ring's capacity costs: round trips and streams at capacities from 2 to 65,536, of the ring and of one without a window, in turns.
+//! What a ring's capacity costs: round trips and streams at capacities from 2 to 65,536, of the ring and of a sketch whose footprint follows
+//! its occupancy, in turns.
 //!
 //! Two threads on two cores. A round trip is in floors: each sample is divided by the mean of the two floors around it, and
 //! dropped if those differ by more than a tenth. Streams are beside those of the crate rtrb with the same payload, one by one and in chunks of 64.
 
 use crate::Options;
-use crate::plain;
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::stream::{BATCH, check, message};
+use crate::window;
 use shm::clock::{Clock, Monotonic};
 use shm::floor::{self, FloorSample, wait};
 use shm::memory::Region;
@@ -63,14 +64,14 @@ impl Pop for spsc::Consumer {
     }
 }
 
-impl Push for plain::Producer {
+impl Push for window::Producer {
     #[inline(always)]
     fn push(&mut self, message: &Message) -> bool {
         self.try_push(message)
     }
 }
 
-impl Pop for plain::Consumer {
+impl Pop for window::Consumer {
     #[inline(always)]
     fn pop(&mut self) -> Option<Message> {
         self.try_pop()
@@ -274,14 +275,14 @@ impl<P: Push, C: Pop> Contestant<P, C> {
 struct Match {
     capacity: usize,
     ring: Contestant<spsc::Producer, spsc::Consumer>,
-    plain: Contestant<plain::Producer, plain::Consumer>,
+    sketch: Contestant<window::Producer, window::Consumer>,
     rtrb: Contestant<rtrb::Producer<LineMessage>, rtrb::Consumer<LineMessage>>,
     peer: Peer,
     over_floor: [Vec<f64>; 2],
-    over_plain: Vec<f64>,
+    over_ring: Vec<f64>,
     floors: Vec<f64>,
     dropped: usize,
-    /// The ring, without a window, the ring in batches, rtrb in chunks, rtrb.
+    /// The ring, the sketch, the ring in batches, rtrb in chunks, rtrb.
     rates: [Vec<f64>; 5],
 }
 
@@ -291,16 +292,16 @@ impl Match {
         let ours = || spsc::heap_ring::<7>(capacity);
         let crates = || rtrb::RingBuffer::<LineMessage>::new(capacity);
         let ring = Contestant::new(&mut parts, ours(), ours());
-        let plain = Contestant::new(&mut parts, plain::ring(capacity), plain::ring(capacity));
+        let sketch = Contestant::new(&mut parts, window::ring(capacity), window::ring(capacity));
         let rtrb = Contestant::new(&mut parts, crates(), crates());
         Self {
             capacity,
             ring,
-            plain,
+            sketch,
             rtrb,
             peer: Peer::start(core, parts),
             over_floor: Default::default(),
-            over_plain: Vec::new(),
+            over_ring: Vec::new(),
             floors: Vec::new(),
             dropped: 0,
             rates: Default::default(),
@@ -309,8 +310,8 @@ impl Match {
 
     fn round_trip(&mut self, rounds: u64) {
         let before = self.peer.floor(rounds);
-        let with = self.ring.trips(&self.peer, rounds);
-        let without = self.plain.trips(&self.peer, rounds);
+        let ring = self.ring.trips(&self.peer, rounds);
+        let sketch = self.sketch.trips(&self.peer, rounds);
         let after = self.peer.floor(rounds);
         if (before - after).abs() > 0.1 * before.min(after) {
             self.dropped += 1;
@@ -318,16 +319,16 @@ impl Match {
         }
         let floor = (before + after) / 2.0;
         self.floors.push(floor);
-        self.over_floor[0].push(with / floor);
-        self.over_floor[1].push(without / floor);
-        self.over_plain.push(with / without);
+        self.over_floor[0].push(ring / floor);
+        self.over_floor[1].push(sketch / floor);
+        self.over_ring.push(sketch / ring);
     }
 
     fn streams(&mut self, count: u64) {
-        let Self { ring, plain, rtrb, peer, rates, .. } = self;
+        let Self { ring, sketch, rtrb, peer, rates, .. } = self;
         let measured = [
             ring.stream::<false>(peer, count),
-            plain.stream::<false>(peer, count),
+            sketch.stream::<false>(peer, count),
             ring.stream::<true>(peer, count),
             rtrb.stream::<true>(peer, count),
             rtrb.stream::<false>(peer, count),
@@ -337,27 +338,27 @@ impl Match {
 
     fn trip_rows(&mut self) -> [FigureRow; 4] {
         let name = |what: &str| format!("{}: {what}", self.capacity);
-        let [with, without] = std::mem::take(&mut self.over_floor);
-        let [floors, over] = [&mut self.floors, &mut self.over_plain].map(std::mem::take);
+        let [ring, sketch] = std::mem::take(&mut self.over_floor);
+        let [floors, over] = [&mut self.floors, &mut self.over_ring].map(std::mem::take);
         [
             FigureRow::new(name("floor"), "ns", floors, Goal::None).dropped(self.dropped),
-            FigureRow::new(name("without a window"), "× floor", without, Goal::None),
-            FigureRow::new(name("the ring"), "× floor", with, Goal::AtMost(1.40)),
-            FigureRow::new("", "× without", over, Goal::None),
+            FigureRow::new(name("the ring"), "× floor", ring, Goal::AtMost(1.40)),
+            FigureRow::new(name("a window in front"), "× floor", sketch, Goal::None),
+            FigureRow::new("", "× the ring", over, Goal::None),
         ]
     }
 
     fn stream_rows(&mut self) -> [FigureRow; 7] {
         let name = |what: &str| format!("{}: {what}", self.capacity);
-        let [one, plain, many, chunks, rtrb] = std::mem::take(&mut self.rates);
+        let [one, sketch, many, chunks, rtrb] = std::mem::take(&mut self.rates);
         let ratio = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a / b).collect::<Vec<f64>>();
-        let (over_plain, over_chunks, over_rtrb) =
-            (ratio(&one, &plain), ratio(&many, &chunks), ratio(&many, &rtrb));
+        let (over_ring, over_chunks, over_rtrb) =
+            (ratio(&sketch, &one), ratio(&many, &chunks), ratio(&many, &rtrb));
         [
             FigureRow::new(name("rtrb, push and pop"), "M/s", rtrb, Goal::None),
             FigureRow::new(name("rtrb, chunks of 64"), "M/s", chunks, Goal::None),
             FigureRow::new(name("the ring, one by one"), "M/s", one, Goal::None),
-            FigureRow::new("", "× without a window", over_plain, Goal::AtLeast(1.0)),
+            FigureRow::new(name("a window in front"), "× the ring", over_ring, Goal::None),
             FigureRow::new(name("the ring, batches of 64"), "M/s", many, Goal::None),
             FigureRow::new("", "× rtrb's chunks", over_chunks, Goal::AtLeast(1.0)),
             FigureRow::new("", "× rtrb's push and pop", over_rtrb, Goal::AtLeast(4.0)),

@@ -16,13 +16,13 @@ mod crates;
 mod machine;
 mod one_thread;
 mod peer;
-mod plain;
 mod protection;
 mod report;
 mod roundtrip;
 mod scan;
 mod stamp;
 mod stream;
+mod window;
 
 use report::BenchReport;
 use shm::ring::Technique;

@@ -37,7 +37,7 @@ impl Mux {
         Self { rings: rings.into_iter().enumerate().collect(), out, next: 0, taken: 0, fault: None }
     }
 
-    /// The first ring, from `next` on, that may have a message.
+    /// The first ring, from `next` on, that has a message.
     #[inline(always)]
     fn find(&self) -> Option<usize> {
         // From `next` to the end, then from the start to `next`: round-robin without a division. Two plain walks over
@@ -49,30 +49,24 @@ impl Mux {
         }
     }
 
-    /// Has `take` take from the rings in turn, until it takes something or none looks as if it had a message; what it took.
+    /// Takes the next message; its slot is given back at once if `RELEASES`.
     #[inline(always)]
-    fn from_next<R>(
-        &mut self,
-        mut take: impl FnMut(usize, &mut spsc::Consumer, &mut Option<PeerFault>) -> Option<R>,
-    ) -> Option<R> {
-        // A ring that was emptied is looked at once to know how it looks empty; a hostile one that changes meanwhile holds nobody up.
-        for _ in 0..=self.rings.len() {
-            let place = self.find()?;
-            let (producer, ring) = &mut self.rings[place];
-            let producer = *producer;
-            let mut fault = None;
-            let taken = take(producer, ring, &mut fault);
-            if let Some(fault) = fault {
-                self.fault = Some((producer, fault));
-                self.take_out(place);
-                return None;
-            }
-            if taken.is_some() {
-                self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
-                return taken;
-            }
+    fn next_message<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Message)> {
+        let place = self.find()?;
+        let (producer, ring) = &mut self.rings[place];
+        let producer = *producer;
+        let mut fault = None;
+        let message = if RELEASES { ring.pop(&mut fault) } else { ring.take_or(&mut fault) };
+        if let Some(fault) = fault {
+            self.fault = Some((producer, fault));
+            self.take_out(place);
+            return None;
         }
-        None
+        self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
+        if !RELEASES {
+            self.taken = place;
+        }
+        message.map(|message| (Some(producer), message))
     }
 
     /// Takes a ring out of the scan.
@@ -87,33 +81,28 @@ impl Mux {
 impl super::Consumer for Mux {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        self.from_next(
-            #[inline(always)]
-            |producer, ring, fault| ring.pop(fault).map(|message| (Some(producer), message)),
-        )
+        self.next_message::<true>()
     }
 
     fn take(&mut self) -> Option<(Option<usize>, Message)> {
-        let taken = self
-            .from_next(|producer, ring, fault| ring.take_or(fault).map(|message| (Some(producer), message)));
-        // The one before the next.
-        self.taken = self.next.checked_sub(1).unwrap_or(self.rings.len().saturating_sub(1));
-        taken
+        self.next_message::<false>()
     }
 
     #[inline(always)]
     fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize {
-        let taken = self.from_next(
-            #[inline(always)]
-            |producer, ring, fault| {
-                let taken = ring.drain_or(most, &mut |message| each(Some(producer), message), fault);
-                // What is wrong behind them is found again.
-                let taken = Some(taken).filter(|taken| *taken > 0)?;
-                *fault = None;
-                Some(taken)
-            },
-        );
-        taken.unwrap_or(0)
+        let Some(place) = self.find() else { return 0 };
+        let (producer, ring) = &mut self.rings[place];
+        let producer = *producer;
+        let mut fault = None;
+        let taken = ring.drain_or(most, &mut |message| each(Some(producer), message), &mut fault);
+        // What is wrong behind messages that were taken is found again.
+        if let Some(fault) = fault.filter(|_| taken == 0) {
+            self.fault = Some((producer, fault));
+            self.take_out(place);
+        } else {
+            self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
+        }
+        taken
     }
 
     fn release(&mut self) {

@@ -4,7 +4,7 @@
 use core::ops::ControlFlow;
 use loom::thread;
 use shm::memory::{Region, Words};
-use shm::ring::spsc::{Consumer, HEAD_WORDS, Producer, SLOTS, ring_words, write_header};
+use shm::ring::spsc::{Consumer, HEAD_WORDS, Producer, SLOTS, ring_words, slot_words, write_header};
 use shm::ring::{Full, Step};
 use shm::sync::{Ordering, spin_hint};
 
@@ -64,25 +64,7 @@ fn no_message_is_torn() {
     });
 }
 
-/// Out of the window and back into it: the consumer falls behind, catches up, and finds every message where the one before it
-/// says. Of two slots, so that each decision is made as soon as it can be.
-#[test]
-fn messages_arrive_in_order_in_and_out_of_the_window() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
-    model.check(|| {
-        let words: Words = Region::heap(ring_words(4, 1)).words();
-        write_header::<1>(&words, 4);
-        let mut producer = Producer::<1>::attach(&words).unwrap();
-        let mut consumer = Consumer::<1>::attach(&words).unwrap();
-        let other = thread::spawn(move || push_all(&mut producer, 6));
-        pop_all(&mut consumer, 6);
-        other.join().unwrap();
-        assert_eq!(consumer.try_pop(), Ok(None), "nothing twice");
-    });
-}
-
-/// A batch beside pops and drains: in order, whole, all that was said to be taken.
+/// A batch beside pops and drains: in order, whole, and all that was said to be taken.
 #[test]
 fn a_batch_arrives_in_order() {
     for drains in [false, true] {
@@ -99,18 +81,49 @@ fn a_batch_arrives_in_order() {
                 producer.try_push_many(&batch)
             });
             let mut got = Vec::new();
-            if drains {
-                let drained = consumer.drain(4, |message| got.push(message)).expect("an honest peer");
-                assert_eq!(drained, got.len());
-            } else {
-                got.extend(consumer.try_pop().expect("an honest peer"));
+            for _ in 0..2 {
+                if drains {
+                    let before = got.len();
+                    let drained = consumer.drain(4, |message| got.push(message)).expect("an honest peer");
+                    assert_eq!(drained, got.len() - before);
+                } else {
+                    got.extend(consumer.try_pop().expect("an honest peer"));
+                }
             }
             let pushed = other.join().unwrap() as u64;
-            assert!((3..=5).contains(&pushed), "as many as there is room for");
+            assert!((3..=4).contains(&pushed), "as many as there is room for");
             while consumer.drain(2, |message| got.push(message)).expect("an honest peer") > 0 {}
             assert_eq!(got, (1..=pushed + 1).map(message).collect::<Vec<_>>());
         });
     }
+}
+
+/// Batches round the ring: a group is not written over what a drain has not given back.
+#[test]
+fn batches_go_round_the_ring() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let (mut producer, mut consumer) = ring::<1>();
+        let other = thread::spawn(move || {
+            let mut rest: &[[u64; 1]] = &[[1], [2], [3], [4]];
+            while !rest.is_empty() {
+                let pushed = producer.try_push_many(rest);
+                rest = &rest[pushed..];
+                if pushed == 0 {
+                    spin_hint();
+                }
+            }
+        });
+        let mut got = Vec::new();
+        while got.len() < 4 {
+            if consumer.drain(4, |[n]| got.push(n)).expect("an honest peer") == 0 {
+                spin_hint();
+            }
+        }
+        assert_eq!(got, [1, 2, 3, 4]);
+        other.join().unwrap();
+    });
 }
 
 /// The producer pushes some messages and dies at each step of the next push: what is published comes out whole, the rest does
@@ -140,7 +153,8 @@ fn a_producer_that_dies_in_a_push_leaves_a_usable_ring() {
                 assert_eq!(popped, published.then_some(message(dies_after + 1)));
                 assert_eq!(consumer.try_pop(), Ok(None), "what was not published does not exist");
                 consumer.restart();
-                for word in &words[HEAD_WORDS + SLOTS..] {
+                let slots = HEAD_WORDS + SLOTS;
+                for word in &words[slots..slots + CAPACITY * slot_words(2)] {
                     word.store(0, Ordering::Relaxed);
                 }
                 let mut successor = Producer::<2>::attach(&words).unwrap();

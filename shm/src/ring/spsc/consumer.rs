@@ -1,26 +1,21 @@
 //! The receiving end.
 
-use super::{AHEAD, HEAD, NUMBER, OUTSIDE, Shape, split};
+use super::{HEAD, geometry, slot_words, split};
 use crate::memory::{HeaderError, View, Words};
 use crate::ring::{MESSAGE_WORDS, PeerFault};
 use crate::sync::Ordering;
-
-/// Nothing was seen in the slot yet. As a sequence: of no message, and shown by it; whoever writes it only withholds its own message.
-const UNSEEN: u64 = AHEAD;
 
 /// The receiving end of a ring of messages of `M` words.
 pub struct Consumer<const M: usize = MESSAGE_WORDS> {
     head_word: Words,
     slots: View,
-    shape: Shape<M>,
+    mask: u64,
     /// The position of the next message to take. Private.
     head: u64,
-    /// Whether it is in the main slots.
-    outside: bool,
-    /// Where that message's sequence is, and what was seen there before the message came: kept, not computed, because an
+    /// Where that message's sequence is, and what it is before the message is there: kept, not computed, because an
     /// empty poll is nothing but this comparison.
     sequence_at: usize,
-    older: u64,
+    last_lap: u64,
 }
 
 impl<const M: usize> Consumer<M> {
@@ -38,15 +33,14 @@ impl<const M: usize> Consumer<M> {
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
     pub fn attach_parts(tail: &View, head: &Words) -> Result<Self, HeaderError> {
-        let shape = Shape::<M>::of(tail, &head.clone().into())?;
+        let (first, capacity) = geometry::<M>(tail, &head.clone().into())?;
         Ok(Self {
             head_word: head.window(HEAD, 1),
-            slots: tail.window(shape.first, shape.words()),
-            shape,
+            slots: tail.window(first, capacity as usize * slot_words(M)),
+            mask: capacity - 1,
             head: 0,
-            outside: false,
             sequence_at: M,
-            older: UNSEEN,
+            last_lap: 0,
         })
     }
 
@@ -60,7 +54,7 @@ impl<const M: usize> Consumer<M> {
         // Relaxed: the dead one's death is certain, and so are all its stores.
         let taken = consumer.head_word[0].load(Ordering::Relaxed);
         // A scribbled one must not make numbers overflow.
-        consumer.go_to((taken >> 1).min(u64::MAX >> 8), taken & OUTSIDE != 0);
+        consumer.go_to(taken.min(u64::MAX >> 8));
         Ok(consumer)
     }
 
@@ -76,24 +70,23 @@ impl<const M: usize> Consumer<M> {
     /// Begins again at position 0, for a new producer: call it after the old one's death is certain and before the new one
     /// starts, and take nothing until the producer's part was made anew, all zero but its header.
     pub fn restart(&mut self) {
-        self.go_to(0, false);
-        // The new producer starts later.
-        self.release();
+        self.go_to(0);
+        // Release: as in `try_pop`. The new producer starts later.
+        self.head_word[0].store(0, Ordering::Release);
     }
 
     /// Makes that message the next one to take.
-    #[inline(always)]
-    fn go_to(&mut self, head: u64, outside: bool) {
+    fn go_to(&mut self, head: u64) {
         self.head = head;
-        self.outside = outside;
-        self.sequence_at = self.shape.slot(head, outside) + M;
-        self.older = UNSEEN;
+        self.sequence_at = (head & self.mask) as usize * slot_words(M) + M;
+        // At first zero, then what the last lap left there.
+        self.last_lap = head.saturating_sub(self.mask);
     }
 
-    /// Whether there is nothing to take now. Orders nothing: [`Consumer::try_pop`] does, and checks the peer. A no may be wrong: a pop says.
+    /// Whether there is nothing to take now. Orders nothing: [`Consumer::try_pop`] does, and checks the peer.
     #[inline(always)]
     pub fn looks_empty(&self) -> bool {
-        self.slots.load(self.sequence_at, Ordering::Relaxed) == self.older
+        self.slots.load(self.sequence_at, Ordering::Relaxed) == self.last_lap
     }
 
     /// Takes the next message, or `None` if there is none now.
@@ -168,9 +161,8 @@ impl<const M: usize> Consumer<M> {
     /// Gives the slots of all messages back that were taken.
     #[inline(always)]
     pub fn release(&mut self) {
-        let head = self.head << 1 | u64::from(self.outside);
         // Release: pairs with the producer's Acquire load of the head; our reads of the slots come before it.
-        self.head_word[0].store(head, Ordering::Release);
+        self.head_word[0].store(self.head, Ordering::Release);
     }
 
     /// How many messages were taken, by dead predecessors too.
@@ -181,42 +173,28 @@ impl<const M: usize> Consumer<M> {
     /// Passes over messages that were taken before and never given back: makes the one after `taken` messages the next. Does nothing
     /// if so many were given back.
     pub fn skip_to(&mut self, taken: u64) {
-        let taken = taken.min(u64::MAX >> 8);
-        let Some(last) = taken.checked_sub(1).filter(|_| taken > self.head) else { return };
-        // What was not given back is still there, and the last of it says where the next one is.
-        let sequence = |outside| self.slots.load(self.shape.slot(last, outside) + M, Ordering::Relaxed);
-        let found = [false, true].map(sequence).into_iter().find(|word| word >> NUMBER == taken);
-        self.go_to(taken, found.is_none_or(|word| word & OUTSIDE != 0));
-        self.release();
+        if taken > self.head {
+            self.go_to(taken);
+            self.release();
+        }
     }
 
     #[inline(always)]
     pub(in crate::ring) fn take_or(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
         // Acquire: pairs with the producer's Release store of the sequence; the message is written.
         let sequence = self.slots.load(self.sequence_at, Ordering::Acquire);
-        if sequence >> NUMBER != self.head + 1 {
-            if sequence != self.older {
-                self.see(sequence, fault);
+        if sequence != self.head + 1 {
+            if sequence != self.last_lap {
+                *fault = Some(PeerFault::InvalidSequence { found: sequence, position: self.head });
             }
             return None;
         }
         // The slot is ours from the Acquire load of the sequence to the Release store of the head.
         let message = self.slots.copy_owned(self.sequence_at - M);
-        self.go_to(self.head + 1, sequence & OUTSIDE != 0);
+        self.head += 1;
+        self.sequence_at = (self.head & self.mask) as usize * slot_words(M) + M;
+        // At first zero, then what the last lap left there.
+        self.last_lap = self.head.saturating_sub(self.mask);
         Some(message)
-    }
-
-    /// The message is not there: whether what is there instead is a message's that had the slot before.
-    #[cold]
-    #[inline(never)]
-    fn see(&mut self, sequence: u64, fault: &mut Option<PeerFault>) {
-        let slots = if self.outside { self.shape.capacity } else { self.shape.window };
-        let number = sequence >> NUMBER;
-        let before = self.head.wrapping_add(1).wrapping_sub(number);
-        if sequence == 0 || (number <= self.head && number > 0 && before.is_multiple_of(slots)) {
-            self.older = sequence;
-        } else {
-            *fault = Some(PeerFault::InvalidSequence { found: sequence, position: self.head });
-        }
     }
 }

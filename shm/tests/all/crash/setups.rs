@@ -7,7 +7,6 @@ use shm::ring::Link;
 use shm::ring::Technique;
 use shm::ring::channel::Channel;
 use shm::ring::linked::{BLOCK_SLOTS, Linked};
-use shm::ring::spsc_mux::SpscMux;
 
 /// What happens to a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,16 +74,6 @@ pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
             set_up("first place of a lap", &[Fill(room), TakeAll]),
             set_up("one free, wrapped", &[Fill(half + 1), TakeAll, Fill(room - 1)]),
             set_up("full, wrapped", &[Fill(half + 1), TakeAll, Fill(room)]),
-        ]);
-    }
-    if technique == Technique::of::<SpscMux>() {
-        // The window is left at the fourth message, and 64 later the producer looks whether it comes back.
-        let outside = || [Fill(room), TakeAll].repeat(8).into_iter();
-        all.extend([
-            set_up("last place of the window", &[Fill(3)]),
-            set_up("round the window", &[Fill(2), TakeAll, Fill(2), TakeAll, Fill(1)]),
-            set_up("back into the window", &outside().chain([Fill(3), TakeAll]).collect::<Vec<_>>()),
-            set_up("not back into the window", &outside().chain([Fill(3)]).collect::<Vec<_>>()),
         ]);
     }
     if technique == Technique::of::<Channel>() {
