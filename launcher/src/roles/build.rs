@@ -218,15 +218,19 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
     let submit = attached.consumer::<T>(&submit_link(plan))?;
     let completion = attached.consumer::<T>(&completion_link(plan))?;
     let desk = segments::desk(attached)?;
-    let orchestrator = orchestrator_parts(plan, attached)?.over(submit, completion);
+    let orchestrator =
+        orchestrator_parts(plan, ends(plan, false, attached)?, attached)?.over(submit, completion);
     Ok(orchestrator.commanded(desk).supervised(supervision))
 }
 
 /// The orchestrator before it is attached to the contended hand-offs.
-pub(super) fn orchestrator_parts(plan: &Plan, attached: &mut Attached<'_>) -> Result<Orchestrator<Mute>> {
+pub(super) fn orchestrator_parts(
+    plan: &Plan,
+    ends: Ends,
+    attached: &mut Attached<'_>,
+) -> Result<Orchestrator<Mute>> {
     let thread = plan.thread_of(Role::Orchestrator).context("every run has an orchestrator")?;
     let thread = &plan.threads[thread];
-    let ends = ends(plan, attached)?;
     let mut inboxes = Vec::new();
     for (gateway, ring) in (0..).zip(ends.inboxes) {
         inboxes.push(Inbox::new(ring, bell_of(plan, thread, Role::Gateway(gateway), attached)?));
@@ -252,9 +256,9 @@ pub(super) fn orchestrator_parts(plan: &Plan, attached: &mut Attached<'_>) -> Re
     Ok(orchestrator.expecting(&plan.trading().orders).expecting_at_venues(&plan.trading().venue_orders))
 }
 
-/// What the orchestrator sends through.
-pub(super) fn ends(plan: &Plan, attached: &mut Attached<'_>) -> Result<Ends> {
-    let end = |what: String| match plan.engine_comes_back() {
+/// What the orchestrator sends through: as the heir of one that was, if there was one, or as the first.
+pub(super) fn ends(plan: &Plan, is_heir: bool, attached: &mut Attached<'_>) -> Result<Ends> {
+    let end = |what: String| match is_heir {
         true => attached.heir(&what),
         false => attached.sender(&what),
     };

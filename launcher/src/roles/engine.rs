@@ -60,10 +60,12 @@ pub(super) fn recover(
     }
     let folder = journal_folder(plan);
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
+    let ends = ends(plan, comes_back, attached)?;
     let (shadow, ends, reader) = match followed.map(Follower::into_parts) {
-        Some((shadow, reader)) => (shadow, ends(plan, attached)?, Some(reader)),
+        Some((shadow, reader)) => (shadow, ends, Some(reader)),
         None => {
-            let (shadow, ends) = Shadow::new(orchestrator_parts(plan, attached)?, time, plan.stamps);
+            let orchestrator = orchestrator_parts(plan, ends, attached)?;
+            let (shadow, ends) = Shadow::new(orchestrator, time, plan.stamps);
             (shadow, ends, None)
         }
     };
@@ -111,13 +113,14 @@ impl LogCount {
 pub(super) fn map(plan: &Plan, attached: &mut Attached<'_>) -> Result<()> {
     let trading = plan.trading();
     for gateway in 0..trading.gateways() {
-        attached.heir(&session_out(gateway))?;
-        attached.successor(&session_in(gateway))?;
-        attached.successor(&inbox(gateway))?;
-        attached.successor(&spsc_mux::ring_name(&completion_link(plan), gateway.into()))?;
+        // Not as heirs: those tidy up, and the living one is at work.
+        attached.sender(&session_out(gateway))?;
+        attached.receiver(&session_in(gateway))?;
+        attached.receiver(&inbox(gateway))?;
+        attached.receiver(&spsc_mux::ring_name(&completion_link(plan), gateway.into()))?;
     }
     for strategy in 0..trading.strategies {
-        attached.successor(&spsc_mux::ring_name(&submit_link(plan), strategy.into()))?;
+        attached.receiver(&spsc_mux::ring_name(&submit_link(plan), strategy.into()))?;
     }
     segments::desk(attached)?;
     Ok(())

@@ -187,7 +187,7 @@ impl Sent {
     fn published(&self) -> Vec<u64> {
         let published = |(tail, head): &(Words, View)| {
             // What cannot be attached any more will be looked at by the successor.
-            spsc::Producer::<MESSAGE_WORDS>::resume_parts(tail, head).map_or(0, |ring| ring.published())
+            spsc::published::<MESSAGE_WORDS>(&tail.clone().into(), head).unwrap_or(0)
         };
         self.0.iter().map(published).collect()
     }

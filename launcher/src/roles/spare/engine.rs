@@ -1,7 +1,7 @@
 //! What the spare of the engine has.
 
 use super::{Body, Sent};
-use crate::roles::build::orchestrator_parts;
+use crate::roles::build::{ends, orchestrator_parts};
 use crate::roles::engine::{LogCount, log_of_orchestrator, map};
 use crate::roles::estate;
 use anyhow::Result;
@@ -27,8 +27,9 @@ pub(super) struct Spare {
 impl Spare {
     pub(super) fn new(plan: &Plan, attached: &mut Attached<'_>) -> Result<Self> {
         map(plan, attached)?;
+        let ends = ends(plan, false, attached)?;
         Ok(Self {
-            orchestrator: Some(orchestrator_parts(plan, attached)?),
+            orchestrator: Some(orchestrator_parts(plan, ends, attached)?),
             stamps: plan.stamps,
             sessions: Sent::new((0..plan.trading().gateways()).map(session_out), attached)?,
             returns: Sent::new((0..plan.trading().strategies).map(return_path), attached)?,
