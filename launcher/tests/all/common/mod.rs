@@ -179,6 +179,12 @@ pub fn family(launcher: u32) -> Vec<(u32, String)> {
     found
 }
 
+/// The newest process of that role in the run of that launcher, but for one.
+pub fn newest(launcher: u32, role: &str, but: u32) -> Option<u32> {
+    let of_role = |(pid, cmdline): &(u32, String)| cmdline.contains(&format!("role {role} ")) && *pid != but;
+    family(launcher).into_iter().filter(of_role).map(|(pid, _)| pid).max()
+}
+
 /// The segments of the run of that launcher.
 pub fn segments(launcher: u32) -> Vec<String> {
     let names =
