@@ -364,7 +364,9 @@ fn with_an_exchange_that_means_harm<V: Venue>(venue: impl Fn(SessionVenue) -> V)
         let estate = GatewayEstate { orders: HARMFUL, completed, ..GatewayEstate::default() };
         let gateway = Gateway::new(0, inbox, SpscMuxProducer(handed_over), None, venue(session));
         let mut gateway = gateway.in_place_of(estate);
-        (0..turns).for_each(|_| drop(gateway.duty_cycle(&mut cycle)));
+        for _ in 0..turns {
+            gateway.duty_cycle(&mut cycle);
+        }
     }
     let handed_over = std::iter::from_fn(|| heard.try_pop().unwrap());
     handed_over.map(|message| Report::from_message(message).ok()).collect()

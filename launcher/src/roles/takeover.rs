@@ -18,7 +18,7 @@ names! {
         SendsAgain = "sends-again",
         /// The engine has no memory of an order that was on its way to a gateway.
         ForgetsOrders = "forgets-orders",
-        /// A gateway believes that it has not handed over its last report.
+        /// A gateway gives twice what it had stamped and not handed over.
         ReportsAgain = "reports-again",
         /// A gateway loses what it had stamped and not handed over.
         ForgetsReports = "forgets-reports",
@@ -89,7 +89,7 @@ impl Takeover {
     pub(super) fn of_gateway(self, mut estate: GatewayEstate) -> GatewayEstate {
         match self.mistake {
             Some(Mistake::ForgetsOrders) => estate.first = None,
-            Some(Mistake::ReportsAgain) => estate.completed = estate.completed.saturating_sub(1),
+            Some(Mistake::ReportsAgain) => estate.stamped.extend_from_within(..),
             Some(Mistake::ForgetsReports) => {
                 // As if they had gone out: they are taken from the session, and never given.
                 estate.completed += estate.stamped.drain(..).count() as u64;

@@ -13,10 +13,11 @@ use crate::config::{Kinds, VenueName};
 use crate::faults::schedule::Draws;
 use crate::planner::Resolved;
 use analysis::merge::{Merged, OrderEnd};
-use exchange::role::Audit;
+use exchange::role::{Audit, Trade};
 use protocol::plan::{
     ExchangePlacement, Fault, FaultKind, Journalling, Plan, Target, Technique, Trading, When,
 };
+use protocol::tape::TapedTrade;
 use protocol::wire::{OrderId, Side};
 use shm::ring::spsc_mux::SpscMux;
 use std::collections::{BTreeMap, HashMap};
@@ -74,11 +75,20 @@ pub(super) struct Audits {
     positions: BTreeMap<(u16, u16), i64>,
     /// Messages that none may send.
     faults: u64,
+    /// Trades by the journals, and those of them that the tapes have, each in its place.
+    trades: (u64, u64),
 }
 
 impl Audits {
-    /// Adds what one of them did.
-    pub fn add(&mut self, audit: &Audit) {
+    /// Adds what one of them did, with what its tape has.
+    pub fn add(&mut self, audit: &Audit, tape: &[TapedTrade]) {
+        let trades = audit.trades.len().max(tape.len());
+        let is_same = |(trade, taped): &(&Trade, &TapedTrade)| {
+            (trade.maker, trade.taker, trade.price, trade.quantity)
+                == (taped.maker, taped.taker, taped.price, taped.quantity)
+        };
+        let same = audit.trades.iter().zip(tape).filter(is_same).count();
+        self.trades = (self.trades.0 + trades as u64, self.trades.1 + same as u64);
         audit.orders.iter().for_each(|id| *self.orders.entry(*id).or_default() += 1);
         for report in audit.reports.iter().filter(|report| report.filled > 0) {
             let signed = match report.side {
@@ -99,6 +109,10 @@ pub(super) fn differences(run: &Simulated, merged: &Merged) -> Vec<String> {
     found.extend(twice.map(|(id, times)| format!("order {id} was at its exchange {times} times")));
     if audits.faults > 0 {
         found.push(format!("{} messages to exchanges were none that may be sent", audits.faults));
+    }
+    if audits.trades.0 != audits.trades.1 {
+        let (trades, same) = audits.trades;
+        found.push(format!("of {trades} trades of the journals or the tapes {same} are in both"));
     }
     let mut known = 0;
     for (id, row) in merged.orders() {

@@ -16,7 +16,7 @@ use analysis::record::{Comeback, Incident, Outcome};
 use protocol::control::RunState;
 use protocol::counters::AgentCounters;
 use protocol::desk::{Command, Operator};
-use protocol::plan::{Plan, Role};
+use protocol::plan::{FaultKind, Plan, Role};
 use protocol::status::{self, Status, ThreadState};
 use protocol::supervision::Repairs;
 use protocol::tape::TapeView;
@@ -243,12 +243,14 @@ impl<'a> Launcher<'a> {
             {
                 continue;
             }
+            let is_away = comes_back && self.comebacks.as_ref().is_some_and(Comebacks::is_busy);
             match (&mut self.incidents, &mut self.comebacks, role) {
                 (Some(incidents), _, Role::Strategy(index)) => incidents.fault(index, now),
                 (_, Some(comebacks), Role::Orchestrator | Role::Exchange(_)) => comebacks.fault(role, now),
                 _ => {}
             }
-            family.signal(process, kind);
+            // One that hangs on its way back has half a minute: too long to be watched here.
+            family.signal(process, if is_away { FaultKind::Kill } else { kind });
         }
     }
 

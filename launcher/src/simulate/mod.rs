@@ -52,6 +52,7 @@ use launcher::Launcher;
 use protocol::plan::{FaultKind, Role, Technique};
 use protocol::segments::thread_header;
 use protocol::stamps::Point;
+use protocol::tape::TapeView;
 use protocol::wire::OrderId;
 use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use shm::clock::Virtual;
@@ -275,8 +276,10 @@ fn play<'a, T: Link>(
         if quiet > 4 * threads {
             // Nobody has anything to do now: on to when somebody has. Never so far that who is in time would seem to hang.
             quiet = 0;
-            // What waits for room at a venue that is slow or silent asks for a turn at once, and is not helped by one.
-            let asked = if launcher.is_patient() { now + 1 } else { 0 };
+            // What waits for room at a venue that is slow or silent asks for a turn at once, and is not helped by one; nor is who waits for
+            // what rests at an exchange, or for somebody who comes back.
+            let waits = launcher.is_patient() || scenario.kind == ScenarioKind::Comebacks;
+            let asked = if waits { now + 1 } else { 0 };
             let wake = family.wake(asked).min(launcher.wake());
             now = wake.clamp(now, now + LIVENESS_NS / 5);
             clock.set(now);
@@ -297,7 +300,11 @@ fn audits(segments: &Segments) -> Result<Audits> {
     for venue in plan.trading().books() {
         let process = plan.process_of(Role::Exchange(venue)).context("every exchange has a process")?;
         let mut attached = segments.attached(&plan.processes[process]);
-        audits.add(&roles::audit(plan, venue, &segments.control.control(), &mut attached)?);
+        let tape = segments.tapes.iter().find(|(of, _)| *of == venue);
+        let tape =
+            tape.and_then(|(_, view)| TapeView::new(view.clone())).context("every exchange has a tape")?;
+        let audit = roles::audit(plan, venue, &segments.control.control(), &mut attached)?;
+        audits.add(&audit, &tape.trades().collect::<Vec<_>>());
     }
     Ok(audits)
 }

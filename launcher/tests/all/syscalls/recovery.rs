@@ -7,7 +7,7 @@
 
 use super::births::Births;
 use super::calls::call_of;
-use crate::common::{Launcher, Running, newest, signal, slow, wait_until};
+use crate::common::{Launcher, Running, is_back, newest, signal, slow, wait_until};
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, kill};
@@ -30,15 +30,16 @@ fn on(task: Pid, by: Option<Signal>) {
     }
 }
 
-/// Kills a tracee at that stop; what that was. The first is the first call of that name, or of any. `None`: there are not so many.
+/// Kills a tracee at that stop; what that was. Of one that `waits` the first is where it is told to go on: it reads what it has polled. `None`:
+/// there are not so many.
 fn killed_at(
     stop: usize,
     task: Pid,
-    first: Option<&str>,
+    waits: bool,
     out: &Path,
     mut meanwhile: impl FnMut() -> nix::Result<()>,
 ) -> nix::Result<Option<String>> {
-    let (mut seen, mut is_on, mut quiet) = (0, first.is_none(), Instant::now());
+    let (mut seen, mut is_on, mut quiet, mut last) = (0, !waits, Instant::now(), "");
     loop {
         meanwhile()?;
         match waitpid(task, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG))? {
@@ -55,7 +56,8 @@ fn killed_at(
             WaitStatus::PtraceSyscall(_) => {
                 quiet = Instant::now();
                 let call = call_of(task, task, out)?;
-                is_on |= first.is_some_and(|first| call.name == first);
+                is_on |= call.name == "read" && ["poll", "ppoll"].contains(&last);
+                last = call.name;
                 seen += usize::from(is_on);
                 if seen == stop {
                     kill(task, Signal::SIGKILL)?;
@@ -77,7 +79,7 @@ fn spare_killed_at(stop: usize, living: u32, spare: u32, out: &Path) -> nix::Res
     ptrace::seize(task, Options::PTRACE_O_TRACESYSGOOD)?;
     ptrace::interrupt(task)?;
     signal(living, "KILL");
-    killed_at(stop, task, Some("read"), out, || Ok(()))
+    killed_at(stop, task, true, out, || Ok(()))
 }
 
 /// Kills the living engine and, at that stop from its first instruction on, the one that the launcher starts.
@@ -93,7 +95,7 @@ fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix:
         std::thread::sleep(Duration::from_micros(100));
     };
     on(task, None);
-    let call = killed_at(stop, task, None, out, || births.look().map(drop));
+    let call = killed_at(stop, task, false, out, || births.look().map(drop));
     births.end()?;
     call
 }
@@ -183,6 +185,7 @@ fn an_engine_killed_at_any_system_call_of_its_recovery_leaves_nothing_undone() {
     let (pid, out) = (running.pid(), launcher.out.path());
     let lasts = Duration::from_secs(window * 9 / 10);
     let calls = killed_at_every(step, lasts, &running, "engine", |stop, living| {
+        wait_until("it is back", || is_back(living));
         std::thread::sleep(APART);
         Some(engine_killed_at(stop, living, pid, out))
     });
