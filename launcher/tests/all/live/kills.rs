@@ -4,6 +4,8 @@
 use super::comebacks::{BASE, comebacks};
 use crate::common::{Launcher, Running, family, is_back, newest, slow, wait_until};
 use serde_json::Value;
+use shm::os::process;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// Deaths that are wanted of each role.
@@ -21,7 +23,7 @@ fn loaded(orders: &str) -> (Launcher, Running) {
 
 /// Kills a process; `false`: it was gone.
 fn is_killed(pid: u32) -> bool {
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::SIGKILL).is_ok()
+    process::pidfd_open(pid).is_ok_and(|pidfd| process::kill(pidfd.as_fd()).is_ok())
 }
 
 /// What came of such a run; nothing may be missing in it.

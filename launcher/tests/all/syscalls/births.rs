@@ -1,6 +1,5 @@
 //! Catches a process of a run before its first instruction: the launcher is traced as far as it starts processes, and goes on at full speed
 //! else.
-#![expect(clippy::disallowed_methods, reason = "a tracee is waited for here and nowhere else")]
 
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Event, Options};
