@@ -8,6 +8,7 @@ use crate::experiment::{Bill, BillRow, Reference};
 use crate::report;
 use crate::report::units::{count, duration_or_dash, plain};
 use crate::stats::{ComparisonLine, Percentile, Verdict};
+use crate::summary::Measure;
 use maud::{Markup, html};
 use protocol::plan::Isolation;
 
@@ -17,7 +18,9 @@ const UNSURE: f64 = 0.02;
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 
 fn line(row: &BillRow, percentile: Percentile) -> Option<&ComparisonLine> {
-    row.differences.iter().find(|line| line.percentile == percentile)
+    let wanted =
+        |line: &&ComparisonLine| line.measure == Measure::RtVenue.name() && line.percentile == percentile;
+    row.differences.iter().find(wanted)
 }
 
 /// The level, and what else sets the row apart.
@@ -202,6 +205,7 @@ mod tests {
             percentile: Percentile::P50,
             a_ns: None,
             b_ns: None,
+            taken_out: None,
             difference: Some(Difference {
                 pairs: 9,
                 ratio: estimate(value, low, high),

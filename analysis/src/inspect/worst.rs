@@ -18,7 +18,7 @@ struct Line<'a> {
     at_ns: u64,
     rt_venue_ns: u64,
     touched: bool,
-    stage: &'static str,
+    stage: &'a str,
     thread: &'a str,
     machine_ns: u64,
     memory_ns: u64,
@@ -86,7 +86,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
         let head: Vec<&str> = ["slowest"].into_iter().chain(Cause::ALL.map(Cause::name)).collect();
         let mut shares = table(ruled(), &head);
         for share in &tail.slowest {
-            shares.add_row(shares_of(share.of, &share.causes_ns));
+            shares.add_row(shares_of(&share.of, &share.causes_ns));
         }
         print_lines(out, shares.lines())?;
         // By stage for the widest share only: the narrower ones are in the JSON.

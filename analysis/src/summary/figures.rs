@@ -35,6 +35,8 @@ pub enum Measure {
     TickToTrade,
     /// From that write until the exchange has the order.
     TickToExchange,
+    /// What the engine adds to the orders that no stall of the machine touched: see [`crate::tail`].
+    StallFree,
 }
 
 /// How many stages there are.
@@ -68,7 +70,7 @@ impl Measure {
 
     /// Every measure that there is; those that only some runs have last.
     pub fn every() -> impl Iterator<Item = Measure> {
-        Self::ALL.into_iter().chain(Self::EXCHANGE).chain(Self::MARKET)
+        Self::ALL.into_iter().chain(Self::EXCHANGE).chain(Self::MARKET).chain([Measure::StallFree])
     }
 
     /// The stages of the flow.
@@ -88,6 +90,7 @@ impl Measure {
             Measure::Exchange(part) => STAGES + 5 + part as usize,
             Measure::TickToTrade => STAGES + 5 + ExchangeStage::ALL.len(),
             Measure::TickToExchange => STAGES + 6 + ExchangeStage::ALL.len(),
+            Measure::StallFree => STAGES + 7 + ExchangeStage::ALL.len(),
         }
     }
 
@@ -103,6 +106,7 @@ impl Measure {
             Measure::Exchange(part) => part.name(),
             Measure::TickToTrade => "tick_to_trade",
             Measure::TickToExchange => "tick_to_exchange",
+            Measure::StallFree => "rt_venue_stall_free",
         }
     }
 }
@@ -185,6 +189,12 @@ impl Figures {
             }
         }
         figures
+    }
+
+    /// Takes the orders that no stall of the machine touched: `untouched` says it of each measured order of the merge.
+    pub fn take_stall_free(&mut self, merged: &Merged, untouched: &[bool]) {
+        let free = merged.measured().zip(untouched).filter(|(_, untouched)| **untouched);
+        free.for_each(|((_, row), _)| self.add(Measure::StallFree, rt_venue(row)));
     }
 
     /// Takes one order, whose stamps the merge found to rise.

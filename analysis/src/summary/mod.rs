@@ -79,6 +79,9 @@ pub struct Summary {
     pub round_trip: Distribution,
     /// Round trip less venue service: what the engine adds.
     pub rt_venue: Distribution,
+    /// rt_venue of the orders that no stall of the machine touched; null where that is not known.
+    #[serde(default)]
+    pub stall_free: Option<StallFree>,
     /// t8 − due less venue service; empty under closed pacing.
     pub rt_venue_from_due: Distribution,
     /// t1 − due; empty under closed pacing.
@@ -137,6 +140,25 @@ impl Document for Summary {
     const VERSION: u32 = 3;
     const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
     const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
+}
+
+/// What the engine adds where the machine let it: see [`crate::tail`] for the rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StallFree {
+    /// The share of the orders that is taken out: a gap or the backlog behind one touched them. 0 to 1.
+    pub taken_out: f64,
+    /// rt_venue of the others.
+    pub rt_venue: Distribution,
+}
+
+impl StallFree {
+    /// `None`: no order was found untouched, or nobody looked.
+    fn of(figures: &Figures) -> Option<Self> {
+        let (all, rt_venue) =
+            (figures.distribution(Measure::RtVenue), figures.distribution(Measure::StallFree));
+        let taken_out = 1.0 - rt_venue.count as f64 / all.count.max(1) as f64;
+        (rt_venue.count > 0).then_some(Self { taken_out, rt_venue })
+    }
 }
 
 /// Orders a second; null where fewer than two orders span no time. Orders of a strategy that was quarantined are not among
@@ -338,6 +360,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         market: market(plan, figures, merged),
         round_trip: of(Measure::RoundTrip),
         rt_venue: of(Measure::RtVenue),
+        stall_free: StallFree::of(figures),
         rt_venue_from_due: of(Measure::RtVenueFromDue),
         slip: of(Measure::Slip),
         gateway_lateness: of(Measure::GatewayLateness),
@@ -403,9 +426,10 @@ fn market(plan: &Plan, figures: &Figures, merged: &Merged) -> Option<MarketStage
 }
 
 impl Summary {
-    /// The measures that the run has, in the order of the reports: an exchange's stand behind the venue's, those of market data last.
+    /// The measures that the run has, in the order of the reports: an exchange's stand behind the venue's, rt_venue without stalls behind
+    /// rt_venue, those of market data last.
     pub fn measures(&self) -> impl Iterator<Item = Measure> + use<> {
-        let has_exchange = self.exchange.is_some();
+        let (has_exchange, is_explained) = (self.exchange.is_some(), self.stall_free.is_some());
         let triggered = self.market.as_ref().is_some_and(|market| market.tick_to_trade.count > 0);
         let market = Measure::MARKET.into_iter().filter(move |_| triggered);
         Measure::ALL
@@ -414,7 +438,8 @@ impl Summary {
                 let parts = Measure::EXCHANGE
                     .into_iter()
                     .filter(move |_| has_exchange && measure == Measure::Stage(Stage::VenueService));
-                core::iter::once(measure).chain(parts)
+                let free = (is_explained && measure == Measure::RtVenue).then_some(Measure::StallFree);
+                core::iter::once(measure).chain(parts).chain(free)
             })
             .chain(market)
     }
@@ -433,6 +458,7 @@ impl Summary {
             Measure::TickToExchange => {
                 self.market.as_ref().map_or(&NOTHING, |market| &market.tick_to_exchange)
             }
+            Measure::StallFree => self.stall_free.as_ref().map_or(&NOTHING, |free| &free.rt_venue),
         }
     }
 }

@@ -13,6 +13,7 @@ mod operators;
 mod room;
 mod runs;
 mod sandboxed;
+mod stalls;
 mod techniques;
 mod venues;
 mod watching;
