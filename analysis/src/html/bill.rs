@@ -6,7 +6,7 @@ use super::interval_plot::{self, IntervalRow};
 use super::sweep_data::Spread;
 use crate::experiment::{Bill, BillRow, Reference};
 use crate::report;
-use crate::report::units::{count, duration_or_dash, plain};
+use crate::report::units::{count, duration_or_dash, percent, plain};
 use crate::stats::{ComparisonLine, Percentile, Verdict};
 use crate::summary::Measure;
 use maud::{Markup, html};
@@ -139,8 +139,12 @@ fn table(bill: &Bill) -> Markup {
             } }
             tbody { @for row in &bill.rows { tr data-level=(row.isolation) data-technique=(row.technique) {
                 th scope="row" { (level(row)) } th scope="row" { (row.technique) } td class="n" { (row.runs) }
-                @for (percentile, value) in Percentile::ALL.into_iter().zip([row.p50_ns, row.p99_ns, row.p999_ns]) {
-                    td class="n" { (time(value)) (ratio(bill, row, percentile)) }
+                @let figures = [(row.p50_ns, None), (row.p99_ns, row.stall_free_p99_ns), (row.p999_ns, row.stall_free_p999_ns)];
+                @for (percentile, (value, free)) in Percentile::ALL.into_iter().zip(figures) {
+                    td class="n" {
+                        (time(value)) (ratio(bill, row, percentile))
+                        @if free.is_some() { div class="dim" { "stall-free " (time(free)) " −" (percent(row.taken_out)) } }
+                    }
                 }
                 td class="n" { (number(row.cpu_s_per_million)) }
                 td class="n" { (time(row.startup_ns)) }

@@ -24,7 +24,7 @@ pub fn draw(noise: &Noise, kernel: Option<&KernelAccount>, notes: &[String]) -> 
             @if some {
                 p class="legend" {
                     span class="key" { span class="swatch c2" {} "the kernel took the core away" } " "
-                    span class="key" { span class="swatch c7" {} "other gaps: the hypervisor, an interrupt, or own work that stamps nothing" }
+                    span class="key" { span class="swatch c7" {} "other gaps: hypervisor, interrupt, own work" }
                 }
                 figure { (strips(noise)) }
             } @else {
@@ -127,7 +127,7 @@ fn account(kernel: &KernelAccount) -> Markup {
         table {
             thead { tr {
                 th class="n" { "core" } th class="n" { "steal" } th class="n" { "interrupts" } th class="n" { "in them" }
-                th class="n" { "soft" } th class="n" { "waited for it" } th { "the most frequent" }
+                th class="n" { "soft" } th class="n" { "waited for it" } th class="wordy" { "the most frequent" }
             } }
             tbody { @for core in &kernel.cores { tr {
                 td class="n" { (core.core) }
@@ -136,7 +136,7 @@ fn account(kernel: &KernelAccount) -> Markup {
                 td class="n" { (duration_or_dash(core.irq_ns)) }
                 td class="n" { (duration_or_dash(core.softirq_ns)) }
                 td class="n" { (duration_or_dash(core.run_delay_ns)) }
-                td { (core.most.iter().map(|(name, times)| format!("{name} {}", count(*times))).collect::<Vec<_>>().join(", ")) }
+                td class="wordy" { (core.most.iter().map(|(name, times)| format!("{name} {}", count(*times))).collect::<Vec<_>>().join(", ")) }
             } } }
         }
         @if let Some(throttled) = kernel.throttled {
@@ -146,5 +146,34 @@ fn account(kernel: &KernelAccount) -> Markup {
             p class="note" { "This kernel does not tell: " (kernel.absent.join("; ")) "." }
         }
         p class="note" { "Times of /proc/stat are counted in hundredths of a second; every process on the core is in them." }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::CoreAccount;
+    use crate::tail::NoiseSlice;
+
+    #[test]
+    fn gaps_and_the_kernel_s_account_stand_beside_each_other_whatever_a_file_says() {
+        let slice = |slice, longest_ns, preempted_ns| NoiseSlice { slice, gaps: 1, longest_ns, preempted_ns };
+        let thread = ThreadNoise {
+            thread: "engine".into(),
+            core: Some(1),
+            gaps: 3,
+            slices: vec![slice(0, 5_000, 0), slice(7, 4_000_000, 4_000_000), slice(u64::MAX, u64::MAX, 1)],
+            ..ThreadNoise::default()
+        };
+        let noise = Noise { slice_ns: 1_000_000, slices: 100, threads: vec![thread, ThreadNoise::default()] };
+        let kernel = KernelAccount {
+            cores: vec![CoreAccount { core: 1, ..CoreAccount::default() }],
+            ..KernelAccount::default()
+        };
+        let drawn = draw(&noise, Some(&kernel), &["a note".into()]).unwrap().into_string();
+        assert_eq!(drawn.matches("data-gap-ns").count(), 5, "{drawn}");
+        assert!(drawn.contains("engine · core 1") && drawn.contains("a note"), "{drawn}");
+        assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+        assert!(draw(&Noise::default(), None, &[]).is_none());
     }
 }

@@ -76,7 +76,7 @@ fn bars(share: &Share) -> Markup {
             @for (class, cause, from, ns) in pieces(causes) {
                 @let (left, right) = (x.at(part(from)), x.at(part(from.saturating_add(ns))));
                 rect x=(num(left)) y=(num(y)) width=(num(right - left)) height=(num(ROW - 5.0)) class={ "fill piece " (class) }
-                    data-tail=(share.of) data-stage=(name) data-cause=(cause.name()) data-ns=(ns) {
+                    data-tail=(share.of) data-of=(name) data-cause=(cause.name()) data-ns=(ns) {
                     title { (name) ", " (cause.name()) ": " (percent(Some(part(ns) / 100.0))) }
                 }
                 @let label = format!("{} {:.0} %", cause.name(), part(ns));
@@ -135,5 +135,28 @@ fn free(tail: &Tail) -> Markup {
         p class="note" {
             "An order is taken out if a gap of a thread, or the backlog behind one, touched it: by the gaps alone, never by its own latency."
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_bar_add_up_whatever_a_file_says() {
+        let share = |causes_ns| Share {
+            of: "0.1 %".into(),
+            orders: 0,
+            causes_ns,
+            stages: vec![("submit".into(), causes_ns)],
+        };
+        let drawn = bars(&share([40, 0, 30, 20, 10, 0])).into_string();
+        assert_eq!(drawn.matches("data-cause").count(), 8, "{drawn}");
+        assert!(drawn.contains("id=\"tail-0-1\"") && drawn.contains("machine 40 %"), "{drawn}");
+        for causes in [[0; 6], [u64::MAX; 6]] {
+            let drawn = bars(&share(causes)).into_string();
+            assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+        }
+        assert_eq!(pieces(&[1, 0, 2, 0, 0, 0]).iter().map(|piece| piece.2).collect::<Vec<_>>(), [0, 1]);
     }
 }

@@ -4,6 +4,7 @@ mod around;
 mod comebacks;
 mod containment;
 pub mod figures;
+mod stall_free;
 mod threads;
 mod touched;
 mod trading;
@@ -15,6 +16,7 @@ pub use around::{Around, AroundStage};
 pub use comebacks::ComebackSummary;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure, to_ns};
+pub use stall_free::StallFree;
 pub use threads::ThreadSummary;
 pub use trading::{KillSummary, PositionSummary, Rejection, Trading};
 pub use venues::VenueIncident;
@@ -140,25 +142,6 @@ impl Document for Summary {
     const VERSION: u32 = 3;
     const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
     const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
-}
-
-/// What the engine adds where the machine let it: see [`crate::tail`] for the rule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StallFree {
-    /// The share of the orders that is taken out: a gap or the backlog behind one touched them. 0 to 1.
-    pub taken_out: f64,
-    /// rt_venue of the others.
-    pub rt_venue: Distribution,
-}
-
-impl StallFree {
-    /// `None`: no order was found untouched, or nobody looked.
-    fn of(figures: &Figures) -> Option<Self> {
-        let (all, rt_venue) =
-            (figures.distribution(Measure::RtVenue), figures.distribution(Measure::StallFree));
-        let taken_out = 1.0 - rt_venue.count as f64 / all.count.max(1) as f64;
-        (rt_venue.count > 0).then_some(Self { taken_out, rt_venue })
-    }
 }
 
 /// Orders a second; null where fewer than two orders span no time. Orders of a strategy that was quarantined are not among
@@ -426,8 +409,7 @@ fn market(plan: &Plan, figures: &Figures, merged: &Merged) -> Option<MarketStage
 }
 
 impl Summary {
-    /// The measures that the run has, in the order of the reports: an exchange's stand behind the venue's, rt_venue without stalls behind
-    /// rt_venue, those of market data last.
+    /// The measures that the run has, in the order of the reports: parts behind what they are part of, those of market data last.
     pub fn measures(&self) -> impl Iterator<Item = Measure> + use<> {
         let (has_exchange, is_explained) = (self.exchange.is_some(), self.stall_free.is_some());
         let triggered = self.market.as_ref().is_some_and(|market| market.tick_to_trade.count > 0);

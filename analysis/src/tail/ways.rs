@@ -82,9 +82,7 @@ pub(super) fn ways<'a>(record: &RunRecord, merged: &'a Merged) -> Vec<Way<'a>> {
 
 /// Every passage, order after order.
 pub(super) fn every_passage(ways: &[Way<'_>]) -> impl Iterator<Item = Passage> {
-    let of = |(order, way): (usize, &Way<'_>)| {
-        (0..PATH.len()).map(|stamp| way.passage(order, stamp)).collect::<Vec<_>>()
-    };
+    let of = |(order, way)| (0..PATH.len()).map(move |stamp| Way::passage(way, order, stamp));
     ways.iter().enumerate().flat_map(of)
 }
 
@@ -104,8 +102,9 @@ pub(super) fn passages(ways: &[Way<'_>]) -> impl Iterator<Item = Passage> {
             ends.extend(inside.map(|(stamp, at)| (at, order as u32, stamp as u8)));
         }
         ends.sort_unstable();
-        let passage =
-            |(_, order, stamp): (u64, u32, u8)| ways[order as usize].passage(order as usize, stamp.into());
-        ends.into_iter().map(passage).collect::<Vec<_>>()
+        let passage = move |(_, order, stamp): (u64, u32, u8)| {
+            ways[order as usize].passage(order as usize, stamp.into())
+        };
+        ends.into_iter().map(passage)
     })
 }
