@@ -136,6 +136,13 @@ impl Harness {
     }
 }
 
+/// The whole program with bulkhead's own parts: what `launcher` and `bulkhead` do. Not generic, so that every technique, strategy and venue is
+/// compiled once, in this crate, and not once more in each program.
+#[inline(never)]
+pub fn main() -> ExitCode {
+    Harness::new().main()
+}
+
 impl Default for Harness {
     fn default() -> Self {
         Self::new()

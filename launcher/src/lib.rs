@@ -21,6 +21,6 @@ pub mod shelf;
 pub mod simulate;
 pub mod watch;
 
-pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Strategies, Venues};
+pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Strategies, Venues, main};
 // What parts of one's own are written with.
 pub use {gateway, protocol, shm, strategy};

@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    launcher::Harness::new().main()
+    launcher::main()
 }

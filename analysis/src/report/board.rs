@@ -101,22 +101,27 @@ fn cpu(usage: Option<BoardUsage>, case: &BoardCase) -> String {
 
 fn notes(case: &BoardCase) -> Vec<String> {
     let BoardCase { writer, all, .. } = case;
-    let mut notes = vec![format!(
-        "{} writes/s, {} reads/s; missed {}, torn {}, given up {}; CPU of the writer {}, of all readers {}",
-        plain(writer.writes_per_s),
-        plain(all.reads_per_s),
-        count(all.missed),
-        count(all.torn),
-        count(all.overtaken),
-        cpu(writer.usage, case),
-        percent(
-            case.each
-                .iter()
-                .map(|reader| reader.usage.map(|usage| usage.cpu_ns as f64))
-                .sum::<Option<f64>>()
-                .map(|cpu| cpu / case.duration_ns as f64)
+    let mut notes = vec![match case.readers {
+        0 => {
+            format!("{} writes/s; CPU of the writer {}", plain(writer.writes_per_s), cpu(writer.usage, case))
+        }
+        _ => format!(
+            "{} writes/s, {} reads/s; missed {}, torn {}, given up {}; CPU of the writer {}, of all readers {}",
+            plain(writer.writes_per_s),
+            plain(all.reads_per_s),
+            count(all.missed),
+            count(all.torn),
+            count(all.overtaken),
+            cpu(writer.usage, case),
+            percent(
+                case.each
+                    .iter()
+                    .map(|reader| reader.usage.map(|usage| usage.cpu_ns as f64))
+                    .sum::<Option<f64>>()
+                    .map(|cpu| cpu / case.duration_ns as f64)
+            ),
         ),
-    )];
+    }];
     let cores = lists::format(&case.reader_cores);
     notes.push(match (case.writer_core, case.readers, case.shared) {
         (None, ..) => "not pinned: this process may use no core that is known".into(),

@@ -129,7 +129,8 @@ fn all_of(
     };
     BoardReading {
         reads: sum(|reading| reading.reads),
-        reads_per_s: each.iter().map(|reader| reader.reading.reads_per_s).sum(),
+        // The sum of no numbers is -0.0.
+        reads_per_s: each.iter().fold(0.0, |all, reader| all + reader.reading.reads_per_s),
         missed: sum(|reading| reading.missed),
         unseen: sum(|reading| reading.unseen),
         torn: sum(|reading| reading.torn),
