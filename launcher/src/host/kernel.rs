@@ -99,7 +99,8 @@ impl KernelCounts {
             ),
         ]
         .into_iter()
-        .filter_map(|(is_absent, what)| is_absent.then(|| what.to_owned()))
+        .filter(|(is_absent, _)| *is_absent)
+        .map(|(_, what)| what.to_owned())
         .collect()
     }
 }

@@ -6,9 +6,11 @@ use analysis::document::Document;
 use analysis::stats::median;
 use analysis::summary::Summary;
 use analysis::tail::Tail;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use shm::os::process;
+use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::Path;
+use std::process::{Command, ExitStatus};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -37,20 +39,32 @@ const LONG: Duration = Duration::from_millis(4);
 /// Runs of each kind: an odd number, so that the middle one is one of them.
 const REPEATS: usize = 3;
 
-fn stop(running: &Running) {
-    let engine = Pid::from_raw(running.process("engine") as i32);
-    for _ in 0..STOPS {
+/// Stops the engine again and again, until there is none any more; how often that was.
+fn stop(running: &Running) -> usize {
+    let pid = running.process("engine");
+    let Ok(engine) = process::pidfd_open(pid) else { return 0 };
+    let stopped = || {
         sleep(EVERY);
-        kill(engine, Signal::SIGSTOP).unwrap();
+        process::stop(engine.as_fd()).ok()?;
         sleep(LONG);
-        kill(engine, Signal::SIGCONT).unwrap();
-    }
+        // It is stopped, so it is still there.
+        Command::new("kill").args(["-CONT", &pid.to_string()]).status().ok().filter(ExitStatus::success)
+    };
+    (0..STOPS).map_while(|_| stopped()).count()
 }
 
-/// The middle of the runs' figures.
-fn middle(of: &[Summary], figure: fn(&Summary) -> Option<u64>) -> f64 {
-    let values: Vec<f64> = of.iter().map(|run| figure(run).expect("orders enough") as f64).collect();
-    median(&values).unwrap()
+/// What others do on this machine is no matter of ours.
+fn skip(why: &str) {
+    // Not `eprintln!`, which a passing test swallows.
+    let _ = writeln!(
+        std::io::stderr(),
+        "SKIPPED: {why}: what stops of the engine do to the figures was not tried"
+    );
+}
+
+/// The middle of the runs' figures; `None`: one of them has too few orders for it.
+fn middle(of: &[Summary], figure: impl Fn(&Summary) -> Option<f64>) -> Option<f64> {
+    median(&of.iter().map(figure).collect::<Option<Vec<f64>>>()?)
 }
 
 #[test]
@@ -60,44 +74,47 @@ fn stops_of_the_engine_are_seen_and_taken_out() {
         for stops in [false, true] {
             let launcher = Launcher::new();
             let running = launcher.start(LOAD);
-            if stops {
-                stop(&running);
-            }
+            let stops = if stops { stop(&running) } else { 0 };
             let (code, stdout, stderr) = running.end();
             assert_eq!(code, Some(0), "{stdout}{stderr}");
             let folder: &Path = &launcher.folders()[0];
             let summary = Summary::read(folder).unwrap();
             assert!(summary.valid, "{:?}", summary.violations);
-            if stops {
-                found(&Tail::read(folder).unwrap());
+            if stops > 0 {
+                found(&Tail::read(folder).unwrap(), stops);
             }
-            if stops { &mut stopped } else { &mut quiet }.push(summary);
+            if stops > 0 { &mut stopped } else { &mut quiet }.push(summary);
         }
     }
-    let raw = |run: &Summary| run.rt_venue.p99_ns;
-    let free = |run: &Summary| run.stall_free.as_ref()?.rt_venue.p99_ns;
-    let taken_out = |runs: &[Summary]| {
-        median(&runs.iter().map(|run| run.stall_free.map_or(1.0, |free| free.taken_out)).collect::<Vec<_>>())
-            .unwrap()
+    let raw = |run: &Summary| run.rt_venue.p99_ns.map(|ns| ns as f64);
+    let free = |run: &Summary| run.stall_free.as_ref()?.rt_venue.p99_ns.map(|ns| ns as f64);
+    let taken_out = |run: &Summary| Some(run.stall_free.map_or(1.0, |free| free.taken_out));
+    let out = middle(&quiet, taken_out).unwrap();
+    let (Some(undisturbed), Some(rest)) = (middle(&quiet, free), middle(&stopped, free)) else {
+        return skip(&format!("{:.0} % of the orders were touched by stalls of this machine", out * 100.0));
     };
+    if out > 0.25 || stopped.len() < REPEATS {
+        return skip("this machine is too busy");
+    }
     // The stops are in the raw figure, or the test would show nothing.
-    let seen = middle(&stopped, raw) / middle(&stopped, free);
+    let seen = middle(&stopped, raw).unwrap() / rest;
     assert!(seen > 10.0, "raw p99 is only {seen} times the one without stalls");
     // As in a run without stops: a wide bound, since others may be at work on this machine; the raw figure is far beyond it.
-    let kept = middle(&stopped, free) / middle(&quiet, free);
+    let kept = rest / undisturbed;
     assert!(
         (0.2..5.0).contains(&kept),
         "p99 without stalls is {kept} times that of runs that nobody stopped"
     );
-    assert!(taken_out(&stopped) > 0.02, "{}", taken_out(&stopped));
+    let more = middle(&stopped, taken_out).unwrap() - out;
+    assert!(more > 0.02, "{more}");
 }
 
 /// The stops are in the log of the engine, and the slowest orders are explained by them.
-fn found(tail: &Tail) {
+fn found(tail: &Tail, stops: usize) {
     let engine = tail.noise.threads.iter().find(|thread| thread.thread.starts_with("engine")).unwrap();
     let long = engine.slices.iter().filter(|slice| slice.longest_ns >= LONG.as_nanos() as u64).count();
     // Two may fall into one slice.
-    assert!(long >= STOPS / 2, "{long} of {STOPS} stops are in the log");
+    assert!(long >= stops / 2, "{long} of {stops} stops are in the log");
     let slowest = &tail.slowest[0];
     let [machine, _, backlog, ..] = slowest.causes_ns;
     let whole: u64 = slowest.causes_ns.iter().sum();
