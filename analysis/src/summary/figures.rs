@@ -171,12 +171,13 @@ impl MeasureSeries {
 pub struct Figures {
     series: Vec<MeasureSeries>,
     ns_per_tick: f64,
+    knows_stalls: bool,
 }
 
 impl Figures {
     /// Measures every order of the merge that came back whole.
     pub fn measure(merged: &Merged, ns_per_tick: f64) -> Self {
-        let mut figures = Self { series: Vec::new(), ns_per_tick };
+        let mut figures = Self { series: Vec::new(), ns_per_tick, knows_stalls: false };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::new);
         for (id, row) in merged.measured() {
             figures.take(row);
@@ -193,6 +194,7 @@ impl Figures {
 
     /// Takes the orders that no stall of the machine touched: `untouched` says it of each measured order of the merge.
     pub fn take_stall_free(&mut self, merged: &Merged, untouched: &[bool]) {
+        self.knows_stalls = true;
         let free = merged.measured().zip(untouched).filter(|(_, untouched)| **untouched);
         free.for_each(|((_, row), _)| self.add(Measure::StallFree, rt_venue(row)));
     }
@@ -243,6 +245,11 @@ impl Figures {
     fn add(&mut self, measure: Measure, ticks: u64) {
         let ns_per_tick = self.ns_per_tick;
         self.series[measure.place()].take(ticks, ns_per_tick);
+    }
+
+    /// Whether somebody looked for stalls of the machine: [`Figures::take_stall_free`].
+    pub const fn knows_stalls(&self) -> bool {
+        self.knows_stalls
     }
 
     /// The samples of a measure.

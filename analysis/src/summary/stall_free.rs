@@ -13,11 +13,11 @@ pub struct StallFree {
 }
 
 impl StallFree {
-    /// `None`: no order was found untouched, or nobody looked.
+    /// `None`: nobody looked for stalls.
     pub(super) fn of(figures: &Figures) -> Option<Self> {
         let (all, rt_venue) =
             (figures.distribution(Measure::RtVenue), figures.distribution(Measure::StallFree));
         let taken_out = 1.0 - rt_venue.count as f64 / all.count.max(1) as f64;
-        (rt_venue.count > 0).then_some(Self { taken_out, rt_venue })
+        figures.knows_stalls().then_some(Self { taken_out, rt_venue })
     }
 }

@@ -1,7 +1,7 @@
 //! A whole run explained: its passages from the merge, the shares of the slowest, the worst one by one.
 
 use super::noise::{Noise, lost};
-use super::ways::{Way, every_passage, passages, ways};
+use super::ways::{Way, every_passage, passages, slowest, ways};
 use super::{Away, Cause, Parts, Passage, Rules, attribute, away};
 use crate::document::Document;
 use crate::kernel::KernelAccount;
@@ -143,12 +143,14 @@ fn explain(ways: &[Way<'_>], gaps: &[&[Gap]], record: &RunRecord, worst: usize) 
     let horizon = horizon.map(|passage| passage.to - passage.from).max().unwrap_or(0);
     let rules = Rules { usual: medians(ways), longest, horizon, ..Rules::default() };
     let absent = times_away(every_passage(ways), gaps, longest);
-    let slow = ways.len().div_ceil(ONE_OF[0].0 as usize).max(worst.min(ways.len()));
-    let mut cut = vec![[Parts::default(); Stage::ALL.len()]; slow];
+    let slow = slowest(ways, ways.len().div_ceil(ONE_OF[0].0 as usize).max(worst.min(ways.len())));
+    let mut rank = vec![u32::MAX; ways.len()];
+    slow.iter().zip(0..).for_each(|(order, place)| rank[*order as usize] = place);
+    let mut cut = vec![[Parts::default(); Stage::ALL.len()]; slow.len()];
     let mut touched = vec![false; ways.len()];
     attribute(passages(ways), ways.len(), absent, &rules, |passage, parts, is_touched| {
         touched[passage.order] = is_touched;
-        if let (Some(stage), Some(cut)) = (passage.stage, cut.get_mut(passage.order)) {
+        if let (Some(stage), Some(cut)) = (passage.stage, cut.get_mut(rank[passage.order] as usize)) {
             cut[stage] = *parts;
         }
     });
@@ -168,12 +170,13 @@ fn explain(ways: &[Way<'_>], gaps: &[&[Gap]], record: &RunRecord, worst: usize) 
         let stages = ours().map(|(place, stage)| (stage.name().to_owned(), ns(&stages[place]))).collect();
         Share { of: of.into(), orders, causes_ns: ns(&sum), stages }
     };
-    let one = |(order, way): (usize, &Way<'_>)| {
+    let one = |(cut, order): (&[Parts; Stage::ALL.len()], &u32)| {
+        let (order, way) = (*order as usize, &ways[*order as usize]);
         let thread = |place: usize| {
             record.plan.threads.get(usize::from(way.threads[place + 1])).map_or("", |thread| &thread.name)
         };
         let stages: Vec<_> = ours()
-            .map(|(place, stage)| (stage.name().to_owned(), thread(place).to_owned(), ns(&cut[order][place])))
+            .map(|(place, stage)| (stage.name().to_owned(), thread(place).to_owned(), ns(&cut[place])))
             .collect();
         Explained {
             order: way.id.to_string(),
@@ -190,7 +193,7 @@ fn explain(ways: &[Way<'_>], gaps: &[&[Gap]], record: &RunRecord, worst: usize) 
         all: StallFree::of(&mut all, ns_per_tick),
         stall_free: StallFree::of(&mut free, ns_per_tick),
         slowest: shares.map(share).collect(),
-        worst: ways.iter().take(worst).enumerate().map(one).collect(),
+        worst: cut.iter().zip(&slow).take(worst).map(one).collect(),
         noise: Noise::default(),
         kernel: record.kernel.clone(),
         notes: Vec::new(),

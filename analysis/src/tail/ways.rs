@@ -67,7 +67,7 @@ impl Way<'_> {
     }
 }
 
-/// The measured orders with every stamp, the slowest first; of equals the one that was sent first.
+/// The measured orders with every stamp, in the order of the merge's table: what happened at one time lies close together.
 pub(super) fn ways<'a>(record: &RunRecord, merged: &'a Merged) -> Vec<Way<'a>> {
     let threads = Threads::of(&record.plan);
     let whole = merged.measured().enumerate().filter(|(_, (_, row))| row.has_all_stamps());
@@ -75,9 +75,22 @@ pub(super) fn ways<'a>(record: &RunRecord, merged: &'a Merged) -> Vec<Way<'a>> {
         let threads = threads.along(id, row)?;
         Some(Way { id, row, threads, rt_venue: rt_venue(row), place: place as u32 })
     };
-    let mut ways: Vec<Way<'_>> = whole.filter_map(way).collect();
-    ways.sort_unstable_by_key(|way| (std::cmp::Reverse(way.rt_venue), way.row.began(), way.id.word()));
-    ways
+    whole.filter_map(way).collect()
+}
+
+/// Of so many ways which are the slowest, the slowest first; of equals the one that was sent first.
+pub(super) fn slowest(ways: &[Way<'_>], many: usize) -> Vec<u32> {
+    let key = |order: &u32| {
+        let way = &ways[*order as usize];
+        (std::cmp::Reverse(way.rt_venue), way.row.began(), way.id.word())
+    };
+    let mut orders: Vec<u32> = (0..ways.len() as u32).collect();
+    if many > 0 && many < orders.len() {
+        orders.select_nth_unstable_by_key(many - 1, key);
+    }
+    orders.truncate(many);
+    orders.sort_unstable_by_key(key);
+    orders
 }
 
 /// Every passage, order after order.
@@ -95,13 +108,17 @@ pub(super) fn passages(ways: &[Way<'_>]) -> impl Iterator<Item = Passage> {
     let width = (span / parts).saturating_add(1);
     (0..parts).flat_map(move |part| {
         let from = first.wrapping_add(part.wrapping_mul(width));
-        let mut ends: Vec<(u64, u32, u8)> = Vec::new();
+        // Stamp by stamp they rise as the orders do: a sort that finds such runs has little to do.
+        let mut ends: [Vec<(u64, u32, u8)>; PATH.len()] = Default::default();
         for (order, way) in ways.iter().enumerate() {
-            let stamps = way.row.stamps().into_iter().enumerate();
-            let inside = stamps.filter(|(_, at)| at.wrapping_sub(from) < width);
-            ends.extend(inside.map(|(stamp, at)| (at, order as u32, stamp as u8)));
+            for (stamp, (ends, at)) in ends.iter_mut().zip(way.row.stamps()).enumerate() {
+                if at.wrapping_sub(from) < width {
+                    ends.push((at, order as u32, stamp as u8));
+                }
+            }
         }
-        ends.sort_unstable();
+        let mut ends = ends.concat();
+        ends.sort();
         let passage = move |(_, order, stamp): (u64, u32, u8)| {
             ways[order as usize].passage(order as usize, stamp.into())
         };

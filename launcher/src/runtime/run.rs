@@ -210,7 +210,10 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     progress.phase("measuring", 0);
     let mut figures = Figures::measure(&merged, analysis::summary::ns_per_tick(record));
     let tail = Tail::of(record, &merged, WORST);
-    figures.take_stall_free(&merged, &tail.untouched);
+    // Without every stamp nobody knows.
+    if tail.orders > 0 {
+        figures.take_stall_free(&merged, &tail.untouched);
+    }
     let summary = summarise(record, &merged, &figures);
     let mut histograms = Vec::new();
     hlog::write(record, &merged, &figures, &mut histograms)?;
