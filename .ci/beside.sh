@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# The workspaces beside the product: formatting and lints of the peers, and that the fuzz targets compile, which needs nightly; says
-# loudly that it skips them where that is missing. Some two minutes of two cores in a clean checkout: what they are compared with is large.
+# What is beside the product: the export to Parquet, which is a feature; formatting and lints of the peers; and that the fuzz targets compile,
+# which needs nightly: says loudly that it skips them where that is missing. Some minutes of two cores in a clean checkout: what they
+# are compared with is large.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+cargo clippy --quiet -p launcher --all-targets --features parquet -- -D warnings
+cargo test --quiet -p launcher --features parquet --test all -- exports
 for peers in exchange/peers journal/peers shm/peers; do
   (cd "$peers" && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings)
   echo "$peers: clean"

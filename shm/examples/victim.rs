@@ -17,14 +17,31 @@ use shm::with_link;
 #[path = "../tests/all/crash/orders.rs"]
 mod orders;
 use orders::{
-    BOARD, BOARD_CELL, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS,
-    board_value, message, orders_name,
+    BATCH, BATCH_ENTRY, BOARD, BOARD_CELL, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE,
+    RETIRE_ENTRY, WORDS, board_value, message, orders_name,
 };
 
 /// The push that is stepped.
 #[inline(never)]
 fn push<P: Producer>(producer: &mut P, message: &Message) -> bool {
     producer.try_push(message).is_ok()
+}
+
+/// The pushes at once that are stepped.
+#[inline(never)]
+fn push_many<P: Producer>(producer: &mut P, messages: &[Message]) -> usize {
+    producer.try_push_many(messages)
+}
+
+/// The pops at once that are stepped.
+#[inline(never)]
+fn drain<C: Consumer>(consumer: &mut C, into: &mut [Message]) -> usize {
+    let mut room = into.iter_mut();
+    consumer.drain(room.len(), |_, message| {
+        if let Some(place) = room.next() {
+            *place = message;
+        }
+    })
 }
 
 /// The pop that is stepped. What was popped goes to the caller as in the engine: by value.
@@ -59,8 +76,18 @@ fn stop() {
 /// Pushes as often as it is told; each message that was taken counts.
 fn produce<P: Producer>(mut producer: P, index: usize, orders: &Words) {
     orders[ENTRY].store(push::<P> as fn(&mut P, &Message) -> bool as usize as u64, Relaxed);
+    orders[BATCH_ENTRY].store(push_many::<P> as fn(&mut P, &[Message]) -> usize as usize as u64, Relaxed);
     loop {
         stop();
+        let batch = orders[BATCH].swap(0, Relaxed);
+        if batch > 0 {
+            let first = orders[NUMBER].load(Relaxed);
+            let messages: Vec<Message> = (first..first + batch).map(|n| message(index, n)).collect();
+            let pushed = push_many(&mut producer, &messages) as u64;
+            orders[NUMBER].fetch_add(pushed, Relaxed);
+            orders[DONE].fetch_add(pushed, Relaxed);
+            continue;
+        }
         for _ in 0..orders[COUNT].load(Relaxed) {
             let message = message(index, orders[NUMBER].load(Relaxed));
             if push(&mut producer, &message) {
@@ -71,10 +98,21 @@ fn produce<P: Producer>(mut producer: P, index: usize, orders: &Words) {
     }
 }
 
+/// Writes down what was popped.
+fn note(orders: &Words, message: &Message) {
+    let done = orders[DONE].load(Relaxed);
+    let entry = LOG + done as usize % LOG_ENTRIES * MESSAGE_WORDS;
+    for (word, value) in orders[entry..].iter().zip(message) {
+        word.store(*value, Relaxed);
+    }
+    orders[DONE].store(done + 1, Relaxed);
+}
+
 /// Pops as often as it is told, and writes down what came.
 fn consume<C: Consumer>(mut consumer: C, orders: &Words) {
     orders[ENTRY].store(pop::<C> as fn(&mut C, &mut Message) -> bool as usize as u64, Relaxed);
     orders[RETIRE_ENTRY].store(retire::<C> as fn(&mut C, usize) -> bool as usize as u64, Relaxed);
+    orders[BATCH_ENTRY].store(drain::<C> as fn(&mut C, &mut [Message]) -> usize as usize as u64, Relaxed);
     loop {
         stop();
         if let Some(dead) = orders[RETIRE].load(Relaxed).checked_sub(1) {
@@ -82,15 +120,17 @@ fn consume<C: Consumer>(mut consumer: C, orders: &Words) {
             orders[DONE].fetch_add(u64::from(retired), Relaxed);
             continue;
         }
+        let most = orders[BATCH].swap(0, Relaxed);
+        if most > 0 {
+            let mut into = vec![[0; MESSAGE_WORDS]; most as usize];
+            let taken = drain(&mut consumer, &mut into);
+            into[..taken].iter().for_each(|message| note(orders, message));
+            continue;
+        }
         for _ in 0..orders[COUNT].load(Relaxed) {
             let mut message = [0; MESSAGE_WORDS];
             if pop(&mut consumer, &mut message) {
-                let done = orders[DONE].load(Relaxed);
-                let entry = LOG + done as usize % LOG_ENTRIES * MESSAGE_WORDS;
-                for (word, value) in orders[entry..].iter().zip(message) {
-                    word.store(value, Relaxed);
-                }
-                orders[DONE].store(done + 1, Relaxed);
+                note(orders, &message);
             }
         }
     }

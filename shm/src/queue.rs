@@ -36,6 +36,9 @@
 //!
 //! - **Messages** are seven words. What a push has returned `Ok` for comes out once, whole, and in the order of its producer's
 //!   pushes; between producers there is no order. The kernel's techniques are `pipe` and `unix-seqpacket`, with the same promise.
+//! - **Several at once**: [`try_push_many`](crate::ring::Producer::try_push_many) takes the first ones of a slice, as many as there is room
+//!   for; [`drain`](crate::ring::Consumer::drain) gives what is there, up to a number. They promise what that many pushes and pops
+//!   promise. A producer that dies in a batch has pushed the first ones of it or none; a consumer that dies in a drain leaves messages of it to its successor.
 //! - **Memory ordering**: what a producer did before its push happens before what the consumer does after the pop that gives the
 //!   message (Release and Acquire). What the consumer did before a pop that made room happens before what the producer does
 //!   after the push that uses it, except through the kernel. Nothing is promised about a push that returned `Full` or a pop that returned `None`.

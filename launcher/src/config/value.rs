@@ -39,7 +39,7 @@ pub trait Named: Sized + Clone + Send + Sync + 'static {
 /// What clap reads a named value with: it lists the names in the help and suggests the nearest.
 pub fn named<T: Named>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(T::names())
-        .try_map(|name| T::of(&name).ok_or_else(|| format!("{name:?} is not one of the values")))
+        .try_map(|name| T::of(&name).ok_or_else(|| format!("{name:?} is unknown")))
 }
 
 macro_rules! named {
@@ -93,8 +93,8 @@ impl<T: Named> Value for T {
         T::of(text.trim()).ok_or_else(|| {
             let names = T::names();
             let near = super::nearest(text, names.iter().copied());
-            let hint = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
-            format!("{:?} is not one of the values: {hint}There are {}", text.trim(), names.join(", "))
+            let hint = near.map_or("there".into(), |near| format!("did you mean {near}? There"));
+            format!("{:?} is unknown: {hint} are {}", text.trim(), names.join(", "))
         })
     }
     fn text(&self) -> String {

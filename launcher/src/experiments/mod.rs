@@ -32,6 +32,7 @@ mod search;
 pub mod sweep;
 
 use crate::config::{Slower, UsageError};
+use crate::shelf;
 use analysis::document::Document;
 use analysis::experiment::{Boards, Containments, Lab, SweepRecord};
 use analysis::record::RunRecord;
@@ -153,6 +154,8 @@ pub fn is_none(folder: &Path) -> Result<(), UsageError> {
         format!("the folder of a lab, not of a run: launcher lab --resume {name} shows it")
     } else if folder.join(Boards::FILE).exists() {
         "the folder of a board's benchmark, not of a run".into()
+    } else if let Some(last) = shelf::list(folder).ok().and_then(|all| all.into_iter().next_back()) {
+        format!("a folder of results, not of a run: name one of them, for example {}", last.folder)
     } else {
         return Ok(());
     };

@@ -42,14 +42,7 @@ pub fn npy(record: &RunRecord, merged: &Merged, out: &mut impl Write) -> io::Res
     out.write_all(b"\x93NUMPY\x01\x00")?;
     out.write_all(&u16::try_from(length).map_err(io::Error::other)?.to_le_bytes())?;
     writeln!(out, "{head:<width$}", width = length - 1)?;
-    let start = record.clock.start_ticks;
-    let ns = |ticks: Option<u64>| match ticks {
-        None => NO_TIME,
-        Some(ticks) => {
-            let since = to_ns(ticks.abs_diff(start), record.clock.ns_per_tick) as i64;
-            if ticks < start { -since } else { since }
-        }
-    };
+    let ns = |ticks: Option<u64>| ticks.map_or(NO_TIME, |ticks| since_start(record, ticks));
     for (id, row) in merged.orders() {
         out.write_all(&id.strategy().to_le_bytes())?;
         out.write_all(&id.epoch().to_le_bytes())?;
@@ -60,6 +53,13 @@ pub fn npy(record: &RunRecord, merged: &Merged, out: &mut impl Write) -> io::Res
         out.write_all(&[row.reason().unwrap_or(0), u8::from(row.is_measured())])?;
     }
     Ok(())
+}
+
+/// Nanoseconds since the run's start; what was before it is negative.
+pub fn since_start(record: &RunRecord, ticks: u64) -> i64 {
+    let start = record.clock.start_ticks;
+    let since = to_ns(ticks.abs_diff(start), record.clock.ns_per_tick) as i64;
+    if ticks < start { -since } else { since }
 }
 
 /// Halvings of the way to 100 % have so many lines each.

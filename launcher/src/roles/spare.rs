@@ -102,8 +102,7 @@ fn follow(follower: &mut Follower, time: Timebase, reports: &[(Words, View)]) ->
     if follower.has_unsent() && (is_due || !is_far) {
         let published = |(tail, head): &(Words, View)| {
             // What cannot be attached any more will be looked at by the successor.
-            spsc::Producer::<{ shm::ring::MESSAGE_WORDS }>::resume_parts(tail, head)
-                .map_or(0, |ring| ring.published())
+            spsc::published::<{ shm::ring::MESSAGE_WORDS }>(&tail.clone().into(), head).unwrap_or(0)
         };
         follower.were_sent(&reports.iter().map(published).collect::<Vec<_>>());
     }

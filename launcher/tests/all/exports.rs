@@ -135,6 +135,65 @@ fn exports_are_read_by_what_they_are_for() {
     assert_eq!(rows.last().unwrap()[2], summary["rt_venue"]["count"].to_string());
 }
 
+#[cfg(feature = "parquet")]
+const TABLES: &str = r#"
+import json, sys, duckdb
+orders, stages = (f"'{sys.argv[1]}/{name}.parquet'" for name in ['orders', 'stages'])
+one = lambda query: duckdb.sql(query).fetchall()[0]
+read = {}
+read['orders'], read['measured'], read['strategies'] = one(
+    f"select count(*), count(*) filter (measured), count(distinct strategy) from {orders}")
+read['least'], = one(f"select min((t8 - t1) - (t5 - t4)) from {orders} where measured")
+# The seven stages of an order that counts are its way from t1 to t8; each stamp is rounded by itself.
+read['apart'], read['stages'] = one(f"""select max(abs(o.t8 - o.t1 - s.ns)), min(s.many) from {orders} o join
+    (select strategy, epoch, sequence, sum(ns) ns, count(distinct stage) many from {stages} group by all) s
+    using (strategy, epoch, sequence) where o.measured""")
+read['doubled'], = one(f"select count(*) from (select 1 from {stages} group by strategy, epoch, sequence, stage having count(*) > 1)")
+print(json.dumps(read))
+"#;
+
+#[cfg(feature = "parquet")]
+#[test]
+fn tables_are_read_by_duckdb() {
+    let launcher = Launcher::new();
+    let flags = [
+        "--strategies",
+        "2",
+        "--orders",
+        "2000",
+        "--window",
+        "300ms",
+        "--delay",
+        "fixed:1ms",
+        "--idle",
+        "park",
+    ];
+    let summary = launcher.summary(&flags);
+    let folder = launcher.folders().remove(0);
+    let to = tempfile::tempdir().unwrap();
+    let exported = output(&["export", folder.to_str().unwrap(), "--parquet", to.path().to_str().unwrap()]);
+    assert!(exported.status.success(), "{}", text(&exported.stderr));
+    if let Some(read) = asked("duckdb", TABLES, &[to.path()]) {
+        assert_eq!(read["orders"], summary["orders"]["sent"], "{read:#}");
+        assert_eq!(read["measured"], summary["rt_venue"]["count"], "{read:#}");
+        assert_eq!(
+            (&read["strategies"], &read["stages"], &read["doubled"]),
+            (&2.into(), &7.into(), &0.into())
+        );
+        assert!(read["apart"].as_i64().unwrap() <= 8, "{read:#}");
+        let least = summary["rt_venue"]["min_ns"].as_i64().unwrap();
+        assert!(read["least"].as_i64().unwrap().abs_diff(least) <= 4, "{read:#}");
+    }
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn what_was_built_without_parquet_says_how_to_get_it() {
+    let refused = output(&["export", "/no/such", "--parquet", "x"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("--features parquet"), "{}", text(&refused.stderr));
+}
+
 #[test]
 fn an_export_of_nothing_is_refused() {
     for args in [

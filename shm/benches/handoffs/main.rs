@@ -5,10 +5,11 @@
 //! machine it changes fivefold within minutes. Everything that is printed is a median with its quartiles.
 //!
 //! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B]
-//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `crates`, `scan`, `one-thread`, `stamp`,
+//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `capacity`, `crates`, `scan`, `one-thread`, `stamp`,
 //! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through the same
 //! code: enough to show that everything runs, too few to quote.
 
+mod capacity;
 #[path = "../../tests/all/common/mod.rs"]
 mod common;
 mod crates;
@@ -21,6 +22,7 @@ mod roundtrip;
 mod scan;
 mod stamp;
 mod stream;
+mod window;
 
 use report::BenchReport;
 use shm::ring::Technique;
@@ -144,6 +146,11 @@ fn main() {
                 std::process::exit(1);
             }
         }
+    }
+    if options.wants("capacity") {
+        std::thread::scope(|scope| {
+            scope.spawn(|| capacity::run(&options, &mut report));
+        });
     }
     if options.wants("scan") {
         scan::run(&options, &mut report);

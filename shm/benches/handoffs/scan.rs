@@ -5,8 +5,9 @@ use crate::common::Run;
 use crate::report::{BenchReport, FigureRow, Goal};
 use protocol::segments;
 use shm::clock::{Clock, Monotonic};
-use shm::ring::Technique;
-use shm::ring::{Consumer as _, Link};
+use shm::memory::Region;
+use shm::ring::spsc_mux::Mux;
+use shm::ring::{Consumer as _, Link, MESSAGE_WORDS, Technique, spsc};
 use shm::with_link;
 use std::hint::black_box;
 
@@ -29,9 +30,56 @@ fn scanner<T: Link>(technique: Technique, producers: u16) -> Scanner {
     })
 }
 
+/// Rings of so many producers, each in mapped memory of its own as in a run; if not coloured, the lines that are polled have all the same
+/// place in their pages.
+fn rings(producers: u64, coloured: bool) -> Scanner {
+    const CAPACITY: usize = 64;
+    let ring = |index| {
+        let words = Region::memfd("bench-scan", spsc::ring_words(CAPACITY, MESSAGE_WORDS))
+            .expect("some pages")
+            .words();
+        spsc::write_header_of::<MESSAGE_WORDS>(&words, CAPACITY, if coloured { index } else { 0 });
+        spsc::Consumer::attach(&words).expect("a fresh ring has a good header")
+    };
+    let mut consumer = Mux::new((0..producers).map(ring).collect());
+    Box::new(move |polls| {
+        let start = Monotonic.now();
+        for _ in 0..polls {
+            assert!(black_box(&mut consumer).try_pop().is_none());
+        }
+        (Monotonic.now() - start) as f64 / polls as f64
+    })
+}
+
+/// The same rings with colours and without, in turns, at 1 to 256 producers.
+fn colours(options: &Options, report: &mut BenchReport) {
+    let (samples, polls) = options.effort(51, 1_000, 5_000);
+    let mut rows = Vec::new();
+    for producers in [1, 8, 64, 256] {
+        let (mut coloured, mut alike) = (rings(producers, true), rings(producers, false));
+        let (mut ns, mut ns_alike, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..samples {
+            let (with, without) = (coloured(polls), alike(polls));
+            ns.push(with);
+            ns_alike.push(without);
+            ratios.push(with / without);
+        }
+        let goal = match producers {
+            8 => Goal::AtMost(5.0),
+            64 => Goal::AtMost(25.0),
+            _ => Goal::None,
+        };
+        rows.push(FigureRow::new(format!("{producers} rings"), "ns", ns, goal));
+        rows.push(FigureRow::new(format!("{producers} rings of one colour"), "ns", ns_alike, Goal::None));
+        rows.push(FigureRow::new("", "× one colour", ratios, Goal::None));
+    }
+    report.add("Empty poll of mapped rings, one thread", rows);
+}
+
 /// Measures all of them in turn.
 pub fn run(options: &Options, report: &mut BenchReport) {
     shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
+    colours(options, report);
     let (samples, polls) = options.effort(51, 1_000, 5_000);
     for producers in [1u16, 8, 64] {
         let mut scanners: Vec<(Technique, Scanner, Vec<f64>)> = Technique::all()

@@ -14,16 +14,16 @@ use shm::ring::element::LineMessage;
 use shm::ring::spsc::Producer;
 
 /// Messages in a chunk of rtrb's.
-const BATCH: u64 = 64;
+pub const BATCH: u64 = 64;
 
 #[inline(always)]
-fn message<const N: usize>(n: u64) -> [u64; N] {
+pub fn message<const N: usize>(n: u64) -> [u64; N] {
     core::array::from_fn(|word| n + word as u64)
 }
 
 /// Checks every word, one after the other, as a user reads the fields of an order.
 #[inline(always)]
-fn check<const N: usize>(n: u64, message: &[u64; N]) {
+pub fn check<const N: usize>(n: u64, message: &[u64; N]) {
     for (word, value) in message.iter().enumerate() {
         assert_eq!(*value, n + word as u64, "message {n} is lost or torn");
     }

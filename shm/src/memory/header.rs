@@ -23,6 +23,9 @@ use thiserror::Error;
 /// Words in a header: 128 bytes, two cache lines (the adjacent-line prefetcher fetches pairs).
 pub const HEADER_WORDS: usize = 16;
 
+/// The word of a header that says whose the segment is among its kind: [`Header::index`].
+pub const INDEX: usize = 10;
+
 /// `bulkhead` in ASCII, little endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"bulkhead");
 
@@ -194,7 +197,7 @@ impl Header {
             creator_pid: words[7] as u32,
             creator_start: words[8],
             run: words[9],
-            index: words[10],
+            index: words[INDEX],
         })
     }
 

@@ -94,6 +94,15 @@ pub trait Producer: Send {
         message: &Message,
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full>;
+
+    /// Puts messages into the ring, in this order, as many as it takes; how many those were, the first ones. What each promises a
+    /// push promises. Where a technique can do better than push after push it does, and may then show several at once.
+    ///
+    /// A producer that dies here has put in the first ones of them, however many, or none.
+    #[inline(always)]
+    fn try_push_many(&mut self, messages: &[Message]) -> usize {
+        messages.iter().take_while(|message| self.try_push(message).is_ok()).count()
+    }
 }
 
 /// A place that is claimed and not written: where a hand-off stands still until it is.
@@ -116,6 +125,20 @@ pub trait Consumer: Send {
     /// Acquire: what the producer did before its push is seen by this thread from here on. Release: the producer that uses the
     /// slot again does so after it was read here.
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)>;
+
+    /// Takes messages as [`Consumer::try_pop`] does, until nothing is there or `most` were taken; how many. Where a technique can do better
+    /// than pop after pop it does: it may take several of one producer before it looks at the next, and give their slots back
+    /// together at the end; a `most` of a quarter of the capacity or less leaves producers room meanwhile. It may return early: 0 says that nothing was there.
+    ///
+    /// A consumer that dies here may leave any of them to its successor, in order: they come out again.
+    #[inline(always)]
+    fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize {
+        for taken in 0..most {
+            let Some((from, message)) = self.try_pop() else { return taken };
+            each(from, message);
+        }
+        most
+    }
 
     /// As [`Consumer::try_pop`], but where the technique can do so, the producer may not write over the message before
     /// [`Consumer::release`]: until then a successor of this consumer takes it again.

@@ -4,6 +4,7 @@
 //! only if nobody moves meanwhile; it is always between nothing and the capacity. Any words will do.
 
 use super::{array_queue, spsc};
+use crate::memory::header::INDEX;
 use crate::ring::MESSAGE_WORDS;
 
 /// How many of `many` places, from the first on, are so: those that are stand in front of those that are not.
@@ -25,9 +26,10 @@ fn leading(many: u64, mut is_so: impl FnMut(u64) -> Option<bool>) -> Option<u64>
 pub fn spsc(capacity: u64, head: u64, mut word: impl FnMut(usize) -> Option<u64>) -> Option<u64> {
     let mask = capacity.checked_sub(1).filter(|_| capacity.is_power_of_two())?;
     let slot = spsc::slot_words(MESSAGE_WORDS);
+    let sequences = spsc::first_slot(word(INDEX)?) + MESSAGE_WORDS;
     leading(capacity, |place| {
         let position = head.wrapping_add(place);
-        let at = ((position & mask) as usize).checked_mul(slot)?.checked_add(spsc::SLOTS + MESSAGE_WORDS)?;
+        let at = ((position & mask) as usize).checked_mul(slot)?.checked_add(sequences)?;
         // Published: the sequence is the position and one. Not yet: that of the last lap, or nothing.
         Some(word(at)? == position.wrapping_add(1))
     })

@@ -37,16 +37,22 @@ impl Mux {
         Self { rings: rings.into_iter().enumerate().collect(), out, next: 0, taken: 0, fault: None }
     }
 
-    /// Takes the next message; its slot is given back at once if `RELEASES`.
+    /// The first ring, from `next` on, that has a message.
     #[inline(always)]
-    fn next_message<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Message)> {
+    fn find(&self) -> Option<usize> {
         // From `next` to the end, then from the start to `next`: round-robin without a division. Two plain walks over
         // slices that only look: an empty scan is nothing but N loads.
         let (start, rest) = self.rings.split_at(self.next);
-        let place = match rest.iter().position(|(_, ring)| !ring.looks_empty()) {
-            Some(place) => self.next + place,
-            None => start.iter().position(|(_, ring)| !ring.looks_empty())?,
-        };
+        match rest.iter().position(|(_, ring)| !ring.looks_empty()) {
+            Some(place) => Some(self.next + place),
+            None => start.iter().position(|(_, ring)| !ring.looks_empty()),
+        }
+    }
+
+    /// Takes the next message; its slot is given back at once if `RELEASES`.
+    #[inline(always)]
+    fn next_message<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Message)> {
+        let place = self.find()?;
         let (producer, ring) = &mut self.rings[place];
         let producer = *producer;
         let mut fault = None;
@@ -80,6 +86,23 @@ impl super::Consumer for Mux {
 
     fn take(&mut self) -> Option<(Option<usize>, Message)> {
         self.next_message::<false>()
+    }
+
+    #[inline(always)]
+    fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize {
+        let Some(place) = self.find() else { return 0 };
+        let (producer, ring) = &mut self.rings[place];
+        let producer = *producer;
+        let mut fault = None;
+        let taken = ring.drain_or(most, &mut |message| each(Some(producer), message), &mut fault);
+        // What is wrong behind messages that were taken is found again.
+        if let Some(fault) = fault.filter(|_| taken == 0) {
+            self.fault = Some((producer, fault));
+            self.take_out(place);
+        } else {
+            self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
+        }
+        taken
     }
 
     fn release(&mut self) {
@@ -144,6 +167,11 @@ impl super::Producer for SpscMuxProducer {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         self.0.try_push_with(message, at)
+    }
+
+    #[inline]
+    fn try_push_many(&mut self, messages: &[Message]) -> usize {
+        self.0.try_push_many(messages)
     }
 }
 

@@ -14,10 +14,17 @@ use std::collections::VecDeque;
 enum Step {
     Push,
     Pop,
+    PushMany(usize),
+    Drain(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![Just(Step::Push), Just(Step::Pop)]
+    prop_oneof![
+        4 => Just(Step::Push),
+        4 => Just(Step::Pop),
+        1 => (0usize..40).prop_map(Step::PushMany),
+        1 => (0usize..40).prop_map(Step::Drain),
+    ]
 }
 
 fn heap(words: usize) -> Words {
@@ -57,6 +64,19 @@ fn against_a_model(memory: fn(usize) -> Words, capacity: usize, steps: &[Step]) 
                 }
             }
             Step::Pop => assert_eq!(consumer.try_pop(), Ok(queue.pop_front().map(message))),
+            Step::PushMany(count) => {
+                let batch: Vec<_> = (n..n + *count as u64).map(message).collect();
+                let pushed = producer.try_push_many(&batch);
+                assert_eq!(pushed, (*count).min(capacity - queue.len()));
+                queue.extend(n..n + pushed as u64);
+                n += pushed as u64;
+            }
+            Step::Drain(most) => {
+                let expected: Vec<_> = queue.drain(..queue.len().min(*most)).map(message).collect();
+                let mut got = Vec::new();
+                assert_eq!(consumer.drain(*most, |message| got.push(message)), Ok(expected.len()));
+                assert_eq!(got, expected);
+            }
         }
     }
 }
@@ -68,7 +88,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_ring_is_a_bounded_queue(log2 in 1u32..5, steps in prop::collection::vec(step(), 1..MOST_STEPS)) {
+    fn a_ring_is_a_bounded_queue(log2 in 1u32..7, steps in prop::collection::vec(step(), 1..MOST_STEPS)) {
         against_a_model(heap, 1 << log2, &steps);
         if !cfg!(miri) {
             against_a_model(mapped, 1 << log2, &steps);

@@ -3,7 +3,7 @@
 use core::ops::ControlFlow;
 use proptest::prelude::*;
 use shm::memory::{Region, Words};
-use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
+use shm::ring::spsc::{Consumer, HEAD_WORDS, Producer, SLOTS, ring_words, slot_words, write_header};
 use shm::ring::spsc_mux::Mux;
 use shm::ring::{Consumer as _, Full, MESSAGE_WORDS, Step};
 use shm::sync::Ordering;
@@ -128,6 +128,66 @@ fn a_successor_that_forgets_what_was_published_is_found() {
     assert!(played(&events, 3, forgetful).is_err());
 }
 
+/// A batch whose producer died before it showed its first message, `before` messages after the start, `written` behind that one: what is wrong
+/// with what the consumer sees of it and of the heir's messages. `takes_back`: whether the heir does what it must.
+fn after_a_dead_batch(before: u64, written: u64, takes_back: bool) -> Result<(), String> {
+    const ROOM: u64 = 16;
+    let words = Region::heap(ring_words(ROOM as usize, 2)).words();
+    write_header::<2>(&words, ROOM as usize);
+    let mut producer = Producer::<2>::attach(&words).unwrap();
+    let mut consumer = Consumer::<2>::attach(&words).unwrap();
+    for n in 0..before {
+        producer.try_push(&[n; 2]).unwrap();
+        // At last five wait.
+        if n >= 5 {
+            consumer.try_pop().unwrap();
+        }
+    }
+    let values = |words: &Words| words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
+    let fresh = values(&words);
+    let batch: Vec<_> = (before..before + 11).map(|n| [n; 2]).collect();
+    assert_eq!(producer.try_push_many(&batch), 11);
+    // As it was when it had come so far: the first one's sequence is stored last.
+    for position in std::iter::once(before).chain(before + 1 + written..before + 11) {
+        let at = HEAD_WORDS + SLOTS + (position % ROOM) as usize * slot_words(2) + 2;
+        words[at].store(fresh[at], Ordering::Relaxed);
+    }
+    let left = values(&words);
+    let mut heir = Producer::<2>::resume(&words).unwrap();
+    if !takes_back {
+        words.iter().zip(left).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+    }
+    assert_eq!(heir.published(), before);
+    assert_eq!(heir.last_published(), before.checked_sub(1).map(|n| [n; 2]));
+    let mut take = || consumer.try_pop().map_err(|fault| format!("{fault}"));
+    for n in before.saturating_sub(5)..before {
+        assert_eq!(take()?, Some([n; 2]));
+    }
+    for n in 1000..1000 + 3 * ROOM {
+        heir.try_push(&[n; 2]).unwrap();
+        match (take()?, take()?) {
+            (Some(message), None) if message == [n; 2] => {}
+            other => return Err(format!("{other:?} where {n} was due")),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_a_dead_batch_has_written_does_not_appear() {
+    for before in 0..40 {
+        for written in 0..=10 {
+            assert_eq!(after_a_dead_batch(before, written, true), Ok(()), "{before}, {written}");
+            // The broken one is found, where there is something to take back.
+            assert_eq!(
+                after_a_dead_batch(before, written, false).is_err(),
+                written > 0,
+                "{before}, {written}"
+            );
+        }
+    }
+}
+
 #[test]
 fn what_is_taken_and_not_given_back_is_not_written_over() {
     let words = Region::heap(ring_words(2, 2)).words();
@@ -147,10 +207,10 @@ fn what_is_taken_and_not_given_back_is_not_written_over() {
 /// up is not read before its memory was made anew.
 #[test]
 fn a_consumer_of_many_is_replaced() {
-    const SLOTS: usize = 4;
+    const ROOM: usize = 4;
     let ring = || {
-        let words = Region::heap(ring_words(SLOTS, MESSAGE_WORDS)).words();
-        write_header::<MESSAGE_WORDS>(&words, SLOTS);
+        let words = Region::heap(ring_words(ROOM, MESSAGE_WORDS)).words();
+        write_header::<MESSAGE_WORDS>(&words, ROOM);
         words
     };
     let rings = [ring(), ring(), ring()];
@@ -177,7 +237,7 @@ fn a_consumer_of_many_is_replaced() {
     let rest: Vec<u64> = std::iter::from_fn(|| second.try_pop()).map(|(_, message)| message[0]).collect();
     assert_eq!(rest, [20, 21]);
     rings[2].iter().for_each(|word| word.store(0, Ordering::Relaxed));
-    write_header::<MESSAGE_WORDS>(&rings[2], SLOTS);
+    write_header::<MESSAGE_WORDS>(&rings[2], ROOM);
     let mut next = Producer::<MESSAGE_WORDS>::attach(&rings[2]).unwrap();
     next.try_push(&[7; MESSAGE_WORDS]).unwrap();
     assert_eq!(second.try_pop(), None);

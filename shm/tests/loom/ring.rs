@@ -64,6 +64,68 @@ fn no_message_is_torn() {
     });
 }
 
+/// A batch beside pops and drains: in order, whole, and all that was said to be taken.
+#[test]
+fn a_batch_arrives_in_order() {
+    for drains in [false, true] {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let words: Words = Region::heap(ring_words(4, 2)).words();
+            write_header::<2>(&words, 4);
+            let mut producer = Producer::<2>::attach(&words).unwrap();
+            let mut consumer = Consumer::<2>::attach(&words).unwrap();
+            let other = thread::spawn(move || {
+                push_all(&mut producer, 1);
+                let batch: Vec<[u64; 2]> = (2..=6).map(message).collect();
+                producer.try_push_many(&batch)
+            });
+            let mut got = Vec::new();
+            for _ in 0..2 {
+                if drains {
+                    let before = got.len();
+                    let drained = consumer.drain(4, |message| got.push(message)).expect("an honest peer");
+                    assert_eq!(drained, got.len() - before);
+                } else {
+                    got.extend(consumer.try_pop().expect("an honest peer"));
+                }
+            }
+            let pushed = other.join().unwrap() as u64;
+            assert!((3..=4).contains(&pushed), "as many as there is room for");
+            while consumer.drain(2, |message| got.push(message)).expect("an honest peer") > 0 {}
+            assert_eq!(got, (1..=pushed + 1).map(message).collect::<Vec<_>>());
+        });
+    }
+}
+
+/// Batches round the ring: a group is not written over what a drain has not given back.
+#[test]
+fn batches_go_round_the_ring() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let (mut producer, mut consumer) = ring::<1>();
+        let other = thread::spawn(move || {
+            let mut rest: &[[u64; 1]] = &[[1], [2], [3], [4]];
+            while !rest.is_empty() {
+                let pushed = producer.try_push_many(rest);
+                rest = &rest[pushed..];
+                if pushed == 0 {
+                    spin_hint();
+                }
+            }
+        });
+        let mut got = Vec::new();
+        while got.len() < 4 {
+            if consumer.drain(4, |[n]| got.push(n)).expect("an honest peer") == 0 {
+                spin_hint();
+            }
+        }
+        assert_eq!(got, [1, 2, 3, 4]);
+        other.join().unwrap();
+    });
+}
+
 /// The producer pushes some messages and dies at each step of the next push: what is published comes out whole, the rest does
 /// not exist, and the ring is begun again for a successor over memory that was made anew.
 #[test]

@@ -38,6 +38,13 @@ fn results_are_listed_found_and_taken_away() {
         said(&table)
     );
 
+    // Where one is wanted, a folder of many names one.
+    for args in [&["report"][..], &["inspect", "--worst", "3"]] {
+        let refused = output(&[args, &[launcher.out.path().to_str().unwrap()]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{args:?}");
+        assert!(said(&refused).contains("a folder of results"), "{}", said(&refused));
+    }
+
     // What lives stays, and what is named with it.
     let lives = launcher.folders().remove(1);
     let refused = output(&["delete", folder.to_str().unwrap(), lives.to_str().unwrap()]);

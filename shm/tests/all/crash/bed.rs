@@ -150,6 +150,11 @@ impl<'a, T: Link> Bed<'a, T> {
         T::producer(&segments::submit_link(self.plan), index, &mut self.attached).expect("a link")
     }
 
+    /// A sending end in the place of one that has died, in this process.
+    pub fn heir(&mut self, index: usize) -> T::Producer {
+        T::inherit(&segments::submit_link(self.plan), index, &mut self.attached).expect("headers")
+    }
+
     /// The receiving end, in this process.
     pub fn consumer(&mut self) -> T::Consumer {
         if let Some(socket) = &self.socket {

@@ -9,13 +9,14 @@ use protocol::wire::Message;
 use shm::ring::Link;
 
 /// The victim, and how much of what it has popped was looked at.
-struct Popping {
-    victim: Victim,
-    seen: u64,
+pub struct Popping {
+    pub victim: Victim,
+    pub seen: u64,
 }
 
 impl Popping {
-    fn new<T: Link>(scene: &mut Scene<'_, '_, T>, acts: &[Act]) -> Self {
+    /// One in that state.
+    pub fn new<T: Link>(scene: &mut Scene<'_, '_, T>, acts: &[Act]) -> Self {
         let victim = scene.bed.victim(Role::Consumer, 0);
         let mut popping = Self { victim, seen: 0 };
         for act in acts {
@@ -105,7 +106,7 @@ fn die<T: Link>(
     // Nobody takes anything now: the others come to no harm and to an end.
     scene.push(UNTIL_FULL);
     scene.consumer = scene.bed.resume();
-    let again = next_is_again(&mut scene, in_flight);
+    let again = next_is_again(&mut scene, in_flight.as_slice());
     tally.add(if again { "came again" } else { "taken" }, u64::from(in_flight.is_some()));
     scene.take_all();
     scene.all_came(&[0, 1, 2], "the next consumer");
@@ -115,10 +116,10 @@ fn die<T: Link>(
     !again
 }
 
-/// Takes one message, and says whether it is the one in flight. If not, that one was taken by the dead one and went with
-/// it.
-fn next_is_again<T: Link>(scene: &mut Scene<'_, '_, T>, in_flight: Option<Message>) -> bool {
-    let Some(expected) = in_flight else { return false };
+/// Takes one message of their producer, and says whether it is the first one of those in flight. If not, they were taken by the dead one and went
+/// with it.
+pub fn next_is_again<T: Link>(scene: &mut Scene<'_, '_, T>, in_flight: &[Message]) -> bool {
+    let Some(&expected) = in_flight.first() else { return false };
     let producer = (expected[0] >> 48) as usize;
     let mut before = Vec::new();
     let mut again = false;
@@ -131,7 +132,7 @@ fn next_is_again<T: Link>(scene: &mut Scene<'_, '_, T>, in_flight: Option<Messag
         }
     }
     if !again {
-        scene.came[producer] += 1;
+        scene.came[producer] += in_flight.len() as u64;
     }
     before.into_iter().for_each(|(from, got)| scene.receive(from, got));
     again

@@ -9,6 +9,7 @@
 //!
 //! `cargo test --release -p shm --test all crash:: -- --nocapture` prints the numbers; `BULKHEAD_SLOW=1` tries ten times as much.
 
+mod batches;
 mod bed;
 mod boards;
 mod consumers;
@@ -24,6 +25,7 @@ use bed::Bed;
 use report::{CrashReport, Tally, is_slow, on_all_cores};
 use setups::SetUp;
 use shm::ring::Technique;
+use shm::ring::spsc_mux::SpscMux;
 use shm::with_link;
 
 /// The techniques between processes.
@@ -144,6 +146,29 @@ fn a_consumer_may_die_at_every_instruction() {
     }
     assert_eq!(report.print(), 0, "violations");
     assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
+}
+
+/// Of techniques that have batches of their own.
+#[test]
+fn either_end_may_die_at_every_instruction_of_a_batch() {
+    if !may_trace() {
+        return;
+    }
+    const COLUMNS: &[&str] =
+        &["set-ups", "boundaries", "of", "distinct states", "deaths", "in part", "violations"];
+    let own = [Technique::of::<SpscMux>()];
+    for (title, exhaust) in [
+        (
+            "producers that died at an instruction of a batch",
+            batches::producers as fn(Technique, &SetUp) -> Tally,
+        ),
+        ("consumers that died at an instruction of a batch", batches::consumers),
+    ] {
+        let report = CrashReport::new(title, COLUMNS);
+        in_all_states(&own, 0, &report, |set_up| !set_up.interrupts(), exhaust);
+        assert_eq!(report.print(), 0, "violations");
+        assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
+    }
 }
 
 #[test]

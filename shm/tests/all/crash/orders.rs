@@ -14,6 +14,10 @@ pub const DONE: usize = 3;
 pub const RETIRE: usize = 4;
 /// Where the code of the retirement begins.
 pub const RETIRE_ENTRY: usize = 5;
+/// How many messages to push, or at most to take, at once instead of one by one; 0: one by one.
+pub const BATCH: usize = 6;
+/// Where the code of that begins.
+pub const BATCH_ENTRY: usize = 7;
 /// What was popped, message after message, around and around.
 pub const LOG: usize = 8;
 /// Messages in the log.

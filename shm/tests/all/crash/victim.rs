@@ -1,6 +1,9 @@
 //! The victim seen from its tracer: built for release, started, stopped at any instruction of its push or pop, killed.
 
-use super::orders::{COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS, orders_name};
+use super::orders::{
+    BATCH, BATCH_ENTRY, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS,
+    orders_name,
+};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -144,6 +147,13 @@ impl Victim {
     pub fn begin_retirement(&mut self, dead: usize) {
         self.orders[RETIRE].store(dead as u64 + 1, Relaxed);
         self.entry = self.orders[RETIRE_ENTRY].load(Relaxed);
+        self.begin();
+    }
+
+    /// Lets it begin pushes or pops at once, so many: it stands before the first instruction then.
+    pub fn begin_batch(&mut self, messages: u64) {
+        self.orders[BATCH].store(messages, Relaxed);
+        self.entry = self.orders[BATCH_ENTRY].load(Relaxed);
         self.begin();
     }
 

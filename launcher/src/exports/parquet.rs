@@ -1,0 +1,159 @@
+//! Parquet: a table of orders and a table of their stages, for DuckDB, Polars, pandas and what else reads columns. Written with the crate
+//! `parquet`, whose writer keeps one row group in memory; the feature `parquet` brings it.
+
+use super::tables::since_start;
+use analysis::merge::Merged;
+use analysis::record::RunRecord;
+use analysis::summary::to_ns;
+use anyhow::Result;
+use parquet::basic::{Compression, Encoding};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use protocol::flow::{PATH, Stage};
+use protocol::stamps::Point;
+use protocol::wire::OrderId;
+use std::io::Write;
+use std::sync::Arc;
+
+/// Orders in a row group. All of its columns are in memory at once: about 10 MiB.
+const GROUP: usize = 1 << 16;
+
+const ID: &str = "required int32 strategy (integer(16, false)); required int32 epoch (integer(16, false)); \
+                  required int64 sequence (integer(64, false));";
+
+/// Writes an order a row: its id; when it was due and its stamps in nanoseconds since the run's start, null where there is none; the reason's code
+/// if it was refused, else null; whether it counts in the figures.
+///
+/// # Errors
+/// What the writer says.
+pub fn orders(record: &RunRecord, merged: &Merged, out: impl Write + Send) -> Result<()> {
+    let times: String = ["due".into()]
+        .into_iter()
+        .chain((1..=PATH.len()).map(|at| format!("t{at}")))
+        .fold(String::new(), |all, name| all + &format!(" optional int64 {name};"));
+    let schema = format!(
+        "message orders {{ {ID}{times} optional int32 rejected (integer(8, false)); required boolean measured; }}"
+    );
+    let mut file = writer(&schema, &[], out)?;
+    let mut rows = merged.orders();
+    loop {
+        let rows: Vec<_> = rows.by_ref().take(GROUP).collect();
+        if rows.is_empty() {
+            break;
+        }
+        let mut group = file.next_row_group()?;
+        ids(&mut group, rows.iter().map(|(id, _)| *id))?;
+        for point in [Point::Due].into_iter().chain(PATH) {
+            let times = rows.iter().map(|(_, row)| row.at(point).map(|ticks| since_start(record, ticks)));
+            let (values, there) = optional(times);
+            let mut column = group.next_column()?.expect("a column for each point");
+            column.typed::<Int64Type>().write_batch(&values, Some(&there), None)?;
+            column.close()?;
+        }
+        let (reasons, there) = optional(rows.iter().map(|(_, row)| row.reason().map(i32::from)));
+        let mut column = group.next_column()?.expect("a column of reasons");
+        column.typed::<Int32Type>().write_batch(&reasons, Some(&there), None)?;
+        column.close()?;
+        let measured: Vec<bool> = rows.iter().map(|(_, row)| row.is_measured()).collect();
+        let mut column = group.next_column()?.expect("a column of what counts");
+        column.typed::<BoolType>().write_batch(&measured, None, None)?;
+        column.close()?;
+        group.close()?;
+    }
+    file.close()?;
+    Ok(())
+}
+
+/// Writes a stage of an order a row: the order's id, the stage's name, when it began in nanoseconds since the run's start, and how many it took.
+/// All stages of an order stand together; those of which an end was not stamped are not there.
+///
+/// # Errors
+/// What the writer says.
+pub fn stages(record: &RunRecord, merged: &Merged, out: impl Write + Send) -> Result<()> {
+    let schema = format!(
+        "message stages {{ {ID} required binary stage (string); required int64 began; required int64 ns; required boolean measured; }}"
+    );
+    let mut file = writer(&schema, &["stage"], out)?;
+    let mut rows = merged.orders().flat_map(|(id, row)| {
+        Stage::ALL.into_iter().filter_map(move |stage| {
+            let (began, took) = (row.at(stage.record().from)?, row.stage(stage)?);
+            Some((id, stage, began, took, row.is_measured()))
+        })
+    });
+    loop {
+        let rows: Vec<_> = rows.by_ref().take(GROUP * Stage::ALL.len()).collect();
+        if rows.is_empty() {
+            break;
+        }
+        let mut group = file.next_row_group()?;
+        ids(&mut group, rows.iter().map(|row| row.0))?;
+        let names: Vec<ByteArray> = rows.iter().map(|row| ByteArray::from(row.1.name())).collect();
+        let mut column = group.next_column()?.expect("a column of names");
+        column.typed::<ByteArrayType>().write_batch(&names, None, None)?;
+        column.close()?;
+        let began = rows.iter().map(|row| since_start(record, row.2)).collect();
+        let took = rows.iter().map(|row| to_ns(row.3, record.clock.ns_per_tick) as i64).collect();
+        for values in [began, took] as [Vec<i64>; 2] {
+            let mut column = group.next_column()?.expect("two columns of times");
+            column.typed::<Int64Type>().write_batch(&values, None, None)?;
+            column.close()?;
+        }
+        let measured: Vec<bool> = rows.iter().map(|row| row.4).collect();
+        let mut column = group.next_column()?.expect("a column of what counts");
+        column.typed::<BoolType>().write_batch(&measured, None, None)?;
+        column.close()?;
+        group.close()?;
+    }
+    file.close()?;
+    Ok(())
+}
+
+/// Numbers that differ little from row to row are kept as differences; names, of which there are few, in a dictionary.
+fn writer<W: Write + Send>(schema: &str, names: &[&str], out: W) -> Result<SerializedFileWriter<W>> {
+    let schema = Arc::new(parse_message_type(schema)?);
+    let mut properties =
+        WriterProperties::builder().set_compression(Compression::UNCOMPRESSED).set_dictionary_enabled(false);
+    for field in schema.get_fields() {
+        let is_number =
+            matches!(field.get_physical_type(), parquet::basic::Type::INT32 | parquet::basic::Type::INT64);
+        if is_number {
+            properties = properties.set_column_encoding(field.name().into(), Encoding::DELTA_BINARY_PACKED);
+        }
+    }
+    for name in names {
+        properties = properties.set_column_dictionary_enabled((*name).into(), true);
+    }
+    Ok(SerializedFileWriter::new(out, schema, Arc::new(properties.build()))?)
+}
+
+fn ids(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    ids: impl Iterator<Item = OrderId> + Clone,
+) -> Result<()> {
+    for part in [OrderId::strategy, OrderId::epoch] {
+        let values: Vec<i32> = ids.clone().map(|id| i32::from(part(id))).collect();
+        let mut column = group.next_column()?.expect("two small columns of the id");
+        column.typed::<Int32Type>().write_batch(&values, None, None)?;
+        column.close()?;
+    }
+    let sequences: Vec<i64> = ids.map(|id| id.sequence() as i64).collect();
+    let mut column = group.next_column()?.expect("a column of sequences");
+    column.typed::<Int64Type>().write_batch(&sequences, None, None)?;
+    column.close()?;
+    Ok(())
+}
+
+/// The values that there are, and for each row whether it has one.
+fn optional<T>(rows: impl Iterator<Item = Option<T>>) -> (Vec<T>, Vec<i16>) {
+    let mut values = Vec::with_capacity(rows.size_hint().0);
+    let there = rows
+        .map(|row| {
+            let is_there = i16::from(row.is_some());
+            values.extend(row);
+            is_there
+        })
+        .collect();
+    (values, there)
+}

@@ -1,0 +1,200 @@
+//! The receiving end.
+
+use super::{HEAD, geometry, slot_words, split};
+use crate::memory::{HeaderError, View, Words};
+use crate::ring::{MESSAGE_WORDS, PeerFault};
+use crate::sync::Ordering;
+
+/// The receiving end of a ring of messages of `M` words.
+pub struct Consumer<const M: usize = MESSAGE_WORDS> {
+    head_word: Words,
+    slots: View,
+    mask: u64,
+    /// The position of the next message to take. Private.
+    head: u64,
+    /// Where that message's sequence is, and what it is before the message is there: kept, not computed, because an
+    /// empty poll is nothing but this comparison.
+    sequence_at: usize,
+    last_lap: u64,
+}
+
+impl<const M: usize> Consumer<M> {
+    /// Attaches the receiving end to a ring in one region. See [`Consumer::attach_parts`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn attach(words: &Words) -> Result<Self, HeaderError> {
+        let (head, tail) = split(words)?;
+        Self::attach_parts(&tail.into(), &head)
+    }
+
+    /// Attaches the receiving end to a ring whose parts have their headers. At most one in a ring's life.
+    ///
+    /// # Errors
+    /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
+    pub fn attach_parts(tail: &View, head: &Words) -> Result<Self, HeaderError> {
+        let (first, capacity) = geometry::<M>(tail, &head.clone().into())?;
+        Ok(Self {
+            head_word: head.window(HEAD, 1),
+            slots: tail.window(first, capacity as usize * slot_words(M)),
+            mask: capacity - 1,
+            head: 0,
+            sequence_at: M,
+            last_lap: 0,
+        })
+    }
+
+    /// Attaches a receiving end in the place of one that has died: what was not taken comes out, whole and in order. The
+    /// message that the dead one was taking comes out again if it had not stored its head. The producer may go on meanwhile.
+    ///
+    /// # Errors
+    /// As [`Consumer::attach_parts`].
+    pub fn resume_parts(tail: &View, head: &Words) -> Result<Self, HeaderError> {
+        let mut consumer = Self::attach_parts(tail, head)?;
+        // Relaxed: the dead one's death is certain, and so are all its stores.
+        let taken = consumer.head_word[0].load(Ordering::Relaxed);
+        // A scribbled one must not make numbers overflow.
+        consumer.go_to(taken.min(u64::MAX >> 8));
+        Ok(consumer)
+    }
+
+    /// As [`Consumer::resume_parts`], for a ring in one region.
+    ///
+    /// # Errors
+    /// As [`Consumer::attach`].
+    pub fn resume(words: &Words) -> Result<Self, HeaderError> {
+        let (head, tail) = split(words)?;
+        Self::resume_parts(&tail.into(), &head)
+    }
+
+    /// Begins again at position 0, for a new producer: call it after the old one's death is certain and before the new one
+    /// starts, and take nothing until the producer's part was made anew, all zero but its header.
+    pub fn restart(&mut self) {
+        self.go_to(0);
+        // Release: as in `try_pop`. The new producer starts later.
+        self.head_word[0].store(0, Ordering::Release);
+    }
+
+    /// Makes that message the next one to take.
+    fn go_to(&mut self, head: u64) {
+        self.head = head;
+        self.sequence_at = (head & self.mask) as usize * slot_words(M) + M;
+        // At first zero, then what the last lap left there.
+        self.last_lap = head.saturating_sub(self.mask);
+    }
+
+    /// Whether there is nothing to take now. Orders nothing: [`Consumer::try_pop`] does, and checks the peer.
+    #[inline(always)]
+    pub fn looks_empty(&self) -> bool {
+        self.slots.load(self.sequence_at, Ordering::Relaxed) == self.last_lap
+    }
+
+    /// Takes the next message, or `None` if there is none now.
+    ///
+    /// # Errors
+    /// [`PeerFault::InvalidSequence`]: the slot's sequence is impossible. Nothing was read and nothing changed; the
+    /// caller decides whether to go on with this peer.
+    #[inline(always)]
+    pub fn try_pop(&mut self) -> Result<Option<[u64; M]>, PeerFault> {
+        let mut fault = None;
+        let message = self.pop(&mut fault);
+        fault.map_or(Ok(message), Err)
+    }
+
+    /// The same, and what is wrong is put into `fault`: in a `Result` the message would be copied through memory once more.
+    #[inline(always)]
+    pub(in crate::ring) fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
+        let message = self.take_or(fault)?;
+        self.release();
+        Some(message)
+    }
+
+    /// Takes messages, `most` at most, and gives each to `each`; how many. Their slots are given back together, when the last one was
+    /// taken: a `most` of a quarter of the capacity or less leaves the producer room meanwhile.
+    ///
+    /// A consumer that dies here has taken none of them: all come out again.
+    ///
+    /// # Errors
+    /// As [`Consumer::try_pop`], if not even one could be taken.
+    #[inline(always)]
+    pub fn drain(&mut self, most: usize, mut each: impl FnMut([u64; M])) -> Result<usize, PeerFault> {
+        let mut fault = None;
+        let taken = self.drain_or(most, &mut each, &mut fault);
+        match fault {
+            Some(fault) if taken == 0 => Err(fault),
+            _ => Ok(taken),
+        }
+    }
+
+    /// The same; a fault behind messages that were taken is found again by the next call.
+    #[inline(always)]
+    pub(in crate::ring) fn drain_or(
+        &mut self,
+        most: usize,
+        each: &mut impl FnMut([u64; M]),
+        fault: &mut Option<PeerFault>,
+    ) -> usize {
+        let mut taken = 0;
+        while taken < most {
+            let Some(message) = self.take_or(fault) else { break };
+            each(message);
+            taken += 1;
+        }
+        if taken > 0 {
+            self.release();
+        }
+        taken
+    }
+
+    /// As [`Consumer::try_pop`], but the producer may not write over the message before [`Consumer::release`]: a successor of this
+    /// consumer takes it again.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(always)]
+    pub fn take(&mut self) -> Result<Option<[u64; M]>, PeerFault> {
+        let mut fault = None;
+        let message = self.take_or(&mut fault);
+        fault.map_or(Ok(message), Err)
+    }
+
+    /// Gives the slots of all messages back that were taken.
+    #[inline(always)]
+    pub fn release(&mut self) {
+        // Release: pairs with the producer's Acquire load of the head; our reads of the slots come before it.
+        self.head_word[0].store(self.head, Ordering::Release);
+    }
+
+    /// How many messages were taken, by dead predecessors too.
+    pub const fn taken(&self) -> u64 {
+        self.head
+    }
+
+    /// Passes over messages that were taken before and never given back: makes the one after `taken` messages the next. Does nothing
+    /// if so many were given back.
+    pub fn skip_to(&mut self, taken: u64) {
+        if taken > self.head {
+            self.go_to(taken);
+            self.release();
+        }
+    }
+
+    #[inline(always)]
+    pub(in crate::ring) fn take_or(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
+        // Acquire: pairs with the producer's Release store of the sequence; the message is written.
+        let sequence = self.slots.load(self.sequence_at, Ordering::Acquire);
+        if sequence != self.head + 1 {
+            if sequence != self.last_lap {
+                *fault = Some(PeerFault::InvalidSequence { found: sequence, position: self.head });
+            }
+            return None;
+        }
+        // The slot is ours from the Acquire load of the sequence to the Release store of the head.
+        let message = self.slots.copy_owned(self.sequence_at - M);
+        self.head += 1;
+        self.sequence_at = (self.head & self.mask) as usize * slot_words(M) + M;
+        // At first zero, then what the last lap left there.
+        self.last_lap = self.head.saturating_sub(self.mask);
+        Some(message)
+    }
+}

@@ -1,0 +1,160 @@
+//! The single-producer single-consumer ring whose messages carry their own sequence.
+//!
+//! ```text
+//!       the consumer's part          the producer's part
+//! word 0         16             0         16 + 8·colour
+//!      │ header   │ head (pad) │ header   │ slot 0: message │ seq │ slot 1: message │ seq │ … capacity-1
+//!                                           └─ 7 words ───────┘ 1
+//! ```
+//!
+//! Each part has one writer, and the other end maps it read-only: the types say so ([`View`] has no store), and in the
+//! sandbox the page tables do. In a run the parts are two segments; tests and benches put them into one region, the
+//! consumer's part first.
+//!
+//! Positions count messages since the start and never wrap (2^64 messages); a slot's place is its position modulo the
+//! capacity. The slot of position `p` holds the message and, in the same 64-byte line, the sequence `p + 1` once the
+//! message is there. So a message crosses to the other core as one line, and the consumer polls the very line that it
+//! wants: there is no shared tail. Rings are *coloured*: by its index each begins another number of lines behind its header, or the lines that a
+//! consumer of many rings polls would all be in one set of its first-level cache. The head has 128 bytes of its own (two lines: the adjacent-line prefetcher); the
+//! producer keeps a copy and refreshes it only when the ring looks full, so a push normally reads no line that the
+//! consumer writes.
+//!
+//! **Why nothing is lost or torn.** The producer writes a message, then its sequence (Release); the consumer loads the
+//! sequence (Acquire), so it sees the message. The consumer copies the message, then stores the head (Release); the
+//! producer loads the head (Acquire) before it writes into that slot again, so it never overwrites what is still to be
+//! read.
+//!
+//! **What a dead producer leaves:** either it has stored the sequence, or not. What it half wrote is never seen, nobody waits
+//! for it, and there is nothing to repair: what it published is taken, then the ring is begun again for its successor
+//! ([`Consumer::restart`]); or its successor goes on behind it ([`Producer::resume_parts`]). **What a dead consumer leaves:** its head,
+//! behind which [`Consumer::resume`] goes on. The message that it was copying comes out again. A consumer that must have put a message
+//! down elsewhere before it may be overwritten takes it with [`Consumer::take`] and gives its slot back with [`Consumer::release`].
+//!
+//! **Several at once.** [`Producer::try_push_many`] and [`Consumer::drain`] are the same pushes and pops with one look at the head, or one
+//! store of it. The messages of a group are all written before the first one's sequence is stored, which shows them together: the consumer does not
+//! poll a line that is being written. A producer that dies in a batch has published the groups that it has shown; what it wrote ahead
+//! is not seen, and its successor takes it back.
+//!
+//! The peer is not trusted. A slot has two honest sequences, this lap's and the last one's; any other is a
+//! [`PeerFault`](crate::ring::PeerFault). A head that went backwards or ran ahead makes the ring look full, which hurts only the peer who wrote
+//! it. A message that is rewritten after it was published gives the consumer mixed words, never undefined behaviour:
+//! they are words, and are checked.
+//!
+//! Source: Lamport 1977 for the ring; the cached cursor after Lee et al., MCRingBuffer (2010), and rtrb; a sequence in
+//! each slot after FastForward (Giacomoni et al. 2008) and Vyukov's bounded queue.
+
+mod consumer;
+mod producer;
+
+pub use consumer::Consumer;
+pub use producer::{Producer, published};
+
+use crate::memory::{Header, HeaderError, SegmentKind, View, Words, header::HEADER_WORDS};
+use crate::ring::MESSAGE_WORDS;
+
+/// Where the consumer's cursor is, within its part; also in a region that holds both parts.
+pub const HEAD: usize = HEADER_WORDS;
+/// Words in the consumer's part.
+pub const HEAD_WORDS: usize = HEAD + 16;
+/// Where the slots of a ring of index 0 are, within the producer's part.
+pub const SLOTS: usize = HEADER_WORDS;
+/// By so many lines, less one, are rings moved at most: those of a page. Loom has no lines.
+const COLOURS: usize = if cfg!(loom) { 1 } else { 64 };
+/// Words in a line.
+const LINE: usize = 8;
+/// The producer's part.
+pub const KIND: SegmentKind = SegmentKind::new(
+    2,
+    "ring",
+    &[("slots", SLOTS), ("slot-words", slot_words(MESSAGE_WORDS)), ("colours", COLOURS)],
+);
+/// The consumer's part.
+pub const HEAD_KIND: SegmentKind = SegmentKind::new(6, "ring-head", &[("head", HEAD), ("words", HEAD_WORDS)]);
+
+/// Words in a slot: the message and its sequence.
+pub const fn slot_words(message_words: usize) -> usize {
+    message_words + 1
+}
+
+/// Words in the producer's part.
+pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
+    WORDS_BUT_SLOTS + capacity * slot_words(message_words)
+}
+
+/// Words before the first slot, and those behind the last one that a ring of another index has before its first.
+const WORDS_BUT_SLOTS: usize = SLOTS + (COLOURS - 1) * LINE;
+
+/// Where the slots of the ring of that index are, within the producer's part.
+pub const fn first_slot(index: u64) -> usize {
+    SLOTS + (index % COLOURS as u64) as usize * LINE
+}
+
+/// Words in both parts together.
+pub const fn ring_words(capacity: usize, message_words: usize) -> usize {
+    HEAD_WORDS + tail_words(capacity, message_words)
+}
+
+/// The consumer's and the producer's part of a region that holds both.
+///
+/// # Errors
+/// A region that is too short.
+fn split(words: &Words) -> Result<(Words, Words), HeaderError> {
+    if words.len() < HEAD_WORDS + SLOTS {
+        return Err(HeaderError::TooShort(words.len() as u64 * 8));
+    }
+    Ok((words.window(0, HEAD_WORDS), words.window(HEAD_WORDS, words.len() - HEAD_WORDS)))
+}
+
+/// Where the slots are and how many, as the attaching end found and checked it in the headers of both parts.
+fn geometry<const M: usize>(tail: &View, head: &View) -> Result<(usize, u64), HeaderError> {
+    let consumers = Header::read(|i, ordering| head.load(i, ordering), head.len(), HEAD_KIND)?;
+    consumers.check_geometry(HEAD, 1)?;
+    if head.len() < HEAD_WORDS {
+        return Err(HeaderError::TooShort(consumers.bytes));
+    }
+    let header = Header::read(|i, ordering| tail.load(i, ordering), tail.len(), KIND)?;
+    let capacity = header.check_geometry(WORDS_BUT_SLOTS, slot_words(M))? as u64;
+    let Header { slot_words, bytes, index, .. } = header;
+    if capacity.is_power_of_two() {
+        Ok((first_slot(index), capacity))
+    } else {
+        Err(HeaderError::Geometry { capacity, slot_words, bytes })
+    }
+}
+
+/// Writes the header of a fresh (zeroed) ring on the heap and attaches both ends: for tests, models and benches.
+///
+/// # Panics
+/// If the capacity is not a power of two.
+pub fn heap_ring<const M: usize>(capacity: usize) -> (Producer<M>, Consumer<M>) {
+    let words = crate::memory::Region::heap(ring_words(capacity, M)).words();
+    write_header::<M>(&words, capacity);
+    (
+        Producer::attach(&words).expect("a fresh ring has a good header"),
+        Consumer::attach(&words).expect("a fresh ring has a good header"),
+    )
+}
+
+/// Makes a ring of zeroed words by writing its headers: for tests and benches; a run's segments get theirs from
+/// the launcher.
+///
+/// # Panics
+/// If the region is shorter than [`ring_words`].
+pub fn write_header<const M: usize>(words: &Words, capacity: usize) {
+    write_header_of::<M>(words, capacity, 0);
+}
+
+/// As [`write_header`], for the ring of that index: its slots begin at [`first_slot`].
+///
+/// # Panics
+/// As there.
+pub fn write_header_of<const M: usize>(words: &Words, capacity: usize, index: u64) {
+    let (head, tail) = split(words).expect("room for both parts");
+    let header = |part: &Words, kind, capacity, slot_words| {
+        let bytes = part.len() as u64 * 8;
+        Header { kind, bytes, capacity, slot_words, creator_pid: 0, creator_start: 0, run: 0, index }
+            .write(part);
+    };
+    header(&head, HEAD_KIND, 1, 1);
+    header(&tail, KIND, capacity as u64, slot_words(M) as u64);
+}

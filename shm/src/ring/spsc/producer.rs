@@ -1,0 +1,224 @@
+//! The sending end.
+
+use super::{HEAD, geometry, slot_words, split};
+use crate::memory::{HeaderError, View, Words};
+use crate::ring::step::{reach, write};
+use crate::ring::{Full, MESSAGE_WORDS, Step};
+use crate::sync::Ordering;
+use core::ops::ControlFlow;
+
+/// Messages of a batch that are shown together, at most: 16 were as fast as more.
+const GROUP: usize = 16;
+
+/// How many messages were published in a ring, as these slots say: the first position that is not there. Also while the producer goes
+/// on: no fewer than at the call, no more than at the return.
+fn due<const M: usize>(slots: &View, capacity: u64) -> u64 {
+    let due = |slot: u64| match slots.load(slot as usize * slot_words(M) + M, Ordering::Relaxed) {
+        0 => slot,
+        sequence => (sequence - 1).saturating_add(capacity),
+    };
+    (0..capacity).map(due).min().unwrap_or(0)
+}
+
+/// How many messages have been published in a ring, for somebody who is no end of it: the producer may go on meanwhile. Every slot is
+/// looked at.
+///
+/// # Errors
+/// As [`Producer::attach_parts`].
+pub fn published<const M: usize>(tail: &View, head: &View) -> Result<u64, HeaderError> {
+    let (first, capacity) = geometry::<M>(tail, head)?;
+    Ok(due::<M>(&tail.window(first, capacity as usize * slot_words(M)), capacity))
+}
+
+/// The sending end of a ring of messages of `M` words.
+pub struct Producer<const M: usize = MESSAGE_WORDS> {
+    head_word: View,
+    slots: Words,
+    mask: u64,
+    /// The position of the next message. Private: never read back from shared memory.
+    tail: u64,
+    /// The consumer's cursor when we last looked: never ahead of the real one.
+    head_seen: u64,
+}
+
+impl<const M: usize> Producer<M> {
+    /// Attaches the sending end to a ring in one region. See [`Producer::attach_parts`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn attach(words: &Words) -> Result<Self, HeaderError> {
+        let (head, tail) = split(words)?;
+        Self::attach_parts(&tail, &head.into())
+    }
+
+    /// Attaches the sending end to a ring whose parts have their headers. At most one in a ring's life.
+    ///
+    /// # Errors
+    /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
+    pub fn attach_parts(tail: &Words, head: &View) -> Result<Self, HeaderError> {
+        let (first, capacity) = geometry::<M>(&tail.clone().into(), head)?;
+        Ok(Self {
+            head_word: head.window(HEAD, 1),
+            slots: tail.window(first, capacity as usize * slot_words(M)),
+            mask: capacity - 1,
+            tail: 0,
+            head_seen: 0,
+        })
+    }
+
+    /// Attaches a sending end in the place of one that has died: it goes on behind the last message that was published. What the
+    /// dead one half wrote is written over. The consumer may go on meanwhile. Every slot is looked at, once.
+    ///
+    /// # Errors
+    /// As [`Producer::attach_parts`].
+    pub fn resume_parts(tail: &Words, head: &View) -> Result<Self, HeaderError> {
+        let mut producer = Self::attach_parts(tail, head)?;
+        let capacity = producer.mask + 1;
+        let slots = View::from(producer.slots.clone());
+        let tail = due::<M>(&slots, capacity);
+        // What the dead one wrote ahead in a batch must not appear behind our own first message: as if the slot had its last lap's.
+        for word in producer.slots.iter().skip(M).step_by(slot_words(M)) {
+            // Relaxed: the dead one's death is certain, and so are all its stores. Nobody else writes here.
+            let sequence = word.load(Ordering::Relaxed);
+            if sequence > tail {
+                word.store(sequence.saturating_sub(capacity), Ordering::Relaxed);
+            }
+        }
+        producer.tail = tail;
+        Ok(producer)
+    }
+
+    /// As [`Producer::resume_parts`], for a ring in one region.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn resume(words: &Words) -> Result<Self, HeaderError> {
+        let (head, tail) = split(words)?;
+        Self::resume_parts(&tail, &head.into())
+    }
+
+    /// How many messages were published, by dead predecessors too.
+    pub const fn published(&self) -> u64 {
+        self.tail
+    }
+
+    /// The message that was published last, by a dead predecessor if by nobody else; `None`: none was.
+    pub fn last_published(&self) -> Option<[u64; M]> {
+        let last = self.tail.checked_sub(1)?;
+        let start = (last & self.mask) as usize * slot_words(M);
+        // Relaxed: our own stores, or those of one whose death is certain.
+        let word = |at: usize| self.slots[start + at].load(Ordering::Relaxed);
+        (word(M) == self.tail).then(|| core::array::from_fn(word))
+    }
+
+    /// Whether the next push will find room. Only its own pushes can change a yes.
+    #[inline(always)]
+    pub fn has_room(&mut self) -> bool {
+        // `<=` also when a hostile head is ahead of the tail: the difference wraps to a huge number.
+        if self.tail.wrapping_sub(self.head_seen) <= self.mask {
+            return true;
+        }
+        // Acquire: pairs with the consumer's Release store of the head; its reads of the slot are over.
+        self.head_seen = self.head_word.load(0, Ordering::Acquire);
+        self.tail.wrapping_sub(self.head_seen) <= self.mask
+    }
+
+    /// Puts a message into the ring.
+    ///
+    /// # Errors
+    /// [`Full`] if every slot is taken by a message that the consumer has not read.
+    #[inline(always)]
+    pub fn try_push(&mut self, message: &[u64; M]) -> Result<(), Full> {
+        self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Producer::try_push`], and calls `at` at each step; see [`crate::ring::Producer::try_push_with`].
+    ///
+    /// # Errors
+    /// [`Full`], as there.
+    #[inline(always)]
+    pub fn try_push_with(
+        &mut self,
+        message: &[u64; M],
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        reach(at, Step::Entered)?;
+        if !self.has_room() {
+            return Err(Full);
+        }
+        let start = (self.tail & self.mask) as usize * slot_words(M);
+        let slot = &self.slots[start..start + slot_words(M)];
+        write(slot, message, at)?;
+        self.tail += 1;
+        // Release: pairs with the consumer's Acquire load of the sequence; it sees the message written before.
+        slot[M].store(self.tail, Ordering::Release);
+        reach(at, Step::Published)
+    }
+
+    /// Puts messages into the ring, the first ones of these, as many as there is room for; how many. As so many pushes, but groups of
+    /// them are shown to the consumer at once.
+    ///
+    /// A producer that dies here has published the first ones, or none.
+    #[inline]
+    pub fn try_push_many(&mut self, messages: &[[u64; M]]) -> usize {
+        // Also when a hostile head is ahead of the tail: the difference wraps to a huge number.
+        let room = |ring: &Self| (ring.mask + 1).saturating_sub(ring.tail.wrapping_sub(ring.head_seen));
+        if room(self) < messages.len() as u64 {
+            // Acquire: as in `has_room`.
+            self.head_seen = self.head_word.load(0, Ordering::Acquire);
+        }
+        let count = room(self).min(messages.len() as u64) as usize;
+        // Not the whole ring: the message before a group stays, for `last_published`.
+        let most = GROUP.min((self.mask as usize).max(1));
+        messages[..count].chunks(most).for_each(|group| self.push_group(group));
+        count
+    }
+
+    /// There is room for them.
+    #[inline(always)]
+    fn push_group(&mut self, group: &[[u64; M]]) {
+        let Some((first, rest)) = group.split_first() else { return };
+        let shows = self.put(first);
+        let shown = self.tail;
+        for message in rest {
+            let at = self.put(message);
+            // Relaxed: the first one's sequence shows this one too.
+            self.slots[at].store(self.tail, Ordering::Relaxed);
+        }
+        // Release: pairs with the consumer's Acquire load of the sequence; it sees the whole group written.
+        self.slots[shows].store(shown, Ordering::Release);
+    }
+
+    /// Writes the next message and counts it; where its sequence is to be stored.
+    #[inline(always)]
+    fn put(&mut self, message: &[u64; M]) -> usize {
+        let start = (self.tail & self.mask) as usize * slot_words(M);
+        self.tail += 1;
+        for (word, value) in self.slots[start..start + M].iter().zip(message) {
+            // Relaxed: a sequence shows them.
+            word.store(*value, Ordering::Relaxed);
+        }
+        start + M
+    }
+
+    /// Begins again at position 0: the ring's memory was made anew, all zero but its headers, and a new consumer comes.
+    pub fn restart(&mut self) {
+        (self.tail, self.head_seen) = (0, 0);
+    }
+}
+
+impl crate::ring::Producer for Producer {
+    #[inline(always)]
+    fn try_push_with(
+        &mut self,
+        message: &crate::ring::Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        Producer::try_push_with(self, message, at)
+    }
+
+    #[inline]
+    fn try_push_many(&mut self, messages: &[crate::ring::Message]) -> usize {
+        Producer::try_push_many(self, messages)
+    }
+}
