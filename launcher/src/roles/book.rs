@@ -116,8 +116,9 @@ pub(super) fn market(parts: &mut Parts<'_, '_>, venue: u16) -> Result<MarketSetu
 /// Maps what the exchange will write, and its log, ahead of it.
 pub(super) fn map(parts: &mut Parts<'_, '_>, venue: u16) -> Result<()> {
     for gateway in parts.plan.trading().gateways_of(venue) {
-        parts.attached.successor(&session_out(gateway))?;
-        parts.attached.heir(&session_in(gateway))?;
+        // Not as their heir: that one takes back what was not published, and the living one is at work.
+        parts.attached.receiver(&session_out(gateway))?;
+        parts.attached.sender(&session_in(gateway))?;
     }
     parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
     if parts.plan.trading().market_data {
