@@ -249,8 +249,7 @@ pub struct InFlight {
     pub max: Option<u64>,
 }
 
-/// By what share of Little's law the samples may differ from it whatever their number: counters are stored after each duty
-/// cycle, stamps within it.
+/// By what share samples may always differ from Little's law: counters are stored after each duty cycle, stamps within it.
 const LITTLE_TOLERANCE: f64 = 0.05;
 /// How many standard deviations sampling may be off: an honest run is beyond it once in 16,000.
 const LITTLE_DEVIATIONS: f64 = 4.0;
@@ -282,8 +281,7 @@ pub struct ClockSummary {
     /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer than this.
     #[serde(default)]
     pub step_ns: f64,
-    /// What the looks at the clock on the way take that rt_venue counts, in nanoseconds an order: about, since a look may
-    /// cost more where it is cold.
+    /// What the looks at the clock in rt_venue take, in nanoseconds an order: about, since a cold one may cost more.
     #[serde(default)]
     pub stamps_ns: f64,
     /// Nanoseconds a tick, over the whole run.
@@ -300,8 +298,7 @@ const fn looks_in_rt_venue(stamps: Stamps) -> u32 {
     }
 }
 
-/// Nanoseconds a tick of a run: the calibration over the whole run, or where a damaged record has none that makes
-/// sense, the one before it, which a valid plan always has.
+/// Nanoseconds a tick of a run: by the whole run, or where a damaged record has none that makes sense, by the plan's calibration.
 pub fn ns_per_tick(record: &RunRecord) -> f64 {
     let whole = record.clock.ns_per_tick;
     if whole.is_finite() && whole > 0.0 { whole } else { record.plan.ns_per_tick }
