@@ -6,7 +6,7 @@ use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
 use protocol::session::WITHDRAWN;
 use protocol::stamps::Point;
-use protocol::wire::{Message, OrderStatus, Report, Side};
+use protocol::wire::{Message, NOTHING, OrderStatus, Report, Side};
 use shm::bell::Bell;
 use shm::clock::{Clock, Timebase};
 use shm::ring::Producer;
@@ -21,7 +21,7 @@ pub(crate) struct Outbox<P> {
     waiting: VecDeque<Message>,
     pub completed: u64,
     pub full: u64,
-    /// Reports that the venue's record rules out; none of them was sent.
+    /// Reports that the venue's record rules out; nothing was sent in the place of each.
     pub refused: u64,
     /// What was handed over, word for word.
     pub reported: Checksum,
@@ -156,6 +156,7 @@ impl<P: Producer, C: Clock, const CANCELS: bool> Reports for Sink<'_, P, C, CANC
         self.left -= 1;
         if !self.may_give() {
             self.outbox.refused += 1;
+            self.outbox.push(&NOTHING);
             return Ok(());
         }
         if (CANCELS || report.reason == WITHDRAWN) && report.status == OrderStatus::Cancelled {
@@ -175,6 +176,14 @@ impl<P: Producer, C: Clock, const CANCELS: bool> Reports for Sink<'_, P, C, CANC
             log.append_with(Point::FillPrice, report.id, report.number, report.price.cast_unsigned());
         }
         Ok(())
+    }
+
+    #[cold]
+    fn nothing(&mut self) {
+        if self.left > 0 {
+            self.left -= 1;
+            self.outbox.push(&NOTHING);
+        }
     }
 
     #[inline]

@@ -124,7 +124,10 @@ impl Venue for SessionVenue {
             match Report::from_message(message) {
                 // There is room.
                 Ok(report) => drop(reports.send(report)),
-                Err(_) => self.faults += 1,
+                Err(_) => {
+                    self.faults += 1;
+                    reports.nothing();
+                }
             }
         }
     }

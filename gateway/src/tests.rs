@@ -3,7 +3,7 @@
 use super::*;
 use protocol::stamps::Record;
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{CancelScope, MESSAGE_WORDS, OrderId, OrderStatus, Report};
+use protocol::wire::{CancelScope, MESSAGE_WORDS, NOTHING, OrderId, OrderStatus, Report};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::{Region, Words};
 use shm::ring::spsc_mux::SpscMuxProducer;
@@ -55,6 +55,7 @@ impl<V: Venue> Bench<V> {
         self.cycle.now = ticks;
         self.gateway.duty_cycle(&mut self.cycle);
         std::iter::from_fn(|| self.completion.try_pop().unwrap())
+            .filter(|message| *message != NOTHING)
             .map(|message| Report::from_message(message).unwrap())
             .collect()
     }
@@ -275,5 +276,106 @@ fn reports_beyond_its_record_are_refused_and_counted() {
     bench.send([order(9, 0)]);
     bench.at(2_000);
     bench.at(3_000);
-    assert_eq!(bench.gateway.outbox.refused, 5);
+    assert_eq!(bench.gateway.outbox.refused, 7, "what was too many before is missing now");
+    assert_eq!(bench.gateway.outbox.completed, 15, "something was handed over for each");
+}
+
+/// A venue over another one, of which it says nothing where that one says what none may: as gateways did once.
+struct Swallows(SessionVenue);
+
+struct Deaf<'a, R>(&'a mut R);
+
+impl<R: Reports> Reports for Deaf<'_, R> {
+    fn has_room(&self) -> bool {
+        self.0.has_room()
+    }
+
+    fn send(&mut self, report: Report) -> Result<(), NoRoom> {
+        self.0.send(report)
+    }
+
+    fn nothing(&mut self) {}
+
+    fn time(&self) -> Timebase {
+        self.0.time()
+    }
+}
+
+impl Venue for Swallows {
+    const RECORD: VenueRecord = SessionVenue::RECORD;
+    const IN_ORDER: bool = true;
+
+    fn has_room(&self) -> bool {
+        self.0.has_room()
+    }
+
+    fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
+        self.0.accept(order, now, reports)
+    }
+
+    fn advance(&mut self, now: u64, reports: &mut impl Reports) {
+        self.0.advance(now, &mut Deaf(reports));
+    }
+
+    fn next_deadline(&self) -> u64 {
+        self.0.next_deadline()
+    }
+
+    fn cancel_all(&mut self, sweep: &mut Sweep, reports: &mut impl Reports) -> bool {
+        self.0.cancel_all(sweep, reports)
+    }
+}
+
+fn report_of(n: u64) -> Report {
+    in_full(&order(n, 0))
+}
+
+const HARMFUL: u64 = 12;
+
+/// What two gateways of such a venue hand over, the second in the place of the first one, which dies before it gives back what it has
+/// taken. Every third message of the exchange is no report.
+fn with_an_exchange_that_means_harm<V: Venue>(venue: impl Fn(SessionVenue) -> V) -> Vec<Option<Report>> {
+    let ring = || {
+        let words = Region::heap(spsc::ring_words(64, MESSAGE_WORDS)).words();
+        spsc::write_header::<MESSAGE_WORDS>(&words, 64);
+        words
+    };
+    let (out, back, completion) = (ring(), ring(), ring());
+    let mut exchange = spsc::Producer::<MESSAGE_WORDS>::attach(&back).unwrap();
+    let mut heard = spsc::Consumer::<MESSAGE_WORDS>::attach(&completion).unwrap();
+    let segment = Region::heap(LOG_OFFSET + 4096).words();
+    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+    let log = StampLog::new(&segment);
+    let mut cycle = Cycle { clock: Virtual::default(), now: 1, time, draining: false, log };
+    for (life, turns) in [(0, 1), (1, 3)] {
+        for n in life * HARMFUL / 2..(life + 1) * HARMFUL / 2 {
+            let mut message = report_of(n).to_message();
+            if n % 3 == 2 {
+                message[1..].fill(u64::MAX - n);
+            }
+            exchange.try_push(&message).unwrap();
+        }
+        let handed_over = spsc::Producer::resume(&completion).unwrap();
+        let completed = handed_over.published();
+        let mut reports = spsc::Consumer::resume(&back).unwrap();
+        reports.skip_to(completed);
+        let session = SessionVenue::new(spsc::Producer::resume(&out).unwrap(), None, reports);
+        let (_orders, inbox) = spsc::heap_ring::<MESSAGE_WORDS>(64);
+        let estate = GatewayEstate { orders: HARMFUL, completed, ..GatewayEstate::default() };
+        let gateway = Gateway::new(0, inbox, SpscMuxProducer(handed_over), None, venue(session));
+        let mut gateway = gateway.in_place_of(estate);
+        for _ in 0..turns {
+            gateway.duty_cycle(&mut cycle);
+        }
+    }
+    let handed_over = std::iter::from_fn(|| heard.try_pop().unwrap());
+    handed_over.map(|message| Report::from_message(message).ok()).collect()
+}
+
+#[test]
+fn what_is_no_report_has_its_place_in_the_count() {
+    let wanted: Vec<_> = (0..HARMFUL).map(|n| (n % 3 != 2).then(|| report_of(n))).collect();
+    assert_eq!(with_an_exchange_that_means_harm(|session| session), wanted);
+    let swallowed = with_an_exchange_that_means_harm(Swallows);
+    assert_ne!(swallowed.iter().flatten().count(), wanted.iter().flatten().count(), "reports come twice");
 }

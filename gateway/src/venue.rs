@@ -61,6 +61,10 @@ pub trait Reports {
         self.send(report)
     }
 
+    /// Something came from behind the venue that none may send. What is handed over in its place says nothing, but is counted: whoever
+    /// comes back knows by counts how far it was. Called while [`Reports::has_room`].
+    fn nothing(&mut self);
+
     /// Turns nanoseconds into ticks of the run's clock.
     fn time(&self) -> Timebase;
 }

@@ -42,7 +42,7 @@ use protocol::labels::OrchestratorCounter;
 use protocol::limits::Control;
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
 use protocol::supervision::{Misconduct, Standstill};
-use protocol::wire::{Message, Operation, Order, OrderStatus, Report};
+use protocol::wire::{Message, NOTHING, Operation, Order, OrderStatus, Report};
 use returns::Pushed;
 use risk::{Reject, Risk};
 use shm::bell::Bell;
@@ -163,12 +163,13 @@ impl<R: Consumer> Orchestrator<R> {
     /// One report.
     #[inline(always)]
     fn take_report<C: Clock>(&mut self, message: Message, cycle: &mut Cycle<C>) {
-        // Gateways are our own threads, so this is a bug and not a hostile peer: counted, passed over.
+        // Gateways are our own threads, so this is a bug and not a hostile peer: counted, passed over. What an exchange sent that none may
+        // send they have counted themselves.
         let report = Report::from_message(message).ok();
         let known = report.filter(|report| usize::from(report.id.strategy()) < self.returns.len());
         let Some(report) = known else {
             self.reported.add(digest(&message));
-            self.faults += 1;
+            self.faults += u64::from(message != NOTHING);
             return;
         };
         // Is there when it is looked at, behind the hand-over.

@@ -38,7 +38,11 @@ pub struct Monotonic;
 
 /// A clock that a test or a simulation sets; for one thread.
 #[derive(Clone, Debug, Default)]
-pub struct Virtual(Rc<core::cell::Cell<u64>>);
+pub struct Virtual {
+    ticks: Rc<core::cell::Cell<u64>>,
+    /// Called before the time is told.
+    looked: Option<fn()>,
+}
 
 #[cfg(target_arch = "x86_64")]
 impl Clock for Tsc {
@@ -101,16 +105,26 @@ impl Clock for ClockSource {
 impl Virtual {
     /// Sets the time.
     pub fn set(&self, ticks: u64) {
-        self.0.set(ticks);
+        self.ticks.set(ticks);
+    }
+
+    /// The same clock, for somebody whose every look at it is to be known first: `looked` may unwind, and so end him in the middle of
+    /// what he does.
+    #[must_use]
+    pub fn watched(&self, looked: fn()) -> Self {
+        Self { ticks: Rc::clone(&self.ticks), looked: Some(looked) }
     }
 }
 
 impl Clock for Virtual {
     fn now(&self) -> u64 {
-        self.0.get()
+        if let Some(looked) = self.looked {
+            looked();
+        }
+        self.ticks.get()
     }
     fn peek(&self) -> u64 {
-        self.0.get()
+        self.now()
     }
 }
 

@@ -7,6 +7,7 @@ pub mod figures;
 mod threads;
 mod touched;
 mod trading;
+mod unsent;
 mod unstruck;
 mod venues;
 mod verdict;
@@ -371,6 +372,8 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         processes,
     };
     summary.reasons = verdict::reasons(&summary, &record.warnings);
+    // First of all: orders of which no figure knows.
+    summary.reasons.splice(0..0, unsent::orders(record, merged));
     summary.fit_for_latency = summary.reasons.is_empty();
     summary
 }

@@ -10,6 +10,7 @@
 
 mod agent;
 mod answers;
+mod audit;
 mod carry;
 mod commands;
 mod market;
@@ -24,6 +25,7 @@ mod snapshots;
 
 pub use agent::{Close, ExchangeAgent};
 pub use answers::{Cause, TOO_MANY_REPORTS, Trade, cancellation, refusal};
+pub use audit::Audit;
 pub use commands::RecoveryError;
 pub use market::{At, Market, MarketSetup, Outcome, open_with};
 pub use recovery::Estate;

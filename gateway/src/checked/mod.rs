@@ -235,6 +235,10 @@ impl<R: Reports> Reports for Heard<'_, R> {
         if self.state.takes_number(number) { self.look(report) } else { Ok(()) }
     }
 
+    fn nothing(&mut self) {
+        self.reports.nothing();
+    }
+
     fn time(&self) -> Timebase {
         self.reports.time()
     }

@@ -19,6 +19,8 @@ impl Reports for Out {
         Ok(())
     }
 
+    fn nothing(&mut self) {}
+
     fn time(&self) -> Timebase {
         TIME
     }

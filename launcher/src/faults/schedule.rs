@@ -145,6 +145,8 @@ impl Draws {
     pub(crate) const PROCESSES: u64 = 7;
     /// For the kill switches of a simulated run.
     pub(crate) const SWITCHES: u64 = 9;
+    /// For who dies and comes back in a simulated run.
+    pub(crate) const COMEBACKS: u64 = 10;
 
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         // Not `seed_from_u64`: how that spreads its argument is the library's to change.

@@ -204,6 +204,10 @@ impl<R: Reports> Reports for Saying<'_, R> {
         }
     }
 
+    fn nothing(&mut self) {
+        self.reports.nothing();
+    }
+
     fn time(&self) -> Timebase {
         self.reports.time()
     }
@@ -329,6 +333,8 @@ mod tests {
             self.1.push(report);
             Ok(())
         }
+
+        fn nothing(&mut self) {}
 
         fn time(&self) -> Timebase {
             Timebase { start_ticks: 0, ns_per_tick: 1.0 }

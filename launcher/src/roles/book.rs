@@ -2,6 +2,7 @@
 
 use super::estate;
 use super::parts::{Parts, bell_of};
+use super::takeover::Takeover;
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
 use exchange::market_board::MarketBoard;
@@ -30,6 +31,8 @@ use std::time::Duration;
 /// Bytes of a segment of an exchange's journal. Two are prepared ahead; what is mapped is torn down page by page when the exchange dies,
 /// before anybody can be told.
 const SEGMENT_BYTES: u64 = 4 << 20;
+/// What a run of a few orders needs at most, for each of them: it has smaller segments.
+const BYTES_AN_ORDER: u64 = 1 << 10;
 /// A group is synced when so many instructions wait …
 const GROUP_RECORDS: u64 = 512;
 /// … or one has for so long.
@@ -77,14 +80,16 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
         None => ExchangeAgent::new(market(parts, venue)?, sessions, tape),
     };
     let agent = agent.telling(board);
-    let Some(options) = journal_options(trading.journal) else { return Ok(agent) };
+    let Some(options) = journal_options(trading) else { return Ok(agent) };
     let log = segments::log(parts.attached, &thread.name)?;
     tally.look(&log);
     let Tally { orders: orders_stamped, last_order: last_stamped, reports: reports_stamped, .. } = tally;
     let Tally { last_triggered, touches, .. } = tally;
-    let estate = Estate { orders_stamped, last_stamped, reports_stamped, trades, last_triggered, touches };
+    let mut estate =
+        Estate { orders_stamped, last_stamped, reports_stamped, trades, last_triggered, touches };
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
+    Takeover::of(parts.attached).of_exchange(&mut estate, &folder);
     let recovered = agent.journalled(&folder, &options, time, &estate);
     recovered.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))
 }
@@ -111,8 +116,9 @@ pub(super) fn market(parts: &mut Parts<'_, '_>, venue: u16) -> Result<MarketSetu
 /// Maps what the exchange will write, and its log, ahead of it.
 pub(super) fn map(parts: &mut Parts<'_, '_>, venue: u16) -> Result<()> {
     for gateway in parts.plan.trading().gateways_of(venue) {
-        parts.attached.successor(&session_out(gateway))?;
-        parts.attached.heir(&session_in(gateway))?;
+        // Not as their heir: that one takes back what was not published, and the living one is at work.
+        parts.attached.receiver(&session_out(gateway))?;
+        parts.attached.sender(&session_in(gateway))?;
     }
     parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
     if parts.plan.trading().market_data {
@@ -141,14 +147,16 @@ pub(super) fn keep(attached: &mut Attached<'_>, venue: u16, what: Kept) {
 }
 
 /// How the journal is kept; `None`: there is none.
-pub(super) fn journal_options(journal: Journalling) -> Option<Options> {
-    let durability = match journal {
+pub(super) fn journal_options(trading: &Trading) -> Option<Options> {
+    let durability = match trading.journal {
         Journalling::None => return None,
         Journalling::Process => Durability::Process,
         Journalling::Group => Durability::Group { records: GROUP_RECORDS, within: GROUP_WITHIN },
         Journalling::Each => Durability::Each,
     };
-    Some(Options { durability, segment_bytes: SEGMENT_BYTES, ..Options::default() })
+    let needed = (trading.total_orders().min(SEGMENT_BYTES) * BYTES_AN_ORDER).next_multiple_of(1 << 16);
+    let segment_bytes = needed.clamp(1 << 16, SEGMENT_BYTES);
+    Some(Options { durability, segment_bytes, ..Options::default() })
 }
 
 /// The plan's instruments as the matching engine takes them; one that takes everything where the plan has none. What is open of

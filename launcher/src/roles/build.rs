@@ -5,6 +5,7 @@ use super::book;
 use super::checked::checked;
 use super::estate;
 use super::parts::{Parts, VenueBuilder, bell_of};
+use super::takeover::Takeover;
 use crate::faults::own::OwnFaults;
 use anyhow::{Context, Result};
 use gateway::{Gateway, SessionVenue, Venue, VenueContext};
@@ -17,7 +18,6 @@ use protocol::stamps::{Point, count_point};
 use protocol::supervision::{self, REPAIRS, RepairsWriter};
 use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
-use shm::clock::Clock;
 use shm::ring::{Link, Producer};
 use std::sync::PoisonError;
 use strategy::{Player, Session, Strategy, StrategyAgent};
@@ -213,7 +213,7 @@ fn orchestrator<T: Link>(parts: &mut Parts<'_, '_>) -> Result<Orchestrator<T::Co
             }
         };
         let orchestrator = orchestrator.attached(submit, completion, recovered)?;
-        return Ok(orchestrator.supervised_again(supervision, plan.clock.now()));
+        return Ok(orchestrator.supervised_again(supervision, (Takeover::of(attached).now)(plan)));
     }
     let submit = attached.consumer::<T>(&submit_link(plan))?;
     let completion = attached.consumer::<T>(&completion_link(plan))?;

@@ -11,6 +11,7 @@
 use super::book;
 use super::build::orchestrator_parts;
 use super::estate::{Engine, recovery};
+use super::takeover::Takeover;
 use anyhow::{Context, Result};
 use gateway::GatewayEstate;
 use orchestrator::{Estate, GatewayPast};
@@ -20,9 +21,9 @@ use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link};
 use protocol::stamps::{Point, Record, StampLog, key_with, keys_in, points_in};
 use protocol::trading::{inbox, session_in, session_out};
-use protocol::wire::{Instruction, Message, Order, Report, Side};
+use protocol::wire::{Instruction, Message, NOTHING, Order, Report, Side};
 use shm::attached::Attached;
-use shm::clock::{Clock, Timebase};
+use shm::clock::Timebase;
 use shm::ring::{spsc, spsc_mux};
 use std::collections::HashSet;
 use std::path::Path;
@@ -32,7 +33,7 @@ use std::sync::PoisonError;
 ///
 /// # Errors
 /// A segment or a journal that is not what it should be.
-pub(super) fn recover(
+pub(crate) fn recover(
     plan: &Plan,
     process: &ProcessPlan,
     control: &Control,
@@ -41,9 +42,10 @@ pub(super) fn recover(
     if !plan.engine_has_journal() || !plan.roles_of(process).any(|role| role == Role::Orchestrator) {
         return Ok(());
     }
-    let Some(options) = book::journal_options(plan.trading().journal) else { return Ok(()) };
+    let Some(options) = book::journal_options(plan.trading()) else { return Ok(()) };
     let comes_back = plan.engine_comes_back();
-    let now = plan.clock.now();
+    let takeover = Takeover::of(attached);
+    let now = (takeover.now)(plan);
     let thread = thread_of(plan, Role::Orchestrator)?;
     let log = segments::log(attached, thread)?;
     let mut estate = Estate::default();
@@ -55,18 +57,21 @@ pub(super) fn recover(
         attached.successor(&inbox(gateway))?.skip_to(left);
     }
     let folder = Path::new(&plan.folder).join("journal-engine");
+    takeover.of_engine(&mut estate, &folder);
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let desk = segments::desk(attached)?;
     let orchestrator = orchestrator_parts(plan, attached)?;
     let recovered = orchestrator.journalled(&folder, &options, (time, now), plan.stamps, estate, Some(desk));
-    let (orchestrator, recovered) =
+    let (orchestrator, mut recovered) =
         recovered.with_context(|| format!("the engine's journal in {}", folder.display()))?;
+    takeover.of_recovered(&mut recovered);
     let words = segments::thread(attached, thread)?;
     let mut writer = StampLog::new(&words);
     recovered.unlogged.iter().for_each(|record| writer.append_record(*record));
     let mut gateways = Vec::new();
     for (index, past) in (0..).zip(&recovered.gateways).filter(|_| comes_back) {
-        gateways.push(recover_gateway(plan, index, past, now, attached)?);
+        let gateway = recover_gateway(plan, index, past, (takeover.now)(plan), attached)?;
+        gateways.push(takeover.of_gateway(gateway));
     }
     let engine = Engine { orchestrator: Some(orchestrator), recovered, gateways };
     *recovery(attached).lock().unwrap_or_else(PoisonError::into_inner) = Some(engine);
@@ -99,8 +104,8 @@ fn recover_gateway(
     handed_over.for_each(|message| reported.add(digest(message)));
     let mut session = attached.successor(&session_in(index))?;
     session.skip_to(completed);
-    let open: Vec<Report> =
-        all_of(&mut session).into_iter().filter_map(|message| Report::from_message(message).ok()).collect();
+    let open: Vec<Option<Report>> =
+        all_of(&mut session).into_iter().map(|message| Report::from_message(message).ok()).collect();
     let last_report = completion.last_published().and_then(|message| Report::from_message(message).ok());
     let order_of = |message: Message| match Instruction::from_message(message) {
         Ok(Instruction::Order(order)) => Some(order),
@@ -113,7 +118,7 @@ fn recover_gateway(
     let wanted: HashSet<u64> = orders
         .iter()
         .flat_map(|order| order_keys(order, index))
-        .chain(last_report.iter().chain(&open).flat_map(report_keys))
+        .chain(last_report.iter().chain(open.iter().flatten()).flat_map(report_keys))
         .collect();
     let words = segments::thread(attached, thread_of(plan, Role::Gateway(index))?)?;
     let there = keys_in(&words.clone().into(), &wanted);
@@ -127,18 +132,25 @@ fn recover_gateway(
     if let Some(report) = &last_report {
         log.report(report, now);
     }
-    let is_stamped = |report: &&Report| report_keys(report)[..2].iter().any(|key| there.contains(key));
-    let mut stamped = Vec::new();
-    for report in open.iter().take_while(is_stamped) {
-        log.report(report, now);
-        let message = report.to_message();
-        reported.add(digest(&message));
-        stamped.push(message);
-    }
+    let is_stamped = |report: &Report| report_keys(report)[..2].iter().any(|key| there.contains(key));
+    let stamped = given(&open, is_stamped);
+    open.iter().flatten().filter(|report| is_stamped(report)).for_each(|report| log.report(report, now));
+    stamped.iter().for_each(|message| reported.add(digest(message)));
     let mut dispatched = past.sent;
     past.first.iter().for_each(|message| dispatched.add(digest(message)));
     let orders = past.orders + u64::from(first.is_some());
     Ok(GatewayEstate { orders, dispatched, first: past.first, completed, stamped, reported })
+}
+
+/// What a gateway had given of what its session still has, up to the last message that it gave: reports that it had stamped, and in the
+/// place of what it refused what says nothing. All of it waited for room.
+fn given(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> bool) -> Vec<Message> {
+    let is_given = |report: &Option<Report>| report.as_ref().is_some_and(&is_stamped);
+    let count = open.iter().rposition(is_given).map_or(0, |last| last + 1);
+    let message = |report: &Option<Report>| {
+        report.as_ref().filter(|report| is_stamped(report)).map_or(NOTHING, Report::to_message)
+    };
+    open[..count].iter().map(message).collect()
 }
 
 /// All that a ring holds now, without giving anything back.
@@ -197,5 +209,25 @@ impl Rest<'_> {
             let price = report.price.cast_unsigned();
             self.append(Record { point: Point::FillPrice, id, detail: number, value: price });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::wire::OrderId;
+
+    #[test]
+    fn what_was_given_is_known_by_its_stamps_and_what_is_no_report_is_counted() {
+        let report = |n| {
+            let order = Order { price: 1, quantity: 1, ..Order::new(OrderId::new(0, 0, n), 0) };
+            gateway::in_full(&order)
+        };
+        let open = [None, Some(report(0)), None, Some(report(1)), Some(report(2)), None];
+        let given_of = |stamped: u64| given(&open, |report| report.id.sequence() < stamped);
+        assert_eq!(given_of(0), Vec::<Message>::new(), "nothing is known of the first: it is taken again");
+        assert_eq!(given_of(1), [NOTHING, report(0).to_message()]);
+        assert_eq!(given_of(2), [NOTHING, report(0).to_message(), NOTHING, report(1).to_message()]);
+        assert_eq!(given_of(3).len(), 5);
     }
 }

@@ -1,6 +1,7 @@
 //! The roles of a run: what each process does.
 
 mod agents;
+mod audit;
 mod book;
 mod build;
 mod checked;
@@ -12,6 +13,10 @@ pub mod registry;
 pub mod role;
 mod runner;
 mod spare;
+mod takeover;
 
+pub(crate) use audit::audit;
 pub use build::strategy;
 pub use compose::{Composed, compose, compose_on};
+pub(crate) use engine::recover;
+pub use takeover::{Mistake, Takeover};

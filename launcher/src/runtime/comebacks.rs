@@ -3,7 +3,7 @@
 //! ```text
 //! living ── hangs ──▶ killed ─┐ ◀──────── killed by a signal ─────────┐
 //!    │                        ├─ the kernel says so ─▶ starting ────────┴─ in its duty cycles ─▶ living
-//!    └── killed by a signal ──┘
+//!    └── killed by a signal ──┘      one that hangs there is killed, too
 //! ```
 //! Nobody else has to know: the rings to its peers live on, and its successor finds there what it needs. One that says why it ends is
 //! not started again, it would say so again; nor is one that is killed before it is back, again and again (`TRIES` times).
@@ -194,7 +194,14 @@ impl<'a> Comebacks<'a> {
                 self.cases[place].stage = Stage::Starting(incident);
             }
             Stage::Starting(incident) => {
-                if children.was_killed(process) && !is_failed && self.cases[place].tries < TRIES {
+                let of_process = &plan.processes[process].threads;
+                let mut threads = self.cases[place].threads.iter();
+                let hangs = threads.any(|thread| liveness.suspicion(*thread, of_process).is_some());
+                if hangs && children.ended(process).is_none() {
+                    // Nobody else has an eye on it.
+                    children.kill(process);
+                    self.cases[place].stage = Stage::Killed(incident);
+                } else if children.was_killed(process) && !is_failed && self.cases[place].tries < TRIES {
                     self.cases[place].stage = Stage::Killed(incident);
                 } else if children.ended(process).is_some() || is_failed {
                     self.cases[place].stage = Stage::Gone;

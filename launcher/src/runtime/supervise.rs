@@ -10,6 +10,8 @@ mod signals;
 mod silence;
 mod stall;
 
+pub use close::have_all_arrived;
+
 use crate::faults::schedule::FaultSchedule;
 use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::{Incidents, settled_by};

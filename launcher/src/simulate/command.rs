@@ -1,8 +1,8 @@
 //! `launcher simulate`.
 
 use super::broken::Defect;
-use super::scenario::{Scenario, is_simulated, technique_of};
-use super::{Trial, trial, unplanned};
+use super::scenario::{is_simulated, technique_of};
+use super::{Asked, Mistake, Trial, trial, unplanned};
 use crate::config::UsageError;
 use crate::config::value::named;
 use crate::runtime::progress::Progress;
@@ -32,12 +32,30 @@ pub struct SimulateFlags {
     /// Techniques to draw from, all in memory [default: all of them]
     #[arg(long, value_name = "LIST", value_parser = named::<Technique>(), value_delimiter = ',')]
     pub technique: Vec<Technique>,
+    /// Only runs in which the engine and exchanges die and come back from their journals (with spsc-mux)
+    #[arg(long, conflicts_with = "technique")]
+    pub comebacks: bool,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     /// Break the ring so, to see that it is found: doubles, drops, reorders, tears
     #[arg(long, value_name = "HOW", hide = true, value_parser = defect)]
     pub broken: Option<Defect>,
+    /// Let whoever comes back get this wrong, to see that it is found: sends-again, forgets-orders, …
+    #[arg(long, value_name = "WHAT", hide = true, value_parser = mistake)]
+    pub mistake: Option<Mistake>,
+}
+
+impl SimulateFlags {
+    /// What is to be simulated.
+    const fn asked(&self) -> Asked {
+        Asked { comebacks: self.comebacks, defect: self.broken, mistake: self.mistake }
+    }
+}
+
+fn mistake(name: &str) -> Result<Mistake, String> {
+    let names = || Mistake::ALL.iter().map(|mistake| mistake.name()).collect::<Vec<_>>().join(", ");
+    Mistake::from_name(name).ok_or_else(|| format!("expected one of {}", names()))
 }
 
 fn defect(name: &str) -> Result<Defect, String> {
@@ -59,6 +77,8 @@ pub struct Tally {
     pub quarantined: u64,
     /// Those that were started again.
     pub restarted: u64,
+    /// Deaths of the engine and of exchanges from which they came back.
+    pub comebacks: u64,
     /// Turns of threads.
     pub turns: u64,
     /// The sum of the runs' hashes.
@@ -76,6 +96,7 @@ impl Tally {
             incidents: trial.incidents,
             quarantined: trial.quarantined,
             restarted: trial.restarted,
+            comebacks: trial.comebacks,
             turns: trial.turns,
             digest: fnv1a(hash, &trial.digest.to_le_bytes()),
         });
@@ -89,6 +110,7 @@ impl Tally {
         self.incidents += other.incidents;
         self.quarantined += other.quarantined;
         self.restarted += other.restarted;
+        self.comebacks += other.comebacks;
         self.turns += other.turns;
         self.digest = self.digest.wrapping_add(other.digest);
     }
@@ -110,7 +132,7 @@ pub struct Tallies {
 pub fn simulate_all(
     seeds: u64,
     techniques: &[Technique],
-    defect: Option<Defect>,
+    asked: &Asked,
     progress: impl Fn(u64) + Sync,
 ) -> Result<Tallies> {
     let (next, stop) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -123,8 +145,8 @@ pub fn simulate_all(
             }
             progress(seed);
             let technique = technique_of(seed, techniques);
-            let trial = trial(seed, technique, defect).map_err(|error| unplanned(seed, technique, &error))?;
-            tallies.by.entry((technique.name(), trial.kind.name())).or_default().add(&trial);
+            let trial = trial(seed, technique, asked).map_err(|error| unplanned(seed, technique, &error))?;
+            tallies.by.entry((trial.technique.name(), trial.kind.name())).or_default().add(&trial);
             if !trial.broken.is_empty() {
                 stop.store(1, Ordering::Relaxed);
                 tallies.failed.push(trial);
@@ -178,7 +200,7 @@ fn many(techniques: &[Technique], flags: &SimulateFlags) -> Result<ExitCode> {
     let bar = Progress::new(!flags.json);
     bar.phase("simulating", seeds);
     let began = Instant::now();
-    let all = simulate_all(seeds, techniques, flags.broken, |seed| bar.at(seed))?;
+    let all = simulate_all(seeds, techniques, &flags.asked(), |seed| bar.at(seed))?;
     bar.clear();
     let mut total = Tally::default();
     all.by.values().for_each(|tally| total.join(tally));
@@ -208,12 +230,13 @@ fn many(techniques: &[Technique], flags: &SimulateFlags) -> Result<ExitCode> {
 fn table(all: &Tallies, total: &Tally) -> String {
     let row = |name: &str, tally: &Tally| {
         format!(
-            "{name:<24} {:>8} {:>12} {:>10} {:>12} {:>10}\n",
+            "{name:<24} {:>8} {:>12} {:>10} {:>12} {:>10} {:>10}\n",
             human_count(tally.runs),
             human_count(tally.sent),
             human_count(tally.incidents),
             human_count(tally.quarantined),
             human_count(tally.restarted),
+            human_count(tally.comebacks),
         )
     };
     let mut by_technique: BTreeMap<&str, Tally> = BTreeMap::new();
@@ -223,8 +246,8 @@ fn table(all: &Tallies, total: &Tally) -> String {
         by_kind.entry(kind).or_default().join(tally);
     }
     let mut text = format!(
-        "{:<24} {:>8} {:>12} {:>10} {:>12} {:>10}\n",
-        "", "runs", "orders", "incidents", "quarantined", "restarted"
+        "{:<24} {:>8} {:>12} {:>10} {:>12} {:>10} {:>10}\n",
+        "", "runs", "orders", "incidents", "quarantined", "restarted", "comebacks"
     );
     by_technique.iter().for_each(|(name, tally)| text += &row(name, tally));
     text.push('\n');
@@ -235,9 +258,15 @@ fn table(all: &Tallies, total: &Tally) -> String {
 
 /// How to see it again.
 fn replay_command(trial: &Trial, flags: &SimulateFlags) -> String {
-    let broken = flags.broken.map_or_else(String::new, |defect| format!(" --broken {defect}"));
+    let mut broken = flags.broken.map_or_else(String::new, |defect| format!(" --broken {defect}"));
+    if let Some(mistake) = flags.mistake {
+        broken += &format!(" --mistake {mistake}");
+    }
     let program = std::env::args_os().next().unwrap_or_default();
     let program = Path::new(&program).file_name().map_or("launcher".into(), OsStr::to_string_lossy);
+    if flags.comebacks {
+        return format!("{program} simulate --seed {} --comebacks{broken}", trial.seed);
+    }
     format!("{program} simulate --seed {} --technique {}{broken}", trial.seed, trial.technique)
 }
 
@@ -261,8 +290,9 @@ fn tell(trial: &Trial, flags: &SimulateFlags) {
 /// One run, with its story.
 fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<ExitCode> {
     let technique = technique_of(seed, techniques);
-    let scenario = Scenario::draw(seed, technique).map_err(|error| unplanned(seed, technique, &error))?;
-    let trial = trial(seed, technique, flags.broken).map_err(|error| unplanned(seed, technique, &error))?;
+    let asked = flags.asked();
+    let scenario = asked.scenario(seed, technique).map_err(|error| unplanned(seed, technique, &error))?;
+    let trial = trial(seed, technique, &asked).map_err(|error| unplanned(seed, technique, &error))?;
     let mut out = crate::output::stdout();
     if flags.json {
         let mut tally = Tally::default();
@@ -270,7 +300,7 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
         let failed = (!trial.broken.is_empty()).then(|| failure(&trial, flags));
         let json = serde_json::json!({
             "seed": seed,
-            "technique": technique,
+            "technique": trial.technique,
             "kind": trial.kind.name(),
             "scenario": scenario.describe(),
             "tally": tally,
@@ -285,12 +315,13 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
         }
         writeln!(
             out,
-            "{} orders sent, {} returned; {} incidents, {} quarantined, {} restarted; {} turns; digest {:016x}",
+            "{} orders sent, {} returned; {} incidents, {} quarantined, {} restarted; {} comebacks; {} turns; digest {:016x}",
             trial.sent,
             trial.returned,
             trial.incidents,
             trial.quarantined,
             trial.restarted,
+            trial.comebacks,
             trial.turns,
             trial.digest
         )?;

@@ -3,15 +3,16 @@
 //! A process dies by unwinding: from the step of a push at which its fault is due nothing more of it is executed, as if it had
 //! been killed there.
 
+use super::fuse::{self, Unwound};
 use super::hostile::Hostile;
 use super::scenario::{Scenario, ScenarioKind};
 use crate::faults::own::{self, Means};
 use crate::faults::schedule::Draws;
-use crate::roles;
+use crate::roles::{self, Takeover};
 use crate::runtime::incidents::Children;
 use crate::runtime::setup::Segments;
 use analysis::record::Exit;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use protocol::agent::{Agent, Cycle, Turn, Turns};
 use protocol::control::Control;
 use protocol::plan::{FaultKind, Role};
@@ -19,7 +20,7 @@ use protocol::segments;
 use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
 use protocol::supervision::Death;
-use shm::clock::{Timebase, Virtual};
+use shm::clock::{Clock as _, Timebase, Virtual};
 use shm::memory::Words;
 use shm::ring::Link;
 use shm::sync::AtomicU64;
@@ -32,9 +33,8 @@ use std::sync::Arc;
 const SCRIBBLES: usize = 20;
 /// A process that was sent SIGKILL has fewer turns than this before it is gone.
 const LAST_TURNS: u64 = 3;
-
-/// What unwinds a turn in which a fault is due.
-struct Unwound(FaultKind);
+/// One that comes back and was sent SIGKILL has fewer looks at its clock than this.
+const LAST_LOOKS: u64 = 32;
 
 /// How a simulated strategy does a fault to itself: see [`own::act`].
 fn act(kind: FaultKind, means: &mut Means) {
@@ -90,8 +90,19 @@ struct Child {
     ended: Option<(bool, String)>,
     /// It was sent SIGKILL and has so many turns left.
     killed: Option<u64>,
+    /// Looks at its clock that it has left then; 0: as many as it likes.
+    looks: u64,
     /// That was a fault.
     by_fault: bool,
+}
+
+/// The agent of a process that was gone before it had one.
+struct Nobody;
+
+impl Agent<Virtual> for Nobody {
+    fn duty_cycle(&mut self, _: &mut Cycle<Virtual>) -> usize {
+        0
+    }
 }
 
 /// All processes, over the technique `T`.
@@ -136,9 +147,11 @@ impl<'a, T: Link> Family<'a, T> {
                 pid,
                 ended: None,
                 killed: None,
+                looks: 0,
                 by_fault: false,
             });
         }
+        fuse::set_now(clock.peek());
         for process in 0..plan.processes.len() {
             family.begin(segments, process)?;
         }
@@ -155,6 +168,9 @@ impl<'a, T: Link> Family<'a, T> {
         let plan = &segments.plan;
         let me = &plan.processes[process];
         let mut attached = segments.attached(me);
+        let takeover = Takeover { now: fuse::now, mistake: self.scenario.mistake };
+        takeover.tell(&mut attached);
+        roles::recover(plan, me, &self.control, &mut attached)?;
         let mut begun = Vec::new();
         // The engine's threads come last in a plan and are composed first: consumers before producers.
         for &index in me.threads.iter().rev() {
@@ -177,6 +193,9 @@ impl<'a, T: Link> Family<'a, T> {
                     Box::new(roles::strategy(plan, *strategy, epoch, submit, &mut attached)?)
                         as Box<dyn Agent<Virtual>>
                 }
+                (_, ScenarioKind::Comebacks) => {
+                    roles::compose(plan, thread, &self.control, &mut attached, act)?.boxed()
+                }
                 _ => {
                     let mut agent = roles::compose_on::<T>(plan, thread, &self.control, &mut attached, act)?;
                     let segment = segments::thread(&mut attached, &thread.name)?;
@@ -193,7 +212,8 @@ impl<'a, T: Link> Family<'a, T> {
             status.set_state(ThreadState::Ready);
             let time = Timebase { start_ticks: super::START_TICKS, ns_per_tick: 1.0 };
             let log = StampLog::new(&segment);
-            let cycle = Cycle { clock: self.clock.clone(), now: 0, time, draining: false, log };
+            let clock = self.clock.watched(fuse::look);
+            let cycle = Cycle { clock, now: 0, time, draining: false, log };
             self.actors[index] = Some(Actor {
                 process,
                 name,
@@ -247,7 +267,9 @@ impl<'a, T: Link> Family<'a, T> {
         let Some(agent) = &mut actor.agent else { return Ok(false) };
         let Actor { cycle, turns, status, .. } = actor;
         let turns = turns.get_or_insert_with(|| Turns::begin(&mut **agent, cycle, status));
+        fuse::set(child.looks);
         let turn = catch_unwind(AssertUnwindSafe(|| turns.turn(&mut **agent, cycle, status, &self.control)));
+        child.looks = fuse::take();
         match turn {
             Ok(Turn::Busy) => {
                 (actor.wake, actor.busy) = (0, actor.cycle.now);
@@ -330,6 +352,16 @@ impl<'a, T: Link> Family<'a, T> {
         }
     }
 
+    /// Whether a process was sent SIGKILL and is not gone yet.
+    pub fn is_dying(&self) -> bool {
+        self.children.iter().any(|child| child.killed.is_some() && child.ended.is_none())
+    }
+
+    /// One that comes back dies anywhere in its duty cycle, or on its way back.
+    fn looks(&mut self) -> u64 {
+        if self.scenario.kind == ScenarioKind::Comebacks { self.draws.below(LAST_LOOKS) } else { 0 }
+    }
+
     /// Whether every process has ended.
     pub fn all_ended(&self) -> bool {
         self.children.iter().all(|child| child.ended.is_some())
@@ -377,10 +409,10 @@ impl<T: Link> Children for Family<'_, T> {
     }
 
     fn kill(&mut self, process: usize) {
-        let turns = self.draws.below(LAST_TURNS);
+        let (turns, looks) = (self.draws.below(LAST_TURNS), self.looks());
         let child = &mut self.children[process];
         if child.ended.is_none() && child.killed.is_none() {
-            child.killed = Some(turns);
+            (child.killed, child.looks) = (Some(turns), looks);
         }
     }
 
@@ -388,14 +420,37 @@ impl<T: Link> Children for Family<'_, T> {
         if self.children[process].ended.is_none() {
             return Ok(None);
         }
-        let mut actors = self.actors.iter_mut().flatten().filter(|actor| actor.process == process);
-        Ok(actors.find_map(|actor| actor.agent.take()).map(Death::of_simulated))
+        let actors = self.actors.iter_mut().flatten().filter(|actor| actor.process == process);
+        // All of them: none of what they hold is held any more.
+        let agents = actors.filter_map(|actor| actor.agent.take());
+        // One that was gone before it had any is as dead.
+        let agents = agents.chain([Box::new(Nobody) as Box<dyn Agent<Virtual>>]);
+        Ok(agents.map(Death::of_simulated).last())
     }
 
     fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
         assert!(self.children[process].ended.is_some(), "a process has one incarnation at a time");
         let (pid, name) = (self.new_pid(), self.children[process].name.clone());
-        self.children[process] = Child { name, pid, ended: None, killed: None, by_fault: false };
-        self.begin(segments, process).context("cannot start a process again")
+        self.children[process] = Child { name, pid, ended: None, killed: None, looks: 0, by_fault: false };
+        if self.scenario.kind != ScenarioKind::Comebacks {
+            return self.begin(segments, process).context("cannot start a process again");
+        }
+        // One in four dies on its way back, and one in four soon after.
+        let fate = self.draws.below(4);
+        fuse::set_now(self.clock.peek());
+        fuse::set(if fate == 0 { 1 + self.draws.below(4) } else { 0 });
+        let begun = catch_unwind(AssertUnwindSafe(|| self.begin(segments, process)));
+        fuse::take();
+        match begun.map_err(|payload| payload.downcast::<Unwound>()) {
+            Ok(begun) => {
+                begun.context("cannot start a process again")?;
+                if fate == 1 {
+                    self.kill(process);
+                }
+            }
+            Err(Ok(_)) => self.children[process].ended = Some((false, "signal 9 (SIGKILL)".into())),
+            Err(Err(payload)) => bail!("panicked while it came back: {}", message(&*payload)),
+        }
+        Ok(())
     }
 }

@@ -7,11 +7,13 @@
 //! | kill switches, and perhaps a fault of a venue | complete, valid, each kill confirmed | every order returned, refused or cancelled | |
 //! | Ctrl-C | interrupted, valid | every order sent returned | |
 //! | deaths, hangs | goes on and is valid; without `--on-death` it fails and is valid | every order returned | an incident, repaired |
+//! | engine and exchanges die | complete, valid | every order that was sent is answered, and by the exchanges' journals at most once | all are back |
 //! | flood, forged orders, scribbling in memory of its own | goes on and is valid | every order returned | an incident; quarantined where its memory names it |
 //! | a place held in memory that all share | goes on and is valid | every order returned | quarantined |
 //! | flood, forged orders, scribbling in memory that all share | may fail | lose nothing to what is only wrong in the attacker's own orders | nobody is punished for another |
 
 use super::Simulated;
+use super::comebacks::differences;
 use super::hostile::Attack;
 use super::scenario::ScenarioKind;
 use analysis::merge::{Merged, OrderEnd, Violation, ViolationKind};
@@ -30,6 +32,7 @@ pub(super) fn judge(run: &Simulated, merged: &Merged) -> Vec<String> {
         ScenarioKind::Peace => judge.in_order(&Outcome::Complete),
         ScenarioKind::Switched => judge.switched(),
         ScenarioKind::Interrupted(_) => judge.interrupted(),
+        ScenarioKind::Comebacks => judge.comebacks(),
         ScenarioKind::Deaths if contained => judge.deaths(),
         ScenarioKind::Deaths => judge.stopped(),
         ScenarioKind::Assault(kind) => judge.assault(kind, contained),
@@ -211,6 +214,17 @@ impl Judge<'_> {
         self.must(lethal == 0 || !self.run.record.incidents.is_empty(), || {
             format!("{lethal} faults struck and nobody noticed")
         });
+    }
+
+    /// The engine and exchanges died, and perhaps strategies.
+    fn comebacks(&mut self) {
+        self.ended(&Outcome::Complete);
+        self.valid();
+        self.must(self.merged.lost_of_survivors == 0, || "a survivor has lost orders".into());
+        self.repaired();
+        if self.run.record.outcome == Outcome::Complete {
+            self.broken.extend(differences(self.run, self.merged));
+        }
     }
 
     /// Every incident came to its end, and each incarnation lost its unfinished order at most.

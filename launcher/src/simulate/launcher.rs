@@ -6,19 +6,22 @@ use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use super::{LAUNCHER_PID, START_TICKS};
 use crate::faults::schedule::{DueFault, FaultSchedule, Victim};
 use crate::faults::venue::SLOW_BY_NS;
+use crate::runtime::comebacks::Comebacks;
 use crate::runtime::incidents::{Children, Incidents};
 use crate::runtime::liveness::Liveness;
 use crate::runtime::setup::Segments;
 use crate::runtime::standstill;
-use crate::runtime::supervise::{at_venues, moves, orchestrator};
-use analysis::record::{Incident, Outcome};
+use crate::runtime::supervise::{at_venues, have_all_arrived, moves, orchestrator};
+use analysis::record::{Comeback, Incident, Outcome};
 use protocol::control::RunState;
 use protocol::counters::AgentCounters;
 use protocol::desk::{Command, Operator};
-use protocol::plan::{Plan, Role};
+use protocol::plan::{FaultKind, Plan, Role};
 use protocol::status::{self, Status, ThreadState};
 use protocol::supervision::Repairs;
+use protocol::tape::TapeView;
 use shm::clock::{Clock, Virtual};
+use shm::memory::View;
 use shm::ring::Link;
 
 /// An engine that was idle for so long has nothing more to do, in ticks.
@@ -34,9 +37,13 @@ pub(super) struct Launcher<'a> {
     clock: Virtual,
     repairs: Repairs,
     incidents: Option<Incidents<'a>>,
+    /// There where the engine and exchanges come back.
+    comebacks: Option<Comebacks<'a>>,
     liveness: Liveness,
     faults: FaultSchedule,
     is_draining: bool,
+    /// Trading is over: what rests at exchanges expires.
+    is_closing: bool,
     /// Commands that operators have still to give, and where.
     commands: &'a [(u64, Command)],
     desk: Option<Operator>,
@@ -59,9 +66,11 @@ impl<'a> Launcher<'a> {
             clock: clock.clone(),
             repairs: Repairs::new(repairs.into()),
             incidents: Incidents::contains(plan).then(|| Incidents::new(segments, START_TICKS)),
+            comebacks: Comebacks::contains(plan).then(|| Comebacks::new(segments, START_TICKS)),
             liveness,
             faults: FaultSchedule::new(plan, scenario.seed),
             is_draining: false,
+            is_closing: false,
             commands: &scenario.commands,
             desk: segments.operator(),
             progress: (0, clock.now()),
@@ -95,6 +104,9 @@ impl<'a> Launcher<'a> {
         if let Some(incidents) = &mut self.incidents {
             incidents.look(family, &mut self.liveness, &self.clock)?;
         }
+        if let Some(comebacks) = &mut self.comebacks {
+            comebacks.look(family, &mut self.liveness, &self.clock)?;
+        }
         if let Some(failure) = self.failure(family) {
             return Ok(Some(failure));
         }
@@ -106,10 +118,32 @@ impl<'a> Launcher<'a> {
             self.is_draining = true;
         }
         let is_done = (0..self.plan.trading().strategies).all(|strategy| !self.awaits(strategy));
-        if is_done && self.has_settled(family, now) {
+        if self.comebacks.is_some() && !self.is_closing && (is_done || self.is_trading_over(now)) {
+            self.segments.control.set_state(RunState::Drain);
+            (self.is_closing, self.progress.1) = (true, now);
+        }
+        if is_done && self.has_settled(family, now) && self.has_closed(family) {
             return Ok(Some(if self.is_draining { Outcome::Interrupted } else { Outcome::Complete }));
         }
         Ok(self.silence(now))
+    }
+
+    /// Whether every order was sent and has arrived, or nothing moves any more because of what rests.
+    fn is_trading_over(&self, now: u64) -> bool {
+        let sent = self.incidents.as_ref().map_or(0, |incidents| incidents.sent_and_open().0);
+        let is_all = sent >= self.plan.trading().total_orders();
+        let is_here = !self.comebacks.as_ref().is_some_and(Comebacks::is_busy);
+        let is_silent = now - self.progress.1 > self.plan.trading().max_delay_ns + SILENCE / 2;
+        is_here && (is_silent || is_all && have_all_arrived(self.plan, &self.segments.threads, sent))
+    }
+
+    /// Whether every exchange has closed its books, and nobody is away or about to be.
+    fn has_closed<T: Link>(&self, family: &Family<'a, T>) -> bool {
+        let Some(comebacks) = &self.comebacks else { return true };
+        let is_closed = |tape: &View| TapeView::new(tape.clone()).is_some_and(|tape| tape.is_closed());
+        self.segments.tapes.iter().all(|(_, tape)| is_closed(tape))
+            && !comebacks.is_busy()
+            && !family.is_dying()
     }
 
     /// What operators command now.
@@ -155,7 +189,8 @@ impl<'a> Launcher<'a> {
         let engine = self.engine()?;
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
         let counted = moves(&engine).wrapping_add(steps);
-        let waits = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process);
+        let waits = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process)
+            || self.comebacks.as_ref().is_some_and(Comebacks::is_busy);
         if counted != self.progress.0 || waits {
             self.progress = (counted, now);
         }
@@ -195,15 +230,27 @@ impl<'a> Launcher<'a> {
             all_due.push(fault);
         }
         for DueFault { kind, target, .. } in all_due {
-            let Victim::Strategy(index) = target else { continue };
-            let Some(process) = self.process_of(Role::Strategy(index)) else { continue };
-            if family.ended(process).is_some() {
+            let role = match target {
+                Victim::Strategy(index) => Role::Strategy(index),
+                Victim::Engine => Role::Orchestrator,
+                Victim::Exchange(venue) => Role::Exchange(venue),
+                Victim::Launcher => continue,
+            };
+            let Some(process) = self.process_of(role) else { continue };
+            let is_done = |thread| self.status(thread).state() == ThreadState::Done;
+            let comes_back = !matches!(role, Role::Strategy(_));
+            if family.ended(process).is_some() || comes_back && self.plan.thread_of(role).is_some_and(is_done)
+            {
                 continue;
             }
-            if let Some(incidents) = &mut self.incidents {
-                incidents.fault(index, now);
+            let is_away = comes_back && self.comebacks.as_ref().is_some_and(Comebacks::is_busy);
+            match (&mut self.incidents, &mut self.comebacks, role) {
+                (Some(incidents), _, Role::Strategy(index)) => incidents.fault(index, now),
+                (_, Some(comebacks), Role::Orchestrator | Role::Exchange(_)) => comebacks.fault(role, now),
+                _ => {}
             }
-            family.signal(process, kind);
+            // One that hangs on its way back has half a minute: too long to be watched here.
+            family.signal(process, if is_away { FaultKind::Kill } else { kind });
         }
     }
 
@@ -221,7 +268,10 @@ impl<'a> Launcher<'a> {
         if let Some((role, what)) = standstill::verdict(&self.repairs, &self.liveness, is_contained) {
             return Some(self.failed(role, &what));
         }
-        let contained = |process| self.incidents.as_ref().is_some_and(|incidents| incidents.owns(process));
+        let contained = |process| {
+            self.incidents.as_ref().is_some_and(|incidents| incidents.owns(process))
+                || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.owns(process))
+        };
         for (index, process) in self.plan.processes.iter().enumerate().filter(|(index, _)| !contained(*index))
         {
             let threads = process.threads.iter().map(|thread| *thread as usize);
@@ -264,7 +314,7 @@ impl<'a> Launcher<'a> {
         mut self,
         family: &mut Family<'a, T>,
         outcome: Outcome,
-    ) -> Result<(Outcome, Vec<Incident>), String> {
+    ) -> Result<(Outcome, Vec<Incident>, Vec<Comeback>), String> {
         self.segments.control.set_state(RunState::Stop);
         for _ in 0..1000 {
             for thread in 0..self.plan.threads.len() {
@@ -278,8 +328,10 @@ impl<'a> Launcher<'a> {
         if let Some(incidents) = &mut self.incidents {
             incidents.end(family, &self.clock);
         }
-        let is_excused =
-            |index: usize| self.incidents.as_ref().is_some_and(|incidents| incidents.excuses(index));
+        let is_excused = |index: usize| {
+            self.incidents.as_ref().is_some_and(|incidents| incidents.excuses(index))
+                || self.comebacks.as_ref().is_some_and(|comebacks| comebacks.is_done(index))
+        };
         let bad = (0..self.plan.processes.len())
             .find(|index| family.ended(*index) != Some(true) && !is_excused(*index));
         let outcome = match (outcome, bad) {
@@ -290,6 +342,7 @@ impl<'a> Launcher<'a> {
             },
             (outcome, _) => outcome,
         };
-        Ok((outcome, self.incidents.map(Incidents::into_list).unwrap_or_default()))
+        let incidents = self.incidents.map(Incidents::into_list).unwrap_or_default();
+        Ok((outcome, incidents, self.comebacks.map(Comebacks::into_list).unwrap_or_default()))
     }
 }

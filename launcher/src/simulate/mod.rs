@@ -12,37 +12,47 @@
 //! | `launcher` | the launcher, with the real incidents, deadline and faults |
 //! | `hostile` | what a hostile strategy sends |
 //! | `judge` | what must hold afterwards |
+//! | `comebacks` | the engine and exchanges die and come back: what is drawn, and what must hold |
+//! | `fuse` | dying in the middle of something |
+//! | `folder` | where journals are |
 //! | `techniques` | the simulations, one compiled for each technique of the program |
 //! | [`broken`] | rings, logs and heartbeats that lie, to see that the judge finds them |
 //!
 //! The same seed and technique give the same run, to the last stamp, on every machine.
 
 pub mod broken;
+mod comebacks;
 mod command;
 mod family;
+mod folder;
+mod fuse;
 mod hostile;
 mod judge;
 mod launcher;
 pub mod scenario;
 mod techniques;
 
+pub use crate::roles::Mistake;
 pub use command::{SimulateFlags, Tallies, Tally, command, simulate_all};
 pub use hostile::Attack;
 pub(crate) use techniques::install;
 
 use crate::faults::schedule::Draws;
-
+use crate::roles;
 use crate::runtime::setup::Segments;
 use analysis::logfile;
 use analysis::merge::{self, Merged};
 use analysis::record::{self, Incident, Outcome, RunRecord};
 use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
+use comebacks::Audits;
 use family::Family;
+use folder::Folder;
 use launcher::Launcher;
-use protocol::plan::{FaultKind, Technique};
+use protocol::plan::{FaultKind, Role, Technique};
 use protocol::segments::thread_header;
 use protocol::stamps::Point;
+use protocol::tape::TapeView;
 use protocol::wire::OrderId;
 use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use shm::clock::Virtual;
@@ -72,6 +82,8 @@ pub struct Simulated {
     pub struck: Vec<FaultKind>,
     /// Messages that a hostile strategy has tampered with.
     pub tampered: u64,
+    /// What exchanges did by their journals, where they have some.
+    audits: Option<Audits>,
     /// Turns that all threads and the launcher had.
     pub turns: u64,
 }
@@ -99,20 +111,45 @@ pub struct Trial {
     pub restarted: u64,
     /// Kill switches that the engine has seen turned on.
     pub kills: u64,
+    /// Deaths of the engine and of exchanges from which they came back.
+    pub comebacks: u64,
     /// Turns that all threads and the launcher had.
     pub turns: u64,
     /// A hash over every stamp, every incident and the outcome.
     pub digest: u64,
 }
 
-/// Simulates and judges the run of a seed; with `defect`, over the technique's ring broken so.
+/// What is simulated, beside seed and technique.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Only runs in which the engine and exchanges die and come back, whatever the technique.
+    pub comebacks: bool,
+    /// What is broken about the rings.
+    pub defect: Option<Defect>,
+    /// What successors get wrong.
+    pub mistake: Option<Mistake>,
+}
+
+impl Asked {
+    /// The run that a seed stands for.
+    ///
+    /// # Errors
+    /// The planner refuses what was drawn: a mistake here or there.
+    pub fn scenario(&self, seed: u64, technique: Technique) -> Result<Scenario> {
+        let scenario =
+            if self.comebacks { Scenario::of_comebacks(seed) } else { Scenario::draw(seed, technique) };
+        Ok(Scenario { mistake: self.mistake, ..scenario.context("cannot plan the run")? })
+    }
+}
+
+/// Simulates and judges the run of a seed.
 ///
 /// # Errors
 /// A mistake of the simulation itself: a scenario that cannot be planned.
-pub fn trial(seed: u64, technique: Technique, defect: Option<Defect>) -> Result<Trial> {
-    let scenario = Scenario::draw(seed, technique).context("cannot plan the run")?;
-    let kind = scenario.kind;
-    Ok(simulate(scenario, defect).map_or_else(
+pub fn trial(seed: u64, technique: Technique, asked: &Asked) -> Result<Trial> {
+    let scenario = asked.scenario(seed, technique)?;
+    let (kind, technique) = (scenario.kind, scenario.plan.technique);
+    Ok(simulate(scenario, asked.defect).map_or_else(
         |what| Trial { broken: vec![what], ..Trial::of_nothing(seed, technique, kind) },
         |simulated| simulated.judge(),
     ))
@@ -131,6 +168,7 @@ impl Trial {
             quarantined: 0,
             restarted: 0,
             kills: 0,
+            comebacks: 0,
             turns: 0,
             digest: FNV_OFFSET,
         }
@@ -147,6 +185,7 @@ impl Simulated {
             incidents: incidents.len() as u64,
             quarantined: count(|incident| incident.quarantined.is_some()) as u64,
             restarted: count(|incident| incident.restarted_ns.is_some()) as u64,
+            comebacks: record.comebacks.iter().filter(|one| one.recovered_ns.is_some()).count() as u64,
             turns: self.turns,
             ..Trial::of_nothing(scenario.seed, scenario.plan.technique, scenario.kind)
         };
@@ -184,22 +223,26 @@ pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated,
     }
 }
 
-fn run<T: Link>(scenario: Scenario) -> Result<Simulated, String> {
+fn run<T: Link>(mut scenario: Scenario) -> Result<Simulated, String> {
+    let unbuilt = |error: anyhow::Error| format!("{error:#}");
+    let folder = (scenario.kind == ScenarioKind::Comebacks).then(Folder::new).transpose().map_err(unbuilt)?;
+    scenario.plan.folder = folder.as_ref().map_or_else(String::new, Folder::path);
     let segments = Segments::on_heap(&scenario.plan, &scenario.schedule);
     let clock = Virtual::default();
     clock.set(START_TICKS);
-    let unbuilt = |error: anyhow::Error| format!("{error:#}");
     let mut family = Family::<T>::start(&scenario, &segments, &clock).map_err(unbuilt)?;
     let mut launcher = Launcher::new(&scenario, &segments, &clock);
     let (outcome, turns) = play(&scenario, &clock, &mut family, &mut launcher)?;
-    let (outcome, incidents) = launcher.end(&mut family, outcome)?;
+    let (outcome, incidents, comebacks) = launcher.end(&mut family, outcome)?;
     let exits = family.exits();
     let (struck, tampered) = (std::mem::take(&mut family.struck), family.tampered.load(Ordering::Relaxed));
+    // The journals are closed with their writers.
     drop(family);
+    let audits = folder.as_ref().map(|_| audits(&segments)).transpose().map_err(unbuilt)?;
     let logs = logs(&scenario, &segments).map_err(|error| error.to_string())?;
     drop(segments);
-    let record = record(&scenario, outcome, incidents, exits);
-    Ok(Simulated { scenario, record, logs, struck, tampered, turns })
+    let record = RunRecord { comebacks, ..record(&scenario, outcome, incidents, exits) };
+    Ok(Simulated { scenario, record, logs, struck, tampered, audits, turns })
 }
 
 /// Gives threads and launcher their turns, until the launcher says that the run is over; and how many there were.
@@ -233,8 +276,10 @@ fn play<'a, T: Link>(
         if quiet > 4 * threads {
             // Nobody has anything to do now: on to when somebody has. Never so far that who is in time would seem to hang.
             quiet = 0;
-            // What waits for room at a venue that is slow or silent asks for a turn at once, and is not helped by one.
-            let asked = if launcher.is_patient() { now + 1 } else { 0 };
+            // What waits for room at a venue that is slow or silent asks for a turn at once, and is not helped by one; nor is who waits for
+            // what rests at an exchange, or for somebody who comes back.
+            let waits = launcher.is_patient() || scenario.kind == ScenarioKind::Comebacks;
+            let asked = if waits { now + 1 } else { 0 };
             let wake = family.wake(asked).min(launcher.wake());
             now = wake.clamp(now, now + LIVENESS_NS / 5);
             clock.set(now);
@@ -247,6 +292,21 @@ fn play<'a, T: Link>(
         }
     }
     Err(format!("does not end: {MOST_TURNS} turns, {} ns", now - START_TICKS))
+}
+
+/// What the exchanges did by their journals.
+fn audits(segments: &Segments) -> Result<Audits> {
+    let (plan, mut audits) = (&segments.plan, Audits::default());
+    for venue in plan.trading().books() {
+        let process = plan.process_of(Role::Exchange(venue)).context("every exchange has a process")?;
+        let mut attached = segments.attached(&plan.processes[process]);
+        let tape = segments.tapes.iter().find(|(of, _)| *of == venue);
+        let tape =
+            tape.and_then(|(_, view)| TapeView::new(view.clone())).context("every exchange has a tape")?;
+        let audit = roles::audit(plan, venue, &segments.control.control(), &mut attached)?;
+        audits.add(&audit, &tape.trades().collect::<Vec<_>>());
+    }
+    Ok(audits)
 }
 
 /// The logs, as they would be saved.
@@ -314,6 +374,11 @@ fn digest(record: &RunRecord, merged: &Merged) -> u64 {
             hash = add(hash, at.map_or(0, |ns| ns.wrapping_add(1)));
         }
         hash = add(add(hash, incident.detected_ns), incident.fenced_ns);
+    }
+    for comeback in &record.comebacks {
+        hash = add(fnv1a(hash, comeback.role.to_string().as_bytes()), comeback.detected_ns);
+        hash = add(hash, comeback.recovered_ns.map_or(0, |ns| ns.wrapping_add(1)));
+        hash = add(add(hash, comeback.records), comeback.again);
     }
     for kill in &merged.kills {
         let (id, detail) = kill.switch.to_record();

@@ -1,10 +1,12 @@
 //! What a seed stands for: a plan, its schedule, what goes wrong, and who is slow.
 
+use super::comebacks;
 use super::hostile::Attack;
 use crate::config::{Arrivals, Choice, DelayRange};
 use crate::faults::schedule::Draws;
 use crate::faults::venue::SLOW_BY_NS;
 use crate::planner::{self, Counts, Identity, Input, Resolved};
+use crate::roles::Mistake;
 use analysis::machine::Machine;
 use anyhow::Result;
 use protocol::desk::Command;
@@ -13,6 +15,7 @@ use protocol::plan::{
     Fault, FaultKind, Idle, Isolation, OnDeath, Placement, Plan, Target, Technique, Threading, When,
 };
 use shm::clock::ClockSource;
+use shm::ring::spsc_mux::SpscMux;
 use std::path::PathBuf;
 use strategy::schedule::{Schedule, Spec, sample};
 
@@ -30,6 +33,8 @@ pub enum ScenarioKind {
     Interrupted(u64),
     /// Strategies die or hang: the plan's faults.
     Deaths,
+    /// The engine and exchanges die, and perhaps strategies: the plan's faults. All come back, and nothing is lost.
+    Comebacks,
     /// One strategy attacks from within, by a fault of the plan: `scribble`, `flood`, `forge`, `feign`, `lose`, `hold`.
     Assault(FaultKind),
     /// One strategy sends what no honest one does, from an order on.
@@ -44,6 +49,7 @@ impl ScenarioKind {
             ScenarioKind::Switched => "switched",
             ScenarioKind::Interrupted(_) => "interrupted",
             ScenarioKind::Deaths => "deaths",
+            ScenarioKind::Comebacks => "comebacks",
             ScenarioKind::Assault(kind) => kind.name(),
             ScenarioKind::Hostile(attack, _) => attack.name(),
         }
@@ -63,6 +69,8 @@ pub struct Scenario {
     pub plan: Plan,
     /// The orders.
     pub schedule: Schedule,
+    /// What successors get wrong.
+    pub mistake: Option<Mistake>,
     /// What operators command, and when: nanoseconds after the start, in their order.
     pub commands: Vec<(u64, Command)>,
     /// For each thread of the plan, and the launcher: it has one turn in 2^n of those that it is drawn for.
@@ -88,6 +96,18 @@ impl Scenario {
     /// # Errors
     /// The planner refuses what was drawn: a mistake here or there.
     pub fn draw(seed: u64, technique: Technique) -> Result<Self> {
+        Self::draw_with(seed, technique, comebacks::is_drawn(seed, technique))
+    }
+
+    /// Draws one in which the engine and exchanges die and come back.
+    ///
+    /// # Errors
+    /// As [`Scenario::draw`].
+    pub fn of_comebacks(seed: u64) -> Result<Self> {
+        Self::draw_with(seed, Technique::of::<SpscMux>(), true)
+    }
+
+    fn draw_with(seed: u64, technique: Technique, comes_back: bool) -> Result<Self> {
         let draws = &mut Draws::new(seed, Draws::SCENARIO);
         let on_heap = !technique.crosses_processes();
         let strategies = 1 + draws.below(4) as u16;
@@ -96,14 +116,19 @@ impl Scenario {
         let arrivals = Arrivals::ALL[draws.below(Arrivals::ALL.len() as u64) as usize];
         let window_ns = 1 + draws.below(20_000);
         let delay = DelayRange { min_ns: 0, max_ns: draws.below(2_000) };
-        let isolation = if on_heap || draws.below(10) == 0 { Isolation::Thread } else { Isolation::Process };
+        let mut isolation =
+            if on_heap || draws.below(10) == 0 { Isolation::Thread } else { Isolation::Process };
         let mut kind = kind(draws, isolation, strategies, window_ns, orders);
         // From a stream of their own, so that what else a seed stands for does not depend on them.
         let switches = &mut Draws::new(seed, Draws::SWITCHES);
         if kind == ScenarioKind::Peace && switches.below(2) == 0 {
             kind = ScenarioKind::Switched;
         }
+        if comes_back {
+            (isolation, kind) = (Isolation::Process, ScenarioKind::Comebacks);
+        }
         let on_death = match (isolation, kind) {
+            (_, ScenarioKind::Comebacks) => OnDeath::Restart,
             (Isolation::Thread, _)
             | (_, ScenarioKind::Peace | ScenarioKind::Switched | ScenarioKind::Interrupted(_)) => {
                 OnDeath::Stop
@@ -111,7 +136,7 @@ impl Scenario {
             _ => [OnDeath::Restart, OnDeath::Restart, OnDeath::Restart, OnDeath::Continue, OnDeath::Stop]
                 [draws.below(5) as usize],
         };
-        let resolved = Resolved {
+        let mut resolved = Resolved {
             instruments: None,
             limits: Vec::new(),
             strategy: crate::config::Kinds::default(),
@@ -147,6 +172,10 @@ impl Scenario {
             repeats: 1,
             out: PathBuf::new(),
         };
+        let fates = &mut Draws::new(seed, Draws::COMEBACKS);
+        if comes_back {
+            comebacks::shape(&mut resolved, fates);
+        }
         let schedule = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed })?;
         let counts = Counts::of(&schedule);
         let identity = Identity { run: format!("simulated-{seed}"), pid: super::LAUNCHER_PID, start: 1 };
@@ -169,11 +198,11 @@ impl Scenario {
                 for _ in 0..=draws.below(3) {
                     plan.faults.push(death(draws, &plan, window_ns));
                 }
-                let all = plan.faults.iter().any(|fault| fault.target == Target::Any);
-                let struck = |index: &u16| {
-                    all || plan.faults.iter().any(|fault| fault.target == Target::Strategy(*index))
-                };
-                culprits.extend((0..strategies).filter(struck));
+                culprits = struck(&plan);
+            }
+            ScenarioKind::Comebacks => {
+                plan.faults = comebacks::faults(fates, &plan, window_ns);
+                culprits = struck(&plan);
             }
             ScenarioKind::Assault(kind) => {
                 let target = draws.below(strategies.into()) as u16;
@@ -191,7 +220,7 @@ impl Scenario {
         }
         let slowness =
             (0..=plan.threads.len()).map(|_| [0, 0, 0, 0, 1, 3, 5][draws.below(7) as usize]).collect();
-        Ok(Self { seed, kind, culprits, plan, schedule, commands, slowness })
+        Ok(Self { seed, kind, culprits, plan, schedule, mistake: None, commands, slowness })
     }
 
     /// In one line, for people.
@@ -289,8 +318,16 @@ fn fault_of_venue(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
     trading.venue_timeout_ns = [50_000, 3 * SLOW_BY_NS][draws.below(2) as usize];
 }
 
+/// Strategies that may have a fault.
+fn struck(plan: &Plan) -> Vec<u16> {
+    let all = plan.faults.iter().any(|fault| fault.target == Target::Any);
+    let is_struck =
+        |index: &u16| all || plan.faults.iter().any(|fault| fault.target == Target::Strategy(*index));
+    (0..plan.trading().strategies).filter(is_struck).collect()
+}
+
 /// A fault by which a strategy dies or hangs.
-fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
+pub(super) fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
     let strategy = Target::Strategy(draws.below(plan.trading().strategies.into()) as u16);
     let (ns, by_signal) = (draws.below(window_ns), draws.below(2) == 0);
     if by_signal {

@@ -3,7 +3,7 @@
 use crate::common::{output, slow, text};
 use launcher::simulate::broken::{Defect, Lie};
 use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
-use launcher::simulate::{Tally, Trial, simulate, simulate_all, trial};
+use launcher::simulate::{Asked, Mistake, Tally, Trial, simulate, simulate_all, trial};
 use protocol::plan::Technique;
 use shm::ring::array_queue::ArrayQueue;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ fn techniques() -> Vec<Technique> {
 #[test]
 fn hundreds_of_runs_hold() {
     let seeds = if slow() { 1_000_000 } else { 300 };
-    let all = simulate_all(seeds, &techniques(), None, |_| {}).unwrap();
+    let all = simulate_all(seeds, &techniques(), &Asked::default(), |_| {}).unwrap();
     assert!(all.failed.is_empty(), "{:#?}", all.failed);
     let mut total = Tally::default();
     let mut by_kind: BTreeMap<&str, u64> = BTreeMap::new();
@@ -48,12 +48,44 @@ fn hundreds_of_runs_hold() {
         "wrong-epoch",
     ]
     .into_iter()
-    .chain(["repeat", "gap", "unknown-venue", "forge", "feign", "lose", "hold"])
+    .chain(["repeat", "gap", "unknown-venue", "forge", "feign", "lose", "hold", "comebacks"])
     {
         assert!(by_kind.contains_key(kind), "no run with {kind}: {by_kind:?}");
     }
     for technique in ["spsc-mux", "array-queue", "linked", "channel"] {
         assert!(by_technique[technique] > seeds / 50, "{technique}: {by_technique:?}");
+    }
+}
+
+/// Engine and exchanges die at drawn times, in the middle of what they do and of coming back, together and with strategies.
+#[test]
+fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
+    let seeds = if slow() { 10_000 } else { 200 };
+    let asked = Asked { comebacks: true, ..Asked::default() };
+    let all = simulate_all(seeds, &techniques(), &asked, |_| {}).unwrap();
+    assert!(all.failed.is_empty(), "{:#?}", all.failed);
+    let mut total = Tally::default();
+    all.by.values().for_each(|tally| total.join(tally));
+    println!("{total:?}");
+    assert_eq!((total.runs, all.by.len()), (seeds, 1), "{:?}", all.by);
+    assert!(total.returned > 20 * seeds && total.comebacks > seeds, "{total:?}");
+    assert!(total.restarted > seeds / 10, "{total:?}");
+    // Another time, on other threads, in other folders: the same.
+    let again = simulate_all(seeds.min(100), &techniques(), &asked, |_| {}).unwrap();
+    let once = simulate_all(seeds.min(100), &techniques(), &asked, |_| {}).unwrap();
+    assert_eq!(again.by, once.by);
+}
+
+#[test]
+fn each_successor_that_gets_something_wrong_is_found() {
+    for mistake in Mistake::ALL {
+        let asked = Asked { comebacks: true, mistake: Some(*mistake), ..Asked::default() };
+        let found = (0..200).find_map(|seed| {
+            let trial = trial(seed, Technique::default(), &asked).unwrap();
+            (!trial.broken.is_empty()).then_some((seed, trial.broken))
+        });
+        println!("{mistake}: {found:?}");
+        assert!(found.is_some(), "a successor with the mistake {mistake} was not found in 200 runs");
     }
 }
 
@@ -79,7 +111,7 @@ fn the_same_seed_gives_the_same_run_on_every_machine() {
     let lines = |seeds: std::ops::Range<u64>| {
         let mut text = String::new();
         for seed in seeds {
-            let trial = trial(seed, technique_of(seed, &techniques), None).unwrap();
+            let trial = trial(seed, technique_of(seed, &techniques), &Asked::default()).unwrap();
             assert_eq!(trial.broken, Vec::<String>::new(), "seed {seed}");
             text.write_str(&line(&trial)).unwrap();
         }
@@ -129,7 +161,7 @@ fn each_broken_ring_is_found() {
 fn each_log_that_lies_is_found() {
     for lie in Lie::ALL {
         let mut tried = 0;
-        for seed in 0..400 {
+        for seed in 0..800 {
             let scenario = Scenario::draw(seed, Technique::default()).unwrap();
             // Every thread's log has some records then.
             let told_in = if *lie == Lie::Passes { ScenarioKind::Switched } else { ScenarioKind::Peace };
@@ -188,6 +220,12 @@ fn the_command_tells_what_it_did() {
         output(&["simulate", "--seeds", "50", "--json"]).stdout,
         "whoever simulated what"
     );
+    let comebacks = output(&["simulate", "--comebacks", "--seed", "1"]);
+    assert!(text(&comebacks.stdout).contains(" comebacks;"), "{}", text(&comebacks.stdout));
+    let wrong = output(&["simulate", "--comebacks", "--seeds", "200", "--mistake", "sends-again"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    let again = text(&wrong.stderr);
+    assert!(again.contains(" --comebacks --mistake sends-again"), "{again}");
     let people = output(&["simulate", "--seeds", "10"]);
     assert!(text(&people.stdout).contains("runs") && people.status.success());
     let one = output(&["simulate", "--seed", "3"]);

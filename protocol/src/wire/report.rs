@@ -119,6 +119,10 @@ struct ReportWords {
 
 const _: () = assert!(size_of::<ReportWords>() == size_of::<Message>());
 
+/// The message that stands in the place of one that is none: where messages are counted one to one, each has one behind it, whatever it is.
+/// No report, order or cancel.
+pub const NOTHING: Message = [u64::MAX; super::MESSAGE_WORDS];
+
 impl Report {
     /// What the record of its t5 says beside the order: its number, and in the highest bit whether more of its order follow. Zero
     /// for the one report of an order that has no other.

@@ -4,14 +4,14 @@
 //! has moved for some seconds and no order is due: before the run would be said to stall. Then exchanges close and the engine settles.
 
 use super::stall::StallWatch;
-use super::{GRACE, Supervisor, at_venues};
+use super::{GRACE, Supervisor, at_venues, orchestrator};
 use crate::runtime::comebacks::Comebacks;
 use analysis::record::Outcome;
 use anyhow::Result;
 use core::time::Duration;
 use protocol::control::RunState;
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter};
-use protocol::plan::Role;
+use protocol::plan::{Plan, Role};
 use protocol::status::{self, Field};
 use protocol::tape::TapeView;
 use shm::clock::Clock;
@@ -33,7 +33,7 @@ impl Supervisor<'_> {
 
     /// Whether trading is over. `sent`: so many orders were sent.
     pub(super) fn is_trading_over(&self, quiet: &mut StallWatch, sent: u64) -> bool {
-        (sent >= self.plan.trading().total_orders() && self.have_all_arrived(sent))
+        (sent >= self.plan.trading().total_orders() && have_all_arrived(self.plan, self.threads, sent))
             || (!self.is_any_due() && self.is_silent(quiet))
     }
 
@@ -42,24 +42,6 @@ impl Supervisor<'_> {
         let now = self.ns(self.plan.clock.now());
         let mut strategies = 0..self.plan.trading().strategies;
         strategies.any(|strategy| self.awaits(strategy) && self.due_after(strategy, now).is_some())
-    }
-
-    /// Whether every order that was sent is refused, or at its venue.
-    fn have_all_arrived(&self, sent: u64) -> bool {
-        let trading = self.plan.trading();
-        let Some(engine) = self.engine() else { return false };
-        let dispatched = engine.get(OrchestratorCounter::Dispatched);
-        let received = |gateway| self.count(Role::Gateway(gateway), GatewayCounter::Received);
-        let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
-        // A gateway that answers for its venue does not hand it all that it takes.
-        let may_answer = |venue| trading.gateways_of(venue).any(|gateway| self.plan.is_checked(gateway));
-        let at_exchange = |venue: u16| {
-            let taken: u64 = trading.gateways_of(venue).map(received).sum();
-            may_answer(venue) || self.count(Role::Exchange(venue), ExchangeCounter::Received) >= taken
-        };
-        dispatched.saturating_add(engine.get(OrchestratorCounter::Rejected)) >= sent
-            && at_gateways >= dispatched
-            && trading.books().all(at_exchange)
     }
 
     /// What the dead had sent is still on its way, and nobody waits for it; nor for that of a strategy that says that it is done
@@ -116,10 +98,28 @@ impl Supervisor<'_> {
         }
         Ok(None)
     }
+}
 
-    fn count(&self, role: Role, counter: impl protocol::labels::Counter) -> u64 {
-        self.plan.thread_of(role).map_or(0, |thread| {
-            status::counters(&self.threads[thread]).of(&self.plan.threads[thread].roles, role).get(counter)
-        })
-    }
+/// Whether every order that was sent is refused, or at its venue: by what all threads have counted.
+pub fn have_all_arrived(plan: &Plan, threads: &[View], sent: u64) -> bool {
+    let trading = plan.trading();
+    let Some(engine) = orchestrator(plan, threads) else { return false };
+    let dispatched = engine.get(OrchestratorCounter::Dispatched);
+    let received = |gateway| count(plan, threads, Role::Gateway(gateway), GatewayCounter::Received);
+    let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
+    // A gateway that answers for its venue does not hand it all that it takes.
+    let may_answer = |venue| trading.gateways_of(venue).any(|gateway| plan.is_checked(gateway));
+    let at_exchange = |venue: u16| {
+        let taken: u64 = trading.gateways_of(venue).map(received).sum();
+        may_answer(venue) || count(plan, threads, Role::Exchange(venue), ExchangeCounter::Received) >= taken
+    };
+    dispatched.saturating_add(engine.get(OrchestratorCounter::Rejected)) >= sent
+        && at_gateways >= dispatched
+        && trading.books().all(at_exchange)
+}
+
+fn count(plan: &Plan, threads: &[View], role: Role, counter: impl protocol::labels::Counter) -> u64 {
+    plan.thread_of(role).map_or(0, |thread| {
+        status::counters(&threads[thread]).of(&plan.threads[thread].roles, role).get(counter)
+    })
 }

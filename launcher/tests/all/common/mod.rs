@@ -179,6 +179,21 @@ pub fn family(launcher: u32) -> Vec<(u32, String)> {
     found
 }
 
+/// The newest process of that role in the run of that launcher, but for one.
+pub fn newest(launcher: u32, role: &str, but: u32) -> Option<u32> {
+    let of_role = |(pid, cmdline): &(u32, String)| cmdline.contains(&format!("role {role} ")) && *pid != but;
+    family(launcher).into_iter().filter(of_role).map(|(pid, _)| pid).max()
+}
+
+/// Whether an engine's or exchange's process has threads of its roles: it has recovered what there was.
+pub fn is_back(pid: u32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let others = tasks.filter(|task| task.file_name().to_string_lossy() != pid.to_string());
+    let names = others.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
+    let roles = ["engine", "orchestrator", "gateway", "exchange"];
+    names.into_iter().any(|name| roles.iter().any(|role| name.starts_with(role)))
+}
+
 /// The segments of the run of that launcher.
 pub fn segments(launcher: u32) -> Vec<String> {
     let names =

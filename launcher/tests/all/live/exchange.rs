@@ -169,6 +169,30 @@ fn a_maker_and_a_taker_trade_with_the_flow_and_their_positions_are_booked() {
     }
 }
 
+/// What rests is open until trading is over, so a strategy may come to the end of what it may have open: it is said how many orders that
+/// were, and what to do.
+#[test]
+fn orders_that_were_not_sent_are_told_with_the_reason_and_the_way_out() {
+    let told = |max_open: &str| {
+        let launcher = Launcher::new();
+        let book = ["--venue", "book", "--venues", "1", "--strategies", "2", "--idle", "park"];
+        let load = ["--orders", "2000", "--window", "200ms", "--max-open", max_open];
+        let summary = launcher.summary(&[&book[..], &load].concat());
+        assert_eq!(summary["outcome"]["ended"], "complete");
+        let unsent = 2000 - summary["orders"]["sent"].as_u64().unwrap();
+        let reasons: Vec<String> = serde_json::from_value(summary["reasons"].clone()).unwrap();
+        (unsent, reasons.into_iter().find(|reason| reason.contains("were not sent")))
+    };
+    let (unsent, why) = told("50");
+    let wanted = format!(
+        "{} of 2,000 orders were not sent: 2 strategies had 50 orders open, as many as --max-open allows, and what rests at a venue \
+         stays open: raise --max-open",
+        if unsent >= 1000 { format!("1,{:03}", unsent - 1000) } else { unsent.to_string() }
+    );
+    assert_eq!(why.as_deref(), Some(wanted.as_str()));
+    assert_eq!(told("4000"), (0, None));
+}
+
 #[test]
 fn what_cannot_be_an_exchange_is_refused() {
     let launcher = Launcher::new();

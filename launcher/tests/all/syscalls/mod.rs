@@ -1,5 +1,6 @@
 //! The launcher killed before and after its system calls: the next start is clean, each time. An exchange killed so while it comes back.
 
+mod births;
 mod calls;
 mod recovery;
 mod series;

@@ -1,12 +1,13 @@
-//! An exchange's successor killed before and after each of its system calls, from being told to go on until its threads run: the next one
-//! comes back all the same, and nothing is lost or done twice.
+//! A successor killed before and after each of its system calls, from being told to go on, or from its first instruction, until its threads
+//! run: the next one comes back all the same, and nothing is lost or done twice.
 //!
-//! It is the spare that is traced, its first thread; the exchange before it is killed, and one that is started anew takes over from the
-//! traced one's remains. All in one run.
+//! It is its first thread that is traced: of an exchange the spare's, of the engine that of the process which the launcher starts. The one
+//! before it is killed, and one that is started anew takes over from the traced one's remains. All in one run.
 #![expect(clippy::disallowed_methods, reason = "a tracee is waited for here and nowhere else")]
 
+use super::births::Births;
 use super::calls::call_of;
-use crate::common::{Launcher, family, signal, slow, wait_until};
+use crate::common::{Launcher, Running, is_back, newest, signal, slow, wait_until};
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, kill};
@@ -21,12 +22,6 @@ const QUIET: Duration = Duration::from_millis(400);
 /// Between two deaths: until there is a spare that has followed the journal.
 const APART: Duration = Duration::from_millis(60);
 
-/// The run's newest process of that role but one.
-fn newest(launcher: u32, role: &str, but: u32) -> Option<u32> {
-    let of_role = |(pid, cmdline): &(u32, String)| cmdline.contains(&format!("role {role} ")) && *pid != but;
-    family(launcher).into_iter().filter(of_role).map(|(pid, _)| pid).max()
-}
-
 /// Lets a tracee go on to its next stop.
 fn on(task: Pid, by: Option<Signal>) {
     match ptrace::syscall(task, by) {
@@ -35,14 +30,18 @@ fn on(task: Pid, by: Option<Signal>) {
     }
 }
 
-/// Kills the living exchange and, at that stop behind its call to go on, the spare. `None`: there are not so many stops.
-fn killed_at(stop: usize, living: u32, spare: u32, out: &Path) -> nix::Result<Option<String>> {
-    let task = Pid::from_raw(spare as i32);
-    ptrace::seize(task, Options::PTRACE_O_TRACESYSGOOD)?;
-    ptrace::interrupt(task)?;
-    let (mut seen, mut is_on, mut quiet) = (0, false, Instant::now());
-    signal(living, "KILL");
+/// Kills a tracee at that stop; what that was. Of one that `waits` the first is where it is told to go on: it reads what it has polled. `None`:
+/// there are not so many.
+fn killed_at(
+    stop: usize,
+    task: Pid,
+    waits: bool,
+    out: &Path,
+    mut meanwhile: impl FnMut() -> nix::Result<()>,
+) -> nix::Result<Option<String>> {
+    let (mut seen, mut is_on, mut quiet, mut last) = (0, !waits, Instant::now(), "");
     loop {
+        meanwhile()?;
         match waitpid(task, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG))? {
             WaitStatus::StillAlive if is_on && quiet.elapsed() > QUIET => {
                 ptrace::interrupt(task)?;
@@ -57,7 +56,8 @@ fn killed_at(stop: usize, living: u32, spare: u32, out: &Path) -> nix::Result<Op
             WaitStatus::PtraceSyscall(_) => {
                 quiet = Instant::now();
                 let call = call_of(task, task, out)?;
-                is_on |= call.name == "read";
+                is_on |= call.name == "read" && ["poll", "ppoll"].contains(&last);
+                last = call.name;
                 seen += usize::from(is_on);
                 if seen == stop {
                     kill(task, Signal::SIGKILL)?;
@@ -73,46 +73,124 @@ fn killed_at(stop: usize, living: u32, spare: u32, out: &Path) -> nix::Result<Op
     }
 }
 
-#[test]
-fn a_successor_killed_at_any_system_call_of_its_recovery_leaves_nothing_undone() {
-    let (step, window) = if slow() { (1, 240) } else { (12, 20) };
-    let (launcher, lasts) = (Launcher::new(), format!("{window}s"));
-    let orders = if slow() { "480k" } else { "40k" };
+/// Kills the living exchange and, at that stop behind its call to go on, the spare.
+fn spare_killed_at(stop: usize, living: u32, spare: u32, out: &Path) -> nix::Result<Option<String>> {
+    let task = Pid::from_raw(spare as i32);
+    ptrace::seize(task, Options::PTRACE_O_TRACESYSGOOD)?;
+    ptrace::interrupt(task)?;
+    signal(living, "KILL");
+    killed_at(stop, task, true, out, || Ok(()))
+}
+
+/// Kills the living engine and, at that stop from its first instruction on, the one that the launcher starts.
+fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix::Result<Option<String>> {
+    let mut births = Births::watch(launcher, "engine")?;
+    signal(living, "KILL");
+    let since = Instant::now();
+    let task = loop {
+        if let Some(task) = births.look()? {
+            break task;
+        }
+        assert!(since.elapsed() < Duration::from_secs(60), "the engine was never started again");
+        std::thread::sleep(Duration::from_micros(100));
+    };
+    on(task, None);
+    let call = killed_at(stop, task, false, out, || births.look().map(drop));
+    births.end()?;
+    call
+}
+
+/// Kills successors in one run at stop 1, 1 + step, and so on, each time after the role before it was killed; where that was.
+fn killed_at_every(
+    step: usize,
+    lasts: Duration,
+    running: &Running,
+    role: &str,
+    mut at: impl FnMut(usize, u32) -> Option<nix::Result<Option<String>>>,
+) -> Option<Vec<String>> {
+    let mut living = running.process(role);
+    let (mut stop, mut calls) = (1, Vec::new());
+    let until = Instant::now() + lasts;
+    // On a busy machine fewer than there are: those that come first.
+    while Instant::now() < until {
+        match at(stop, living) {
+            None => {}
+            Some(Ok(Some(call))) => {
+                calls.push(call);
+                wait_until("it is started anew", || newest(running.pid(), role, living).is_some());
+                living = newest(running.pid(), role, living).unwrap();
+                stop += step;
+            }
+            Some(Ok(None)) => {
+                println!("{role}: all of {} stops, every {step}: {} kills", stop - 1, calls.len());
+                return Some(calls);
+            }
+            Some(Err(Errno::EPERM)) => {
+                eprintln!("SKIPPED: tracing is not permitted here");
+                return None;
+            }
+            Some(Err(errno)) => panic!("stop {stop}: {errno}"),
+        }
+    }
+    println!("{role}: no time for more than {stop} stops, every {step}: {} kills", calls.len());
+    Some(calls)
+}
+
+/// A run that lasts so many seconds, with so many orders in each.
+fn run_for(window: u64, rate: u64) -> (Launcher, Running) {
+    let (launcher, lasts, orders) = (Launcher::new(), format!("{window}s"), (window * rate).to_string());
     let base = ["--venue", "book", "--venues", "1", "--exchange", "process", "--on-death", "restart"];
     let how =
         ["--idle", "park", "--isolation", "process", "--journal", "process", "--liveness", "2s", "--json"];
-    let flags = [&base[..], &how, &["--orders", orders, "--window", &lasts, "--strategies", "2"]].concat();
+    let flags = [&base[..], &how, &["--orders", &orders, "--window", &lasts, "--strategies", "2"]].concat();
     let running = launcher.start(&flags);
-    let pid = running.pid();
-    let mut living = running.process("exchange-0");
-    let (mut stop, mut calls) = (1, Vec::new());
-    let until = Instant::now() + Duration::from_secs(window * 3 / 4);
-    // On a busy machine fewer than there are: those that come first.
-    while Instant::now() < until {
-        wait_until("there is a spare", || newest(pid, "spare:exchange-0", living).is_some());
-        std::thread::sleep(APART);
-        let Some(spare) = newest(pid, "spare:exchange-0", living) else { continue };
-        match killed_at(stop, living, spare, launcher.out.path()) {
-            Ok(Some(call)) => {
-                calls.push(call);
-                wait_until("it is started anew", || newest(pid, "exchange-0", living).is_some());
-                living = newest(pid, "exchange-0", living).unwrap();
-                stop += step;
-            }
-            Ok(None) => break,
-            Err(Errno::EPERM) => {
-                eprintln!("SKIPPED: tracing is not permitted here");
-                return;
-            }
-            Err(errno) => panic!("stop {stop}: {errno}"),
-        }
-    }
+    (launcher, running)
+}
+
+/// Nothing was lost in such a run, with those deaths in it.
+fn is_whole(running: Running, calls: &[String], least: usize) {
     let (code, stdout, stderr) = running.end();
     assert_eq!(code, Some(0), "{stderr}\n{calls:#?}");
     let summary: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"], "{calls:#?}");
-    assert!(calls.len() >= 5, "{calls:#?}");
+    assert_eq!(summary["valid"], true, "{summary:#}");
+    assert!(calls.len() >= least, "{calls:#?}");
     let died = summary["comebacks"].as_array().unwrap();
-    assert!(died.len() >= calls.len(), "{died:#?}");
+    // One that dies before the launcher has seen it at work is part of the comeback before.
+    assert!(2 * died.len() >= calls.len(), "{} comebacks, {} kills", died.len(), calls.len());
     assert!(died.iter().all(|one| one["in_flight"] == one["answered"]), "{died:#?}");
+}
+
+#[test]
+fn an_exchange_killed_at_any_system_call_of_its_recovery_leaves_nothing_undone() {
+    let (step, window) = if slow() { (1, 240) } else { (12, 20) };
+    let (launcher, running) = run_for(window, 2_000);
+    let (pid, out) = (running.pid(), launcher.out.path());
+    let lasts = Duration::from_secs(window * 3 / 4);
+    let calls = killed_at_every(step, lasts, &running, "exchange-0", |stop, living| {
+        wait_until("there is a spare", || newest(pid, "spare:exchange-0", living).is_some());
+        std::thread::sleep(APART);
+        let spare = newest(pid, "spare:exchange-0", living)?;
+        Some(spare_killed_at(stop, living, spare, out))
+    });
+    if let Some(calls) = calls {
+        is_whole(running, &calls, 5);
+    }
+}
+
+#[test]
+fn an_engine_killed_at_any_system_call_of_its_recovery_leaves_nothing_undone() {
+    let (step, window, lasts) = if slow() { (1, 1200, 1140) } else { (40, 20, 18) };
+    // So few orders that one journal is carried out again hundreds of times.
+    let (launcher, running) = run_for(window, 50);
+    let (pid, out) = (running.pid(), launcher.out.path());
+    let lasts = Duration::from_secs(lasts);
+    let calls = killed_at_every(step, lasts, &running, "engine", |stop, living| {
+        wait_until("it is back", || is_back(living));
+        std::thread::sleep(APART);
+        Some(engine_killed_at(stop, living, pid, out))
+    });
+    if let Some(calls) = calls {
+        is_whole(running, &calls, 5);
+    }
 }

@@ -1,0 +1,96 @@
+//! What an exchange must have done by its journal: for who checks a run that is over.
+
+use super::answers::Trade;
+use super::carry::{Counted, carry_out};
+use super::commands::{Part, RecoveryError, Told};
+use super::market::{At, Market, MarketSetup, Outcome};
+use super::session::Counts;
+use crate::exchange::Exchange;
+use protocol::wire::{Instruction, OrderId, Report};
+use shm::clock::Timebase;
+use std::path::Path;
+
+/// Everything that an exchange was sent and gave, by its journal, predecessors included.
+#[derive(Clone, Debug, Default)]
+pub struct Audit {
+    /// Orders in the order in which they were carried out.
+    pub orders: Vec<OrderId>,
+    /// Reports in their order, without their sessions' numbers.
+    pub reports: Vec<Report>,
+    /// Trades in their order.
+    pub trades: Vec<Trade>,
+    /// Messages that none may send.
+    pub faults: u64,
+    counts: Vec<Counts>,
+}
+
+impl AsMut<Audit> for Audit {
+    fn as_mut(&mut self) -> &mut Audit {
+        self
+    }
+}
+
+impl Counted for Audit {
+    fn counts(&mut self, session: usize) -> &mut Counts {
+        &mut self.counts[session]
+    }
+
+    fn fault(&mut self) {
+        self.faults += 1;
+    }
+}
+
+impl Outcome for Audit {
+    fn take(&mut self, reports: &[Report], trades: &[Trade]) {
+        self.reports.extend_from_slice(reports);
+        self.trades.extend_from_slice(trades);
+    }
+
+    fn close(&mut self, _: &Exchange) {}
+}
+
+impl Audit {
+    /// Carries out what the journal in a folder says, in a market of the same making as the exchange's. `time` is the run's.
+    ///
+    /// # Errors
+    /// As [`RecoveryError`]; a journal that begins behind a snapshot: what was before is not known.
+    pub fn of(folder: &Path, setup: MarketSetup, time: Timebase) -> Result<Self, RecoveryError> {
+        let mut audit = Self { counts: vec![Counts::default(); setup.sessions], ..Self::default() };
+        let (mut market, mut failed) = (Market::new(setup), None);
+        journal::recover(folder, |part| {
+            if failed.is_none() {
+                failed = Part::of(part).and_then(|part| audit.carry_out(&mut market, part, time)).err();
+            }
+        })?;
+        audit.faults += audit.counts.iter().map(|counts| counts.faults).sum::<u64>();
+        failed.map_or(Ok(audit), Err)
+    }
+
+    fn carry_out(
+        &mut self,
+        market: &mut Market,
+        part: Part<'_>,
+        time: Timebase,
+    ) -> Result<(), RecoveryError> {
+        let (told, now) = match part {
+            Part::Told(told, now) => (told, now),
+            Part::State(sequence, _) => return Err(RecoveryError::Foreign(sequence)),
+        };
+        let at = At { now, time };
+        match told {
+            Told::Time => market.time(at, self),
+            Told::Close => drop(market.close(at, self)),
+            Told::Message(session, _) if session >= self.counts.len() => {
+                return Err(RecoveryError::Session(session));
+            }
+            Told::Message(session, message) => {
+                if carry_out::<Self>(market, session, message, at, self) > 0
+                    && let Ok(Instruction::Order(order)) = Instruction::from_message(message)
+                {
+                    self.orders.push(order.id);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! How a process takes over from a dead one: what it reads the time from, and what it gets wrong where a simulation wants to see that its
+//! judge finds that. Real processes read the run's clock and get nothing wrong.
+
+use exchange::role;
+use gateway::GatewayEstate;
+use orchestrator::{Estate, Recovered};
+use protocol::plan::Plan;
+use shm::attached::Attached;
+use shm::clock::Clock;
+use shm::names;
+use std::path::Path;
+use std::sync::Arc;
+
+names! {
+    /// What a broken successor gets wrong.
+    Mistake {
+        /// The engine believes that the last message to each exchange was not sent.
+        SendsAgain = "sends-again",
+        /// The engine has no memory of an order that was on its way to a gateway.
+        ForgetsOrders = "forgets-orders",
+        /// A gateway gives twice what it had stamped and not handed over.
+        ReportsAgain = "reports-again",
+        /// A gateway loses what it had stamped and not handed over.
+        ForgetsReports = "forgets-reports",
+        /// The engine stamps again what has its stamp.
+        StampsAgain = "stamps-again",
+        /// The engine does not look which strategies are retired: it keeps their rings.
+        KeepsRings = "keeps-rings",
+        /// An exchange stamps again what has its stamp, and tapes its trades again.
+        TradesAgain = "trades-again",
+        /// The journal is not there any more.
+        LosesJournal = "loses-journal",
+    }
+}
+
+/// How a process takes over.
+#[derive(Clone, Copy)]
+pub struct Takeover {
+    /// The time, in ticks.
+    pub now: fn(&Plan) -> u64,
+    /// What it gets wrong.
+    pub mistake: Option<Mistake>,
+}
+
+impl Default for Takeover {
+    fn default() -> Self {
+        Self { now: |plan| plan.clock.now(), mistake: None }
+    }
+}
+
+impl Takeover {
+    /// How that process does it.
+    pub(super) fn of(attached: &mut Attached<'_>) -> Self {
+        *Self::shared(attached, Self::default)
+    }
+
+    /// Tells a process how to do it, before anything of it is built.
+    pub fn tell(self, attached: &mut Attached<'_>) {
+        drop(Self::shared(attached, || self));
+    }
+
+    fn shared(attached: &mut Attached<'_>, make: impl FnOnce() -> Self) -> Arc<Self> {
+        attached.shared("takeover", make)
+    }
+
+    /// What an engine finds.
+    #[cold]
+    pub(super) fn of_engine(self, estate: &mut Estate, folder: &Path) {
+        match self.mistake {
+            Some(Mistake::SendsAgain) => {
+                estate.sent.iter_mut().for_each(|sent| *sent = sent.saturating_sub(1));
+            }
+            Some(Mistake::StampsAgain) => (estate.returns_stamped, estate.others_logged) = (0, 0),
+            Some(Mistake::LosesJournal) => drop(std::fs::remove_dir_all(folder)),
+            _ => {}
+        }
+    }
+
+    /// What follows from its journal.
+    #[cold]
+    pub(super) fn of_recovered(self, recovered: &mut Recovered) {
+        if self.mistake == Some(Mistake::KeepsRings) {
+            recovered.retired.clear();
+        }
+    }
+
+    /// What a gateway finds.
+    #[cold]
+    pub(super) fn of_gateway(self, mut estate: GatewayEstate) -> GatewayEstate {
+        match self.mistake {
+            Some(Mistake::ForgetsOrders) => estate.first = None,
+            Some(Mistake::ReportsAgain) => estate.stamped.extend_from_within(..),
+            Some(Mistake::ForgetsReports) => {
+                // As if they had gone out: they are taken from the session, and never given.
+                estate.completed += estate.stamped.drain(..).count() as u64;
+            }
+            _ => {}
+        }
+        estate
+    }
+
+    /// What an exchange finds.
+    #[cold]
+    pub(super) fn of_exchange(self, estate: &mut role::Estate, folder: &Path) {
+        match self.mistake {
+            Some(Mistake::TradesAgain) => (estate.reports_stamped, estate.trades) = (0, 0),
+            Some(Mistake::LosesJournal) => drop(std::fs::remove_dir_all(folder)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Exchanges and the engine killed by SIGKILL under load, again and again, at whatever instruction they are: the merge is the ledger over
+//! all processes. Each order is sent once, at its exchange once and answered once, or its strategy died.
+
+use super::comebacks::{BASE, comebacks};
+use crate::common::{Launcher, Running, family, is_back, newest, slow, wait_until};
+use serde_json::Value;
+use shm::os::process;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// Deaths that are wanted of each role.
+fn wanted() -> usize {
+    if slow() { 1000 } else { 60 }
+}
+
+/// A run's folder, and the run under load.
+fn loaded(orders: &str) -> (Launcher, Running) {
+    let launcher = Launcher::new();
+    let how = ["--journal", "process", "--liveness", "2s", "--strategies", "2", "--json"];
+    let running = launcher.start(&[&BASE[..], &how, &["--orders", orders, "--window", "12s"]].concat());
+    (launcher, running)
+}
+
+/// Kills a process; `false`: it was gone.
+fn is_killed(pid: u32) -> bool {
+    process::pidfd_open(pid).is_ok_and(|pidfd| process::kill(pidfd.as_fd()).is_ok())
+}
+
+/// What came of such a run; nothing may be missing in it.
+fn account(running: Running) -> Value {
+    let (code, stdout, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    let summary: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(summary["valid"], true, "{summary:#}");
+    let count = |key: &str| summary["orders"][key].as_u64().unwrap();
+    let settled: u64 = ["returned", "cancelled", "orphaned", "lost"].map(count).iter().sum();
+    assert_eq!(count("sent"), settled, "{}", summary["orders"]);
+    assert_eq!(count("duplicated"), 0, "{}", summary["orders"]);
+    assert!(summary["containment"].is_null() || summary["containment"]["lost_of_survivors"] == 0);
+    let died = comebacks(&summary);
+    assert!(died.iter().all(|one| one["in_flight"] == one["answered"]), "{died:#?}");
+    summary
+}
+
+/// The process that has that role now, in its duty cycles: the one that was started so, or a spare that has taken over. Who was killed may
+/// be seen for a while yet.
+fn in_place(launcher: u32, role: &str, killed: &[u32]) -> Option<u32> {
+    let names = [format!("role {role} "), format!("role spare:{role} ")];
+    let is_of_role = |cmdline: &str| names.iter().any(|name| cmdline.contains(name));
+    let all = family(launcher).into_iter();
+    all.filter(|(_, cmdline)| is_of_role(cmdline))
+        .map(|(pid, _)| pid)
+        .find(|pid| !killed.contains(pid) && is_back(*pid))
+}
+
+/// One run, in which that role is killed so often at most, in its duty cycles or just behind a death, now and then with somebody else; how
+/// often that was.
+fn kills(role: &str, orders: &str, with: [&str; 2], at_most: usize) -> usize {
+    let (_launcher, running) = loaded(orders);
+    let (pid, mut kills, mut killed) = (running.pid(), 0, Vec::new());
+    let until = Instant::now() + Duration::from_secs(9);
+    while kills < at_most && Instant::now() < until {
+        wait_until("it is back", || in_place(pid, role, &killed).is_some());
+        std::thread::sleep(Duration::from_millis(3 + 37 * kills as u64 % 90));
+        let with = match kills % 16 {
+            5 => Some(with[0]),
+            11 => Some(with[1]),
+            _ => None,
+        };
+        let with = with.and_then(|role| newest(pid, role, 0));
+        let Some(living) = in_place(pid, role, &killed).filter(|living| is_killed(*living)) else { break };
+        kills += 1;
+        killed.push(living);
+        // It may have been about to end.
+        with.map(is_killed);
+        // Every fourth time its successor dies as well, wherever that is by now.
+        if kills % 4 == 0
+            && let Some(next) = newest(pid, role, living)
+        {
+            is_killed(next);
+            killed.push(next);
+        }
+    }
+    let summary = account(running);
+    let died = comebacks(&summary).iter().filter(|one| one["role"] == *role).count();
+    // Who was killed on its way back came back once for all of these deaths.
+    assert!(died <= 2 * kills && 2 * died >= kills, "{died} comebacks, {kills} kills");
+    kills
+}
+
+/// Kills in runs of their own until there were as many as wanted.
+fn until_enough(role: &str, run: impl Fn(usize) -> usize) {
+    let (mut kills, mut runs) = (0, 0);
+    while kills < wanted() {
+        let here = run(wanted() - kills);
+        assert!(here > 0, "nobody was killed");
+        (kills, runs) = (kills + here, runs + 1);
+    }
+    println!("{role}: {kills} kills in {runs} runs, nothing lost, nothing twice");
+}
+
+#[test]
+fn every_order_is_answered_once_however_often_an_exchange_is_killed() {
+    until_enough("exchange", |most| kills("exchange-0", "60k", ["spare:exchange-0", "strategy-1"], most));
+}
+
+#[test]
+fn every_order_is_answered_once_however_often_the_engine_is_killed() {
+    until_enough("engine", |most| kills("engine", "12k", ["exchange-0", "strategy-1"], most));
+}

@@ -1,0 +1,79 @@
+//! Folders that may not be written: a run that needs one is refused, or ends, with the folder's name and the reason, and nothing is left.
+
+use super::comebacks::BASE;
+use crate::common::{Launcher, Running, assert_nothing_left, signal, text, wait_until};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The launcher as somebody whom permissions concern: root is not, unless it gives that up. `None`: it cannot.
+fn concerned(launcher: &Launcher, flags: &[&str]) -> Option<Command> {
+    let run = launcher.run(&[&BASE[..], flags].concat());
+    let setpriv = ["--bounding-set=-dac_override,-dac_read_search", "--"];
+    let mut command = if nix::unistd::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(setpriv).arg(run.get_program());
+        command
+    } else {
+        Command::new(run.get_program())
+    };
+    command.args(run.get_args()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let tried = Command::new("setpriv").args(setpriv).arg("true").output();
+    let is_able = !nix::unistd::geteuid().is_root() || tried.is_ok_and(|output| output.status.success());
+    if !is_able {
+        eprintln!("SKIPPED: setpriv cannot give up a capability here");
+    }
+    is_able.then_some(command)
+}
+
+fn allow(folder: &Path, mode: u32) {
+    std::fs::set_permissions(folder, PermissionsExt::from_mode(mode)).unwrap();
+}
+
+/// The end of a run whose journal may not be written any more from when it has so many segments on; the role is killed then, or goes on.
+fn ends(role: &str, journal: &str, is_killed: bool) -> Option<String> {
+    let launcher = Launcher::new();
+    let flags = ["--orders", "150k", "--window", "4s", "--journal", "process", "--liveness", "1s"];
+    let mut command = concerned(&launcher, &flags)?;
+    let running = Running { child: command.spawn().unwrap() };
+    let folder = || launcher.folders().first().map(|run| run.join(journal));
+    let has_three = || folder().is_some_and(|folder| folder.join("log-00000003").exists());
+    wait_until("the journal has segments", has_three);
+    let folder = folder().unwrap();
+    allow(&folder, 0o500);
+    if is_killed {
+        signal(running.process(role), "KILL");
+    }
+    let pid = running.pid();
+    let (code, _, said) = running.end();
+    allow(&folder, 0o700);
+    assert_eq!(code, Some(1), "{role}: {said}");
+    assert!(said.contains(role) && said.contains("Permission denied"), "{role}: {said}");
+    assert_nothing_left(pid);
+    Some(said)
+}
+
+#[test]
+fn a_journal_that_may_not_be_written_any_more_ends_the_run_with_its_reason() {
+    for (role, journal) in [("exchange-0", "journal-venue-0"), ("engine", "journal-engine")] {
+        let Some(said) = ends(role, journal, false) else { return };
+        assert!(said.contains("its journal fails"), "{role}: {said}");
+        // A successor needs a segment of its own.
+        let Some(said) = ends(role, journal, true) else { return };
+        assert!(said.contains(journal), "{role}: {said}");
+    }
+}
+
+#[test]
+fn a_run_whose_folder_may_not_be_written_is_refused() {
+    let launcher = Launcher::new();
+    allow(launcher.out.path(), 0o500);
+    let output = concerned(&launcher, &["--journal", "process"]).map(|mut command| command.output().unwrap());
+    allow(launcher.out.path(), 0o700);
+    let Some(output) = output else { return };
+    let said = text(&output.stderr);
+    assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");
+    let folder = launcher.out.path().to_str().unwrap();
+    assert!(said.contains(folder) && said.contains("Permission denied"), "{said}");
+    assert_eq!(launcher.folders().len(), 0);
+}
