@@ -4,6 +4,7 @@ mod around;
 mod comebacks;
 mod containment;
 pub mod figures;
+mod stall_free;
 mod threads;
 mod touched;
 mod trading;
@@ -16,6 +17,7 @@ pub use around::{Around, AroundStage};
 pub use comebacks::ComebackSummary;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure, to_ns};
+pub use stall_free::StallFree;
 pub use threads::ThreadSummary;
 pub use trading::{KillSummary, PositionSummary, Rejection, Trading};
 pub use venues::VenueIncident;
@@ -80,6 +82,9 @@ pub struct Summary {
     pub round_trip: Distribution,
     /// Round trip less venue service: what the engine adds.
     pub rt_venue: Distribution,
+    /// rt_venue of the orders that no stall of the machine touched; null where that is not known.
+    #[serde(default)]
+    pub stall_free: Option<StallFree>,
     /// t8 − due less venue service; empty under closed pacing.
     pub rt_venue_from_due: Distribution,
     /// t1 − due; empty under closed pacing.
@@ -339,6 +344,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         market: market(plan, figures, merged),
         round_trip: of(Measure::RoundTrip),
         rt_venue: of(Measure::RtVenue),
+        stall_free: StallFree::of(figures),
         rt_venue_from_due: of(Measure::RtVenueFromDue),
         slip: of(Measure::Slip),
         gateway_lateness: of(Measure::GatewayLateness),
@@ -406,9 +412,9 @@ fn market(plan: &Plan, figures: &Figures, merged: &Merged) -> Option<MarketStage
 }
 
 impl Summary {
-    /// The measures that the run has, in the order of the reports: an exchange's stand behind the venue's, those of market data last.
+    /// The measures that the run has, in the order of the reports: parts behind what they are part of, those of market data last.
     pub fn measures(&self) -> impl Iterator<Item = Measure> + use<> {
-        let has_exchange = self.exchange.is_some();
+        let (has_exchange, is_explained) = (self.exchange.is_some(), self.stall_free.is_some());
         let triggered = self.market.as_ref().is_some_and(|market| market.tick_to_trade.count > 0);
         let market = Measure::MARKET.into_iter().filter(move |_| triggered);
         Measure::ALL
@@ -417,7 +423,8 @@ impl Summary {
                 let parts = Measure::EXCHANGE
                     .into_iter()
                     .filter(move |_| has_exchange && measure == Measure::Stage(Stage::VenueService));
-                core::iter::once(measure).chain(parts)
+                let free = (is_explained && measure == Measure::RtVenue).then_some(Measure::StallFree);
+                core::iter::once(measure).chain(parts).chain(free)
             })
             .chain(market)
     }
@@ -436,6 +443,7 @@ impl Summary {
             Measure::TickToExchange => {
                 self.market.as_ref().map_or(&NOTHING, |market| &market.tick_to_exchange)
             }
+            Measure::StallFree => self.stall_free.as_ref().map_or(&NOTHING, |free| &free.rt_venue),
         }
     }
 }

@@ -15,6 +15,7 @@ mod permissions;
 mod room;
 mod runs;
 mod sandboxed;
+mod stalls;
 mod techniques;
 mod venues;
 mod watching;
