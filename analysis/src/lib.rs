@@ -7,6 +7,7 @@ pub mod experiment;
 pub mod hlog;
 pub mod html;
 pub mod inspect;
+pub mod kernel;
 pub mod lists;
 pub mod logfile;
 pub mod machine;

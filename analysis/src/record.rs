@@ -2,6 +2,7 @@
 //! needs, so a run can be merged and reported again at any time.
 
 use crate::document::Document;
+use crate::kernel::KernelAccount;
 use crate::machine::Machine;
 use protocol::plan::{Plan, Role};
 use protocol::supervision::Misconduct;
@@ -39,6 +40,9 @@ pub struct RunRecord {
     /// `None` if the run was too short for it or the kernel does not tell.
     #[serde(default)]
     pub pss_bytes: Option<u64>,
+    /// What the kernel says of the run's cores, from its start to its end; null: nobody asked it.
+    #[serde(default)]
+    pub kernel: Option<KernelAccount>,
     /// The strategies that died and the run went on, in the order of their detection.
     #[serde(default)]
     pub incidents: Vec<Incident>,

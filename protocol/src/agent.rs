@@ -3,7 +3,8 @@
 
 use crate::control::{Control, RunState};
 use crate::counters::Slots;
-use crate::stamps::{Gap, Point, StampLog, Switches};
+use crate::gaps;
+use crate::stamps::{Point, StampLog, Switches};
 use crate::status::{Field, StatusWriter, ThreadState};
 use crate::wire::OrderId;
 use shm::clock::{Clock, Timebase};
@@ -245,19 +246,17 @@ impl Turns {
     }
 }
 
-/// From which length on a gap is recorded, in nanoseconds: longer than any duty cycle that finds all its rings in the cache.
-const GAP_NS: u64 = 3_000;
-
-/// Writes down when the thread was away. Looks after each turn, and asks the kernel only after a gap.
+/// Writes down when the thread was away. Looks after each turn, and asks the kernel only after a gap that is kept.
 struct Gaps {
-    threshold_ticks: u64,
+    least_ticks: [u64; gaps::PARTS],
     last: u64,
     usage: Usage,
 }
 
 impl Gaps {
     fn new<C>(cycle: &Cycle<C>) -> Self {
-        Self { threshold_ticks: cycle.time.ticks(GAP_NS), last: cycle.now, usage: Usage::of_this_thread() }
+        let least_ticks = gaps::LEAST_NS.map(|ns| cycle.time.ticks(ns));
+        Self { least_ticks, last: cycle.now, usage: Usage::of_this_thread() }
     }
 
     /// After a turn that began at `cycle.now`; `has_slept`: the thread gave its core away before it, which is no gap.
@@ -265,27 +264,26 @@ impl Gaps {
     fn look<C>(&mut self, cycle: &mut Cycle<C>, has_slept: bool) {
         let ticks = cycle.now.saturating_sub(self.last);
         self.last = cycle.now;
-        if ticks > self.threshold_ticks && !has_slept {
+        if ticks > self.least_ticks[0] && !has_slept {
             self.record(cycle, ticks);
         }
     }
 
     #[cold]
     fn record<C>(&mut self, cycle: &mut Cycle<C>, ticks: u64) {
-        if !cycle.log.has_room_for_gaps() {
-            return;
-        }
-        let usage = Usage::of_this_thread();
-        let since = usage.since(self.usage);
-        self.usage = usage;
-        let bit = |count: u64, bit: u8| if count > 0 { bit } else { 0 };
-        let switches = Switches(
-            bit(since.involuntary_switches, Switches::INVOLUNTARY)
-                | bit(since.voluntary_switches, Switches::VOLUNTARY)
-                | bit(since.minor_faults, Switches::MINOR_FAULT)
-                | bit(since.major_faults, Switches::MAJOR_FAULT),
-        );
-        cycle.log.append_gap(Gap { ended: cycle.now, ticks, switches });
+        let switches = || {
+            let usage = Usage::of_this_thread();
+            let since = usage.since(self.usage);
+            self.usage = usage;
+            let bit = |count: u64, bit: u8| if count > 0 { bit } else { 0 };
+            Switches(
+                bit(since.involuntary_switches, Switches::INVOLUNTARY)
+                    | bit(since.voluntary_switches, Switches::VOLUNTARY)
+                    | bit(since.minor_faults, Switches::MINOR_FAULT)
+                    | bit(since.major_faults, Switches::MAJOR_FAULT),
+            )
+        };
+        cycle.log.offer_gap(cycle.now, ticks, &self.least_ticks, switches);
     }
 }
 

@@ -14,6 +14,7 @@ pub mod counters;
 pub mod desk;
 #[cfg(not(loom))]
 pub mod flow;
+pub mod gaps;
 pub mod instrument;
 pub mod kill;
 pub mod labels;

@@ -326,7 +326,7 @@ pub struct Gap {
     pub ended: u64,
     /// How long it was, in ticks; [`Gap::LONGEST`] and more are that.
     pub ticks: u64,
-    /// What the kernel counted for the thread since its last gap.
+    /// What the kernel counted for the thread since the last gap that was kept.
     pub switches: Switches,
 }
 

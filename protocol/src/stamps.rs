@@ -27,6 +27,7 @@
 //! | all others | 0 |
 
 use crate::checksum::Checksum;
+use crate::gaps::{self, MAX_GAPS, PARTS};
 pub use crate::record::*;
 use crate::wire::OrderId;
 use shm::memory::{View, Words};
@@ -39,12 +40,12 @@ pub struct StampLog {
     /// The word of the next record's key. Private.
     next: usize,
     dropped: u64,
-    gaps_left: u64,
+    /// Kept so far.
+    gaps: u64,
+    /// In the status block: how many gaps were not kept, and their time.
+    gaps_dropped: Words,
     ends_only: bool,
 }
-
-/// The most gaps that a log holds, all incarnations of its thread together; how much room it has for them.
-pub const MAX_GAPS: u64 = 1024;
 
 impl StampLog {
     /// The log in a thread's segment, behind its status block. Goes on behind the records that are there: those of a
@@ -56,9 +57,10 @@ impl StampLog {
         let offset = crate::status::LOG_OFFSET;
         let view = segment.clone().into();
         let next = count_records(&view) * RECORD_WORDS;
-        let gaps_left = MAX_GAPS.saturating_sub(count_point(&view, Point::Gap) as u64);
+        let gaps = count_point(&view, Point::Gap) as u64;
+        let gaps_dropped = crate::status::gaps_dropped(segment);
         let records = segment.window(offset, segment.len() - offset);
-        Self { records, next, dropped: 0, gaps_left, ends_only: false }
+        Self { records, next, dropped: 0, gaps, gaps_dropped, ends_only: false }
     }
 
     /// The same, taking the stamps that a plan asks for.
@@ -120,16 +122,32 @@ impl StampLog {
         self.append(Point::Checksum, end.id(), sum.value());
     }
 
-    /// Whether one more gap would be kept.
-    pub fn has_room_for_gaps(&self) -> bool {
-        self.gaps_left > 0
+    /// Takes a gap of the thread: keeps it or counts it as dropped, as [`crate::gaps`] says. `least`: [`gaps::LEAST_NS`] in ticks. What
+    /// the kernel counted is asked only for what is kept.
+    #[cold]
+    pub fn offer_gap(
+        &mut self,
+        ended: u64,
+        ticks: u64,
+        least: &[u64; PARTS],
+        switches: impl FnOnce() -> Switches,
+    ) {
+        let part = gaps::part(self.gaps);
+        if least.get(part).is_some_and(|least| ticks >= *least) {
+            self.append_gap(Gap { ended, ticks, switches: switches() });
+        } else if let Some(words) = part.checked_sub(1).and_then(|part| self.gaps_dropped.get(2 * part..)) {
+            for (word, by) in words.iter().zip([1, ticks]) {
+                // Relaxed: our own words, for whoever reads the status.
+                word.store(word.load(Ordering::Relaxed).saturating_add(by), Ordering::Relaxed);
+            }
+        }
     }
 
     /// Appends a gap of the thread, if there is room for one more: only so many are kept, so that orders always have theirs.
     #[cold]
     pub fn append_gap(&mut self, gap: Gap) {
-        if self.gaps_left > 0 {
-            self.gaps_left -= 1;
+        if self.gaps < MAX_GAPS {
+            self.gaps += 1;
             self.append_words(gap.words());
         }
     }

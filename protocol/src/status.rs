@@ -6,6 +6,7 @@
 //! header and its stamp log, so a saved log carries them along.
 
 use crate::counters::{self, COUNTER_WORDS, Counters, Slots};
+use crate::gaps::{Dropped, PARTS};
 use crate::role::Role;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};
@@ -108,7 +109,16 @@ pub enum Field {
     ErrorText,
 }
 
-const _: () = assert!(Field::ErrorText as usize + ERROR_BYTES / 8 <= STATUS_WORDS);
+/// The gaps that the thread's log did not keep ([`crate::gaps`]): two words for each part of its room, count and ticks. Behind the error
+/// text.
+const GAPS_DROPPED: usize = Field::ErrorText as usize + ERROR_BYTES / 8;
+
+const _: () = assert!(GAPS_DROPPED + 2 * PARTS <= STATUS_WORDS);
+
+/// The words of a thread's segment that count the gaps that its log did not keep, for that log.
+pub(crate) fn gaps_dropped(segment: &Words) -> Words {
+    segment.window(HEADER_WORDS + GAPS_DROPPED, 2 * PARTS)
+}
 
 /// A copy of a status block, taken at one time.
 #[derive(Clone, Debug)]
@@ -138,6 +148,13 @@ impl Status {
             0 => None,
             core => Some((core - 1) as u32),
         }
+    }
+
+    /// The gaps that the thread's log did not keep: while it kept those of the second part's length, the third's, the fourth's, and when
+    /// it had no room any more. Of all incarnations of the thread.
+    pub fn dropped_gaps(&self) -> [Dropped; PARTS] {
+        let words = self.words[GAPS_DROPPED..].as_chunks::<2>().0;
+        std::array::from_fn(|part| Dropped { count: words[part][0], ticks: words[part][1] })
     }
 
     /// The error text, with what is not UTF-8 or not printable replaced. Its writer says so itself: of a strategy it is no fact.

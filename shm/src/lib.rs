@@ -6,7 +6,7 @@
 //!
 //! A region is a slice of atomic words; everything above it (headers, rings, bells) is safe code over such slices, and
 //! does not know whether they live on the heap, in `/dev/shm` or under loom. The unsafe code is: making that slice from a
-//! mapping (`memory::region`), looking at words of many (`memory::lookout`), taking inherited descriptors (`memory::sealed`), reading the time stamp counter (`clock`),
+//! mapping (`memory::region`), taking inherited descriptors (`memory::sealed`), reading the time stamp counter (`clock`),
 //! system calls that have no safe wrapper (`os`), the hint to fetch memory ahead (`prefetch`), and a counting allocator behind a
 //! feature.
 

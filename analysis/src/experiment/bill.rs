@@ -40,9 +40,18 @@ pub struct BillRow {
     pub p99_ns: Option<f64>,
     /// rt_venue, p99.9.
     pub p999_ns: Option<f64>,
+    /// The same two of the orders that no stall of the machine touched.
+    #[serde(default)]
+    pub stall_free_p99_ns: Option<f64>,
+    /// p99.9 of them.
+    #[serde(default)]
+    pub stall_free_p999_ns: Option<f64>,
+    /// The share of the orders that stalls touched and that are not in those two.
+    #[serde(default)]
+    pub taken_out: Option<f64>,
     /// What it is compared with; null: this is a reference itself.
     pub reference: Option<Reference>,
-    /// rt_venue against the reference at p50, p99 and p99.9; empty for a reference.
+    /// rt_venue against the reference at p50, p99 and p99.9, then the same without the machine's stalls; empty for a reference.
     pub differences: Vec<ComparisonLine>,
     /// What the level adds to the same technique under threads, at rt_venue p50: of all runs, and where the machine moved its cores, of
     /// each place; empty for threads, and where they were not measured.

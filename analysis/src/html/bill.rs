@@ -6,8 +6,9 @@ use super::interval_plot::{self, IntervalRow};
 use super::sweep_data::Spread;
 use crate::experiment::{Bill, BillRow, Reference};
 use crate::report;
-use crate::report::units::{count, duration_or_dash, plain};
+use crate::report::units::{count, duration_or_dash, percent, plain};
 use crate::stats::{ComparisonLine, Percentile, Verdict};
+use crate::summary::Measure;
 use maud::{Markup, html};
 use protocol::plan::Isolation;
 
@@ -17,7 +18,9 @@ const UNSURE: f64 = 0.02;
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 
 fn line(row: &BillRow, percentile: Percentile) -> Option<&ComparisonLine> {
-    row.differences.iter().find(|line| line.percentile == percentile)
+    let wanted =
+        |line: &&ComparisonLine| line.measure == Measure::RtVenue.name() && line.percentile == percentile;
+    row.differences.iter().find(wanted)
 }
 
 /// The level, and what else sets the row apart.
@@ -136,8 +139,12 @@ fn table(bill: &Bill) -> Markup {
             } }
             tbody { @for row in &bill.rows { tr data-level=(row.isolation) data-technique=(row.technique) {
                 th scope="row" { (level(row)) } th scope="row" { (row.technique) } td class="n" { (row.runs) }
-                @for (percentile, value) in Percentile::ALL.into_iter().zip([row.p50_ns, row.p99_ns, row.p999_ns]) {
-                    td class="n" { (time(value)) (ratio(bill, row, percentile)) }
+                @let figures = [(row.p50_ns, None), (row.p99_ns, row.stall_free_p99_ns), (row.p999_ns, row.stall_free_p999_ns)];
+                @for (percentile, (value, free)) in Percentile::ALL.into_iter().zip(figures) {
+                    td class="n" {
+                        (time(value)) (ratio(bill, row, percentile))
+                        @if free.is_some() { div class="dim" { "stall-free " (time(free)) " −" (percent(row.taken_out)) } }
+                    }
                 }
                 td class="n" { (number(row.cpu_s_per_million)) }
                 td class="n" { (time(row.startup_ns)) }
@@ -202,6 +209,7 @@ mod tests {
             percentile: Percentile::P50,
             a_ns: None,
             b_ns: None,
+            taken_out: None,
             difference: Some(Difference {
                 pairs: 9,
                 ratio: estimate(value, low, high),

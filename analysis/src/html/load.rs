@@ -5,6 +5,7 @@ use super::run_page::SavedRun;
 use crate::document::{Document, DocumentError};
 use crate::hlog;
 use crate::summary::Summary;
+use crate::tail::Tail;
 use crate::timeline::Timeline;
 use std::path::Path;
 use thiserror::Error;
@@ -37,5 +38,6 @@ pub fn run(folder: &Path) -> Result<SavedRun, DocumentError> {
         summary,
         curves: curves.map_err(|error| error.to_string()),
         timeline: timeline.map_err(|error| error.to_string()),
+        tail: Tail::read(folder).map_err(|error| error.to_string()),
     })
 }

@@ -8,7 +8,8 @@
 //!                             ├ stage_bars       from summary.json
 //!                             ├ trading          from summary.json: positions, refused orders, kill switches
 //!                             ├ incidents        from summary.json: who died, marked on the
-//!                             └ timeline_plot    from timeline.json
+//!                             ├ timeline_plot    from timeline.json
+//!                             └ tail_bars, noise_plot   from tail.json
 //! sweep.json ─ sweep_data ─▶ sweep_page ├ sweep_charts (xy_plot, interval_plot)
 //!                                       ├ search       (xy_plot)
 //! bill.json ─────────────────────────▶  └ bill         (interval_plot)
@@ -37,6 +38,7 @@ mod lab_page;
 mod labels;
 mod load;
 mod matrix;
+mod noise_plot;
 mod overview;
 mod page;
 mod percentile_plot;
@@ -50,6 +52,7 @@ mod sweep_charts;
 mod sweep_data;
 mod sweep_page;
 mod table;
+mod tail_bars;
 mod timeline_plot;
 mod trading;
 mod xy_plot;
@@ -61,6 +64,7 @@ use crate::experiment::{Bill, Boards, Containments, Lab, SweepRecord};
 use crate::hlog::{self, HLOG_FILE};
 use crate::record::RunRecord;
 use crate::summary::Summary;
+use crate::tail::Tail;
 use crate::timeline::Timeline;
 use anyhow::Result;
 use run_page::SavedRun;
@@ -108,10 +112,15 @@ pub fn render(folder: &Path) -> Result<String, LoadError> {
 }
 
 /// The page of a run whose results are at hand: the same as [`render`] makes of them once they are saved.
-pub fn of_run(summary: &Summary, histograms: &[u8], timeline: &Timeline) -> String {
-    let (summary, timeline) = (summary.clone(), Ok(timeline.clone()));
+pub fn of_run(summary: &Summary, histograms: &[u8], timeline: &Timeline, tail: &Tail) -> String {
+    let (summary, timeline, tail) = (summary.clone(), Ok(timeline.clone()), Ok(tail.clone()));
     let curves = hlog::parse(HLOG_FILE, histograms).map(|histograms| curve::curves(&histograms));
-    run_page::run_page(&SavedRun { summary, curves: curves.map_err(|error| error.to_string()), timeline })
+    run_page::run_page(&SavedRun {
+        summary,
+        curves: curves.map_err(|error| error.to_string()),
+        timeline,
+        tail,
+    })
 }
 
 /// Whether the folder is that of a run whose results are not all saved: an older version's, or one whose launcher was

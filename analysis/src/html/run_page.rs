@@ -2,10 +2,13 @@
 
 use super::curve::Curve;
 use super::page::{page, section};
-use super::{incidents, overview, percentile_plot, stage_bars, table, timeline_plot, trading};
+use super::{
+    incidents, noise_plot, overview, percentile_plot, stage_bars, table, tail_bars, timeline_plot, trading,
+};
 use crate::report;
 use crate::report::units::{count, duration_or_dash};
 use crate::summary::{Measure, Summary};
+use crate::tail::Tail;
 use crate::timeline::Timeline;
 use maud::{Markup, html};
 
@@ -18,6 +21,8 @@ pub struct SavedRun {
     pub curves: Result<Vec<Curve>, String>,
     /// `timeline.json`, or what is wrong with it.
     pub timeline: Result<Timeline, String>,
+    /// `tail.json`, or what is wrong with it: older versions have none.
+    pub tail: Result<Tail, String>,
 }
 
 /// The page.
@@ -30,6 +35,12 @@ pub fn run_page(run: &SavedRun) -> String {
         (section("latency", "Latency by percentile", &latency(run)))
         (section("stages-section", "Stages", &stage_bars::draw(summary)))
         (section("time", "Latency over time", &time(run)))
+        @if let Some(tail) = run.tail.as_ref().ok().and_then(tail_bars::draw) {
+            (section("tail", "Why the slowest orders were slow", &tail))
+        }
+        @if let Some(noise) = run.tail.as_ref().ok().and_then(|tail| noise_plot::draw(&tail.noise, tail.kernel.as_ref(), &tail.notes)) {
+            (section("noise-section", "The machine's noise", &noise))
+        }
         @if let Some(trading) = trading::draw(summary) {
             (section("trading", "Trading", &trading))
         }
@@ -90,7 +101,7 @@ fn measures(summary: &Summary) -> Markup {
             tbody { @for measure in summary.measures() {
                 @let f = summary.distribution(measure);
                 tr class=[strong.contains(&measure).then_some("strong")] {
-                    th scope="row" { @if matches!(measure, Measure::Exchange(_)) { "· " } (measure.name()) }
+                    th scope="row" { @if matches!(measure, Measure::Exchange(_) | Measure::StallFree) { "· " } (measure.name()) }
                     td class="wordy" { (stage_bars::meaning(measure)) }
                     td class="n" { (count(f.count)) }
                     @for value in [f.min_ns, f.p50_ns, f.p90_ns, f.p99_ns, f.p999_ns, f.p9999_ns, f.max_ns] {

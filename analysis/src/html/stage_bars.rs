@@ -136,6 +136,7 @@ pub fn meaning(measure: Measure) -> String {
         Measure::GatewayLateness => "how late the gateway was, t5 − release",
         Measure::TickToTrade => "t1 − the write of the touch that triggered the order",
         Measure::TickToExchange => "from that write until the exchange has the order",
+        Measure::StallFree => "rt_venue of orders that no stall of the machine touched",
     };
     words.into()
 }

@@ -5,7 +5,7 @@ use super::interval_plot::{self, IntervalRow};
 use super::sweep_data::{Spread, rt_venue};
 use super::xy_plot::{Axis, Plot, PlotSeries, class};
 use crate::experiment::{Axis as Varied, SweepPoint, SweepRecord};
-use crate::report::units::{duration, plain};
+use crate::report::units::{duration, percent, plain};
 use crate::stats::{Outline, md1};
 use crate::summary::Measure;
 use maud::{Markup, html};
@@ -229,7 +229,10 @@ pub fn table(sweep: &SweepRecord) -> Markup {
                 td class="n" { (point.sound().count()) " of " (sweep.repeats) }
                 td class="n" { (point.sound().filter(|run| run.fit_for_latency).count()) }
                 @for percentile in ["p50", "p99", "p99.9"] {
-                    td class="n" { (time(point.spread(|run| rt_venue(run, percentile)))) }
+                    td class="n" {
+                        (time(point.spread(|run| rt_venue(run, percentile))))
+                        @if percentile != "p50" { (stall_free(point, percentile)) }
+                    }
                 }
                 td class="n" { (number(point.spread(Outline::cpu_s_per_million))) }
                 td class="n" { (time(point.spread(|run| Some(run.startup_ns as f64)))) }
@@ -239,6 +242,24 @@ pub fn table(sweep: &SweepRecord) -> Markup {
                 td class="n" { (number(point.spread(|run| run.utilisation.map(|used| used * 100.0)))) }
             } } }
         }
-        p class="note" { "Medians over the sound repeats. A figure that one of them lacks is left out (–)." }
+        p class="note" {
+            "Medians over the sound repeats. A figure that one of them lacks is left out (–). Stall-free: the same of the orders that no stall of "
+            "the machine touched, with the share that is taken out."
+        }
+    }
+}
+
+/// Below a percentile: what it is without the machine's stalls, and the share of the orders that is taken out for it.
+fn stall_free(point: &SweepPoint, percentile: &str) -> Markup {
+    let of = |run: &Outline| {
+        let figures = run.measure(Measure::StallFree);
+        let ns = if percentile == "p99" { figures.p99_ns } else { figures.p999_ns };
+        ns.map(|ns| ns as f64)
+    };
+    match (point.spread(of), point.spread(Outline::taken_out)) {
+        (Some(free), Some(out)) => html! {
+            div class="dim" { "stall-free " (duration(free.median as u64)) " −" (percent(Some(out.median))) }
+        },
+        _ => html! {},
     }
 }

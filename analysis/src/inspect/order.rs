@@ -168,7 +168,7 @@ fn report_of(record: &Record) -> u8 {
 
 /// A point's name; of further reports with their number.
 fn numbered(point: &str, report: u8) -> String {
-    if report == 0 { point.into() } else { format!("{point} of report {report}") }
+    if report == 0 { point.into() } else { format!("{point} ({report})") }
 }
 
 /// Adds the order's stamps in one log; says what is wrong with a log that cannot be read to its end.
@@ -290,10 +290,14 @@ fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
     if let Some(rt_venue) = path.rt_venue_ns {
         head += &format!(", without the venue {}", signed(rt_venue));
     }
+    let sent = path.steps.iter().find(|step| step.point == Point::StrategySend.name());
+    if let Some(late) = sent.and_then(|sent| sent.since_due_ns) {
+        head += &format!("; sent {} after it was due", signed(late));
+    }
     writeln!(out, "{}\n", in_lines(&head, "  "))?;
     let dash = |value: Option<f64>| value.map_or_else(|| "–".into(), signed);
-    let mut table = table(ruled(), &["point", "thread", "pid", "since due", "since t1", "took", "stage"]);
-    for column in [1, 6] {
+    let mut table = table(ruled(), &["point", "thread", "since t1", "took", "stage"]);
+    for column in [1, 4] {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(comfy_table::CellAlignment::Left);
         }
@@ -307,14 +311,19 @@ fn text(path: &Journey, out: &mut impl Write) -> io::Result<()> {
         table.add_row([
             numbered(step.point, step.report),
             step.thread.clone(),
-            step.pid.to_string(),
-            dash(step.since_due_ns),
             dash(step.since_t1_ns),
             step.stage_ns.map_or_else(String::new, signed),
             stage,
         ]);
     }
     print_lines(out, fitted(&table))?;
+    let mut pids: Vec<String> =
+        path.steps.iter().map(|step| format!("{} {}", step.thread, step.pid)).collect();
+    pids.sort();
+    pids.dedup();
+    if !pids.is_empty() {
+        writeln!(out, "\n{}", in_lines(&format!("process ids: {}", pids.join(", ")), "  "))?;
+    }
     if !path.problems.is_empty() {
         writeln!(out)?;
     }

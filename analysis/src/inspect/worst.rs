@@ -5,11 +5,16 @@ use crate::document::Document;
 use crate::merge::merge;
 use crate::numbers::{count, duration, duration_or_dash, percent};
 use crate::record::RunRecord;
+use crate::report::grid::in_lines;
 use crate::report::tables::{ruled, table};
+use crate::report::width;
 use crate::tail::{Cause, Explained, StallFree, Tail};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
+
+/// Before what belongs to the line above it.
+const INDENT: &str = "      ";
 
 /// A row of the CSV: an order's stage.
 #[derive(Serialize)]
@@ -18,7 +23,7 @@ struct Line<'a> {
     at_ns: u64,
     rt_venue_ns: u64,
     touched: bool,
-    stage: &'static str,
+    stage: &'a str,
     thread: &'a str,
     machine_ns: u64,
     memory_ns: u64,
@@ -86,7 +91,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
         let head: Vec<&str> = ["slowest"].into_iter().chain(Cause::ALL.map(Cause::name)).collect();
         let mut shares = table(ruled(), &head);
         for share in &tail.slowest {
-            shares.add_row(shares_of(share.of, &share.causes_ns));
+            shares.add_row(shares_of(&share.of, &share.causes_ns));
         }
         print_lines(out, shares.lines())?;
         // By stage for the widest share only: the narrower ones are in the JSON.
@@ -109,13 +114,18 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
             let parts: Vec<String> =
                 parts.map(|(cause, ns)| format!("{} {}", cause.name(), duration(*ns))).collect();
             let whole = duration(causes.iter().sum());
-            writeln!(out, "  {stage:<18} {whole:>9} on {thread}: {}", parts.join(", "))?;
+            let (head, parts) = (format!("  {stage:<18} {whole:>9} on {thread}:"), parts.join(", "));
+            // What has no room beside it stands below it.
+            match head.chars().count() + 1 + parts.chars().count() <= width() {
+                true => writeln!(out, "{head} {parts}")?,
+                false => writeln!(out, "{head}\n{INDENT}{}", in_lines(&parts, INDENT))?,
+            }
         }
     }
     if !tail.notes.is_empty() {
         writeln!(out)?;
     }
-    print_lines(out, tail.notes.iter().map(|note| format!("note: {note}")))
+    print_lines(out, tail.notes.iter().map(|note| in_lines(&format!("note: {note}"), "  ")))
 }
 
 fn share_of(ns: u64, whole: u64) -> String {

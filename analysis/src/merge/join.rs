@@ -18,9 +18,10 @@ use super::table::{Bounds, NoRow, Table};
 use super::violation::{Findings, Violation, ViolationKind, Violations, name_of};
 use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, mask};
+use protocol::gaps::MAX_GAPS;
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
-use protocol::stamps::{Gap, HandOff, LinkEnd, MAX_GAPS, Point, Record};
+use protocol::stamps::{Gap, HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
 
 /// Codes of reasons, as many as a row has room for.
@@ -55,8 +56,8 @@ pub(super) struct Join<'a> {
     gateway_threads: Vec<Option<usize>>,
     gateways: Vec<Gateway>,
     pub chains: Chains,
-    /// Gaps of the threads, in the order of the logs.
-    pub gaps: Vec<(usize, Gap)>,
+    /// The gaps of each thread, in the order of its log.
+    pub gaps: Vec<Vec<Gap>>,
     newest: Vec<Newest>,
     pub findings: &'a mut Findings,
     pub links: LinkSums,
@@ -97,7 +98,7 @@ impl<'a> Join<'a> {
                 .collect(),
             gateways: vec![Gateway::default(); usize::from(plan.trading().gateways())],
             chains: Chains::default(),
-            gaps: Vec::new(),
+            gaps: vec![Vec::new(); plan.threads.len()],
             newest: vec![Newest::default(); usize::from(plan.trading().strategies)],
             findings,
             links: LinkSums::default(),
@@ -377,12 +378,11 @@ impl<'a> Join<'a> {
             Point::Checksum if self.take_checksum(record) => return,
             // A log that proves nothing has no gaps either, and none more than there is room for.
             Point::Gap => {
-                let taken =
-                    self.gaps.iter().rev().take_while(|(thread, _)| *thread == self.source.thread).count();
-                if let Some(gap) =
-                    Gap::of(&record).filter(|_| taken < MAX_GAPS as usize && !self.source.is_untrusted)
+                if let Some(gaps) = self.gaps.get_mut(self.source.thread)
+                    && gaps.len() < MAX_GAPS as usize
+                    && !self.source.is_untrusted
                 {
-                    self.gaps.push((self.source.thread, gap));
+                    gaps.extend(Gap::of(&record));
                 }
                 return;
             }

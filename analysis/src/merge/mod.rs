@@ -76,7 +76,7 @@ pub struct ThreadLog {
     pub counters: Counters,
     /// Log and status block prove nothing: the strategy was quarantined, and may have written anything there.
     pub is_untrusted: bool,
-    /// When it was away from its duty cycles, at most [`MAX_GAPS`](protocol::stamps::MAX_GAPS) times; in the order of its log.
+    /// When it was away from its duty cycles, at most [`MAX_GAPS`](protocol::gaps::MAX_GAPS) times; in the order of its log.
     pub gaps: Vec<Gap>,
 }
 
@@ -252,10 +252,8 @@ pub fn merge<L: Logs + ?Sized>(
     for (log, thread) in threads.iter().zip(&plan.threads) {
         orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));
     }
-    for (thread, gap) in gaps {
-        if let Some(log) = threads.get_mut(thread).filter(|log| !log.is_untrusted) {
-            log.gaps.push(gap);
-        }
+    for (log, gaps) in threads.iter_mut().zip(gaps).filter(|(log, _)| !log.is_untrusted) {
+        log.gaps = gaps;
     }
     orders.further_reports = chains.count();
     let violations = findings.into_sorted();

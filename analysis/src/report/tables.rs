@@ -23,13 +23,18 @@ pub(super) fn stage_cells(name: &str, figures: &Distribution) -> [String; 7] {
     cells
 }
 
-/// The stage table with the given style; the names are those of the summary's keys.
+/// The stage table with the given style; the names are those of the summary's keys. Beside `stall-free` stands the share of the orders that a
+/// stall of the machine touched and that are not in it.
 pub(super) fn stages(summary: &Summary, style: TableStyle) -> Table {
     let mut table = table(style, &STAGE_COLUMNS);
     for measure in summary.measures() {
         // A part stands below what it is a part of.
-        let mark = if matches!(measure, Measure::Exchange(_)) { "· " } else { "" };
-        table.add_row(stage_cells(&format!("{mark}{}", measure.name()), summary.distribution(measure)));
+        let name = match (measure, &summary.stall_free) {
+            (Measure::Exchange(_), _) => format!("· {}", measure.name()),
+            (Measure::StallFree, Some(free)) => format!("· stall-free −{}", percent(Some(free.taken_out))),
+            _ => measure.name().to_owned(),
+        };
+        table.add_row(stage_cells(&name, summary.distribution(measure)));
     }
     table
 }

@@ -7,6 +7,7 @@ mod draws;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 mod interval;
+mod itself;
 pub mod md1;
 mod outline;
 pub mod placement;
@@ -19,6 +20,7 @@ mod verdict;
 
 pub use draws::Draws;
 pub use interval::{Difference, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, difference, ratio};
+pub use itself::{WANTED, WithItself, WithItselfFigure, with_itself};
 pub use outline::{MachineKey, Outline, Percentile, values};
 pub use sample::{median, spread};
 pub use shift::{Estimate, Sample};

@@ -157,6 +157,13 @@ impl Outline {
         self.measures.get(measure.name()).copied().unwrap_or_default()
     }
 
+    /// The share of the orders that a stall of the machine touched: those that are not in [`Measure::StallFree`]. `None`: not known.
+    pub fn taken_out(&self) -> Option<f64> {
+        let (all, free) =
+            (self.measure(Measure::RtVenue).count, self.measures.get(Measure::StallFree.name())?.count);
+        (all > 0).then(|| 1.0 - free.min(all) as f64 / all as f64)
+    }
+
     /// Extra work for an order, in nanoseconds: what was done, or where that is not known, what was asked for.
     pub fn work(&self) -> f64 {
         self.work_done_ns.unwrap_or(self.work_ns as f64)

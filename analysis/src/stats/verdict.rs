@@ -188,6 +188,9 @@ pub struct ComparisonLine {
     pub a_ns: Option<f64>,
     /// Median over the repeats of B, in nanoseconds.
     pub b_ns: Option<f64>,
+    /// Of a figure without the machine's stalls: the share of orders that was taken out, A's and B's, medians over the repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_out: Option<[f64; 2]>,
     /// B against A, with intervals; null where there is none.
     pub difference: Option<Difference>,
     /// In words.
@@ -201,6 +204,8 @@ pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) ->
     let side = |runs: &[&Outline]| values(runs, measure, percentile);
     let (a, b) = (side(&pairing.a), side(&pairing.b));
     let middle = |values: &Option<Vec<f64>>| values.as_deref().and_then(median);
+    let out = |runs: &[&Outline]| median(&runs.iter().filter_map(|run| run.taken_out()).collect::<Vec<_>>());
+    let taken_out = || Some([out(&pairing.a)?, out(&pairing.b)?]);
     let step = pairing.a.iter().chain(&pairing.b).map(|run| run.clock_step_ns).fold(0.0, f64::max);
     let difference = a.as_deref().zip(b.as_deref()).and_then(|(a, b)| {
         let (a, b) = pairing.samples(a, b);
@@ -227,6 +232,7 @@ pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) ->
         percentile,
         a_ns: middle(&a),
         b_ns: middle(&b),
+        taken_out: (measure == Measure::StallFree).then(taken_out).flatten(),
         difference,
         verdict,
         why,

@@ -35,6 +35,8 @@ pub enum Measure {
     TickToTrade,
     /// From that write until the exchange has the order.
     TickToExchange,
+    /// What the engine adds to the orders that no stall of the machine touched: see [`crate::tail`].
+    StallFree,
 }
 
 /// How many stages there are.
@@ -68,7 +70,7 @@ impl Measure {
 
     /// Every measure that there is; those that only some runs have last.
     pub fn every() -> impl Iterator<Item = Measure> {
-        Self::ALL.into_iter().chain(Self::EXCHANGE).chain(Self::MARKET)
+        Self::ALL.into_iter().chain(Self::EXCHANGE).chain(Self::MARKET).chain([Measure::StallFree])
     }
 
     /// The stages of the flow.
@@ -88,6 +90,7 @@ impl Measure {
             Measure::Exchange(part) => STAGES + 5 + part as usize,
             Measure::TickToTrade => STAGES + 5 + ExchangeStage::ALL.len(),
             Measure::TickToExchange => STAGES + 6 + ExchangeStage::ALL.len(),
+            Measure::StallFree => STAGES + 7 + ExchangeStage::ALL.len(),
         }
     }
 
@@ -103,6 +106,7 @@ impl Measure {
             Measure::Exchange(part) => part.name(),
             Measure::TickToTrade => "tick_to_trade",
             Measure::TickToExchange => "tick_to_exchange",
+            Measure::StallFree => "rt_venue_stall_free",
         }
     }
 }
@@ -167,12 +171,13 @@ impl MeasureSeries {
 pub struct Figures {
     series: Vec<MeasureSeries>,
     ns_per_tick: f64,
+    knows_stalls: bool,
 }
 
 impl Figures {
     /// Measures every order of the merge that came back whole.
     pub fn measure(merged: &Merged, ns_per_tick: f64) -> Self {
-        let mut figures = Self { series: Vec::new(), ns_per_tick };
+        let mut figures = Self { series: Vec::new(), ns_per_tick, knows_stalls: false };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::new);
         for (id, row) in merged.measured() {
             figures.take(row);
@@ -185,6 +190,13 @@ impl Figures {
             }
         }
         figures
+    }
+
+    /// Takes the orders that no stall of the machine touched: `untouched` says it of each measured order of the merge.
+    pub fn take_stall_free(&mut self, merged: &Merged, untouched: &[bool]) {
+        self.knows_stalls = true;
+        let free = merged.measured().zip(untouched).filter(|(_, untouched)| **untouched);
+        free.for_each(|((_, row), _)| self.add(Measure::StallFree, rt_venue(row)));
     }
 
     /// Takes one order, whose stamps the merge found to rise.
@@ -233,6 +245,11 @@ impl Figures {
     fn add(&mut self, measure: Measure, ticks: u64) {
         let ns_per_tick = self.ns_per_tick;
         self.series[measure.place()].take(ticks, ns_per_tick);
+    }
+
+    /// Whether somebody looked for stalls of the machine: [`Figures::take_stall_free`].
+    pub const fn knows_stalls(&self) -> bool {
+        self.knows_stalls
     }
 
     /// The samples of a measure.

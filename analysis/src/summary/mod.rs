@@ -4,6 +4,7 @@ mod around;
 mod comebacks;
 mod containment;
 pub mod figures;
+mod stall_free;
 mod threads;
 mod touched;
 mod trading;
@@ -16,6 +17,7 @@ pub use around::{Around, AroundStage};
 pub use comebacks::ComebackSummary;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure, to_ns};
+pub use stall_free::StallFree;
 pub use threads::ThreadSummary;
 pub use trading::{KillSummary, PositionSummary, Rejection, Trading};
 pub use venues::VenueIncident;
@@ -80,6 +82,9 @@ pub struct Summary {
     pub round_trip: Distribution,
     /// Round trip less venue service: what the engine adds.
     pub rt_venue: Distribution,
+    /// rt_venue of the orders that no stall of the machine touched; null where that is not known.
+    #[serde(default)]
+    pub stall_free: Option<StallFree>,
     /// t8 − due less venue service; empty under closed pacing.
     pub rt_venue_from_due: Distribution,
     /// t1 − due; empty under closed pacing.
@@ -244,8 +249,7 @@ pub struct InFlight {
     pub max: Option<u64>,
 }
 
-/// By what share of Little's law the samples may differ from it whatever their number: counters are stored after each duty
-/// cycle, stamps within it.
+/// By what share samples may always differ from Little's law: counters are stored after each duty cycle, stamps within it.
 const LITTLE_TOLERANCE: f64 = 0.05;
 /// How many standard deviations sampling may be off: an honest run is beyond it once in 16,000.
 const LITTLE_DEVIATIONS: f64 = 4.0;
@@ -277,8 +281,7 @@ pub struct ClockSummary {
     /// The step in which it counts, in nanoseconds; 0: not measured. No interval is known finer than this.
     #[serde(default)]
     pub step_ns: f64,
-    /// What the looks at the clock on the way take that rt_venue counts, in nanoseconds an order: about, since a look may
-    /// cost more where it is cold.
+    /// What the looks at the clock in rt_venue take, in nanoseconds an order: about, since a cold one may cost more.
     #[serde(default)]
     pub stamps_ns: f64,
     /// Nanoseconds a tick, over the whole run.
@@ -295,8 +298,7 @@ const fn looks_in_rt_venue(stamps: Stamps) -> u32 {
     }
 }
 
-/// Nanoseconds a tick of a run: the calibration over the whole run, or where a damaged record has none that makes
-/// sense, the one before it, which a valid plan always has.
+/// Nanoseconds a tick of a run: by the whole run, or where a damaged record has none that makes sense, by the plan's calibration.
 pub fn ns_per_tick(record: &RunRecord) -> f64 {
     let whole = record.clock.ns_per_tick;
     if whole.is_finite() && whole > 0.0 { whole } else { record.plan.ns_per_tick }
@@ -339,6 +341,7 @@ pub fn summarise(record: &RunRecord, merged: &Merged, figures: &Figures) -> Summ
         market: market(plan, figures, merged),
         round_trip: of(Measure::RoundTrip),
         rt_venue: of(Measure::RtVenue),
+        stall_free: StallFree::of(figures),
         rt_venue_from_due: of(Measure::RtVenueFromDue),
         slip: of(Measure::Slip),
         gateway_lateness: of(Measure::GatewayLateness),
@@ -406,9 +409,9 @@ fn market(plan: &Plan, figures: &Figures, merged: &Merged) -> Option<MarketStage
 }
 
 impl Summary {
-    /// The measures that the run has, in the order of the reports: an exchange's stand behind the venue's, those of market data last.
+    /// The measures that the run has, in the order of the reports: parts behind what they are part of, those of market data last.
     pub fn measures(&self) -> impl Iterator<Item = Measure> + use<> {
-        let has_exchange = self.exchange.is_some();
+        let (has_exchange, is_explained) = (self.exchange.is_some(), self.stall_free.is_some());
         let triggered = self.market.as_ref().is_some_and(|market| market.tick_to_trade.count > 0);
         let market = Measure::MARKET.into_iter().filter(move |_| triggered);
         Measure::ALL
@@ -417,7 +420,8 @@ impl Summary {
                 let parts = Measure::EXCHANGE
                     .into_iter()
                     .filter(move |_| has_exchange && measure == Measure::Stage(Stage::VenueService));
-                core::iter::once(measure).chain(parts)
+                let free = (is_explained && measure == Measure::RtVenue).then_some(Measure::StallFree);
+                core::iter::once(measure).chain(parts).chain(free)
             })
             .chain(market)
     }
@@ -436,6 +440,7 @@ impl Summary {
             Measure::TickToExchange => {
                 self.market.as_ref().map_or(&NOTHING, |market| &market.tick_to_exchange)
             }
+            Measure::StallFree => self.stall_free.as_ref().map_or(&NOTHING, |free| &free.rt_venue),
         }
     }
 }

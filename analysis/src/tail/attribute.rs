@@ -2,6 +2,7 @@
 
 use super::Cause;
 use super::away::{Away, Calendar};
+use std::collections::VecDeque;
 
 /// A stage of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Rules {
     pub usual: Vec<u64>,
     /// From this length on, in ticks, something between two stamps is no order's service.
     pub longest: u64,
+    /// No passage with a stage is longer, in ticks: what a thread served before that is forgotten.
+    pub horizon: u64,
     /// A broken rule, for the tests of the check: backlog touches nobody.
     pub forgets_backlog: bool,
 }
@@ -68,7 +71,7 @@ struct Served {
 #[derive(Default)]
 struct Thread {
     away: Calendar,
-    served: Vec<Served>,
+    served: VecDeque<Served>,
 }
 
 impl Thread {
@@ -83,14 +86,18 @@ impl Thread {
         sums
     }
 
-    fn stamp(&mut self, at: u64, touched: bool, longest: u64) {
-        let sums = self.served.last().map_or([0; 3], |last| self.since(last, at, longest));
-        self.served.push(Served { at, sums, touched });
+    fn stamp(&mut self, at: u64, touched: bool, rules: &Rules) {
+        let sums = self.served.back().map_or([0; 3], |last| self.since(last, at, rules.longest));
+        self.served.push_back(Served { at, sums, touched });
+        // The last one that lies before all that will be asked for stays.
+        while self.served.get(1).is_some_and(|second| second.at < at.saturating_sub(rules.horizon)) {
+            self.served.pop_front();
+        }
     }
 
     /// What it served in `from..` its last stamp, and when that was; `None` if it has stamped nothing since.
     fn since_then(&self, from: u64, longest: u64) -> Option<([u64; 3], u64)> {
-        let last = self.served.last().filter(|last| last.at > from)?;
+        let last = self.served.back().filter(|last| last.at > from)?;
         let place = self.served.partition_point(|served| served.at <= from);
         let mut sums = last.sums;
         match place.checked_sub(1) {
@@ -112,7 +119,8 @@ impl Thread {
 /// ends; a thread's times away are ascending and do not overlap, as `away` gives them.
 ///
 /// # Panics
-/// If a passage names a thread or a stage that there is not.
+/// If a passage names a thread or a stage that there is not. A passage that is longer than [`Rules::horizon`] may get less backlog and queueing
+/// than it had.
 pub fn attribute(
     passages: impl IntoIterator<Item = Passage>,
     orders: usize,
@@ -120,7 +128,7 @@ pub fn attribute(
     rules: &Rules,
     mut hear: impl FnMut(&Passage, &Parts, bool),
 ) {
-    let thread = |away| Thread { away: Calendar::new(away), served: Vec::new() };
+    let thread = |away| Thread { away: Calendar::new(away), served: VecDeque::new() };
     let mut threads: Vec<Thread> = threads.into_iter().map(thread).collect();
     let mut touched = vec![false; orders];
     for passage in passages {
@@ -133,7 +141,7 @@ pub fn attribute(
             touched[passage.order] |= backlog || receiver != [0; 2] || sender.is_some();
         }
         let is_touched = touched[passage.order];
-        threads[passage.receiver].stamp(passage.to, is_touched, rules.longest);
+        threads[passage.receiver].stamp(passage.to, is_touched, rules);
         hear(&passage, &parts, is_touched);
     }
 }

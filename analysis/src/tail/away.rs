@@ -4,6 +4,7 @@
 //! stamps show it.
 
 use protocol::stamps::{Gap, Switches};
+use std::cell::Cell;
 
 /// A time in which a thread did nothing, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub(super) struct Calendar {
     away: Vec<Away>,
     /// Ticks before each of them: of faults, of others.
     before: Vec<[u64; 2]>,
+    /// Where the last question was answered: the next one is about much the same time.
+    hint: Cell<usize>,
 }
 
 impl Calendar {
@@ -55,12 +58,24 @@ impl Calendar {
             before
         });
         let before = before.collect();
-        Self { away, before }
+        Self { away, before, hint: Cell::new(0) }
+    }
+
+    /// How many of them began before that.
+    fn begun_before(&self, at: u64) -> usize {
+        let begun = |place: usize| self.away.get(place).is_some_and(|away| away.from < at);
+        let hint = self.hint.get();
+        if (hint == 0 || begun(hint - 1)) && !begun(hint) {
+            return hint;
+        }
+        let place = self.away.partition_point(|away| away.from < at);
+        self.hint.set(place);
+        place
     }
 
     /// Ticks up to then: of faults, of others.
     fn until(&self, at: u64) -> [u64; 2] {
-        let Some(place) = self.away.partition_point(|away| away.from < at).checked_sub(1) else {
+        let Some(place) = self.begun_before(at).checked_sub(1) else {
             return [0; 2];
         };
         let (away, mut sum) = (self.away[place], self.before[place]);
@@ -76,7 +91,7 @@ impl Calendar {
 
     /// Who went away with its stamp at `from` as its last and was back before `to`: until when.
     pub fn since(&self, from: u64, to: u64) -> Option<Away> {
-        let place = self.away.partition_point(|away| away.from < from);
+        let place = self.begun_before(from);
         self.away.get(place).copied().filter(|away| away.from == from && away.to <= to)
     }
 }

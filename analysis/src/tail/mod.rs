@@ -13,17 +13,20 @@
 //! | unexplained | the rest: what no stamp and no gap tells of. Where the receiver served others, what is over 3 µs between two stamps |
 //!
 //! An order is *touched* if a gap or backlog took part of a passage of it. That looks at gaps and at nobody's latency, so percentiles of the
-//! untouched are those without the machine's stalls, and real queueing stays in them. Where a log's room for gaps was used up stalls stay in them:
-//! what was not recorded touches nobody.
+//! untouched are those without the machine's stalls, and real queueing stays in them. What a log did not keep ([`protocol::gaps`]) touches
+//! nobody: the note on it says how much that is.
 
 mod attribute;
 mod away;
+mod noise;
 mod run;
 #[cfg(test)]
 mod tests;
+mod ways;
 
 pub use attribute::{Parts, Passage, Rules, attribute};
 pub use away::{Away, away};
+pub use noise::{Noise, NoiseSlice, ThreadNoise};
 pub use run::{Explained, Share, StallFree, Tail};
 
 /// Why time passed.

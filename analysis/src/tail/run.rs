@@ -1,17 +1,17 @@
 //! A whole run explained: its passages from the merge, the shares of the slowest, the worst one by one.
 
+use super::noise::{Noise, lost};
+use super::ways::{Way, every_passage, passages, slowest, ways};
 use super::{Away, Cause, Parts, Passage, Rules, attribute, away};
-use crate::merge::{Merged, OrderRow};
+use crate::document::Document;
+use crate::kernel::KernelAccount;
+use crate::merge::Merged;
 use crate::record::RunRecord;
-use crate::summary::figures::{
-    SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
-};
+use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, quantile, to_ns};
 use crate::summary::ns_per_tick;
-use protocol::flow::{PATH, Stage, StagePlace};
-use protocol::plan::{Plan, Role};
-use protocol::stamps::{Gap, MAX_GAPS};
-use protocol::wire::OrderId;
-use serde::Serialize;
+use protocol::flow::{Stage, StagePlace};
+use protocol::stamps::Gap;
+use serde::{Deserialize, Serialize};
 
 /// Longer than this between two stamps is no order's service: from here on gaps are recorded.
 const LONGEST_NS: f64 = 3_000.0;
@@ -19,7 +19,7 @@ const LONGEST_NS: f64 = 3_000.0;
 const ONE_OF: [(u64, &str); 3] = [(100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")];
 
 /// Why the slow orders of a run were slow. Nanoseconds; of rt_venue: an order's way without its venue's time.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
     /// The run's id.
     pub run: String,
@@ -35,12 +35,20 @@ pub struct Tail {
     pub slowest: Vec<Share>,
     /// The worst, the slowest first.
     pub worst: Vec<Explained>,
+    /// The gaps of the threads over time.
+    pub noise: Noise,
+    /// What the kernel says of the same cores; null: nobody asked it.
+    #[serde(default)]
+    pub kernel: Option<KernelAccount>,
     /// What to know about it.
     pub notes: Vec<String>,
+    /// Of each of the merge's measured orders, whether it was explained and no gap and no backlog behind one touched it. Not saved.
+    #[serde(skip)]
+    pub untouched: Vec<bool>,
 }
 
 /// Percentiles of rt_venue; `None`: too few orders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StallFree {
     /// The median.
     pub p50_ns: Option<u64>,
@@ -63,20 +71,20 @@ impl StallFree {
 }
 
 /// The time of several orders by cause.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// `0.1 %`.
-    pub of: &'static str,
+    pub of: String,
     /// How many orders that is.
     pub orders: u64,
     /// Their time, in nanoseconds, by cause in the order of [`Cause::ALL`].
     pub causes_ns: [u64; Cause::ALL.len()],
     /// The same for each stage of the engine.
-    pub stages: Vec<(&'static str, [u64; Cause::ALL.len()])>,
+    pub stages: Vec<(String, [u64; Cause::ALL.len()])>,
 }
 
 /// One order.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
     /// `STRATEGY/SEQUENCE`, with an epoch where there was one.
     pub order: String,
@@ -87,100 +95,62 @@ pub struct Explained {
     /// Whether a gap or the backlog behind one touched it.
     pub touched: bool,
     /// Its stages in their order, with the thread that each ended on.
-    pub stages: Vec<(&'static str, String, [u64; Cause::ALL.len()])>,
+    pub stages: Vec<(String, String, [u64; Cause::ALL.len()])>,
 }
 
-/// The threads of an order's stamps.
-struct Threads {
-    strategies: Vec<Option<usize>>,
-    gateways: Vec<Option<usize>>,
-    orchestrator: Option<usize>,
-}
+impl Document for Tail {
+    const FILE: &'static str = "tail.json";
+    const NAME: &'static str = "bulkhead.tail";
+    const VERSION: u32 = 1;
+    const ABSENT: &'static str = "not the folder of a run, or its logs were never merged";
+    const REMEDY: &'static str = "launcher report FOLDER makes it again from the logs";
+    const PRETTY: bool = false;
 
-impl Threads {
-    fn of(plan: &Plan) -> Self {
-        let trading = plan.trading();
-        let strategies = (0..trading.orders.len()).map(|i| plan.thread_of(Role::Strategy(i as u16)));
-        let gateways = (0..trading.gateways()).map(|i| plan.thread_of(Role::Gateway(i)));
-        Self {
-            strategies: strategies.collect(),
-            gateways: gateways.collect(),
-            orchestrator: plan.thread_of(Role::Orchestrator),
-        }
-    }
-
-    /// The thread of each stamp of the way.
-    fn along(&self, id: OrderId, row: &OrderRow) -> Option<[usize; PATH.len()]> {
-        let strategy = (*self.strategies.get(usize::from(id.strategy()))?)?;
-        let gateway = (*self.gateways.get(row.pushed()?.0)?)?;
-        let engine = self.orchestrator?;
-        Some([strategy, engine, engine, gateway, gateway, engine, engine, strategy])
-    }
-}
-
-struct Way<'a> {
-    id: OrderId,
-    row: &'a OrderRow,
-    threads: [usize; PATH.len()],
-    rt_venue: u64,
-}
-
-impl Way<'_> {
-    /// What ends with that stamp of the way.
-    fn passage(&self, order: usize, stamp: usize) -> Passage {
-        let stamps = self.row.stamps();
-        let before = stamp.saturating_sub(1);
-        let is_ours = stamp > 0 && Stage::ALL[before].record().place != StagePlace::Venue;
-        Passage {
-            order,
-            stage: is_ours.then_some(before),
-            from: stamps[before].min(stamps[stamp]),
-            to: stamps[stamp],
-            sender: self.threads[before],
-            receiver: self.threads[stamp],
-        }
+    /// No more of anything than a page can draw.
+    fn check(&self) -> Result<(), String> {
+        let noise = &self.noise;
+        let fits = self.slowest.len() <= ONE_OF.len()
+            && self.slowest.iter().all(|share| share.stages.len() <= Stage::ALL.len())
+            && noise.slices <= 10_000
+            && noise.threads.iter().all(|thread| thread.slices.len() as u64 <= noise.slices);
+        if fits { Ok(()) } else { Err("its lists do not fit each other".into()) }
     }
 }
 
 impl Tail {
-    /// Explains a merged run and lists so many of its worst orders. Takes about 200 bytes an order beside the merge's table.
+    /// Explains a merged run and lists so many of its worst orders. Takes about 80 bytes an order beside the merge's table.
     pub fn of(record: &RunRecord, merged: &Merged, worst: usize) -> Self {
-        let threads = Threads::of(&record.plan);
-        let measured = merged.measured();
-        let mut ways: Vec<Way<'_>> = measured
-            .filter(|(_, row)| row.has_all_stamps())
-            .filter_map(|(id, row)| {
-                Some(Way { id, row, threads: threads.along(id, row)?, rt_venue: rt_venue(row) })
-            })
-            .collect();
-        // The slowest first; of equals the one that was sent first.
-        ways.sort_unstable_by_key(|way| (std::cmp::Reverse(way.rt_venue), way.row.began(), way.id.word()));
+        let ways = ways(record, merged);
         let gaps: Vec<&[Gap]> = merged.threads.iter().map(|thread| thread.gaps.as_slice()).collect();
-        explain(&ways, &gaps, record, worst)
+        let mut tail = explain(&ways, &gaps, record, worst);
+        // Explained, and by no gap touched.
+        let mut untouched = vec![false; merged.measured().count()];
+        for (way, touched) in ways.iter().zip(&tail.untouched) {
+            untouched[way.place as usize] = !touched;
+        }
+        tail.untouched = untouched;
+        tail.noise = Noise::of(record, merged);
+        tail.notes = lost(record, merged);
+        tail
     }
 }
 
+/// All but the noise and the notes; `untouched` holds for each way whether it is touched.
 fn explain(ways: &[Way<'_>], gaps: &[&[Gap]], record: &RunRecord, worst: usize) -> Tail {
     let ns_per_tick = ns_per_tick(record);
     let longest = ((LONGEST_NS / ns_per_tick) as u64).max(1);
-    let mut ends: Vec<(u64, u32, u8)> = Vec::with_capacity(ways.len() * PATH.len());
-    for (order, way) in ways.iter().enumerate() {
-        let stamps = way.row.stamps();
-        ends.extend((0..PATH.len()).map(|stamp| (stamps[stamp], order as u32, stamp as u8)));
-    }
-    ends.sort_unstable();
-    let passages = || {
-        ends.iter()
-            .map(|(_, order, stamp)| ways[*order as usize].passage(*order as usize, usize::from(*stamp)))
-    };
-    let rules = Rules { usual: medians(ways), longest, ..Rules::default() };
-    let absent = times_away(passages(), gaps, longest);
-    let slow = ways.len().div_ceil(ONE_OF[0].0 as usize).max(worst.min(ways.len()));
-    let mut cut = vec![[Parts::default(); Stage::ALL.len()]; slow];
+    let horizon = every_passage(ways).filter(|passage| passage.stage.is_some());
+    let horizon = horizon.map(|passage| passage.to - passage.from).max().unwrap_or(0);
+    let rules = Rules { usual: medians(ways), longest, horizon, ..Rules::default() };
+    let absent = times_away(every_passage(ways), gaps, longest);
+    let slow = slowest(ways, ways.len().div_ceil(ONE_OF[0].0 as usize).max(worst.min(ways.len())));
+    let mut rank = vec![u32::MAX; ways.len()];
+    slow.iter().zip(0..).for_each(|(order, place)| rank[*order as usize] = place);
+    let mut cut = vec![[Parts::default(); Stage::ALL.len()]; slow.len()];
     let mut touched = vec![false; ways.len()];
-    attribute(passages(), ways.len(), absent, &rules, |passage, parts, is_touched| {
+    attribute(passages(ways), ways.len(), absent, &rules, |passage, parts, is_touched| {
         touched[passage.order] = is_touched;
-        if let (Some(stage), Some(cut)) = (passage.stage, cut.get_mut(passage.order)) {
+        if let (Some(stage), Some(cut)) = (passage.stage, cut.get_mut(rank[passage.order] as usize)) {
             cut[stage] = *parts;
         }
     });
@@ -197,14 +167,16 @@ fn explain(ways: &[Way<'_>], gaps: &[&[Gap]], record: &RunRecord, worst: usize) 
         }
         let mut sum = Parts::default();
         stages.iter().for_each(|parts| sum.add(parts));
-        let stages = ours().map(|(place, stage)| (stage.name(), ns(&stages[place]))).collect();
-        Share { of, orders, causes_ns: ns(&sum), stages }
+        let stages = ours().map(|(place, stage)| (stage.name().to_owned(), ns(&stages[place]))).collect();
+        Share { of: of.into(), orders, causes_ns: ns(&sum), stages }
     };
-    let one = |(order, way): (usize, &Way<'_>)| {
-        let thread =
-            |place: usize| record.plan.threads.get(way.threads[place + 1]).map_or("", |thread| &thread.name);
+    let one = |(cut, order): (&[Parts; Stage::ALL.len()], &u32)| {
+        let (order, way) = (*order as usize, &ways[*order as usize]);
+        let thread = |place: usize| {
+            record.plan.threads.get(usize::from(way.threads[place + 1])).map_or("", |thread| &thread.name)
+        };
         let stages: Vec<_> = ours()
-            .map(|(place, stage)| (stage.name(), thread(place).to_owned(), ns(&cut[order][place])))
+            .map(|(place, stage)| (stage.name().to_owned(), thread(place).to_owned(), ns(&cut[place])))
             .collect();
         Explained {
             order: way.id.to_string(),
@@ -214,13 +186,6 @@ fn explain(ways: &[Way<'_>], gaps: &[&[Gap]], record: &RunRecord, worst: usize) 
             stages,
         }
     };
-    let full = gaps.iter().filter(|gaps| gaps.len() as u64 >= MAX_GAPS).count();
-    let mut notes = Vec::new();
-    if full > 0 {
-        notes.push(format!(
-            "{full} threads have used up their room for gaps ({MAX_GAPS}): later ones are not known, and what they cost is unexplained"
-        ));
-    }
     Tail {
         run: record.plan.run.clone(),
         orders: ways.len() as u64,
@@ -228,8 +193,11 @@ fn explain(ways: &[Way<'_>], gaps: &[&[Gap]], record: &RunRecord, worst: usize) 
         all: StallFree::of(&mut all, ns_per_tick),
         stall_free: StallFree::of(&mut free, ns_per_tick),
         slowest: shares.map(share).collect(),
-        worst: ways.iter().take(worst).enumerate().map(one).collect(),
-        notes,
+        worst: cut.iter().zip(&slow).take(worst).map(one).collect(),
+        noise: Noise::default(),
+        kernel: record.kernel.clone(),
+        notes: Vec::new(),
+        untouched: touched,
     }
 }
 
@@ -258,5 +226,6 @@ fn times_away(passages: impl Iterator<Item = Passage>, gaps: &[&[Gap]], least: u
             stamps[receiver].push(to);
         }
     }
+    stamps.iter_mut().for_each(|stamps| stamps.sort_unstable());
     sorted.iter().zip(&stamps).map(|(gaps, stamps)| away(gaps, stamps, least)).collect()
 }

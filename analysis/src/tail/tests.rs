@@ -73,7 +73,8 @@ impl Made {
         stamps.sort_unstable();
         let absent = away(&gaps, &stamps, LONGEST);
         let usual = vec![HOP, self.service.first().copied().unwrap_or(0)];
-        let rules = Rules { usual, longest: LONGEST, forgets_backlog };
+        let horizon = passages.iter().map(|passage| passage.to - passage.from).max().unwrap_or(0);
+        let rules = Rules { usual, longest: LONGEST, horizon, forgets_backlog };
         let mut all = vec![(Parts::default(), false); self.sent.len()];
         attribute(passages, all.len(), vec![Vec::new(), absent], &rules, |passage, parts, touched| {
             let of = parts.total();
@@ -167,7 +168,7 @@ fn each_cause_is_found_where_it_was_put() {
 fn a_sender_that_was_away_before_it_pushed_is_the_machine_s() {
     let passage = |stage, from, to, sender, receiver| Passage { order: 0, stage, from, to, sender, receiver };
     let passages = [passage(None, 100, 100, 0, 0), passage(Some(0), 100, 9_000, 0, 1)];
-    let rules = Rules { usual: vec![60], longest: LONGEST, ..Rules::default() };
+    let rules = Rules { usual: vec![60], longest: LONGEST, horizon: u64::MAX, ..Rules::default() };
     let explain = |absent: Away| {
         let mut found = None;
         attribute(passages, 1, vec![vec![absent], Vec::new()], &rules, |_, parts, touched| {
@@ -221,7 +222,7 @@ proptest! {
         let gaps: Vec<Gap> = gaps.into_iter()
             .map(|(ended, ticks, switches)| Gap { ended, ticks, switches: Switches(switches) }).collect();
         let absent = vec![away(&gaps, &[], 1), Vec::new(), away(&gaps, &[100, 500], 5)];
-        let rules = Rules { usual: vec![10, 20], longest: 50, ..Rules::default() };
+        let rules = Rules { usual: vec![10, 20], longest: 50, horizon: 2_000, ..Rules::default() };
         let mut wrong = Vec::new();
         attribute(passages.clone(), passages.len(), absent, &rules, |passage, parts, _| {
             if passage.stage.is_some() && parts.total() != passage.to - passage.from {

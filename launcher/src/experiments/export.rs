@@ -60,10 +60,11 @@ pub fn save_runs(record: &SweepRecord, folder: &Path) -> Result<()> {
             "floor_after_ns",
             "clock_step_ns",
             "work_done_ns",
+            "taken_out",
         ]
         .map(str::to_owned),
     );
-    for measure in Measure::ALL {
+    for measure in Measure::ALL.into_iter().chain([Measure::StallFree]) {
         for figure in Percentile::ALL.map(Percentile::name).into_iter().chain(["mean", "max"]) {
             head.push(format!("{}_{}_ns", measure.name(), figure.replace('.', "")));
         }
@@ -99,8 +100,9 @@ pub fn save_runs(record: &SweepRecord, folder: &Path) -> Result<()> {
                 or_empty(outline.floor_after_ns),
                 outline.clock_step_ns.to_string(),
                 or_empty(outline.work_done_ns),
+                or_empty(outline.taken_out()),
             ]);
-            for measure in Measure::ALL {
+            for measure in Measure::ALL.into_iter().chain([Measure::StallFree]) {
                 let figures = outline.measure(measure);
                 let percentiles =
                     Percentile::ALL.map(|percentile| percentile.of(&figures).map(|ns| ns as f64));

@@ -2,10 +2,12 @@
 
 #[cfg(test)]
 pub(crate) mod fake;
+mod kernel;
 mod read;
 pub mod signals;
 mod system;
 
+pub use kernel::KernelCounts;
 pub use read::{Room, machine, machine_at};
 pub use system::{Limits, Mount, System};
 

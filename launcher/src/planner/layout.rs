@@ -13,10 +13,10 @@ use super::{cores, faults, warnings};
 use crate::config::{Arrivals, Choice, UsageError, instruments, limits};
 use crate::host::Machine;
 use gateway::VenueRecord;
+use protocol::gaps::MAX_GAPS;
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Trading, Workload};
-use protocol::stamps::MAX_GAPS;
 use strategy::schedule::Schedule;
 
 /// Records that a log has to spare.

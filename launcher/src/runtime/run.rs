@@ -1,7 +1,7 @@
 //! A run, as a sentence: settings → schedule → plan → segments → processes → logs → merge → summary.
 
 use crate::faults::schedule::FaultSchedule;
-use crate::host::Machine;
+use crate::host::{KernelCounts, Machine};
 use crate::planner::{self, Resolved};
 use crate::runtime::folder::Folder;
 use crate::runtime::gather;
@@ -20,10 +20,12 @@ use analysis::merge;
 use analysis::record::{self, Floor, Outcome, RunRecord};
 use analysis::report;
 use analysis::summary::{Figures, Summary, summarise};
+use analysis::tail::Tail;
 use analysis::timeline::Timeline;
 use anyhow::{Context, Result, anyhow};
 use protocol::plan::{Isolation, Plan};
 use shm::clock::ClockPair;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -102,11 +104,13 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         open_orders: None,
         warnings,
         pss_bytes: None,
+        kernel: None,
         incidents: Vec::new(),
         comebacks: Vec::new(),
         commands: Vec::new(),
     };
 
+    let mut counts_before = KernelCounts::default();
     let (mut segments, processes) = create(&plan, &schedule)?;
     drop(schedule);
     let Supervised {
@@ -129,6 +133,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         // Written before the first order: a launcher that is killed leaves a run that can be merged.
         |start_ticks| {
             folder.keep();
+            counts_before = KernelCounts::now();
             record.clock.start_ticks = start_ticks;
             Ok(record.save(&folder.path)?)
         },
@@ -136,6 +141,8 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     if start_ticks == 0 {
         return Err(not_begun(&outcome));
     }
+    let cores: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
+    record.kernel = Some(KernelCounts::now().since(&counts_before, &cores));
     let folder = folder.path.clone();
     let known = record.warnings.clone();
     record.commands = segments.commands();
@@ -189,7 +196,10 @@ fn floor_after(plan: &Plan) -> (Option<f64>, Option<String>) {
     }
 }
 
-/// Merges a run's logs, computes its figures and saves them beside the logs: `summary.json`, `timeline.json`,
+/// So many of a run's worst orders are saved one by one.
+const WORST: usize = 10;
+
+/// Merges a run's logs, computes its figures and saves them beside the logs: `summary.json`, `timeline.json`, `tail.json`,
 /// `histograms.hlog`, `stages.csv`, `stages.md`, `positions.csv` where anything was filled, `report.html`.
 ///
 /// # Errors
@@ -198,7 +208,12 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     progress.phase("merging", 1);
     let merged = merge::merge(folder, record, |done, total| progress.of(done, total))?;
     progress.phase("measuring", 0);
-    let figures = Figures::measure(&merged, analysis::summary::ns_per_tick(record));
+    let mut figures = Figures::measure(&merged, analysis::summary::ns_per_tick(record));
+    let tail = Tail::of(record, &merged, WORST);
+    // Without every stamp nobody knows.
+    if tail.orders > 0 {
+        figures.take_stall_free(&merged, &tail.untouched);
+    }
     let summary = summarise(record, &merged, &figures);
     let mut histograms = Vec::new();
     hlog::write(record, &merged, &figures, &mut histograms)?;
@@ -210,10 +225,11 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     if let Some(trading) = &summary.trading {
         report::positions_csv(trading, &mut positions)?;
     }
-    let page = html::of_run(&summary, &histograms, &timeline);
+    let page = html::of_run(&summary, &histograms, &timeline, &tail);
     for (name, bytes) in [
         (Summary::FILE, summary.json()?),
         (Timeline::FILE, timeline.json()?),
+        (Tail::FILE, tail.json()?),
         (HLOG_FILE, histograms),
         ("stages.csv", csv),
         ("stages.md", markdown),

@@ -7,7 +7,6 @@
 //! The judge believes neither side: what was at an exchange, and what that makes of positions, it reads from the exchange's journal.
 
 use super::Simulated;
-use super::scenario::death;
 use crate::config::value::Named;
 use crate::config::{Kinds, VenueName};
 use crate::faults::schedule::Draws;
@@ -37,8 +36,13 @@ pub(super) fn shape(resolved: &mut Resolved, draws: &mut Draws) {
     resolved.max_open = 1 + draws.below(most) as u32;
 }
 
-/// Who dies or hangs, and when.
-pub(super) fn faults(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<Fault> {
+/// Who dies or hangs, and when; `death` draws that of a strategy.
+pub(super) fn faults(
+    draws: &mut Draws,
+    plan: &Plan,
+    window_ns: u64,
+    death: fn(&mut Draws, &Plan, u64) -> Fault,
+) -> Vec<Fault> {
     let mut faults = Vec::new();
     for _ in 0..=draws.below(4) {
         let ns = draws.below(2 * window_ns + 2_000);

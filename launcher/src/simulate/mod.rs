@@ -347,6 +347,7 @@ fn record(
         open_orders: None,
         warnings: Vec::new(),
         pss_bytes: None,
+        kernel: None,
         incidents,
         comebacks: Vec::new(),
         commands: Vec::new(),

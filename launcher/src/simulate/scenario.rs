@@ -201,7 +201,7 @@ impl Scenario {
                 culprits = struck(&plan);
             }
             ScenarioKind::Comebacks => {
-                plan.faults = comebacks::faults(fates, &plan, window_ns);
+                plan.faults = comebacks::faults(fates, &plan, window_ns, death);
                 culprits = struck(&plan);
             }
             ScenarioKind::Assault(kind) => {
@@ -327,7 +327,7 @@ fn struck(plan: &Plan) -> Vec<u16> {
 }
 
 /// A fault by which a strategy dies or hangs.
-pub(super) fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
+fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
     let strategy = Target::Strategy(draws.below(plan.trading().strategies.into()) as u16);
     let (ns, by_signal) = (draws.below(window_ns), draws.below(2) == 0);
     if by_signal {

@@ -4,16 +4,12 @@ pub mod header;
 #[cfg(not(loom))]
 pub mod lock;
 #[cfg(not(loom))]
-mod lookout;
-#[cfg(not(loom))]
 mod mapped;
 pub mod region;
 #[cfg(not(loom))]
 pub mod sealed;
 
 pub use header::{Header, HeaderError, SegmentKind};
-#[cfg(not(loom))]
-pub use lookout::Lookout;
 #[cfg(not(loom))]
 pub use mapped::{PREFIX, SHM_DIR, list_segments, open_safely, unlink};
 pub use region::{Region, RegionError, View, Words};

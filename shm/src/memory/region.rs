@@ -148,7 +148,7 @@ impl Deref for Words {
 /// From such pages the standard library promises Relaxed loads only. Here others are used as well: on x86-64, the only
 /// processor that this crate is for, a load of a word is the same instruction for every ordering.
 #[derive(Clone)]
-pub struct View(pub(super) Words);
+pub struct View(Words);
 
 impl View {
     /// Loads one word.

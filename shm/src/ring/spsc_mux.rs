@@ -11,7 +11,7 @@ use super::spsc;
 use super::{Ends, Full, Home, Link, LinkSpec, PeerFault, Record, SegmentPlace, SegmentSpec, Step};
 use crate::attached::Access;
 use crate::attached::Attached;
-use crate::memory::{Lookout, RegionError};
+use crate::memory::RegionError;
 use crate::ring::{MESSAGE_WORDS, Message};
 use core::ops::ControlFlow;
 
@@ -22,8 +22,6 @@ pub struct SpscMux;
 pub struct Mux {
     /// The rings that are polled, each with its producer's index, in that order.
     rings: Vec<(usize, spsc::Consumer)>,
-    /// Where each of them is polled, in the same order.
-    lookout: Lookout,
     /// Those that are not: whose producer is dead, or misbehaved.
     out: Vec<(usize, spsc::Consumer)>,
     next: usize,
@@ -36,36 +34,25 @@ impl Mux {
     /// A consumer over these rings; the producer's index is the ring's place.
     pub fn new(rings: Vec<spsc::Consumer>) -> Self {
         let out = Vec::with_capacity(rings.len());
-        let mut mux = Self {
-            rings: Vec::with_capacity(rings.len()),
-            lookout: Lookout::default(),
-            out,
-            next: 0,
-            taken: 0,
-            fault: None,
-        };
-        rings.into_iter().enumerate().for_each(|(producer, ring)| mux.put_in(producer, (producer, ring)));
-        mux
+        Self { rings: rings.into_iter().enumerate().collect(), out, next: 0, taken: 0, fault: None }
     }
 
-    /// Polls that ring too, between the others at `place`.
-    fn put_in(&mut self, place: usize, ring: (usize, spsc::Consumer)) {
-        let (index, nothing) = ring.1.looks_at();
-        self.lookout.insert(place, ring.1.slots(), index, nothing);
-        self.rings.insert(place, ring);
-    }
-
-    /// To be called when the ring at `place` was taken from: polls it where its next message will be.
+    /// The first ring, from `next` on, that has a message.
     #[inline(always)]
-    fn look_on(&mut self, place: usize) {
-        let (index, nothing) = self.rings[place].1.looks_at();
-        self.lookout.turn(place, index, nothing);
+    fn find(&self) -> Option<usize> {
+        // From `next` to the end, then from the start to `next`: round-robin without a division. Two plain walks over
+        // slices that only look: an empty scan is nothing but N loads.
+        let (start, rest) = self.rings.split_at(self.next);
+        match rest.iter().position(|(_, ring)| !ring.looks_empty()) {
+            Some(place) => Some(self.next + place),
+            None => start.iter().position(|(_, ring)| !ring.looks_empty()),
+        }
     }
 
     /// Takes the next message; its slot is given back at once if `RELEASES`.
     #[inline(always)]
     fn next_message<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Message)> {
-        let place = self.lookout.find(self.next)?;
+        let place = self.find()?;
         let (producer, ring) = &mut self.rings[place];
         let producer = *producer;
         let mut fault = None;
@@ -79,7 +66,6 @@ impl Mux {
         if !RELEASES {
             self.taken = place;
         }
-        self.look_on(place);
         message.map(|message| (Some(producer), message))
     }
 
@@ -87,7 +73,6 @@ impl Mux {
     #[cold]
     fn take_out(&mut self, place: usize) {
         let ring = self.rings.remove(place);
-        self.lookout.remove(place);
         self.out.push(ring);
         self.next = 0;
     }
@@ -105,7 +90,7 @@ impl super::Consumer for Mux {
 
     #[inline(always)]
     fn drain(&mut self, most: usize, mut each: impl FnMut(Option<usize>, Message)) -> usize {
-        let Some(place) = self.lookout.find(self.next) else { return 0 };
+        let Some(place) = self.find() else { return 0 };
         let (producer, ring) = &mut self.rings[place];
         let producer = *producer;
         let mut fault = None;
@@ -116,7 +101,6 @@ impl super::Consumer for Mux {
             self.take_out(place);
         } else {
             self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
-            self.look_on(place);
         }
         taken
     }
@@ -129,13 +113,12 @@ impl super::Consumer for Mux {
     }
 
     fn pass_over(&mut self, producer: usize, taken: u64) -> Result<(), u64> {
-        let Some(place) = self.rings.iter().position(|(index, _)| *index == producer) else { return Ok(()) };
-        let ring = &mut self.rings[place].1;
+        let ring = self.rings.iter_mut().find(|(index, _)| *index == producer);
+        let Some((_, ring)) = ring else { return Ok(()) };
         if ring.taken() > taken {
             return Err(ring.taken());
         }
         ring.skip_to(taken);
-        self.look_on(place);
         Ok(())
     }
 
@@ -170,7 +153,7 @@ impl super::Consumer for Mux {
         if let Some(place) = self.out.iter().position(|(index, _)| *index == producer) {
             let ring = self.out.swap_remove(place);
             let place = self.rings.partition_point(|(index, _)| *index < producer);
-            self.put_in(place, ring);
+            self.rings.insert(place, ring);
             self.next = 0;
         }
     }

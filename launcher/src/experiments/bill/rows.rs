@@ -79,7 +79,9 @@ fn row(of: &Measured, all: &[Measured], floors: &[f64]) -> BillRow {
     let middle = |of: &dyn Fn(&Outline) -> Option<f64>| {
         median(&sound.iter().map(|run| of(run)).collect::<Option<Vec<_>>>()?)
     };
-    let at = |percentile| values(&sound, Measure::RtVenue, percentile).and_then(|values| median(&values));
+    let of_measure =
+        |measure, percentile| values(&sound, measure, percentile).and_then(|values| median(&values));
+    let at = |percentile| of_measure(Measure::RtVenue, percentile);
     let plain = |wanted: &Reference| {
         all.iter().find(|other| {
             other.variant.is_empty()
@@ -102,9 +104,15 @@ fn row(of: &Measured, all: &[Measured], floors: &[f64]) -> BillRow {
         p50_ns: at(Percentile::P50),
         p99_ns: at(Percentile::P99),
         p999_ns: at(Percentile::P999),
+        stall_free_p99_ns: of_measure(Measure::StallFree, Percentile::P99),
+        stall_free_p999_ns: of_measure(Measure::StallFree, Percentile::P999),
+        taken_out: median(&sound.iter().filter_map(|run| run.taken_out()).collect::<Vec<_>>()),
         reference,
         differences: pairing.as_ref().map_or_else(Vec::new, |pairing| {
-            Percentile::ALL.map(|percentile| judge(pairing, Measure::RtVenue, percentile)).to_vec()
+            let of = |measure| Percentile::ALL.map(|percentile| judge(pairing, measure, percentile));
+            let knows = pairing.a.iter().chain(&pairing.b).any(|run| run.taken_out().is_some());
+            let free = if knows { of(Measure::StallFree).to_vec() } else { Vec::new() };
+            [of(Measure::RtVenue).to_vec(), free].concat()
         }),
         adds: match isolation {
             Isolation::Thread => Vec::new(),

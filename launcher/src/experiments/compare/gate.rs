@@ -57,6 +57,7 @@ mod tests {
             percentile,
             a_ns: None,
             b_ns: None,
+            taken_out: None,
             difference: Some(Difference {
                 pairs: 5,
                 method: Method::Ranks,

@@ -5,6 +5,7 @@
 
 mod command;
 pub mod gate;
+mod itself;
 mod load;
 mod select;
 mod table;

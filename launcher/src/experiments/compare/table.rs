@@ -7,9 +7,9 @@ use analysis::report::units::{duration_or_dash, signed};
 use analysis::stats::{ComparisonLine, Percentile, Verdict, judge, pair, ratio};
 use analysis::summary::Measure;
 
-/// What is compared: what the engine adds in all, both from t1 and from due, and each stage.
+/// What is compared: what the engine adds in all, with and without the machine's stalls, then from due, and each stage.
 fn measures() -> impl Iterator<Item = Measure> {
-    [Measure::RtVenue, Measure::RtVenueFromDue].into_iter().chain(Measure::stages())
+    [Measure::RtVenue, Measure::StallFree, Measure::RtVenueFromDue].into_iter().chain(Measure::stages())
 }
 
 /// Compares the runs of two cells.
@@ -26,10 +26,13 @@ pub fn compare(a: &Cell, b: &Cell) -> Comparison {
     }
 }
 
-/// The verdict on `rt_venue` in one sentence.
-pub fn sentence(comparison: &Comparison) -> String {
+/// The verdict on `rt_venue`, with the machine's stalls or without them, in one sentence. `None`: nobody knows of stalls.
+fn sentence(comparison: &Comparison, measure: Measure) -> Option<String> {
     let lines: Vec<&ComparisonLine> =
-        comparison.lines.iter().filter(|line| line.measure == Measure::RtVenue.name()).collect();
+        comparison.lines.iter().filter(|line| line.measure == measure.name()).collect();
+    if measure == Measure::StallFree && !lines.iter().any(|line| line.taken_out.is_some()) {
+        return None;
+    }
     let mut parts: Vec<String> = Vec::new();
     for verdict in [Verdict::Slower, Verdict::Faster, Verdict::NoDifferenceSeen, Verdict::NotComparable] {
         let with = lines.iter().filter(|line| line.verdict == verdict);
@@ -45,25 +48,59 @@ pub fn sentence(comparison: &Comparison) -> String {
         };
         parts.push(format!("{} at {}{why}", verdict.words(), names.join(", ")));
     }
-    format!("B against A, rt_venue: {}", parts.join("; "))
+    let what =
+        if measure == Measure::StallFree { "rt_venue without the machine's stalls" } else { "rt_venue" };
+    Some(format!("B against A, {what}: {}", parts.join("; ")))
+}
+
+/// The lines of the table: each percentile of rt_venue from p99 on has the one without the machine's stalls below it.
+fn shown(comparison: &Comparison, all: bool) -> impl Iterator<Item = &ComparisonLine> {
+    let of = |measure: Measure| comparison.lines.iter().filter(move |line| line.measure == measure.name());
+    let head = of(Measure::RtVenue).flat_map(move |line| {
+        let is_tail = line.percentile != Percentile::P50;
+        let free = of(Measure::StallFree).find(|free| is_tail && free.percentile == line.percentile);
+        // Nobody looked: no line of dashes.
+        std::iter::once(line).chain(free.filter(|free| free.taken_out.is_some()))
+    });
+    let is_head = |line: &&ComparisonLine| {
+        [Measure::RtVenue, Measure::StallFree].iter().any(|head| line.measure == head.name())
+    };
+    head.chain(comparison.lines.iter().filter(move |line| all && !is_head(line)))
+}
+
+/// What a line is of; where stalls were taken out, with the share of A's and of B's orders that went with them.
+fn name(line: &ComparisonLine) -> String {
+    match line.taken_out {
+        Some([a, b]) => {
+            let out = |share: f64| format!("{:.0}", share * 100.0);
+            format!("· stall-free −{}/{} %", out(a), out(b))
+        }
+        None => format!("{} {}", line.measure, line.percentile.name()),
+    }
 }
 
 /// The table; `all` with every stage, else of `rt_venue` alone.
 pub fn grid(comparison: &Comparison, all: bool) -> Grid {
-    let measure = Measure::RtVenue.name();
-    let lines = comparison.lines.iter().filter(|line| all || line.measure == measure);
+    let lines = shown(comparison, all);
     let row = |line: &ComparisonLine| {
         let figure = |ns: Option<f64>| duration_or_dash(ns.map(|ns| ns as u64));
         GridRow::plain(vec![
-            format!("{} {}", line.measure, line.percentile.name()),
+            name(line),
             figure(line.a_ns),
             figure(line.b_ns),
             line.difference.as_ref().map_or_else(|| "–".into(), ratio),
             line.verdict.words().into(),
         ])
     };
-    let mut notes =
-        vec![format!("A: {}", comparison.a), format!("B: {}", comparison.b), sentence(comparison)];
+    let mut notes = vec![format!("A: {}", comparison.a), format!("B: {}", comparison.b)];
+    notes.extend(sentence(comparison, Measure::RtVenue));
+    if let Some(free) = sentence(comparison, Measure::StallFree) {
+        notes.push(free);
+        notes.push(
+            "stall-free: the same percentile of the orders that no stall of the machine touched; the share of A's and of B's that is taken out stands beside it"
+                .into(),
+        );
+    }
     let headline = comparison.lines.first().and_then(|line| line.difference);
     notes.extend(headline.map(|found| {
         let by = found.difference;

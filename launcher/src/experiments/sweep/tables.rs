@@ -1,5 +1,5 @@
-//! The three tables of a sweep: rt_venue p50, p99 and p99.9 in microseconds, in the layout of the seed benchmark:
-//! a row for each condition, a column for each of what is compared, the best of a row in bold.
+//! The tables of a sweep: rt_venue p50, p99 and p99.9 in microseconds, in the layout of the seed benchmark: a row for each condition,
+//! a column for each of what is compared, the best of a row in bold. Behind p99 and p99.9 the same without the machine's stalls.
 
 use crate::experiments::axes::Axis;
 use analysis::experiment::{SweepPoint, SweepRecord};
@@ -12,10 +12,20 @@ use std::collections::BTreeMap;
 
 /// The tables of a sweep.
 pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
-    Percentile::ALL.into_iter().map(|percentile| of(record, percentile)).collect()
+    let of = |percentile| {
+        let free = (percentile != Percentile::P50).then_some(Measure::StallFree);
+        // Nobody looked for stalls: no table of dashes.
+        let free = free.filter(|_| record.runs().any(|run| run.outline.taken_out().is_some()));
+        [Some(Measure::RtVenue), free]
+            .into_iter()
+            .flatten()
+            .map(move |measure| of(record, measure, percentile))
+    };
+    Percentile::ALL.into_iter().flat_map(of).collect()
 }
 
-fn of(record: &SweepRecord, percentile: Percentile) -> Grid {
+fn of(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
+    let is_free = measure == Measure::StallFree;
     // The first one that is varied of those that are compared.
     let column_axis = Axis::ALL.into_iter().find(|axis| axis.is_compared() && record.axis(*axis).is_some());
     let columns = column_axis.and_then(|axis| record.axis(axis)).map(|axis| axis.values.clone());
@@ -47,7 +57,7 @@ fn of(record: &SweepRecord, percentile: Percentile) -> Grid {
         let figures: Vec<Option<f64>> = columns
             .iter()
             .map(|column| {
-                let values = figures(points.get(column)?, percentile)?;
+                let values = figures(points.get(column)?, measure, percentile)?;
                 widest = Some(widest.unwrap_or(0.0).max(spread(&values).unwrap_or(0.0)));
                 counts.push(values.len());
                 median(&values)
@@ -58,23 +68,45 @@ fn of(record: &SweepRecord, percentile: Percentile) -> Grid {
         let least =
             figures.iter().flatten().copied().reduce(f64::min).filter(|_| columns.len() > 1 && several);
         let key_columns = key.len();
-        let cells = key.into_iter().chain(figures.iter().map(|ns| micros(*ns))).collect();
+        let cell = |(column, ns): (&String, &Option<f64>)| {
+            let out = points.get(column).filter(|_| is_free).and_then(|point| taken_out(point));
+            let out = out.map_or_else(String::new, |share| format!(" −{:.0} %", share * 100.0));
+            micros(*ns) + &out
+        };
+        let cells = key.into_iter().chain(columns.iter().zip(&figures).map(cell)).collect();
         let best = figures.iter().position(|ns| least.is_some() && *ns == least).map(|at| at + key_columns);
         grid_rows.push(GridRow { cells, best: best.into_iter().collect() });
     }
     let heads =
         row_axes.iter().map(|axis| if *axis == Axis::Work { "orch_work" } else { axis.name() }.to_owned());
     Grid {
-        name: format!("rt_venue_{}", percentile.name().replace('.', "")),
-        title: format!("rt_venue {}, microseconds", percentile.name()),
+        name: format!("{}_{}", measure.name(), percentile.name().replace('.', "")),
+        title: match is_free {
+            true => {
+                format!("the same without the machine's stalls: rt_venue {}, microseconds", percentile.name())
+            }
+            false => format!("rt_venue {}, microseconds", percentile.name()),
+        },
         head: heads.chain(columns).collect(),
         keys: row_axes.len(),
         rows: grid_rows,
-        notes: vec![match widest {
+        notes: [match widest {
             Some(widest) => format!("{}; {}", over(&counts, record.repeats), apart(widest),),
             None => format!("too few orders for a {}", percentile.name()),
-        }],
+        }]
+        .into_iter()
+        .chain(
+            is_free
+                .then(|| "beside it the share of the orders that a stall touched: they are taken out".into()),
+        )
+        .collect(),
     }
+}
+
+/// The share of a point's orders that stalls of the machine touched: the median over its sound runs.
+fn taken_out(point: &SweepPoint) -> Option<f64> {
+    let sound = point.runs.iter().map(|run| &run.outline).filter(|run| run.is_sound());
+    median(&sound.filter_map(Outline::taken_out).collect::<Vec<_>>())
 }
 
 /// Over how many repeats the figures are medians: what was measured, not what was asked for.
@@ -156,10 +188,10 @@ fn work_done<'a>(points: impl Iterator<Item = &'a &'a SweepPoint>) -> Option<f64
 }
 
 /// The figures of a point's sound runs. `None` if there is none, or one lacks the percentile.
-fn figures(point: &SweepPoint, percentile: Percentile) -> Option<Vec<f64>> {
+fn figures(point: &SweepPoint, measure: Measure, percentile: Percentile) -> Option<Vec<f64>> {
     let runs: Vec<&Outline> =
         point.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_sound()).collect();
-    values(&runs, Measure::RtVenue, percentile).filter(|values| !values.is_empty())
+    values(&runs, measure, percentile).filter(|values| !values.is_empty())
 }
 
 /// Microseconds with one decimal, as the seed benchmark prints them.

@@ -126,9 +126,10 @@ fn a_run_record_keeps_its_format() {
 
 #[test]
 fn a_summary_and_a_timeline_keep_their_formats() {
-    let (summary, timeline) = samples::evaluation();
+    let (summary, timeline, tail) = samples::evaluation();
     check(&summary);
     check(&timeline);
+    check(&tail);
 }
 
 #[test]
@@ -192,11 +193,14 @@ fn the_tables_and_the_page_of_a_board_show_what_the_document_has() {
 fn what_does_not_fit_together_is_damage() {
     let mut run = samples::run();
     run.plan.threads[0].name = "../strategy-0".into();
-    let (_, mut timeline) = samples::evaluation();
+    let (_, mut timeline, mut tail) = samples::evaluation();
     timeline.max_ns.pop();
+    tail.noise.slices = 0;
+    tail.noise.threads[0].slices = vec![analysis::tail::NoiseSlice::default()];
     let run = error::<analysis::record::RunRecord>(&run.json().unwrap());
     let timeline = error::<analysis::timeline::Timeline>(&timeline.json().unwrap());
-    for error in [run, timeline] {
+    let tail = error::<analysis::tail::Tail>(&tail.json().unwrap());
+    for error in [run, timeline, tail] {
         assert!(matches!(error, DocumentError::Content { .. }), "{error:?}");
     }
 }

@@ -12,12 +12,14 @@ use analysis::experiment::{
     Search, SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPoint, SweepRecord, SweepState,
     VenueContainment, Wait,
 };
+use analysis::kernel::{CoreAccount, KernelAccount, Throttled};
 use analysis::merge::{Losses, Violation, ViolationKind};
 use analysis::record::{OpenOrders, RunRecord};
 use analysis::stats::{
     ComparisonLine, Difference, Estimate, Method, Outline, Percentile, Placed, Verdict, fixtures,
 };
 use analysis::summary::{Distribution, Summary, VenueIncident};
+use analysis::tail::Tail;
 use analysis::timeline::Timeline;
 use launcher::host::Machine;
 use protocol::plan::{FaultKind, Isolation, Journalling, Technique};
@@ -59,6 +61,20 @@ fn fixture() -> Fixture {
     record.open_orders = Some(OpenOrders { samples: 12, order_ticks: 34.5, variance: 6.25 });
     record.warnings = vec!["a warning".into()];
     record.pss_bytes = Some(31 << 20);
+    let core = CoreAccount {
+        core: 1,
+        steal_ns: Some(20_000_000),
+        irq_ns: Some(0),
+        softirq_ns: Some(0),
+        run_delay_ns: Some(1_234),
+        interrupts: Some(250),
+        most: vec![("Local timer interrupts".into(), 250)],
+    };
+    record.kernel = Some(KernelAccount {
+        cores: vec![core],
+        throttled: Some(Throttled { times: 1, ns: 5_000_000 }),
+        absent: vec!["something".into()],
+    });
     fixture
 }
 
@@ -66,12 +82,12 @@ pub fn run() -> RunRecord {
     fixture().record
 }
 
-/// The summary and the timeline of that run.
-pub fn evaluation() -> (Summary, Timeline) {
+/// The summary, the timeline and the tail of that run.
+pub fn evaluation() -> (Summary, Timeline, Tail) {
     let (folder, mut summary) = evaluated(&fixture());
     let violation = Violation { kind: ViolationKind::Checksum, count: 1, first: "an example".into() };
     summary.violations = vec![violation];
-    (summary, Timeline::read(folder.path()).unwrap())
+    (summary, Timeline::read(folder.path()).unwrap(), Tail::read(folder.path()).unwrap())
 }
 
 fn outline() -> Outline {
@@ -131,6 +147,7 @@ fn line() -> ComparisonLine {
         percentile: Percentile::P999,
         a_ns: Some(640.0),
         b_ns: Some(660.5),
+        taken_out: None,
         difference: Some(Difference {
             pairs: 10,
             method: Method::PairFlips,
@@ -152,6 +169,9 @@ pub fn bill() -> Bill {
             p50_ns: Some(640.0),
             p99_ns: Some(1_280.0),
             p999_ns: Some(9_000.0),
+            stall_free_p99_ns: Some(700.5),
+            stall_free_p999_ns: None,
+            taken_out: Some(0.125),
             reference: Some(Reference { isolation: Isolation::Thread, technique: Technique::default() }),
             differences: vec![line()],
             adds: Vec::new(),

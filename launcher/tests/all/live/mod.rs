@@ -16,6 +16,7 @@ mod room;
 mod runs;
 mod sandboxed;
 mod spares;
+mod stalls;
 mod techniques;
 mod venues;
 mod watching;

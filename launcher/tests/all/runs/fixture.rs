@@ -462,6 +462,7 @@ fn record(shape: Shape) -> RunRecord {
         open_orders: None,
         warnings: Vec::new(),
         pss_bytes: None,
+        kernel: None,
         incidents: Vec::new(),
         comebacks: Vec::new(),
         commands: Vec::new(),

@@ -63,7 +63,7 @@ fn what_the_dead_left_is_shown() {
     result.unwrap();
     insta::assert_snapshot!("epochs", text);
     let refused = order(1, 1, 6);
-    assert!(refused.starts_with("order 1.1/6 of run test-1: orphaned\n"), "{refused}");
+    assert!(refused.starts_with("order 1.1/6 of run test-1: orphaned"), "{refused}");
     assert!(refused.contains("reason 6"), "{refused}");
     assert_eq!("1.1/6".parse(), Ok(OrderId::new(1, 1, 6)));
 

@@ -89,20 +89,6 @@ impl<const M: usize> Consumer<M> {
         self.slots.load(self.sequence_at, Ordering::Relaxed) == self.last_lap
     }
 
-    /// The slots, for who looks at several rings at once: see [`Consumer::looks_at`].
-    #[cfg(not(loom))]
-    pub(in crate::ring) fn slots(&self) -> View {
-        self.slots.clone()
-    }
-
-    /// Where in the slots the next message's sequence will be, and what is there while there is nothing to take: until the next
-    /// message is taken or passed over.
-    #[cfg(not(loom))]
-    #[inline(always)]
-    pub(in crate::ring) const fn looks_at(&self) -> (usize, u64) {
-        (self.sequence_at, self.last_lap)
-    }
-
     /// Takes the next message, or `None` if there is none now.
     ///
     /// # Errors

@@ -1,0 +1,179 @@
+//! The machine's noise: for each thread a strip over time with the longest gap of each moment, and the kernel's own account of the cores
+//! beside it. Drawn as jHiccup and cyclictest draw it.
+
+use super::axis;
+use super::scale::Scale;
+use super::svg::{Frame, WIDTH, line, num, text};
+use crate::kernel::KernelAccount;
+use crate::report::units::{count, duration, duration_or_dash, short};
+use crate::tail::{Noise, ThreadNoise};
+use maud::{Markup, html};
+
+/// The height of a thread's strip.
+const STRIP: f64 = 64.0;
+/// So many threads are drawn: those with most time in gaps.
+const DRAWN: usize = 12;
+/// Gaps are recorded from here on.
+const LEAST_NS: f64 = 3_000.0;
+
+/// The section; `None` where there is neither a gap nor an account.
+pub fn draw(noise: &Noise, kernel: Option<&KernelAccount>, notes: &[String]) -> Option<Markup> {
+    let some = noise.threads.iter().any(|thread| !thread.slices.is_empty());
+    (some || kernel.is_some()).then(|| {
+        html! {
+            @if some {
+                p class="legend" {
+                    span class="key" { span class="swatch c2" {} "the kernel took the core away" } " "
+                    span class="key" { span class="swatch c7" {} "other gaps: hypervisor, interrupt, own work" }
+                }
+                figure { (strips(noise)) }
+            } @else {
+                p class="none" { "No thread was away from its duty cycles for longer than " (duration(LEAST_NS as u64)) "." }
+            }
+            (threads(noise))
+            @for note in notes { p class="note" { (note) } }
+            @if let Some(kernel) = kernel { (account(kernel)) }
+        }
+    })
+}
+
+fn name(thread: &ThreadNoise) -> String {
+    thread.core.map_or_else(|| thread.thread.clone(), |core| format!("{} · core {core}", thread.thread))
+}
+
+fn strips(noise: &Noise) -> Markup {
+    let mut most: Vec<&ThreadNoise> =
+        noise.threads.iter().filter(|thread| !thread.slices.is_empty()).collect();
+    most.sort_by_key(|thread| std::cmp::Reverse(thread.gaps_ns));
+    most.truncate(DRAWN);
+    // In the order of the plan.
+    most.sort_by_key(|thread| noise.threads.iter().position(|other| std::ptr::eq(other, *thread)));
+    let height = most.len() as f64 * STRIP + 62.0;
+    let frame = Frame { height, left: 76.0, right: WIDTH - 190.0, top: 10.0, bottom: height - 52.0 };
+    let seconds = noise.slice_ns.saturating_mul(noise.slices) as f64 / 1e9;
+    let x = Scale::linear_exact(0.0, seconds.max(1e-9), frame.across());
+    let longest =
+        most.iter().flat_map(|thread| &thread.slices).map(|slice| slice.longest_ns).max().unwrap_or(0);
+    let values = (LEAST_NS, (longest as f64).max(LEAST_NS * 10.0));
+    let content = html! {
+        (axis::bottom(&frame, &x, "time from the start of the schedule (s)", &axis::number))
+        @for (number, thread) in most.iter().enumerate() {
+            @let (top, bottom) = (frame.top + number as f64 * STRIP + 6.0, frame.top + (number + 1) as f64 * STRIP);
+            @let y = Scale::log(values.0, values.1, (bottom, top));
+            @for tick in y.ticks().into_iter().filter(|tick| tick.labelled) {
+                (line((frame.left, y.at(tick.value)), (frame.right, y.at(tick.value)), "grid minor"))
+            }
+            (line((frame.left, bottom), (frame.right, bottom), "base"))
+            (text(frame.left - 8.0, bottom, "end", "tick", &axis::duration(y.values().0)))
+            (text(frame.left - 8.0, top + 8.0, "end", "tick", &axis::duration(y.values().1)))
+            (text(frame.right + 12.0, f64::midpoint(top, bottom), "start", "label", &name(thread)))
+            (text(frame.right + 12.0, f64::midpoint(top, bottom) + 16.0, "start", "tick",
+                &format!("{} gaps, {}", short(thread.gaps), duration(thread.gaps_ns))))
+            @for slice in &thread.slices {
+                @let left = x.at((slice.slice.saturating_mul(noise.slice_ns)) as f64 / 1e9);
+                @let width = (x.at(noise.slice_ns as f64 / 1e9) - frame.left).max(1.2);
+                @for (class, ns) in [("c7", slice.longest_ns), ("c2", slice.preempted_ns)] {
+                    @if ns > 0 {
+                        @let high = y.at((ns as f64).max(y.values().0));
+                        rect x=(num(left)) y=(num(high)) width=(num(width)) height=(num((bottom - high).max(1.0))) class={ "fill " (class) }
+                            data-thread=(thread.thread) data-gap-ns=(ns) {}
+                    }
+                }
+            }
+        }
+    };
+    let said: Vec<String> = most
+        .iter()
+        .map(|thread| {
+            let longest = thread.slices.iter().map(|slice| slice.longest_ns).max().unwrap_or(0);
+            format!(
+                "{}: {} gaps, {} together, the longest {}",
+                name(thread),
+                count(thread.gaps),
+                duration(thread.gaps_ns),
+                duration(longest)
+            )
+        })
+        .collect();
+    frame.drawing(
+        "noise",
+        "The machine's noise: gaps of each thread over time (logarithmic)",
+        &format!("{}.", said.join("; ")),
+        &content,
+    )
+}
+
+fn threads(noise: &Noise) -> Markup {
+    html! { table {
+        thead { tr {
+            th { "thread" } th class="n" { "core" } th class="n" { "gaps" } th class="n" { "together" } th class="n" { "preempted" }
+            th class="n" { "together" }
+        } }
+        tbody { @for thread in &noise.threads { tr {
+            th scope="row" { (thread.thread) }
+            td class="n" { (thread.core.map_or_else(|| "–".into(), |core| core.to_string())) }
+            td class="n" { (count(thread.gaps)) }
+            td class="n" { (duration(thread.gaps_ns)) }
+            td class="n" { (count(thread.preempted)) }
+            td class="n" { (duration(thread.preempted_ns)) }
+        } } }
+    } }
+}
+
+/// What the kernel says of the cores.
+fn account(kernel: &KernelAccount) -> Markup {
+    html! {
+        h3 { "What the kernel says of the same cores" }
+        table {
+            thead { tr {
+                th class="n" { "core" } th class="n" { "steal" } th class="n" { "interrupts" } th class="n" { "in them" }
+                th class="n" { "soft" } th class="n" { "waited for it" } th class="wordy" { "the most frequent" }
+            } }
+            tbody { @for core in &kernel.cores { tr {
+                td class="n" { (core.core) }
+                td class="n" { (duration_or_dash(core.steal_ns)) }
+                td class="n" { (core.interrupts.map_or_else(|| "–".into(), count)) }
+                td class="n" { (duration_or_dash(core.irq_ns)) }
+                td class="n" { (duration_or_dash(core.softirq_ns)) }
+                td class="n" { (duration_or_dash(core.run_delay_ns)) }
+                td class="wordy" { (core.most.iter().map(|(name, times)| format!("{name} {}", count(*times))).collect::<Vec<_>>().join(", ")) }
+            } } }
+        }
+        @if let Some(throttled) = kernel.throttled {
+            p class="note" { "The control group was out of CPU time " (count(throttled.times)) " times, " (duration(throttled.ns)) " together." }
+        }
+        @if !kernel.absent.is_empty() {
+            p class="note" { "This kernel does not tell: " (kernel.absent.join("; ")) "." }
+        }
+        p class="note" { "Times of /proc/stat are counted in hundredths of a second; every process on the core is in them." }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::CoreAccount;
+    use crate::tail::NoiseSlice;
+
+    #[test]
+    fn gaps_and_the_kernel_s_account_stand_beside_each_other_whatever_a_file_says() {
+        let slice = |slice, longest_ns, preempted_ns| NoiseSlice { slice, gaps: 1, longest_ns, preempted_ns };
+        let thread = ThreadNoise {
+            thread: "engine".into(),
+            core: Some(1),
+            gaps: 3,
+            slices: vec![slice(0, 5_000, 0), slice(7, 4_000_000, 4_000_000), slice(u64::MAX, u64::MAX, 1)],
+            ..ThreadNoise::default()
+        };
+        let noise = Noise { slice_ns: 1_000_000, slices: 100, threads: vec![thread, ThreadNoise::default()] };
+        let kernel = KernelAccount {
+            cores: vec![CoreAccount { core: 1, ..CoreAccount::default() }],
+            ..KernelAccount::default()
+        };
+        let drawn = draw(&noise, Some(&kernel), &["a note".into()]).unwrap().into_string();
+        assert_eq!(drawn.matches("data-gap-ns").count(), 5, "{drawn}");
+        assert!(drawn.contains("engine · core 1") && drawn.contains("a note"), "{drawn}");
+        assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+        assert!(draw(&Noise::default(), None, &[]).is_none());
+    }
+}
