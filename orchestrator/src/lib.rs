@@ -16,6 +16,7 @@ mod journalled;
 mod kill;
 mod line;
 mod positions;
+mod put;
 mod recovery;
 mod returns;
 pub mod risk;

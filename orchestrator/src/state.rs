@@ -5,6 +5,7 @@
 use super::kill::KillsState;
 use super::line::{LineState, StrategyLine};
 use super::positions::PositionsState;
+use super::put::put;
 use super::risk::RiskState;
 use super::{Mute, Orchestrator};
 use protocol::checksum::Checksum;
@@ -41,11 +42,6 @@ pub(crate) struct Counts {
     pub rejected: u64,
     pub full: u64,
     pub faults: u64,
-}
-
-/// Puts values in the place of as many others; `None`: there are more or fewer.
-pub(crate) fn put<T: Copy>(to: &mut [T], from: &[T]) -> Option<()> {
-    (to.len() == from.len()).then(|| to.copy_from_slice(from))
 }
 
 impl Orchestrator<Mute> {

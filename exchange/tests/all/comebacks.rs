@@ -4,6 +4,7 @@
 //!
 //! It dies wherever it reads the clock: before each stamp and each trade. Real processes die at any instruction in the launcher's tests.
 
+use crate::deadly::Deadly;
 use core::cell::Cell;
 use exchange::market_board::MarketBoard;
 use exchange::role::{self, Close, Estate, ExchangeAgent, MarketSetup, SessionEnd, Trade};
@@ -16,7 +17,7 @@ use protocol::stamps::{Point, Record, StampLog, TouchWritten, count_point, last_
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{Instruction, Message, Operation, Order, OrderId, Report, Side};
 use shm::board;
-use shm::clock::{Clock, Timebase};
+use shm::clock::Timebase;
 use shm::memory::{Region, Words};
 use shm::ring::spsc;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,30 +31,6 @@ const CAPACITY: usize = 64;
 const FEW: usize = 2;
 const ROOM: usize = 256;
 const SESSIONS: usize = 2;
-
-/// A clock that kills who reads it, when its time has come.
-#[derive(Clone)]
-struct Deadly {
-    reads: Rc<Cell<u64>>,
-    dies_at: u64,
-}
-
-struct Dead;
-
-impl Clock for Deadly {
-    fn now(&self) -> u64 {
-        self.reads.set(self.reads.get() + 1);
-        if self.reads.get() == self.dies_at {
-            // Without the hook: it is no failure.
-            std::panic::resume_unwind(Box::new(Dead));
-        }
-        self.reads.get()
-    }
-
-    fn peek(&self) -> u64 {
-        self.now()
-    }
-}
 
 /// What outlives the exchange.
 struct World {

@@ -3,6 +3,7 @@
 mod broken;
 mod cases;
 mod comebacks;
+mod deadly;
 mod deep;
 mod drawn;
 mod ledger;

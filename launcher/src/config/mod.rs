@@ -414,7 +414,7 @@ pub(crate) mod tests {
         let message = Settings::default().set("technique", "SPSC-MUX").unwrap().unwrap_err();
         assert!(message.contains("did you mean spsc-mux?"), "{message}");
         let message = Settings::default().set("idle", "???").unwrap().unwrap_err();
-        assert!(message.contains("There are auto, spin, yield, backoff, park"), "{message}");
+        assert!(message.contains("there are auto, spin, yield, backoff, park"), "{message}");
     }
 
     proptest! {

@@ -251,7 +251,7 @@ mod tests {
                  rings of 8,192 slots
         load     4,000,000 orders, uniform over 10s (400,000/s), delay
                  uniform:5ms..500ms, seed 1
-        memory   989 MiB of /dev/shm, 63 MiB free
+        memory   990 MiB of /dev/shm, 63 MiB free
 
         thread      core  idle   runs
         strategy-0  2     yield
@@ -299,7 +299,7 @@ mod tests {
                  of 8,192 slots
         load     4,000,000 orders, uniform over 10s (400,000/s), delay
                  uniform:5ms..500ms, seed 1, work 500ns an order
-        memory   1027 MiB of /dev/shm, 62.5 GiB free
+        memory   1033 MiB of /dev/shm, 62.5 GiB free
 
         thread                    core   idle  runs
         strategy-0 … strategy-39  2-41   spin  40 threads

@@ -10,7 +10,7 @@
 
 use super::limits::money;
 use crate::positions::{Change, Positions};
-use crate::state::put;
+use crate::put::put;
 use protocol::instrument::MOST;
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@ use super::exposure::ExposuresState;
 use super::limits::{AccountLimits, StrategyRow};
 use super::price::TradedState;
 use super::switches::Switches;
-use crate::state::put;
+use crate::put::put;
 use serde::{Deserialize, Serialize};
 
 /// The state of the controls.

@@ -68,6 +68,9 @@ fn killed_at(
                 on(task, None);
             }
             WaitStatus::Stopped(_, signal) => on(task, Some(signal)),
+            status @ (WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {
+                panic!("ended by itself behind {last}, at stop {seen} of {stop}: {status:?}")
+            }
             _ => on(task, None),
         }
     }
