@@ -15,13 +15,12 @@ use super::takeover::Takeover;
 use anyhow::{Context, Result};
 use gateway::GatewayEstate;
 use journal::Follower;
-use orchestrator::{Ends, Estate, GatewayPast, Shadow};
+use orchestrator::{Ends, GatewayPast, Shadow};
 use protocol::checksum::digest;
 use protocol::control::Control;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link, submit_link};
 use protocol::stamps::{Point, Record, StampLog, key_with, keys_in};
-use protocol::tally::LogTail;
 use protocol::trading::{inbox, session_in, session_out};
 use protocol::wire::{Instruction, Message, NOTHING, Order, Report, Side};
 use shm::attached::Attached;
@@ -98,20 +97,6 @@ pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
 /// The log that the orchestrator stamps.
 pub(super) fn log_of_orchestrator(plan: &Plan, attached: &mut Attached<'_>) -> Result<View> {
     Ok(segments::log(attached, thread_of(plan, Role::Orchestrator)?)?)
-}
-
-/// What of the orchestrator is in its log, counted in one pass that can go on later.
-#[derive(Default)]
-pub(super) struct LogCount {
-    tail: LogTail,
-    pub estate: Estate,
-}
-
-impl LogCount {
-    /// Counts what was appended since.
-    pub(super) fn look(&mut self, log: &View) {
-        self.tail.look(log, |record| self.estate.count(record.point));
-    }
 }
 
 /// Maps what the engine's threads will use, ahead of them.

@@ -1,10 +1,11 @@
 //! What was recovered of an engine, where the threads of its process find it when they are built.
 
-use super::engine::LogCount;
 use gateway::GatewayEstate;
 use journal::Follower;
-use orchestrator::{Mute, Orchestrator, Recovered, Shadow};
+use orchestrator::{Estate, Mute, Orchestrator, Recovered, Shadow};
+use protocol::tally::LogTail;
 use shm::attached::Attached;
+use shm::memory::View;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What was recovered, for the threads of the engine's process to be built from.
@@ -28,6 +29,20 @@ pub(super) fn gateway(attached: &mut Attached<'_>, index: u16) -> Option<Gateway
     let recovery = recovery(attached);
     let engine = recovery.lock().unwrap_or_else(PoisonError::into_inner);
     engine.as_ref()?.gateways.get(usize::from(index)).cloned()
+}
+
+/// What of the orchestrator is in its log, counted in one pass that can go on later.
+#[derive(Default)]
+pub(super) struct LogCount {
+    tail: LogTail,
+    pub estate: Estate,
+}
+
+impl LogCount {
+    /// Counts what was appended since.
+    pub(super) fn look(&mut self, log: &View) {
+        self.tail.look(log, |record| self.estate.count(record.point));
+    }
 }
 
 /// The state of a follower, if it is of use, and what it has counted in the log.

@@ -2,8 +2,9 @@
 
 use super::{Body, Sent};
 use crate::roles::build::{ends, orchestrator_parts};
-use crate::roles::engine::{LogCount, log_of_orchestrator, map};
+use crate::roles::engine::{log_of_orchestrator, map};
 use crate::roles::estate;
+use crate::roles::estate::LogCount;
 use anyhow::Result;
 use journal::Follower;
 use orchestrator::{Estate, Mute, Orchestrator, Shadow};
