@@ -65,7 +65,8 @@ fn killed_at(
             WaitStatus::PtraceSyscall(_) => {
                 quiet = Instant::now();
                 let call = call_of(task, task, out)?;
-                is_on |= call.name == "read" && ["poll", "ppoll"].contains(&last);
+                // A poll that was interrupted to be traced goes on as another call.
+                is_on |= call.name == "read" && ["poll", "ppoll", "restart_syscall"].contains(&last);
                 last = call.name;
                 seen += usize::from(is_on);
                 if seen == stop {
@@ -121,10 +122,10 @@ fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix:
 fn killed_at_every(
     step: usize,
     lasts: Duration,
-    running: &Running,
+    running: Running,
     role: &str,
     mut at: impl FnMut(usize, u32) -> Option<nix::Result<Tried>>,
-) -> Option<Vec<String>> {
+) -> Option<(Running, Vec<String>)> {
     let mut living = running.process(role);
     let (mut stop, mut calls) = (1, Vec::new());
     let until = Instant::now() + lasts;
@@ -137,22 +138,31 @@ fn killed_at_every(
                     calls.push(call);
                     stop += step;
                 }
-                wait_until("it is started anew", || newest(running.pid(), role, living).is_some());
+                let since = Instant::now();
+                while newest(running.pid(), role, living).is_none() {
+                    let words = "it is not started anew";
+                    assert!(
+                        since.elapsed() < Duration::from_secs(10),
+                        "{words} behind {calls:?}: {:?}",
+                        running.end()
+                    );
+                    std::thread::sleep(Duration::from_millis(1));
+                }
                 living = newest(running.pid(), role, living).unwrap();
             }
             Some(Ok(Tried::Over)) => {
                 println!("{role}: all of {} stops, every {step}: {} kills", stop - 1, calls.len());
-                return Some(calls);
+                return Some((running, calls));
             }
             Some(Err(Errno::EPERM)) => {
                 eprintln!("SKIPPED: tracing is not permitted here");
                 return None;
             }
-            Some(Err(errno)) => panic!("stop {stop}: {errno}"),
+            Some(Err(errno)) => panic!("stop {stop}: {errno}; the run: {:?}", running.end()),
         }
     }
     println!("{role}: no time for more than {stop} stops, every {step}: {} kills", calls.len());
-    Some(calls)
+    Some((running, calls))
 }
 
 /// A run that lasts so many seconds, with so many orders in each.
@@ -186,13 +196,13 @@ fn an_exchange_killed_at_any_system_call_of_its_recovery_leaves_nothing_undone()
     let (launcher, running) = run_for(window, 2_000);
     let (pid, out) = (running.pid(), launcher.out.path());
     let lasts = Duration::from_secs(window * 3 / 4);
-    let calls = killed_at_every(step, lasts, &running, "exchange-0", |stop, living| {
+    let calls = killed_at_every(step, lasts, running, "exchange-0", |stop, living| {
         wait_until("there is a spare", || newest(pid, "spare:exchange-0", living).is_some());
         std::thread::sleep(APART);
         let spare = newest(pid, "spare:exchange-0", living)?;
         Some(spare_killed_at(stop, living, spare, out))
     });
-    if let Some(calls) = calls {
+    if let Some((running, calls)) = calls {
         is_whole(running, &calls, 5);
     }
 }
@@ -205,12 +215,12 @@ fn an_engine_killed_at_any_system_call_of_its_recovery_leaves_nothing_undone() {
     let (launcher, running) = run_for(window, 50);
     let (pid, out) = (running.pid(), launcher.out.path());
     let lasts = Duration::from_secs(lasts);
-    let calls = killed_at_every(step, lasts, &running, "engine", |stop, living| {
+    let calls = killed_at_every(step, lasts, running, "engine", |stop, living| {
         wait_until("it is back", || is_back(living));
         std::thread::sleep(APART);
         Some(engine_killed_at(stop, living, pid, out))
     });
-    if let Some(calls) = calls {
+    if let Some((running, calls)) = calls {
         is_whole(running, &calls, 5);
     }
 }
