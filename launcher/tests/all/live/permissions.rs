@@ -30,15 +30,16 @@ fn allow(folder: &Path, mode: u32) {
     std::fs::set_permissions(folder, PermissionsExt::from_mode(mode)).unwrap();
 }
 
-/// The end of a run whose journal may not be written any more from when it has so many segments on; the role is killed then, or goes on.
-fn ends(role: &str, journal: &str, is_killed: bool) -> Option<String> {
+/// The end of a run whose journal may not be written any more from when it has a segment on, which is there some time after the start; the role is
+/// killed then, or goes on.
+fn ends(role: &str, journal: &str, segment: &str, is_killed: bool) -> Option<String> {
     let launcher = Launcher::new();
     let flags = ["--orders", "150k", "--window", "4s", "--journal", "process", "--liveness", "1s"];
     let mut command = concerned(&launcher, &flags)?;
     let running = Running { child: command.spawn().unwrap() };
     let folder = || launcher.folders().first().map(|run| run.join(journal));
-    let has_three = || folder().is_some_and(|folder| folder.join("log-00000003").exists());
-    wait_until("the journal has segments", has_three);
+    let has_it = || folder().is_some_and(|folder| folder.join(segment).exists());
+    wait_until("the journal has that segment", has_it);
     let folder = folder().unwrap();
     allow(&folder, 0o500);
     if is_killed {
@@ -55,11 +56,13 @@ fn ends(role: &str, journal: &str, is_killed: bool) -> Option<String> {
 
 #[test]
 fn a_journal_that_may_not_be_written_any_more_ends_the_run_with_its_reason() {
-    for (role, journal) in [("exchange-0", "journal-venue-0"), ("engine", "journal-engine")] {
-        let Some(said) = ends(role, journal, false) else { return };
+    let journals =
+        [("exchange-0", "journal-venue-0", "log-00000003"), ("engine", "journal-engine", "log-00000005")];
+    for (role, journal, segment) in journals {
+        let Some(said) = ends(role, journal, segment, false) else { return };
         assert!(said.contains("its journal fails"), "{role}: {said}");
         // A successor needs a segment of its own.
-        let Some(said) = ends(role, journal, true) else { return };
+        let Some(said) = ends(role, journal, segment, true) else { return };
         assert!(said.contains(journal), "{role}: {said}");
     }
 }

@@ -14,6 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde_json::Value;
+use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -99,15 +100,21 @@ fn spare_killed_at(stop: usize, living: u32, spare: u32, out: &Path) -> nix::Res
 /// Kills the living engine and its spare and, at that stop from its first instruction on, the one that the launcher starts.
 fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix::Result<Tried> {
     wait_until("there is a spare", || newest(launcher, "spare:engine", living).is_some());
-    let spare = newest(launcher, "spare:engine", living);
     let mut births = Births::watch(launcher, "engine")?;
     signal(living, "KILL");
-    // Behind it, so that it is not replaced: whether it was told to go on or not, the next one is started anew.
-    spare.into_iter().for_each(|spare| signal(spare, "KILL"));
-    let since = Instant::now();
+    let (since, mut last, mut looked) = (Instant::now(), living, Instant::now());
     let task = loop {
         if let Some(task) = births.look()? {
             break task;
+        }
+        // Behind it; where the launcher has seen that one die first, also the one in its place: whether it was told to go on or not, the next
+        // engine is started anew.
+        if last == living || looked.elapsed() > Duration::from_millis(20) {
+            looked = Instant::now();
+            if let Some(spare) = newest(launcher, "spare:engine", last) {
+                signal(spare, "KILL");
+                last = spare;
+            }
         }
         assert!(since.elapsed() < Duration::from_secs(60), "the engine was never started again");
         std::thread::sleep(Duration::from_micros(100));
@@ -122,7 +129,7 @@ fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix:
 fn killed_at_every(
     step: usize,
     lasts: Duration,
-    running: Running,
+    mut running: Running,
     role: &str,
     mut at: impl FnMut(usize, u32) -> Option<nix::Result<Tried>>,
 ) -> Option<(Running, Vec<String>)> {
@@ -158,7 +165,12 @@ fn killed_at_every(
                 eprintln!("SKIPPED: tracing is not permitted here");
                 return None;
             }
-            Some(Err(errno)) => panic!("stop {stop}: {errno}; the run: {:?}", running.end()),
+            Some(Err(errno)) => {
+                // The tracer has waited for it: nobody else can.
+                let mut said = String::new();
+                let _ = running.child.stderr.take().unwrap().read_to_string(&mut said);
+                panic!("stop {stop}: {errno}; the launcher: {said}");
+            }
         }
     }
     println!("{role}: no time for more than {stop} stops, every {step}: {} kills", calls.len());
