@@ -50,6 +50,7 @@ shortened() {
       [[ $kind == contain ]] && command=$(sed -E 's/--technique ([a-z-]+,[a-z-]+),[a-z,-]+/--technique \1/' <<<"$command")
       [[ $kind == contain && $command != *--technique* ]] && command+=" --technique spsc-mux"
       [[ $kind == contain && $command != *--fault* ]] && command+=" --fault kill"
+      [[ $kind == contain ]] && command=$(sed -E 's/--fault "([a-z]+;[a-z]+);[a-z;]+"/--fault "\1"/; s/--fault ([a-z]+,[a-z]+),[a-z,]+/--fault \1/' <<<"$command")
       [[ $kind == contain && $command != *--isolation* ]] && command+=" --isolation process"
       [[ $kind == contain ]] && command=${command/--isolation thread,process/--isolation process}
       command+=" --out $out" ;;
