@@ -131,6 +131,11 @@ fn main() {
             scope.spawn(|| crates::run(&options, &mut report));
         });
     }
+    if options.wants("capacity") {
+        std::thread::scope(|scope| {
+            scope.spawn(|| capacity::run(&options, &mut report));
+        });
+    }
     if options.wants("roundtrip") || options.wants("stream") {
         match peer::Peers::start(&options) {
             Ok(mut peers) => {
@@ -146,11 +151,6 @@ fn main() {
                 std::process::exit(1);
             }
         }
-    }
-    if options.wants("capacity") {
-        std::thread::scope(|scope| {
-            scope.spawn(|| capacity::run(&options, &mut report));
-        });
     }
     if options.wants("scan") {
         scan::run(&options, &mut report);
