@@ -128,6 +128,31 @@ impl Clock for Virtual {
     }
 }
 
+/// A clock that ends who looks at it, in the middle of what he does, when its time has come: for tests of what he leaves behind. Its time
+/// is how often it was looked at.
+#[cfg(feature = "fixtures")]
+#[derive(Clone, Debug, Default)]
+pub struct Deadly {
+    /// How often it was looked at.
+    pub looks: Rc<core::cell::Cell<u64>>,
+    /// The look that unwinds, from 1; the panic's hook is not called.
+    pub dies_at: u64,
+}
+
+#[cfg(feature = "fixtures")]
+impl Clock for Deadly {
+    fn now(&self) -> u64 {
+        self.looks.set(self.looks.get() + 1);
+        if self.looks.get() == self.dies_at {
+            std::panic::resume_unwind(Box::new("its time has come"));
+        }
+        self.looks.get()
+    }
+    fn peek(&self) -> u64 {
+        self.now()
+    }
+}
+
 /// The same instant on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockPair {

@@ -4,7 +4,6 @@
 //!
 //! It dies wherever it reads the clock: before each stamp and each trade. Real processes die at any instruction in the launcher's tests.
 
-use crate::deadly::Deadly;
 use core::cell::Cell;
 use exchange::market_board::MarketBoard;
 use exchange::role::{self, Close, Estate, ExchangeAgent, MarketSetup, SessionEnd, Trade};
@@ -17,7 +16,7 @@ use protocol::stamps::{Point, Record, StampLog, TouchWritten, count_point, last_
 use protocol::status::LOG_OFFSET;
 use protocol::wire::{Instruction, Message, Operation, Order, OrderId, Report, Side};
 use shm::board;
-use shm::clock::Timebase;
+use shm::clock::{Deadly, Timebase};
 use shm::memory::{Region, Words};
 use shm::ring::spsc;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -308,7 +307,7 @@ fn played(
                 waiting = unsent.next();
             }
         }
-        let clock = Deadly { reads: Rc::clone(&reads), dies_at };
+        let clock = Deadly { looks: Rc::clone(&reads), dies_at };
         let work = catch_unwind(AssertUnwindSafe(|| turn(&world, &mut agent, clock, waiting.is_none())));
         idle = if work.as_ref().is_ok_and(|work| *work == 0) && waiting.is_none() { idle + 1 } else { 0 };
         if work.is_err() {
@@ -349,7 +348,7 @@ fn told(folder: &Path, orders: &[Order]) -> Heard {
     }
     let mut gateways = Gateways::new(&world);
     let mut agent = world.exchange(folder, PROCESS, Successor::Careful, None).unwrap();
-    let clock = Deadly { reads: Rc::default(), dies_at: u64::MAX };
+    let clock = Deadly { dies_at: u64::MAX, ..Deadly::default() };
     for _ in 0..1000 {
         if turn(&world, &mut agent, clock.clone(), true) == 0 {
             break;

@@ -3,7 +3,6 @@
 mod broken;
 mod cases;
 mod comebacks;
-mod deadly;
 mod deep;
 mod drawn;
 mod ledger;

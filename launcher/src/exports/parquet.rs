@@ -5,9 +5,9 @@ use super::tables::since_start;
 use analysis::merge::Merged;
 use analysis::record::RunRecord;
 use analysis::summary::to_ns;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use parquet::basic::{Compression, Encoding};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
@@ -48,18 +48,12 @@ pub fn orders(record: &RunRecord, merged: &Merged, out: impl Write + Send) -> Re
         for point in [Point::Due].into_iter().chain(PATH) {
             let times = rows.iter().map(|(_, row)| row.at(point).map(|ticks| since_start(record, ticks)));
             let (values, there) = optional(times);
-            let mut column = group.next_column()?.expect("a column for each point");
-            column.typed::<Int64Type>().write_batch(&values, Some(&there), None)?;
-            column.close()?;
+            put::<Int64Type>(&mut group, &values, Some(&there))?;
         }
         let (reasons, there) = optional(rows.iter().map(|(_, row)| row.reason().map(i32::from)));
-        let mut column = group.next_column()?.expect("a column of reasons");
-        column.typed::<Int32Type>().write_batch(&reasons, Some(&there), None)?;
-        column.close()?;
+        put::<Int32Type>(&mut group, &reasons, Some(&there))?;
         let measured: Vec<bool> = rows.iter().map(|(_, row)| row.is_measured()).collect();
-        let mut column = group.next_column()?.expect("a column of what counts");
-        column.typed::<BoolType>().write_batch(&measured, None, None)?;
-        column.close()?;
+        put::<BoolType>(&mut group, &measured, None)?;
         group.close()?;
     }
     file.close()?;
@@ -90,20 +84,14 @@ pub fn stages(record: &RunRecord, merged: &Merged, out: impl Write + Send) -> Re
         let mut group = file.next_row_group()?;
         ids(&mut group, rows.iter().map(|row| row.0))?;
         let names: Vec<ByteArray> = rows.iter().map(|row| ByteArray::from(row.1.name())).collect();
-        let mut column = group.next_column()?.expect("a column of names");
-        column.typed::<ByteArrayType>().write_batch(&names, None, None)?;
-        column.close()?;
+        put::<ByteArrayType>(&mut group, &names, None)?;
         let began = rows.iter().map(|row| since_start(record, row.2)).collect();
         let took = rows.iter().map(|row| to_ns(row.3, record.clock.ns_per_tick) as i64).collect();
         for values in [began, took] as [Vec<i64>; 2] {
-            let mut column = group.next_column()?.expect("two columns of times");
-            column.typed::<Int64Type>().write_batch(&values, None, None)?;
-            column.close()?;
+            put::<Int64Type>(&mut group, &values, None)?;
         }
         let measured: Vec<bool> = rows.iter().map(|row| row.4).collect();
-        let mut column = group.next_column()?.expect("a column of what counts");
-        column.typed::<BoolType>().write_batch(&measured, None, None)?;
-        column.close()?;
+        put::<BoolType>(&mut group, &measured, None)?;
         group.close()?;
     }
     file.close()?;
@@ -134,13 +122,20 @@ fn ids(
 ) -> Result<()> {
     for part in [OrderId::strategy, OrderId::epoch] {
         let values: Vec<i32> = ids.clone().map(|id| i32::from(part(id))).collect();
-        let mut column = group.next_column()?.expect("two small columns of the id");
-        column.typed::<Int32Type>().write_batch(&values, None, None)?;
-        column.close()?;
+        put::<Int32Type>(group, &values, None)?;
     }
     let sequences: Vec<i64> = ids.map(|id| id.sequence() as i64).collect();
-    let mut column = group.next_column()?.expect("a column of sequences");
-    column.typed::<Int64Type>().write_batch(&sequences, None, None)?;
+    put::<Int64Type>(group, &sequences, None)
+}
+
+/// Writes the next column of a row group; `there` says which rows have a value, where not all must.
+fn put<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    values: &[T::T],
+    there: Option<&[i16]>,
+) -> Result<()> {
+    let mut column = group.next_column()?.context("the schema has fewer columns than are written")?;
+    column.typed::<T>().write_batch(values, there, None)?;
     column.close()?;
     Ok(())
 }

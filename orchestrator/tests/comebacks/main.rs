@@ -17,6 +17,7 @@ use protocol::stamps::{Point, Record, StampLog};
 use protocol::status::LOG_OFFSET;
 use protocol::supervision::{Death, Repairs};
 use protocol::wire::{OrderId, OrderStatus};
+use shm::clock::Deadly;
 use shm::memory::{Region, Words};
 use shm::ring::spsc_mux::Mux;
 use shm::sync::{AtomicU64, Ordering};
@@ -25,7 +26,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
-use world::{Deadly, Ends, Nobody, SLOW, STRATEGIES, Successor, Trader, VENUES, Venue, World, renew, time};
+use world::{Ends, Nobody, SLOW, STRATEGIES, Successor, Trader, VENUES, Venue, World, renew, time};
 
 /// What a step of the test does.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +70,7 @@ fn play(acts: &[Act], deaths: &[u64], durability: Durability, how: Successor) ->
             Some(Act::Answer(venue)) => ends.answer(&mut venues[*venue], *venue, false),
             None => (0..VENUES).for_each(|venue| ends.answer(&mut venues[venue], venue, true)),
         }
-        let clock = Deadly { reads: Rc::clone(&reads), dies_at };
+        let clock = Deadly { looks: Rc::clone(&reads), dies_at };
         let work = catch_unwind(AssertUnwindSafe(|| turn(&mut agent, &world, clock, turns)));
         if let Some(why) = Agent::<Deadly>::failure(&agent) {
             return Err(why.into());

@@ -1,6 +1,5 @@
 //! What is around the orchestrator: rings, a log, strategies, venues, and a clock that kills.
 
-use core::cell::Cell;
 use journal::{Durability, Follower, Options};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
@@ -13,13 +12,12 @@ use protocol::stamps::{StampLog, Stamps, points_in};
 use protocol::status::LOG_OFFSET;
 use protocol::supervision::{REPAIRS_WORDS, RepairsWriter};
 use protocol::wire::{Instruction, Message, Order, OrderId, OrderStatus, Report};
-use shm::clock::{Clock, Timebase, Virtual};
+use shm::clock::{Timebase, Virtual};
 use shm::memory::{Region, Words};
 use shm::ring::{spsc, spsc_mux::Mux};
 use shm::sync::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::rc::Rc;
 
 pub const STRATEGIES: usize = 3;
 pub const VENUES: usize = 2;
@@ -28,30 +26,6 @@ pub const SLOTS: usize = 4;
 pub const MAX_OPEN: u64 = 12;
 /// Turns until a strategy is started again.
 pub const SLOW: u32 = 8;
-
-/// A clock that kills who reads it, when its time has come.
-#[derive(Clone)]
-pub struct Deadly {
-    pub reads: Rc<Cell<u64>>,
-    pub dies_at: u64,
-}
-
-pub struct Dead;
-
-impl Clock for Deadly {
-    fn now(&self) -> u64 {
-        self.reads.set(self.reads.get() + 1);
-        if self.reads.get() == self.dies_at {
-            // Without the hook: it is no failure.
-            std::panic::resume_unwind(Box::new(Dead));
-        }
-        self.reads.get()
-    }
-
-    fn peek(&self) -> u64 {
-        self.now()
-    }
-}
 
 /// A strategy that is no more.
 pub struct Nobody;

@@ -1,33 +1,16 @@
 //! The spares of engine and exchange: who has one comes back from it; who has lost it, from snapshots and the rest of the log.
 
+use super::comebacks::BASE;
 use crate::common::{Launcher, Running, family, signal, wait_until};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const RUN: [&str; 18] = [
-    "--venue",
-    "book",
-    "--venues",
-    "1",
-    "--exchange",
-    "process",
-    "--on-death",
-    "restart",
-    "--idle",
-    "park",
-    "--isolation",
-    "process",
-    "--journal",
-    "process",
-    "--liveness",
-    "1s",
-    "--strategies",
-    "2",
-];
+/// A run of [`BASE`] with a journal.
+const JOURNAL: [&str; 6] = ["--journal", "process", "--liveness", "1s", "--strategies", "2"];
 
 fn started(launcher: &Launcher, orders: &str, window: &str) -> Running {
-    launcher.start(&[&RUN[..], &["--orders", orders, "--window", window, "--json"]].concat())
+    launcher.start(&[&BASE[..], &JOURNAL, &["--orders", orders, "--window", window, "--json"]].concat())
 }
 
 /// The newest process that was started as the spare of that one, and is none of these.
