@@ -12,7 +12,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use shm::memory::sealed::Handle;
 use shm::names;
-use shm::os::sandbox::Profile;
+use shm::os::sandbox::{self, Profile};
 use std::collections::HashSet;
 use thiserror::Error;
 
@@ -336,15 +336,13 @@ impl Plan {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
-    /// The profile that a process of the plan is confined by under isolation `sandbox`: its roles', if they have one and the same.
-    /// `None`: a role of it is trusted or writes files, or they may do different things.
+    /// The profile that a process of the plan is confined by under isolation `sandbox`: its roles', if they have one and the same, or
+    /// that of who writes a journal, if it does ([`Plan::has_journal`]). `None`: a role of it is trusted, or they may do different things.
     pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static Profile> {
-        if self.has_journal(process) {
-            return None;
-        }
         let mut profiles = self.roles_of(process).map(|role| role.record().sandbox);
         let first = profiles.next()??;
-        profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(first)
+        let profile = if self.has_journal(process) { &sandbox::JOURNALLED } else { first };
+        profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(profile)
     }
 
     /// The process that runs a role.
