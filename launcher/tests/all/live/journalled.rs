@@ -104,6 +104,8 @@ fn an_exchange_cannot_open_a_file_outside_its_journals_folder() {
     wait_until("the exchange is there", || exchange(&running, &[]).is_some());
     assert_confined(exchange(&running, &[]).unwrap());
     let folder = launcher.folders()[0].join("journal-venue-0");
+    // Nothing more is prepared until the first one is full.
+    wait_until("the journal has its segments", || folder.join("log-00000003").exists());
     std::fs::rename(&folder, folder.with_file_name("moved")).unwrap();
     std::fs::create_dir(&folder).unwrap();
     let (code, _, stderr) = running.end();
