@@ -57,13 +57,15 @@ fn writing() {
         let folders = [inside.path()];
         profile.confine_to(&Files { folders: &folders, read: &[] }, false).unwrap();
         let (inside, outside) = (inside.path(), outside.path());
-        let (go, wait) = mpsc::channel();
+        let ((go, wait), (begins, begun)) = (mpsc::channel(), mpsc::channel());
         std::thread::scope(|scope| {
-            // As a journal's helper: it is there before system calls are refused.
+            // As a journal's helper: it runs before system calls are refused.
             scope.spawn(move || {
+                begins.send(()).unwrap();
                 wait.recv().unwrap();
                 tries("helper", inside, outside);
             });
+            begun.recv().unwrap();
             profile.restrict_calls(false).unwrap();
             go.send(()).unwrap();
         });
