@@ -49,6 +49,16 @@ const POLL: i64 = libc::SYS_poll;
 #[cfg(not(target_arch = "x86_64"))]
 const POLL: i64 = libc::SYS_ppoll;
 
+/// The calls that rename and remove a file: it has neither of its own.
+#[cfg(target_arch = "x86_64")]
+const RENAME: i64 = libc::SYS_rename;
+#[cfg(not(target_arch = "x86_64"))]
+const RENAME: i64 = libc::SYS_renameat;
+#[cfg(target_arch = "x86_64")]
+const UNLINK: i64 = libc::SYS_unlink;
+#[cfg(not(target_arch = "x86_64"))]
+const UNLINK: i64 = libc::SYS_unlinkat;
+
 /// The processor whose numbers of calls these are.
 #[cfg(target_arch = "x86_64")]
 const ARCH: TargetArch = TargetArch::x86_64;
@@ -126,8 +136,8 @@ pub(super) const JOURNALLING: &[Call] = &[
     call(libc::SYS_write, "a segment's header; stderr"),
     call(libc::SYS_fdatasync, "put records on the disk"),
     call(libc::SYS_fsync, "put the folder on the disk"),
-    call(libc::SYS_rename, "a file that is whole gets its name"),
-    call(libc::SYS_unlink, "a segment that was prepared for nothing"),
+    call(RENAME, "a file that is whole gets its name"),
+    call(UNLINK, "a segment that was prepared for nothing"),
     call(libc::SYS_flock, "give the folder back"),
     Call {
         number: libc::SYS_mmap,
