@@ -104,7 +104,7 @@ fn who_writes_a_journal_has_its_folder_and_no_other_file() {
     // Each layer alone: seccomp does not see where a file is, landlock not what else there is.
     check("landlock", &INSIDE, &FILES);
     check("calls", &INSIDE, &OTHERS);
-    check("none", &["write-inside", "open-outside", "shared-memory", "passwords", "socket", "thread"], &[]);
+    check("none", &["write-inside", "create-outside", "shared-memory", "passwords", "socket", "thread"], &[]);
 }
 
 #[test]
