@@ -150,7 +150,8 @@ fn quota(system: &System) -> Check {
 fn clock(machine: &Machine) -> Check {
     let source = if machine.clocksource.is_empty() { "unknown" } else { &machine.clocksource };
     if machine.tsc_invariant {
-        return ok("clock", "invariant TSC, trusted by the kernel");
+        let counter = if source == "tsc" { "invariant TSC" } else { source };
+        return ok("clock", format!("{counter}, trusted by the kernel"));
     }
     bad(
         "clock",
