@@ -85,7 +85,7 @@ fn a_launcher_that_is_killed_leaves_a_record_that_says_all() {
     // As if it had been killed: nothing of it is dropped.
     std::mem::forget(isolated);
     let left = records(files(&tree));
-    assert_eq!(left.iter().map(|(run, _)| run.to_string()).collect::<Vec<_>>(), [plan.run.clone()]);
+    assert_eq!(left.iter().map(|(run, _)| run.to_string()).collect::<Vec<_>>(), [plan.run.as_str()]);
     assert_eq!(put_back(files(&tree), &plan.run), [""; 0]);
     assert_eq!(everything(&tree), before);
 }
