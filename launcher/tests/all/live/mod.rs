@@ -12,6 +12,7 @@ mod market;
 mod neighbours;
 mod operators;
 mod permissions;
+mod quiet;
 mod room;
 mod runs;
 mod sandboxed;
