@@ -154,6 +154,8 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         threading: threading(&settings, roles, strategies, venues, (whole, cores.len()))?,
         placement,
         idle: settings.idle.unwrap_or_default(),
+        priority: settings.priority,
+        isolate: settings.isolate == Some(Switch::On),
         cores,
         cores_named,
         strategies: strategies as u16,

@@ -13,7 +13,7 @@ use shm::clock::{Clock, Monotonic, Timebase, Tsc};
 use shm::idle::{Backoff, Chosen, Idle as IdleStrategy, Park, Spin, Yield};
 use shm::memory::Words;
 use shm::os::sandbox::{Profile, SandboxError};
-use shm::os::{pin, process};
+use shm::os::{pin, priority, process};
 use shm::sync::{AtomicU64, Ordering};
 
 /// What a thread needs beside its agent.
@@ -87,8 +87,12 @@ impl Runner<'_> {
         }
         process::precise_timers();
         if let Some(core) = self.thread.core {
-            pin::pin_to(core).with_context(|| format!("thread {}", self.thread.name))?;
+            pin::move_to(core).with_context(|| format!("thread {}", self.thread.name))?;
             status.set(Field::CorePlusOne, u64::from(core) + 1);
+        }
+        if let Some(fifo) = self.plan.priority {
+            let refused = || format!("thread {}: it may not have priority fifo:{fifo}", self.thread.name);
+            priority::set_fifo(fifo).with_context(refused)?;
         }
         status.announce(&self.thread.roles);
         status.set(Field::Pid, std::process::id().into());

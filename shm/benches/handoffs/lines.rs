@@ -1,7 +1,8 @@
 //! Which line moves when: round trips through hand-offs that are put together piece by piece, from one line each way to a ring.
 //!
 //! Two threads on two cores, one message on its way. Each row has one thing more than the one before, in floors, each beside floors of its
-//! own; samples whose floors differ by more than a tenth are dropped. Honest peers only, on the heap, nothing proved.
+//! own; samples whose floors differ by more than a tenth are dropped. Where in memory a hand-off lies makes a difference too: each row has
+//! several, in turn. Honest peers only, on the heap, nothing proved.
 
 use crate::Options;
 use crate::pair::{Contestant, Part, Peer, Pop, Push};
@@ -16,6 +17,9 @@ use std::hint::black_box;
 const SLOT: usize = MESSAGE_WORDS + 1;
 /// Words before the slots: the head, in lines of its own.
 const HEAD_WORDS: usize = 16;
+
+/// Hand-offs of each row, each in memory of its own.
+const PLACES: usize = 8;
 
 /// What becomes of the head's line.
 const NO_HEAD: u8 = 0;
@@ -99,22 +103,24 @@ type Trips = Box<dyn FnMut(&Peer, u64) -> f64>;
 /// A row: round trips of one kind.
 struct Row {
     what: &'static str,
-    trips: Trips,
+    trips: Vec<Trips>,
     over_floor: Vec<f64>,
     dropped: usize,
 }
 
 impl Row {
     fn new<P: Push, C: Pop>(what: &'static str, parts: &mut Vec<Part>, pair: impl Fn() -> (P, C)) -> Self {
-        let mut contestant = Contestant::new(parts, pair(), pair());
-        let trips = Box::new(move |peer: &Peer, rounds| contestant.trips(peer, rounds));
-        Self { what, trips, over_floor: Vec::new(), dropped: 0 }
+        let trips = (0..PLACES).map(|_| -> Trips {
+            let mut contestant = Contestant::new(parts, pair(), pair());
+            Box::new(move |peer, rounds| contestant.trips(peer, rounds))
+        });
+        Self { what, trips: trips.collect(), over_floor: Vec::new(), dropped: 0 }
     }
 }
 
 /// Measures all of them in turn.
 pub fn run(options: &Options, report: &mut BenchReport) {
-    let (samples, rounds) = options.effort(51, 500, 10_000);
+    let (samples, rounds) = options.effort(64, 500, 10_000);
     let parts = &mut Vec::new();
     let mut rows = [
         Row::new("a line each way, one word and its sequence", parts, End::<1, 1, NO_HEAD, false>::pair),
@@ -131,8 +137,9 @@ pub fn run(options: &Options, report: &mut BenchReport) {
     let peer = Peer::start(options.cores.1, std::mem::take(parts));
     shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
     let mut floors = Vec::new();
-    for _ in 0..samples {
+    for sample in 0..samples {
         for Row { trips, over_floor, dropped, .. } in &mut rows {
+            let trips = &mut trips[sample % PLACES];
             match peer.between_floors(rounds, || trips(&peer, rounds)) {
                 Some((floor, ns)) => {
                     floors.push(floor);
