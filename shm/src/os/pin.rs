@@ -1,6 +1,7 @@
 //! Pinning a thread to a core, and reading back where it really is.
 
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use core_affinity::CoreId;
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use thiserror::Error;
 
@@ -20,14 +21,12 @@ pub enum PinError {
     NotPinned(u32, Vec<u32>),
 }
 
-/// The calling thread.
-const SELF: Pid = Pid::from_raw(0);
-
 /// The cores that the calling thread may run on, ascending.
 pub fn allowed_cores() -> Vec<u32> {
-    let Ok(mask) = sched_getaffinity(SELF) else { return Vec::new() };
-    let is_set = |core: &usize| mask.is_set(*core).unwrap_or(false);
-    (0..CpuSet::count()).filter(is_set).filter_map(|core| u32::try_from(core).ok()).collect()
+    let mut cores: Vec<u32> =
+        core_affinity::get_core_ids().unwrap_or_default().iter().map(|core| core.id as u32).collect();
+    cores.sort_unstable();
+    cores
 }
 
 /// Pins the calling thread to one core that it may run on, and reads its affinity back.
@@ -48,7 +47,9 @@ pub fn pin_to(core: u32) -> Result<(), PinError> {
 /// # Errors
 /// See [`PinError`].
 pub fn move_to(core: u32) -> Result<(), PinError> {
-    if stay_on(&[core]).is_err() {
+    let id = core as usize;
+    // The crate aborts on ids past the size of a CPU set, and says of anything else that went wrong only that it did.
+    if id >= CpuSet::count() || !core_affinity::set_for_current(CoreId { id }) {
         return Err(PinError::NotAllowed { core, allowed: allowed_cores() });
     }
     match allowed_cores() {
@@ -66,7 +67,8 @@ pub fn stay_on(cores: &[u32]) -> std::io::Result<()> {
     for core in cores {
         mask.set(*core as usize)?;
     }
-    Ok(sched_setaffinity(SELF, &mask)?)
+    // 0: the calling thread.
+    Ok(sched_setaffinity(Pid::from_raw(0), &mask)?)
 }
 
 #[cfg(test)]
