@@ -100,7 +100,7 @@ fn comes_back(case: Case<'_>) -> (Duration, u64) {
     });
     let begun = Instant::now();
     let agent = match follower {
-        Some(follower) => ExchangeAgent::behind(follower, vec![world.session(open)], NoTape),
+        Some(follower) => ExchangeAgent::behind(follower.into_parts(), vec![world.session(open)], NoTape),
         None => ExchangeAgent::new(setup(open), vec![world.session(open)], NoTape),
     };
     let estate = Estate { touches: vec![0], ..Estate::default() };

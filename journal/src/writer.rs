@@ -396,9 +396,17 @@ impl Drop for Writer {
     }
 }
 
+/// Starts a thread, and waits until it runs: who refuses system calls to his process from then on meets none that is half made.
 fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, JournalError> {
-    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
-    thread.map_err(|error| JournalError::Options(format!("cannot start the thread {name}: {error}")))
+    let (begins, begun) = mpsc::channel();
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let _ = begins.send(());
+        run();
+    });
+    let thread =
+        thread.map_err(|error| JournalError::Options(format!("cannot start the thread {name}: {error}")))?;
+    let _ = begun.recv();
+    Ok(thread)
 }
 
 /// A folder that is this writer's. It is let go of by name, not by closing the file alone: a child that another thread starts at this

@@ -13,7 +13,7 @@ pub use crate::workload::{ExchangePlacement, Journalling, Pacing, Sequence, Trad
 use serde::{Deserialize, Serialize};
 pub use shm::memory::sealed::Handle;
 use shm::names;
-use shm::os::sandbox::Profile;
+use shm::os::sandbox::{self, Profile};
 use std::collections::HashSet;
 use thiserror::Error;
 
@@ -316,15 +316,13 @@ impl Plan {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
-    /// The profile that a process of the plan is confined by under isolation `sandbox`: its roles', if they have one and the same.
-    /// `None`: a role of it is trusted or writes files, or they may do different things.
+    /// The profile that a process of the plan is confined by under isolation `sandbox`: its roles', if they have one and the same, or
+    /// that of who writes a journal, if it does ([`Plan::has_journal`]). `None`: a role of it is trusted, or they may do different things.
     pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static Profile> {
-        if self.has_journal(process) {
-            return None;
-        }
         let mut profiles = self.roles_of(process).map(|role| role.record().sandbox);
         let first = profiles.next()??;
-        profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(first)
+        let profile = if self.has_journal(process) { &sandbox::JOURNALLED } else { first };
+        profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(profile)
     }
 
     /// The process that runs a role.

@@ -44,12 +44,15 @@ pub struct StampLog {
     gaps: u64,
     /// In the status block: how many gaps were not kept, and their time.
     gaps_dropped: Words,
+    /// There too: how many were kept, plus one.
+    gaps_kept: Words,
     ends_only: bool,
 }
 
 impl StampLog {
-    /// The log in a thread's segment, behind its status block. Goes on behind the records that are there: those of a
-    /// strategy's earlier incarnations.
+    /// The log in a thread's segment, behind its status block. Goes on behind the records that are there: those of the thread's
+    /// earlier incarnations. How many gaps are among them the status block says; where that was made anew, as a strategy's is, they are
+    /// counted, which looks at all records.
     ///
     /// # Panics
     /// If the segment is shorter than [`crate::status::LOG_OFFSET`].
@@ -57,10 +60,15 @@ impl StampLog {
         let offset = crate::status::LOG_OFFSET;
         let view = segment.clone().into();
         let next = count_records(&view) * RECORD_WORDS;
-        let gaps = count_point(&view, Point::Gap) as u64;
-        let gaps_dropped = crate::status::gaps_dropped(segment);
+        let [gaps_dropped, gaps_kept] = crate::status::gaps(segment);
+        // Relaxed: a dead predecessor's, whose death is certain. It says no more than that some room is used up.
+        let gaps = match gaps_kept[0].load(Ordering::Relaxed) {
+            0 => count_point(&view, Point::Gap) as u64,
+            kept => kept - 1,
+        };
+        gaps_kept[0].store(gaps.saturating_add(1), Ordering::Relaxed);
         let records = segment.window(offset, segment.len() - offset);
-        Self { records, next, dropped: 0, gaps, gaps_dropped, ends_only: false }
+        Self { records, next, dropped: 0, gaps, gaps_dropped, gaps_kept, ends_only: false }
     }
 
     /// The same, taking the stamps that a plan asks for.
@@ -148,6 +156,8 @@ impl StampLog {
     pub fn append_gap(&mut self, gap: Gap) {
         if self.gaps < MAX_GAPS {
             self.gaps += 1;
+            // Before the record: who dies between them has one room less, not one too many. Relaxed: our own word.
+            self.gaps_kept[0].store(self.gaps + 1, Ordering::Relaxed);
             self.append_words(gap.words());
         }
     }
@@ -185,12 +195,29 @@ pub fn count_point(segment: &View, point: Point) -> usize {
     points_in(segment).filter(|other| *other == point).count()
 }
 
-/// Which of these keys ([`key_with`]) a log has.
-pub fn keys_in(segment: &View, wanted: &HashSet<u64>) -> HashSet<u64> {
-    match wanted.is_empty() {
-        true => HashSet::new(),
-        false => keys(segment).filter(|key| wanted.contains(key)).collect(),
+/// Which of these keys ([`key_with`]) a log has between its end and where it `is_over`, and how many records were looked at. That is asked
+/// before the first one (`None`), and behind each with its key, the newest first.
+pub fn keys_from_end(
+    segment: &View,
+    wanted: &HashSet<u64>,
+    mut is_over: impl FnMut(Option<u64>) -> bool,
+) -> (HashSet<u64>, usize) {
+    let (mut found, mut looked) = (HashSet::new(), 0);
+    if is_over(None) {
+        return (found, looked);
     }
+    for record in (0..count_records(segment)).rev() {
+        // Acquire: pairs with the Release in `append`.
+        let key = segment.load(crate::status::LOG_OFFSET + record * RECORD_WORDS, Ordering::Acquire);
+        looked += 1;
+        if wanted.contains(&key) {
+            found.insert(key);
+        }
+        if is_over(Some(key)) {
+            break;
+        }
+    }
+    (found, looked)
 }
 
 /// The points of a log's records, in their order.
@@ -314,6 +341,27 @@ mod tests {
         let mut log = StampLog::new(&segment);
         (0..2).for_each(|n| log.append(Point::Due, OrderId::new(0, 0, n), n));
         assert_eq!((log.dropped(), count_records(&segment.clone().into()) as u64), (0, MAX_GAPS + 2));
+    }
+
+    #[test]
+    fn a_successor_is_told_how_many_gaps_there_are_and_counts_them_only_where_nobody_says() {
+        let segment = Region::heap(LOG_OFFSET + 40 * RECORD_WORDS).words();
+        let gap = Gap { ended: 1, ticks: 1, switches: Switches(0) };
+        let mut log = StampLog::new(&segment);
+        (0..3).for_each(|_| log.append_gap(gap));
+        let kept = &segment[crate::status::GAPS.end - 1];
+        assert_eq!((StampLog::new(&segment).gaps, kept.load(Ordering::Relaxed)), (3, 4));
+        // As if there were none in the log: nobody has looked.
+        kept.store(8, Ordering::Relaxed);
+        assert_eq!(StampLog::new(&segment).gaps, 7);
+        // A status block that was made anew.
+        kept.store(0, Ordering::Relaxed);
+        assert_eq!(StampLog::new(&segment).gaps, 3);
+        // No room is left by one that says anything.
+        kept.store(u64::MAX, Ordering::Relaxed);
+        let mut log = StampLog::new(&segment);
+        log.append_gap(gap);
+        assert_eq!((log.gaps, count_point(&segment.clone().into(), Point::Gap)), (u64::MAX - 1, 3));
     }
 
     #[test]

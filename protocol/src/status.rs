@@ -8,6 +8,7 @@
 use crate::counters::{self, COUNTER_WORDS, Counters, Slots};
 use crate::gaps::{Dropped, PARTS};
 use crate::role::Role;
+use core::ops::Range;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};
 use shm::sync::Ordering;
@@ -112,12 +113,18 @@ pub enum Field {
 /// The gaps that the thread's log did not keep ([`crate::gaps`]): two words for each part of its room, count and ticks. Behind the error
 /// text.
 const GAPS_DROPPED: usize = Field::ErrorText as usize + ERROR_BYTES / 8;
+/// How many it kept, plus one; 0: nobody has counted them.
+const GAPS_KEPT: usize = GAPS_DROPPED + 2 * PARTS;
 
-const _: () = assert!(GAPS_DROPPED + 2 * PARTS <= STATUS_WORDS);
+const _: () = assert!(GAPS_KEPT < STATUS_WORDS);
 
-/// The words of a thread's segment that count the gaps that its log did not keep, for that log.
-pub(crate) fn gaps_dropped(segment: &Words) -> Words {
-    segment.window(HEADER_WORDS + GAPS_DROPPED, 2 * PARTS)
+/// The words of a thread's segment that say how many gaps its log kept and did not keep. They are of all incarnations of the thread: who
+/// makes the block anew for a successor that may be believed leaves them as they are.
+pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_KEPT + 1;
+
+/// The words of a thread's segment that count the gaps that its log did not keep, and those that it kept, for that log.
+pub(crate) fn gaps(segment: &Words) -> [Words; 2] {
+    [segment.window(HEADER_WORDS + GAPS_DROPPED, 2 * PARTS), segment.window(HEADER_WORDS + GAPS_KEPT, 1)]
 }
 
 /// A copy of a status block, taken at one time.

@@ -23,7 +23,7 @@ use super::shadow::{Followed, Past, Shadow, last_order, restored};
 use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::state::StateError;
-use journal::{Follower, Options, Record as Written, Recovered, Writer};
+use journal::{Options, Reader, Record as Written, Recovered, Writer};
 use protocol::market::Quote;
 use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Order, OrderId, Report};
@@ -136,12 +136,13 @@ impl<T: Close> Doors<T> {
 }
 
 impl<T: Close> ExchangeAgent<T> {
-    /// An exchange in the state of one that has followed the journal so far; [`ExchangeAgent::journalled`] takes it on from there.
+    /// An exchange in the state of one that has followed the journal so far, with what it was read with ([`journal::Follower::into_parts`]);
+    /// [`ExchangeAgent::journalled`] takes it on from there.
     ///
     /// # Panics
-    /// If the follower's market is for another number of sessions.
-    pub fn behind(follower: Follower<Shadow>, sessions: Vec<SessionEnd>, tape: T) -> Self {
-        let (Shadow { market, past, closing, .. }, reader) = follower.into_parts();
+    /// If the state's market is for another number of sessions.
+    pub fn behind((followed, reader): (Shadow, Reader), sessions: Vec<SessionEnd>, tape: T) -> Self {
+        let Shadow { market, past, closing, .. } = followed;
         let mut agent = Self::around(market, sessions, tape);
         agent.followed = Some(Box::new(Followed { past, closing, reader }));
         agent

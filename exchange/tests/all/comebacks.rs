@@ -104,7 +104,7 @@ impl World {
         });
         let (sessions, tape) = (sessions.collect(), SharedTape(Arc::clone(&self.tape)));
         let agent = match follower {
-            Some(follower) => ExchangeAgent::behind(follower, sessions, tape),
+            Some(follower) => ExchangeAgent::behind(follower.into_parts(), sessions, tape),
             None => ExchangeAgent::new(setup(), sessions, tape),
         };
         let agent = agent.telling(Some(MarketBoard::new(board::Writer::attach(&self.board).unwrap())));

@@ -71,7 +71,8 @@ fn as_a_victim() {
     match what.to_str().unwrap() {
         "append" => append_for_ever(folder, false),
         "boast" => append_for_ever(folder, true),
-        "stepped" => crate::stepped::stepped(folder),
+        "stepped" => crate::stepped::stepped(folder, false),
+        "stepped-boast" => crate::stepped::stepped(folder, true),
         "limited" => crate::faults::limited(folder),
         "stranger" => crate::faults::stranger(folder),
         other => panic!("{other}"),

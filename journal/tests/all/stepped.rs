@@ -1,17 +1,21 @@
 //! An append that dies at each of its machine instructions.
 //!
 //! What a process has stored into a shared mapping is in the page cache, and stays there when it is killed. So the file as it is between
-//! two instructions is what recovery finds after a death there; to look at it, nobody has to die.
+//! two instructions is what recovery finds after a death there; to look at it, nobody has to die. One that follows the log all along is
+//! asked there as well: what it has is what a successor goes on from. So are an appender that says too early that a record is taken, and a
+//! follower that believes too early that it is whole: both are found.
 
 use crate::basics::options;
 use crate::common::{State, append, folder, is_slow, payload, recovered};
 use crate::kills::{Victim, victim, words};
-use journal::{Durability, Writer};
+use journal::{Durability, Reader, Writer};
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, raise};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, gettid};
 use shm::sync::Ordering;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Records before the first one that is stepped: so many that the last ones go on in a next segment.
@@ -29,19 +33,24 @@ fn begin(folder: &Path) -> (Writer, u64) {
     }
 }
 
-/// In the victim: stops before each append and after the last.
-pub fn stepped(folder: &Path) {
+/// In the victim: stops before each append and behind it. Says that a record is taken when it is, or before.
+pub fn stepped(folder: &Path, is_boaster: bool) {
     let (mut writer, _) = begin(folder);
     // The next segment is prepared now.
     std::thread::sleep(std::time::Duration::from_millis(100));
     // A test runs in a thread of its own: that one is traced.
-    words(folder)[1].store(gettid().as_raw() as u64, Ordering::Release);
+    let shared = words(folder);
+    shared[1].store(gettid().as_raw() as u64, Ordering::Release);
     ptrace::traceme().unwrap();
     loop {
         let next = writer.last() + 1;
         let payload = payload(next);
         raise(Signal::SIGSTOP).unwrap();
+        if is_boaster {
+            shared[0].store(next, Ordering::Release);
+        }
         let taken = writer.append(&payload);
+        shared[0].store(next, Ordering::Release);
         raise(Signal::SIGSTOP).unwrap();
         taken.unwrap();
     }
@@ -68,10 +77,53 @@ impl Drop for Traced<'_> {
     }
 }
 
-#[test]
-fn an_append_that_dies_at_any_instruction_leaves_an_exact_prefix() {
+/// One that has followed the log from the beginning.
+struct Following {
+    reader: Reader,
+    state: State,
+}
+
+impl Following {
+    fn begin(folder: &Path) -> Self {
+        let reader = journal::follow(folder, |_| panic!("there is no snapshot")).unwrap();
+        Self { reader, state: State::default() }
+    }
+
+    /// The last record that it has, once it has looked.
+    fn last(&mut self) -> u64 {
+        while let Some(record) = self.reader.next().unwrap() {
+            assert_eq!(record.payload, payload(record.sequence), "record {}", record.sequence);
+            self.state.apply(record.payload);
+        }
+        self.reader.due() - 1
+    }
+
+    /// Whether one that believes a record as soon as its number stands there would have another one than was appended.
+    fn would_be_deceived(&self) -> bool {
+        let (Some((path, at)), due) = (self.reader.place(), self.reader.due()) else { return false };
+        let wanted = payload(due);
+        let mut found = vec![0; 16 + wanted.len()];
+        let is_read = File::open(path).and_then(|file| file.read_exact_at(&mut found, at)).is_ok();
+        is_read && found[8..16] == due.to_le_bytes() && found[16..] != wanted
+    }
+}
+
+/// What was seen between the instructions of some appends.
+#[derive(Debug, Default)]
+struct Seen {
+    instructions: u64,
+    /// Records that appeared.
+    appeared: u64,
+    /// Instructions behind which a record was said to be taken that was not there.
+    boasted: u64,
+    /// Those behind which a careless follower would have had a record that nobody appended.
+    deceived: u64,
+}
+
+/// Steps through appends; `None` if nothing can be traced here.
+fn step_through(what: &str, appends: u64) -> Option<Seen> {
     let folder = folder();
-    let mut victim = victim("stepped", folder.path());
+    let mut victim = victim(what, folder.path());
     let words = words(folder.path());
     let begun = std::time::Instant::now();
     while words[1].load(Ordering::Acquire) == 0 {
@@ -83,38 +135,60 @@ fn an_append_that_dies_at_any_instruction_leaves_an_exact_prefix() {
     let pid = Pid::from_raw(words[1].load(Ordering::Relaxed) as i32);
     if stop(pid) != Some(Signal::SIGSTOP) {
         eprintln!("SKIPPED, NOTHING WAS STEPPED: a child cannot be traced here");
-        return;
+        return None;
     }
     let traced = Traced { thread: pid, victim: &mut victim };
     ptrace::setoptions(pid, ptrace::Options::PTRACE_O_EXITKILL).unwrap();
-    let (mut instructions, mut appeared) = (0, 0);
+    let mut all = Seen::default();
     let mut last = recovered(folder.path()).unwrap().1.last;
-    let begun_with = last;
-    for _ in 0..if is_slow() { 40 } else { 4 } {
+    let mut following = Following::begin(folder.path());
+    for _ in 0..appends {
         let mut seen = last;
         loop {
             ptrace::step(pid, None).unwrap();
             match stop(pid).expect("it is not dead") {
-                Signal::SIGTRAP => instructions += 1,
+                Signal::SIGTRAP => all.instructions += 1,
                 // The stop behind the append.
                 Signal::SIGSTOP => break,
                 other => panic!("{other}"),
             }
+            all.deceived += u64::from(following.would_be_deceived());
             let (_, end) = recovered(folder.path()).unwrap();
             // The record that is being appended is there from one instruction on, and stays.
             assert!(end.last == seen || end.last == last + 1 && seen == last, "{} behind {seen}", end.last);
-            appeared += end.last - seen;
+            // Who follows has what a recovery has, neither more nor less: what it would go on from.
+            assert_eq!(following.last(), end.last, "behind {} instructions", all.instructions);
+            all.boasted += u64::from(words[0].load(Ordering::Acquire) > end.last);
+            all.appeared += end.last - seen;
             seen = end.last;
         }
         last += 1;
         let (state, end) = recovered(folder.path()).unwrap();
-        assert_eq!((end.last, state), (last, State::after(last)));
+        assert_eq!((end.last, &state), (last, &State::after(last)));
+        assert_eq!((following.last(), &following.state), (last, &state));
         ptrace::cont(pid, None).unwrap();
         assert_eq!(stop(pid), Some(Signal::SIGSTOP));
     }
-    println!("{instructions} instructions, {appeared} records appeared behind record {begun_with}");
-    assert!(instructions > 100 * appeared && appeared >= 4, "{instructions}, {appeared}");
+    println!("{what}: {all:?}");
     drop(traced);
     victim.wait();
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(last));
+    Some(all)
+}
+
+#[test]
+fn an_append_that_dies_at_any_instruction_leaves_an_exact_prefix_and_who_follows_has_it() {
+    let Some(seen) = step_through("stepped", if is_slow() { 40 } else { 4 }) else { return };
+    assert!(seen.instructions > 100 * seen.appeared && seen.appeared >= 4, "{seen:?}");
+    assert_eq!(seen.boasted, 0, "{seen:?}");
+    assert!(
+        seen.deceived > 0,
+        "a follower that does not look whether a record is whole is not found: {seen:?}"
+    );
+}
+
+#[test]
+fn an_append_that_says_too_early_that_it_is_done_is_found() {
+    let Some(seen) = step_through("stepped-boast", 1) else { return };
+    assert!(seen.boasted > 0, "{seen:?}");
 }

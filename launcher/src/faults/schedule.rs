@@ -147,6 +147,8 @@ impl Draws {
     pub(crate) const SWITCHES: u64 = 9;
     /// For who dies and comes back in a simulated run.
     pub(crate) const COMEBACKS: u64 = 10;
+    /// For what spares and the disk do in a simulated run.
+    pub(crate) const SPARES: u64 = 11;
 
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         // Not `seed_from_u64`: how that spreads its argument is the library's to change.

@@ -58,6 +58,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let Parts { plan, thread, .. } = *parts;
     let trading = plan.trading();
     let room = trading.max_held as usize;
+    let takeover = Takeover::of(parts.attached);
     let kept = kept(parts.attached, venue).lock().unwrap_or_else(PoisonError::into_inner).take();
     let mut sessions = Vec::new();
     for gateway in trading.gateways_of(venue) {
@@ -76,7 +77,11 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
         false => None,
     };
     let agent = match followed {
-        Some(follower) => ExchangeAgent::behind(follower, sessions, tape),
+        Some(follower) => {
+            let (shadow, mut reader) = follower.into_parts();
+            takeover.of_reader(&mut reader);
+            ExchangeAgent::behind((shadow, reader), sessions, tape)
+        }
         None => ExchangeAgent::new(market(parts, venue)?, sessions, tape),
     };
     let agent = agent.telling(board);
@@ -89,7 +94,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
         Estate { orders_stamped, last_stamped, reports_stamped, trades, last_triggered, touches };
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
-    Takeover::of(parts.attached).of_exchange(&mut estate, &folder);
+    takeover.of_exchange(&mut estate, &folder);
     let recovered = agent.journalled(&folder, &options, time, &estate);
     recovered.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))
 }

@@ -11,6 +11,7 @@
 use super::book;
 use super::build::{ends, orchestrator_parts};
 use super::estate::{self, Engine, recovery};
+use super::gateway_log::{Last, Rest};
 use super::takeover::Takeover;
 use anyhow::{Context, Result};
 use gateway::GatewayEstate;
@@ -20,14 +21,13 @@ use protocol::checksum::digest;
 use protocol::control::Control;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link, submit_link};
-use protocol::stamps::{Point, Record, StampLog, key_with, keys_in};
+use protocol::stamps::StampLog;
 use protocol::trading::{inbox, session_in, session_out};
-use protocol::wire::{Instruction, Message, NOTHING, Order, Report, Side};
+use protocol::wire::{Instruction, Message, NOTHING, Report};
 use shm::attached::Attached;
 use shm::clock::Timebase;
 use shm::memory::View;
 use shm::ring::{spsc, spsc_mux};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -64,7 +64,10 @@ pub(crate) fn recover(
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let ends = ends(plan, comes_back, attached)?;
     let (shadow, ends, reader) = match followed.map(Follower::into_parts) {
-        Some((shadow, reader)) => (shadow, ends, Some(reader)),
+        Some((shadow, mut reader)) => {
+            takeover.of_reader(&mut reader);
+            (shadow, ends, Some(reader))
+        }
         None => {
             let orchestrator = orchestrator_parts(plan, ends, attached)?;
             let (shadow, ends) = Shadow::new(orchestrator, time, plan.stamps);
@@ -151,16 +154,9 @@ fn recover_gateway(
     };
     let last_order = out.last_published().and_then(order_of);
     let first = past.first.and_then(order_of);
-    let orders: Vec<Order> = last_order.into_iter().chain(first).collect();
-
-    let wanted: HashSet<u64> = orders
-        .iter()
-        .flat_map(|order| order_keys(order, index))
-        .chain(last_report.iter().chain(open.iter().flatten()).flat_map(report_keys))
-        .collect();
     let words = segments::thread(attached, thread_of(plan, Role::Gateway(index))?)?;
-    let there = keys_in(&words.clone().into(), &wanted);
-    let mut log = Rest { log: StampLog::new(&words), there: &there };
+    let last = Last { gateway: index, last_order, first, last_report, open: &open };
+    let mut log = Rest::new(&words, &last);
     if let Some(order) = &last_order {
         log.order(order, None, index);
     }
@@ -170,9 +166,12 @@ fn recover_gateway(
     if let Some(report) = &last_report {
         log.report(report, now);
     }
-    let is_stamped = |report: &Report| report_keys(report)[..2].iter().any(|key| there.contains(key));
-    let stamped = given(&open, is_stamped);
-    open.iter().flatten().filter(|report| is_stamped(report)).for_each(|report| log.report(report, now));
+    let stamped = given(&open, |report| log.is_stamped(report));
+    for report in open.iter().flatten() {
+        if log.is_stamped(report) {
+            log.report(report, now);
+        }
+    }
     stamped.iter().for_each(|message| reported.add(digest(message)));
     let mut dispatched = past.sent;
     past.first.iter().for_each(|message| dispatched.add(digest(message)));
@@ -196,64 +195,10 @@ fn all_of(ring: &mut spsc::Consumer) -> Vec<Message> {
     std::iter::from_fn(|| ring.take().ok().flatten()).collect()
 }
 
-fn order_keys(order: &Order, gateway: u16) -> [u64; 2] {
-    [key_with(Point::GatewayRecv, order.id, gateway as u8), key_with(Point::Instrument, order.id, 0)]
-}
-
-fn report_keys(report: &Report) -> [u64; 4] {
-    let Report { id, number, .. } = *report;
-    [
-        key_with(Point::Cancelled, id, number),
-        key_with(Point::GatewayDone, id, report.detail()),
-        key_with(Point::FillQuantity, id, number),
-        key_with(Point::FillPrice, id, number),
-    ]
-}
-
-/// A gateway's log, and what of it is there.
-struct Rest<'a> {
-    log: StampLog,
-    there: &'a HashSet<u64>,
-}
-
-impl Rest<'_> {
-    fn append(&mut self, record: Record) {
-        if !self.there.contains(&key_with(record.point, record.id, record.detail)) {
-            self.log.append_record(record);
-        }
-    }
-
-    /// What a gateway logs of an order that it takes; its stamp, if that may be missing.
-    fn order(&mut self, order: &Order, stamp: Option<u64>, gateway: u16) {
-        let id = order.id;
-        if let Some(value) = stamp {
-            self.append(Record { point: Point::GatewayRecv, id, detail: gateway as u8, value });
-        }
-        if order.instrument != 0 {
-            self.append(Record { point: Point::Instrument, id, detail: 0, value: order.instrument.into() });
-        }
-    }
-
-    /// What it logs of a report that it gives.
-    fn report(&mut self, report: &Report, now: u64) {
-        let Report { id, number, .. } = *report;
-        self.append(Record { point: Point::GatewayDone, id, detail: report.detail(), value: now });
-        if report.filled > 0 {
-            let signed = match report.side {
-                Side::Buy => report.filled,
-                Side::Sell => report.filled.wrapping_neg(),
-            };
-            self.append(Record { point: Point::FillQuantity, id, detail: number, value: signed });
-            let price = report.price.cast_unsigned();
-            self.append(Record { point: Point::FillPrice, id, detail: number, value: price });
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::wire::OrderId;
+    use protocol::wire::{Order, OrderId};
 
     #[test]
     fn what_was_given_is_known_by_its_stamps_and_what_is_no_report_is_counted() {

@@ -2,6 +2,7 @@
 //!
 //! A child is told its name and the run's id; everything else it derives from the plan in the control segment.
 
+use super::book;
 use super::compose::compose;
 use super::engine;
 use super::runner::{Confinement, Runner};
@@ -13,11 +14,13 @@ use crate::runtime::setup;
 use crate::runtime::spares::PREFIX;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::control::Control;
-use protocol::plan::{Idle, Isolation, Plan, ProcessPlan};
+use protocol::plan::{Idle, Isolation, Plan, ProcessPlan, Role};
 use protocol::segments;
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
+use shm::os::sandbox::Files;
 use shm::os::{memory, process};
+use std::path::{Path, PathBuf};
 
 /// Runs the process of that name of that run, until the run ends.
 ///
@@ -37,6 +40,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let mut attached = segments::attach_with(&plan, Some(me), &control);
     let mut watch = Some(watch);
     if is_spare {
+        confine_to_files(&plan, me)?;
         // A thread less to start when it is told to go on. In a sandbox threads come behind the door.
         if let Some(watch) = watch.take_if(|_| plan.isolation != Isolation::Sandbox) {
             watch.start(&plan, &control).context("cannot watch the launcher")?;
@@ -45,7 +49,8 @@ pub fn run(name: &str, run: &str) -> Result<()> {
             return Ok(());
         }
     }
-    let result = run_process(&plan, me, &control, watch, &mut attached);
+    let confined = if is_spare { Ok(()) } else { confine_to_files(&plan, me) };
+    let result = confined.and_then(|()| run_process(&plan, me, &control, watch, &mut attached));
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
     } else if control.is_abandoned() {
@@ -71,6 +76,24 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
             StatusWriter::new(&segment).fail(&format!("{error:#}"));
         }
     }
+}
+
+/// In a sandbox a process that keeps a journal is confined to its folder before anything of it is built: that starts threads.
+fn confine_to_files(plan: &Plan, me: &ProcessPlan) -> Result<()> {
+    let is_meant = plan.isolation == Isolation::Sandbox && plan.has_journal(me);
+    let Some(profile) = plan.sandbox_of(me).filter(|_| is_meant) else { return Ok(()) };
+    let venues = plan.roles_of(me).filter_map(|role| match role {
+        Role::Exchange(venue) => Some(venue),
+        _ => None,
+    });
+    let folders: Vec<PathBuf> = venues.map(|venue| book::journal_folder(plan, venue)).collect();
+    for folder in &folders {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
+    let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
+    let read: Vec<&Path> = plan.trading().opening_book.iter().map(Path::new).collect();
+    Ok(profile.confine_to(&Files { folders: &folders, read: &read }, plan.weaker_sandbox)?)
 }
 
 fn run_process(
@@ -100,12 +123,14 @@ fn run_process(
         agent.arm(attached, segment);
     }
     let profile = plan.sandbox_of(me);
-    if profile.is_some() {
+    let has_journal = plan.has_journal(me);
+    // A journal's segments are memory, more of it the longer the run.
+    if profile.is_some() && !has_journal {
         let room = memory::STRATEGY_ROOM * threads.len() as u64;
         memory::limit(room).context("cannot limit this process's memory")?;
     }
     let profile = profile.filter(|_| plan.isolation == Isolation::Sandbox);
-    if let Some(profile) = profile {
+    if let Some(profile) = profile.filter(|_| !has_journal) {
         profile.confine(plan.weaker_sandbox)?;
     }
     let sandbox = profile.map(|profile| Confinement::new(profile, threads.len()));

@@ -11,6 +11,7 @@ mod engine;
 mod exchange;
 
 use super::parts::Parts;
+use super::takeover::Takeover;
 use crate::faults::own;
 use crate::runtime::progress::complain;
 use anyhow::{Result, bail};
@@ -27,7 +28,7 @@ use shm::ring::{MESSAGE_WORDS, spsc, spsc_mux};
 use std::fmt::Display;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long it sleeps. A successor has to carry out again what was written meanwhile; a look costs some ten microseconds.
@@ -51,11 +52,26 @@ trait Body {
     /// Tells the state what has gone out.
     fn has_gone(&self, state: &mut Self::State);
 
+    /// Tells it that everything has, which nobody can know.
+    fn has_all_gone(state: &mut Self::State);
+
     /// Counts what was logged since.
     fn look(&mut self);
 
     /// The process goes on from here.
     fn keep(self, follower: Option<Follower<Self::State>>, attached: &mut Attached<'_>);
+}
+
+/// What stands ready, whatever it is the spare of.
+pub(crate) trait Standby {
+    /// Follows the journal further, if it is there; whether there is more.
+    fn look(&mut self) -> bool;
+
+    /// Whether it has a state that follows the journal.
+    fn follows(&self) -> bool;
+
+    /// The process goes on from here.
+    fn go_on(self: Box<Self>, attached: &mut Attached<'_>);
 }
 
 /// Waits until the launcher says on standard input that this process is its role from now on. `false`: the run is over.
@@ -68,85 +84,117 @@ pub(super) fn wait(
     control: &Control,
     attached: &mut Attached<'_>,
 ) -> Result<bool> {
+    let mut spare = standby(plan, me, control, attached)?;
+    let mut stdin = io::stdin();
+    loop {
+        let nap = if spare.look() { Duration::ZERO } else { NAP };
+        if is_told(&stdin, nap)? {
+            // A byte, or the end: the launcher is gone.
+            let told = stdin.read(&mut [0])? > 0;
+            if told {
+                spare.go_on(attached);
+            }
+            return Ok(told);
+        }
+    }
+}
+
+/// The spare of that process, with everything mapped.
+///
+/// # Errors
+/// A process that has no spare; memory that is not there.
+pub(crate) fn standby<'a>(
+    plan: &'a Plan,
+    me: &ProcessPlan,
+    control: &Control,
+    attached: &mut Attached<'_>,
+) -> Result<Box<dyn Standby + 'a>> {
+    let own = control.clone();
     let threads: Vec<_> = me.threads.iter().map(|thread| &plan.threads[*thread as usize]).collect();
     let roles: Vec<Role> = plan.roles_of(me).collect();
     let mut living = Vec::new();
     for thread in &threads {
         living.push(segments::log(attached, &thread.name)?);
     }
-    let waiting = Waiting { plan, control, living };
     match (&threads[..], &roles[..]) {
         ([thread], [Role::Exchange(venue)]) => {
             let mut parts =
                 Parts { plan, thread, control, attached, act: own::act, when_attached: Vec::new() };
             let body = exchange::Spare::new(&mut parts, *venue)?;
-            waiting.wait(body, &super::book::journal_folder(plan, *venue), attached)
+            let folder = super::book::journal_folder(plan, *venue);
+            Ok(Box::new(Waiting { plan, control: own, living, folder, body, follower: None }))
         }
         _ if roles.contains(&Role::Orchestrator) => {
             let body = engine::Spare::new(plan, attached)?;
-            waiting.wait(body, &super::engine::journal_folder(plan), attached)
+            let folder = super::engine::journal_folder(plan);
+            Ok(Box::new(Waiting { plan, control: own, living, folder, body, follower: None }))
         }
         _ => bail!("{}: only an exchange and an engine have spares", me.name),
     }
 }
 
 /// Who waits.
-struct Waiting<'a> {
+struct Waiting<'a, B: Body> {
     plan: &'a Plan,
-    control: &'a Control,
+    control: Control,
     /// The segments of the threads of the process whose spare this is.
     living: Vec<View>,
+    /// Where the journal is.
+    folder: PathBuf,
+    body: B,
+    follower: Option<Follower<B::State>>,
 }
 
-impl Waiting<'_> {
-    fn wait<B: Body>(&self, mut body: B, folder: &Path, attached: &mut Attached<'_>) -> Result<bool>
-    where
-        <B::State as State>::Error: Display,
-    {
-        let mut follower: Option<Follower<B::State>> = None;
-        let mut stdin = io::stdin();
-        loop {
-            let is_begun = self.control.start_ticks() != 0 && folder.join("lock").exists();
-            if is_begun || follower.is_some() {
-                let (start_ticks, ns_per_tick) = (self.control.start_ticks(), self.plan.ns_per_tick);
-                if let Some(state) = body.begin(Timebase { start_ticks, ns_per_tick }) {
-                    follower = noted(Follower::begin(folder, state));
-                }
-                let is_far = follower.as_mut().map(|follower| self.follow(&body, follower));
-                match is_far.transpose() {
-                    Ok(Some(true)) if !is_told(&stdin, Duration::ZERO)? => continue,
-                    Ok(_) => {}
-                    Err(error) => {
-                        follower = None;
-                        let _ = noted::<(), _>(Err(error));
-                    }
-                }
+impl<B: Body> Standby for Waiting<'_, B>
+where
+    <B::State as State>::Error: Display,
+{
+    fn look(&mut self) -> bool {
+        let is_begun = self.control.start_ticks() != 0 && self.folder.join("lock").exists();
+        if is_begun || self.follower.is_some() {
+            let (start_ticks, ns_per_tick) = (self.control.start_ticks(), self.plan.ns_per_tick);
+            if let Some(state) = self.body.begin(Timebase { start_ticks, ns_per_tick }) {
+                self.follower = noted(Follower::begin(&self.folder, state));
             }
-            body.look();
-            if is_told(&stdin, NAP)? {
-                // A byte, or the end: the launcher is gone.
-                let told = stdin.read(&mut [0])? > 0;
-                if told {
-                    body.keep(follower, attached);
-                }
-                return Ok(told);
+        }
+        match self.follow() {
+            Ok(has_more) => {
+                self.body.look();
+                has_more
+            }
+            Err(error) => {
+                self.follower = None;
+                let _ = noted::<(), _>(Err(error));
+                false
             }
         }
     }
 
+    fn follows(&self) -> bool {
+        self.follower.is_some()
+    }
+
+    fn go_on(self: Box<Self>, attached: &mut Attached<'_>) {
+        let Self { body, mut follower, .. } = *self;
+        if let Some(follower) = &mut follower {
+            Takeover::of(attached).of_followed(|| B::has_all_gone(&mut follower.state));
+        }
+        body.keep(follower, attached);
+    }
+}
+
+impl<B: Body> Waiting<'_, B>
+where
+    <B::State as State>::Error: Display,
+{
     /// A few records further, and a snapshot if it is time for one; whether there is more.
-    fn follow<B: Body>(
-        &self,
-        body: &B,
-        follower: &mut Follower<B::State>,
-    ) -> Result<bool, <B::State as State>::Error>
-    where
-        <B::State as State>::Error: Display,
-    {
+    fn follow(&mut self) -> Result<bool, <B::State as State>::Error> {
+        let is_at_work = self.is_at_work();
+        let Some(follower) = &mut self.follower else { return Ok(false) };
         let is_far = follower.follow(BATCH)? == BATCH;
-        let is_due = follower.snapshot_is_due(SNAPSHOT_EVERY) && self.is_at_work();
+        let is_due = follower.snapshot_is_due(SNAPSHOT_EVERY) && is_at_work;
         if (is_due || !is_far) && B::keeps_something(&follower.state) {
-            body.has_gone(&mut follower.state);
+            self.body.has_gone(&mut follower.state);
         }
         // Also far behind: whoever dies on the way has a successor that need not begin there again.
         if is_due && let Err(error) = follower.snapshot() {

@@ -3,6 +3,7 @@
 
 use exchange::role;
 use gateway::GatewayEstate;
+use journal::Reader;
 use orchestrator::{Estate, Recovered};
 use protocol::plan::Plan;
 use shm::attached::Attached;
@@ -30,6 +31,10 @@ names! {
         TradesAgain = "trades-again",
         /// The journal is not there any more.
         LosesJournal = "loses-journal",
+        /// A spare's state lacks a record that it has read.
+        SkipsRecord = "skips-record",
+        /// What a spare has carried out is believed to have gone out: it may be ahead of what its predecessor came to.
+        BelievesSpare = "believes-spare",
     }
 }
 
@@ -73,6 +78,22 @@ impl Takeover {
             Some(Mistake::StampsAgain) => (estate.returns_stamped, estate.others_logged) = (0, 0),
             Some(Mistake::LosesJournal) => drop(std::fs::remove_dir_all(folder)),
             _ => {}
+        }
+    }
+
+    /// What a spare goes on from; `believe` tells it that all of that has gone out.
+    #[cold]
+    pub(super) fn of_followed(self, believe: impl FnOnce()) {
+        if self.mistake == Some(Mistake::BelievesSpare) {
+            believe();
+        }
+    }
+
+    /// What a spare has read its journal with.
+    #[cold]
+    pub(super) fn of_reader(self, reader: &mut Reader) {
+        if self.mistake == Some(Mistake::SkipsRecord) {
+            let _ = reader.next();
         }
     }
 

@@ -7,7 +7,7 @@ use protocol::desk::{self, DESK, Entry, Operator};
 use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
-use protocol::status::LOG_OFFSET;
+use protocol::status::{GAPS, LOG_OFFSET};
 use protocol::topology::{self, Purpose, Segment};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
@@ -16,6 +16,7 @@ use shm::memory::{Region, SHM_DIR, View, Words, unlink};
 use shm::ring::SegmentPlace;
 use shm::sync::Ordering;
 use std::fs::File;
+use std::ops::Range;
 use std::sync::Arc;
 use strategy::schedule::Schedule;
 
@@ -200,23 +201,26 @@ impl Segments {
             segments::renew(&self.plan, &segment.spec, words);
         }
         if let Some((thread, words)) = &self.owners[usize::from(strategy)] {
-            self.renew_status(*thread, words);
+            self.renew_status(*thread, words, 0..0);
         }
     }
 
-    /// Makes the status of a thread anew whose process is dead and comes back; its stamp log stays.
+    /// Makes the status of a thread anew whose process is dead and comes back; its stamp log stays, and what is said there of its gaps.
     pub fn renew_thread(&self, thread: usize) {
         if let Some((thread, words)) = self.returning.iter().find(|(place, _)| *place == thread) {
-            self.renew_status(*thread, words);
+            self.renew_status(*thread, words, GAPS);
         }
     }
 
-    fn renew_status(&self, thread: usize, words: &Words) {
+    /// Nothing of a strategy's word stays.
+    fn renew_status(&self, thread: usize, words: &Words, stays: Range<usize>) {
         let header = segments::thread_header(&self.plan, thread);
         let rest = [0; LOG_OFFSET - HEADER_WORDS];
         // Relaxed: published by the Release store of the next life.
-        for (word, value) in words.iter().zip(header.into_iter().chain(rest)) {
-            word.store(value, Ordering::Relaxed);
+        for (place, (word, value)) in words.iter().zip(header.into_iter().chain(rest)).enumerate() {
+            if !stays.contains(&place) {
+                word.store(value, Ordering::Relaxed);
+            }
         }
     }
 

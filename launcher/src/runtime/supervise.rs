@@ -344,6 +344,9 @@ impl Supervisor<'_> {
                 memory_sampled = true;
                 self.pss_bytes = self.proportional_memory();
             }
+            if sent >= total {
+                self.wake_ups = self.wake_ups.or_else(|| self.wake_ups_since(sleeps));
+            }
             if self.all_done() && !self.comebacks.as_ref().is_some_and(Comebacks::is_busy) {
                 if let Some(outcome) = self.let_exchanges_close()? {
                     return Ok(Phase::Failed(outcome));
@@ -360,7 +363,6 @@ impl Supervisor<'_> {
                 self.progress.at(sent);
             } else {
                 if !draining {
-                    self.wake_ups = self.wake_ups_since(sleeps);
                     self.progress.phase("draining", sent);
                     draining = true;
                 }

@@ -2,7 +2,8 @@
 //!
 //! Every venue is an exchange in a process of its own. They and the engine are killed or hang at times that the seed draws, alone, together, or one
 //! soon after the other, and strategies among them; each dies at some look at its clock, and perhaps again while it comes back. What comes
-//! next is what the launcher's roles make of a journal and of the memory that was left behind.
+//! next is what the launcher's roles make of a journal and of the memory that was left behind. In two runs of three they have spares, which
+//! follow as seldom as they have a turn, and are gone now and then.
 //!
 //! The judge believes neither side: what was at an exchange, and what that makes of positions, it reads from the exchange's journal.
 
@@ -24,6 +25,11 @@ use std::collections::{BTreeMap, HashMap};
 /// Whether it is such a run that a seed stands for, if nobody asks for a kind.
 pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {
     technique == Technique::of::<SpscMux>() && Draws::new(seed, Draws::COMEBACKS).below(3) == 0
+}
+
+/// Whether the engine and exchanges of such a run have spares. From a stream of its own: what else the seed stands for does not change.
+pub(super) fn has_spares(seed: u64) -> bool {
+    Draws::new(seed, Draws::SPARES).below(3) > 0
 }
 
 /// Makes every venue an exchange with a journal.

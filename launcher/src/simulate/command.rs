@@ -79,6 +79,8 @@ pub struct Tally {
     pub restarted: u64,
     /// Deaths of the engine and of exchanges from which they came back.
     pub comebacks: u64,
+    /// Those in which a spare had done a part of the work.
+    pub from_spares: u64,
     /// Turns of threads.
     pub turns: u64,
     /// The sum of the runs' hashes.
@@ -97,6 +99,7 @@ impl Tally {
             quarantined: trial.quarantined,
             restarted: trial.restarted,
             comebacks: trial.comebacks,
+            from_spares: trial.from_spares,
             turns: trial.turns,
             digest: fnv1a(hash, &trial.digest.to_le_bytes()),
         });
@@ -111,6 +114,7 @@ impl Tally {
         self.quarantined += other.quarantined;
         self.restarted += other.restarted;
         self.comebacks += other.comebacks;
+        self.from_spares += other.from_spares;
         self.turns += other.turns;
         self.digest = self.digest.wrapping_add(other.digest);
     }

@@ -6,6 +6,7 @@
 use super::fuse::{self, Unwound};
 use super::hostile::Hostile;
 use super::scenario::{Scenario, ScenarioKind};
+use super::spares::{Spare, Spares};
 use crate::faults::own::{self, Means};
 use crate::faults::schedule::Draws;
 use crate::roles::{self, Takeover};
@@ -20,6 +21,7 @@ use protocol::segments;
 use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
 use protocol::supervision::Death;
+use shm::attached::Attached;
 use shm::clock::{Clock as _, Timebase, Virtual};
 use shm::memory::Words;
 use shm::ring::Link;
@@ -114,6 +116,8 @@ pub(super) struct Family<'a, T> {
     children: Vec<Child>,
     next_pid: u32,
     draws: Draws,
+    segments: &'a Segments,
+    spares: Spares<'a>,
     /// Faults that struck, by kind.
     pub struck: Vec<FaultKind>,
     /// Messages that a hostile strategy has tampered with.
@@ -126,7 +130,7 @@ impl<'a, T: Link> Family<'a, T> {
     ///
     /// # Errors
     /// A segment that is not what it should be.
-    pub fn start(scenario: &'a Scenario, segments: &Segments, clock: &Virtual) -> Result<Self> {
+    pub fn start(scenario: &'a Scenario, segments: &'a Segments, clock: &Virtual) -> Result<Self> {
         let plan = &scenario.plan;
         let mut family = Self {
             scenario,
@@ -136,6 +140,8 @@ impl<'a, T: Link> Family<'a, T> {
             children: Vec::new(),
             next_pid: super::LAUNCHER_PID,
             draws: Draws::new(scenario.seed, Draws::PROCESSES),
+            segments,
+            spares: Spares::new(scenario),
             struck: Vec::new(),
             tampered: Arc::new(AtomicU64::new(0)),
             technique: std::marker::PhantomData,
@@ -153,7 +159,7 @@ impl<'a, T: Link> Family<'a, T> {
         }
         fuse::set_now(clock.peek());
         for process in 0..plan.processes.len() {
-            family.begin(segments, process)?;
+            family.begin(process, None)?;
         }
         Ok(family)
     }
@@ -163,13 +169,22 @@ impl<'a, T: Link> Family<'a, T> {
         self.next_pid
     }
 
-    /// Builds the threads of a process as the process would.
-    fn begin(&mut self, segments: &Segments, process: usize) -> Result<()> {
+    /// What a process has of the segments, before anything of it is built.
+    fn attached(&self, process: usize) -> Attached<'a> {
+        let mut attached = self.segments.attached(&self.segments.plan.processes[process]);
+        Takeover { now: fuse::now, mistake: self.scenario.mistake }.tell(&mut attached);
+        attached
+    }
+
+    /// Builds the threads of a process as the process would: one that was just started, or that was a spare.
+    fn begin(&mut self, process: usize, spare: Option<Spare<'a>>) -> Result<()> {
+        let segments = self.segments;
         let plan = &segments.plan;
         let me = &plan.processes[process];
-        let mut attached = segments.attached(me);
-        let takeover = Takeover { now: fuse::now, mistake: self.scenario.mistake };
-        takeover.tell(&mut attached);
+        let mut attached = match spare {
+            Some(spare) => spare.go_on(),
+            None => self.attached(process),
+        };
         roles::recover(plan, me, &self.control, &mut attached)?;
         let mut begun = Vec::new();
         // The engine's threads come last in a plan and are composed first: consumers before producers.
@@ -235,6 +250,7 @@ impl<'a, T: Link> Family<'a, T> {
     /// # Errors
     /// It panicked.
     pub fn turn(&mut self, thread: usize) -> Result<bool, String> {
+        self.spares.check()?;
         let Some(actor) = &mut self.actors[thread] else { return Ok(false) };
         let child = &mut self.children[actor.process];
         if child.ended.is_some() {
@@ -428,18 +444,19 @@ impl<T: Link> Children for Family<'_, T> {
         Ok(agents.map(Death::of_simulated).last())
     }
 
-    fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
+    fn restart(&mut self, _: &Segments, process: usize) -> Result<()> {
         assert!(self.children[process].ended.is_some(), "a process has one incarnation at a time");
         let (pid, name) = (self.new_pid(), self.children[process].name.clone());
         self.children[process] = Child { name, pid, ended: None, killed: None, looks: 0, by_fault: false };
         if self.scenario.kind != ScenarioKind::Comebacks {
-            return self.begin(segments, process).context("cannot start a process again");
+            return self.begin(process, None).context("cannot start a process again");
         }
+        let spare = self.spares.take(process);
         // One in four dies on its way back, and one in four soon after.
         let fate = self.draws.below(4);
         fuse::set_now(self.clock.peek());
         fuse::set(if fate == 0 { 1 + self.draws.below(4) } else { 0 });
-        let begun = catch_unwind(AssertUnwindSafe(|| self.begin(segments, process)));
+        let begun = catch_unwind(AssertUnwindSafe(|| self.begin(process, spare)));
         fuse::take();
         match begun.map_err(|payload| payload.downcast::<Unwound>()) {
             Ok(begun) => {
@@ -452,5 +469,12 @@ impl<T: Link> Children for Family<'_, T> {
             Err(Err(payload)) => bail!("panicked while it came back: {}", message(&*payload)),
         }
         Ok(())
+    }
+
+    fn keep_spare(&mut self, _: &Segments, process: usize) {
+        if self.spares.has_turn(process) {
+            let attached = self.attached(process);
+            self.spares.start(&self.segments.plan, process, &self.control, attached);
+        }
     }
 }

@@ -13,6 +13,7 @@
 //! | `hostile` | what a hostile strategy sends |
 //! | `judge` | what must hold afterwards |
 //! | `comebacks` | the engine and exchanges die and come back: what is drawn, and what must hold |
+//! | `spares` | what stands ready to take over from them |
 //! | `fuse` | dying in the middle of something |
 //! | `folder` | where journals are |
 //! | `techniques` | the simulations, one compiled for each technique of the program |
@@ -30,6 +31,7 @@ mod hostile;
 mod judge;
 mod launcher;
 pub mod scenario;
+mod spares;
 mod techniques;
 
 pub use crate::roles::Mistake;
@@ -113,6 +115,8 @@ pub struct Trial {
     pub kills: u64,
     /// Deaths of the engine and of exchanges from which they came back.
     pub comebacks: u64,
+    /// Those in which a spare had done a part of the work.
+    pub from_spares: u64,
     /// Turns that all threads and the launcher had.
     pub turns: u64,
     /// A hash over every stamp, every incident and the outcome.
@@ -169,6 +173,7 @@ impl Trial {
             restarted: 0,
             kills: 0,
             comebacks: 0,
+            from_spares: 0,
             turns: 0,
             digest: FNV_OFFSET,
         }
@@ -186,6 +191,7 @@ impl Simulated {
             quarantined: count(|incident| incident.quarantined.is_some()) as u64,
             restarted: count(|incident| incident.restarted_ns.is_some()) as u64,
             comebacks: record.comebacks.iter().filter(|one| one.recovered_ns.is_some()).count() as u64,
+            from_spares: record.comebacks.iter().filter(|one| one.again < one.records).count() as u64,
             turns: self.turns,
             ..Trial::of_nothing(scenario.seed, scenario.plan.technique, scenario.kind)
         };

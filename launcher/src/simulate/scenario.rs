@@ -71,6 +71,8 @@ pub struct Scenario {
     pub schedule: Schedule,
     /// What successors get wrong.
     pub mistake: Option<Mistake>,
+    /// Whether the engine and exchanges have spares.
+    pub has_spares: bool,
     /// What operators command, and when: nanoseconds after the start, in their order.
     pub commands: Vec<(u64, Command)>,
     /// For each thread of the plan, and the launcher: it has one turn in 2^n of those that it is drawn for.
@@ -222,7 +224,8 @@ impl Scenario {
         }
         let slowness =
             (0..=plan.threads.len()).map(|_| [0, 0, 0, 0, 1, 3, 5][draws.below(7) as usize]).collect();
-        Ok(Self { seed, kind, culprits, plan, schedule, mistake: None, commands, slowness })
+        let has_spares = comes_back && comebacks::has_spares(seed);
+        Ok(Self { seed, kind, culprits, plan, schedule, mistake: None, has_spares, commands, slowness })
     }
 
     /// In one line, for people.
@@ -241,6 +244,9 @@ impl Scenario {
         );
         if self.kind != ScenarioKind::Peace {
             text += &format!("; {}", self.kind.name());
+        }
+        if self.has_spares {
+            text += " with spares";
         }
         if !self.culprits.is_empty() {
             let names: Vec<String> = self.culprits.iter().map(u16::to_string).collect();

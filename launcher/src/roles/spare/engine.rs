@@ -11,6 +11,7 @@ use orchestrator::{Estate, Mute, Orchestrator, Shadow};
 use protocol::plan::Plan;
 use protocol::stamps::Stamps;
 use protocol::trading::{return_path, session_out};
+use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
 use shm::clock::Timebase;
 use shm::memory::View;
@@ -54,6 +55,12 @@ impl Body for Spare {
     fn has_gone(&self, state: &mut Shadow) {
         let (sent, returned) = (self.sessions.published(), self.returns.published());
         state.has_gone(&Estate { sent, returned, ..self.count.estate.clone() });
+    }
+
+    fn has_all_gone(state: &mut Shadow) {
+        let all = vec![u64::MAX; MAX_STRATEGIES];
+        let estate = Estate { sent: all.clone(), returned: all, ..Estate::default() };
+        state.has_gone(&Estate { returns_stamped: u64::MAX, others_logged: u64::MAX, ..estate });
     }
 
     fn look(&mut self) {

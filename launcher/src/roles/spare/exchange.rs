@@ -9,6 +9,7 @@ use journal::Follower;
 use protocol::segments;
 use protocol::tally::Tally;
 use protocol::trading::session_in;
+use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
 use shm::clock::Timebase;
 use shm::memory::View;
@@ -49,6 +50,10 @@ impl Body for Spare {
 
     fn has_gone(&self, state: &mut Shadow) {
         state.were_sent(&self.reports.published());
+    }
+
+    fn has_all_gone(state: &mut Shadow) {
+        state.were_sent(&[u64::MAX; MAX_STRATEGIES]);
     }
 
     fn look(&mut self) {

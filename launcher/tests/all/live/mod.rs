@@ -5,6 +5,7 @@ mod comebacks;
 mod deaths;
 mod exchange;
 mod faults;
+mod journalled;
 mod kills;
 mod lab;
 mod ledger;

@@ -7,7 +7,7 @@ use crate::common::{
 use serde_json::Value;
 use std::process::Stdio;
 
-fn unsupported() -> bool {
+pub fn unsupported() -> bool {
     let missing = shm::os::sandbox::missing();
     if !missing.is_empty() {
         eprintln!("SKIPPED: {}", missing.join("; "));

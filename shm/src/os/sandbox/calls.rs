@@ -5,7 +5,7 @@ use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What an argument must be: the lower 32 bits of it, which are all that the calls below look at.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,16 @@ const MAP_FLAGS: i32 = libc::MAP_NORESERVE | libc::MAP_STACK | libc::MAP_FIXED;
 const POLL: i64 = libc::SYS_poll;
 #[cfg(not(target_arch = "x86_64"))]
 const POLL: i64 = libc::SYS_ppoll;
+
+/// The calls that rename and remove a file: it has neither of its own.
+#[cfg(target_arch = "x86_64")]
+const RENAME: i64 = libc::SYS_rename;
+#[cfg(not(target_arch = "x86_64"))]
+const RENAME: i64 = libc::SYS_renameat;
+#[cfg(target_arch = "x86_64")]
+const UNLINK: i64 = libc::SYS_unlink;
+#[cfg(not(target_arch = "x86_64"))]
+const UNLINK: i64 = libc::SYS_unlinkat;
 
 /// The processor whose numbers of calls these are.
 #[cfg(target_arch = "x86_64")]
@@ -111,6 +121,40 @@ pub(super) const SENDING: &[Call] = &[
     },
 ];
 
+/// To write files, in the folder that landlock leaves.
+pub(super) const JOURNALLING: &[Call] = &[
+    call(libc::SYS_openat, "the next segment, the folder: landlock says where"),
+    call(libc::SYS_close, "a segment that is done with"),
+    call(libc::SYS_newfstatat, "how long a file is: what the C library makes of `fstat`"),
+    call(libc::SYS_fstat, "the same"),
+    call(libc::SYS_statx, "the same by the standard library"),
+    call(libc::SYS_fallocate, "reserve a segment's room"),
+    call(libc::SYS_fstatfs, "the same, where a file system cannot and the C library does it"),
+    call(libc::SYS_pread64, "the same"),
+    call(libc::SYS_pwrite64, "the same"),
+    Call { number: libc::SYS_fcntl, when: &[&[Arg::Is(1, libc::F_GETFL)]], why: "the same" },
+    call(libc::SYS_write, "a segment's header; stderr"),
+    call(libc::SYS_fdatasync, "put records on the disk"),
+    call(libc::SYS_fsync, "put the folder on the disk"),
+    call(RENAME, "a file that is whole gets its name"),
+    call(UNLINK, "a segment that was prepared for nothing"),
+    call(libc::SYS_flock, "give the folder back"),
+    Call {
+        number: libc::SYS_mmap,
+        when: &[&[
+            // A file's, never executable.
+            Arg::Bits { arg: 3, mask: !0, are: libc::MAP_SHARED },
+            Arg::Bits { arg: 2, mask: libc::PROT_EXEC, are: 0 },
+        ]],
+        why: "a segment's memory",
+    },
+    Call {
+        number: libc::SYS_madvise,
+        when: &[&[Arg::Is(2, libc::MADV_POPULATE_WRITE)]],
+        why: "touch a segment's pages ahead",
+    },
+];
+
 /// Refuses all other calls to all threads of the process.
 pub(super) fn restrict<'a>(allowed: impl Iterator<Item = &'a Call>) -> Result<(), SandboxError> {
     let fail = |error: &dyn core::fmt::Display| SandboxError::Calls(error.to_string());
@@ -120,11 +164,18 @@ pub(super) fn restrict<'a>(allowed: impl Iterator<Item = &'a Call>) -> Result<()
 
 fn filter<'a>(allowed: impl Iterator<Item = &'a Call>) -> Result<BpfProgram, BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    let mut in_any_way = BTreeSet::new();
     for call in allowed {
         let combinations = call.when.iter().map(|args| SeccompRule::new(conditions(args)?));
-        // No rule at all allows any arguments. A call that is listed twice is allowed as it is listed last.
-        rules.insert(call.number, combinations.collect::<Result<_, _>>()?);
+        let combinations: Vec<_> = combinations.collect::<Result<_, _>>()?;
+        if combinations.is_empty() {
+            in_any_way.insert(call.number);
+        }
+        // A call that is listed twice is allowed as either says.
+        rules.entry(call.number).or_default().extend(combinations);
     }
+    // No rule at all allows any arguments.
+    in_any_way.into_iter().for_each(|number| drop(rules.insert(number, Vec::new())));
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
     SeccompFilter::new(rules, refuse, SeccompAction::Allow, ARCH)?.try_into()
 }

@@ -1,22 +1,51 @@
-//! Landlock: no file is opened, no TCP port used, nobody outside signalled.
+//! Landlock: no file is opened but those that are left, no TCP port used, nobody outside signalled.
 
 use super::SandboxError;
 use crate::os::sandbox::privileges;
-use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetStatus, Scope};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use std::path::Path;
 
 /// The newest features that are asked for; a kernel with fewer is a weaker sandbox.
 const NEWEST: ABI = ABI::V6;
 
-/// Refuses everything that landlock knows, for the calling thread and those that it starts.
-pub(super) fn restrict(weaker_is_fine: bool) -> Result<(), SandboxError> {
+/// The files that are left to a process; none unless told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Files<'a> {
+    /// In these folders, which must be there, it lists, makes, reads, writes, renames and removes files.
+    pub folders: &'a [&'a Path],
+    /// These files it reads.
+    pub read: &'a [&'a Path],
+}
+
+/// What is left in such a folder.
+fn in_folder() -> BitFlags<AccessFs> {
+    AccessFs::ReadFile
+        | AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::ReadDir
+        | AccessFs::MakeReg
+        | AccessFs::RemoveFile
+}
+
+/// Refuses everything that landlock knows but these files, for the calling thread and those that it starts.
+pub(super) fn restrict(files: &Files<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
     // Landlock asks for it.
     privileges::gain_none().map_err(SandboxError::Privileges)?;
-    let status = Ruleset::default()
+    let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
         .handle_access(AccessNet::from_all(NEWEST))?
         .scope(Scope::from_all(NEWEST))?
-        .create()?
-        .restrict_self()?;
+        .create()?;
+    for folder in files.folders {
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(folder)?, in_folder()))?;
+    }
+    for file in files.read {
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(file)?, AccessFs::ReadFile))?;
+    }
+    let status = rules.restrict_self()?;
     match status.ruleset {
         RulesetStatus::FullyEnforced => Ok(()),
         _ if weaker_is_fine => Ok(()),

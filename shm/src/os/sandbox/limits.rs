@@ -1,7 +1,7 @@
 //! Limits: nothing more is opened, and nothing grows without end. How much memory is [`memory::limit`](crate::os::memory::limit)'s.
 
 use crate::os::sandbox::privileges;
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 
 /// How long the file may get that a role's stderr goes to, in bytes.
@@ -33,11 +33,22 @@ pub(super) const NO_MORE: &[Limit] = &[
     Limit { resource: Resource::RLIMIT_CORE, value: 0, why: "a core file is as large as its memory" },
 ];
 
-/// Sets them, and gives up the capability to raise them again. A write beyond the limit of a file fails and sends no signal.
+/// What a role keeps that goes on opening files.
+pub(super) const FILES: &[Limit] = &[
+    Limit {
+        resource: Resource::RLIMIT_FSIZE,
+        value: 4 << 30,
+        why: "a segment of a journal has a few megabytes, a snapshot is as large as what it is of",
+    },
+    Limit { resource: Resource::RLIMIT_CORE, value: 0, why: "a core file is as large as its memory" },
+];
+
+/// Sets them, or what is less already, and gives up the capability to raise them again. A write beyond the limit of a file fails and sends no signal.
 pub(super) fn set(limits: &[Limit]) -> io::Result<()> {
     crate::os::process::ignore_file_limit()?;
     for limit in limits {
-        setrlimit(limit.resource, limit.value, limit.value)?;
+        let value = limit.value.min(getrlimit(limit.resource)?.1);
+        setrlimit(limit.resource, value, value)?;
     }
     privileges::drop_capabilities()
 }

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | descriptors | when the process starts | every file and segment that was not handed over, and more rights than it was handed over with |
 //! | [`Layer::Privileges`] | before any second thread | what root may and others may not; gaining rights by executing something |
-//! | [`Layer::Landlock`] | before any second thread | every file, TCP ports, abstract sockets and signals to the outside |
+//! | [`Layer::Landlock`] | before any second thread | every file but those that are left to it ([`Files`]), TCP ports, abstract sockets and signals to the outside |
 //! | [`Layer::Limits`] | before any second thread | another descriptor, a file that grows without end, a core file |
 //! | [`Layer::Calls`] | after the threads are pinned | every system call that is not on a list of about twenty |
 //!
@@ -24,6 +24,7 @@ mod limits;
 mod privileges;
 
 pub use calls::{Arg, Call};
+pub use landlock::Files;
 pub use limits::{Limit, STDERR_BYTES};
 
 use thiserror::Error;
@@ -53,8 +54,8 @@ pub struct Profile {
     pub name: &'static str,
     /// The layers that are put up. One alone for a test of that one.
     pub layers: &'static [Layer],
-    /// The system calls that are allowed.
-    pub calls: &'static [Call],
+    /// The system calls that are allowed, in lists: what any of them allows is.
+    pub calls: &'static [&'static [Call]],
     /// Those that are allowed as well where messages go through the kernel.
     pub through_kernel: &'static [Call],
     /// How much of what it may use.
@@ -65,13 +66,22 @@ pub struct Profile {
 pub const STRATEGY: Profile = Profile {
     name: "strategy",
     layers: &Layer::ALL,
-    calls: calls::TRADING,
+    calls: &[calls::TRADING],
     through_kernel: calls::SENDING,
     limits: limits::NO_MORE,
 };
 
 /// A gateway in a process of its own: as a strategy.
 pub const GATEWAY: Profile = Profile { name: "gateway", ..STRATEGY };
+
+/// Who writes a journal as well: as a strategy, and files in the folder that is left to it. Its threads for that are started behind
+/// landlock, so that they have it too.
+pub const JOURNALLED: Profile = Profile {
+    name: "journalled",
+    calls: &[calls::TRADING, calls::JOURNALLING],
+    limits: limits::FILES,
+    ..STRATEGY
+};
 
 /// A layer that could not be put up.
 #[derive(Debug, Error)]
@@ -88,6 +98,9 @@ pub enum SandboxError {
     /// [`Layer::Landlock`].
     #[error("sandbox: landlock: {0}")]
     Landlock(#[from] ::landlock::RulesetError),
+    /// A path that is to be left to it cannot be opened.
+    #[error("sandbox: landlock: {0}")]
+    Path(#[from] ::landlock::PathFdError),
     /// Landlock took only a part of what was asked for.
     #[error("sandbox: landlock is only {0}: a newer kernel, or --allow-weaker-sandbox")]
     Weaker(&'static str),
@@ -106,6 +119,14 @@ impl Profile {
     /// # Errors
     /// [`SandboxError::Threads`], or the layer that could not be put up. What was put up stays.
     pub fn confine(&self, weaker_is_fine: bool) -> Result<(), SandboxError> {
+        self.confine_to(&Files::default(), weaker_is_fine)
+    }
+
+    /// The same where some files are left to it, also to threads that it starts from then on.
+    ///
+    /// # Errors
+    /// As [`Profile::confine`]; [`SandboxError::Path`].
+    pub fn confine_to(&self, files: &Files<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
         // As long as /proc can be read.
         match std::fs::read_dir("/proc/self/task").map(Iterator::count) {
             Ok(1) => {}
@@ -115,7 +136,7 @@ impl Profile {
         for layer in self.layers {
             match layer {
                 Layer::Privileges => privileges::give_up().map_err(SandboxError::Privileges)?,
-                Layer::Landlock => landlock::restrict(weaker_is_fine)?,
+                Layer::Landlock => landlock::restrict(files, weaker_is_fine)?,
                 Layer::Limits => limits::set(self.limits).map_err(SandboxError::Limits)?,
                 Layer::Calls => {}
             }
@@ -133,7 +154,7 @@ impl Profile {
             return Ok(());
         }
         let extra = if through_kernel { self.through_kernel } else { &[] };
-        calls::restrict(self.calls.iter().chain(extra))
+        calls::restrict(self.calls.iter().copied().flatten().chain(extra))
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod attempts;
 mod descriptors;
+mod files;
 
 use crate::common::itself;
 use attempts::{attempts, shared_page};

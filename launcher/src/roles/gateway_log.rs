@@ -1,0 +1,262 @@
+//! What a dead gateway has logged of its last messages, and what it had no time to log.
+//!
+//! A log has a record of each order and report since the run began, and only the last of them can matter: a gateway takes orders in their
+//! order, and hands reports over in theirs. So the log is searched from its end, back to where its last order was stamped and the last
+//! report that it handed over. That is as far as what is open reaches, however long the run.
+
+use protocol::stamps::{Point, Record, StampLog, key_with, keys_from_end};
+use protocol::wire::{Order, Report, Side};
+use shm::memory::{View, Words};
+use std::collections::HashSet;
+
+/// The last messages of a gateway.
+pub(super) struct Last<'a> {
+    pub gateway: u16,
+    /// The last order that its session has.
+    pub last_order: Option<Order>,
+    /// The order behind it, which it may have stamped.
+    pub first: Option<Order>,
+    /// The last report that it handed over.
+    pub last_report: Option<Report>,
+    /// Reports behind that, in their order, which it may have stamped; `None`: none that can be read.
+    pub open: &'a [Option<Report>],
+}
+
+impl Last<'_> {
+    /// All keys that the log may have of them, but for what is stamped before the last report's own stamp.
+    fn keys(&self) -> HashSet<u64> {
+        let orders = self.last_order.iter().chain(&self.first);
+        let last = self.last_report.iter().flat_map(|report| report_keys(report).into_iter().skip(1));
+        let open = self.open.iter().flatten().flat_map(report_keys);
+        orders.flat_map(|order| order_keys(order, self.gateway)).chain(last).chain(open).collect()
+    }
+
+    /// Those that the log has; and how many of its records were looked at for that.
+    fn found_in(&self, log: &View) -> (HashSet<u64>, usize) {
+        let recv = |order: &Order| recv_key(order, self.gateway);
+        // Of the first one the log has something only behind the last one's stamp; of reports only behind the last one that went out.
+        let ahead = self.first.as_ref().filter(|_| self.last_order.is_some()).map(recv);
+        let reports_end = self.last_report.as_ref().or(self.open.iter().flatten().next()).map(done_key);
+        let mut orders = self.last_order.is_none() && self.first.is_none();
+        let mut reports = reports_end.is_none();
+        let is_ours = |key| {
+            let record = Record::from_words(key, 0);
+            record.is_some_and(|it| it.point == Point::GatewayRecv && it.detail == self.gateway as u8)
+        };
+        keys_from_end(log, &self.keys(), |newer| {
+            if let Some(key) = newer {
+                orders |= is_ours(key) && Some(key) != ahead;
+                reports |= Some(key) == reports_end;
+            }
+            orders && reports
+        })
+    }
+}
+
+fn recv_key(order: &Order, gateway: u16) -> u64 {
+    key_with(Point::GatewayRecv, order.id, gateway as u8)
+}
+
+fn order_keys(order: &Order, gateway: u16) -> [u64; 2] {
+    [recv_key(order, gateway), key_with(Point::Instrument, order.id, 0)]
+}
+
+fn done_key(report: &Report) -> u64 {
+    key_with(Point::GatewayDone, report.id, report.detail())
+}
+
+fn report_keys(report: &Report) -> [u64; 4] {
+    let Report { id, number, .. } = *report;
+    [
+        key_with(Point::Cancelled, id, number),
+        done_key(report),
+        key_with(Point::FillQuantity, id, number),
+        key_with(Point::FillPrice, id, number),
+    ]
+}
+
+/// A gateway's log, and what of its last messages is there.
+pub(super) struct Rest {
+    log: StampLog,
+    there: HashSet<u64>,
+}
+
+impl Rest {
+    /// The log in that segment.
+    pub fn new(segment: &Words, last: &Last<'_>) -> Self {
+        let (there, _) = last.found_in(&segment.clone().into());
+        Self { log: StampLog::new(segment), there }
+    }
+
+    /// Whether one of its stamps is there.
+    pub fn is_stamped(&self, report: &Report) -> bool {
+        report_keys(report)[..2].iter().any(|key| self.there.contains(key))
+    }
+
+    fn append(&mut self, record: Record) {
+        if !self.there.contains(&key_with(record.point, record.id, record.detail)) {
+            self.log.append_record(record);
+        }
+    }
+
+    /// What a gateway logs of an order that it takes; its stamp, if that may be missing.
+    pub fn order(&mut self, order: &Order, stamp: Option<u64>, gateway: u16) {
+        let id = order.id;
+        if let Some(value) = stamp {
+            self.append(Record { point: Point::GatewayRecv, id, detail: gateway as u8, value });
+        }
+        if order.instrument != 0 {
+            self.append(Record { point: Point::Instrument, id, detail: 0, value: order.instrument.into() });
+        }
+    }
+
+    /// What it logs of a report that it gives.
+    pub fn report(&mut self, report: &Report, now: u64) {
+        let Report { id, number, .. } = *report;
+        self.append(Record { point: Point::GatewayDone, id, detail: report.detail(), value: now });
+        if report.filled > 0 {
+            let signed = match report.side {
+                Side::Buy => report.filled,
+                Side::Sell => report.filled.wrapping_neg(),
+            };
+            self.append(Record { point: Point::FillQuantity, id, detail: number, value: signed });
+            let price = report.price.cast_unsigned();
+            self.append(Record { point: Point::FillPrice, id, detail: number, value: price });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::status::LOG_OFFSET;
+    use protocol::wire::OrderId;
+    use shm::memory::Region;
+
+    const GATEWAY: u16 = 3;
+    /// An order is reported when so many others were taken behind it.
+    const OPEN: u64 = 3;
+
+    /// What a gateway does one after the other, as far as others see it.
+    enum Done {
+        Logged(Point, u64, u8),
+        Sent,
+        HandedOver,
+    }
+
+    fn order(sequence: u64) -> Order {
+        Order { instrument: (sequence % 2) as u16, ..Order::new(OrderId::new(1, 0, sequence), 0) }
+    }
+
+    fn report(sequence: u64) -> Report {
+        let order = Order { price: 1, quantity: 1 + sequence % 2, ..order(sequence) };
+        Report { filled: sequence % 2, ..gateway::in_full(&order) }
+    }
+
+    /// A run of so many orders. Every sixth report finds the hand-off full, and waits with the next one.
+    fn run(orders: u64) -> Vec<Done> {
+        let mut all = Vec::new();
+        for taken in 0..orders {
+            all.push(Done::Logged(Point::GatewayRecv, taken, GATEWAY as u8));
+            all.push(Done::Sent);
+            if taken % 2 > 0 {
+                all.push(Done::Logged(Point::Instrument, taken, 0));
+            }
+            // Another gateway of its thread.
+            all.push(Done::Logged(Point::GatewayRecv, taken, GATEWAY as u8 + 1));
+            let Some(reported) = taken.checked_sub(OPEN) else { continue };
+            let Report { number, .. } = report(reported);
+            if reported % 3 == 0 {
+                all.push(Done::Logged(Point::Cancelled, reported, number));
+            }
+            all.push(Done::Logged(Point::GatewayDone, reported, report(reported).detail()));
+            if reported % 6 != 4 {
+                all.push(Done::HandedOver);
+            }
+            if reported % 2 > 0 {
+                all.push(Done::Logged(Point::FillQuantity, reported, number));
+                all.push(Done::Logged(Point::FillPrice, reported, number));
+            }
+            if reported % 6 == 5 {
+                all.push(Done::HandedOver);
+            }
+        }
+        all
+    }
+
+    /// A log of what was done up to a death, what of the last messages is in it by `search`, and how many records that looked at.
+    fn searched(
+        done: &[Done],
+        search: impl Fn(&Last<'_>, &View) -> (HashSet<u64>, usize),
+    ) -> (HashSet<u64>, usize) {
+        let (mut sent, mut handed_over, mut keys) = (0, 0, Vec::new());
+        for one in done {
+            match one {
+                Done::Logged(point, sequence, detail) => {
+                    keys.push(key_with(*point, OrderId::new(1, 0, *sequence), *detail));
+                }
+                Done::Sent => sent += 1,
+                Done::HandedOver => handed_over += 1,
+            }
+        }
+        let words = Region::heap(LOG_OFFSET + 2 * keys.len() + 20).words();
+        for (place, key) in keys.iter().enumerate() {
+            words[LOG_OFFSET + 2 * place].store(*key, shm::sync::Ordering::Relaxed);
+        }
+        let open = [Some(report(handed_over)), None, Some(report(handed_over + 1))];
+        let last = Last {
+            gateway: GATEWAY,
+            last_order: Some(order(sent - 1)),
+            first: Some(order(sent)),
+            last_report: Some(report(handed_over - 1)),
+            open: &open,
+        };
+        search(&last, &words.into())
+    }
+
+    fn from_end(last: &Last<'_>, log: &View) -> (HashSet<u64>, usize) {
+        last.found_in(log)
+    }
+
+    fn whole(last: &Last<'_>, log: &View) -> (HashSet<u64>, usize) {
+        keys_from_end(log, &last.keys(), |_| false)
+    }
+
+    /// Deaths behind each of the last things that were done.
+    fn deaths(done: &[Done]) -> impl Iterator<Item = &[Done]> {
+        (done.len() - 80..=done.len()).map(|end| &done[..end])
+    }
+
+    #[test]
+    fn as_much_is_found_as_in_the_whole_log_and_no_more_is_looked_at_in_a_longer_run() {
+        let [short, long] = [198, 19_998].map(run);
+        for (short, long) in deaths(&short).zip(deaths(&long)) {
+            let (there, looked) = searched(long, from_end);
+            assert_eq!(there, searched(long, whole).0, "behind {} things", long.len());
+            assert_eq!(looked, searched(short, from_end).1, "behind {} things", long.len());
+            assert!(looked < 40, "{looked} records");
+            assert!(searched(long, whole).1 > 90 * searched(short, whole).1, "the whole log grows");
+        }
+    }
+
+    #[test]
+    fn who_searches_too_little_is_found() {
+        let point = |key: Option<u64>| Some(Record::from_words(key?, 0)?.point);
+        let too_early = [Point::GatewayRecv, Point::GatewayDone];
+        for end in too_early {
+            let early =
+                |last: &Last<'_>, log: &View| keys_from_end(log, &last.keys(), |key| point(key) == Some(end));
+            let done = run(198);
+            assert!(deaths(&done).any(|done| searched(done, early).0 != searched(done, whole).0), "{end:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_looked_at_for_who_has_had_nothing() {
+        let log = Region::heap(LOG_OFFSET + 20).words().into();
+        let last = Last { gateway: 0, last_order: None, first: None, last_report: None, open: &[None] };
+        assert_eq!(last.found_in(&log), (HashSet::new(), 0));
+        let last = Last { first: Some(order(0)), ..last };
+        assert_eq!(last.found_in(&log), (HashSet::new(), 0));
+    }
+}

@@ -1,0 +1,116 @@
+//! Exchanges that write a journal in the sandbox: every thread of theirs is confined, the journal's too, and no file is theirs but the
+//! journal's. What the kernel refuses is tested in `shm/tests/all/sandbox/files.rs`.
+#![cfg(target_arch = "x86_64")]
+
+use super::comebacks::comebacks;
+use super::sandboxed::unsupported;
+use crate::common::{Launcher, Running, assert_nothing_left, family, is_back, signal, wait_until};
+use serde_json::Value;
+
+const FLAGS: [&str; 20] = [
+    "--isolation",
+    "sandbox",
+    "--venue",
+    "book",
+    "--venues",
+    "1",
+    "--exchange",
+    "process",
+    "--journal",
+    "process",
+    "--on-death",
+    "restart",
+    "--idle",
+    "park",
+    "--liveness",
+    "2s",
+    "--strategies",
+    "2",
+    "--json",
+    "--orders",
+];
+
+fn started(launcher: &Launcher, orders: &str, window: &str) -> Running {
+    launcher.start(&[&FLAGS[..], &[orders, "--window", window]].concat())
+}
+
+/// The process that is the exchange now, started as that or as its spare, and is none of these.
+fn exchange(running: &Running, but: &[u32]) -> Option<u32> {
+    let is_one =
+        |line: &str| ["role exchange-0 ", "role spare:exchange-0 "].iter().any(|it| line.contains(it));
+    let all = family(running.pid()).into_iter().filter(|(_, line)| is_one(line));
+    all.map(|(pid, _)| pid).find(|pid| !but.contains(pid) && is_back(*pid))
+}
+
+/// What each thread of a process says of itself, by its name.
+fn threads(pid: u32) -> Vec<(String, String)> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let read = |task: &std::path::Path, what: &str| std::fs::read_to_string(task.join(what)).unwrap();
+    tasks.map(|task| (read(&task.path(), "comm").trim().to_owned(), read(&task.path(), "status"))).collect()
+}
+
+fn assert_confined(pid: u32) {
+    // The last thread that is prepared closes the door behind all of them.
+    wait_until("the exchange is confined", || {
+        threads(pid).iter().all(|(_, status)| status.contains("Seccomp:\t2"))
+    });
+    let all = threads(pid);
+    assert!(all.iter().any(|(name, _)| name == "journal-helper"), "{all:?}");
+    for (name, status) in all {
+        for holds in
+            ["Seccomp:\t2", "NoNewPrivs:\t1", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000"]
+        {
+            assert!(status.contains(holds), "{name}: {holds}: {status}");
+        }
+    }
+}
+
+#[test]
+fn an_exchange_with_a_journal_is_confined_with_all_its_threads_and_so_is_its_successor() {
+    if unsupported() {
+        return;
+    }
+    let launcher = Launcher::new();
+    let running = started(&launcher, "20k", "3s");
+    let pid = running.pid();
+    let mut gone = Vec::new();
+    for _ in 0..2 {
+        wait_until("the exchange is there", || exchange(&running, &gone).is_some());
+        let living = exchange(&running, &gone).unwrap();
+        assert_confined(living);
+        if gone.is_empty() {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            signal(living, "KILL");
+        }
+        gone.push(living);
+    }
+    let (code, stdout, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    let summary: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&summary["valid"], comebacks(&summary).len()), (&true.into(), 1), "{summary:#}");
+    assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"], "{}", summary["orders"]);
+    assert_nothing_left(pid);
+}
+
+/// Another folder stands under its journal's name: it is not its own, and the next segment cannot be made there.
+#[test]
+fn an_exchange_cannot_open_a_file_outside_its_journals_folder() {
+    if unsupported() {
+        return;
+    }
+    let launcher = Launcher::new();
+    let running = started(&launcher, "150k", "4s");
+    let pid = running.pid();
+    wait_until("the exchange is there", || exchange(&running, &[]).is_some());
+    assert_confined(exchange(&running, &[]).unwrap());
+    let folder = launcher.folders()[0].join("journal-venue-0");
+    // Nothing more is prepared until the first one is full.
+    wait_until("the journal has its segments", || folder.join("log-00000003").exists());
+    std::fs::rename(&folder, folder.with_file_name("moved")).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("journal fails") && stderr.contains("Permission denied"), "{stderr}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "nothing was made there");
+    assert_nothing_left(pid);
+}
