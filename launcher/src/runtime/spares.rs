@@ -1,7 +1,7 @@
 //! Processes that stand ready to be the next incarnation of one that dies: what they do meanwhile is a matter of their roles.
 //!
 //! A spare is told to go on with a byte, and ends by itself when its standard input does: it outlives no launcher. One that ends is replaced,
-//! however often that was: at once at first, and after a [`pause`] where it happens again and again. Without one a comeback only takes longer.
+//! however often that was: at once at first, and after a pause where it happens again and again. Without one a comeback only takes longer.
 
 mod pause;
 
