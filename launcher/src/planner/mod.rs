@@ -7,6 +7,7 @@ mod cores;
 mod descriptors;
 mod faults;
 mod layout;
+mod programs;
 mod resolve;
 mod resolved;
 mod room;

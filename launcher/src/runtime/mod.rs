@@ -8,7 +8,6 @@ pub mod gather;
 pub mod incidents;
 pub mod liveness;
 pub mod living;
-pub mod orphan;
 pub mod prepare;
 pub mod process;
 pub mod progress;

@@ -12,6 +12,7 @@ mod market;
 mod neighbours;
 mod operators;
 mod permissions;
+mod programs;
 mod room;
 mod runs;
 mod sandboxed;
