@@ -2,6 +2,7 @@
 
 use crate::inbox::Inbox;
 use crate::line::{Facts, Line, Seat};
+use core::mem::MaybeUninit;
 use core::time::Duration;
 use protocol::barrier::{self, Arrived};
 use protocol::control::Control;
@@ -147,12 +148,18 @@ impl Place {
         Ok(match plan.clock {
             ClockSource::Tsc => arrived
                 .wait(Tsc, plan, control)
-                .map(|go| Box::new(Seat::begin(agent, go, idle, control, facts)) as Box<dyn Line>),
+                .map(|go| boxed(|| Seat::begin(agent, go, idle, control, facts))),
             ClockSource::Monotonic => arrived
                 .wait(Monotonic, plan, control)
-                .map(|go| Box::new(Seat::begin(agent, go, idle, control, facts)) as Box<dyn Line>),
+                .map(|go| boxed(|| Seat::begin(agent, go, idle, control, facts))),
         })
     }
+}
+
+/// The line that `begin` makes, in room that is there before: nothing is allocated once it has begun.
+fn boxed<L: Line + 'static>(begin: impl FnOnce() -> L) -> Box<dyn Line> {
+    let room = Box::<L>::new_uninit();
+    Box::<MaybeUninit<L>>::write(room, begin())
 }
 
 #[cfg(test)]

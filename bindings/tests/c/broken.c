@@ -86,6 +86,7 @@ int main(int count, char **arguments) {
     }
     trade(50);
     if (!strcmp(what, "early")) return 0;
+    if (!strcmp(what, "idle")) while (bh_poll(NULL, 0, 1000000) >= 0) {}
     if (!strcmp(what, "hang"))
         for (volatile int i = 0;; i++) {}
     if (!strcmp(what, "abort")) abort();

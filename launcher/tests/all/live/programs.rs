@@ -69,6 +69,11 @@ fn told(launcher: &Launcher, strategy: u64) -> HashMap<String, i64> {
     words.chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap())).collect()
 }
 
+/// How many orders the plan has for a strategy.
+fn planned(summary: &Value, strategy: usize) -> i64 {
+    summary["plan"]["workload"]["trading"]["orders"][strategy].as_i64().unwrap()
+}
+
 /// One venue that is an exchange, and a player beside the program.
 const BOOK: &[&str] = &["--venue", "book", "--venues", "1", "--window", "200ms"];
 
@@ -94,7 +99,8 @@ fn programs_trade_at_an_exchange_and_keep_the_same_account_as_the_engine() {
         let positions = summary["trading"]["positions"].as_array().unwrap();
         for strategy in [1, 2] {
             let said = told(&launcher, strategy);
-            let wanted = [("sent", 800), ("answered", 800), ("rejected", 0), ("odd", 0)];
+            let sent = planned(&summary, strategy as usize);
+            let wanted = [("sent", sent), ("answered", sent), ("rejected", 0), ("odd", 0)];
             assert!(wanted.iter().all(|(what, count)| said[*what] == *count), "{technique}: {said:?}");
             let booked = positions.iter().find(|position| position["strategy"] == strategy).unwrap();
             assert_eq!(
@@ -125,7 +131,7 @@ fn a_killed_program_is_started_again_and_goes_on() {
     assert_eq!(summary["containment"]["lost_of_survivors"], 0);
     let said = told(&launcher, 1);
     assert_eq!((said["sent"] - said["answered"], said["odd"]), (0, 0), "the second incarnation: {said:?}");
-    assert!((1..10_000).contains(&said["sent"]), "what the first had not sent: {said:?}");
+    assert!((1..planned(&summary, 1)).contains(&said["sent"]), "what the first had not sent: {said:?}");
 }
 
 /// A run with a player and that broken program.
@@ -161,8 +167,7 @@ fn what_a_broken_program_does_is_contained() {
         assert_eq!(incidents[0]["repair_to_restart_ns"].is_u64(), comes_back, "{what}: {incidents:#?}");
         assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{what}");
         assert_eq!(summary["outcome"]["ended"], "complete", "{what}: {}", text(&output.stderr));
-        // Orders that no fault of the plan explains make a run invalid.
-        assert_eq!(summary["valid"], comes_back, "{what}: {}", summary["reasons"]);
+        assert_eq!(summary["valid"], true, "{what}: {}", summary["reasons"]);
     }
 }
 
@@ -208,12 +213,12 @@ fn a_program_that_never_comes_to_trade_is_named_with_the_reason() {
 #[test]
 fn no_program_outlives_its_launcher() {
     let Some(program) = Program::of("tests/c/broken.c") else { return };
-    // One in the middle of its orders, one that never attaches.
-    for (what, flags) in [("", &["--orders", "100M"][..]), ("never", &["--orders", "10"])] {
+    // One that waits for reports, one that never attaches.
+    for what in ["idle", "never"] {
         let launcher = Launcher::new();
         let kind = program.exec(what);
-        let all = [&["--strategies", "1", "--strategy", &kind, "--delay", "fixed:1ms"][..], flags].concat();
-        let mut child = launcher.run(&all).spawn().unwrap();
+        let flags = ["--strategies", "1", "--strategy", &kind, "--delay", "fixed:1ms", "--orders", "1000"];
+        let mut child = launcher.run(&flags).spawn().unwrap();
         wait_until("the program runs", || !program.processes().is_empty());
         signal(child.id(), "KILL");
         child.wait().unwrap();
