@@ -217,7 +217,7 @@ fn no_program_outlives_its_launcher() {
     for what in ["idle", "never"] {
         let launcher = Launcher::new();
         let kind = program.exec(what);
-        let flags = ["--strategies", "1", "--strategy", &kind, "--delay", "fixed:1ms", "--orders", "1000"];
+        let flags = ["--strategies", "1", "--strategy", &kind, "--quiet", "--orders", "1000"];
         let mut child = launcher.run(&flags).spawn().unwrap();
         wait_until("the program runs", || !program.processes().is_empty());
         signal(child.id(), "KILL");
