@@ -1,18 +1,32 @@
 #!/usr/bin/env bash
-# Instructions of a push and a pop of one message on one thread, for each technique: `.ci/instructions.sh [NAME…]`. Needs
-# valgrind. Counted inside the loop of pushes and pops only, as the difference of two runs of 20,000 and 120,000 messages.
+# Instructions of a push and a pop of one message on one thread: `.ci/instructions.sh [--batches | --protection] [NAME…]`, for these
+# techniques or all. --batches: of a message in batches of 16. --protection: without what a death needs to be repaired, with it, and the
+# ratio. Needs valgrind. Counted inside the loop of pushes and pops only, as the difference of two runs of 2 and 12 samples.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null || { echo "SKIPPED, NOTHING WAS COUNTED: no valgrind here"; exit 0; }
+section=one-thread loops=(one_thread::push_and_pop) messages=96000
+case ${1:-} in
+--batches) section=batches loops=(one_thread::in_batches) && shift ;;
+--protection) section=protection loops=(protection::without_it protection::with_it) messages=500000 && shift ;;
+esac
 bench=$(cargo bench -q -p shm --bench handoffs --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1)
 names=("$@")
-[ ${#names[@]} -gt 0 ] || mapfile -t names < <("$bench" --bench one-thread --quick --json | grep -o '"what":"[^"]*"' | cut -d '"' -f 4)
-count() { # NAME SAMPLES
-  valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='handoffs::one_thread::push_and_pop*' "$bench" --bench one-thread --technique "$1" --samples "$2" 2>&1 |
+if [ ${#names[@]} = 0 ] && [ "$section" = protection ]; then
+  names=(array-queue linked)
+elif [ ${#names[@]} = 0 ]; then
+  mapfile -t names < <("$bench" --bench one-thread --quick --json | grep -o '"what":"[^"]*"' | cut -d '"' -f 4)
+fi
+count() { # LOOP NAME SAMPLES
+  valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect="handoffs::$1*" "$bench" --bench "$section" --technique "$2" --samples "$3" 2>&1 |
     sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
 }
 for name in "${names[@]}"; do
-  few=$(count "$name" 2)
-  many=$(count "$name" 12)
-  printf '%-26s %5s instructions\n' "$name" "$(((many - few + 50000) / 100000))"
+  line=
+  for loop in "${loops[@]}"; do
+    few=$(count "$loop" "$name" 2)
+    many=$(count "$loop" "$name" 12)
+    line+=$(printf '%6s' "$(((many - few + messages / 2) / messages))")
+  done
+  printf '%-26s %s instructions%s\n' "$name" "$line" "$(awk '$2 { printf "   × %.3f", $2 / $1 }' <<<"$line")"
 done

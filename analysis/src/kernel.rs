@@ -11,6 +11,19 @@ pub struct KernelAccount {
     pub throttled: Option<Throttled>,
     /// What this kernel does not tell, and what would. One line each.
     pub absent: Vec<String>,
+    /// What the launcher itself took of the machine while orders were sent; null: the kernel does not tell, or an older launcher did
+    /// not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launcher: Option<WakeUps>,
+}
+
+/// Sleeps that ended, or will: the voluntary context switches of all threads of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WakeUps {
+    /// How many.
+    pub times: u64,
+    /// In so many nanoseconds.
+    pub ns: u64,
 }
 
 /// One core. Times in nanoseconds; null: the kernel does not tell.

@@ -4,7 +4,7 @@ use crate::inbox::Inbox;
 use crate::line::{Facts, Line, Seat};
 use core::mem::MaybeUninit;
 use core::time::Duration;
-use protocol::barrier::{self, Arrived};
+use protocol::barrier::{self, ArriveError, Arrived};
 use protocol::control::Control;
 use protocol::orphan::LauncherWatch;
 use protocol::plan::{ClockSource, Plan, PlanError, Role, Technique};
@@ -15,7 +15,6 @@ use shm::attached::Attached;
 use shm::clock::{Monotonic, Tsc};
 use shm::memory::RegionError;
 use shm::os::memory;
-use shm::os::pin::PinError;
 use shm::ring::Link;
 use std::io;
 use strategy::StrategyAgent;
@@ -53,7 +52,7 @@ pub(crate) enum AttachError {
     #[error(transparent)]
     Strategy(#[from] strategy::attach::AttachError),
     #[error(transparent)]
-    Pin(#[from] PinError),
+    Arrive(#[from] ArriveError),
 }
 
 /// Attaches the calling thread as the strategy that the environment names, and waits at the barrier; `None`: the run was stopped

@@ -11,7 +11,9 @@ use shm::clock::{Clock, Timebase};
 use shm::idle::{Backoff, Chosen, Park, Spin, Yield};
 use shm::memory::{RegionError, Words};
 use shm::os::pin::{self, PinError};
-use shm::os::process;
+use shm::os::{priority, process};
+use std::io;
+use thiserror::Error;
 
 /// What a thread of the plan does when there is nothing to do; one that parks, on its own bell.
 ///
@@ -29,6 +31,17 @@ pub fn idle(attached: &mut Attached<'_>, plan: &Plan, thread: &ThreadPlan) -> Re
     })
 }
 
+/// Why a thread does not come to the barrier.
+#[derive(Debug, Error)]
+pub enum ArriveError {
+    /// It cannot have its core.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// It cannot have its priority.
+    #[error("it may not have priority fifo:{0}: {1}")]
+    Priority(u8, #[source] io::Error),
+}
+
 /// A thread that has taken its core and said who it is.
 pub struct Arrived {
     status: StatusWriter,
@@ -36,16 +49,20 @@ pub struct Arrived {
 }
 
 impl Arrived {
-    /// Pins the calling thread to its core of the plan, if it has one, and says in its segment who it is.
+    /// Pins the calling thread to its core of the plan, if it has one, gives it the run's priority, if there is one, and says in its
+    /// segment who it is.
     ///
     /// # Errors
-    /// A core that it cannot have.
-    pub fn new(plan: &Plan, thread: &ThreadPlan, segment: &Words) -> Result<Self, PinError> {
+    /// A core or a priority that it cannot have.
+    pub fn new(plan: &Plan, thread: &ThreadPlan, segment: &Words) -> Result<Self, ArriveError> {
         let status = StatusWriter::new(segment);
         process::precise_timers();
         if let Some(core) = thread.core {
-            pin::pin_to(core)?;
+            pin::move_to(core)?;
             status.set(Field::CorePlusOne, u64::from(core) + 1);
+        }
+        if let Some(fifo) = plan.priority {
+            priority::set_fifo(fifo).map_err(|error| ArriveError::Priority(fifo, error))?;
         }
         status.announce(&thread.roles);
         status.set(Field::Pid, std::process::id().into());

@@ -4,12 +4,13 @@
 //! attaches and where its core is. The launcher makes it from the settings and the facts of the host, writes it
 //! into the control segment, and nothing else is told to a child.
 
+mod version;
+
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES, MAX_VENUES};
 pub use crate::workload::{ExchangePlacement, Journalling, Pacing, Sequence, Trading, Workload};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 pub use shm::memory::sealed::Handle;
 use shm::names;
 use shm::os::sandbox::Profile;
@@ -70,6 +71,7 @@ names! {
 }
 
 pub use crate::record::Stamps;
+pub use version::PlanVersion;
 
 names! {
     /// What the launcher does when a strategy's process dies, hangs or is quarantined.
@@ -210,34 +212,6 @@ pub struct ProcessPlan {
     pub threads: Vec<u32>,
 }
 
-/// The version of a plan's form. One of another version is refused: a plan is read by the program that wrote it, or one of
-/// its version.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PlanVersion;
-
-impl PlanVersion {
-    /// This version.
-    pub const CURRENT: u32 = 2;
-}
-
-impl Serialize for PlanVersion {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u32(Self::CURRENT)
-    }
-}
-
-impl<'de> Deserialize<'de> for PlanVersion {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match u32::deserialize(deserializer)? {
-            Self::CURRENT => Ok(Self),
-            other => Err(D::Error::custom(format!(
-                "a plan of version {other}, and this program reads version {}: use the bulkhead that wrote it",
-                Self::CURRENT
-            ))),
-        }
-    }
-}
-
 /// Everything about a run. See the module's documentation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -267,6 +241,12 @@ pub struct Plan {
     pub placement: Placement,
     /// Which points are stamped.
     pub stamps: Stamps,
+    /// The priority of every thread under `SCHED_FIFO`, 1 to 99; `None`: the threads are ordinary ones.
+    #[serde(default)]
+    pub priority: Option<u8>,
+    /// The control group that the roles' processes enter, which has the cores of the run to itself; `None`: they stay where they are.
+    #[serde(default)]
+    pub group: Option<String>,
     /// The descriptors that processes inherit; empty where segments have names.
     pub handles: Vec<Handle>,
     /// Whether a kernel that lacks a piece of the sandbox is good enough.
@@ -397,6 +377,8 @@ impl Plan {
             return Err(PlanError::RunId(self.run.clone()));
         }
         check(self.ns_per_tick.is_finite() && self.ns_per_tick > 0.0, "a tick has a length")?;
+        let is_fifo = |priority| shm::os::priority::FIFO.contains(&priority);
+        check(self.priority.is_none_or(is_fifo), "a priority is one of 1 to 99")?;
         self.validate_topology()?;
         match &self.workload {
             Workload::Trading(trading) => self.validate_trading(trading),
@@ -460,6 +442,8 @@ pub(crate) mod tests {
         assert!(broken(|p| p.trading_mut().venues = 65).contains("65 venues"));
         assert!(broken(|p| p.trading_mut().capacity = 100).contains("power of two"));
         assert!(broken(|p| p.run = "../etc".into()).contains("run id"));
+        assert!(broken(|p| p.priority = Some(0)).contains("a priority"));
+        assert!(broken(|p| p.priority = Some(100)).contains("a priority"));
         assert!(broken(|p| p.threads[1].roles.truncate(1)).contains("link completion: one of its ends"));
         assert!(broken(|p| p.threads[1].roles.push(Role::Strategy(0))).contains("each role"));
         assert!(broken(|p| p.links.truncate(1)).contains("links of a trading run"));

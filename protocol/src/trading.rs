@@ -59,6 +59,8 @@ impl Plan {
             threading: Threading::Shared,
             placement: Placement::Engine,
             stamps: Stamps::All,
+            priority: None,
+            group: None,
             handles: Vec::new(),
             weaker_sandbox: false,
             on_death: OnDeath::Stop,

@@ -2,11 +2,12 @@
 //! no plan. All `unsafe` is here, but for the functions that C calls (`bindings`).
 //!
 //! Who only wants a queue that survives the death of a peer begins with [`queue`]: what it promises (ordering, errors, deaths) is
-//! said there, and what each technique does about deaths in [`containment`]. One writer and many readers: [`board`]. Linux on x86-64 only.
+//! said there, and what each technique does about deaths in [`containment`]. One writer and many readers: [`board`]. Linux on x86-64; on aarch64 it
+//! compiles and its tests run in an emulator (`.ci/aarch64.sh`), without the filter of system calls.
 //!
 //! A region is a slice of atomic words; everything above it (headers, rings, bells) is safe code over such slices, and
 //! does not know whether they live on the heap, in `/dev/shm` or under loom. The unsafe code is: making that slice from a
-//! mapping (`memory::region`), taking inherited descriptors (`memory::sealed`), reading the time stamp counter (`clock`),
+//! mapping (`memory::region`), reaching words that were checked before (`memory::slots`), taking inherited descriptors (`memory::sealed`), reading the time stamp counter (`clock`),
 //! system calls that have no safe wrapper (`os`), the hint to fetch memory ahead (`prefetch`), and a counting allocator behind a
 //! feature.
 

@@ -142,6 +142,9 @@ fn account(kernel: &KernelAccount) -> Markup {
         @if let Some(throttled) = kernel.throttled {
             p class="note" { "The control group was out of CPU time " (count(throttled.times)) " times, " (duration(throttled.ns)) " together." }
         }
+        @if let Some(launcher) = kernel.launcher {
+            p class="note" { "The launcher woke up " (count(launcher.times)) " times in the " (duration(launcher.ns)) " in which orders were sent." }
+        }
         @if !kernel.absent.is_empty() {
             p class="note" { "This kernel does not tell: " (kernel.absent.join("; ")) "." }
         }

@@ -109,7 +109,11 @@ fn run(page: &mut Page, summary: &Summary) {
             Pacing::Scheduled => arrivals(summary),
         },
     ];
-    page.fields("run", &[vec![summary.run.clone()], parts.to_vec()].concat());
+    let priority = plan.priority.map(|fifo| format!("priority fifo:{fifo}"));
+    let apart = plan.group.as_ref().map(|_| "isolated cores".to_owned());
+    let parts: Vec<String> =
+        [summary.run.clone()].into_iter().chain(parts).chain(priority).chain(apart).collect();
+    page.fields("run", &parts);
     let floor = match (summary.floor.before_ns, summary.floor.after_ns) {
         (Some(before), Some(after)) => format!("core to core {before:.0} ns, after {after:.0} ns"),
         (Some(only), None) | (None, Some(only)) => format!("core to core {only:.0} ns"),

@@ -4,14 +4,15 @@ use super::Cause;
 use super::away::{Away, Calendar};
 use std::collections::VecDeque;
 
-/// A stage of an order.
+/// A stage of an order, or its wait for the sender before the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
     /// Whose: from 0, without holes.
     pub order: usize,
-    /// Which stage: a place in [`Rules::usual`]; `None`: it counts as a stamp of its receiver only.
+    /// Which stage: a place in [`Rules::usual`]. `None`: no stage of the engine. It is a stamp of its receiver, and what kept the receiver from
+    /// `from` on touches the order: that is how a sender which was away, and the burst behind that, are known.
     pub stage: Option<usize>,
-    /// The stamp at its beginning, in ticks.
+    /// The stamp at its beginning, in ticks; of a first stamp, when the order was due.
     pub from: u64,
     /// The stamp at its end.
     pub to: u64,
@@ -131,15 +132,17 @@ pub fn attribute(
     let thread = |away| Thread { away: Calendar::new(away), served: VecDeque::new() };
     let mut threads: Vec<Thread> = threads.into_iter().map(thread).collect();
     let mut touched = vec![false; orders];
-    for passage in passages {
-        let mut parts = Parts::default();
-        if let Some(stage) = passage.stage {
-            parts = cut(&passage, &threads, rules.usual[stage], rules.longest);
-            let backlog = parts.of(Cause::Backlog) > 0 && !rules.forgets_backlog;
-            let receiver = threads[passage.receiver].away.within(passage.from, passage.to);
-            let sender = threads[passage.sender].away.since(passage.from, passage.to);
-            touched[passage.order] |= backlog || receiver != [0; 2] || sender.is_some();
+    for mut passage in passages {
+        let usual = passage.stage.map_or(0, |stage| rules.usual[stage]);
+        if passage.stage.is_none() {
+            // Orders that were late before it were sent within that time, and hand on what touched them.
+            passage.from = passage.from.max(passage.to.saturating_sub(rules.horizon));
         }
+        let parts = cut(&passage, &threads, usual, rules.longest);
+        let backlog = parts.of(Cause::Backlog) > 0 && !rules.forgets_backlog;
+        let receiver = threads[passage.receiver].away.within(passage.from, passage.to);
+        let sender = threads[passage.sender].away.since(passage.from, passage.to);
+        touched[passage.order] |= backlog || receiver != [0; 2] || sender.is_some();
         let is_touched = touched[passage.order];
         threads[passage.receiver].stamp(passage.to, is_touched, rules);
         hear(&passage, &parts, is_touched);

@@ -12,8 +12,9 @@
 //! | usual | of what is left, up to the median of the stage |
 //! | unexplained | the rest: what no stamp and no gap tells of. Where the receiver served others, what is over 3 µs between two stamps |
 //!
-//! An order is *touched* if a gap or backlog took part of a passage of it. That looks at gaps and at nobody's latency, so percentiles of the
-//! untouched are those without the machine's stalls, and real queueing stays in them. What a log did not keep ([`protocol::gaps`]) touches
+//! An order is *touched* if a gap or backlog took part of a passage of it, or of its wait from when it was due until it was sent: a sender that
+//! was away sends what was due meanwhile in one burst, and what queues up behind a burst that the machine made is no load's. That looks at
+//! gaps and at nobody's latency, so percentiles of the untouched are those without the machine's stalls, and real queueing stays in them. What a log did not keep ([`protocol::gaps`]) touches
 //! nobody: the note on it says how much that is.
 
 mod attribute;

@@ -11,12 +11,23 @@ const HOP: u64 = 60;
 /// Nothing longer than this is service.
 const LONGEST: u64 = 3_000;
 
-/// A run: when orders are sent, how long each is served, when the receiver is away.
+/// Ticks that a sender takes to send an order, when it has several to send.
+const SEND: u64 = 100;
+
+/// A run: when orders are due, how long each is served, when the receiver is away, and when the sender is.
 #[derive(Clone, Debug, Default)]
 struct Made {
-    sent: Vec<u64>,
+    due: Vec<u64>,
     service: Vec<u64>,
     stalls: Vec<(u64, u64)>,
+    late: Vec<(u64, u64)>,
+    /// Nobody knows when they were due: a broken rule, for the test of the check.
+    forgets_due: bool,
+}
+
+/// When what would happen at that time happens: behind the stall that it is in.
+fn behind(stalls: &[(u64, u64)], at: u64) -> u64 {
+    stalls.iter().find(|(begin, back)| (begin..back).contains(&&at)).map_or(at, |stall| stall.1)
 }
 
 impl Made {
@@ -24,16 +35,28 @@ impl Made {
     fn poisson(orders: usize, mean: f64, service: u64) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(7);
         let mut at = 0.0;
-        let sent = (0..orders).map(|_| {
+        let due = (0..orders).map(|_| {
             let unit = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
             at -= (1.0 - unit).ln() * mean;
             at as u64 + 1_000
         });
-        Self { sent: sent.collect(), service: vec![service; orders], stalls: Vec::new() }
+        Self { due: due.collect(), service: vec![service; orders], ..Self::default() }
     }
 
-    /// The passages in the order of their ends, and the receiver's gaps.
-    fn run(&self) -> (Vec<Passage>, Vec<Gap>) {
+    /// When each is sent.
+    fn sent(&self) -> Vec<u64> {
+        let mut free = 0;
+        let send = |due: &u64| {
+            let sent = behind(&self.late, (*due).max(free));
+            free = sent + SEND;
+            sent
+        };
+        // One that is always there sends when it is due.
+        if self.late.is_empty() { self.due.clone() } else { self.due.iter().map(send).collect() }
+    }
+
+    /// The passages in the order of their ends, and the gaps of sender and receiver.
+    fn run(&self) -> (Vec<Passage>, [Vec<Gap>; 2]) {
         // Whoever is away does nothing: what would end in a stall ends behind it.
         let through = |from: u64, takes: u64| {
             self.stalls.iter().fold(from + takes, |end, (begin, back)| {
@@ -42,17 +65,13 @@ impl Made {
         };
         let mut all = Vec::new();
         let mut free = 0;
-        for (order, (sent, service)) in self.sent.iter().zip(&self.service).enumerate() {
-            let taken = through((sent + HOP).max(free), 0);
-            let taken = self
-                .stalls
-                .iter()
-                .find(|(begin, back)| (begin..back).contains(&&taken))
-                .map_or(taken, |stall| stall.1);
+        let sent = self.sent();
+        for (order, ((due, sent), service)) in self.due.iter().zip(&sent).zip(&self.service).enumerate() {
+            let taken = behind(&self.stalls, through((sent + HOP).max(free), 0));
             free = through(taken, *service);
             let of = |stage, from, to, sender, receiver| Passage { order, stage, from, to, sender, receiver };
             all.extend([
-                of(None, *sent, *sent, 0, 0),
+                of(None, if self.forgets_due { *sent } else { *due }, *sent, 0, 0),
                 of(Some(0), *sent, taken, 0, 1),
                 of(Some(1), taken, free, 1, 1),
             ]);
@@ -63,23 +82,27 @@ impl Made {
             ticks: back - begin,
             switches: Switches(Switches::INVOLUNTARY),
         };
-        (all, self.stalls.iter().map(gap).collect())
+        (all, [&self.late, &self.stalls].map(|stalls| stalls.iter().map(gap).collect()))
     }
 
     /// Each order's parts, and whether it is touched.
     fn explain(&self, forgets_backlog: bool) -> Vec<(Parts, bool)> {
         let (passages, gaps) = self.run();
-        let mut stamps: Vec<u64> = passages.iter().filter(|p| p.receiver == 1).map(|p| p.to).collect();
-        stamps.sort_unstable();
-        let absent = away(&gaps, &stamps, LONGEST);
+        let absent = [0, 1].map(|thread: usize| {
+            let mut stamps: Vec<u64> =
+                passages.iter().filter(|p| p.receiver == thread).map(|p| p.to).collect();
+            stamps.sort_unstable();
+            away(&gaps[thread], &stamps, LONGEST)
+        });
         let usual = vec![HOP, self.service.first().copied().unwrap_or(0)];
         let horizon = passages.iter().map(|passage| passage.to - passage.from).max().unwrap_or(0);
         let rules = Rules { usual, longest: LONGEST, horizon, forgets_backlog };
-        let mut all = vec![(Parts::default(), false); self.sent.len()];
-        attribute(passages, all.len(), vec![Vec::new(), absent], &rules, |passage, parts, touched| {
-            let of = parts.total();
-            assert!(passage.stage.is_none() || of == passage.to - passage.from, "{passage:?}: {parts:?}");
-            all[passage.order].0.add(parts);
+        let mut all = vec![(Parts::default(), false); self.due.len()];
+        attribute(passages, all.len(), absent.into(), &rules, |passage, parts, touched| {
+            assert_eq!(parts.total(), passage.to - passage.from, "{passage:?}: {parts:?}");
+            if passage.stage.is_some() {
+                all[passage.order].0.add(parts);
+            }
             all[passage.order].1 = touched;
         });
         all
@@ -143,13 +166,34 @@ fn a_rule_that_forgets_backlog_or_looks_at_latency_is_found() {
     assert!(at(&sorted(flattering.collect()), 0.999) < *wanted.start(), "queueing was taken out");
 }
 
+/// The same load; the sender is away eight times, and sends what was due meanwhile in one burst. It is faster than the receiver.
+#[test]
+fn a_burst_behind_an_absent_sender_is_the_machine_s() {
+    let (made, quiet) = stalled();
+    let made = Made { late: made.stalls, stalls: Vec::new(), ..made };
+    let of = |made: &Made| {
+        let explained = made.explain(false).into_iter();
+        sorted(explained.filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect())
+    };
+    let free = of(&made);
+    for share in [0.5, 0.9, 0.99, 0.999] {
+        let wanted = interval(&quiet, share);
+        assert!(wanted.contains(&at(&free, share)), "{share}: {} not in {wanted:?}", at(&free, share));
+    }
+    assert!(free.len() as f64 > 0.75 * quiet.len() as f64, "only what the burst touched: {}", free.len());
+    // Who looks at the engine's way alone takes the burst for load.
+    let forgetful = of(&Made { forgets_due: true, ..made });
+    assert!(at(&forgetful, 0.99) > *interval(&quiet, 0.99).end());
+}
+
 #[test]
 fn each_cause_is_found_where_it_was_put() {
     // The first finds the receiver idle, the second waits for the first, the third is sent into a stall, the fourth waits for the third.
     let made = Made {
-        sent: vec![1_000, 1_100, 20_000, 20_010],
+        due: vec![1_000, 1_100, 20_000, 20_010],
         service: vec![400; 4],
         stalls: vec![(19_000, 26_000)],
+        ..Made::default()
     };
     let found = made.explain(false);
     let of = |order: usize, cause| found[order].0.of(cause);
@@ -190,20 +234,24 @@ fn a_sender_that_was_away_before_it_pushed_is_the_machine_s() {
 proptest! {
     #[test]
     fn parts_add_up_whatever_happened(
-        sent in prop::collection::vec(0_u64..50_000, 1..60),
+        due in prop::collection::vec(0_u64..50_000, 1..60),
         service in prop::collection::vec(0_u64..9_000, 60),
         stalls in prop::collection::vec((0_u64..60_000, 1_u64..20_000), 0..4),
+        late in prop::collection::vec((0_u64..60_000, 1_u64..20_000), 0..4),
     ) {
-        let mut begin = 0;
-        let stalls: Vec<(u64, u64)> = stalls.into_iter().map(|(after, long)| {
-            let stall = (begin + after, begin + after + long);
-            begin = stall.1 + 1;
-            stall
-        }).collect();
-        let made = Made { service: service[..sent.len()].to_vec(), sent: sorted(sent), stalls };
+        let [stalls, late] = [stalls, late].map(|stalls| {
+            let mut begin = 0;
+            let one = |(after, long)| {
+                let stall = (begin + after, begin + after + long);
+                begin = stall.1 + 1;
+                stall
+            };
+            stalls.into_iter().map(one).collect::<Vec<_>>()
+        });
+        let made = Made { service: service[..due.len()].to_vec(), due: sorted(due), stalls, late, ..Made::default() };
         // explain() asserts that they do, passage by passage.
         let found = made.explain(false);
-        if made.stalls.is_empty() {
+        if made.stalls.is_empty() && made.late.is_empty() {
             for (parts, touched) in found {
                 prop_assert!(!touched && parts.of(Cause::Machine) == 0 && parts.of(Cause::Backlog) == 0);
             }

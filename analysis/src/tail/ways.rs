@@ -6,6 +6,7 @@ use crate::record::RunRecord;
 use crate::summary::figures::rt_venue;
 use protocol::flow::{PATH, Stage, StagePlace};
 use protocol::plan::{Plan, Role};
+use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
 /// So many stamps are sorted at a time: 16 MiB.
@@ -51,15 +52,21 @@ pub(super) struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// What ends with that stamp of the way.
+    /// What ends with that stamp of the way; with the first, the wait since it was due.
     fn passage(&self, order: usize, stamp: usize) -> Passage {
         let stamps = self.row.stamps();
         let before = stamp.saturating_sub(1);
         let is_ours = stamp > 0 && Stage::ALL[before].record().place != StagePlace::Venue;
+        let began = match self.row.at(Point::Due) {
+            Some(due) if stamp == 0 => due,
+            // The venue's time is nobody's wait.
+            _ if is_ours => stamps[before],
+            _ => stamps[stamp],
+        };
         Passage {
             order,
             stage: is_ours.then_some(before),
-            from: stamps[before].min(stamps[stamp]),
+            from: began.min(stamps[stamp]),
             to: stamps[stamp],
             sender: self.threads[before].into(),
             receiver: self.threads[stamp].into(),

@@ -2,6 +2,7 @@
 //!
 //! A *bad* finding spoils the figures of the default run; a *note* is what a careful person would improve.
 
+mod quiet;
 mod shared;
 
 use crate::config::Settings;
@@ -62,6 +63,9 @@ pub fn check(machine: &Machine, system: &System, living: &[LivingRun]) -> Vec<Ch
         siblings(machine),
         isolated(machine),
         nohz(machine),
+        quiet::priority(system),
+        quiet::isolate(machine, system),
+        quiet::tracers(system),
         hypervisor(machine),
         shared::limits(system, plan.as_ref()),
         shared::mount(system),
@@ -146,7 +150,8 @@ fn quota(system: &System) -> Check {
 fn clock(machine: &Machine) -> Check {
     let source = if machine.clocksource.is_empty() { "unknown" } else { &machine.clocksource };
     if machine.tsc_invariant {
-        return ok("clock", "invariant TSC, trusted by the kernel");
+        let counter = if source == "tsc" { "invariant TSC" } else { source };
+        return ok("clock", format!("{counter}, trusted by the kernel"));
     }
     bad(
         "clock",
@@ -295,6 +300,15 @@ mod tests {
                           taskset -c
         note  nohz_full   every core is interrupted by the scheduler's tick
                           → boot with nohz_full=LIST
+        note  priority    no SCHED_FIFO: `ulimit -r` is 0, and CAP_SYS_NICE is missing
+                          → raise ulimit -r (rtprio in /etc/security/limits.conf), or
+                          setcap cap_sys_nice+ep LAUNCHER (a container: --cap-add
+                          SYS_NICE)
+        note  isolate     cores cannot be isolated: no control groups are mounted
+                          → root, with cgroup v2, on the host
+        note  tracers     tracefs is not mounted, or not for you to read: osnoise and
+                          timerlat cannot be looked for
+                          → mount -t tracefs tracefs /sys/kernel/tracing, as root
         note  hypervisor  unknown: it may stop a core at any time, and the tail will
                           show it
                           → quote tails from bare metal, or from a machine with
@@ -337,6 +351,15 @@ mod tests {
                           → start with `taskset -c 1-3 launcher …`
         note  nohz_full   every core is interrupted by the scheduler's tick
                           → boot with nohz_full=LIST
+        note  priority    no SCHED_FIFO: `ulimit -r` is 0, and CAP_SYS_NICE is missing
+                          → raise ulimit -r (rtprio in /etc/security/limits.conf), or
+                          setcap cap_sys_nice+ep LAUNCHER (a container: --cap-add
+                          SYS_NICE)
+        note  isolate     cores cannot be isolated: no control groups are mounted
+                          → root, with cgroup v2, on the host
+        note  tracers     tracefs is not mounted, or not for you to read: osnoise and
+                          timerlat cannot be looked for
+                          → mount -t tracefs tracefs /sys/kernel/tracing, as root
         ok    hypervisor  none
         ok    ulimit      -n 4096, -u unlimited, -l 8.0 MiB (nothing is locked)
         ok    shm mount   tmpfs rw,nosuid

@@ -287,6 +287,10 @@ fn clean(flags: CleanFlags) -> Result<ExitCode> {
     let (what, others) = (if flags.dry_run { "would be removed" } else { "removed" }, cleaned.others);
     let others = if others == 0 { String::new() } else { format!(", {others} of other users left alone") };
     writeln!(out, "{} segments {what}, {} of living runs kept{others}", cleaned.removed.len(), cleaned.kept)?;
+    if cleaned.put_back > 0 {
+        let done = if flags.dry_run { "would be given back" } else { "given back" };
+        writeln!(out, "the isolated cores of {} runs {done}", cleaned.put_back)?;
+    }
     for failed in &cleaned.failed {
         complain(&format!("error: {failed}"));
     }

@@ -12,6 +12,7 @@ pub mod instruments;
 mod limit;
 pub mod limits;
 pub mod own;
+mod priority;
 pub mod program;
 mod slower;
 pub mod value;
@@ -23,6 +24,7 @@ pub use limit::VenueLimit;
 pub use limits::Limits;
 use own::KindsParser;
 pub use own::{Kinds, StrategyName, VenueName};
+pub use priority::Priority;
 pub use slower::Slower;
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use value::{Choice, CoreList, Factor, Preset, Switch};
@@ -67,6 +69,12 @@ pub struct Settings {
     /// What a thread does when there is nothing to do [default: auto]
     #[arg(long, value_name = "HOW", value_parser = named::<Choice<Idle>>(), help_heading = "Layout")]
     pub idle: Option<Choice<Idle>>,
+    /// Real-time priority of the roles' threads, fifo:N with N from 1 to 99 [default: none]
+    #[arg(long, value_name = "fifo:N", value_parser = parsed::<Priority>(), help_heading = "Layout")]
+    pub priority: Option<Priority>,
+    /// Takes the cores of the run out of the scheduler's hands and away from interrupts while it lasts [default: off]
+    #[arg(long, value_name = "SWITCH", value_parser = named::<Switch>(), num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "Layout")]
+    pub isolate: Option<Switch>,
     /// Cores to use, of the allowed ones, e.g. 0,2-5 [default: all]
     #[arg(long, value_name = "LIST", value_parser = parsed::<CoreList>(), help_heading = "Layout")]
     pub cores: Option<CoreList>,
@@ -227,7 +235,7 @@ macro_rules! fields {
 }
 
 fields! {
-    technique, isolation, threading, process, idle, cores, strategies, venues, strategy, venue, credentials, exchange, market_data, capacity, max_open,
+    technique, isolation, threading, process, idle, priority, isolate, cores, strategies, venues, strategy, venue, credentials, exchange, market_data, capacity, max_open,
     max_waiting, orders, window, arrivals, delay, work, stamps, seed, schedule, book, sequence, speed,
     instruments, limits, journal, on_death, liveness, venue_timeout, venue_limit, fault,
     repeats, preset, out,
@@ -338,6 +346,8 @@ pub(crate) mod tests {
                     ),
                     maybe(),
                     maybe(),
+                    proptest::option::of((1u8..=99).prop_map(|fifo| Priority::new(fifo).unwrap())),
+                    maybe(),
                 ),
             ),
         )
@@ -354,6 +364,8 @@ pub(crate) mod tests {
                 venue_timeout: containment.11.0,
                 venue_limit: containment.11.1,
                 journal: containment.11.3,
+                priority: containment.11.4,
+                isolate: containment.11.5,
                 fault: containment.1,
                 stamps: containment.2,
                 strategy: containment.3,

@@ -3,8 +3,10 @@
 use super::axes::{Axis, AxisValue};
 use super::flags::Asked;
 use crate::config::{Arrivals, Choice, Settings, UsageError};
-use crate::host::Machine;
+use crate::host::{Machine, RealTime};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
+use crate::runtime::isolate::{self, Tree};
+use crate::runtime::realtime;
 use analysis::experiment::{AxisRecord, SweepPoint};
 use analysis::units::{Count, Nanos};
 use protocol::plan::{ClockSource, Isolation, Threading};
@@ -130,7 +132,7 @@ pub fn lay_out_sides(asked: &Asked, sides: &[Side], machine: &Machine) -> Result
     Ok(Layout { base, axes: Vec::new(), points, notes })
 }
 
-/// What the planner, and the kernel where a sandbox is asked for, say about settings, without a schedule.
+/// What the planner, and the kernel where a sandbox or a priority is asked for, say about settings, without a schedule.
 pub(super) fn check(
     settings: &Settings,
     machine: &Machine,
@@ -152,7 +154,11 @@ pub(super) fn check(
     };
     let counts = Counts::even(orders, resolved.strategies, resolved.venues, resolved.delay.max_ns);
     let nobody = Identity { run: "check".into(), pid: 1, start: 1 };
-    planner::layout(&resolved, machine, &counts, nobody, ClockSource::Monotonic, 1.0, 0)?;
+    let (plan, _) = planner::layout(&resolved, machine, &counts, nobody, ClockSource::Monotonic, 1.0, 0)?;
+    if resolved.isolate {
+        isolate::group_of(&plan, machine, Tree::real())?;
+    }
+    realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::ASK)?;
     Ok(resolved)
 }
 

@@ -80,7 +80,12 @@ impl KernelCounts {
             times: now.times.saturating_sub(then.times),
             ns: now.ns.saturating_sub(then.ns),
         });
-        KernelAccount { cores: cores.iter().map(core).collect(), throttled, absent: self.absent() }
+        KernelAccount {
+            cores: cores.iter().map(core).collect(),
+            throttled,
+            absent: self.absent(),
+            launcher: None,
+        }
     }
 
     fn absent(&self) -> Vec<String> {

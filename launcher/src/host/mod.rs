@@ -3,12 +3,16 @@
 #[cfg(test)]
 pub(crate) mod fake;
 mod kernel;
+mod partition;
 mod read;
+mod realtime;
 pub mod signals;
 mod system;
 
 pub use kernel::KernelCounts;
+pub use partition::Partition;
 pub use read::{Room, machine, machine_at};
+pub use realtime::RealTime;
 pub use system::{Limits, Mount, System};
 
 pub use analysis::machine::Machine;

@@ -55,8 +55,10 @@ pub fn machine_at(root: &Path, shm: Room) -> Machine {
         isolated: list(root, "sys/devices/system/cpu/isolated").unwrap_or_default(),
         nohz_full: list(root, "sys/devices/system/cpu/nohz_full").unwrap_or_default(),
         governor: governor(root, &allowed),
-        tsc_invariant: clocksource == "tsc"
-            && ["constant_tsc", "nonstop_tsc"].iter().all(|flag| has_flag(&cpuinfo, flag)),
+        // The generic timer of aarch64 goes on at one rate by its definition.
+        tsc_invariant: clocksource == "arch_sys_counter"
+            || clocksource == "tsc"
+                && ["constant_tsc", "nonstop_tsc"].iter().all(|flag| has_flag(&cpuinfo, flag)),
         clocksource,
         kernel: text(root, "proc/sys/kernel/osrelease"),
         memory_bytes: memory(root),

@@ -1,6 +1,7 @@
 //! What of the system bears on latency beside the processors: huge pages, swap, a container's quota, load, limits, mounts.
 
 use super::read::text;
+use super::{Partition, RealTime};
 use std::path::Path;
 
 /// The system's settings as the kernel shows them; `None` where it does not.
@@ -18,6 +19,12 @@ pub struct System {
     pub limits: Limits,
     /// How `/dev/shm` is mounted.
     pub shm_mount: Option<Mount>,
+    /// What bears on real-time priority.
+    pub real_time: RealTime,
+    /// Why cores cannot be taken out of the scheduler's hands (`--isolate`); `None`: nothing speaks against it.
+    pub no_partition: Option<String>,
+    /// The tracers that tracefs lists; `None`: it is not mounted, or may not be read.
+    pub tracers: Option<Vec<String>>,
 }
 
 /// Limits of this process as it was started; `None`: there is none.
@@ -64,6 +71,9 @@ impl System {
             load: text(root, "proc/loadavg").split_whitespace().next().and_then(|load| load.parse().ok()),
             limits: limits(&text(root, "proc/self/limits")),
             shm_mount: mount(&text(root, "proc/self/mounts"), "/dev/shm"),
+            real_time: RealTime::read_at(root),
+            no_partition: Partition::obstacle(root),
+            tracers: tracers(root),
         }
     }
 }
@@ -88,6 +98,14 @@ fn limits(text: &str) -> Limits {
     }
 }
 
+/// What tracefs lists, where it is mounted: at a place of its own, or where it was before it had one.
+fn tracers(root: &Path) -> Option<Vec<String>> {
+    let found = ["sys/kernel/tracing", "sys/kernel/debug/tracing"]
+        .iter()
+        .find_map(|place| std::fs::read_to_string(root.join(place).join("available_tracers")).ok())?;
+    Some(found.split_whitespace().map(str::to_owned).collect())
+}
+
 /// The last mount at that place: it hides those before it.
 fn mount(text: &str, at: &str) -> Option<Mount> {
     let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -110,6 +128,7 @@ mod tests {
             load: Some(0.12),
             limits: Limits { files: Some(4096), processes: None, locked_bytes: Some(8 << 20) },
             shm_mount: Some(Mount { kind: "tmpfs".into(), flags: vec!["rw".into(), "nosuid".into()] }),
+            no_partition: Some("no control groups are mounted".into()),
             ..System::default()
         };
         assert_eq!(system, wanted);
@@ -140,11 +159,14 @@ mod tests {
                 "proc/self/mounts",
                 "sys/fs/cgroup/cpu.max",
                 "sys/kernel/mm/transparent_hugepage/enabled",
+                "proc/sys/kernel/sched_rt_runtime_us",
             ] {
                 tree.put(path, odd);
             }
             let load = odd.split_whitespace().next().and_then(|word| word.parse().ok());
-            assert_eq!(System::read_at(tree.root()), System { load, ..System::default() }, "{odd}");
+            let no_partition = Some("no control groups are mounted".into());
+            let wanted = System { load, no_partition, ..System::default() };
+            assert_eq!(System::read_at(tree.root()), wanted, "{odd}");
         }
     }
 }

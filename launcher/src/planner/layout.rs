@@ -9,8 +9,8 @@
 //! ```
 
 use super::resolved::{Input, Resolved};
-use super::{cores, faults, warnings};
-use crate::config::{Arrivals, Choice, UsageError, instruments, limits};
+use super::{cores, faults, priority, warnings};
+use crate::config::{Arrivals, Choice, Priority, UsageError, instruments, limits};
 use crate::host::Machine;
 use gateway::VenueRecord;
 use protocol::gaps::MAX_GAPS;
@@ -157,6 +157,7 @@ pub fn layout(
         technique: resolved.technique,
         isolation: resolved.isolation,
         stamps: resolved.stamps,
+        priority: resolved.priority.map(Priority::fifo),
         threading: resolved.threading,
         placement: resolved.placement,
         clock,
@@ -174,6 +175,7 @@ pub fn layout(
     }
     set_threads(&mut plan, resolved, machine, &per_venue);
     plan.validate().map_err(|error| UsageError(error.to_string()))?;
+    priority::check(&plan)?;
     let warnings = warnings::of(&plan, machine);
     Ok((plan, warnings))
 }

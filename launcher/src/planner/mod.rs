@@ -7,6 +7,7 @@ mod cores;
 mod descriptors;
 mod faults;
 mod layout;
+pub mod priority;
 mod programs;
 mod resolve;
 mod resolved;

@@ -11,6 +11,7 @@ pub(super) fn check(
     strategies: &Kinds<StrategyName>,
     technique: Technique,
     isolation: Isolation,
+    isolate: bool,
     faults: &[FaultSpec],
 ) -> Result<(), UsageError> {
     for name in strategies.0.iter().filter(|kind| kind.command().is_some()).map(|kind| kind.name()) {
@@ -32,6 +33,13 @@ pub(super) fn check(
                 );
             }
             Isolation::Process => {}
+        }
+        if isolate {
+            return refuse(
+                "with --isolate every process of the run enters the group of the isolated cores itself, and a program does not yet.\n\
+                 Leave --isolate out"
+                    .into(),
+            );
         }
         if !Technique::built_in().contains(&technique) {
             return refuse(format!(
@@ -67,7 +75,17 @@ mod tests {
     fn refused(strategies: &str, isolation: Isolation, fault: &str) -> Option<String> {
         let strategies = Kinds::<StrategyName>::parse(strategies).unwrap();
         let faults: Vec<FaultSpec> = fault.split_whitespace().map(|fault| fault.parse().unwrap()).collect();
-        check(&strategies, Technique::default(), isolation, &faults).err().map(|error| error.0)
+        check(&strategies, Technique::default(), isolation, false, &faults).err().map(|error| error.0)
+    }
+
+    #[test]
+    fn isolated_cores_and_programs_do_not_go_together() {
+        let check = |kinds: &str| {
+            let kinds = Kinds::<StrategyName>::parse(kinds).unwrap();
+            check(&kinds, Technique::default(), Isolation::Process, true, &[]).map_err(|error| error.0)
+        };
+        assert_eq!(check("player"), Ok(()));
+        assert!(check("exec:sh").unwrap_err().contains("Leave --isolate out"));
     }
 
     #[test]

@@ -106,7 +106,8 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
             ));
         }
     }
-    programs::check(&strategy, technique, isolation, &faults)?;
+    let isolate = settings.isolate == Some(Switch::On);
+    programs::check(&strategy, technique, isolation, isolate, &faults)?;
     let limits = settings.limits.clone().map_or_else(Vec::new, |limits| limits.0);
     check_limits(&limits, strategies)?;
     let is_book = |kind: &VenueName| kind.name() == Trading::BOOK;
@@ -155,6 +156,8 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         threading: threading(&settings, roles, strategies, venues, (whole, cores.len()))?,
         placement,
         idle: settings.idle.unwrap_or_default(),
+        priority: settings.priority,
+        isolate,
         cores,
         cores_named,
         strategies: strategies as u16,

@@ -1,8 +1,8 @@
 //! Settings with nothing left open: what [`super::resolve`] makes.
 
 use crate::config::{
-    Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Kinds, Limits, Settings, StrategyName,
-    Switch, VenueLimit, VenueName,
+    Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Kinds, Limits, Priority, Settings,
+    StrategyName, Switch, VenueLimit, VenueName,
 };
 use analysis::units::{Count, Nanos};
 use protocol::limits::LimitSetting;
@@ -51,6 +51,10 @@ pub struct Resolved {
     pub placement: Placement,
     /// What every thread does when idle, or a choice for each by whether it has its core to itself.
     pub idle: Choice<Idle>,
+    /// The priority of every thread; `None`: they are ordinary ones.
+    pub priority: Option<Priority>,
+    /// Whether nobody else may use the cores of the run while it lasts.
+    pub isolate: bool,
     /// The cores that may be used: allowed ones, ascending. Empty only where the machine tells none.
     pub cores: Vec<u32>,
     /// Whether the user named them.
@@ -125,6 +129,8 @@ impl Resolved {
             threading: Some(Choice::Fixed(self.threading)),
             process: (self.placement != Placement::Engine).then_some(self.placement),
             idle: Some(self.idle),
+            priority: self.priority,
+            isolate: self.isolate.then_some(Switch::On),
             cores: self.cores_named.then(|| CoreList(self.cores.clone())),
             strategies: Some(Count(self.strategies.into())),
             venues: Some(Count(self.venues.into())),

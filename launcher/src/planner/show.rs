@@ -91,8 +91,9 @@ fn run_line(plan: &Plan) -> String {
         }
     };
     let [strategy_kinds, venue_kinds] = plan.trading().kinds_in_words();
+    let priority = super::priority::of(plan).map_or_else(String::new, |fifo| format!(", priority {fifo}"));
     format!(
-        "{}, {isolation}: {}, {}, rings of {} slots",
+        "{}, {isolation}: {}, {}, rings of {} slots{priority}",
         plan.technique,
         plural(plan.trading().strategies.into(), "strategy", "strategies") + &strategy_kinds,
         plural(plan.trading().venues.into(), "venue", "venues") + &venue_kinds,
@@ -189,6 +190,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
             "No core is left for the launcher and the operating system: they interrupt the roles.".into(),
         );
     }
+    notes.extend(super::priority::note(plan));
     notes.extend(faults::notes(plan, resolved));
     if resolved.repeats > 1 {
         notes.push(format!("{} runs, one after the other.", resolved.repeats));

@@ -1,4 +1,4 @@
-//! Removes the segments of runs whose launcher is gone: at every start, and by `launcher clean`.
+//! Removes the segments of runs whose launcher is gone, and puts back what they changed: at every start, and by `launcher clean`.
 //!
 //! Only what is certainly ours is touched: a name that parses as a segment of a run, of this user, and memory, a FIFO or a
 //! socket. Nothing is waited for, whatever stands there under such a name.
@@ -11,6 +11,7 @@
 //!
 //! The lock comes first since process ids say nothing across PID namespaces: containers may share `/dev/shm`.
 
+use crate::runtime::isolate::{self, Tree};
 use crate::runtime::run_id::RunId;
 use protocol::plan::Plan;
 use protocol::segments::{CONTROL, thread_segment};
@@ -43,7 +44,9 @@ pub struct Cleaned {
     pub others: usize,
     /// Segments of runs that still run, or whose warden is clearing up, and logs that were not saved.
     pub kept: usize,
-    /// Segments that could not be removed, and why.
+    /// Runs whose isolated cores and interrupts were put back, or would be.
+    pub put_back: usize,
+    /// Segments that could not be removed, and what could not be put back, and why.
     pub failed: Vec<String>,
 }
 
@@ -69,6 +72,15 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
             cleaned.failed.push(format!("{name}: {error}"));
         } else {
             cleaned.removed.push(name);
+        }
+    }
+    for (run, _) in isolate::records(Tree::real()) {
+        if RunLife::of(run) == RunLife::Living {
+            continue;
+        }
+        cleaned.put_back += 1;
+        if scope != CleanScope::Nothing {
+            cleaned.failed.extend(isolate::put_back(Tree::real(), &run.to_string()));
         }
     }
     Ok(cleaned)

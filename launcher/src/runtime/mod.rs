@@ -1,16 +1,19 @@
 //! A run from its beginning to its end: segments, processes, supervision, logs, and what is cleared away.
 
+pub mod aside;
 pub mod clean;
 pub mod comebacks;
 mod cpu;
 pub mod folder;
 pub mod gather;
 pub mod incidents;
+pub mod isolate;
 pub mod liveness;
 pub mod living;
 pub mod prepare;
 pub mod process;
 pub mod progress;
+pub mod realtime;
 pub mod run;
 pub mod run_id;
 mod samples;

@@ -3,8 +3,10 @@
 use crate::config::input::UserFile;
 use crate::config::value::Value;
 use crate::config::{UsageError, program};
-use crate::host::{Machine, Room};
+use crate::host::{Machine, RealTime, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
+use crate::runtime::isolate::{self, Tree};
+use crate::runtime::realtime;
 use crate::runtime::run_id::RunId;
 use analysis::record;
 use anyhow::{Context, Result, anyhow, bail};
@@ -63,6 +65,10 @@ pub fn prepare(
         plan.weaker_sandbox = weaker_sandbox;
         warnings.extend(check_sandbox(weaker_sandbox)?);
     }
+    if resolved.isolate {
+        plan.group = Some(isolate::group_of(&plan, machine, Tree::real())?);
+    }
+    warnings.extend(realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::REAL)?);
     check_room(&plan, machine)?;
     let floor_ns = measure_floor(&plan)?;
     let read_ns = clock::read_cost_ns(&source);

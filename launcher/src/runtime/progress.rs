@@ -31,22 +31,29 @@ impl Progress {
             "{spinner} {msg:<12} [{bar:32}] {percent:>3}% {human_pos}/{human_len} {eta}"
         };
         let style = ProgressStyle::with_template(template).expect("a constant template");
-        self.begin(style, name, total);
+        // One that is told how far it is draws then, and wakes nobody else up.
+        self.begin(style, name, total, total == 0);
     }
 
     /// Begins a phase that takes so many nanoseconds.
     pub fn time(&self, name: &'static str, total_ns: u64) {
         let template = "{spinner} {msg} [{bar:24}] {percent:>3}% {eta} left";
-        self.begin(ProgressStyle::with_template(template).expect("a constant template"), name, total_ns);
+        self.begin(
+            ProgressStyle::with_template(template).expect("a constant template"),
+            name,
+            total_ns,
+            true,
+        );
     }
 
-    fn begin(&self, style: ProgressStyle, name: &'static str, total: u64) {
+    fn begin(&self, style: ProgressStyle, name: &'static str, total: u64, ticks: bool) {
+        self.bar.disable_steady_tick();
         // The style first: each of the others draws.
         self.bar.set_style(style.progress_chars("=> "));
         self.bar.reset();
         self.bar.set_length(total);
         self.bar.set_message(name);
-        if !self.bar.is_hidden() {
+        if ticks && !self.bar.is_hidden() {
             self.bar.enable_steady_tick(Duration::from_millis(200));
         }
     }

@@ -3,11 +3,13 @@
 use crate::faults::schedule::FaultSchedule;
 use crate::host::{KernelCounts, Machine};
 use crate::planner::{self, Resolved};
+use crate::runtime::aside::Aside;
 use crate::runtime::folder::Folder;
 use crate::runtime::gather;
+use crate::runtime::isolate::{Isolated, Tree};
 use crate::runtime::living;
 use crate::runtime::prepare::{Prepared, check_disk, describe_input, floor_cores, measure_floor, prepare};
-use crate::runtime::progress::Progress;
+use crate::runtime::progress::{Progress, complain};
 use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
@@ -16,6 +18,7 @@ use crate::runtime::tapes;
 use analysis::document::{Document, write_whole};
 use analysis::hlog::{self, HLOG_FILE};
 use analysis::html;
+use analysis::kernel::KernelAccount;
 use analysis::merge;
 use analysis::record::{self, Floor, Outcome, RunRecord};
 use analysis::report;
@@ -111,8 +114,17 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     };
 
     let mut counts_before = KernelCounts::default();
+    let aside = Aside::of(&plan);
     let (mut segments, processes) = create(&plan, &schedule)?;
     drop(schedule);
+    // The warden is there: it puts everything back should this process be killed.
+    let isolated = match plan.group {
+        Some(_) => Some(Isolated::begin(&plan, machine, Tree::real())?),
+        None => None,
+    };
+    if let Some(stay) = isolated.as_ref().and_then(Isolated::unmoved) {
+        complain(&stay);
+    }
     let Supervised {
         mut processes,
         outcome,
@@ -121,6 +133,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         start_ticks,
         open_orders,
         pss_bytes,
+        wake_ups,
         incidents,
         comebacks,
     } = supervise(
@@ -142,7 +155,8 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         return Err(not_begun(&outcome));
     }
     let cores: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
-    record.kernel = Some(KernelCounts::now().since(&counts_before, &cores));
+    let since = KernelCounts::now().since(&counts_before, &cores);
+    record.kernel = Some(KernelAccount { launcher: wake_ups, ..since });
     let folder = folder.path.clone();
     let known = record.warnings.clone();
     record.commands = segments.commands();
@@ -162,6 +176,11 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let ns_per_tick = ClockPair::read(&source).ns_per_tick_since(&start_pair);
     record.clock.drift_ppm = (ns_per_tick / plan.ns_per_tick - 1.0) * 1e6;
     record.clock.ns_per_tick = ns_per_tick;
+    // Before the floor is measured on these cores again.
+    for left in isolated.map(Isolated::end).unwrap_or_default() {
+        complain(&format!("note: not put back, launcher clean tries again: {left}"));
+    }
+    drop(aside);
     let (after_ns, no_floor) = floor_after(&plan);
     record.floor.after_ns = after_ns;
     record.warnings.extend(no_floor);

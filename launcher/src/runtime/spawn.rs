@@ -100,7 +100,9 @@ impl Processes {
     /// # Errors
     /// What the system refused.
     pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
-        let running = self.all.iter().filter(|process| process.status.is_none());
+        // Who asks about signals looks after the warden, too: whoever does not would be woken by its end again and again.
+        let warden = other.map(|_| &self.warden);
+        let running = self.all.iter().chain(warden).filter(|process| process.status.is_none());
         let fds: Vec<BorrowedFd<'_>> = running.map(Process::pidfd).chain(other).collect();
         process::wait_readable(&fds, at_most)?;
         self.all.iter_mut().try_for_each(Process::look)?;

@@ -6,6 +6,7 @@ mod cause;
 mod close;
 mod memory;
 mod motion;
+mod pace;
 mod signals;
 mod silence;
 mod stall;
@@ -22,6 +23,7 @@ use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
 use crate::runtime::standstill;
+use analysis::kernel::WakeUps;
 use analysis::record::{Comeback, Exit, Incident, OpenOrders, Outcome};
 use anyhow::Result;
 use protocol::control::{Launching, RunState};
@@ -59,6 +61,8 @@ pub struct Supervised {
     pub open_orders: Option<OpenOrders>,
     /// Proportional memory of all processes when half of the orders were sent, in bytes.
     pub pss_bytes: Option<u64>,
+    /// How often the launcher slept while orders were sent.
+    pub wake_ups: Option<WakeUps>,
     /// The strategies that died and the run went on.
     pub incidents: Vec<Incident>,
     /// The exchanges that died and came back.
@@ -93,6 +97,7 @@ struct Supervisor<'a> {
     start_ticks: u64,
     samples: Option<Samples>,
     pss_bytes: Option<u64>,
+    wake_ups: Option<WakeUps>,
 }
 
 /// Runs the plan's processes from start to end. `processes` holds the warden already; `start_timeout` is how long they
@@ -131,6 +136,7 @@ pub fn supervise(
         start_ticks: 0,
         samples: None,
         pss_bytes: None,
+        wake_ups: None,
     };
     progress.phase("starting", 0);
     let mut startup = Duration::ZERO;
@@ -175,6 +181,7 @@ pub fn supervise(
         start_ticks: supervisor.start_ticks,
         open_orders: supervisor.samples.as_ref().map(Samples::taken),
         pss_bytes: supervisor.pss_bytes,
+        wake_ups: supervisor.wake_ups,
         incidents: supervisor.incidents.map(Incidents::into_list).unwrap_or_default(),
         comebacks: supervisor.comebacks.map(Comebacks::into_list).unwrap_or_default(),
         processes: supervisor.processes,
@@ -332,7 +339,9 @@ impl Supervisor<'_> {
         let (mut drain_until, mut draining, mut memory_sampled) = (None, false, false);
         let mut stall = StallWatch::new(self.plan.trading().max_delay_ns);
         let mut closing = self.closing();
+        let last_due = self.last_due();
         self.progress.phase("firing", total);
+        let sleeps = self.count_sleeps();
         loop {
             let (sent, open) = self.sent_and_open();
             if let Some(samples) = &mut self.samples {
@@ -359,6 +368,7 @@ impl Supervisor<'_> {
                 self.progress.at(sent);
             } else {
                 if !draining {
+                    self.wake_ups = self.wake_ups_since(sleeps);
                     self.progress.phase("draining", sent);
                     draining = true;
                 }
@@ -387,7 +397,8 @@ impl Supervisor<'_> {
                 let engine = self.plan.thread_of(Role::Orchestrator).unwrap_or(0);
                 return Ok(Phase::Failed(self.failure_of(engine, what)));
             }
-            if let Some(outcome) = self.look()? {
+            let pause = if draining { LOOK } else { self.firing_pause(last_due) };
+            if let Some(outcome) = self.look_within(pause)? {
                 return Ok(Phase::Failed(outcome));
             }
         }

@@ -6,6 +6,7 @@
 //! launcher, so that a start in this very moment does not remove the logs that it is about to save ([`crate::runtime::clean`]).
 
 use crate::runtime::gather::{self, Unsaved};
+use crate::runtime::isolate::{self, Tree};
 use crate::runtime::{progress, setup};
 use anyhow::Result;
 use protocol::orphan;
@@ -45,6 +46,9 @@ pub fn run(run: &str) -> Result<()> {
         progress::complain(&format!("warden: {error:#}"));
         error.downcast::<Unsaved>().map(|unsaved| unsaved.segments).unwrap_or_default()
     });
+    for left in isolate::put_back(Tree::real(), &plan.run) {
+        progress::complain(&format!("warden: not put back: {left}"));
+    }
     setup::remove_all(&plan, &left_behind);
     Ok(())
 }

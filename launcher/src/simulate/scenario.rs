@@ -153,6 +153,8 @@ impl Scenario {
             placement: Placement::Engine,
             threading: if draws.below(2) == 0 { Threading::Dedicated } else { Threading::Shared },
             idle: Choice::Fixed(Idle::Yield),
+            priority: None,
+            isolate: false,
             cores: Vec::new(),
             cores_named: false,
             strategies,

@@ -10,9 +10,9 @@ use super::view::{self, NARROW, Shown};
 use crate::config::UsageError;
 use crate::operator::find_run;
 use crate::output;
+use crate::runtime::aside::Aside;
 use crate::runtime::signals::Signals;
 use anyhow::{Context, Result};
-use protocol::plan::Plan;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::layout::{Constraint, Layout};
@@ -48,7 +48,8 @@ pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
     }
     let run = find_run(&flags.run)?;
     let living = Living::open(&run).with_context(|| format!("cannot read run {run}"))?;
-    keep_off(&living.plan);
+    // The run is not to notice.
+    Aside::of(&living.plan).stay();
     let mut sampler = Sampler::new(living);
     if flags.once {
         once(&mut sampler, flags.json, interval)?;
@@ -67,25 +68,6 @@ pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Stays off the run's cores where there are others: the run is not to notice.
-fn keep_off(plan: &Plan) {
-    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-    use nix::unistd::Pid;
-    let me = Pid::from_raw(0);
-    let Ok(allowed) = sched_getaffinity(me) else { return };
-    let theirs: Vec<usize> =
-        plan.threads.iter().filter_map(|thread| thread.core).map(|core| core as usize).collect();
-    let mut left = CpuSet::new();
-    let mut is_left = false;
-    for core in (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false)) {
-        is_left |= !theirs.contains(&core) && left.set(core).is_ok();
-    }
-    if is_left {
-        // Where that is refused it stays where it was.
-        let _ = sched_setaffinity(me, &left);
-    }
 }
 
 /// Two looks: a rate is a difference.

@@ -5,40 +5,14 @@
 //! dropped if those differ by more than a tenth. Streams are beside those of the crate rtrb with the same payload, one by one and in chunks of 64.
 
 use crate::Options;
+use crate::pair::{Contestant, Peer, Pop, Push};
 use crate::report::{BenchReport, FigureRow, Goal};
-use crate::stream::{BATCH, check, message};
+use crate::stream::BATCH;
 use crate::window;
-use shm::clock::{Clock, Monotonic};
-use shm::floor::{self, FloorSample, wait};
-use shm::memory::Region;
 use shm::ring::element::LineMessage;
 use shm::ring::{Message, spsc};
-use std::sync::mpsc;
 
 const CAPACITIES: [usize; 6] = [2, 8, 64, 1024, 8192, 65_536];
-/// Batches that round trips are cut into.
-const BATCHES: u64 = 50;
-
-/// A sending end.
-trait Push: Send + 'static {
-    fn push(&mut self, message: &Message) -> bool;
-    /// Puts in the first ones of these; how many.
-    fn push_many(&mut self, messages: &[Message]) -> usize {
-        messages.iter().take_while(|message| self.push(message)).count()
-    }
-}
-
-/// A receiving end.
-trait Pop: Send + 'static {
-    fn pop(&mut self) -> Option<Message>;
-    /// Takes what is there; how many.
-    fn drain(&mut self, mut each: impl FnMut(Message)) -> usize {
-        self.pop().map_or(0, |message| {
-            each(message);
-            1
-        })
-    }
-}
 
 impl Push for spsc::Producer {
     #[inline(always)]
@@ -107,170 +81,6 @@ impl Pop for rtrb::Consumer<LineMessage> {
     }
 }
 
-/// What the other thread does.
-#[derive(Clone, Copy)]
-enum Job {
-    Echo,
-    Push,
-    PushMany,
-}
-
-/// The peer's part of a job with so many messages.
-type Part = Box<dyn FnMut(Job, u64) + Send>;
-
-/// A ring each way.
-struct Contestant<P, C> {
-    producer: P,
-    consumer: C,
-    /// Which one it is for the peer.
-    number: usize,
-}
-
-#[inline(always)]
-fn receive(consumer: &mut impl Pop) -> Message {
-    let mut got = None;
-    wait::<true>(
-        #[inline(always)]
-        || {
-            got = consumer.pop();
-            got.is_some()
-        },
-    );
-    got.expect("waited for")
-}
-
-/// The peer's part.
-fn part<P: Push, C: Pop>(mut producer: P, mut consumer: C) -> Part {
-    Box::new(move |job, count| match job {
-        Job::Echo => {
-            for _ in 0..count {
-                let message = receive(&mut consumer);
-                wait::<true>(|| producer.push(&message));
-            }
-        }
-        Job::Push => {
-            for n in 0..count {
-                let message = message(n);
-                wait::<true>(|| producer.push(&message));
-            }
-        }
-        Job::PushMany => {
-            let mut n = 0;
-            while n < count {
-                let batch: [Message; BATCH as usize] =
-                    core::array::from_fn(|place| message(n + place as u64));
-                let mut rest = &batch[..BATCH.min(count - n) as usize];
-                n += rest.len() as u64;
-                wait::<true>(|| {
-                    let pushed = producer.push_many(rest);
-                    rest = &rest[pushed..];
-                    rest.is_empty()
-                });
-            }
-        }
-    })
-}
-
-/// The other thread, and what it is told.
-struct Peer {
-    orders: mpsc::Sender<(usize, Job, u64)>,
-    done: mpsc::Receiver<()>,
-    line: shm::memory::Words,
-}
-
-/// The number of the floor among the peer's parts.
-const FLOOR: usize = usize::MAX;
-
-impl Peer {
-    fn start(core: u32, mut parts: Vec<Part>) -> Self {
-        let (orders, jobs) = mpsc::channel::<(usize, Job, u64)>();
-        let (says, done) = mpsc::channel();
-        let line = Region::heap(16).words();
-        let ours = line.clone();
-        std::thread::spawn(move || {
-            shm::os::pin::pin_to(core).expect("an allowed core");
-            for (number, job, count) in jobs {
-                if number == FLOOR {
-                    floor::answer::<true>(&line[0]);
-                } else {
-                    parts[number](job, count);
-                }
-                let _ = says.send(());
-            }
-        });
-        Self { orders, done, line: ours }
-    }
-
-    fn with<R>(&self, number: usize, job: Job, count: u64, ours: impl FnOnce() -> R) -> R {
-        self.orders.send((number, job, count)).expect("the other thread waits");
-        let result = ours();
-        self.done.recv().expect("the other thread goes on");
-        result
-    }
-
-    fn floor(&self, rounds: u64) -> f64 {
-        self.with(FLOOR, Job::Echo, 0, || {
-            let sample = floor::measure::<true>(&self.line[0], rounds as u32);
-            floor::end(&self.line[0]);
-            sample.median_ns
-        })
-    }
-}
-
-impl<P: Push, C: Pop> Contestant<P, C> {
-    fn new(parts: &mut Vec<Part>, there: (P, C), back: (P, C)) -> Self {
-        parts.push(part(back.0, there.1));
-        Self { producer: there.0, consumer: back.1, number: parts.len() - 1 }
-    }
-
-    /// Nanoseconds a round trip.
-    fn trips(&mut self, peer: &Peer, count: u64) -> f64 {
-        peer.with(self.number, Job::Echo, count / BATCHES * BATCHES, || {
-            let mut samples = Vec::new();
-            for batch in 0..BATCHES {
-                let start = Monotonic.now();
-                for n in 0..count / BATCHES {
-                    let message = [batch << 32 | n; 7];
-                    wait::<true>(|| self.producer.push(&message));
-                    assert_eq!(receive(&mut self.consumer), message, "what comes back is what was sent");
-                }
-                samples.push((Monotonic.now() - start) as f64 / (count / BATCHES) as f64);
-            }
-            FloorSample::of_batches(samples).median_ns
-        })
-    }
-
-    /// Million messages a second.
-    fn stream<const MANY: bool>(&mut self, peer: &Peer, count: u64) -> f64 {
-        let job = if MANY { Job::PushMany } else { Job::Push };
-        peer.with(self.number, job, count, || {
-            check(0, &receive(&mut self.consumer));
-            let (start, mut n) = (Monotonic.now(), 1);
-            while n < count {
-                if MANY {
-                    let consumer = &mut self.consumer;
-                    wait::<true>(
-                        #[inline(always)]
-                        || {
-                            consumer.drain(
-                                #[inline(always)]
-                                |message| {
-                                    check(n, &message);
-                                    n += 1;
-                                },
-                            ) > 0
-                        },
-                    );
-                } else {
-                    check(n, &receive(&mut self.consumer));
-                    n += 1;
-                }
-            }
-            count as f64 * 1e3 / (Monotonic.now() - start) as f64
-        })
-    }
-}
-
 /// The contestants of one capacity, and the thread at their other ends.
 struct Match {
     capacity: usize,
@@ -309,15 +119,12 @@ impl Match {
     }
 
     fn round_trip(&mut self, rounds: u64) {
-        let before = self.peer.floor(rounds);
-        let ring = self.ring.trips(&self.peer, rounds);
-        let sketch = self.sketch.trips(&self.peer, rounds);
-        let after = self.peer.floor(rounds);
-        if (before - after).abs() > 0.1 * before.min(after) {
+        let Self { ring, sketch, peer, .. } = self;
+        let measured = peer.between_floors(rounds, || (ring.trips(peer, rounds), sketch.trips(peer, rounds)));
+        let Some((floor, (ring, sketch))) = measured else {
             self.dropped += 1;
             return;
-        }
-        let floor = (before + after) / 2.0;
+        };
         self.floors.push(floor);
         self.over_floor[0].push(ring / floor);
         self.over_floor[1].push(sketch / floor);

@@ -5,7 +5,7 @@
 //! machine it changes fivefold within minutes. Everything that is printed is a median with its quartiles.
 //!
 //! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B]
-//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `capacity`, `crates`, `scan`, `one-thread`, `stamp`,
+//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `capacity`, `lines`, `crates`, `scan`, `one-thread`, `batches`, `stamp`,
 //! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through the same
 //! code: enough to show that everything runs, too few to quote.
 
@@ -13,8 +13,10 @@ mod capacity;
 #[path = "../../tests/all/common/mod.rs"]
 mod common;
 mod crates;
+mod lines;
 mod machine;
 mod one_thread;
+mod pair;
 mod peer;
 mod protection;
 mod report;
@@ -136,6 +138,11 @@ fn main() {
             scope.spawn(|| capacity::run(&options, &mut report));
         });
     }
+    if options.wants("lines") {
+        std::thread::scope(|scope| {
+            scope.spawn(|| lines::run(&options, &mut report));
+        });
+    }
     if options.wants("roundtrip") || options.wants("stream") {
         match peer::Peers::start(&options) {
             Ok(mut peers) => {
@@ -156,7 +163,10 @@ fn main() {
         scan::run(&options, &mut report);
     }
     if options.wants("one-thread") {
-        one_thread::run(&options, &mut report);
+        one_thread::run(&options, &mut report, false);
+    }
+    if options.wants("batches") {
+        one_thread::run(&options, &mut report, true);
     }
     if options.wants("stamp") {
         stamp::run(&options, &mut report);

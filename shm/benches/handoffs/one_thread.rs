@@ -9,9 +9,9 @@ use crate::common::Run;
 use crate::report::{BenchReport, FigureRow, Goal};
 use protocol::segments;
 use shm::clock::{Clock, Monotonic};
-use shm::ring::MESSAGE_WORDS;
 use shm::ring::Technique;
 use shm::ring::{Consumer, Link, Producer};
+use shm::ring::{MESSAGE_WORDS, Message};
 use shm::with_link;
 use std::hint::black_box;
 
@@ -26,27 +26,49 @@ fn push_and_pop<P: Producer, C: Consumer>(producer: &mut P, consumer: &mut C, co
     }
 }
 
-fn trader<T: Link>(technique: Technique, capacity: u32) -> Trader {
+/// Messages of a batch: what an agent takes at most before it looks at something else.
+const BATCH: u64 = 16;
+
+/// The same in batches: all of one are pushed, then all of it is taken.
+#[inline(never)]
+fn in_batches<P: Producer, C: Consumer>(producer: &mut P, consumer: &mut C, count: u64) {
+    for n in (0..count).step_by(BATCH as usize) {
+        let batch: [Message; BATCH as usize] = black_box(core::array::from_fn(|_| [n; MESSAGE_WORDS]));
+        assert_eq!(producer.try_push_many(&batch), batch.len(), "room for all");
+        let mut left = batch.len();
+        while left > 0 {
+            left -= consumer.drain(left, |from, message| {
+                black_box(Some((from, message)));
+            });
+        }
+    }
+}
+
+fn trader<T: Link>(technique: Technique, capacity: u32, many: bool) -> Trader {
     let run = Run::new(technique, 1, capacity);
     run.create::<T>();
     let (mut consumer, mut producers) = run.attach::<T>(&mut segments::attach(run.plan(), None));
     Box::new(move |count| {
         let start = Monotonic.now();
-        push_and_pop(&mut producers[0], &mut consumer, count);
+        if many {
+            in_batches(&mut producers[0], &mut consumer, count);
+        } else {
+            push_and_pop(&mut producers[0], &mut consumer, count);
+        }
         (Monotonic.now() - start) as f64 / count as f64
     })
 }
 
-/// Measures all of them in turn.
-pub fn run(options: &Options, report: &mut BenchReport) {
+/// Measures all of them in turn; `many`: in batches.
+pub fn run(options: &Options, report: &mut BenchReport, many: bool) {
     shm::os::pin::pin_to(options.cores.0).expect("an allowed core");
-    let (samples, count) = options.effort(101, 1_000, 10_000);
+    let (samples, count) = options.effort(101, 960, 9_600);
     let wanted = |technique: &Technique| options.technique.is_none_or(|only| only == *technique);
     let mut traders: Vec<(Technique, Trader, Vec<f64>)> = Technique::all()
         .into_iter()
         .filter(wanted)
         .map(|technique| {
-            let trader = with_link!(technique, T => trader::<T>(technique, options.capacity as u32));
+            let trader = with_link!(technique, T => trader::<T>(technique, options.capacity as u32, many));
             (technique, trader, Vec::new())
         })
         .collect();
@@ -56,5 +78,6 @@ pub fn run(options: &Options, report: &mut BenchReport) {
         }
     }
     let rows = traders.into_iter().map(|(t, _, costs)| FigureRow::new(t.name(), "ns", costs, Goal::None));
-    report.add("Push and pop of a message, one thread", rows.collect());
+    let how = if many { ", in batches of 16" } else { "" };
+    report.add(&format!("Push and pop of a message, one thread{how}"), rows.collect());
 }

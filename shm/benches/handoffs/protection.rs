@@ -1,47 +1,88 @@
-//! What the announcement costs by which a death in the middle of a push can be repaired: `array-queue` with it beside itself
-//! without it.
+//! What it costs that a death in the middle of a push or a pop can be repaired: `array-queue` and `linked` beside themselves without it.
+//! Both announce before they claim; `linked` also keeps its consumer's place for a successor.
 //!
-//! A B A B …, and a ratio is that of two neighbouring samples. For instructions instead of time: run this section under
-//! `valgrind --tool=callgrind` and read off the inclusive costs of `with_it` and `without_it`, which do the same work.
+//! A B A B …, and a ratio is that of two neighbouring samples. For instructions instead of time: run this section for one technique
+//! (`--technique NAME`) under `valgrind --tool=callgrind` and read off the inclusive costs of `with_it` and `without_it`, which do the
+//! same work. `.ci/instructions.sh --protection` does that.
 
 use crate::Options;
 use crate::report::{BenchReport, FigureRow, Goal};
-use protocol::wire::MESSAGE_WORDS;
+use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::clock::{Clock, Monotonic};
 use shm::floor::wait;
 use shm::memory::{Region, Words};
 use shm::os::pin;
-use shm::ring::array_queue::{self, Consumer, Producer};
-use shm::ring::{SharedQueue, intent};
+use shm::ring::{Full, SharedQueue, Technique, array_queue, intent, linked};
 use std::hint::black_box;
 
-/// Both ends of a ring of its own, in memory that is mapped as that of a run.
-struct Ring<const PROTECTED: bool> {
-    producer: Producer<MESSAGE_WORDS, PROTECTED>,
-    consumer: Consumer,
+/// A sending end, protected or not.
+trait Push: Send {
+    fn push(&mut self, message: &Message) -> Result<(), Full>;
 }
 
-impl<const PROTECTED: bool> Ring<PROTECTED> {
-    fn new(capacity: usize) -> Self {
-        let mapped =
-            |words| -> Words { Region::memfd("protection", words).expect("room for a ring").words() };
-        let ring = mapped(array_queue::ring_words(capacity, MESSAGE_WORDS));
-        array_queue::write_header::<MESSAGE_WORDS>(&ring, capacity);
-        let intent = mapped(intent::INTENT_WORDS);
-        intent::write_header(&intent, 0);
-        Self {
-            producer: Producer::attach(&ring, &intent).expect("a fresh ring has good headers"),
-            consumer: Consumer::attach(&ring, vec![intent]).expect("a fresh ring has good headers"),
-        }
+impl<const PROTECTED: bool> Push for array_queue::Producer<MESSAGE_WORDS, PROTECTED> {
+    #[inline(always)]
+    fn push(&mut self, message: &Message) -> Result<(), Full> {
+        self.try_push(message)
     }
+}
 
+impl<const PROTECTED: bool> Push for linked::Producer<MESSAGE_WORDS, { linked::BLOCK_SLOTS }, PROTECTED> {
+    #[inline(always)]
+    fn push(&mut self, message: &Message) -> Result<(), Full> {
+        self.try_push(message)
+    }
+}
+
+/// Both ends of a queue of its own.
+struct Ends<P, C> {
+    producer: P,
+    consumer: C,
+}
+
+/// In memory that is mapped as that of a run.
+fn mapped(words: usize) -> Words {
+    Region::memfd("protection", words).expect("room for a queue").words()
+}
+
+fn announcement() -> Words {
+    let intent = mapped(intent::INTENT_WORDS);
+    intent::write_header(&intent, 0);
+    intent
+}
+
+fn array<const PROTECTED: bool>(capacity: usize) -> Ends<impl Push, impl SharedQueue> {
+    let (ring, intent) = (mapped(array_queue::ring_words(capacity, MESSAGE_WORDS)), announcement());
+    array_queue::write_header::<MESSAGE_WORDS>(&ring, capacity);
+    Ends {
+        producer: array_queue::Producer::<MESSAGE_WORDS, PROTECTED>::attach(&ring, &intent)
+            .expect("a fresh ring has good headers"),
+        consumer: array_queue::Consumer::<MESSAGE_WORDS>::attach(&ring, vec![intent])
+            .expect("a fresh ring has good headers"),
+    }
+}
+
+fn list<const PROTECTED: bool>(capacity: usize) -> Ends<impl Push, impl SharedQueue> {
+    const SLOTS: usize = linked::BLOCK_SLOTS;
+    let blocks = linked::reserve(capacity, 1);
+    let (arena, intent) = (mapped(linked::arena_words(blocks, SLOTS, MESSAGE_WORDS)), announcement());
+    linked::write_header::<MESSAGE_WORDS, SLOTS>(&arena, blocks);
+    Ends {
+        producer: linked::Producer::<MESSAGE_WORDS, SLOTS, PROTECTED>::attach(&arena, &intent)
+            .expect("a fresh list has good headers"),
+        consumer: linked::Consumer::<MESSAGE_WORDS, SLOTS, PROTECTED>::attach(&arena, vec![intent])
+            .expect("a fresh list has good headers"),
+    }
+}
+
+impl<P: Push, C: SharedQueue> Ends<P, C> {
     /// Pushes and takes that many messages on this thread.
     #[inline(always)]
     fn one_thread(&mut self, count: u64) {
         for n in 0..count {
             // Little beside the push and the pop: it would hide what one of them costs.
-            assert!(self.producer.try_push(black_box(&[n; MESSAGE_WORDS])).is_ok(), "room for one");
-            assert!(matches!(black_box(self.consumer.try_pop()), Ok(Some(_))), "lost");
+            assert!(self.producer.push(black_box(&[n; MESSAGE_WORDS])).is_ok(), "room for one");
+            assert!(black_box(self.consumer.pop(&mut None)).is_some(), "lost");
         }
     }
 
@@ -70,7 +111,7 @@ impl<const PROTECTED: bool> Ring<PROTECTED> {
                 pin::pin_to(cores.1).expect("an allowed core");
                 for n in 0..count {
                     let message = black_box([n; MESSAGE_WORDS]);
-                    wait::<true>(|| producer.try_push(&message).is_ok());
+                    wait::<true>(|| producer.push(&message).is_ok());
                 }
             });
             receives.join().expect("everything arrives")
@@ -79,13 +120,13 @@ impl<const PROTECTED: bool> Ring<PROTECTED> {
 }
 
 #[inline(never)]
-fn with_it(ring: &mut Ring<true>, count: u64) {
-    ring.one_thread(count);
+fn with_it(ends: &mut Ends<impl Push, impl SharedQueue>, count: u64) {
+    ends.one_thread(count);
 }
 
 #[inline(never)]
-fn without_it(ring: &mut Ring<false>, count: u64) {
-    ring.one_thread(count);
+fn without_it(ends: &mut Ends<impl Push, impl SharedQueue>, count: u64) {
+    ends.one_thread(count);
 }
 
 /// Nanoseconds a message.
@@ -98,7 +139,7 @@ fn time(count: u64, work: impl FnOnce()) -> f64 {
 /// What is measured: both in turn, and the ratio of each pair.
 fn compare(
     options: &Options,
-    what: &str,
+    what: Technique,
     goal: Goal,
     mut pair: impl FnMut(u64) -> [f64; 2],
 ) -> Vec<FigureRow> {
@@ -106,29 +147,64 @@ fn compare(
     let pairs: Vec<[f64; 2]> = (0..samples).map(|_| pair(count)).collect();
     let of = |which: usize| pairs.iter().map(|pair| pair[which]).collect();
     vec![
-        FigureRow::new(format!("{what}, unprotected"), "ns", of(1), Goal::None),
-        FigureRow::new(format!("{what}, protected"), "ns", of(0), Goal::None),
+        FigureRow::new(format!("{}, unprotected", what.name()), "ns", of(1), Goal::None),
+        FigureRow::new(format!("{}, protected", what.name()), "ns", of(0), Goal::None),
         FigureRow::new("", "× unprotected", pairs.iter().map(|[a, b]| a / b).collect(), goal),
     ]
 }
 
 /// Both ends on one thread: nothing but the instructions.
-pub fn run(options: &Options, report: &mut BenchReport) {
-    pin::pin_to(options.cores.0).expect("an allowed core");
-    let (mut ours, mut bare) = (Ring::<true>::new(options.capacity), Ring::<false>::new(options.capacity));
-    let rows = compare(options, "one thread", Goal::AtMost(1.05), |count| {
+fn on_one_thread(
+    options: &Options,
+    what: Technique,
+    mut ours: Ends<impl Push, impl SharedQueue>,
+    mut bare: Ends<impl Push, impl SharedQueue>,
+) -> Vec<FigureRow> {
+    compare(options, what, Goal::AtMost(1.03), |count| {
         [time(count, || with_it(&mut ours, count)), time(count, || without_it(&mut bare, count))]
-    });
-    report.add("What it costs array-queue that a producer may die (push and pop of a message)", rows);
+    })
 }
 
 /// Each end on a core of its own. No goal: whether the two ends meet at every message or one runs ahead is decided anew in each
-/// sample, and makes a difference that the announcement does not. Before this thread is pinned: those it starts are allowed no other core then.
-pub fn run_threads(options: &Options, report: &mut BenchReport) {
-    let (mut ours, mut bare) = (Ring::<true>::new(options.capacity), Ring::<false>::new(options.capacity));
+/// sample, and makes a difference that the announcement does not.
+fn on_two_threads(
+    options: &Options,
+    what: Technique,
+    mut ours: Ends<impl Push, impl SharedQueue>,
+    mut bare: Ends<impl Push, impl SharedQueue>,
+) -> Vec<FigureRow> {
     let cores = options.cores;
-    let rows = compare(options, "two threads", Goal::None, |count| {
+    compare(options, what, Goal::None, |count| {
         [ours.two_threads(cores, count), bare.two_threads(cores, count)]
+    })
+}
+
+/// Of those that it is about, what was asked for.
+fn wanted(options: &Options) -> impl Iterator<Item = Technique> {
+    let only = options.technique;
+    ["array-queue", "linked"]
+        .into_iter()
+        .filter_map(Technique::from_name)
+        .filter(move |technique| only.is_none_or(|only| only == *technique))
+}
+
+/// On one thread.
+pub fn run(options: &Options, report: &mut BenchReport) {
+    pin::pin_to(options.cores.0).expect("an allowed core");
+    let capacity = options.capacity;
+    let rows = wanted(options).flat_map(|what| match what.name() {
+        "linked" => on_one_thread(options, what, list::<true>(capacity), list::<false>(capacity)),
+        _ => on_one_thread(options, what, array::<true>(capacity), array::<false>(capacity)),
     });
-    report.add("The same as a stream between two cores", rows);
+    report.add("What it costs that an end may die (push and pop of a message)", rows.collect());
+}
+
+/// On two. Before this thread is pinned: those it starts are allowed no other core then.
+pub fn run_threads(options: &Options, report: &mut BenchReport) {
+    let capacity = options.capacity;
+    let rows = wanted(options).flat_map(|what| match what.name() {
+        "linked" => on_two_threads(options, what, list::<true>(capacity), list::<false>(capacity)),
+        _ => on_two_threads(options, what, array::<true>(capacity), array::<false>(capacity)),
+    });
+    report.add("The same as a stream between two cores", rows.collect());
 }

@@ -2,11 +2,9 @@
 
 use super::BoardError;
 use crate::memory::header::HEADER_WORDS;
-use crate::memory::{Header, HeaderError, SegmentKind, View, Words};
+use crate::memory::{Header, HeaderError, LINE_WORDS as LINE, SegmentKind, View, Words};
 use crate::sync::Ordering;
 
-/// Words of a cache line.
-const LINE: usize = 8;
 /// Where the segment says how many words a value has.
 const WORDS: usize = HEADER_WORDS;
 /// Where it says how many slots a cell has.

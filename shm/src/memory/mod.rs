@@ -8,8 +8,13 @@ mod mapped;
 pub mod region;
 #[cfg(not(loom))]
 pub mod sealed;
+mod slots;
 
 pub use header::{Header, HeaderError, SegmentKind};
 #[cfg(not(loom))]
 pub use mapped::{PREFIX, SHM_DIR, list_segments, open_safely, unlink};
 pub use region::{Region, RegionError, View, Words};
+pub(crate) use slots::{Cursor, Slots, Word};
+
+/// Words of a cache line: of the longest that processors of this kind have.
+pub const LINE_WORDS: usize = if cfg!(target_arch = "aarch64") { 16 } else { 8 };

@@ -8,7 +8,7 @@
 
 use crate::memory::header::HeaderError;
 use crate::os::futex;
-use crate::sync::{AtomicU64, Ordering, load_owned};
+use crate::sync::{AtomicU64, Ordering};
 use core::ops::Deref;
 use core::ptr::NonNull;
 use core::time::Duration;
@@ -145,10 +145,10 @@ impl Deref for Words {
 
 /// A read-only window: the type gives no way to store, and the pages may be mapped without write permission.
 ///
-/// From such pages the standard library promises Relaxed loads only. Here others are used as well: on x86-64, the only
-/// processor that this crate is for, a load of a word is the same instruction for every ordering.
+/// From such pages the standard library promises loads of a word on x86-64 and aarch64, the processors that this crate is for, with every
+/// ordering: there each is one instruction that only reads.
 #[derive(Clone)]
-pub struct View(Words);
+pub struct View(pub(super) Words);
 
 impl View {
     /// Loads one word.
@@ -198,19 +198,6 @@ impl View {
             at(place);
             *value = word.load(Ordering::Relaxed);
         }
-    }
-
-    /// Copies the `N` words from `offset` on, which nobody writes now: see [`load_owned`].
-    ///
-    /// # Panics
-    /// If they are not inside this window.
-    #[inline(always)]
-    pub(crate) fn copy_owned<const N: usize>(&self, offset: usize) -> [u64; N] {
-        let mut copy = [0; N];
-        for (value, word) in copy.iter_mut().zip(&self.0[offset..offset + N]) {
-            *value = load_owned(word);
-        }
-        copy
     }
 }
 

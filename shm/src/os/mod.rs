@@ -1,4 +1,4 @@
-//! What is asked of the operating system: futexes, pinning, processes, a thread's own figures.
+//! What is asked of the operating system: futexes, pinning, priorities, processes, a thread's own figures.
 
 #[cfg(not(loom))]
 pub mod descriptors;
@@ -9,6 +9,8 @@ pub mod futex;
 pub mod memory;
 #[cfg(not(loom))]
 pub mod pin;
+#[cfg(not(loom))]
+pub mod priority;
 #[cfg(not(loom))]
 pub mod process;
 #[cfg(not(loom))]

@@ -37,7 +37,7 @@
 //! **The others are not trusted.** A forged announcement of a living producer holds a repair up, and with it the ring; it cannot
 //! free a place that is not the dead one's. One of a dead producer is checked against the ring before it is followed.
 
-use crate::memory::{Header, HeaderError, SegmentKind, Words, header::HEADER_WORDS};
+use crate::memory::{Header, HeaderError, SegmentKind, Word, Words, header::HEADER_WORDS};
 use crate::sync::Ordering;
 
 /// Where the announced place is.
@@ -66,7 +66,8 @@ fn check(words: &Words) -> Result<u64, HeaderError> {
 
 /// The producer's end: announces.
 pub(super) struct Intent {
-    words: Words,
+    place: Word,
+    block: Word,
     /// The producer's index.
     pub(super) index: u64,
 }
@@ -74,7 +75,7 @@ pub(super) struct Intent {
 impl Intent {
     pub(super) fn attach(words: &Words) -> Result<Self, HeaderError> {
         let index = check(words)?;
-        Ok(Self { words: words.window(PLACE, LINES), index })
+        Ok(Self { place: Word::new(words, PLACE), block: Word::new(words, BLOCK), index })
     }
 
     /// Before the claim of that place.
@@ -92,13 +93,13 @@ impl Intent {
     #[inline(always)]
     fn say(&self, place: u64) {
         // Release: pairs with the Acquire in `is_announced`; who sees this sees the message that we wrote before.
-        self.words[0].store(place, Ordering::Release);
+        self.place.store(place, Ordering::Release);
     }
 
     /// Before that block is taken.
     pub(super) fn announce_block(&self, id: usize) {
         // Relaxed: read only after our death is certain; the Release of the taking keeps it before that.
-        self.words[BLOCK - PLACE].store(id as u64 + 1, Ordering::Relaxed);
+        self.block.store(id as u64 + 1, Ordering::Relaxed);
     }
 }
 

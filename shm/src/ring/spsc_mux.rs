@@ -254,3 +254,60 @@ impl Link for SpscMux {
         Ok(Mux::new(rings.collect::<Result<_, _>>()?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::Consumer;
+
+    const RINGS: usize = 5;
+
+    /// How many messages of others came before one that was there, at most. The first two producers push all the time, the others now
+    /// and then.
+    fn longest_wait(mut take: impl FnMut(&mut Mux) -> Vec<usize>) -> usize {
+        let rings = (0..RINGS).map(|_| spsc::heap_ring::<MESSAGE_WORDS>(8));
+        let (mut producers, consumers): (Vec<_>, Vec<_>) = rings.unzip();
+        let mut mux = Mux::new(consumers);
+        let (mut there, mut waited, mut longest) = ([0; RINGS], [0; RINGS], 0);
+        for round in 0..1_000 {
+            for (index, producer) in producers.iter_mut().enumerate() {
+                let pushes = if index < 2 { 8 } else { usize::from(round % (3 * index) == 0) };
+                there[index] += producer.try_push_many(&vec![[7; MESSAGE_WORDS]; pushes]);
+            }
+            for from in take(&mut mux) {
+                there[from] -= 1;
+                waited[from] = 0;
+                for other in (0..RINGS).filter(|other| *other != from && there[*other] > 0) {
+                    waited[other] += 1;
+                    longest = longest.max(waited[other]);
+                }
+            }
+        }
+        longest
+    }
+
+    fn pop(mux: &mut Mux) -> Vec<usize> {
+        mux.try_pop().and_then(|(from, _)| from).into_iter().collect()
+    }
+
+    #[test]
+    fn no_ring_starves_another() {
+        assert_eq!(longest_wait(pop), RINGS - 1, "each of the others once");
+        let drain = |mux: &mut Mux| {
+            let mut from = Vec::new();
+            mux.drain(4, |producer, _| from.extend(producer));
+            from
+        };
+        let longest = longest_wait(drain);
+        assert!(longest <= 4 * (RINGS - 1), "{longest}: each of the others four times");
+    }
+
+    #[test]
+    fn a_scan_that_begins_at_the_first_ring_is_found() {
+        let broken = |mux: &mut Mux| {
+            mux.next = 0;
+            pop(mux)
+        };
+        assert!(longest_wait(broken) > 100);
+    }
+}

@@ -9,6 +9,7 @@ use crate::experiments::documents::{self, Documents};
 use crate::experiments::flags::Asked;
 use crate::experiments::points::{Side, lay_out_sides};
 use crate::experiments::record::{create, new_record, read};
+use crate::shelf::folder_of;
 use analysis::document::Document;
 use analysis::experiment::{Comparison, Comparisons, SweepRecord};
 use analysis::report::grid::Grid;
@@ -26,7 +27,7 @@ const PAIRS: u32 = 12;
 /// The flags of `compare`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct CompareFlags {
-    /// Two runs or folders of runs; or one, with --a and --b; or none
+    /// Two runs or folders of runs (`latest`: the last run in runs); or one, with --a and --b; or none
     #[arg(value_name = "FOLDER", num_args = 0..=2)]
     pub folders: Vec<PathBuf>,
     /// A in words: KEY=VALUE,… chosen from the folder, or measured
@@ -70,8 +71,9 @@ pub fn begin(flags: &CompareFlags) -> Result<Asks> {
     let side =
         |flag: &str, text: &Option<String>| text.as_deref().map(|text| select::read(flag, text)).transpose();
     let (a, b) = (side("a", &flags.a)?, side("b", &flags.b)?);
+    let folders: Vec<PathBuf> = flags.folders.iter().map(|name| folder_of(name)).collect::<Result<_>>()?;
     if let Some(comparisons) = flags.with_itself {
-        let [folder] = &flags.folders[..] else {
+        let [folder] = &folders[..] else {
             return usage("--with-itself: name the one folder whose runs are compared with each other");
         };
         let cells = load(folder)?;
@@ -79,7 +81,7 @@ pub fn begin(flags: &CompareFlags) -> Result<Asks> {
         let seed = flags.run.settings()?.seed.map_or(1, |seed| seed.0);
         return Ok(Asks::Shown(itself::documents(&cells, comparisons, flags.pairs, seed)?));
     }
-    match (&flags.folders[..], a, b) {
+    match (&folders[..], a, b) {
         ([], Some(a), Some(b)) => new(flags, &a, &b),
         ([one], None, None) => match read(one).ok().filter(|record| record.kind == "compare") {
             Some(record) => Ok(Asks::Finished(record, one.clone())),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 impl Supervisor<'_> {
     /// Nanoseconds since the start.
-    fn now_ns(&self) -> u64 {
+    pub(super) fn now_ns(&self) -> u64 {
         self.ns(self.plan.clock.now())
     }
 

@@ -78,8 +78,14 @@ fn latest_is_the_run_that_began_last() {
     assert_eq!(summary["run"], all[1]["run"]);
     let inspected = command(&["inspect", "latest", "--order", "0/1"]).current_dir(out).output().unwrap();
     assert!(inspected.status.success(), "{}", said(&inspected));
-    let none = command(&["report", "latest"]).current_dir("/").output().unwrap();
-    assert_eq!(none.status.code(), Some(2), "{}", said(&none));
+    let first = all[0]["folder"].as_str().unwrap();
+    let compared = command(&["compare", first, "latest"]).current_dir(out).output().unwrap();
+    // Both are found; what they played differs.
+    assert!(said(&compared).contains("other schedule"), "{}", said(&compared));
+    for asked in [&["report", "latest"][..], &["compare", "latest", "latest"], &["compare", "a", "b"]] {
+        let none = command(asked).current_dir("/").output().unwrap();
+        assert_eq!(none.status.code(), Some(2), "{}", said(&none));
+    }
 }
 
 #[test]

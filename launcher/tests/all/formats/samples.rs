@@ -12,7 +12,7 @@ use analysis::experiment::{
     Search, SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPoint, SweepRecord, SweepState,
     VenueContainment, Wait,
 };
-use analysis::kernel::{CoreAccount, KernelAccount, Throttled};
+use analysis::kernel::{CoreAccount, KernelAccount, Throttled, WakeUps};
 use analysis::merge::{Losses, Violation, ViolationKind};
 use analysis::record::{OpenOrders, RunRecord};
 use analysis::stats::{
@@ -74,6 +74,7 @@ fn fixture() -> Fixture {
         cores: vec![core],
         throttled: Some(Throttled { times: 1, ns: 5_000_000 }),
         absent: vec!["something".into()],
+        launcher: Some(WakeUps { times: 17, ns: 5_000_000_000 }),
     });
     fixture
 }

@@ -20,6 +20,14 @@ pub const BASE: [&str; 12] = [
     "process",
 ];
 
+/// A run whose journals have several segments, the exchange's seven and the engine's twenty: what rests stays open, and no more may be sent than may be
+/// open.
+pub const MANY_SEGMENTS: [&str; 10] =
+    ["--orders", "300k", "--max-open", "300k", "--window", "4s", "--journal", "process", "--liveness", "1s"];
+
+/// The segment that a journal has once its first one is full: two are prepared ahead, also before anything is written.
+pub const BEHIND_THE_FIRST: &str = "log-00000004";
+
 pub fn comebacks(summary: &Value) -> Vec<Value> {
     summary["comebacks"].as_array().unwrap().clone()
 }
@@ -160,21 +168,20 @@ fn a_disk_that_is_full_or_read_only_ends_the_run_with_its_reason() {
         eprintln!("SKIPPED: mounting in a user namespace is not allowed here");
         return;
     }
-    // Over the folder, when it has the segments that are prepared ahead: the next one meets the other disk.
-    let script = "out=$0; disk=$1; shift; \"$@\" & pid=$!; \
-        until [ -e \"$(echo $out/*/journal-venue-0)/log-00000003\" ]; do sleep 0.01; done; \
-        sleep 0.3; mount -t tmpfs -o \"$disk\" tmpfs $out/*/journal-venue-0; wait $pid";
+    // Over the folder, when the run is under way: the next segment meets the other disk.
+    let script = "out=$0; disk=$1; next=$2; shift 2; \"$@\" & pid=$!; \
+        until [ -e \"$(echo $out/*/journal-venue-0)/$next\" ]; do sleep 0.01; done; \
+        mount -t tmpfs -o \"$disk\" tmpfs $out/*/journal-venue-0; wait $pid";
     for (disk, says) in [("size=1m", "No space left on device"), ("ro", "Read-only file system")] {
         let launcher = Launcher::new();
         let out = launcher.out.path().to_str().unwrap();
-        let flags = ["--orders", "150k", "--window", "4s", "--journal", "process", "--liveness", "1s"];
-        let run = launcher.run(&[&BASE[..], &flags].concat());
+        let run = launcher.run(&[&BASE[..], &MANY_SEGMENTS].concat());
         let words: Vec<&str> = [run.get_program()]
             .into_iter()
             .chain(run.get_args())
             .map(|word| word.to_str().unwrap())
             .collect();
-        let output = alone(script, &[&[out, disk], &words[..]].concat()).unwrap();
+        let output = alone(script, &[&[out, disk, BEHIND_THE_FIRST], &words[..]].concat()).unwrap();
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{disk}: {said}");
         assert!(said.contains("exchange-0") && said.contains("its journal fails"), "{disk}: {said}");

@@ -43,6 +43,18 @@ const fn call(number: i64, why: &'static str) -> Call {
 /// What a new mapping may be beside private and anonymous, which it must be.
 const MAP_FLAGS: i32 = libc::MAP_NORESERVE | libc::MAP_STACK | libc::MAP_FIXED;
 
+/// The call that waits for descriptors: aarch64 has no `poll` of its own.
+#[cfg(target_arch = "x86_64")]
+const POLL: i64 = libc::SYS_poll;
+#[cfg(not(target_arch = "x86_64"))]
+const POLL: i64 = libc::SYS_ppoll;
+
+/// The processor whose numbers of calls these are.
+#[cfg(target_arch = "x86_64")]
+const ARCH: TargetArch = TargetArch::x86_64;
+#[cfg(not(target_arch = "x86_64"))]
+const ARCH: TargetArch = TargetArch::aarch64;
+
 /// To wait, to trade through memory, to say why one dies, to end.
 pub(super) const TRADING: &[Call] = &[
     call(libc::SYS_futex, "wait for a bell, the barrier, a thread"),
@@ -50,7 +62,7 @@ pub(super) const TRADING: &[Call] = &[
     call(libc::SYS_nanosleep, "idle"),
     call(libc::SYS_clock_nanosleep, "idle"),
     call(libc::SYS_restart_syscall, "go on waiting after a stop"),
-    call(libc::SYS_poll, "see the launcher's end, on a descriptor that is open for that"),
+    call(POLL, "see the launcher's end, on a descriptor that is open for that"),
     call(libc::SYS_clock_gettime, "the time, where the vDSO asks the kernel"),
     call(libc::SYS_getpid, "abort"),
     call(libc::SYS_gettid, "abort"),
@@ -114,7 +126,7 @@ fn filter<'a>(allowed: impl Iterator<Item = &'a Call>) -> Result<BpfProgram, Bac
         rules.insert(call.number, combinations.collect::<Result<_, _>>()?);
     }
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
-    SeccompFilter::new(rules, refuse, SeccompAction::Allow, TargetArch::x86_64)?.try_into()
+    SeccompFilter::new(rules, refuse, SeccompAction::Allow, ARCH)?.try_into()
 }
 
 fn conditions(args: &[Arg]) -> Result<Vec<SeccompCondition>, BackendError> {

@@ -144,7 +144,7 @@ pub fn missing() -> Vec<String> {
         missing.push("seccomp filters are not there (CONFIG_SECCOMP_FILTER)".into());
     }
     if cfg!(not(target_arch = "x86_64")) {
-        missing.push("the seccomp filter is written for x86-64".into());
+        missing.push("the seccomp filter was tried on x86-64 only".into());
     }
     missing
 }

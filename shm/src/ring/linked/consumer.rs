@@ -1,18 +1,24 @@
 //! The receiving end: follows the blocks with a private cursor, and gives them back.
 
 use super::arena::{Arena, BLOCK_SLOTS, Block, CURRENT, FREE_HEAD, FREE_TAIL, FRESH, HEAD, LAST, TAIL};
-use crate::memory::{HeaderError, Words};
+use crate::memory::{HeaderError, Word, Words};
 use crate::ring::intent::Intents;
 use crate::ring::receiver::SharedQueue;
 use crate::ring::{Allocation, Blocked, PeerFault};
 use crate::sync::{Ordering, load_owned};
 
-/// The receiving end. At most one at a time.
-pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }, const B: usize = BLOCK_SLOTS> {
+/// The receiving end. At most one at a time. `PROTECTED` is `true` but where a bench asks what it costs to have a successor: without it
+/// none would know where to go on.
+pub struct Consumer<
+    const W: usize = { crate::ring::MESSAGE_WORDS },
+    const B: usize = BLOCK_SLOTS,
+    const PROTECTED: bool = true,
+> {
     pub(super) arena: Arena<W, B>,
     pub(super) intents: Intents,
     /// The number of the next message to take. Kept in the arena as well, for a successor only.
     pub(super) head: u64,
+    head_word: Word,
     /// The block that it is in (id), where that begins, and the message's slot; the slot after the last one: in the
     /// block that comes next.
     pub(super) current: Block,
@@ -27,7 +33,7 @@ pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }, const B: us
     pub(super) passed_over: u64,
 }
 
-impl<const W: usize, const B: usize> Consumer<W, B> {
+impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTECTED> {
     /// Attaches the receiving end to an arena and to the announcements of all its producers, in their order; all have their
     /// headers.
     ///
@@ -35,12 +41,13 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
     /// As [`Producer::attach`](super::Producer::attach).
     pub fn attach(arena: &Words, intents: Vec<Words>) -> Result<Self, HeaderError> {
         let (arena, intents) = (Arena::attach(arena)?, Intents::attach(intents)?);
-        let block = arena.block(0);
+        let (block, head_word) = (arena.block(0), Word::new(&arena.words, HEAD));
         let current = Block { number: 0, id: 0 };
         Ok(Self {
             arena,
             intents,
             head: 0,
+            head_word,
             current,
             block,
             slot: 0,
@@ -92,8 +99,10 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
     pub(super) fn step(&mut self) {
         self.head += 1;
         self.slot += 1;
-        // Release: our reads of the message come before it, for who reads it after our death.
-        self.arena.words[HEAD].store(self.head, Ordering::Release);
+        if PROTECTED {
+            // Release: our reads of the message come before it, for who reads it after our death.
+            self.head_word.store(self.head, Ordering::Release);
+        }
         if let Some(id) = self.behind.take() {
             self.arena.give_back(id, self.given_back);
             self.given_back += 1;
@@ -158,7 +167,7 @@ impl<const W: usize, const B: usize> Consumer<W, B> {
 /// [`PeerFault::InvalidTail`]: the tail is behind the last message taken, or in a block that was never linked; or it is
 /// behind the next place, which nobody has written, announces, or could have left by dying. [`PeerFault::InvalidLink`]: `last`
 /// names no block that the tail could be in. Nothing was mended: the list stands still.
-impl<const W: usize, const B: usize> SharedQueue<W> for Consumer<W, B> {
+impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for Consumer<W, B, PROTECTED> {
     #[inline(always)]
     fn pop(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; W]> {
         if self.slot == B && !self.next_block(fault) {

@@ -18,8 +18,13 @@ pub(super) enum Found {
     Nothing,
 }
 
-/// A sending end; one for each producer.
-pub struct Producer<const W: usize = { crate::ring::MESSAGE_WORDS }, const B: usize = BLOCK_SLOTS> {
+/// A sending end; one for each producer. `PROTECTED` is `true` but where a bench asks what the announcement costs: without it a death in
+/// the middle of a push cannot be repaired.
+pub struct Producer<
+    const W: usize = { crate::ring::MESSAGE_WORDS },
+    const B: usize = BLOCK_SLOTS,
+    const PROTECTED: bool = true,
+> {
     arena: Arena<W, B>,
     intent: Intent,
     /// The number of the block that we last pushed into, and where it begins.
@@ -29,7 +34,7 @@ pub struct Producer<const W: usize = { crate::ring::MESSAGE_WORDS }, const B: us
     spare: Option<usize>,
 }
 
-impl<const W: usize, const B: usize> Producer<W, B> {
+impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTECTED> {
     /// Attaches a sending end to an arena and to the producer's own announcement, which both have their headers.
     ///
     /// # Errors
@@ -75,7 +80,9 @@ impl<const W: usize, const B: usize> Producer<W, B> {
                     Found::Nothing => return Err(Full),
                 }
             }
-            self.intent.announce(tail);
+            if PROTECTED {
+                self.intent.announce(tail);
+            }
             reach(at, Step::Announced)?;
             // Release: for the next producer, see above; and pairs with the Acquire of the tail in the repair: who sees the
             // place claimed sees it announced.
@@ -97,7 +104,9 @@ impl<const W: usize, const B: usize> Producer<W, B> {
                     return reach(at, Step::Published);
                 }
                 Err(now) => {
-                    self.intent.withdraw();
+                    if PROTECTED {
+                        self.intent.withdraw();
+                    }
                     tail = now;
                 }
             }

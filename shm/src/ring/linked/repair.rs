@@ -5,7 +5,7 @@ use super::consumer::Consumer;
 use crate::ring::Blocked;
 use crate::sync::Ordering;
 
-impl<const W: usize, const B: usize> Consumer<W, B> {
+impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTECTED> {
     /// Gives a block back that a dead producer has announced, if it had taken it and not linked it.
     pub(super) fn take_back(&mut self, id: usize, producer: usize) {
         if id >= self.arena.blocks {

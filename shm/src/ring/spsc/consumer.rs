@@ -1,21 +1,19 @@
 //! The receiving end.
 
 use super::{HEAD, geometry, slot_words, split};
-use crate::memory::{HeaderError, View, Words};
+use crate::memory::{Cursor, HeaderError, View, Word, Words};
 use crate::ring::{MESSAGE_WORDS, PeerFault};
 use crate::sync::Ordering;
 
 /// The receiving end of a ring of messages of `M` words.
 pub struct Consumer<const M: usize = MESSAGE_WORDS> {
-    head_word: Words,
-    slots: View,
-    mask: u64,
+    /// The slot of the next message to take.
+    slot: Cursor<M>,
+    /// What its sequence is before the message is there: kept, not computed, because an empty poll is nothing but this comparison.
+    last_lap: u64,
     /// The position of the next message to take. Private.
     head: u64,
-    /// Where that message's sequence is, and what it is before the message is there: kept, not computed, because an
-    /// empty poll is nothing but this comparison.
-    sequence_at: usize,
-    last_lap: u64,
+    head_word: Word,
 }
 
 impl<const M: usize> Consumer<M> {
@@ -35,12 +33,10 @@ impl<const M: usize> Consumer<M> {
     pub fn attach_parts(tail: &View, head: &Words) -> Result<Self, HeaderError> {
         let (first, capacity) = geometry::<M>(tail, &head.clone().into())?;
         Ok(Self {
-            head_word: head.window(HEAD, 1),
-            slots: tail.window(first, capacity as usize * slot_words(M)),
-            mask: capacity - 1,
-            head: 0,
-            sequence_at: M,
+            slot: Cursor::new(tail.window(first, capacity as usize * slot_words(M))),
             last_lap: 0,
+            head: 0,
+            head_word: Word::new(head, HEAD),
         })
     }
 
@@ -52,7 +48,7 @@ impl<const M: usize> Consumer<M> {
     pub fn resume_parts(tail: &View, head: &Words) -> Result<Self, HeaderError> {
         let mut consumer = Self::attach_parts(tail, head)?;
         // Relaxed: the dead one's death is certain, and so are all its stores.
-        let taken = consumer.head_word[0].load(Ordering::Relaxed);
+        let taken = consumer.head_word.load(Ordering::Relaxed);
         // A scribbled one must not make numbers overflow.
         consumer.go_to(taken.min(u64::MAX >> 8));
         Ok(consumer)
@@ -72,21 +68,22 @@ impl<const M: usize> Consumer<M> {
     pub fn restart(&mut self) {
         self.go_to(0);
         // Release: as in `try_pop`. The new producer starts later.
-        self.head_word[0].store(0, Ordering::Release);
+        self.head_word.store(0, Ordering::Release);
     }
 
     /// Makes that message the next one to take.
+    #[inline(always)]
     fn go_to(&mut self, head: u64) {
         self.head = head;
-        self.sequence_at = (head & self.mask) as usize * slot_words(M) + M;
+        self.slot.go_to(head);
         // At first zero, then what the last lap left there.
-        self.last_lap = head.saturating_sub(self.mask);
+        self.last_lap = head.saturating_sub(self.slot.mask());
     }
 
     /// Whether there is nothing to take now. Orders nothing: [`Consumer::try_pop`] does, and checks the peer.
     #[inline(always)]
     pub fn looks_empty(&self) -> bool {
-        self.slots.load(self.sequence_at, Ordering::Relaxed) == self.last_lap
+        self.slot.sequence(Ordering::Relaxed) == self.last_lap
     }
 
     /// Takes the next message, or `None` if there is none now.
@@ -162,7 +159,7 @@ impl<const M: usize> Consumer<M> {
     #[inline(always)]
     pub fn release(&mut self) {
         // Release: pairs with the producer's Acquire load of the head; our reads of the slots come before it.
-        self.head_word[0].store(self.head, Ordering::Release);
+        self.head_word.store(self.head, Ordering::Release);
     }
 
     /// How many messages were taken, by dead predecessors too.
@@ -182,7 +179,7 @@ impl<const M: usize> Consumer<M> {
     #[inline(always)]
     pub(in crate::ring) fn take_or(&mut self, fault: &mut Option<PeerFault>) -> Option<[u64; M]> {
         // Acquire: pairs with the producer's Release store of the sequence; the message is written.
-        let sequence = self.slots.load(self.sequence_at, Ordering::Acquire);
+        let sequence = self.slot.sequence(Ordering::Acquire);
         if sequence != self.head + 1 {
             if sequence != self.last_lap {
                 *fault = Some(PeerFault::InvalidSequence { found: sequence, position: self.head });
@@ -190,11 +187,8 @@ impl<const M: usize> Consumer<M> {
             return None;
         }
         // The slot is ours from the Acquire load of the sequence to the Release store of the head.
-        let message = self.slots.copy_owned(self.sequence_at - M);
-        self.head += 1;
-        self.sequence_at = (self.head & self.mask) as usize * slot_words(M) + M;
-        // At first zero, then what the last lap left there.
-        self.last_lap = self.head.saturating_sub(self.mask);
+        let message = self.slot.copy_owned();
+        self.go_to(self.head + 1);
         Some(message)
     }
 }

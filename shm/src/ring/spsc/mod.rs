@@ -49,7 +49,7 @@ mod producer;
 pub use consumer::Consumer;
 pub use producer::{Producer, published};
 
-use crate::memory::{Header, HeaderError, SegmentKind, View, Words, header::HEADER_WORDS};
+use crate::memory::{Header, HeaderError, LINE_WORDS, SegmentKind, View, Words, header::HEADER_WORDS};
 use crate::ring::MESSAGE_WORDS;
 
 /// Where the consumer's cursor is, within its part; also in a region that holds both parts.
@@ -59,9 +59,7 @@ pub const HEAD_WORDS: usize = HEAD + 16;
 /// Where the slots of a ring of index 0 are, within the producer's part.
 pub const SLOTS: usize = HEADER_WORDS;
 /// By so many lines, less one, are rings moved at most: those of a page. Loom has no lines.
-const COLOURS: usize = if cfg!(loom) { 1 } else { 64 };
-/// Words in a line.
-const LINE: usize = 8;
+const COLOURS: usize = if cfg!(loom) { 1 } else { 512 / LINE_WORDS };
 /// The producer's part.
 pub const KIND: SegmentKind = SegmentKind::new(
     2,
@@ -82,11 +80,11 @@ pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
 }
 
 /// Words before the first slot, and those behind the last one that a ring of another index has before its first.
-const WORDS_BUT_SLOTS: usize = SLOTS + (COLOURS - 1) * LINE;
+const WORDS_BUT_SLOTS: usize = SLOTS + (COLOURS - 1) * LINE_WORDS;
 
 /// Where the slots of the ring of that index are, within the producer's part.
 pub const fn first_slot(index: u64) -> usize {
-    SLOTS + (index % COLOURS as u64) as usize * LINE
+    SLOTS + (index % COLOURS as u64) as usize * LINE_WORDS
 }
 
 /// Words in both parts together.

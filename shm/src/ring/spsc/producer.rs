@@ -1,7 +1,7 @@
 //! The sending end.
 
 use super::{HEAD, geometry, slot_words, split};
-use crate::memory::{HeaderError, View, Words};
+use crate::memory::{HeaderError, Slots, View, Words};
 use crate::ring::step::{reach, write};
 use crate::ring::{Full, MESSAGE_WORDS, Step};
 use crate::sync::Ordering;
@@ -33,8 +33,7 @@ pub fn published<const M: usize>(tail: &View, head: &View) -> Result<u64, Header
 /// The sending end of a ring of messages of `M` words.
 pub struct Producer<const M: usize = MESSAGE_WORDS> {
     head_word: View,
-    slots: Words,
-    mask: u64,
+    slots: Slots<M>,
     /// The position of the next message. Private: never read back from shared memory.
     tail: u64,
     /// The consumer's cursor when we last looked: never ahead of the real one.
@@ -59,8 +58,7 @@ impl<const M: usize> Producer<M> {
         let (first, capacity) = geometry::<M>(&tail.clone().into(), head)?;
         Ok(Self {
             head_word: head.window(HEAD, 1),
-            slots: tail.window(first, capacity as usize * slot_words(M)),
-            mask: capacity - 1,
+            slots: Slots::new(tail.window(first, capacity as usize * slot_words(M))),
             tail: 0,
             head_seen: 0,
         })
@@ -72,19 +70,19 @@ impl<const M: usize> Producer<M> {
     /// # Errors
     /// As [`Producer::attach_parts`].
     pub fn resume_parts(tail: &Words, head: &View) -> Result<Self, HeaderError> {
+        let published = published::<M>(&tail.clone().into(), head)?;
         let mut producer = Self::attach_parts(tail, head)?;
-        let capacity = producer.mask + 1;
-        let slots = View::from(producer.slots.clone());
-        let tail = due::<M>(&slots, capacity);
+        let capacity = producer.slots.mask() + 1;
         // What the dead one wrote ahead in a batch must not appear behind our own first message: as if the slot had its last lap's.
-        for word in producer.slots.iter().skip(M).step_by(slot_words(M)) {
+        for position in 0..capacity {
+            let word = &producer.slots.slot(position).sequence;
             // Relaxed: the dead one's death is certain, and so are all its stores. Nobody else writes here.
             let sequence = word.load(Ordering::Relaxed);
-            if sequence > tail {
+            if sequence > published {
                 word.store(sequence.saturating_sub(capacity), Ordering::Relaxed);
             }
         }
-        producer.tail = tail;
+        producer.tail = published;
         Ok(producer)
     }
 
@@ -105,22 +103,22 @@ impl<const M: usize> Producer<M> {
     /// The message that was published last, by a dead predecessor if by nobody else; `None`: none was.
     pub fn last_published(&self) -> Option<[u64; M]> {
         let last = self.tail.checked_sub(1)?;
-        let start = (last & self.mask) as usize * slot_words(M);
+        let slot = self.slots.slot(last);
         // Relaxed: our own stores, or those of one whose death is certain.
-        let word = |at: usize| self.slots[start + at].load(Ordering::Relaxed);
-        (word(M) == self.tail).then(|| core::array::from_fn(word))
+        let word = |word: usize| slot.message[word].load(Ordering::Relaxed);
+        (slot.sequence.load(Ordering::Relaxed) == self.tail).then(|| core::array::from_fn(word))
     }
 
     /// Whether the next push will find room. Only its own pushes can change a yes.
     #[inline(always)]
     pub fn has_room(&mut self) -> bool {
         // `<=` also when a hostile head is ahead of the tail: the difference wraps to a huge number.
-        if self.tail.wrapping_sub(self.head_seen) <= self.mask {
+        if self.tail.wrapping_sub(self.head_seen) <= self.slots.mask() {
             return true;
         }
         // Acquire: pairs with the consumer's Release store of the head; its reads of the slot are over.
         self.head_seen = self.head_word.load(0, Ordering::Acquire);
-        self.tail.wrapping_sub(self.head_seen) <= self.mask
+        self.tail.wrapping_sub(self.head_seen) <= self.slots.mask()
     }
 
     /// Puts a message into the ring.
@@ -146,12 +144,11 @@ impl<const M: usize> Producer<M> {
         if !self.has_room() {
             return Err(Full);
         }
-        let start = (self.tail & self.mask) as usize * slot_words(M);
-        let slot = &self.slots[start..start + slot_words(M)];
-        write(slot, message, at)?;
+        let slot = self.slots.slot(self.tail);
+        write(&slot.message, message, at)?;
         self.tail += 1;
         // Release: pairs with the consumer's Acquire load of the sequence; it sees the message written before.
-        slot[M].store(self.tail, Ordering::Release);
+        slot.sequence.store(self.tail, Ordering::Release);
         reach(at, Step::Published)
     }
 
@@ -162,14 +159,15 @@ impl<const M: usize> Producer<M> {
     #[inline]
     pub fn try_push_many(&mut self, messages: &[[u64; M]]) -> usize {
         // Also when a hostile head is ahead of the tail: the difference wraps to a huge number.
-        let room = |ring: &Self| (ring.mask + 1).saturating_sub(ring.tail.wrapping_sub(ring.head_seen));
+        let room =
+            |ring: &Self| (ring.slots.mask() + 1).saturating_sub(ring.tail.wrapping_sub(ring.head_seen));
         if room(self) < messages.len() as u64 {
             // Acquire: as in `has_room`.
             self.head_seen = self.head_word.load(0, Ordering::Acquire);
         }
         let count = room(self).min(messages.len() as u64) as usize;
         // Not the whole ring: the message before a group stays, for `last_published`.
-        let most = GROUP.min((self.mask as usize).max(1));
+        let most = GROUP.min((self.slots.mask() as usize).max(1));
         messages[..count].chunks(most).for_each(|group| self.push_group(group));
         count
     }
@@ -178,27 +176,25 @@ impl<const M: usize> Producer<M> {
     #[inline(always)]
     fn push_group(&mut self, group: &[[u64; M]]) {
         let Some((first, rest)) = group.split_first() else { return };
-        let shows = self.put(first);
-        let shown = self.tail;
+        let shown = self.put(first);
         for message in rest {
-            let at = self.put(message);
+            let sequence = self.put(message);
             // Relaxed: the first one's sequence shows this one too.
-            self.slots[at].store(self.tail, Ordering::Relaxed);
+            self.slots.slot(sequence - 1).sequence.store(sequence, Ordering::Relaxed);
         }
         // Release: pairs with the consumer's Acquire load of the sequence; it sees the whole group written.
-        self.slots[shows].store(shown, Ordering::Release);
+        self.slots.slot(shown - 1).sequence.store(shown, Ordering::Release);
     }
 
-    /// Writes the next message and counts it; where its sequence is to be stored.
+    /// Writes the next message and counts it; its sequence, which is not stored.
     #[inline(always)]
-    fn put(&mut self, message: &[u64; M]) -> usize {
-        let start = (self.tail & self.mask) as usize * slot_words(M);
-        self.tail += 1;
-        for (word, value) in self.slots[start..start + M].iter().zip(message) {
+    fn put(&mut self, message: &[u64; M]) -> u64 {
+        for (word, value) in self.slots.slot(self.tail).message.iter().zip(message) {
             // Relaxed: a sequence shows them.
             word.store(*value, Ordering::Relaxed);
         }
-        start + M
+        self.tail += 1;
+        self.tail
     }
 
     /// Begins again at position 0: the ring's memory was made anew, all zero but its headers, and a new consumer comes.

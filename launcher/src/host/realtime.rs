@@ -1,0 +1,143 @@
+//! Real-time priority as this machine allows it: the kernel's throttling, the control group's budget, this process's rights.
+
+use super::read::{field, text};
+use std::path::Path;
+
+/// The bit of `CAP_SYS_NICE` in a set of capabilities.
+const SYS_NICE: u32 = 23;
+
+/// What bears on threads under `SCHED_FIFO`; `None`: the kernel does not show it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RealTime {
+    /// So long such threads may run in each period, in microseconds; below 0: for as long as they like.
+    pub runtime_us: Option<i64>,
+    /// The period, in microseconds.
+    pub period_us: Option<i64>,
+    /// What the control group of this process may use of each period (cgroup v1 with `CONFIG_RT_GROUP_SCHED`), in microseconds.
+    pub group_us: Option<i64>,
+    /// The highest priority that `RLIMIT_RTPRIO` allows; 0: none.
+    pub limit: u64,
+    /// Whether this process has `CAP_SYS_NICE`, which allows any.
+    pub is_capable: bool,
+}
+
+impl RealTime {
+    /// What this machine says.
+    pub fn read() -> Self {
+        Self::read_at(Path::new("/"))
+    }
+
+    /// What the `proc` and `sys` under `root` say.
+    pub fn read_at(root: &Path) -> Self {
+        let number = |path: &str| text(root, path).parse::<i64>().ok();
+        let groups = text(root, "proc/self/cgroup");
+        let group = groups.lines().find_map(own_group).filter(|group| !group.contains(".."));
+        let capabilities = field(&text(root, "proc/self/status"), "CapEff").unwrap_or_default();
+        let capabilities = u64::from_str_radix(&capabilities, 16).unwrap_or(0);
+        let limits = text(root, "proc/self/limits");
+        let limit = limits.lines().find_map(|line| line.strip_prefix("Max realtime priority"));
+        let limit = limit.and_then(|line| line.split_whitespace().next()).unwrap_or("0");
+        Self {
+            runtime_us: number("proc/sys/kernel/sched_rt_runtime_us"),
+            period_us: number("proc/sys/kernel/sched_rt_period_us"),
+            group_us: group.and_then(|group| number(&format!("sys/fs/cgroup/cpu{group}/cpu.rt_runtime_us"))),
+            limit: if limit == "unlimited" { u64::MAX } else { limit.parse().unwrap_or(0) },
+            is_capable: capabilities & (1 << SYS_NICE) != 0,
+        }
+    }
+
+    /// What the kernel takes away from such threads of each period at most, and the period, in microseconds; `None`: nothing, or it
+    /// does not say.
+    pub fn taken_us(&self) -> Option<(u64, u64)> {
+        let (runtime, period) = (u64::try_from(self.runtime_us?).ok()?, u64::try_from(self.period_us?).ok()?);
+        let taken = period.checked_sub(runtime).filter(|taken| *taken > 0)?;
+        Some((taken, period))
+    }
+
+    /// The same in words.
+    pub fn taken(&self) -> Option<String> {
+        let ms = |us: u64| format!("{} ms", us.div_ceil(1_000));
+        let (taken, period) = self.taken_us()?;
+        let each = if period == 1_000_000 { "second".into() } else { ms(period) };
+        Some(format!("for up to {} each {each}", ms(taken)))
+    }
+
+    /// Why a thread of this process may not have that priority, and the way out; `None`: nothing speaks against it.
+    pub fn obstacle(&self, fifo: u8) -> Option<(String, &'static str)> {
+        if self.group_us == Some(0) {
+            return Some((
+                "the control group of this process has no real-time budget".into(),
+                "write one into the group's cpu.rt_runtime_us, or start from the group above",
+            ));
+        }
+        let is_allowed = self.is_capable || self.limit >= u64::from(fifo);
+        (!is_allowed).then(|| {
+            (
+                format!("`ulimit -r` is {}, and CAP_SYS_NICE is missing", self.limit),
+                "raise ulimit -r (rtprio in /etc/security/limits.conf), or setcap cap_sys_nice+ep LAUNCHER (a container: --cap-add \
+                 SYS_NICE)",
+            )
+        })
+    }
+}
+
+/// The path in a line `4:cpu,cpuacct:/a/b` of the hierarchy with the controller `cpu`.
+fn own_group(line: &str) -> Option<&str> {
+    let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+    let path = if path == "/" { "" } else { path };
+    controllers.split(',').any(|name| name == "cpu").then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake;
+    use super::*;
+
+    #[test]
+    fn throttling_and_rights_are_read() {
+        let tree = fake::two_core_vm();
+        assert_eq!(RealTime::read_at(tree.root()), RealTime::default());
+        tree.put("proc/sys/kernel/sched_rt_runtime_us", "950000\n");
+        tree.put("proc/sys/kernel/sched_rt_period_us", "1000000\n");
+        tree.put("proc/self/cgroup", "3:cpuset:/\n1:cpu,cpuacct:/a\n0::/\n");
+        tree.put("sys/fs/cgroup/cpu/a/cpu.rt_runtime_us", "0\n");
+        tree.put("proc/self/status", "Name:\tlauncher\nCapEff:\t0000000000800000\n");
+        tree.put(
+            "proc/self/limits",
+            "Max realtime priority     20                   30                   \n",
+        );
+        let found = RealTime::read_at(tree.root());
+        let wanted = RealTime {
+            runtime_us: Some(950_000),
+            period_us: Some(1_000_000),
+            group_us: Some(0),
+            limit: 20,
+            is_capable: true,
+        };
+        assert_eq!(found, wanted);
+        assert_eq!(found.taken().unwrap(), "for up to 50 ms each second");
+        assert!(found.obstacle(1).unwrap().0.contains("no real-time budget"));
+        let free = RealTime { group_us: None, ..found };
+        assert_eq!(free.obstacle(99), None);
+        let limited = RealTime { is_capable: false, ..free };
+        assert_eq!(limited.obstacle(20), None);
+        assert!(limited.obstacle(21).unwrap().0.contains("`ulimit -r` is 20"));
+    }
+
+    #[test]
+    fn what_takes_nothing_away_and_what_is_odd_takes_nothing() {
+        let of = |runtime_us, period_us| RealTime { runtime_us, period_us, ..RealTime::default() }.taken_us();
+        assert_eq!(of(Some(-1), Some(1_000_000)), None);
+        assert_eq!(of(Some(1_000_000), Some(1_000_000)), None);
+        assert_eq!(of(None, Some(1_000_000)), None);
+        assert_eq!(of(Some(i64::MAX), Some(0)), None);
+        assert_eq!(of(Some(0), Some(5)), Some((5, 5)));
+        for odd in ["", "x", "::", "1:cpu", "1:cpu:/../a", "9:cpuset:/"] {
+            let tree = fake::two_core_vm();
+            tree.put("proc/self/cgroup", odd);
+            tree.put("proc/self/limits", odd);
+            tree.put("proc/sys/kernel/sched_rt_runtime_us", odd);
+            assert_eq!(RealTime::read_at(tree.root()), RealTime::default(), "{odd}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What `--priority` means for a plan. A real-time thread gives its core away only when it sleeps, or, with `sched_yield`, to
+//! threads of its own priority; all others wait for as long as it likes.
+//!
+//! | idle | on a core of its own | on a core that others of the run share |
+//! |---|---|---|
+//! | `spin` | nobody else has this core | the others never run: refused |
+//! | `yield` | the same | they take turns; nobody else has this core |
+//! | `backoff`, `park` | others have it while it sleeps | others have it while all of them sleep |
+
+use crate::config::{Priority, UsageError};
+use analysis::lists;
+use protocol::plan::{Idle, Plan, ThreadPlan};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Refuses a plan in which threads would never run.
+pub(super) fn check(plan: &Plan) -> Result<(), UsageError> {
+    let Some(priority) = of(plan) else { return Ok(()) };
+    let mut by_core: BTreeMap<Option<u32>, Vec<&ThreadPlan>> = BTreeMap::new();
+    for thread in &plan.threads {
+        by_core.entry(thread.core).or_default().push(thread);
+    }
+    if by_core.contains_key(&None) {
+        return Err(UsageError(format!(
+            "--priority {priority}: the machine does not say which cores may be used, and no thread is pinned.\n\
+             Mount /proc, or leave --priority out"
+        )));
+    }
+    let spins = |threads: &[&ThreadPlan]| threads.iter().any(|thread| thread.idle == Idle::Spin);
+    let starved = by_core.iter().find(|(_, threads)| threads.len() > 1 && spins(threads));
+    let Some((core, threads)) = starved else { return Ok(()) };
+    let names: Vec<&str> = threads.iter().map(|thread| thread.name.as_str()).collect();
+    Err(UsageError(format!(
+        "--priority {priority} with --idle spin: of {} on core {} the one that runs first would never let the others run.\n\
+         Use --idle yield or park, more cores or fewer roles, or leave --priority out",
+        names.join(", "),
+        core.unwrap_or(0)
+    )))
+}
+
+/// The priority of a plan's threads.
+pub fn of(plan: &Plan) -> Option<Priority> {
+    Priority::new(plan.priority?)
+}
+
+/// Cores that a real-time thread of the plan never gives away to ordinary threads.
+pub fn kept_cores(plan: &Plan) -> BTreeSet<u32> {
+    let keeps = |thread: &&ThreadPlan| matches!(thread.idle, Idle::Spin | Idle::Yield);
+    let threads = plan.threads.iter().filter(|_| plan.priority.is_some());
+    threads.filter(keeps).filter_map(|thread| thread.core).collect()
+}
+
+/// What it means, in words, where it means something.
+pub(super) fn note(plan: &Plan) -> Option<String> {
+    let priority = of(plan)?;
+    let kept: Vec<u32> = kept_cores(plan).into_iter().collect();
+    let all: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
+    let shared = if all.len() < plan.threads.len() {
+        " Threads that share a core give way to each other when they yield or sleep, and to nobody else before."
+    } else {
+        ""
+    };
+    Some(match kept[..] {
+        [] => format!(
+            "Priority {priority}: a thread that has something to do waits for no ordinary one.{shared}"
+        ),
+        _ => format!(
+            "Priority {priority}: no ordinary thread runs on {} {} meanwhile but when the kernel makes room.{shared}",
+            if kept.len() == 1 { "core" } else { "cores" },
+            lists::format(&kept)
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{planned, refused};
+    use super::*;
+    use crate::host::{Machine, fake};
+
+    #[test]
+    fn who_spins_on_a_shared_core_is_refused_and_who_yields_or_sleeps_is_not() {
+        let two = fake::two_core_vm().machine();
+        let message = refused("priority=fifo:50 strategies=3 idle=spin", &two);
+        assert!(message.contains("of strategy-0, strategy-1, strategy-2 on core 0 the one"), "{message}");
+        assert!(message.contains("--idle yield or park"), "{message}");
+        assert!(refused("priority=fifo:1 cores=1 idle=spin", &two).contains("strategy-0, engine on core 1"));
+        assert!(refused("priority=fifo:1", &Machine::default()).contains("no thread is pinned"));
+        for idle in ["auto", "yield", "backoff", "park"] {
+            let (_, plan, _) = planned(&format!("priority=fifo:50 strategies=3 idle={idle}"), &two).unwrap();
+            assert_eq!(plan.priority, Some(50));
+        }
+        assert!(planned("strategies=3 idle=spin", &two).is_ok(), "ordinary threads take turns");
+    }
+
+    #[test]
+    fn which_cores_are_kept_is_said() {
+        let two = fake::two_core_vm().machine();
+        let of = |words: &str| {
+            let (_, plan, _) = planned(words, &two).unwrap();
+            (kept_cores(&plan).into_iter().collect::<Vec<_>>(), note(&plan).unwrap_or_default())
+        };
+        assert_eq!(of(""), (vec![], String::new()));
+        let (kept, said) = of("priority=fifo:7");
+        assert!(kept == [0, 1] && said.contains("fifo:7: no ordinary thread runs on cores 0,1"), "{said}");
+        let (kept, said) = of("priority=fifo:7 cores=1");
+        assert!(kept == [1] && said.contains("share a core give way to each other"), "{said}");
+        let (kept, said) = of("priority=fifo:7 idle=park");
+        assert!(kept.is_empty() && said.contains("waits for no ordinary one"), "{said}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Real-time priority on this very machine: refused before anything starts where it cannot be had, and said what it costs.
+
+use crate::config::UsageError;
+use crate::host::{Machine, RealTime};
+use crate::planner::priority;
+use protocol::plan::{Isolation, Plan};
+use shm::os;
+use std::io;
+
+/// How the kernel is asked.
+#[derive(Clone, Copy)]
+pub struct Kernel {
+    /// Whether a thread of this process may have that priority.
+    pub may: fn(u8) -> io::Result<()>,
+    /// Keeps the right for processes that give up their capabilities.
+    pub allow: fn(u8) -> io::Result<()>,
+}
+
+impl Kernel {
+    /// The real one.
+    pub const REAL: Self = Self { may: os::priority::try_fifo, allow: os::priority::allow_fifo };
+    /// The same, for a plan that is only checked: nothing is changed.
+    pub const ASK: Self = Self { may: os::priority::try_fifo, allow: |_| Ok(()) };
+}
+
+/// What the plan's priority means on this machine, as reasons not to quote its latencies; none without a priority.
+///
+/// # Errors
+/// It may not be had, or nothing else would ever run again.
+pub fn check(
+    plan: &Plan,
+    machine: &Machine,
+    found: &RealTime,
+    kernel: Kernel,
+) -> Result<Vec<String>, UsageError> {
+    let Some(priority) = priority::of(plan) else { return Ok(Vec::new()) };
+    let fifo = priority.fifo();
+    if let Err(error) = (kernel.may)(fifo) {
+        let (why, way_out) = found.obstacle(fifo).unwrap_or((error.to_string(), "see `man 7 sched`"));
+        return Err(UsageError(format!(
+            "--priority {priority} may not be had: {why}.\nTo have it {way_out}; or leave --priority out"
+        )));
+    }
+    if plan.isolation == Isolation::Sandbox
+        && let Err(error) = (kernel.allow)(fifo)
+    {
+        return Err(UsageError(format!(
+            "--priority {priority} with --isolation sandbox: it gives up capabilities, and the limit cannot be raised: {error}.\n\
+             Raise ulimit -Hr to {fifo}, use --isolation process, or leave --priority out"
+        )));
+    }
+    let kept = priority::kept_cores(plan);
+    if kept.is_empty() {
+        return Ok(Vec::new());
+    }
+    let is_left = machine.cores_allowed.iter().any(|core| !kept.contains(core));
+    let lift = "`sysctl kernel.sched_rt_runtime_us=-1`";
+    match (found.taken(), is_left) {
+        (None, true) => Ok(Vec::new()),
+        (None, false) => Err(UsageError(format!(
+            "--priority {priority} on every core, and the kernel takes none back: the launcher would never run again.\n\
+             Leave a core out with --cores, use --idle park, or `sysctl kernel.sched_rt_runtime_us=950000`"
+        ))),
+        (Some(taken), true) => Ok(vec![format!(
+            "on this machine the kernel takes threads of real-time priority away {taken}. Lift it with {lift}"
+        )]),
+        (Some(taken), false) => Ok(vec![format!(
+            "on this machine the kernel takes threads of real-time priority away {taken}, and no core is left: the launcher and \
+             everything else runs only then. Leave a core out with --cores, and lift it with {lift}"
+        )]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake;
+    use crate::planner::tests::planned;
+
+    const FREE: Kernel = Kernel { may: |_| Ok(()), allow: |_| Ok(()) };
+
+    fn refused() -> io::Result<()> {
+        Err(io::Error::from_raw_os_error(nix::libc::EPERM))
+    }
+
+    fn said(words: &str, found: &RealTime, kernel: Kernel) -> Result<Vec<String>, String> {
+        let machine = fake::plain(3).machine();
+        let (_, plan, _) = planned(words, &machine).unwrap();
+        check(&plan, &machine, found, kernel).map_err(|error| error.to_string())
+    }
+
+    fn throttled() -> RealTime {
+        RealTime { runtime_us: Some(950_000), period_us: Some(1_000_000), ..RealTime::default() }
+    }
+
+    #[test]
+    fn what_may_not_be_had_is_refused_with_the_way_out() {
+        let kernel = Kernel { may: |_| refused(), ..FREE };
+        assert_eq!(said("", &throttled(), kernel), Ok(vec![]), "who does not ask is not refused");
+        let message = said("priority=fifo:50", &throttled(), kernel).unwrap_err();
+        assert!(message.contains("`ulimit -r` is 0, and CAP_SYS_NICE is missing"), "{message}");
+        assert!(message.contains("--cap-add SYS_NICE") && message.lines().count() == 2, "{message}");
+        let unknown = RealTime { is_capable: true, ..throttled() };
+        let message = said("priority=fifo:50", &unknown, kernel).unwrap_err();
+        assert!(message.contains("not permitted"), "{message}");
+        let kernel = Kernel { allow: |_| refused(), ..FREE };
+        let message = said("priority=fifo:50 isolation=sandbox", &throttled(), kernel).unwrap_err();
+        assert!(message.contains("Raise ulimit -Hr to 50"), "{message}");
+        assert!(said("priority=fifo:50", &throttled(), kernel).is_ok(), "only a sandbox gives its rights up");
+    }
+
+    #[test]
+    fn a_machine_on_which_nothing_else_would_run_is_refused() {
+        let lifted = RealTime { runtime_us: Some(-1), ..throttled() };
+        assert_eq!(said("priority=fifo:50", &lifted, FREE), Ok(vec![]), "a core is left");
+        let message = said("priority=fifo:50 strategies=2", &lifted, FREE).unwrap_err();
+        assert!(message.contains("would never run again") && message.contains("--cores"), "{message}");
+        assert_eq!(said("priority=fifo:50 strategies=2 idle=park", &lifted, FREE), Ok(vec![]));
+        let message = said("priority=fifo:50 strategies=2", &RealTime::default(), FREE).unwrap_err();
+        assert!(message.contains("never"), "what is not known is not hoped for: {message}");
+    }
+
+    #[test]
+    fn throttling_is_a_warning_with_what_it_costs() {
+        let left = said("priority=fifo:50", &throttled(), FREE).unwrap();
+        assert!(left[0].contains("away for up to 50 ms each second. Lift it with"), "{left:?}");
+        let all = said("priority=fifo:50 strategies=2", &throttled(), FREE).unwrap();
+        assert!(all[0].contains("no core is left"), "{all:?}");
+        assert_eq!(said("priority=fifo:50 idle=park", &throttled(), FREE), Ok(vec![]));
+    }
+}

@@ -1,0 +1,124 @@
+//! How long the launcher sleeps while orders are sent. Whoever shares the machine's cores with what it measures does not look more
+//! often than it must: ends of processes and signals wake it at once, faults and deadlines are waited for until they are due, and what
+//! is left to look for now and then are samples of the open orders.
+//!
+//! Those need to be close together while their number changes, which is at the start: so the time between two looks grows with the
+//! time since then. It is short again once the last order is due, when the end is near. A run whose orders have no time (closed
+//! pacing, a strategy of the user's own), or one with faults on purpose, is looked at as often as any that is not at peace.
+
+use super::{LOOK, Supervisor};
+use analysis::kernel::WakeUps;
+use protocol::plan::Pacing;
+use protocol::segments::SCHEDULE_ENTRY_WORDS;
+use shm::memory::header::HEADER_WORDS;
+use shm::sync::Ordering;
+use std::path::Path;
+use std::time::Duration;
+
+/// The longest sleep while orders are sent.
+const LONGEST: Duration = Duration::from_millis(500);
+/// A sleep is at most this share of the time since the start.
+const SHARE: u32 = 4;
+
+/// How long to sleep at most, so long after the start, where the last order is due at that time: `None`: nobody knows when.
+fn pause(since: Duration, last_due: Option<Duration>) -> Duration {
+    match last_due.and_then(|due| due.checked_sub(since)).filter(|left| !left.is_zero()) {
+        Some(left) => (since / SHARE).clamp(LOOK, LONGEST).min(left.max(Duration::from_millis(1))),
+        None => LOOK,
+    }
+}
+
+impl Supervisor<'_> {
+    /// When the last order of all is due, after the start; `None`: nobody knows, or the run is not at peace.
+    pub(super) fn last_due(&self) -> Option<Duration> {
+        let trading = self.plan.trading();
+        let is_scheduled = (0..trading.strategies).all(|index| trading.pacing_of(index) == Pacing::Scheduled);
+        if !is_scheduled || !self.plan.faults.is_empty() {
+            return None;
+        }
+        let last = |(schedule, orders): (&shm::memory::View, &u64)| {
+            let entry = (*orders as usize).checked_sub(1)?;
+            Some(schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed))
+        };
+        let due = self.schedules.iter().zip(&trading.orders).filter_map(last).max()?;
+        Some(Duration::from_nanos(due))
+    }
+
+    /// How long to sleep at most while orders are sent.
+    pub(super) fn firing_pause(&self, last_due: Option<Duration>) -> Duration {
+        pause(Duration::from_nanos(self.now_ns()), last_due)
+    }
+
+    /// How often this process has slept up to now, and when that is.
+    pub(super) fn count_sleeps(&self) -> Option<(u64, u64)> {
+        Some((sleeps(Path::new("/proc/self/task"))?, self.now_ns()))
+    }
+
+    /// What was counted since.
+    pub(super) fn wake_ups_since(&self, before: Option<(u64, u64)>) -> Option<WakeUps> {
+        let ((times, ns), (before, since)) = (self.count_sleeps()?, before?);
+        Some(WakeUps { times: times.saturating_sub(before), ns: ns.saturating_sub(since) })
+    }
+}
+
+/// The voluntary context switches of all threads there: each is a sleep.
+fn sleeps(tasks: &Path) -> Option<u64> {
+    let of = |task: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("status")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        line.trim().parse::<u64>().ok()
+    };
+    Some(std::fs::read_dir(tasks).ok()?.flatten().filter_map(of).fold(0, u64::saturating_add))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// The looks from the start until the last order is due.
+    fn looks(last_due: Option<Duration>, until: Duration) -> u32 {
+        let (mut now, mut looks) = (Duration::ZERO, 0);
+        while now < until {
+            now += pause(now, last_due);
+            looks += 1;
+        }
+        looks
+    }
+
+    #[test]
+    fn looks_are_close_at_the_start_and_few_afterwards() {
+        assert_eq!(pause(Duration::ZERO, Some(5_000 * MS)), LOOK);
+        assert_eq!(pause(1_000 * MS, Some(5_000 * MS)), 250 * MS);
+        assert_eq!(pause(60_000 * MS, Some(600_000 * MS)), LONGEST);
+        let due = 6_000 * MS;
+        assert!(looks(Some(due), due) < 5 * 6, "{}", looks(Some(due), due));
+        assert_eq!(looks(None, due), 120, "who knows nothing looks as often as before");
+    }
+
+    #[test]
+    fn the_end_is_not_slept_through() {
+        assert_eq!(pause(4_990 * MS, Some(5_000 * MS)), 10 * MS);
+        assert_eq!(pause(5_000 * MS, Some(5_000 * MS)), LOOK);
+        assert_eq!(pause(9_000 * MS, Some(5_000 * MS)), LOOK);
+        assert_eq!(pause(1_000 * MS, Some(Duration::MAX)), 250 * MS, "whatever a schedule says");
+        assert_eq!(pause(Duration::MAX, Some(Duration::MAX)), LOOK);
+    }
+
+    #[test]
+    fn sleeps_are_counted_over_all_threads() {
+        let tasks = tempfile::tempdir().unwrap();
+        for (thread, line) in
+            [("1", "voluntary_ctxt_switches:\t5\n"), ("2", "nonvoluntary_ctxt_switches:\t9\n")]
+        {
+            std::fs::create_dir(tasks.path().join(thread)).unwrap();
+            std::fs::write(tasks.path().join(thread).join("status"), line).unwrap();
+        }
+        assert_eq!(sleeps(tasks.path()), Some(5));
+        assert_eq!(sleeps(Path::new("/nowhere")), None);
+        let before = sleeps(Path::new("/proc/self/task")).unwrap();
+        std::thread::sleep(MS);
+        assert!(sleeps(Path::new("/proc/self/task")).unwrap() > before);
+    }
+}

@@ -1,0 +1,195 @@
+//! Who is on the cores beside the roles: their priority, and the launcher's own sleep.
+
+use crate::common::{LONG, Launcher, assert_nothing_left, command, newest, signal, text, wait_until};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+/// The kernel's number of `SCHED_FIFO`.
+const FIFO: u64 = 1;
+
+/// The real-time priority of each thread of a process that has one, first that of its main thread, if it has one.
+fn priorities(pid: u32) -> Vec<(bool, u64)> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
+        // Fields count from the state, the third, behind the name in parentheses.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        let is_main = task.file_name().to_str() == Some(&pid.to_string());
+        (field(41)? == FIFO).then_some((is_main, field(40)?))
+    };
+    tasks.filter_map(of).collect()
+}
+
+#[test]
+fn a_priority_is_that_of_the_roles_threads_alone_also_after_a_death() {
+    if let Err(error) = shm::os::priority::try_fifo(7) {
+        return eprintln!(
+            "SKIPPED a_priority_is_that_of_the_roles_threads_alone_also_after_a_death: {error}"
+        );
+    }
+    for isolation in ["process", "sandbox"] {
+        let launcher = Launcher::new();
+        let more = ["--priority", "fifo:7", "--on-death", "restart", "--isolation", isolation];
+        let tried = launcher.run(&[LONG, &more].concat()).arg("--dry-run").output().unwrap();
+        let said = text(&tried.stderr);
+        if isolation == "sandbox" && said.contains("the limit cannot be raised") {
+            assert!(tried.status.code() == Some(2) && said.contains("ulimit -Hr to 7"), "{said}");
+            eprintln!("SKIPPED with a sandbox: {said}");
+            continue;
+        }
+        let running = launcher.start(&[LONG, &more].concat());
+        let pid = running.pid();
+        let one = [(false, 7)];
+        for role in ["strategy-0", "strategy-1", "engine"] {
+            wait_until("a role has its priority", || priorities(running.process(role)) == one);
+        }
+        assert_eq!(priorities(running.process("warden")), []);
+        assert_eq!(priorities(pid), [], "the launcher has none");
+        let first = running.process("strategy-0");
+        signal(first, "KILL");
+        wait_until("the next one has it too", || {
+            newest(pid, "strategy-0", first).is_some_and(|next| priorities(next) == one)
+        });
+        signal(pid, "INT");
+        let (_, said, error) = running.end();
+        assert!(said.contains("priority fifo:7"), "{said}{error}");
+        let folder = launcher.folders().remove(0);
+        let summary: Value =
+            serde_json::from_slice(&std::fs::read(folder.join("summary.json")).unwrap()).unwrap();
+        assert_eq!(summary["plan"]["priority"], 7);
+        let config = std::fs::read_to_string(folder.join("config.yaml")).unwrap();
+        assert!(config.contains("priority: fifo:7"), "{config}");
+        assert_nothing_left(pid);
+    }
+}
+
+#[test]
+fn a_priority_that_may_not_be_had_is_refused_before_anything_starts() {
+    let without = ["--bounding-set=-sys_nice", "--inh-caps=-sys_nice", "--"];
+    let launcher = Launcher::new();
+    let run = launcher.run(&["--priority", "fifo:7"]);
+    let mut command = if nix::unistd::geteuid().is_root() {
+        let tried = Command::new("setpriv").args(without).arg("true").output();
+        if !tried.is_ok_and(|output| output.status.success()) {
+            return eprintln!("SKIPPED: setpriv cannot give up a capability here");
+        }
+        let mut command = Command::new("setpriv");
+        command.args(without).arg(run.get_program());
+        command
+    } else if shm::os::priority::try_fifo(7).is_ok() {
+        return eprintln!("SKIPPED: this user may have real-time priorities");
+    } else {
+        Command::new(run.get_program())
+    };
+    let output = command.args(run.get_args()).stdin(Stdio::null()).output().unwrap();
+    let said = text(&output.stderr);
+    if output.status.success() {
+        return eprintln!("SKIPPED: ulimit -r allows it without the capability");
+    }
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("--priority fifo:7 may not be had") && said.contains("leave --priority out"),
+        "{said}"
+    );
+    assert_eq!(launcher.folders().len(), 0);
+}
+
+/// Counted, not timed: a machine that is busy makes it sleep less often, not more.
+#[test]
+fn the_launcher_sleeps_while_nothing_happens() {
+    let launcher = Launcher::new();
+    let flags = ["--strategies", "1", "--venues", "1", "--orders", "600", "--window", "6s", "--idle", "park"];
+    launcher.summary(&[&flags[..], &["--delay", "uniform:1ms..20ms"]].concat());
+    let run = std::fs::read(launcher.folders().remove(0).join("run.json")).unwrap();
+    let run: Value = serde_json::from_slice(&run).unwrap();
+    let counted = &run["kernel"]["launcher"];
+    let (times, ns) = (counted["times"].as_u64().unwrap(), counted["ns"].as_u64().unwrap());
+    assert!(ns > 5_000_000_000, "{counted}");
+    assert!(times * 1_000_000_000 < 5 * ns, "fewer than five a second: {counted}");
+    let samples = run["open_orders"]["samples"].as_u64().unwrap();
+    assert!(samples > 10, "and it still looks at the open orders: {samples}");
+}
+
+#[test]
+fn the_launcher_keeps_off_the_cores_of_its_run_where_there_are_others() {
+    let allowed = shm::os::pin::allowed_cores();
+    let [.., last] = allowed[..] else { return };
+    if allowed.len() < 2 {
+        return eprintln!("SKIPPED: one core only");
+    }
+    let cores = |task: String| {
+        let status = std::fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        list.map_or_else(String::new, |list| list.trim().to_owned())
+    };
+    let launcher = Launcher::new();
+    let running = launcher.start(&[LONG, &["--cores", &last.to_string()]].concat());
+    let pid = running.pid();
+    let rest = analysis::lists::parse(&cores(pid.to_string())).unwrap();
+    assert_eq!(rest, allowed[..allowed.len() - 1]);
+    let engine = running.process("engine");
+    let on_last = |pid: u32| {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+        tasks
+            .filter(|task| cores(format!("{pid}/task/{}", task.file_name().display())) == last.to_string())
+            .count()
+    };
+    assert_eq!(on_last(engine), 1, "the role's thread is where the plan has it");
+    signal(pid, "INT");
+    running.end();
+    assert_nothing_left(pid);
+}
+
+#[test]
+fn isolation_is_refused_with_the_way_out_where_it_cannot_be_had() {
+    let launcher = Launcher::new();
+    let output = launcher.run(&["--isolate", "--cores", "0", "--dry-run"]).output().unwrap();
+    if output.status.success() {
+        return eprintln!("SKIPPED: cores can be isolated here");
+    }
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--isolate: ") && said.contains("leave --isolate out"), "{said}");
+    assert_eq!(launcher.folders().len(), 0);
+}
+
+/// Only where root may make partitions of the machine's cores, and has two of them.
+#[test]
+fn isolated_cores_are_given_back_also_by_a_launcher_that_is_killed() {
+    let launcher = Launcher::new();
+    let last = shm::os::pin::allowed_cores().last().unwrap().to_string();
+    let flags = [LONG, &["--isolate", "--cores", &last]].concat();
+    let tried = launcher.run(&flags).arg("--dry-run").output().unwrap();
+    if !tried.status.success() {
+        return eprintln!(
+            "SKIPPED isolated_cores_are_given_back_also_by_a_launcher_that_is_killed: {}",
+            text(&tried.stderr)
+        );
+    }
+    let interrupts = || {
+        let entries = std::fs::read_dir("/proc/irq").unwrap().flatten();
+        let read =
+            |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("smp_affinity_list")).ok();
+        let mut all: Vec<_> = entries.map(|entry| (entry.path(), read(entry))).collect();
+        all.sort();
+        all
+    };
+    let records = || {
+        let names = std::fs::read_dir("/run").unwrap().flatten();
+        names.filter(|entry| entry.file_name().to_string_lossy().ends_with(".isolated")).count()
+    };
+    let before = interrupts();
+    for end in ["INT", "KILL"] {
+        let running = launcher.start(&flags);
+        assert_eq!(records(), 1);
+        let pid = running.pid();
+        signal(pid, end);
+        running.end();
+        assert_nothing_left(pid);
+        wait_until("everything is put back", || records() == 0);
+        assert_eq!(interrupts(), before, "{end}");
+    }
+    let cleaned = command(&["clean"]).output().unwrap();
+    assert!(cleaned.status.success());
+}

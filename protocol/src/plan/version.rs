@@ -1,0 +1,32 @@
+//! The version of a plan's form: whoever reads a plan is of the version that wrote it.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The version of a plan's form. One of another version is refused: a plan is read by the program that wrote it, or one of
+/// its version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanVersion;
+
+impl PlanVersion {
+    /// This version.
+    pub const CURRENT: u32 = 2;
+}
+
+impl Serialize for PlanVersion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(Self::CURRENT)
+    }
+}
+
+impl<'de> Deserialize<'de> for PlanVersion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u32::deserialize(deserializer)? {
+            Self::CURRENT => Ok(Self),
+            other => Err(D::Error::custom(format!(
+                "a plan of version {other}, and this program reads version {}: use the bulkhead that wrote it",
+                Self::CURRENT
+            ))),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Two threads on two cores: a ring each way, and what one thread asks the other to do with its ends.
+
+use crate::stream::{BATCH, check, message};
+use shm::clock::{Clock, Monotonic};
+use shm::floor::{self, FloorSample, wait};
+use shm::memory::{Region, Words};
+use shm::ring::Message;
+use std::sync::mpsc;
+
+/// Batches that round trips are cut into.
+const BATCHES: u64 = 50;
+
+/// A sending end.
+pub trait Push: Send + 'static {
+    fn push(&mut self, message: &Message) -> bool;
+    /// Puts in the first ones of these; how many.
+    fn push_many(&mut self, messages: &[Message]) -> usize {
+        messages.iter().take_while(|message| self.push(message)).count()
+    }
+}
+
+/// A receiving end.
+pub trait Pop: Send + 'static {
+    fn pop(&mut self) -> Option<Message>;
+    /// Takes what is there; how many.
+    fn drain(&mut self, mut each: impl FnMut(Message)) -> usize {
+        self.pop().map_or(0, |message| {
+            each(message);
+            1
+        })
+    }
+}
+
+/// What the other thread does.
+#[derive(Clone, Copy)]
+pub enum Job {
+    Echo,
+    Push,
+    PushMany,
+}
+
+/// The peer's part of a job with so many messages.
+pub type Part = Box<dyn FnMut(Job, u64) + Send>;
+
+/// A ring each way.
+pub struct Contestant<P, C> {
+    producer: P,
+    consumer: C,
+    /// Which one it is for the peer.
+    number: usize,
+}
+
+#[inline(always)]
+fn receive(consumer: &mut impl Pop) -> Message {
+    let mut got = None;
+    wait::<true>(
+        #[inline(always)]
+        || {
+            got = consumer.pop();
+            got.is_some()
+        },
+    );
+    got.expect("waited for")
+}
+
+/// The peer's part.
+fn part<P: Push, C: Pop>(mut producer: P, mut consumer: C) -> Part {
+    Box::new(move |job, count| match job {
+        Job::Echo => {
+            for _ in 0..count {
+                let message = receive(&mut consumer);
+                wait::<true>(|| producer.push(&message));
+            }
+        }
+        Job::Push => {
+            for n in 0..count {
+                let message = message(n);
+                wait::<true>(|| producer.push(&message));
+            }
+        }
+        Job::PushMany => {
+            let mut n = 0;
+            while n < count {
+                let batch: [Message; BATCH as usize] =
+                    core::array::from_fn(|place| message(n + place as u64));
+                let mut rest = &batch[..BATCH.min(count - n) as usize];
+                n += rest.len() as u64;
+                wait::<true>(|| {
+                    let pushed = producer.push_many(rest);
+                    rest = &rest[pushed..];
+                    rest.is_empty()
+                });
+            }
+        }
+    })
+}
+
+/// The other thread, and what it is told.
+pub struct Peer {
+    orders: mpsc::Sender<(usize, Job, u64)>,
+    done: mpsc::Receiver<()>,
+    line: Words,
+}
+
+/// The number of the floor among the peer's parts.
+const FLOOR: usize = usize::MAX;
+
+impl Peer {
+    /// A thread on that core, with its parts of the contest.
+    pub fn start(core: u32, mut parts: Vec<Part>) -> Self {
+        let (orders, jobs) = mpsc::channel::<(usize, Job, u64)>();
+        let (says, done) = mpsc::channel();
+        let line = Region::heap(16).words();
+        let ours = line.clone();
+        std::thread::spawn(move || {
+            shm::os::pin::pin_to(core).expect("an allowed core");
+            for (number, job, count) in jobs {
+                if number == FLOOR {
+                    floor::answer::<true>(&line[0]);
+                } else {
+                    parts[number](job, count);
+                }
+                let _ = says.send(());
+            }
+        });
+        Self { orders, done, line: ours }
+    }
+
+    fn with<R>(&self, number: usize, job: Job, count: u64, ours: impl FnOnce() -> R) -> R {
+        self.orders.send((number, job, count)).expect("the other thread waits");
+        let result = ours();
+        self.done.recv().expect("the other thread goes on");
+        result
+    }
+
+    fn floor(&self, rounds: u64) -> f64 {
+        self.with(FLOOR, Job::Echo, 0, || {
+            let sample = floor::measure::<true>(&self.line[0], rounds as u32);
+            floor::end(&self.line[0]);
+            sample.median_ns
+        })
+    }
+
+    /// Measures between two floors: their mean, in nanoseconds, and what was measured; `None` if they differ by more than a tenth.
+    pub fn between_floors<R>(&self, rounds: u64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
+        let before = self.floor(rounds);
+        let measured = measure();
+        let after = self.floor(rounds);
+        let is_steady = (before - after).abs() <= 0.1 * before.min(after);
+        is_steady.then_some(((before + after) / 2.0, measured))
+    }
+}
+
+impl<P: Push, C: Pop> Contestant<P, C> {
+    /// The near ends of a ring each way; the far ones are the peer's part.
+    pub fn new(parts: &mut Vec<Part>, there: (P, C), back: (P, C)) -> Self {
+        parts.push(part(back.0, there.1));
+        Self { producer: there.0, consumer: back.1, number: parts.len() - 1 }
+    }
+
+    /// Nanoseconds a round trip.
+    pub fn trips(&mut self, peer: &Peer, count: u64) -> f64 {
+        peer.with(self.number, Job::Echo, count / BATCHES * BATCHES, || {
+            let mut samples = Vec::new();
+            for batch in 0..BATCHES {
+                let start = Monotonic.now();
+                for n in 0..count / BATCHES {
+                    let message = [batch << 32 | n; 7];
+                    wait::<true>(|| self.producer.push(&message));
+                    assert_eq!(receive(&mut self.consumer), message, "what comes back is what was sent");
+                }
+                samples.push((Monotonic.now() - start) as f64 / (count / BATCHES) as f64);
+            }
+            FloorSample::of_batches(samples).median_ns
+        })
+    }
+
+    /// Million messages a second.
+    pub fn stream<const MANY: bool>(&mut self, peer: &Peer, count: u64) -> f64 {
+        let job = if MANY { Job::PushMany } else { Job::Push };
+        peer.with(self.number, job, count, || {
+            check(0, &receive(&mut self.consumer));
+            let (start, mut n) = (Monotonic.now(), 1);
+            while n < count {
+                if MANY {
+                    let consumer = &mut self.consumer;
+                    wait::<true>(
+                        #[inline(always)]
+                        || {
+                            consumer.drain(
+                                #[inline(always)]
+                                |message| {
+                                    check(n, &message);
+                                    n += 1;
+                                },
+                            ) > 0
+                        },
+                    );
+                } else {
+                    check(n, &receive(&mut self.consumer));
+                    n += 1;
+                }
+            }
+            count as f64 * 1e3 / (Monotonic.now() - start) as f64
+        })
+    }
+}

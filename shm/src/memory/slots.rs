@@ -1,0 +1,173 @@
+//! Words that are reached again and again: checked once, when they are chosen, and from then on reached without a check.
+
+use super::{View, Words};
+use crate::sync::{AtomicU64, Ordering, load_owned};
+use core::ops::Deref;
+use core::ptr::NonNull;
+
+/// One word of a region.
+pub(crate) struct Word(Words);
+
+impl Word {
+    /// That word of the window.
+    ///
+    /// # Panics
+    /// If it is outside.
+    pub(crate) fn new(words: &Words, index: usize) -> Self {
+        Self(words.window(index, 1))
+    }
+}
+
+impl Deref for Word {
+    type Target = AtomicU64;
+
+    #[inline(always)]
+    fn deref(&self) -> &AtomicU64 {
+        // SAFETY: the window is one word long, which nobody changes; it keeps its memory, and its words are initialised atomics.
+        unsafe { &*self.0.as_ptr() }
+    }
+}
+
+/// A slot: `M` words and the sequence behind them.
+#[repr(C)]
+pub(crate) struct Slot<const M: usize> {
+    /// The message.
+    pub(crate) message: [AtomicU64; M],
+    /// Which message that is.
+    pub(crate) sequence: AtomicU64,
+}
+
+/// Slots side by side, a power of two of them: every position has its slot.
+pub(crate) struct Slots<const M: usize> {
+    /// `mask + 1` slots.
+    words: Words,
+    mask: u64,
+}
+
+impl<const M: usize> Slots<M> {
+    /// All of the window.
+    ///
+    /// # Panics
+    /// If it is not a power of two of slots.
+    pub(crate) fn new(words: Words) -> Self {
+        let count = words.len() / (M + 1);
+        assert!(count.is_power_of_two() && count * (M + 1) == words.len(), "checked geometries only");
+        Self { words, mask: count as u64 - 1 }
+    }
+
+    /// Slots, less one.
+    #[inline(always)]
+    pub(crate) const fn mask(&self) -> u64 {
+        self.mask
+    }
+
+    /// The slot of that position.
+    #[inline(always)]
+    pub(crate) fn slot(&self, position: u64) -> &Slot<M> {
+        let place = (position & self.mask) as usize;
+        // SAFETY: no place is beyond the mask, and there are `mask + 1` slots in the window, which nobody changes; a slot is `M + 1`
+        // words side by side (`repr(C)`, all of one type). The window keeps its memory, and its words are initialised atomics.
+        unsafe { &*self.words.as_ptr().cast::<Slot<M>>().add(place) }
+    }
+}
+
+/// Where a consumer looks for its next message: one of the slots, which it only reads. A look is two loads.
+pub(crate) struct Cursor<const M: usize> {
+    /// One of these slots.
+    at: NonNull<Slot<M>>,
+    slots: Slots<M>,
+}
+
+// SAFETY: the pointer is a shared reference to atomics of the slots, which go with it.
+unsafe impl<const M: usize> Send for Cursor<M> {}
+
+impl<const M: usize> Cursor<M> {
+    /// At position 0.
+    ///
+    /// # Panics
+    /// As [`Slots::new`].
+    pub(crate) fn new(view: View) -> Self {
+        let slots = Slots::new(view.0);
+        Self { at: NonNull::from(slots.slot(0)), slots }
+    }
+
+    /// Slots, less one.
+    #[inline(always)]
+    pub(crate) const fn mask(&self) -> u64 {
+        self.slots.mask()
+    }
+
+    /// Looks at the slot of that position from now on.
+    #[inline(always)]
+    pub(crate) fn go_to(&mut self, position: u64) {
+        self.at = NonNull::from(self.slots.slot(position));
+    }
+
+    #[inline(always)]
+    fn slot(&self) -> &Slot<M> {
+        // SAFETY: it is one of the slots, whose memory they keep wherever this was moved.
+        unsafe { self.at.as_ref() }
+    }
+
+    /// The sequence of that slot.
+    #[inline(always)]
+    pub(crate) fn sequence(&self, ordering: Ordering) -> u64 {
+        self.slot().sequence.load(ordering)
+    }
+
+    /// Copies its message, which nobody writes now: see [`load_owned`].
+    #[inline(always)]
+    pub(crate) fn copy_owned(&self) -> [u64; M] {
+        let mut copy = [0; M];
+        for (value, word) in copy.iter_mut().zip(&self.slot().message) {
+            *value = load_owned(word);
+        }
+        copy
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::Region;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn every_position_has_its_slot_also_when_its_memory_has_no_other_owner() {
+        let words = Region::heap(40).words();
+        let slots = Slots::<2>::new(words.window(16, 24));
+        assert_eq!(slots.mask(), 7);
+        for position in 0..20 {
+            slots.slot(position).sequence.store(position, Ordering::Relaxed);
+            slots.slot(position).message[1].store(100 + position, Ordering::Relaxed);
+        }
+        slots.slot(u64::MAX).message[0].store(5, Ordering::Relaxed);
+        let mut cursor = Cursor::<2>::new(words.window(16, 24).into());
+        drop(words);
+        for position in 12..20 {
+            cursor.go_to(position);
+            let moved = cursor;
+            assert_eq!(moved.sequence(Ordering::Relaxed), position);
+            assert_eq!(moved.copy_owned()[1], 100 + position);
+            cursor = moved;
+        }
+        cursor.go_to(7);
+        assert_eq!(cursor.copy_owned()[0], 5);
+    }
+
+    #[test]
+    fn what_is_no_power_of_two_of_slots_is_refused() {
+        for words in [0, 2, 4, 9, 25] {
+            let words = Region::heap(40).words().window(0, words);
+            assert!(catch_unwind(AssertUnwindSafe(|| drop(Slots::<2>::new(words)))).is_err());
+        }
+    }
+
+    #[test]
+    fn a_word_is_that_word() {
+        let words = Region::heap(8).words();
+        Word::new(&words, 7).store(9, Ordering::Relaxed);
+        assert_eq!(words[7].load(Ordering::Relaxed), 9);
+        assert!(catch_unwind(AssertUnwindSafe(|| drop(Word::new(&words, 8)))).is_err());
+    }
+}

@@ -1,0 +1,93 @@
+//! Real-time priority of a thread: `SCHED_FIFO`, under which nothing of ordinary priority takes its core away.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use std::io;
+
+/// The lowest and the highest priority of `SCHED_FIFO` on Linux.
+pub const FIFO: std::ops::RangeInclusive<u8> = 1..=99;
+
+/// Puts the calling thread, and only it, under `SCHED_FIFO` with this priority: threads and processes that it starts later begin
+/// as ordinary ones.
+///
+/// # Errors
+/// `EPERM`: neither `RLIMIT_RTPRIO` nor `CAP_SYS_NICE` allows it, or the control group has no real-time budget. `EINVAL`: outside
+/// of [`FIFO`].
+pub fn set_fifo(priority: u8) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: i32::from(priority) };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: 0 stands for the calling thread; the parameters are read during the call, and live longer.
+    let set = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    if set < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    match own_fifo() {
+        Some(now) if now == priority => Ok(()),
+        now => Err(io::Error::other(format!("the kernel accepted the priority but reads back {now:?}"))),
+    }
+}
+
+/// The calling thread's priority under `SCHED_FIFO`; `None`: it is under another policy.
+pub fn own_fifo() -> Option<u8> {
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 stands for the calling thread; the first call touches no memory of ours, the second one writes the parameters, which
+    // live longer.
+    let (policy, got) =
+        unsafe { (libc::sched_getscheduler(0), libc::sched_getparam(0, &raw mut parameters)) };
+    if policy & !libc::SCHED_RESET_ON_FORK != libc::SCHED_FIFO || got < 0 {
+        return None;
+    }
+    u8::try_from(parameters.sched_priority).ok()
+}
+
+/// Whether a thread of this process may have that priority. It is tried, on a thread that ends at once: whoever reads limits,
+/// capabilities and control groups may have missed one.
+///
+/// # Errors
+/// As [`set_fifo`]; no thread can be started.
+pub fn try_fifo(priority: u8) -> io::Result<()> {
+    let trial = std::thread::Builder::new().spawn(move || set_fifo(priority))?;
+    trial.join().unwrap_or_else(|_| Err(io::Error::other("the trial panicked")))
+}
+
+/// Lets this process, and those that it starts, have that priority also without a capability: a sandboxed one gives up all of them.
+///
+/// # Errors
+/// `EPERM`: the hard limit (`ulimit -Hr`) is lower, and may not be raised.
+pub fn allow_fifo(priority: u8) -> io::Result<()> {
+    let wanted = u64::from(priority);
+    let (soft, hard) = getrlimit(Resource::RLIMIT_RTPRIO)?;
+    if soft < wanted {
+        setrlimit(Resource::RLIMIT_RTPRIO, wanted, hard.max(wanted))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no scheduler")]
+    fn a_priority_is_one_thread_s_alone_and_ends_with_it() {
+        if let Err(error) = try_fifo(1) {
+            eprintln!(
+                "SKIPPED a_priority_is_one_thread_s_alone_and_ends_with_it: no SCHED_FIFO here: {error}"
+            );
+            return;
+        }
+        let within = std::thread::spawn(|| {
+            set_fifo(1).unwrap();
+            (own_fifo(), std::thread::spawn(own_fifo).join().unwrap())
+        });
+        assert_eq!(within.join().unwrap(), (Some(1), None), "who is started by it begins as an ordinary one");
+        assert_eq!(own_fifo(), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no scheduler")]
+    fn what_is_no_priority_is_refused() {
+        for wrong in [0, 100] {
+            assert_eq!(try_fifo(wrong).unwrap_err().raw_os_error(), Some(libc::EINVAL), "{wrong}");
+        }
+    }
+}
