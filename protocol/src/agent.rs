@@ -287,6 +287,80 @@ impl Gaps {
     }
 }
 
+/// An agent on its thread, from the open barrier to its end: what [`run`] repeats, and what a program that has a loop of its own
+/// calls turn by turn.
+pub struct Running {
+    turns: Turns,
+    gaps: Gaps,
+    has_slept: bool,
+    usage_before: Usage,
+    #[cfg(feature = "count-alloc")]
+    allocations_before: u64,
+}
+
+impl Running {
+    /// Begins on the calling thread, on which all the rest is called as well.
+    pub fn begin<C: Clock>(agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
+        let usage_before = Usage::of_this_thread();
+        #[cfg(feature = "count-alloc")]
+        let allocations_before = shm::alloc::allocations();
+        let turns = Turns::begin(agent, cycle, status);
+        let gaps = Gaps::new(cycle);
+        Self {
+            turns,
+            gaps,
+            has_slept: false,
+            usage_before,
+            #[cfg(feature = "count-alloc")]
+            allocations_before,
+        }
+    }
+
+    /// One duty cycle, and a look at when the thread was away before it.
+    #[inline(always)]
+    pub fn turn<C: Clock>(
+        &mut self,
+        agent: &mut impl Agent<C>,
+        cycle: &mut Cycle<C>,
+        status: &StatusWriter,
+        control: &Control,
+    ) -> Turn {
+        let turn = self.turns.turn(agent, cycle, status, control);
+        self.gaps.look(cycle, self.has_slept);
+        self.has_slept = false;
+        turn
+    }
+
+    /// Idles after a [`Turn::Idle`], for no longer than that many nanoseconds.
+    #[inline(always)]
+    pub fn idle(&mut self, idle: &mut impl Idle, at_most_ns: u64) {
+        self.has_slept = idle.gives_core();
+        idle.idle(at_most_ns);
+    }
+
+    /// Seals the log, stores the final counters and says that the thread is done, or why it failed.
+    pub fn end<C: Clock>(self, agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
+        // Before anything below allocates or faults.
+        #[cfg(feature = "count-alloc")]
+        status.set(Field::AllocationsPlusOne, shm::alloc::allocations() - self.allocations_before + 1);
+        let usage = Usage::of_this_thread().since(self.usage_before);
+        self.turns.end(agent, cycle, status);
+        for (field, value) in [
+            (Field::VoluntarySwitches, usage.voluntary_switches),
+            (Field::InvoluntarySwitches, usage.involuntary_switches),
+            (Field::MinorFaults, usage.minor_faults),
+            (Field::MajorFaults, usage.major_faults),
+            (Field::CpuNs, usage.cpu_ns),
+        ] {
+            status.set(field, value);
+        }
+        match agent.failure() {
+            Some(why) => status.fail(why),
+            None => status.set_state(ThreadState::Done),
+        }
+    }
+}
+
 /// Runs an agent on the calling thread, from the open barrier until it has finished or the run is stopped.
 pub fn run<C: Clock, I: Idle>(
     agent: &mut impl Agent<C>,
@@ -295,44 +369,15 @@ pub fn run<C: Clock, I: Idle>(
     status: &StatusWriter,
     control: &Control,
 ) {
-    let usage_before = Usage::of_this_thread();
-    #[cfg(feature = "count-alloc")]
-    let allocations_before = shm::alloc::allocations();
-    let mut turns = Turns::begin(agent, cycle, status);
-    let mut gaps = Gaps::new(cycle);
-    let mut has_slept = false;
+    let mut running = Running::begin(agent, cycle, status);
     loop {
-        let turn = turns.turn(agent, cycle, status, control);
-        gaps.look(cycle, has_slept);
-        has_slept = false;
-        match turn {
+        match running.turn(agent, cycle, status, control) {
             Turn::Busy => idle.reset(),
-            Turn::Idle(ns) => {
-                has_slept = idle.gives_core();
-                idle.idle(ns);
-            }
+            Turn::Idle(ns) => running.idle(idle, ns),
             Turn::Over => break,
         }
     }
-
-    // Before anything below allocates or faults.
-    #[cfg(feature = "count-alloc")]
-    status.set(Field::AllocationsPlusOne, shm::alloc::allocations() - allocations_before + 1);
-    let usage = Usage::of_this_thread().since(usage_before);
-    turns.end(agent, cycle, status);
-    for (field, value) in [
-        (Field::VoluntarySwitches, usage.voluntary_switches),
-        (Field::InvoluntarySwitches, usage.involuntary_switches),
-        (Field::MinorFaults, usage.minor_faults),
-        (Field::MajorFaults, usage.major_faults),
-        (Field::CpuNs, usage.cpu_ns),
-    ] {
-        status.set(field, value);
-    }
-    match agent.failure() {
-        Some(why) => status.fail(why),
-        None => status.set_state(ThreadState::Done),
-    }
+    running.end(agent, cycle, status);
 }
 
 #[cfg(all(test, not(loom)))]

@@ -4,6 +4,8 @@
 
 #[cfg(not(loom))]
 pub mod agent;
+#[cfg(not(loom))]
+pub mod barrier;
 pub mod checksum;
 #[cfg(not(loom))]
 pub mod codec;
@@ -23,6 +25,8 @@ pub mod limits;
 pub mod link;
 #[cfg(not(loom))]
 pub mod market;
+#[cfg(not(loom))]
+pub mod orphan;
 #[cfg(not(loom))]
 pub mod plan;
 pub mod record;

@@ -4,7 +4,7 @@ use crate::codec::{self, CodecError};
 use crate::control::{self, Control, Launching};
 use crate::desk::{self, Desk};
 use crate::market::{self, Market, market_segment};
-use crate::plan::{Handle, Plan, ProcessPlan, Role};
+use crate::plan::{Handle, Idle, Plan, ProcessPlan, Role, ThreadPlan};
 use crate::status;
 use crate::topology::{self, Segment};
 pub use crate::topology::{
@@ -173,6 +173,28 @@ pub fn inherit_control(fd: i32) -> Result<(Control, Plan), RegionError> {
     let os = |source| RegionError::Os { name: CONTROL.into(), what: "take the descriptor of it", source };
     let view = Region::map_read_only(CONTROL, &sealed::take(&handle).map_err(os)?)?;
     read_control(CONTROL.into(), view)
+}
+
+/// What begins the address of a control segment that is handed over.
+const HANDLE_PREFIX: &str = "fd:";
+
+/// How a child finds the control segment of its run: by the run's id, or by an inherited descriptor, `fd:N`.
+pub fn address(plan: &Plan) -> String {
+    let control = plan.handles.iter().find(|handle| handle.what == CONTROL && !handle.writable);
+    control.map_or_else(|| plan.run.clone(), |handle| format!("{HANDLE_PREFIX}{}", handle.fd))
+}
+
+/// Opens the control segment at an [`address`] and copies its plan.
+///
+/// # Errors
+/// As [`open_control`]; no such descriptor.
+pub fn control_at(address: &str) -> Result<(Control, Plan), RegionError> {
+    let Some(fd) = address.strip_prefix(HANDLE_PREFIX) else { return open_control(address) };
+    inherit_control(fd.parse().map_err(|_| RegionError::Os {
+        name: address.into(),
+        what: "take the descriptor of it",
+        source: std::io::Error::other("it is no number"),
+    })?)
 }
 
 /// Checks a control segment that was found and copies its plan.
@@ -358,4 +380,22 @@ pub fn bell(attached: &mut Attached<'_>, plan: &Plan, role: Role) -> Result<Bell
     let thread = plan.thread_of(role).expect("a valid plan runs every role");
     let what = bell_segment(&plan.threads[thread].name);
     Ok(Bell::new(&attached.region(&what, bell::KIND)?.words()))
+}
+
+/// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has
+/// its turn before the thread idles.
+///
+/// # Errors
+/// As [`Attached::region`].
+pub fn bell_of(
+    attached: &mut Attached<'_>,
+    plan: &Plan,
+    from: &ThreadPlan,
+    role: Role,
+) -> Result<Option<Bell>, RegionError> {
+    let parks = |thread: &ThreadPlan| thread.idle == Idle::Park && thread.name != from.name;
+    match plan.thread_of(role).map(|index| &plan.threads[index]) {
+        Some(thread) if parks(thread) => bell(attached, plan, role).map(Some),
+        _ => Ok(None),
+    }
 }

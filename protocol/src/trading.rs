@@ -13,6 +13,12 @@ use crate::workload::ExchangePlacement;
 
 /// The submit hand-off: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
+/// The environment variable that tells a program of somebody else's where its run is: see
+/// [`control_at`](crate::segments::control_at).
+pub const RUN_VARIABLE: &str = "BULKHEAD_RUN";
+/// The environment variable that tells it which process of the run it is.
+pub const PROCESS_VARIABLE: &str = "BULKHEAD_PROCESS";
+
 /// The completion hand-off: gateways to orchestrator.
 pub const COMPLETION: &str = "completion";
 
@@ -74,6 +80,14 @@ impl Plan {
         self.links = self.trading_links();
         self.arrange_threads();
         self
+    }
+
+    /// The command of a process of the plan that is a strategy and a program of somebody else's.
+    pub fn program_of(&self, process: &ProcessPlan) -> Option<&str> {
+        self.roles_of(process).find_map(|role| match role {
+            Role::Strategy(index) => self.trading().program_of(index),
+            _ => None,
+        })
     }
 
     fn trading_links(&self) -> Vec<LinkPlan> {

@@ -73,7 +73,7 @@ pub struct Trading {
     /// Venues, 1 to [`MAX_VENUES`](crate::wire::MAX_VENUES).
     pub venues: u16,
     /// The kinds of strategies, by name, at least one: strategy i is of the kind i modulo their number.
-    /// [`Trading::ON_SCHEDULE`], or what the program has added.
+    /// [`Trading::ON_SCHEDULE`], what the program has added, or [`Trading::PROGRAM`] and a command.
     pub strategy_kinds: Vec<String>,
     /// The same of venues: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], or what the program has added.
     pub venue_kinds: Vec<String>,
@@ -152,6 +152,9 @@ impl Trading {
     /// The venue that is an exchange: it matches orders.
     pub const BOOK: &'static str = "book";
 
+    /// What begins the kind of a strategy that is a program of somebody else's: its command follows.
+    pub const PROGRAM: &'static str = "exec:";
+
     /// The most orders that the orchestrator has room for while they wait for their gateways.
     pub const MOST_WAITING: u32 = 1 << 20;
 
@@ -191,6 +194,16 @@ impl Trading {
     /// The kind of a strategy.
     pub fn strategy_kind(&self, index: u16) -> &str {
         of_kind(&self.strategy_kinds, index)
+    }
+
+    /// The command of a kind that is a program, in its words; `None`: it is none.
+    pub fn command_of(kind: &str) -> Option<&str> {
+        kind.strip_prefix(Self::PROGRAM)
+    }
+
+    /// The command of a strategy that is a program of somebody else's.
+    pub fn program_of(&self, strategy: u16) -> Option<&str> {
+        Self::command_of(self.strategy_kind(strategy))
     }
 
     /// How a strategy paces its orders: the plan knows when they are due only of those that follow a schedule.

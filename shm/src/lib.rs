@@ -1,5 +1,5 @@
 //! Memory that processes share, and what they say through it: regions, queues, bells, clocks. Knows no order, no venue and
-//! no plan. The only crate with `unsafe`.
+//! no plan. All `unsafe` is here, but for the functions that C calls (`bindings`).
 //!
 //! Who only wants a queue that survives the death of a peer begins with [`queue`]: what it promises (ordering, errors, deaths) is
 //! said there, and what each technique does about deaths in [`containment`]. One writer and many readers: [`board`]. Linux on x86-64; on aarch64 it

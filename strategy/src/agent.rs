@@ -11,7 +11,7 @@ use shm::clock::{Clock, Timebase};
 use shm::ring::Producer;
 
 /// How many reports one duty cycle takes before the strategy may send again.
-const BATCH: usize = 16;
+pub const BATCH: usize = 16;
 
 /// A strategy on its session.
 ///
@@ -48,6 +48,23 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
     pub fn hearing(self, market: Option<Market>) -> Self {
         let market = market.filter(|_| self.strategy.wants_market_data());
         Self { hearing: market.map(|market| Hearing { market, looked: 0, deaf: 0 }), ..self }
+    }
+
+    /// The strategy.
+    #[inline]
+    pub const fn strategy(&mut self) -> &mut S {
+        &mut self.strategy
+    }
+
+    /// Whether it hears of the market.
+    pub const fn hears(&self) -> bool {
+        self.hearing.is_some()
+    }
+
+    /// What the strategy can do between two duty cycles, for a program that has a loop of its own.
+    #[inline]
+    pub fn orders<'a, C: Clock>(&'a mut self, cycle: &'a mut Cycle<C>) -> impl Orders {
+        CycleOrders { session: &mut self.session, hearing: &mut self.hearing, cycle }
     }
 
     /// Takes reports, and pushes the order that waits. Not inlined: the idle loop is to be small.
@@ -114,7 +131,11 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
     }
 
     fn next_deadline(&self) -> u64 {
-        let look = |hearing: &Hearing| hearing.looked.saturating_add(hearing.deaf);
+        // Before the first look nobody wants to look: a program with a loop of its own may never.
+        let look = |hearing: &Hearing| match hearing.deaf {
+            0 => u64::MAX,
+            deaf => hearing.looked.saturating_add(deaf),
+        };
         let look = self.hearing.as_ref().map_or(u64::MAX, look);
         if self.session.is_waiting() { 0 } else { self.strategy.next_due().min(look) }
     }

@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+pub mod attach;
 mod built_in;
 mod context;
 pub mod maker;
@@ -50,7 +51,7 @@ mod session;
 pub mod taker;
 pub mod testing;
 
-pub use agent::{LONGEST_DEAF, StrategyAgent};
+pub use agent::{BATCH, LONGEST_DEAF, StrategyAgent};
 pub use built_in::BuiltIn;
 pub use context::Context;
 pub use maker::Maker;

@@ -13,6 +13,7 @@ mod limit;
 pub mod limits;
 pub mod own;
 mod priority;
+pub mod program;
 mod slower;
 pub mod value;
 
@@ -86,7 +87,7 @@ pub struct Settings {
     /// Slots of every ring, a power of two up to 2^20 [default: 8192]
     #[arg(long, value_name = "SLOTS", value_parser = parsed::<Count>(), help_heading = "Layout")]
     pub capacity: Option<Count>,
-    /// What the strategies are, in turn, e.g. player,mine [default: player]
+    /// What the strategies are, in turn, e.g. player,mine, or exec:COMMAND, a program [default: player]
     #[arg(long, value_name = "NAMES", value_parser = KindsParser::<StrategyName>::default(), help_heading = "Layout")]
     pub strategy: Option<Kinds<StrategyName>>,
     /// Credentials: strategies share them in turn, and each venue has a gateway for each [default: 1]

@@ -53,7 +53,29 @@ pub fn register_venue(name: &'static str, record: VenueRecord) -> Result<(), Nam
     Ok(())
 }
 
+/// What the help and the lists say of a strategy that is a program.
+const A_PROGRAM: &str = "exec:COMMAND";
+
+/// The commands that were asked for: a name lives as long as the process, and each is kept once.
+static COMMANDS: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
+
+/// The name of a strategy that is a program; `None`: the text is none, or has no command.
+fn program(text: &str) -> Option<&'static str> {
+    Trading::command_of(text).filter(|command| !command.trim().is_empty())?;
+    let mut known = COMMANDS.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(name) = known.iter().find(|name| **name == text) {
+        return Some(name);
+    }
+    known.push(text.to_owned().leak());
+    known.last().copied()
+}
+
 impl StrategyName {
+    /// The command of one that is a program of somebody else's.
+    pub fn command(self) -> Option<&'static str> {
+        Trading::command_of(self.0)
+    }
+
     /// Whether the strategy sends at the times of its schedule.
     pub fn is_on_schedule(self) -> bool {
         Trading::ON_SCHEDULE.contains(&self.name())
@@ -86,6 +108,18 @@ impl Part {
             Part::Strategy => "strategy",
             Part::Venue => "venue",
         }
+    }
+
+    /// The one that a text names.
+    fn find(self, text: &str) -> Option<&'static str> {
+        let known = self.names().into_iter().find(|known| *known == text);
+        known.or_else(|| if self == Part::Strategy { program(text) } else { None })
+    }
+
+    /// What the help and the messages list.
+    fn listed(self) -> Vec<&'static str> {
+        let program = (self == Part::Strategy).then_some(A_PROGRAM);
+        self.names().into_iter().chain(program).collect()
     }
 
     /// All names, bulkhead's own first.
@@ -134,10 +168,10 @@ macro_rules! names {
 
         impl Named for $name {
             fn names() -> Vec<&'static str> {
-                $part.names()
+                $part.listed()
             }
             fn of(name: &str) -> Option<Self> {
-                $part.names().into_iter().find(|known| *known == name).map(Self)
+                $part.find(name).map(Self)
             }
             fn name_of(&self) -> &'static str {
                 self.0
@@ -224,6 +258,13 @@ mod tests {
         for text in ["", ",player", "player,"] {
             assert!(Kinds::<StrategyName>::parse(text).is_err(), "{text:?}");
         }
+        let program = StrategyName::parse(" exec:./mine --fast ").unwrap();
+        assert_eq!((program.name(), program.command()), ("exec:./mine --fast", Some("./mine --fast")));
+        assert!(core::ptr::eq(StrategyName::of("exec:./mine --fast").unwrap().0, program.0), "kept once");
+        for text in ["exec:", "exec: ", "exec"] {
+            assert!(StrategyName::parse(text).unwrap_err().contains("exec:COMMAND"), "{text}");
+        }
+        assert_eq!(VenueName::of("exec:./mine"), None);
         let unknown = StrategyName::parse("own-name-test").unwrap_err();
         assert!(unknown.contains("did you mean own-names-test?"), "{unknown}");
         for name in ["", "My strategy", "ä", "a_b", "012345678901234567890123456789012"] {

@@ -8,6 +8,7 @@ mod descriptors;
 mod faults;
 mod layout;
 pub mod priority;
+mod programs;
 mod resolve;
 mod resolved;
 mod room;

@@ -1,9 +1,9 @@
 //! Makes every setting concrete, or says why it cannot be had.
 
-use super::faults;
 use super::resolved::{
     DEFAULT_LIVENESS_NS, Input, Resolved, default_market_data, default_sequence, plays_all,
 };
+use super::{faults, programs};
 use crate::config::{
     Arrivals, Choice, CoreList, DelayRange, Settings, Switch, UsageError, VenueName, limits,
 };
@@ -106,6 +106,8 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
             ));
         }
     }
+    let isolate = settings.isolate == Some(Switch::On);
+    programs::check(&strategy, technique, isolation, isolate, &faults)?;
     let limits = settings.limits.clone().map_or_else(Vec::new, |limits| limits.0);
     check_limits(&limits, strategies)?;
     let is_book = |kind: &VenueName| kind.name() == Trading::BOOK;
@@ -155,7 +157,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         placement,
         idle: settings.idle.unwrap_or_default(),
         priority: settings.priority,
-        isolate: settings.isolate == Some(Switch::On),
+        isolate,
         cores,
         cores_named,
         strategies: strategies as u16,

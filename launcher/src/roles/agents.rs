@@ -7,6 +7,7 @@ use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
 use protocol::stamps::StampLog;
 use shm::clock::{Monotonic, Tsc, Virtual};
+use shm::idle::Chosen;
 
 /// An agent on whatever clock.
 pub trait AnyClock: Agent<Tsc> + Agent<Monotonic> + Agent<Virtual> + Send {}
@@ -15,16 +16,16 @@ impl<A: Agent<Tsc> + Agent<Monotonic> + Agent<Virtual> + Send> AnyClock for A {}
 
 /// An agent with loops of its own: what this is made of takes the compiler as long as all its loops.
 pub trait RoleAgent: AnyClock {
-    /// Runs it on the calling thread, until the run ends.
+    /// Runs it on the calling thread, which idles like that, until the run ends.
     ///
     /// # Errors
     /// What kept the thread from starting.
-    fn run(self: Box<Self>, runner: Runner<'_>) -> Result<()>;
+    fn run(self: Box<Self>, runner: Runner<'_>, idle: Chosen) -> Result<()>;
 }
 
 impl<A: AnyClock> RoleAgent for A {
-    fn run(mut self: Box<Self>, runner: Runner<'_>) -> Result<()> {
-        runner.run(&mut *self)
+    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: Chosen) -> Result<()> {
+        runner.run(&mut *self, idle)
     }
 }
 

@@ -1,7 +1,7 @@
 //! How exchanges and their gateways' sessions are built.
 
 use super::estate;
-use super::parts::{Parts, bell_of};
+use super::parts::Parts;
 use super::takeover::Takeover;
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
@@ -13,7 +13,7 @@ use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, Follower, Options};
 use protocol::plan::{Journalling, Plan, Role, Sequence, Trading};
-use protocol::segments;
+use protocol::segments::{self, bell_of};
 use protocol::tally::Tally;
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, TapedTrade};
 use protocol::topology::{TURNS, TURNS_KIND, Turn};
@@ -41,7 +41,7 @@ const GROUP_WITHIN: Duration = Duration::from_micros(500);
 /// The session of a gateway with its exchange.
 pub(super) fn session(parts: &mut Parts<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
     let Parts { plan, thread, .. } = *parts;
-    let bell = bell_of(plan, thread, Role::Exchange(context.venue), parts.attached)?;
+    let bell = bell_of(parts.attached, plan, thread, Role::Exchange(context.venue))?;
     let Some(estate) = estate::gateway(parts.attached, context.gateway) else {
         let out = parts.attached.sender(&session_out(context.gateway))?;
         let reports = parts.attached.receiver(&session_in(context.gateway))?;
@@ -65,7 +65,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
         // In the place of a predecessor, if there was one; else the same as a first one.
         let orders = parts.attached.successor(&session_out(gateway))?;
         let reports = parts.attached.heir(&session_in(gateway))?;
-        let bell = bell_of(plan, thread, Role::Gateway(gateway), parts.attached)?;
+        let bell = bell_of(parts.attached, plan, thread, Role::Gateway(gateway))?;
         sessions.push(SessionEnd::new(orders, reports, bell, room));
     }
     let segment = parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;

@@ -4,7 +4,7 @@ use super::agents::{AnyClock, RoleAgent};
 use super::book;
 use super::checked::checked;
 use super::estate;
-use super::parts::{Parts, VenueBuilder, bell_of};
+use super::parts::{Parts, VenueBuilder};
 use super::takeover::Takeover;
 use crate::faults::own::OwnFaults;
 use anyhow::{Context, Result};
@@ -13,14 +13,14 @@ use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
 use orchestrator::{Ends, Inbox, Mute, Orchestrator, ReturnPath, Supervision};
 use protocol::plan::{Plan, Role};
-use protocol::segments::{self, completion_link, submit_link};
-use protocol::stamps::{Point, count_point};
+use protocol::segments::{self, bell_of, completion_link, submit_link};
 use protocol::supervision::{self, REPAIRS, RepairsWriter};
 use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
 use shm::ring::{Link, Producer};
 use std::sync::PoisonError;
-use strategy::{Player, Session, Strategy, StrategyAgent};
+use strategy::attach::{context, session};
+use strategy::{Player, Strategy, StrategyAgent};
 
 /// Builds the agent of a strategy.
 pub(super) type BuildStrategy =
@@ -140,47 +140,6 @@ pub(super) fn strategy_or_faulty<T: Link, S: Strategy + Send + 'static>(
     Ok(Box::new(agent))
 }
 
-/// What a strategy is built from.
-///
-/// # Errors
-/// A segment that is missing or not what it should be.
-fn context(plan: &Plan, index: u16, epoch: u16, attached: &mut Attached<'_>) -> Result<strategy::Context> {
-    let (schedule, entries) = segments::schedule(attached, index)?;
-    let orders = plan.trading().orders.get(usize::from(index)).copied().unwrap_or(0);
-    let sent_before = if epoch == 0 {
-        0
-    } else {
-        let thread =
-            &plan.threads[plan.thread_of(Role::Strategy(index)).context("every strategy has a thread")?];
-        count_point(&segments::log(attached, &thread.name)?, Point::StrategySend) as u64
-    };
-    let mut context = strategy::Context::new(index, schedule, entries, plan.trading().pacing_of(index));
-    (context.strategies, context.venues, context.epoch) =
-        (plan.trading().strategies, plan.trading().venues, epoch);
-    (context.orders, context.sent_before) = (orders.saturating_sub(sent_before), sent_before);
-    context.max_open = plan.trading().max_open.into();
-    Ok(context)
-}
-
-/// The session of a strategy that submits through that producer.
-///
-/// # Errors
-/// A segment that is missing or not what it should be.
-fn session<P: Producer>(
-    plan: &Plan,
-    context: &strategy::Context,
-    submit: P,
-    attached: &mut Attached<'_>,
-) -> Result<Session<P>> {
-    let index = context.strategy;
-    let thread =
-        &plan.threads[plan.thread_of(Role::Strategy(index)).context("every strategy has a thread")?];
-    let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
-    let returns = attached.receiver(&return_path(index))?;
-    let session = Session::new(index, context.max_open, submit, bell, returns).in_epoch(context.epoch);
-    Ok(session.with_budget(context.orders))
-}
-
 /// The player of a strategy that submits through that producer.
 ///
 /// # Errors
@@ -233,11 +192,11 @@ pub(super) fn orchestrator_parts(
     let thread = &plan.threads[thread];
     let mut inboxes = Vec::new();
     for (gateway, ring) in (0..).zip(ends.inboxes) {
-        inboxes.push(Inbox::new(ring, bell_of(plan, thread, Role::Gateway(gateway), attached)?));
+        inboxes.push(Inbox::new(ring, bell_of(attached, plan, thread, Role::Gateway(gateway))?));
     }
     let mut returns = Vec::new();
     for (index, ring) in (0..).zip(ends.returns) {
-        let bell = bell_of(plan, thread, Role::Strategy(index), attached)?;
+        let bell = bell_of(attached, plan, thread, Role::Strategy(index))?;
         let room = plan.trading().max_open as usize * usize::from(plan.trading().reports_an_order);
         returns.push(ReturnPath::new(ring, bell, room));
     }
@@ -286,7 +245,7 @@ fn gateway<T: Link, V: Venue>(
     };
     let venue = make(parts, &context)?;
     let attached = &mut parts.attached;
-    let bell = bell_of(plan, thread, Role::Orchestrator, attached)?;
+    let bell = bell_of(attached, plan, thread, Role::Orchestrator)?;
     if let Some(estate) = estate::gateway(attached, index) {
         let inbox = attached.successor(&inbox(index))?;
         let completion = T::inherit(&completion_link(plan), index.into(), attached)?;

@@ -18,6 +18,7 @@ use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
 use shm::clock::Virtual;
+use shm::idle::Chosen;
 use shm::memory::Words;
 use shm::ring::Link;
 use strategy::Context;
@@ -35,12 +36,12 @@ impl Composed {
         self.when_attached.drain(..).for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));
     }
 
-    /// Runs it on the calling thread, until the run ends.
+    /// Runs it on the calling thread, which idles like that, until the run ends.
     ///
     /// # Errors
     /// What kept the thread from starting.
-    pub(super) fn run(self, runner: Runner<'_>) -> Result<()> {
-        self.agent.run(runner)
+    pub(super) fn run(self, runner: Runner<'_>, idle: Chosen) -> Result<()> {
+        self.agent.run(runner, idle)
     }
 
     /// The agent on a virtual clock, behind one dynamic call a turn: for who steps agents instead of giving each a thread.

@@ -4,11 +4,9 @@ use crate::faults::own::Act;
 use anyhow::Result;
 use gateway::VenueContext;
 use protocol::control::Control;
-use protocol::plan::{Idle, Plan, Role, ThreadPlan};
-use protocol::segments;
+use protocol::plan::{Plan, ThreadPlan};
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
-use shm::bell::Bell;
 use shm::memory::Words;
 
 /// What is done once all memory of a process is attached: it is given everything that the process can write, and the status of
@@ -25,21 +23,6 @@ pub(super) struct Parts<'a, 's> {
     /// How faults are carried out.
     pub act: Act,
     pub when_attached: Vec<WhenAttached>,
-}
-
-/// The bell to ring after sending to a role, if its thread parks. Agents that share `from`'s thread need none: each has
-/// its turn before the thread idles.
-pub(super) fn bell_of(
-    plan: &Plan,
-    from: &ThreadPlan,
-    role: Role,
-    attached: &mut Attached<'_>,
-) -> Result<Option<Bell>> {
-    let parks = |thread: &ThreadPlan| thread.idle == Idle::Park && thread.name != from.name;
-    match plan.thread_of(role).map(|index| &plan.threads[index]) {
-        Some(thread) if parks(thread) => Ok(Some(segments::bell(attached, plan, role)?)),
-        _ => Ok(None),
-    }
 }
 
 /// Makes the venue behind a gateway.

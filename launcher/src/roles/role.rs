@@ -9,12 +9,13 @@ use super::runner::{Confinement, Runner};
 use super::spare;
 use crate::faults::own;
 use crate::runtime::isolate;
-use crate::runtime::orphan::{self, LauncherWatch};
 use crate::runtime::setup;
 use crate::runtime::spares::PREFIX;
 use anyhow::{Context, Result, anyhow, bail};
+use protocol::barrier;
 use protocol::control::Control;
-use protocol::plan::{Idle, Isolation, Plan, ProcessPlan, Role};
+use protocol::orphan::{self, LauncherWatch};
+use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::segments;
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
@@ -108,15 +109,12 @@ fn run_process(
     // The engine's threads come last in a plan and are composed first: consumers before producers.
     for &index in me.threads.iter().rev() {
         let thread = &plan.threads[index as usize];
-        let bell = match thread.idle {
-            Idle::Park => Some(segments::bell(attached, plan, thread.roles[0])?),
-            Idle::Spin | Idle::Yield | Idle::Backoff => None,
-        };
+        let idle = barrier::idle(attached, plan, thread)?;
         threads.push((
             thread,
             compose(plan, thread, control, attached, own::act)?,
             segments::thread(attached, &thread.name)?,
-            bell,
+            idle,
         ));
     }
     for (_, agent, segment, _) in &mut threads {
@@ -141,8 +139,8 @@ fn run_process(
     std::thread::scope(|scope| {
         let running: Vec<_> = threads
             .into_iter()
-            .map(|(thread, agent, segment, bell)| {
-                scope.spawn(move || agent.run(Runner { plan, thread, segment, bell, control, sandbox }))
+            .map(|(thread, agent, segment, idle)| {
+                scope.spawn(move || agent.run(Runner { plan, thread, segment, control, sandbox }, idle))
             })
             .collect();
         running.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?)

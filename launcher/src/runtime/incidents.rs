@@ -403,7 +403,11 @@ impl<'a> Incidents<'a> {
 fn ended(children: &impl Children, process: usize, status: &Status) -> Option<String> {
     let in_order = children.ended(process)? && status.state() == ThreadState::Done;
     let words = if status.state() == ThreadState::Failed { status.error() } else { String::new() };
-    (!in_order).then(|| with_own_words(&children.how(process), &words))
+    let how = || match children.ended(process) {
+        Some(true) => format!("{} before it had finished", children.how(process)),
+        _ => children.how(process),
+    };
+    (!in_order).then(|| with_own_words(&how(), &words))
 }
 
 /// The longest of a strategy's own words that are shown, in characters.

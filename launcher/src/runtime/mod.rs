@@ -10,7 +10,6 @@ pub mod incidents;
 pub mod isolate;
 pub mod liveness;
 pub mod living;
-pub mod orphan;
 pub mod prepare;
 pub mod process;
 pub mod progress;

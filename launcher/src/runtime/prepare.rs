@@ -1,8 +1,8 @@
 //! What precedes a run: settings → schedule → plan, checked against the machine, with clock and floor measured.
 
-use crate::config::UsageError;
 use crate::config::input::UserFile;
 use crate::config::value::Value;
+use crate::config::{UsageError, program};
 use crate::host::{Machine, RealTime, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
 use crate::runtime::isolate::{self, Tree};
@@ -55,6 +55,7 @@ pub fn prepare(
     weaker_sandbox: bool,
     began: SystemTime,
 ) -> Result<Prepared> {
+    check_programs(resolved)?;
     let source = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
     let first_pair = ClockPair::read(&source);
     check_room_early(resolved, machine)?;
@@ -77,6 +78,15 @@ pub fn prepare(
     let step_ns = clock::step_ticks(&source) * plan.ns_per_tick;
     plan.validate()?;
     Ok(Prepared { schedule, plan, warnings, source, start_pair, read_ns, step_ns, floor_ns })
+}
+
+/// That the strategies that are programs can be started: found out now, and not when half of the run is there.
+fn check_programs(resolved: &Resolved) -> Result<()> {
+    let programs = resolved.strategy.0.iter().filter_map(|kind| Some((kind.name(), kind.command()?)));
+    for (name, command) in programs {
+        program::executable(command).map_err(|why| UsageError(format!("--strategy {name}: {why}")))?;
+    }
+    Ok(())
 }
 
 /// What this kernel cannot refuse, if that is allowed.

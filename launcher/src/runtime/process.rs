@@ -1,7 +1,9 @@
 //! One process of a run: started by executing this very executable, watched through its pidfd, killed and reaped.
 
 use anyhow::{Context, Result};
+use protocol::plan::Trading;
 use protocol::supervision::Death;
+use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::memory::sealed;
 use shm::os::process;
 use std::fs::File;
@@ -11,6 +13,12 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
+
+/// The file for what a process says. Appended: a strategy that is started again keeps its predecessors' last words.
+fn said_in(path: &Path) -> Result<File> {
+    let log = File::options().create(true).append(true).open(path);
+    log.with_context(|| format!("cannot write {}", path.display()))
+}
 
 /// One process of the run.
 pub struct Process {
@@ -41,10 +49,6 @@ impl Process {
         inherited: &[&File],
         stdin: Stdio,
     ) -> Result<Self> {
-        let stderr = stderr.to_owned();
-        // Appended: a strategy that is started again keeps its predecessors' last words.
-        let log = File::options().create(true).append(true).open(&stderr);
-        let log = log.with_context(|| format!("cannot write {}", stderr.display()))?;
         // /proc/self/exe is this executable even if its file was replaced since: every process has one layout.
         let mut command = Command::new("/proc/self/exe");
         command
@@ -52,12 +56,38 @@ impl Process {
             .args(["role", name, address])
             .stdin(stdin)
             .stdout(Stdio::null())
-            .stderr(log)
-            // Ctrl-C on the terminal is for the launcher, which ends the run in order.
-            .process_group(0);
+            .stderr(said_in(stderr)?);
+        Self::spawn(name, command, stderr, inherited)
+    }
+
+    /// Starts a program that is not ours as the process of that name: it finds the run by its environment. What it says on stdout and
+    /// stderr goes to `NAME.stderr` in the folder.
+    ///
+    /// # Errors
+    /// As [`Process::start`].
+    pub fn start_program(program: &str, name: &str, address: &str, folder: &Path) -> Result<Self> {
+        let stderr = folder.join(format!("{name}.stderr"));
+        let log = said_in(&stderr)?;
+        let mut words = program.split_whitespace();
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command
+            .args(words)
+            .env(RUN_VARIABLE, address)
+            .env(PROCESS_VARIABLE, name)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().with_context(|| format!("cannot write {}", stderr.display()))?)
+            .stderr(log);
+        // It may never come to ask for it itself.
+        process::die_with_starter(&mut command);
+        Self::spawn(name, command, &stderr, &[]).with_context(|| format!("{}{program}", Trading::PROGRAM))
+    }
+
+    fn spawn(name: &str, mut command: Command, stderr: &Path, inherited: &[&File]) -> Result<Self> {
+        // Ctrl-C on the terminal is for the launcher, which ends the run in order.
+        command.process_group(0);
         let child = sealed::inherited_by(inherited, || command.spawn())
             .with_context(|| format!("cannot start process {name}"))?;
-        Self::watch(name, child, stderr, process::pidfd_open)
+        Self::watch(name, child, stderr.to_owned(), process::pidfd_open)
     }
 
     /// Watches a child that has just been started. One that cannot be watched is killed: nobody would see its end.

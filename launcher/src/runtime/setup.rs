@@ -20,9 +20,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use strategy::schedule::Schedule;
 
-/// What begins the address of a control segment that is handed over.
-const HANDLE_PREFIX: &str = "fd:";
-
 /// A run's segments. Dropping it removes their names.
 pub struct Segments {
     /// The plan, with the descriptors to inherit where segments are handed over.
@@ -253,8 +250,7 @@ impl Segments {
 
     /// How a child finds the control segment: by the run's id, or by an inherited descriptor, `fd:N`.
     pub fn address(&self) -> String {
-        let control = self.plan.handles.iter().find(|handle| handle.what == CONTROL && !handle.writable);
-        control.map_or_else(|| self.plan.run.clone(), |handle| format!("{HANDLE_PREFIX}{}", handle.fd))
+        segments::address(&self.plan)
     }
 }
 
@@ -263,11 +259,7 @@ impl Segments {
 /// # Errors
 /// No such run or descriptor.
 pub fn open_control(address: &str) -> Result<(Control, Plan)> {
-    let opened = match address.strip_prefix(HANDLE_PREFIX).map(str::parse) {
-        Some(fd) => segments::inherit_control(fd.context("not a descriptor")?),
-        None => segments::open_control(address),
-    };
-    opened.context("this command is started by the launcher")
+    segments::control_at(address).context("this command is started by the launcher")
 }
 
 /// Copies a strategy's schedule into its segment, if this is one.

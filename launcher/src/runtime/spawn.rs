@@ -8,6 +8,7 @@ use crate::runtime::spares::Spares;
 use crate::runtime::warden;
 use analysis::record::Exit;
 use anyhow::Result;
+use protocol::plan::ProcessPlan;
 use protocol::supervision::Death;
 use shm::os::process;
 use std::io;
@@ -28,6 +29,15 @@ pub struct Processes {
 
 /// How often a warden is started again at most: one that dies at once would be for ever.
 const WARDENS: u32 = 3;
+
+/// Starts a process of the plan: this executable, or the program that its strategy is.
+fn start(segments: &Segments, process: &ProcessPlan) -> Result<Process> {
+    let (folder, address) = (Path::new(&segments.plan.folder), segments.address());
+    match segments.plan.program_of(process) {
+        Some(program) => Process::start_program(program, &process.name, &address, folder),
+        None => Process::start(&process.name, &address, folder, &segments.handed_to(process)),
+    }
+}
 
 fn start_warden(segments: &Segments) -> Result<Process> {
     let folder = Path::new(&segments.plan.folder);
@@ -76,10 +86,8 @@ impl Processes {
     /// # Errors
     /// The first that cannot be started.
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
-        let folder = Path::new(&segments.plan.folder);
         for (index, process) in segments.plan.processes.iter().enumerate() {
-            let inherited = segments.handed_to(process);
-            let started = Process::start(&process.name, &segments.address(), folder, &inherited)?;
+            let started = start(segments, process)?;
             segments.control.started(index, started.pid());
             self.all.push(started);
         }
@@ -166,10 +174,7 @@ impl Children for Processes {
             self.all[process] = spare;
             return Ok(());
         }
-        let folder = Path::new(&segments.plan.folder);
-        let plan = &segments.plan.processes[process];
-        let inherited = segments.handed_to(plan);
-        self.all[process] = Process::start(&plan.name, &segments.address(), folder, &inherited)?;
+        self.all[process] = start(segments, &segments.plan.processes[process])?;
         segments.control.started(process, self.all[process].pid());
         Ok(())
     }

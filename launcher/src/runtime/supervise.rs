@@ -282,13 +282,21 @@ impl Supervisor<'_> {
                 return Ok(Phase::Interrupted);
             }
             if Instant::now() >= deadline {
-                let what = format!("hangs at the start: not ready after {timeout:?}");
+                let what =
+                    format!("hangs at the start: not ready after {timeout:?}{}", self.unattached(late));
                 return Ok(Phase::Failed(self.failure_of(late, what)));
             }
             if let Some(outcome) = self.look()? {
                 return Ok(Phase::Failed(outcome));
             }
         }
+    }
+
+    /// What to say of a thread that never came to be ready, if it is that of somebody else's program.
+    fn unattached(&self, thread: usize) -> String {
+        let owner = self.plan.processes.iter().find(|process| process.threads.contains(&(thread as u32)));
+        let program = owner.and_then(|process| self.plan.program_of(process));
+        program.map_or_else(String::new, |program| format!(": {program} has not attached (bh_attach)"))
     }
 
     /// The failure of the process that a thread belongs to.

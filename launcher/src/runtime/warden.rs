@@ -1,14 +1,15 @@
 //! The warden: a process that does nothing but wait for the launcher's death, and then clears up after it.
 //!
 //! A launcher that is killed with SIGKILL cannot unlink its segments or save its logs. Its children notice and end
-//! ([`crate::runtime::orphan`]); the warden waits for that, saves the logs in the run's folder and removes the segments. If
+//! ([`protocol::orphan`]); the warden waits for that, saves the logs in the run's folder and removes the segments. If
 //! the warden is killed as well, the next start or `launcher clean` removes them. It has the control segment locked like the
 //! launcher, so that a start in this very moment does not remove the logs that it is about to save ([`crate::runtime::clean`]).
 
 use crate::runtime::gather::{self, Unsaved};
 use crate::runtime::isolate::{self, Tree};
-use crate::runtime::{orphan, progress, setup};
+use crate::runtime::{progress, setup};
 use anyhow::Result;
+use protocol::orphan;
 use protocol::plan::Plan;
 use protocol::segments::{self, CONTROL};
 use protocol::status::{self, ThreadState};

@@ -6,6 +6,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
 /// When a process started, in clock ticks since boot (`/proc/PID/stat`, field 22), which tells it from a later
@@ -50,6 +52,24 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
 /// As [`die_with_parent`].
 pub fn wake_with_parent(parent: u32) -> io::Result<()> {
     on_parents_death(parent, Signal::SIGCONT)
+}
+
+/// Has the kernel kill the process that this command starts when the thread that starts it dies, from its first instruction on, whatever
+/// program it is and whether or not it ever asks for that itself.
+pub fn die_with_starter(command: &mut Command) {
+    let starter = std::process::id();
+    let ask = move || -> io::Result<()> {
+        prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // It may have died in between.
+        if getppid().as_raw() as u32 == starter {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(libc::ESRCH))
+        }
+    };
+    // SAFETY: between fork and exec the closure makes two system calls and nothing else: it allocates nothing, takes no lock and
+    // touches no memory but its own copy of a number.
+    unsafe { command.pre_exec(ask) };
 }
 
 fn on_parents_death(parent: u32, signal: Signal) -> io::Result<()> {

@@ -5,7 +5,7 @@ use crate::runtime::incidents::with_own_words;
 use anyhow::Result;
 use core::time::Duration;
 use protocol::role::RoleKind;
-use protocol::status::Status;
+use protocol::status::{Status, ThreadState};
 
 /// How long a strategy that gives up has to end, so that the kernel can say how.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -20,10 +20,17 @@ impl Supervisor<'_> {
             .iter()
             .flat_map(|thread| &self.plan.threads[*thread as usize].roles);
         let has_strategy = roles.any(|role| role.kind() == RoleKind::Strategy);
+        let thread = self.plan.processes[process].threads.first().map_or(0, |thread| *thread as usize);
+        let is_ready = self.status(thread).state() >= ThreadState::Ready;
+        let unattached = if is_ready { String::new() } else { self.unattached(thread) };
         let child = &mut self.processes.all[process];
         if has_strategy {
             child.await_end(LAST_WORDS)?;
-            let how = if child.status.is_some() { child.how() } else { "gave up".into() };
+            let how = match child.status {
+                Some(status) if status.success() => format!("{} before it had finished", child.how()),
+                Some(_) => child.how(),
+                None => "gave up".into(),
+            } + &unattached;
             return Ok(with_own_words(&how, &words.unwrap_or_else(|| child.last_words())));
         }
         let what = words.unwrap_or_else(|| child.how());

@@ -144,6 +144,8 @@ fn what_even_the_warden_could_not_remove_the_next_start_does() {
     let launcher = Launcher::new();
     let mut running = launcher.start(LONG);
     let pid = running.pid();
+    // A launcher that sees its warden die starts another one.
+    signal(pid, "STOP");
     signal(running.process("warden"), "KILL");
     signal(pid, "KILL");
     running.child.wait().unwrap();

@@ -13,6 +13,7 @@ mod market;
 mod neighbours;
 mod operators;
 mod permissions;
+mod programs;
 mod quiet;
 mod room;
 mod runs;

@@ -3,11 +3,10 @@
 //! A thread of its own sleeps on the launcher's pidfd, which costs nothing while the launcher lives. The agents see the end of
 //! the run the next time that they have nothing to do. One that never has (it hangs) ends with the process, after a grace.
 
-use crate::runtime::progress;
-use protocol::control::Control;
-use protocol::plan::Plan;
+use crate::control::Control;
+use crate::plan::Plan;
 use shm::os::process;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc;
 use std::thread;
@@ -55,7 +54,9 @@ impl LauncherWatch {
                 if ready[0] {
                     control.abandon();
                     thread::sleep(GRACE);
-                    progress::complain(&format!("error: {last_words}; ended in the middle of a duty cycle"));
+                    // It may not be writable any more: nothing depends on it.
+                    let _ =
+                        writeln!(io::stderr(), "error: {last_words}; ended in the middle of a duty cycle");
                     std::process::exit(1);
                 }
             }

@@ -1,0 +1,191 @@
+//! From the environment to the open barrier: the way of every strategy process, for a program that the launcher has started.
+
+use crate::inbox::Inbox;
+use crate::line::{Facts, Line, Seat};
+use core::mem::MaybeUninit;
+use core::time::Duration;
+use protocol::barrier::{self, ArriveError, Arrived};
+use protocol::control::Control;
+use protocol::orphan::LauncherWatch;
+use protocol::plan::{ClockSource, Plan, PlanError, Role, Technique};
+use protocol::segments::{self, submit_link};
+use protocol::status::StatusWriter;
+use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
+use shm::attached::Attached;
+use shm::clock::{Monotonic, Tsc};
+use shm::memory::RegionError;
+use shm::os::memory;
+use shm::ring::Link;
+use std::io;
+use strategy::StrategyAgent;
+use thiserror::Error;
+
+/// How long the launcher may take to write down whom it has started.
+const STARTED_WITHIN: Duration = Duration::from_secs(2);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Why a program is not attached.
+#[derive(Debug, Error)]
+pub(crate) enum AttachError {
+    #[error("{0} is not set: the launcher starts this program, with --strategy exec:COMMAND")]
+    Unset(&'static str),
+    #[error("cannot open the run: {0}")]
+    Run(#[source] RegionError),
+    #[error("the run cannot be: {0}")]
+    Plan(#[from] PlanError),
+    #[error("run {run} has no process {process} that is a program")]
+    NoProcess { run: String, process: String },
+    #[error(
+        "a script that starts the program must become it (exec): the launcher has started process {started} as {process}, and this is \
+         process {own}"
+    )]
+    Stranger { process: String, started: u32, own: u32 },
+    #[error("this library does not know the technique {0}: it was added to that launcher")]
+    Technique(Technique),
+    #[error("cannot watch the launcher: {0}")]
+    Launcher(#[source] io::Error),
+    #[error("cannot limit this process's memory: {0}")]
+    Memory(#[source] io::Error),
+    #[error(transparent)]
+    Segment(#[from] RegionError),
+    #[error(transparent)]
+    Strategy(#[from] strategy::attach::AttachError),
+    #[error(transparent)]
+    Arrive(#[from] ArriveError),
+}
+
+/// Attaches the calling thread as the strategy that the environment names, and waits at the barrier; `None`: the run was stopped
+/// before it began.
+///
+/// # Errors
+/// What is missing, or not what it should be. Once it is certain which strategy it is, the launcher is told as well.
+pub(crate) fn attach() -> Result<Option<Box<dyn Line>>, AttachError> {
+    let variable = |name| std::env::var(name).map_err(|_| AttachError::Unset(name));
+    let (address, process) = (variable(RUN_VARIABLE)?, variable(PROCESS_VARIABLE)?);
+    let (control, plan) = segments::control_at(&address).map_err(AttachError::Run)?;
+    plan.validate()?;
+    let place = Place::find(&plan, &process)
+        .ok_or_else(|| AttachError::NoProcess { run: plan.run.clone(), process: process.clone() })?;
+    place.confirm(&control, &process)?;
+    let mut attached = segments::attach_with(&plan, Some(&plan.processes[place.process]), &control);
+    let result = place.take(&plan, &control, &mut attached);
+    if let Err(error) = &result
+        && let Ok(segment) = segments::thread(&mut attached, &plan.threads[place.thread].name)
+    {
+        StatusWriter::new(&segment).fail(&error.to_string());
+    }
+    result
+}
+
+/// A strategy's place in a plan.
+struct Place {
+    process: usize,
+    thread: usize,
+    strategy: u16,
+}
+
+impl Place {
+    /// The strategy of the process with that name; `None`: no such process is a program.
+    fn find(plan: &Plan, name: &str) -> Option<Self> {
+        let process = plan.processes.iter().position(|process| process.name == name)?;
+        plan.program_of(&plan.processes[process])?;
+        let [thread] = plan.processes[process].threads[..] else { return None };
+        let thread = usize::try_from(thread).ok()?;
+        let [Role::Strategy(strategy)] = plan.threads.get(thread)?.roles[..] else { return None };
+        Some(Self { process, thread, strategy })
+    }
+
+    /// That this process is the one that the launcher has started, which alone is supervised.
+    fn confirm(&self, control: &Control, process: &str) -> Result<(), AttachError> {
+        let own = std::process::id();
+        // It is written down behind the start: this process may be quicker.
+        for _ in 0..STARTED_WITHIN.as_millis() / LOOK.as_millis() {
+            if control.pid(self.process) == Some(own) {
+                return Ok(());
+            }
+            std::thread::sleep(LOOK);
+        }
+        let started = control.pid(self.process).unwrap_or(0);
+        Err(AttachError::Stranger { process: process.to_owned(), started, own })
+    }
+
+    fn take(
+        &self,
+        plan: &Plan,
+        control: &Control,
+        attached: &mut Attached<'_>,
+    ) -> Result<Option<Box<dyn Line>>, AttachError> {
+        let technique = plan.technique;
+        if !Technique::built_in().contains(&technique) {
+            return Err(AttachError::Technique(technique));
+        }
+        shm::with_link!(technique, T => self.take_over::<T>(plan, control, attached))
+    }
+
+    /// The same over the technique that is meant.
+    fn take_over<T: Link>(
+        &self,
+        plan: &Plan,
+        control: &Control,
+        attached: &mut Attached<'_>,
+    ) -> Result<Option<Box<dyn Line>>, AttachError> {
+        let watch = LauncherWatch::new(plan).map_err(AttachError::Launcher)?;
+        let thread = &plan.threads[self.thread];
+        let epoch = control.life(self.strategy).epoch;
+        let context = strategy::attach::context(plan, self.strategy, epoch, attached)?;
+        let submit = attached.producer::<T>(&submit_link(plan), self.strategy.into())?;
+        let session = strategy::attach::session(plan, &context, submit, attached)?;
+        let market = segments::market(attached, plan)?;
+        let agent = StrategyAgent::new(Inbox::new(), session).hearing(market);
+        let idle = barrier::idle(attached, plan, thread)?;
+        let segment = segments::thread(attached, &thread.name)?;
+        memory::limit(memory::STRATEGY_ROOM).map_err(AttachError::Memory)?;
+        watch.start(plan, control).map_err(AttachError::Launcher)?;
+        let arrived = Arrived::new(plan, thread, &segment)?;
+        let facts = Facts::new(plan, context);
+        Ok(match plan.clock {
+            ClockSource::Tsc => arrived
+                .wait(Tsc, plan, control)
+                .map(|go| boxed(|| Seat::begin(agent, go, idle, control, facts))),
+            ClockSource::Monotonic => arrived
+                .wait(Monotonic, plan, control)
+                .map(|go| boxed(|| Seat::begin(agent, go, idle, control, facts))),
+        })
+    }
+}
+
+/// The line that `begin` makes, in room that is there before: nothing is allocated once it has begun.
+fn boxed<L: Line + 'static>(begin: impl FnOnce() -> L) -> Box<dyn Line> {
+    let room = Box::<L>::new_uninit();
+    Box::<MaybeUninit<L>>::write(room, begin())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::plan::Trading;
+
+    #[test]
+    fn only_a_process_that_is_a_program_has_a_place() {
+        let mut trading = Trading::new(2, 1);
+        trading.strategy_kinds = vec!["player".into(), "exec:./mine".into()];
+        let plan = Plan::of(trading).arranged();
+        assert_eq!(plan.validate(), Ok(()));
+        let place = Place::find(&plan, "strategy-1").unwrap();
+        assert_eq!((place.strategy, plan.threads[place.thread].name.as_str()), (1, "strategy-1"));
+        for name in ["strategy-0", "engine", "strategy-2", ""] {
+            assert!(Place::find(&plan, name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn without_its_launcher_a_program_is_told_what_to_do() {
+        // No test sets them.
+        let error = attach().err().unwrap().to_string();
+        assert!(
+            error.starts_with("BULKHEAD_RUN is not set") && error.contains("--strategy exec:"),
+            "{error}"
+        );
+    }
+}

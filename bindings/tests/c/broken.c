@@ -1,0 +1,108 @@
+/* Programs that do what no strategy should, one for each first argument: all of it must end in a named error or a contained death. */
+#define _GNU_SOURCE
+#include "bulkhead.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bh_context run;
+
+/* Polls until so many orders of this program are answered, or the run is over. */
+static void trade(uint64_t orders) {
+    bh_report reports[16];
+    uint64_t sent = 0, answered = 0;
+    while (answered < orders) {
+        bh_order order = {.price = 41300, .quantity = 1000000, .time_in_force = BH_IMMEDIATE_OR_CANCEL};
+        if (sent < orders && bh_send(&order, NULL) == BH_OK) sent++;
+        int32_t taken = bh_poll(reports, 16, 1000000);
+        if (taken < 0) break;
+        for (int32_t i = 0; i < taken; i++) answered += reports[i].is_last;
+    }
+}
+
+/* Orders that the library refuses: nothing of them may reach the run. */
+static int refused(void) {
+    bh_order orders[] = {{.operation = 9},         {.side = 2},          {.order_type = 99}, {.time_in_force = 4},
+                         {.post_only = 7},         {.self_trade = 5},    {.condition = 77},  {.condition_value = 1},
+                         {.target = 3},            {.reserved = {1}},    {.operation = BH_CANCEL, .condition = 1}};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        int32_t code = bh_send(&orders[i], NULL);
+        if (code != BH_BAD_ORDER || strchr(bh_error_text(code), ':') == NULL) return 0;
+    }
+    return bh_send(NULL, NULL) == BH_NULL && bh_poll(NULL, 3, 0) == BH_NULL && bh_attach(BH_VERSION) == BH_ATTACHED;
+}
+
+/* Well-formed orders for venues that there are not, as many as the plan has: each is rejected, until the engine takes no more. */
+static void nowhere(void) {
+    bh_report reports[16];
+    bh_order order = {.price = 41300, .quantity = 1000000, .venue = 999};
+    for (;;) {
+        bh_send(&order, NULL);
+        if (bh_poll(reports, 16, 0) == BH_OVER) return;
+    }
+}
+
+/* Writes over the ring that carries its orders: at this level the memory has a name. */
+static int scribble(void) {
+    char name[256];
+    snprintf(name, sizeof name, "/dev/shm/bulkhead.%s.submit-%u", getenv("BULKHEAD_RUN"), run.strategy);
+    int file = open(name, O_RDWR);
+    struct stat facts;
+    if (file < 0 || fstat(file, &facts) != 0) return 0;
+    size_t size = (size_t)facts.st_size;
+    uint64_t *words = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (words == MAP_FAILED) return 0;
+    for (;;) {
+        for (size_t i = 16; i < size / 8; i++) words[i] = words[i] * 6364136223846793005u + i;
+        if (bh_heartbeat() != BH_OK) return 0;
+    }
+}
+
+int main(int count, char **arguments) {
+    const char *what = count > 1 ? arguments[1] : "";
+    if (!strcmp(what, "never")) pause();
+    if (!strcmp(what, "leaves")) return 0;
+    if (!strcmp(what, "old")) {
+        int32_t code = bh_attach(BH_VERSION + (1u << 16));
+        fprintf(stderr, "%s\n", bh_error_text(code));
+        return code == BH_WRONG_VERSION ? 7 : 1;
+    }
+    int32_t code = bh_attach(BH_VERSION);
+    if (code != BH_OK) {
+        fprintf(stderr, "%s\n", bh_error_text(code));
+        return 1;
+    }
+    bh_get_context(&run);
+    /* One that was started again is well. */
+    if (run.epoch > 0) {
+        trade(run.orders);
+        return bh_finish() == BH_OK ? 0 : 1;
+    }
+    trade(50);
+    if (!strcmp(what, "early")) return 0;
+    if (!strcmp(what, "idle")) while (bh_poll(NULL, 0, 1000000) >= 0) {}
+    if (!strcmp(what, "hang"))
+        for (volatile int i = 0;; i++) {}
+    if (!strcmp(what, "abort")) abort();
+    if (!strcmp(what, "segv")) raise(SIGSEGV);
+    if (!strcmp(what, "leak"))
+        for (;;) {
+            char *memory = malloc(1 << 20);
+            if (memory == NULL) abort();
+            memset(memory, 1, 1 << 20);
+            bh_heartbeat();
+        }
+    if (!strcmp(what, "nowhere")) nowhere();
+    if (!strcmp(what, "scribble") && !scribble()) return 3;
+    if (!strcmp(what, "refused") && !refused()) return 3;
+    trade(run.orders - 50);
+    if (bh_finish() != BH_OK || bh_finish() != BH_NOT_ATTACHED) return 4;
+    printf("well\n");
+    return 0;
+}

@@ -1,0 +1,41 @@
+//! The header is made of the code: what is checked in is what would be made now. `BULKHEAD_GOLDEN=1` writes it.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+
+fn made() -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).expect("a configuration");
+    let sources = ["codes", "layout", "abi"].map(|module| folder.join(format!("src/{module}.rs")));
+    let builder = sources
+        .iter()
+        .fold(cbindgen::Builder::new().with_config(config), |builder, source| builder.with_src(source));
+    let mut text = Vec::new();
+    builder.generate().expect("a header").write(&mut text);
+    String::from_utf8(text).expect("C is ASCII, and comments UTF-8")
+}
+
+fn header() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("include/bulkhead.h")
+}
+
+#[test]
+fn the_header_is_current() {
+    if std::env::var("BULKHEAD_GOLDEN").is_ok_and(|value| value == "1") {
+        std::fs::write(header(), made()).expect("the header can be written");
+    }
+    let there = std::fs::read_to_string(header()).expect("the header is there");
+    assert!(there == made(), "the header is old: BULKHEAD_GOLDEN=1 cargo test -p bindings --test header");
+}
+
+#[test]
+fn every_function_and_every_code_is_in_it() {
+    let text = made();
+    for name in ["attach", "poll", "send", "board_read", "heartbeat", "finish", "error_text", "version"] {
+        assert!(text.contains(&format!(" bh_{name}(")) || text.contains(&format!("*bh_{name}(")), "{name}");
+    }
+    for name in ["order", "report", "tick", "context"] {
+        assert!(text.contains(&format!("}} bh_{name};")), "{name}: {text}");
+    }
+    assert!(text.contains("#define BH_OVER -5") && text.contains("#define BH_VERSION "), "{text}");
+}

@@ -1,0 +1,71 @@
+//! From a plan to what a strategy trades with: its context and its session, the same for whatever program it is.
+
+use crate::{Context, Session};
+use protocol::plan::{Plan, Role, ThreadPlan};
+use protocol::segments;
+use protocol::stamps::{Point, count_point};
+use protocol::trading::return_path;
+use shm::attached::Attached;
+use shm::memory::RegionError;
+use shm::ring::Producer;
+use thiserror::Error;
+
+/// Why a strategy cannot be attached.
+#[derive(Debug, Error)]
+pub enum AttachError {
+    /// A segment that is missing or not what it should be.
+    #[error(transparent)]
+    Segment(#[from] RegionError),
+    /// The plan does not run it.
+    #[error("the plan has no thread for strategy {0}")]
+    NoThread(u16),
+}
+
+fn thread(plan: &Plan, index: u16) -> Result<&ThreadPlan, AttachError> {
+    let thread = plan.thread_of(Role::Strategy(index)).ok_or(AttachError::NoThread(index))?;
+    Ok(&plan.threads[thread])
+}
+
+/// What the incarnation of a strategy in that epoch is built from.
+///
+/// # Errors
+/// See [`AttachError`].
+pub fn context(
+    plan: &Plan,
+    index: u16,
+    epoch: u16,
+    attached: &mut Attached<'_>,
+) -> Result<Context, AttachError> {
+    let (schedule, entries) = segments::schedule(attached, index)?;
+    let trading = plan.trading();
+    let orders = trading.orders.get(usize::from(index)).copied().unwrap_or(0);
+    let sent_before = match epoch {
+        0 => 0,
+        _ => {
+            let log = segments::log(attached, &thread(plan, index)?.name)?;
+            count_point(&log, Point::StrategySend) as u64
+        }
+    };
+    let mut context = Context::new(index, schedule, entries, trading.pacing_of(index));
+    (context.strategies, context.venues, context.epoch) = (trading.strategies, trading.venues, epoch);
+    (context.orders, context.sent_before) = (orders.saturating_sub(sent_before), sent_before);
+    context.max_open = trading.max_open.into();
+    Ok(context)
+}
+
+/// The session of a strategy that submits through that producer.
+///
+/// # Errors
+/// See [`AttachError`].
+pub fn session<P: Producer>(
+    plan: &Plan,
+    context: &Context,
+    submit: P,
+    attached: &mut Attached<'_>,
+) -> Result<Session<P>, AttachError> {
+    let index = context.strategy;
+    let bell = segments::bell_of(attached, plan, thread(plan, index)?, Role::Orchestrator)?;
+    let returns = attached.receiver(&return_path(index))?;
+    let session = Session::new(index, context.max_open, submit, bell, returns).in_epoch(context.epoch);
+    Ok(session.with_budget(context.orders))
+}
