@@ -113,7 +113,7 @@ fn each_report_of_an_order_is_shown() {
         assert_eq!(points[points.len() - 4..], ["t5", "t6", "t7", "t8"], "{path:#}");
     }
     let (output, _) = own(&format!("inspect {} --order 0/7", run.display()));
-    assert!(text(&output.stdout).contains("t8 of report 2"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("t8 (2)"), "{}", text(&output.stdout));
 }
 
 /// A quoter and a player, a venue of one report and one of three: each of its kind, also on one thread.

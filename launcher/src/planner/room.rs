@@ -76,8 +76,8 @@ mod tests {
         let (_, plan, _) = planned("orders=4M", &machine).unwrap();
         assert_eq!(
             check_room(&plan, &machine).unwrap_err().to_string(),
-            "/dev/shm: this run needs 983 MiB and 63 MiB are free. Use fewer --orders, or make room:\n\
-             mount -o remount,size=984m /dev/shm (in a container: start it with --shm-size=984m)"
+            "/dev/shm: this run needs 984 MiB and 63 MiB are free. Use fewer --orders, or make room:\n\
+             mount -o remount,size=985m /dev/shm (in a container: start it with --shm-size=985m)"
         );
         let (_, plan, _) = planned("orders=1000M", &machine).unwrap();
         let message = check_room(&plan, &machine).unwrap_err().to_string();

@@ -224,7 +224,7 @@ mod tests {
                  of 8,192 slots
         load     100,000 orders, uniform over 5s (20,000/s), delay uniform:5ms..500ms,
                  seed 1
-        memory   30 MiB of /dev/shm, 23.4 GiB free
+        memory   32 MiB of /dev/shm, 23.4 GiB free
 
         thread      core  idle  runs
         strategy-0  0     spin
@@ -253,7 +253,7 @@ mod tests {
                  rings of 8,192 slots
         load     4,000,000 orders, uniform over 10s (400,000/s), delay
                  uniform:5ms..500ms, seed 1
-        memory   990 MiB of /dev/shm, 63 MiB free
+        memory   998 MiB of /dev/shm, 63 MiB free
 
         thread      core  idle   runs
         strategy-0  2     yield
@@ -301,7 +301,7 @@ mod tests {
                  of 8,192 slots
         load     4,000,000 orders, uniform over 10s (400,000/s), delay
                  uniform:5ms..500ms, seed 1, work 500ns an order
-        memory   1033 MiB of /dev/shm, 62.5 GiB free
+        memory   1076 MiB of /dev/shm, 62.5 GiB free
 
         thread                    core   idle  runs
         strategy-0 … strategy-39  2-41   spin  40 threads

@@ -7,7 +7,7 @@ use analysis::document::Document;
 use analysis::experiment::SweepRecord;
 use analysis::stats::Outline;
 use analysis::summary::Summary;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::Path;
 
@@ -57,7 +57,7 @@ pub fn load(path: &Path) -> Result<Vec<Cell>> {
         let run = Outline::of(&Summary::read(path)?);
         return Ok(vec![Cell { name: run.run.clone(), key: key(&run), runs: vec![run] }]);
     }
-    let entries = fs::read_dir(path).map_err(|error| UsageError(format!("{}: {error}", path.display())))?;
+    let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
     let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     folders.sort();
     let mut cells: Vec<Cell> = Vec::new();

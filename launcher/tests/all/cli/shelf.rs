@@ -82,7 +82,7 @@ fn latest_is_the_run_that_began_last() {
     let compared = command(&["compare", first, "latest"]).current_dir(out).output().unwrap();
     // Both are found; what they played differs.
     assert!(said(&compared).contains("other schedule"), "{}", said(&compared));
-    for asked in [&["report", "latest"][..], &["compare", "latest", "latest"], &["compare", "a", "b"]] {
+    for asked in [&["report", "latest"][..], &["compare", "latest", "latest"]] {
         let none = command(asked).current_dir("/").output().unwrap();
         assert_eq!(none.status.code(), Some(2), "{}", said(&none));
     }
