@@ -174,7 +174,7 @@ mod tests {
     use protocol::plan::Pacing;
     use protocol::stamps::{Point, RECORD_WORDS, StampLog, count_point};
     use protocol::status::{self, LOG_OFFSET, ThreadState};
-    use protocol::wire::{MESSAGE_WORDS, Order, OrderStatus};
+    use protocol::wire::{MESSAGE_WORDS, Order};
     use shm::clock::{Timebase, Virtual};
     use shm::idle::Yield;
     use shm::memory::header::HEADER_WORDS;
@@ -223,20 +223,7 @@ mod tests {
             let mut answered = 0;
             while let Some(message) = self.submitted.try_pop().unwrap() {
                 let order = Order::from_message(message).unwrap();
-                let report = Report {
-                    id: order.id,
-                    venue: order.venue,
-                    instrument: 0,
-                    status: OrderStatus::Filled,
-                    reason: 0,
-                    side: order.side,
-                    price: order.price,
-                    filled: order.quantity,
-                    leaves: 0,
-                    cumulative: order.quantity,
-                    number: 0,
-                    is_last: true,
-                };
+                let report = Report::whole_fill(&order);
                 self.returns.try_push(&report.to_message()).unwrap();
                 answered += 1;
             }

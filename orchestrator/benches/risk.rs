@@ -9,7 +9,7 @@ use orchestrator::risk::{Risk, RiskSetup};
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
 use protocol::limits::{Control, LimitSetting};
-use protocol::wire::{Order, OrderId, OrderStatus, Report, Side};
+use protocol::wire::{Order, OrderId, Report, Side};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -119,20 +119,7 @@ impl Row {
             let strategy = usize::from(order.id.strategy());
             let change = self.positions.send(black_box(order));
             self.risk.changed(strategy, &change, 0, &self.positions);
-            let report = Report {
-                id: order.id,
-                venue: order.venue,
-                instrument: order.instrument,
-                status: OrderStatus::Filled,
-                reason: 0,
-                side: order.side,
-                price: order.price,
-                filled: order.quantity,
-                leaves: 0,
-                cumulative: order.quantity,
-                number: 0,
-                is_last: true,
-            };
+            let report = Report::whole_fill(order);
             if let Some(change) = self.positions.settle(black_box(&report), true) {
                 self.risk.changed(strategy, &change, report.price, &self.positions);
             }

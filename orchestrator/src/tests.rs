@@ -64,20 +64,7 @@ fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
 }
 
 fn report(order: &Order) -> Report {
-    Report {
-        id: order.id,
-        venue: order.venue,
-        instrument: order.instrument,
-        status: OrderStatus::Filled,
-        reason: 0,
-        side: order.side,
-        price: order.price,
-        filled: order.quantity,
-        leaves: 0,
-        cumulative: order.quantity,
-        number: 0,
-        is_last: true,
-    }
+    Report::whole_fill(order)
 }
 
 impl Bench {

@@ -4,7 +4,7 @@ use crate::{Session, Strategy, StrategyAgent};
 use protocol::agent::{Agent, Cycle};
 use protocol::stamps::{RECORD_WORDS, StampLog};
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{MESSAGE_WORDS, Operation, Order, OrderId, OrderStatus, Report};
+use protocol::wire::{MESSAGE_WORDS, Operation, Order, OrderId, Report};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::Region;
 use shm::ring::spsc;
@@ -48,18 +48,8 @@ pub fn play_against_echo(strategy: impl Strategy, cycles: u64) -> Vec<Event> {
             let order = Order::from_message(message).expect("a session sends orders");
             events.push(Event::Sent(order));
             let report = Report {
-                id: order.id,
-                venue: order.venue,
-                instrument: order.instrument,
-                status: OrderStatus::Filled,
-                reason: 0,
-                side: order.side,
-                price: order.price,
                 filled: if order.operation == Operation::New { order.quantity } else { 0 },
-                leaves: 0,
-                cumulative: order.quantity,
-                number: 0,
-                is_last: true,
+                ..Report::whole_fill(&order)
             };
             returns.try_push(&report.to_message()).expect("as large as the submit ring");
             events.push(Event::Reported(order.id));

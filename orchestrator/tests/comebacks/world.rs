@@ -11,7 +11,7 @@ use protocol::limits::{Control, LimitSetting};
 use protocol::stamps::{StampLog, Stamps, points_in};
 use protocol::status::LOG_OFFSET;
 use protocol::supervision::{REPAIRS_WORDS, RepairsWriter};
-use protocol::wire::{Instruction, Message, Order, OrderId, OrderStatus, Report};
+use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use shm::clock::{Timebase, Virtual};
 use shm::memory::{Region, Words};
 use shm::ring::{spsc, spsc_mux::Mux};
@@ -198,20 +198,7 @@ impl Venue {
         self.taken += 1;
         let Ok(Instruction::Order(order)) = Instruction::from_message(message) else { return };
         self.orders.push(order.id);
-        let report = Report {
-            id: order.id,
-            venue: order.venue,
-            instrument: 0,
-            status: OrderStatus::Filled,
-            reason: 0,
-            side: order.side,
-            price: order.price,
-            filled: order.quantity,
-            leaves: 0,
-            cumulative: order.quantity,
-            number: 0,
-            is_last: true,
-        };
+        let report = Report::whole_fill(&order);
         self.answers.push_back(report.to_message());
     }
 }

@@ -1,6 +1,6 @@
 //! Execution reports: what a strategy gets back.
 
-use super::{Message, OrderId, Side, WireError};
+use super::{Message, Order, OrderId, Side, WireError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
 /// What a report says of its order: FIX ExecType and OrdStatus, as far as an order here has them.
@@ -124,6 +124,24 @@ const _: () = assert!(size_of::<ReportWords>() == size_of::<Message>());
 pub const NOTHING: Message = [u64::MAX; super::MESSAGE_WORDS];
 
 impl Report {
+    /// The one report of an order that was filled whole, at the order's own price.
+    pub const fn whole_fill(order: &Order) -> Self {
+        Self {
+            id: order.id,
+            venue: order.venue,
+            instrument: order.instrument,
+            status: OrderStatus::Filled,
+            reason: 0,
+            side: order.side,
+            price: order.price,
+            filled: order.quantity,
+            leaves: 0,
+            cumulative: order.quantity,
+            number: 0,
+            is_last: true,
+        }
+    }
+
     /// What the record of its t5 says beside the order: its number, and in the highest bit whether more of its order follow. Zero
     /// for the one report of an order that has no other.
     #[inline]

@@ -3,7 +3,7 @@
 use super::SandboxError;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch,
+    SeccompRule,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,27 +43,22 @@ const fn call(number: i64, why: &'static str) -> Call {
 /// What a new mapping may be beside private and anonymous, which it must be.
 const MAP_FLAGS: i32 = libc::MAP_NORESERVE | libc::MAP_STACK | libc::MAP_FIXED;
 
-/// The call that waits for descriptors: aarch64 has no `poll` of its own.
+/// What differs between processors: aarch64 has no `poll` of its own, and none that renames or removes a file by its path alone.
 #[cfg(target_arch = "x86_64")]
-const POLL: i64 = libc::SYS_poll;
-#[cfg(not(target_arch = "x86_64"))]
-const POLL: i64 = libc::SYS_ppoll;
+mod processor {
+    pub const NUMBERS: seccompiler::TargetArch = seccompiler::TargetArch::x86_64;
+    pub const POLL: i64 = libc::SYS_poll;
+    pub const RENAME: i64 = libc::SYS_rename;
+    pub const UNLINK: i64 = libc::SYS_unlink;
+}
 
-/// The calls that rename and remove a file: it has neither of its own.
-#[cfg(target_arch = "x86_64")]
-const RENAME: i64 = libc::SYS_rename;
 #[cfg(not(target_arch = "x86_64"))]
-const RENAME: i64 = libc::SYS_renameat;
-#[cfg(target_arch = "x86_64")]
-const UNLINK: i64 = libc::SYS_unlink;
-#[cfg(not(target_arch = "x86_64"))]
-const UNLINK: i64 = libc::SYS_unlinkat;
-
-/// The processor whose numbers of calls these are.
-#[cfg(target_arch = "x86_64")]
-const ARCH: TargetArch = TargetArch::x86_64;
-#[cfg(not(target_arch = "x86_64"))]
-const ARCH: TargetArch = TargetArch::aarch64;
+mod processor {
+    pub const NUMBERS: seccompiler::TargetArch = seccompiler::TargetArch::aarch64;
+    pub const POLL: i64 = libc::SYS_ppoll;
+    pub const RENAME: i64 = libc::SYS_renameat;
+    pub const UNLINK: i64 = libc::SYS_unlinkat;
+}
 
 /// To wait, to trade through memory, to say why one dies, to end.
 pub(super) const TRADING: &[Call] = &[
@@ -72,7 +67,7 @@ pub(super) const TRADING: &[Call] = &[
     call(libc::SYS_nanosleep, "idle"),
     call(libc::SYS_clock_nanosleep, "idle"),
     call(libc::SYS_restart_syscall, "go on waiting after a stop"),
-    call(POLL, "see the launcher's end, on a descriptor that is open for that"),
+    call(processor::POLL, "see the launcher's end, on a descriptor that is open for that"),
     call(libc::SYS_clock_gettime, "the time, where the vDSO asks the kernel"),
     call(libc::SYS_getpid, "abort"),
     call(libc::SYS_gettid, "abort"),
@@ -136,8 +131,8 @@ pub(super) const JOURNALLING: &[Call] = &[
     call(libc::SYS_write, "a segment's header; stderr"),
     call(libc::SYS_fdatasync, "put records on the disk"),
     call(libc::SYS_fsync, "put the folder on the disk"),
-    call(RENAME, "a file that is whole gets its name"),
-    call(UNLINK, "a segment that was prepared for nothing"),
+    call(processor::RENAME, "a file that is whole gets its name"),
+    call(processor::UNLINK, "a segment that was prepared for nothing"),
     call(libc::SYS_flock, "give the folder back"),
     Call {
         number: libc::SYS_mmap,
@@ -177,7 +172,7 @@ fn filter<'a>(allowed: impl Iterator<Item = &'a Call>) -> Result<BpfProgram, Bac
     // No rule at all allows any arguments.
     in_any_way.into_iter().for_each(|number| drop(rules.insert(number, Vec::new())));
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
-    SeccompFilter::new(rules, refuse, SeccompAction::Allow, ARCH)?.try_into()
+    SeccompFilter::new(rules, refuse, SeccompAction::Allow, processor::NUMBERS)?.try_into()
 }
 
 fn conditions(args: &[Arg]) -> Result<Vec<SeccompCondition>, BackendError> {
