@@ -204,8 +204,9 @@ fn is_whole(running: Running, calls: &[String], least: usize) {
 
 #[test]
 fn an_exchange_killed_at_any_system_call_of_its_recovery_leaves_nothing_undone() {
-    let (step, window) = if slow() { (1, 240) } else { (12, 20) };
-    let (launcher, running) = run_for(window, 2_000);
+    // Fewer orders than may be open: what rests in a long run would stop it.
+    let (step, window, rate) = if slow() { (1, 240, 500) } else { (12, 20, 2_000) };
+    let (launcher, running) = run_for(window, rate);
     let (pid, out) = (running.pid(), launcher.out.path());
     let lasts = Duration::from_secs(window * 3 / 4);
     let calls = killed_at_every(step, lasts, running, "exchange-0", |stop, living| {
