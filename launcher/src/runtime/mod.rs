@@ -20,6 +20,8 @@ mod samples;
 pub mod setup;
 pub mod spares;
 pub mod spawn;
+pub mod spill;
+mod spilling;
 pub mod standstill;
 pub mod supervise;
 mod tapes;

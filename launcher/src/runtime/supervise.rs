@@ -218,6 +218,7 @@ impl Supervisor<'_> {
         let pause = if returns { BUSY_LOOK.min(pause) } else { pause };
         self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
         self.processes.watch_warden(self.segments);
+        self.processes.watch_spiller(self.segments);
         self.liveness.awake(self.plan.clock.now());
         self.see_threads();
         self.ask_the_kernel();

@@ -19,6 +19,7 @@ mod room;
 mod runs;
 mod sandboxed;
 mod spares;
+mod spill;
 mod stalls;
 mod techniques;
 mod venues;
