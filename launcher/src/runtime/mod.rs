@@ -23,6 +23,7 @@ pub mod spawn;
 pub mod standstill;
 pub mod supervise;
 mod tapes;
+mod usage;
 pub mod warden;
 
 pub use crate::host::signals;
