@@ -23,7 +23,7 @@ pub fn called(kind: &str) -> String {
     let mut words = command.split_whitespace();
     let program = last(words.next().unwrap_or_default());
     let is_name = |word: &&str| !word.starts_with('-') && word.parse::<f64>().is_err();
-    let what = words.filter(is_name).last().map(last);
+    let what = words.rfind(is_name).map(last);
     let name = match what {
         Some(what) => format!("{program} {what}"),
         None => program.to_owned(),
