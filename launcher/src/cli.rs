@@ -172,6 +172,9 @@ Examples:
   launcher sweep --preset bill          isolation levels × techniques
   launcher sweep --find-max-rate --p999 100us --isolation thread,process
   launcher sweep --resume runs/SWEEP    go on after Ctrl-C or a crash
+  launcher sweep --plan FOLDER --isolation thread,process
+  launcher sweep --run turn:0 FOLDER    makes a part of it, on any host
+  launcher sweep --join FOLDER          gathers all
 
 --technique, --isolation, --idle, --capacity, --work, --strategies, --venues
 and --rate take lists. Every repeat has a schedule seed of its own.";

@@ -7,6 +7,7 @@ mod compare;
 mod conditions;
 mod contain;
 mod lab;
+mod plan;
 mod search;
 mod sweep;
 
@@ -20,5 +21,6 @@ pub use compare::{Comparison, Comparisons};
 pub use conditions::conditions;
 pub use contain::{Contained, Containment, Containments, Cost, RoleContainment, VenueContainment};
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
+pub use plan::{PlannedRun, RunResult, SweepPlan};
 pub use search::{Search, SearchRecord, SearchStep};
 pub use sweep::{AxisRecord, RunEntry, SweepPoint, SweepRecord, SweepState, Texts};

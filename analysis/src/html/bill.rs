@@ -216,6 +216,7 @@ mod tests {
                 difference: estimate(0.0, 0.0, 0.0),
                 method: Method::Ranks,
             }),
+            hosts: Vec::new(),
             verdict: Verdict::NoDifferenceSeen,
             why: Vec::new(),
         };

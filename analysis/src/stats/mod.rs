@@ -6,6 +6,7 @@
 mod draws;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
+mod hosts;
 mod interval;
 mod itself;
 pub mod md1;
@@ -19,6 +20,7 @@ mod study;
 mod verdict;
 
 pub use draws::Draws;
+pub use hosts::HostDifference;
 pub use interval::{Difference, FEWEST_PAIRS, FLIPS_FROM, Method, RESOLUTION, difference, ratio};
 pub use itself::{WANTED, WithItself, WithItselfFigure, with_itself};
 pub use outline::{MachineKey, Outline, Percentile, values};

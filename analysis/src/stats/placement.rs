@@ -1,9 +1,10 @@
 //! Where the machine had its cores: runs whose core-to-core floor is alike belong to one placement.
 //!
 //! A virtual machine moves its cores about between runs: neighbours now, far apart a minute later, and every hand-off
-//! takes twice as long. What two runs of unlike placement differ by says nothing about their settings.
+//! takes twice as long. What two runs of unlike placement differ by says nothing about their settings. Neither does what runs on
+//! two hosts differ by: each host has placements of its own.
 
-use super::outline::Outline;
+use super::outline::{MachineKey, Outline};
 
 /// Floors that lie no further apart than this share belong to one placement.
 pub const FLOOR_TOLERANCE: f64 = 0.25;
@@ -24,6 +25,31 @@ pub fn placements(runs: &[&Outline]) -> Vec<usize> {
         floor(run).map_or(0, |floor| edges.iter().take_while(|edge| floor >= **edge).count())
     };
     runs.iter().map(of).collect()
+}
+
+/// Where each run was made: on which host, and in which placement there. Two runs of one number are alike; the numbers count up host
+/// by host, in the order in which the hosts appear.
+pub fn places(runs: &[&Outline]) -> Vec<usize> {
+    let mut found = vec![0; runs.len()];
+    let mut next = 0;
+    for host in hosts(runs) {
+        let here: Vec<usize> = (0..runs.len()).filter(|place| runs[*place].machine == *host).collect();
+        let own = placements(&here.iter().map(|place| runs[*place]).collect::<Vec<_>>());
+        here.iter().zip(&own).for_each(|(place, own)| found[*place] = next + own);
+        next += own.iter().max().map_or(0, |highest| highest + 1);
+    }
+    found
+}
+
+/// The hosts of the runs, each once, in the order in which they appear.
+pub fn hosts<'a>(runs: &[&'a Outline]) -> Vec<&'a MachineKey> {
+    let mut hosts: Vec<&MachineKey> = Vec::new();
+    for run in runs {
+        if !hosts.contains(&&run.machine) {
+            hosts.push(&run.machine);
+        }
+    }
+    hosts
 }
 
 /// The run's floor: the mean of before and after where both are known.
@@ -53,6 +79,19 @@ mod tests {
             .map(|before| with_floor(before, None));
         assert_eq!(placements(&runs.each_ref()), [1, 0, 0, 1, 0, 1, 2]);
         assert_eq!(placements(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn no_place_is_on_two_hosts() {
+        let on = |host: &str, floor: f64| {
+            let mut run = with_floor(Some(floor), None);
+            run.machine.hostname = host.into();
+            run
+        };
+        let runs = [on("a", 300.0), on("b", 300.0), on("a", 45.0), on("b", 310.0), on("c", 45.0)];
+        assert_eq!(places(&runs.each_ref()), [1, 2, 0, 2, 3]);
+        let runs = [on("a", 300.0), on("a", 45.0)];
+        assert_eq!(places(&runs.each_ref()), placements(&runs.each_ref()), "one host");
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! Each line of a comparison is a test of its own at 95 %: of twenty lines without a difference one may be
 //! expected to say otherwise. Read `rt_venue` first; the stages explain it.
 
+use super::hosts::{HostDifference, disagreement, opposed};
 use super::interval::{Difference, FEWEST_PAIRS, difference};
-use super::outline::{Outline, Percentile, values};
-use super::placement::{floor, moved, placements};
+use super::outline::{MachineKey, Outline, Percentile, values};
+use super::placement::{floor, hosts, moved, places};
 use super::sample::median;
 use super::shift::Sample;
 use crate::summary::Measure;
@@ -49,7 +50,7 @@ pub struct Pairing<'a> {
     pub against: Vec<String>,
     /// What weakens the comparison without forbidding it.
     pub caveats: Vec<String>,
-    /// Where the machine had its cores during the runs: those of A, then those of B.
+    /// On which host, and where that had its cores during the runs: those of A, then those of B.
     placements: Vec<usize>,
     same_runs: bool,
 }
@@ -57,6 +58,9 @@ pub struct Pairing<'a> {
 /// The runs of one placement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Placed {
+    /// The host; empty: there was only one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
     /// Median of their core-to-core floors, in nanoseconds.
     pub floor_ns: Option<f64>,
     /// Runs of A.
@@ -69,7 +73,7 @@ pub struct Placed {
     pub b_ns: Option<f64>,
 }
 
-/// Finds the pairs: sound runs of the same schedule on the same machine, in the order in which they were run.
+/// Finds the pairs: sound runs of the same schedule on the same host, in the order in which they were run.
 pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
     let mut found = Pairing::default();
     let mut by_hash: BTreeMap<&str, Vec<&Outline>> = BTreeMap::new();
@@ -77,8 +81,15 @@ pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
         by_hash.entry(&run.schedule_hash).or_default().push(run);
     }
     let (mut unsound, mut in_between, mut matched) = (0, 0, 0);
+    // The first run of A whose counterparts are all on other hosts, and one of those.
+    let mut apart: Vec<(&Outline, &Outline)> = Vec::new();
     for left in a {
-        let Some(right) = by_hash.get_mut(left.schedule_hash.as_str()).and_then(Vec::pop) else { continue };
+        let Some(waiting) = by_hash.get_mut(left.schedule_hash.as_str()) else { continue };
+        let Some(right) = waiting.iter().rposition(|right| right.machine == left.machine) else {
+            apart.extend(waiting.last().map(|right| (left, *right)));
+            continue;
+        };
+        let right = waiting.remove(right);
         matched += 1;
         // A run against itself is always like itself.
         if left.run != right.run && (moved(left) || moved(right)) {
@@ -91,18 +102,21 @@ pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
         }
     }
     found.same_runs = !found.a.is_empty() && found.a.iter().zip(&found.b).all(|(a, b)| a.run == b.run);
-    let machines = a.first().zip(b.first()).map(|(a, b)| (&a.machine, &b.machine));
-    let all_on_one = machines.is_some_and(|(first, _)| a.iter().chain(b).all(|run| run.machine == *first));
-    if let Some((left, right)) = machines.filter(|_| !all_on_one) {
+    if matched > 0 && !apart.is_empty() {
+        let (all, out) = (matched + apart.len(), "pairs left out: A and B were made on two hosts");
+        found.caveats.push(format!("{} of {all} {out}", apart.len()));
+    }
+    let apart = apart.first().filter(|_| matched == 0).map(|(left, right)| (&left.machine, &right.machine));
+    if let Some((left, right)) = apart {
         found.against.push(match (left.hostname == right.hostname, left.cpu_model == right.cpu_model) {
             (false, _) => format!("other machine: {} and {}", left.hostname, right.hostname),
             (_, false) => format!("other machine: {} and {}", left.cpu_model, right.cpu_model),
             _ => "other machine: the cores that may be used are not the same".into(),
         });
     }
-    if matched == 0 {
+    if matched == 0 && apart.is_none() {
         found.against.push("other schedule: no run of A played the orders of a run of B".into());
-    } else if found.a.is_empty() && in_between == 0 {
+    } else if found.a.is_empty() && in_between == 0 && matched > 0 {
         found.against.push(format!("invalid: none of {matched} pairs is complete and valid"));
     } else if unsound > 0 {
         found.caveats.push(format!("{unsound} of {matched} pairs left out: not complete or not valid"));
@@ -111,7 +125,7 @@ pub fn pair<'a>(a: &'a [Outline], b: &'a [Outline]) -> Pairing<'a> {
         let out = "pairs left out: the core-to-core floor changed during a run";
         found.caveats.push(format!("{in_between} of {matched} {out}"));
     }
-    found.placements = placements(&found.a.iter().chain(&found.b).copied().collect::<Vec<_>>());
+    found.placements = places(&found.a.iter().chain(&found.b).copied().collect::<Vec<_>>());
     if found.same_runs {
         found.against.push(SAME_RUNS.into());
     } else {
@@ -144,10 +158,16 @@ impl Pairing<'_> {
         self.caveats.extend(unfit);
     }
 
-    /// Where the machine had its cores, if they were moved between the runs; empty: they were not.
+    /// The hosts of the pairs, each once.
+    pub fn hosts(&self) -> Vec<String> {
+        hosts(&self.a).into_iter().map(|host| host.hostname.clone()).collect()
+    }
+
+    /// Which host had its cores where, if there was more than one place; empty: there was not.
     pub fn placed(&self) -> Vec<Placed> {
         let all: Vec<&Outline> = self.a.iter().chain(&self.b).copied().collect();
         let highest = self.placements.iter().max().copied().unwrap_or(0);
+        let has_hosts = hosts(&self.a).len() > 1;
         let of = |placement: usize| {
             let here = |place: &usize| self.placements[*place] == placement;
             let side = |range: std::ops::Range<usize>| -> Vec<&Outline> {
@@ -156,7 +176,15 @@ impl Pairing<'_> {
             let (a, b) = (side(0..self.a.len()), side(self.a.len()..all.len()));
             let floors: Vec<f64> = a.iter().chain(&b).filter_map(|run| floor(run)).collect();
             let usual = |runs: &[&Outline]| median(&values(runs, Measure::RtVenue, Percentile::P50)?);
-            Placed { floor_ns: median(&floors), a: a.len(), b: b.len(), a_ns: usual(&a), b_ns: usual(&b) }
+            let host = a.iter().chain(&b).next().filter(|_| has_hosts);
+            Placed {
+                host: host.map_or_else(String::new, |run| run.machine.hostname.clone()),
+                floor_ns: median(&floors),
+                a: a.len(),
+                b: b.len(),
+                a_ns: usual(&a),
+                b_ns: usual(&b),
+            }
         };
         (0..=highest).filter(|_| highest > 0).map(of).collect()
     }
@@ -169,6 +197,18 @@ impl Pairing<'_> {
         let (placements_a, placements_b) = self.placements.split_at(a.len());
         (placed(a, placements_a), placed(b, placements_b))
     }
+
+    /// B against A on each host, where there are several: of those with pairs enough.
+    fn by_host(&self, a: &[Sample], b: &[Sample], step: f64) -> Vec<HostDifference> {
+        let all = hosts(&self.a);
+        let of = |host: &&MachineKey| {
+            let here: Vec<usize> = (0..self.a.len()).filter(|pair| self.a[*pair].machine == **host).collect();
+            let side = |side: &[Sample]| here.iter().map(|pair| side[*pair]).collect::<Vec<_>>();
+            let difference = difference(&side(a), &side(b), step);
+            HostDifference { host: host.hostname.clone(), pairs: here.len(), difference }
+        };
+        if all.len() > 1 { all.iter().map(of).collect() } else { Vec::new() }
+    }
 }
 
 /// Nobody measured twice.
@@ -176,6 +216,9 @@ const SAME_RUNS: &str = "A and B are the same runs: what was measured once canno
 /// Why there is no difference where every pair is sound.
 const TORN: &str =
     "the machine moved its cores: too few runs of A and B had the same core-to-core floor; repeat more";
+/// The same where there are several hosts.
+const TORN_HOSTS: &str =
+    "too few runs of A and B were made on one host with the same core-to-core floor; repeat more";
 
 /// One line of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -193,6 +236,9 @@ pub struct ComparisonLine {
     pub taken_out: Option<[f64; 2]>,
     /// B against A, with intervals; null where there is none.
     pub difference: Option<Difference>,
+    /// The same on each host, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostDifference>,
     /// In words.
     pub verdict: Verdict,
     /// Why the verdict is not comparable; empty otherwise.
@@ -207,15 +253,16 @@ pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) ->
     let out = |runs: &[&Outline]| median(&runs.iter().filter_map(|run| run.taken_out()).collect::<Vec<_>>());
     let taken_out = || Some([out(&pairing.a)?, out(&pairing.b)?]);
     let step = pairing.a.iter().chain(&pairing.b).map(|run| run.clock_step_ns).fold(0.0, f64::max);
-    let difference = a.as_deref().zip(b.as_deref()).and_then(|(a, b)| {
-        let (a, b) = pairing.samples(a, b);
-        difference(&a, &b, step)
-    });
+    let samples = a.as_deref().zip(b.as_deref()).map(|(a, b)| pairing.samples(a, b));
+    let difference = samples.as_ref().and_then(|(a, b)| difference(a, b, step));
+    let by_host = samples.as_ref().map_or_else(Vec::new, |(a, b)| pairing.by_host(a, b, step));
     let mut why = pairing.against.clone();
     let enough = a.is_some() && b.is_some();
     if why.is_empty() && !enough {
         why.push(format!("too few orders for a {}", percentile.name()));
     }
+    // What one host calls slower and another faster has no answer for both.
+    why.extend(opposed(&by_host).filter(|_| why.is_empty()));
     let verdict = match difference.map(|difference| difference.direction()) {
         _ if !why.is_empty() => Verdict::NotComparable,
         Some(1) => Verdict::Slower,
@@ -223,7 +270,8 @@ pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) ->
         Some(_) => Verdict::NoDifferenceSeen,
         None => {
             let zero = a.iter().chain(&b).flatten().any(|value| *value <= 0.0);
-            why.push(if zero { "a figure of 0 ns has no ratio" } else { TORN }.into());
+            let torn = if by_host.is_empty() { TORN } else { TORN_HOSTS };
+            why.push(if zero { "a figure of 0 ns has no ratio" } else { torn }.into());
             Verdict::NotComparable
         }
     };
@@ -234,8 +282,16 @@ pub fn judge(pairing: &Pairing<'_>, measure: Measure, percentile: Percentile) ->
         b_ns: middle(&b),
         taken_out: (measure == Measure::StallFree).then(taken_out).flatten(),
         difference,
+        hosts: by_host,
         verdict,
         why,
+    }
+}
+
+impl ComparisonLine {
+    /// How the hosts disagree, in words; `None`: they do not, or nobody can tell.
+    pub fn disagreement(&self) -> Option<String> {
+        disagreement(&self.hosts)
     }
 }
 

@@ -15,6 +15,7 @@
 
 pub mod axes;
 pub mod bill;
+mod cluster;
 pub mod compare;
 pub mod contain;
 pub mod documents;
@@ -49,6 +50,9 @@ use std::process::ExitCode;
 /// # Errors
 /// [`UsageError`] for what cannot be had; a folder of another version; a run that could not be made.
 pub fn sweep(flags: &sweep::SweepFlags) -> Result<ExitCode> {
+    if let Some(folder) = &flags.planned.folder {
+        return cluster::sweep(flags, folder);
+    }
     let (record, folder) = sweep::begin(flags)?;
     go_on(record, &folder, flags.common.json)
 }

@@ -12,10 +12,6 @@ type Condition = Vec<(Axis, String)>;
 
 /// Every run: repeat and index of the point.
 pub(super) fn order(points: &[SweepPoint], repeats: u32) -> Vec<(u32, usize)> {
-    let condition = |point: &SweepPoint| -> Condition {
-        let shared = point.values.iter().filter(|(axis, _)| !axis.is_compared());
-        shared.map(|(axis, text)| (*axis, text.clone())).collect()
-    };
     let mut groups: Vec<(Condition, Vec<usize>)> = Vec::new();
     for (index, point) in points.iter().enumerate() {
         let condition = condition(point);
@@ -32,6 +28,23 @@ pub(super) fn order(points: &[SweepPoint], repeats: u32) -> Vec<(u32, usize)> {
         }
     }
     runs
+}
+
+/// The turn of each of those runs: a condition in a repeat. The runs of a turn are compared with each other in pairs.
+pub(super) fn turns(points: &[SweepPoint], runs: &[(u32, usize)]) -> Vec<u32> {
+    let mut turn = 0;
+    let mut turns = Vec::with_capacity(runs.len());
+    let key = |(repeat, point): &(u32, usize)| (*repeat, condition(&points[*point]));
+    for (place, run) in runs.iter().enumerate() {
+        turn += u32::from(place > 0 && key(&runs[place - 1]) != key(run));
+        turns.push(turn);
+    }
+    turns
+}
+
+fn condition(point: &SweepPoint) -> Condition {
+    let shared = point.values.iter().filter(|(axis, _)| !axis.is_compared());
+    shared.map(|(axis, text)| (*axis, text.clone())).collect()
 }
 
 #[cfg(test)]
@@ -54,6 +67,7 @@ mod tests {
     fn what_is_compared_alternates_and_takes_turns_to_be_first() {
         let runs: Vec<usize> = order(&points(2, 2), 2).into_iter().map(|(_, point)| point).collect();
         assert_eq!(runs, [0, 1, 2, 3, 1, 0, 3, 2]);
+        assert_eq!(turns(&points(2, 2), &order(&points(2, 2), 2)), [0, 0, 1, 1, 2, 2, 3, 3]);
     }
 
     proptest! {

@@ -4,11 +4,11 @@
 use super::flags::Asked;
 use super::measure::discard_strangers;
 use super::points::Layout;
-use crate::config::{Common, Settings};
+use crate::config::{Common, Settings, UsageError};
 use crate::host::{Machine, System};
 use crate::planner;
 use analysis::document::Document;
-use analysis::experiment::{SweepRecord, SweepState};
+use analysis::experiment::{SweepPlan, SweepRecord, SweepState};
 use analysis::stats::MachineKey;
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -99,6 +99,13 @@ pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
 /// # Errors
 /// As [`read`]; somebody measures it, or it was measured elsewhere.
 pub fn resume(folder: &Path, machine: &Machine) -> Result<SweepRecord> {
+    if folder.join(SweepPlan::FILE).exists() {
+        let name = folder.display();
+        return Err(UsageError(format!(
+            "{name}: a planned sweep: launcher sweep --run all {name} makes what is missing, --join gathers it"
+        ))
+        .into());
+    }
     let mut record = read(folder)?;
     if record.is_being_measured() {
         bail!("{}: launcher {} is measuring it", folder.display(), record.launcher.0);

@@ -32,8 +32,15 @@ impl Room {
 /// The machine that this process runs on.
 pub fn machine() -> Machine {
     let root = Path::new("/");
-    machine_at(root, Room::of(&root.join("dev/shm")))
+    let mut machine = machine_at(root, Room::of(&root.join("dev/shm")));
+    if let Some(host) = std::env::var(HOST).ok().filter(|host| !host.trim().is_empty()) {
+        machine.hostname = host.trim().to_owned();
+    }
+    machine
 }
+
+/// Says what this host is called where its own name says nothing: in a container that is called something else at every start.
+const HOST: &str = "BULKHEAD_HOST";
 
 /// The machine described by the `proc` and `sys` under `root`.
 pub fn machine_at(root: &Path, shm: Room) -> Machine {

@@ -149,7 +149,7 @@ fn adds(threads: &Measured, level: &Measured, floors: &[f64]) -> Vec<Added> {
 /// Tells each row's runs where the machine had its cores, the same for all rows: the floor of each placement.
 fn place(rows: &mut [Measured]) -> Vec<f64> {
     let all: Vec<&Outline> = rows.iter().flat_map(|row| &row.runs).collect();
-    let places = placement::placements(&all);
+    let places = placement::places(&all);
     let highest = places.iter().max().copied().unwrap_or(0);
     let floor = |wanted: usize| {
         let here = all.iter().zip(&places).filter(|(_, place)| **place == wanted);

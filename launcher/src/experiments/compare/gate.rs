@@ -64,6 +64,7 @@ mod tests {
                 ratio: estimate,
                 difference: estimate,
             }),
+            hosts: Vec::new(),
             verdict,
             why: vec!["two pairs".into()],
         }

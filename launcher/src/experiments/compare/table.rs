@@ -4,7 +4,7 @@ use super::load::Cell;
 use analysis::experiment::Comparison;
 use analysis::report::grid::{Grid, GridRow};
 use analysis::report::units::{duration_or_dash, signed};
-use analysis::stats::{ComparisonLine, Percentile, Verdict, judge, pair, ratio};
+use analysis::stats::{ComparisonLine, FEWEST_PAIRS, Percentile, Verdict, judge, pair, ratio};
 use analysis::summary::Measure;
 
 /// What is compared: what the engine adds in all, with and without the machine's stalls, then from due, and each stage.
@@ -51,6 +51,22 @@ fn sentence(comparison: &Comparison, measure: Measure) -> Option<String> {
     let what =
         if measure == Measure::StallFree { "rt_venue without the machine's stalls" } else { "rt_venue" };
     Some(format!("B against A, {what}: {}", parts.join("; ")))
+}
+
+/// Whether the hosts agree about rt_venue.
+fn agreement(comparison: &Comparison) -> String {
+    let lines = || comparison.lines.iter().filter(|line| line.measure == Measure::RtVenue.name());
+    let disagree = lines().find_map(|line| Some((line.percentile.name(), line.disagreement()?)));
+    let judged = |line: &ComparisonLine| line.hosts.iter().filter(|host| host.difference.is_some()).count();
+    match (disagree, lines().map(judged).max().unwrap_or(0)) {
+        (Some((percentile, how)), _) => format!("the hosts disagree at {percentile}: {how}"),
+        (None, 0 | 1) => {
+            format!("whether the hosts agree nobody can tell: {FEWEST_PAIRS} pairs on each are needed")
+        }
+        (None, hosts) => format!(
+            "the hosts agree, those {hosts} with {FEWEST_PAIRS} pairs or more: their intervals overlap"
+        ),
+    }
 }
 
 /// The lines of the table: each percentile of rt_venue from p99 on has the one without the machine's stalls below it.
@@ -115,8 +131,9 @@ pub fn grid(comparison: &Comparison, all: bool) -> Grid {
     }));
     notes.extend(comparison.placed.iter().map(|placed| {
         let figure = |ns: Option<f64>| duration_or_dash(ns.map(|ns| ns as u64));
+        let host = if placed.host.is_empty() { String::new() } else { format!("{}, ", placed.host) };
         format!(
-            "core-to-core floor {}: {} runs of A, {} of B, rt_venue p50 {} and {}",
+            "{host}core-to-core floor {}: {} runs of A, {} of B, rt_venue p50 {} and {}",
             figure(placed.floor_ns),
             placed.a,
             placed.b,
@@ -124,7 +141,11 @@ pub fn grid(comparison: &Comparison, all: bool) -> Grid {
             figure(placed.b_ns)
         )
     }));
-    if !comparison.placed.is_empty() {
+    let has_hosts = comparison.placed.iter().any(|placed| !placed.host.is_empty());
+    if has_hosts {
+        notes.push("several hosts: B/A compares runs of one host and one floor with each other".into());
+        notes.push(agreement(comparison));
+    } else if !comparison.placed.is_empty() {
         notes.push("the machine moved its cores: B/A compares runs of one floor with each other".into());
     }
     notes.extend(comparison.caveats.iter().cloned());

@@ -1,5 +1,6 @@
 //! `launcher sweep`: measures a sweep, or goes on with any experiment that was stopped.
 
+use super::planned::PlannedFlags;
 use super::{knee, tables};
 use crate::config::{Arrivals, Common, Settings, UsageError};
 use crate::experiments::axes::Axis;
@@ -22,6 +23,9 @@ use std::path::{Path, PathBuf};
 /// The flags of `sweep`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct SweepFlags {
+    /// Planned in one place, made in many.
+    #[command(flatten)]
+    pub planned: PlannedFlags,
     /// The settings of `run`; eight of them may be lists.
     #[command(flatten)]
     pub swept: Swept,
@@ -57,11 +61,19 @@ pub fn begin(flags: &SweepFlags) -> Result<(SweepRecord, PathBuf)> {
     let machine = crate::host::machine();
     match &flags.resume {
         Some(folder) => Ok((resumed(flags, folder, &machine)?, folder.clone())),
-        None => begin_sweep(flags, machine),
+        None => {
+            let mut record = new_sweep(flags, machine)?;
+            let folder = create(&mut record)?;
+            Ok((record, folder))
+        }
     }
 }
 
-fn begin_sweep(flags: &SweepFlags, machine: Machine) -> Result<(SweepRecord, PathBuf)> {
+/// The record of a sweep as the flags ask for it, with nothing measured and nothing saved.
+///
+/// # Errors
+/// [`UsageError`] for what cannot be had.
+pub fn new_sweep(flags: &SweepFlags, machine: Machine) -> Result<SweepRecord> {
     let mut asked = flags.swept.asked(flags.rate.as_deref(), flags.common.config.as_ref())?;
     let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
     let mut notes = preset.map(|preset| preset.fill(&mut asked)).unwrap_or_default();
@@ -90,8 +102,7 @@ fn begin_sweep(flags: &SweepFlags, machine: Machine) -> Result<(SweepRecord, Pat
     record.notes = notes;
     record.search = search;
     record.keep_logs = flags.keep_logs;
-    let folder = create(&mut record)?;
-    Ok((record, folder))
+    Ok(record)
 }
 
 /// The rate that a search begins with: its only value, if one was given.
@@ -139,16 +150,21 @@ fn new_search(
 }
 
 fn resumed(flags: &SweepFlags, folder: &Path, machine: &Machine) -> Result<SweepRecord> {
-    let given = flags.swept.0.first().map(|(key, _)| key.replace('_', "-"));
-    let given = given.or_else(|| flags.rate.as_ref().map(|_| "rate".into()));
-    let given = given.or_else(|| flags.common.config.as_ref().map(|_| "config".into()));
-    if let Some(flag) = given {
+    if let Some(flag) = given(flags) {
         return Err(UsageError(format!(
             "--{flag} with --resume: a sweep goes on with the settings that it began with; leave --{flag} out"
         ))
         .into());
     }
     record::resume(folder, machine)
+}
+
+/// The first flag that is given of those that say what is measured.
+pub fn given(flags: &SweepFlags) -> Option<String> {
+    let given = flags.swept.0.first().map(|(key, _)| key.replace('_', "-"));
+    let given = given.or_else(|| flags.rate.as_ref().map(|_| "rate".into()));
+    let given = given.or_else(|| flags.keep_logs.then(|| "keep-logs".into()));
+    given.or_else(|| flags.common.config.as_ref().map(|_| "config".into()))
 }
 
 /// What a sweep shows; also of an experiment that is not complete.
@@ -161,6 +177,7 @@ pub fn documents(record: &SweepRecord) -> Result<Documents> {
         None => tables::rt_venue(record)
             .into_iter()
             .chain(tables::by_floor(record))
+            .chain(tables::by_host(record))
             .chain(knee::knee(record))
             .collect(),
     };

@@ -177,6 +177,38 @@ pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
     })
 }
 
+/// rt_venue of every point on each host that measured it. `None`: one host measured all.
+pub(super) fn by_host(record: &SweepRecord) -> Option<Grid> {
+    let sound = |point: &SweepPoint| -> Vec<Outline> {
+        point.outlines().into_iter().filter(Outline::is_sound).collect()
+    };
+    let all: Vec<Outline> = record.points.iter().flat_map(sound).collect();
+    let hosts = placement::hosts(&all.iter().collect::<Vec<_>>());
+    (hosts.len() > 1).then_some(())?;
+    let row = |point: &SweepPoint| {
+        let key = record.axes.iter().map(|axis| shown(axis.axis, &point.values[&axis.axis]));
+        let runs = sound(point);
+        let cells = hosts.iter().flat_map(|host| {
+            let here: Vec<&Outline> = runs.iter().filter(|run| run.machine == **host).collect();
+            let usual = values(&here, Measure::RtVenue, Percentile::P50).and_then(|values| median(&values));
+            [here.len().to_string(), micros(usual)]
+        });
+        GridRow::plain(key.chain(cells).collect())
+    };
+    let heads = hosts.iter().flat_map(|host| ["runs".to_owned(), host.hostname.clone()]);
+    Some(Grid {
+        name: "by_host".into(),
+        title: "rt_venue p50 by host, microseconds".into(),
+        head: record.axes.iter().map(|axis| axis.axis.name().to_owned()).chain(heads).collect(),
+        keys: record.axes.len(),
+        rows: record.points.iter().map(row).collect(),
+        notes: vec![
+            "hosts are not compared with each other: launcher compare compares within each and combines them"
+                .into(),
+        ],
+    })
+}
+
 /// What the extra work took, in nanoseconds: the median over the sound runs. `None` where there was none.
 fn work_done<'a>(points: impl Iterator<Item = &'a &'a SweepPoint>) -> Option<f64> {
     let runs = points.flat_map(|point| &point.runs).map(|run| &run.outline);

@@ -1,4 +1,5 @@
 //! Many runs: sweeps, the containment matrix.
 
 mod contain;
+mod planned;
 mod sweeps;

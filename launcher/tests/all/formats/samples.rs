@@ -9,14 +9,15 @@ use analysis::experiment::{
     Axis, AxisRecord, Bill, BillRow, BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading,
     BoardSlice, BoardUsage, BoardWarnings, BoardWriter, Boards, Comparison, Comparisons, Contained,
     Containment, Containments, Cost, Lab, LabCell, LabLatency, LabRun, Reference, RoleContainment, RunEntry,
-    Search, SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPoint, SweepRecord, SweepState,
-    VenueContainment, Wait,
+    RunResult, Search, SearchRecord, SearchStep, SideCost, SleepSample, Speed, SweepPlan, SweepPoint,
+    SweepRecord, SweepState, VenueContainment, Wait,
 };
 use analysis::kernel::{CoreAccount, KernelAccount, Throttled, WakeUps};
 use analysis::merge::{Losses, Violation, ViolationKind};
 use analysis::record::{OpenOrders, ProcessUsage, RunRecord};
 use analysis::stats::{
-    ComparisonLine, Difference, Estimate, Method, Outline, Percentile, Placed, Verdict, fixtures,
+    ComparisonLine, Difference, Estimate, HostDifference, Method, Outline, Percentile, Placed, Verdict,
+    fixtures,
 };
 use analysis::summary::{Distribution, StrategySummary, StrategyTail, Summary, VenueIncident};
 use analysis::tail::Tail;
@@ -169,6 +170,20 @@ pub fn sweep() -> SweepRecord {
     }
 }
 
+/// A plan of one run.
+pub fn plan() -> SweepPlan {
+    let mut sweep = sweep();
+    (sweep.search, sweep.repeats) = (None, 1);
+    sweep.points.iter_mut().for_each(|point| point.runs.clear());
+    SweepPlan::new(sweep, &[(0, 0)], &[0])
+}
+
+/// What that run came to.
+pub fn result() -> RunResult {
+    let run = sweep().points[0].runs[0].clone();
+    RunResult::new(&plan(), 0, "2026-11-20T06:15:04Z".into(), run)
+}
+
 fn line() -> ComparisonLine {
     ComparisonLine {
         measure: "rt_venue".into(),
@@ -182,6 +197,7 @@ fn line() -> ComparisonLine {
             ratio: Estimate { value: 1.03, low: 1.01, high: 1.05 },
             difference: Estimate { value: 20.0, low: 10.0, high: 30.0 },
         }),
+        hosts: vec![HostDifference { host: "host".into(), pairs: 4, difference: None }],
         verdict: Verdict::Slower,
         why: vec!["a reason".into()],
     }
@@ -216,7 +232,14 @@ pub fn bill() -> Bill {
 }
 
 pub fn compare() -> Comparisons {
-    let placed = Placed { floor_ns: Some(45.0), a: 4, b: 5, a_ns: Some(240.0), b_ns: Some(250.0) };
+    let placed = Placed {
+        host: "host".into(),
+        floor_ns: Some(45.0),
+        a: 4,
+        b: 5,
+        a_ns: Some(240.0),
+        b_ns: Some(250.0),
+    };
     Comparisons {
         comparisons: vec![Comparison {
             a: "isolation=thread".into(),

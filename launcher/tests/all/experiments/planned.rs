@@ -1,0 +1,146 @@
+//! Planned sweeps with real runs: planned, made by several launchers, one of them killed in the middle, and gathered.
+
+use crate::common::{command, family, signal, text, wait_until};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Runs that take a moment each.
+const TINY: &[&str] =
+    &["--strategies", "1", "--venues", "1", "--orders", "500", "--delay", "fixed:1ms", "--idle", "yield"];
+
+fn sweep(words: &[&str], folder: &Path) -> Command {
+    let mut command = command(&["sweep"]);
+    command.args(words).arg(folder);
+    command
+}
+
+fn done(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn refused(mut command: Command, code: i32, wanted: &[&str]) -> Output {
+    let output = command.output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{command:?}: {stderr}");
+    for word in wanted {
+        assert!(stderr.contains(word), "{command:?}: {word:?} is not in: {stderr}");
+    }
+    output
+}
+
+fn plan(folder: &Path, window: &str, repeats: &str) -> String {
+    let mut command =
+        sweep(&["--isolation", "thread,process", "--repeats", repeats, "--window", window], folder);
+    command.arg("--plan").args(TINY);
+    done(command)
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn a_planned_sweep_is_made_by_two_hosts_and_compared_within_each() {
+    let out = tempfile::tempdir().unwrap();
+    let folder = out.path().join("sweep");
+    let said = plan(&folder, "50ms", "2");
+    assert!(said.contains("4 runs in 2 turns"), "{said}");
+    let missing =
+        refused(sweep(&["--join"], &folder), 1, &["4 runs are missing", "never begun", "--run all"]);
+    assert!(text(&missing.stdout).contains("0 of 4 runs are done"), "{}", text(&missing.stdout));
+    for (chosen, host) in [("turn:0", "near"), ("2-3", "far")] {
+        let mut command = sweep(&["--run", chosen], &folder);
+        let said = done({
+            command.env("BULKHEAD_HOST", host);
+            command
+        });
+        assert_eq!(said.matches(&format!("made on {host}")).count(), 2, "{said}");
+    }
+    let said = done(sweep(&["--run", "all"], &folder));
+    assert_eq!(said.matches("had been made on").count(), 4, "{said}");
+    let said = done(sweep(&["--join"], &folder));
+    for word in ["rt_venue p50", "rt_venue p50 by host", "near (2 runs", "far (2 runs"] {
+        assert!(said.contains(word), "{word}:\n{said}");
+    }
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "fits 80 columns:\n{said}");
+    let record = json(&folder.join("sweep.json"));
+    assert_eq!(record["state"], "complete");
+    for file in ["sweep.md", "runs.csv", "by_host.csv", "report.html"] {
+        assert!(folder.join(file).exists(), "{file}");
+    }
+    assert!(!folder.join("claims").exists());
+    let path = folder.to_str().unwrap();
+    let compare =
+        command(&["compare", path, "--a", "isolation=thread", "--b", "isolation=process"]).output().unwrap();
+    let said = text(&compare.stdout);
+    assert!(said.contains("whether the hosts agree nobody can tell"), "{said}{}", text(&compare.stderr));
+    refused(command(&["sweep", "--resume", path]), 2, &["a planned sweep", "--run all"]);
+}
+
+#[test]
+fn a_launcher_that_is_killed_in_the_middle_is_made_up_for() {
+    let out = tempfile::tempdir().unwrap();
+    let folder = out.path().join("sweep");
+    plan(&folder, "1s", "1");
+    let mut child =
+        sweep(&["--run", "all"], &folder).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let results = || std::fs::read_dir(folder.join("runs")).into_iter().flatten().count();
+    wait_until("a run is made", || results() == 1);
+    wait_until("another is in the making", || family(child.id()).len() > 1);
+    signal(child.id(), "KILL");
+    child.wait().unwrap();
+    wait_until("all processes are gone", || family(child.id()).is_empty());
+    assert_eq!(results(), 1, "in the middle");
+    let output = sweep(&["--run", "all"], &folder).output().unwrap();
+    let (said, beside) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{said}{beside}");
+    assert!(beside.contains("was begun by") && beside.contains("made anew"), "{beside}");
+    assert!(said.contains("had been made on") && said.contains(": made on"), "{said}");
+    done(sweep(&["--join"], &folder));
+    // By hand: a figure of one run, in its summary and so against its result.
+    let summary = folder.join("runs/0001/summary.json");
+    let text = std::fs::read_to_string(&summary).unwrap();
+    let changed = text.replacen("\"startup_ns\": ", "\"startup_ns\": 1", 1);
+    assert_ne!(text, changed);
+    std::fs::write(&summary, changed).unwrap();
+    refused(sweep(&["--join"], &folder), 1, &["runs/0001", "not those of its summary.json"]);
+}
+
+#[test]
+fn what_cannot_be_planned_or_made_is_said_first() {
+    let out = tempfile::tempdir().unwrap();
+    let folder = out.path().join("sweep");
+    refused(sweep(&["--run", "0"], &folder), 1, &["not the folder of a planned sweep", "--plan FOLDER"]);
+    refused(sweep(&[], &folder), 2, &["--plan, --run K, --join or --emit"]);
+    refused(sweep(&["--plan"], &folder), 2, &["nothing to sweep over"]);
+    refused(
+        sweep(&["--plan", "--isolation", "thread,process", "--out", "x"], &folder),
+        2,
+        &["--out with --plan"],
+    );
+    refused(sweep(&["--join", "--seed", "4"], &folder), 2, &["--seed with a planned sweep"]);
+    refused(sweep(&["--run", "3-1"], &folder), 2, &["give a run's number"]);
+    refused(command(&["sweep", "--join"]), 2, &["FOLDER"]);
+    assert!(!folder.exists(), "nothing was begun");
+    plan(&folder, "50ms", "1");
+    refused(sweep(&["--plan", "--isolation", "thread,process"], &folder), 2, &["holds a plan"]);
+    refused(sweep(&["--run", "2"], &folder), 2, &["2 runs in 1 turns"]);
+    for (scheduler, file) in [
+        ("slurm", "sweep_slurm.sh"),
+        ("kubernetes", "sweep_kubernetes.yaml"),
+        ("dask", "sweep_dask.py"),
+        ("ray", "sweep_ray.py"),
+    ] {
+        assert!(done(sweep(&["--emit", scheduler], &folder)).contains(file));
+        assert!(folder.join(file).exists());
+    }
+    // Of another version of bulkhead.
+    let path = folder.join("plan.json");
+    let other =
+        std::fs::read_to_string(&path).unwrap().replace("bulkhead.sweep-plan/1", "bulkhead.sweep-plan/2");
+    std::fs::write(&path, other).unwrap();
+    refused(sweep(&["--join"], &folder), 1, &["bulkhead.sweep-plan/2", "use the launcher that wrote it"]);
+}
