@@ -218,6 +218,12 @@ impl Trading {
         Self::command_of(self.strategy_kind(strategy))
     }
 
+    /// Whether its strategies are of several kinds, or programs of somebody else's: then reports tell them apart.
+    pub fn has_several_kinds(&self) -> bool {
+        self.strategy_kinds.len() > 1
+            || self.strategy_kinds.iter().any(|kind| Self::command_of(kind).is_some())
+    }
+
     /// How a strategy paces its orders: the plan knows when they are due only of those that follow a schedule.
     pub fn pacing_of(&self, strategy: u16) -> Pacing {
         if Self::ON_SCHEDULE.contains(&self.strategy_kind(strategy)) { self.pacing } else { Pacing::Closed }

@@ -25,6 +25,7 @@ mod spilling;
 pub mod standstill;
 pub mod supervise;
 mod tapes;
+mod usage;
 pub mod warden;
 
 pub use crate::host::signals;

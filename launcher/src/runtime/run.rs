@@ -249,7 +249,8 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     if tail.orders > 0 {
         figures.take_stall_free(&merged, &tail.untouched);
     }
-    let summary = summarise(record, &merged, &figures);
+    let mut summary = summarise(record, &merged, &figures);
+    summary.explain(&tail.strategies);
     let mut histograms = Vec::new();
     hlog::write(record, &merged, &figures, &mut histograms)?;
     let timeline = Timeline::measure(record, &merged, &figures);

@@ -154,6 +154,7 @@ impl Processes {
             process: process.name.clone(),
             pid: process.pid(),
             how: process.how(),
+            usage: Some(process.usage()),
         };
         self.all.iter().map(exit).collect()
     }
@@ -188,10 +189,11 @@ impl Children for Processes {
         assert!(self.all[process].status.is_some(), "a process has one incarnation at a time");
         if let Some(spare) = self.spares.take(process) {
             segments.control.started(process, spare.pid());
-            self.all[process] = spare;
+            self.all[process] = spare.after(&self.all[process]);
             return Ok(());
         }
-        self.all[process] = start(segments, &segments.plan.processes[process])?;
+        let next = start(segments, &segments.plan.processes[process])?;
+        self.all[process] = next.after(&self.all[process]);
         segments.control.started(process, self.all[process].pid());
         Ok(())
     }

@@ -8,6 +8,7 @@ mod faults;
 mod journalled;
 mod kills;
 mod lab;
+mod languages;
 mod ledger;
 mod market;
 mod neighbours;
