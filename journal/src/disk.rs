@@ -1,7 +1,10 @@
 //! What the journal asks of the disk, one system call a step; tests can refuse each of them.
 
 use crate::error::JournalError;
+use crate::segment;
+use nix::errno::Errno;
 use nix::fcntl::posix_fallocate;
+use shm::sync::{AtomicU64, Ordering};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -57,6 +60,35 @@ pub struct Os;
 
 impl Disk for Os {
     fn before(&self, _: Step, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A disk that takes so many syncs of the log and refuses all that follow, with EIO: to see that what is built on a journal stops then.
+#[derive(Debug)]
+pub struct Refusing {
+    takes: u64,
+    asked: AtomicU64,
+}
+
+impl Refusing {
+    /// One that takes so many.
+    pub const fn behind(takes: u64) -> Self {
+        Self { takes, asked: AtomicU64::new(0) }
+    }
+
+    /// How often it was asked.
+    pub fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
+    }
+}
+
+impl Disk for Refusing {
+    fn before(&self, step: Step, path: &Path) -> io::Result<()> {
+        let is_log = segment::index_of(path).is_some();
+        if step == Step::Sync && is_log && self.asked.fetch_add(1, Ordering::Relaxed) >= self.takes {
+            return Err(Errno::EIO.into());
+        }
         Ok(())
     }
 }

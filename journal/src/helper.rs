@@ -79,7 +79,7 @@ pub(crate) fn help(
     keep: usize,
     ready: &SyncSender<Arc<Mapped>>,
     jobs: &Receiver<Job>,
-    first: &Mapped,
+    first: Arc<Mapped>,
 ) {
     // The writer is at work in it already: until this is done it has a page fault now and then. What is to be synced is left alone: all
     // of the segment would go to the disk with the first group.
@@ -88,6 +88,7 @@ pub(crate) fn help(
     {
         shared.fail(JournalError::io(&first.path, "touch its pages")(error));
     }
+    drop(first);
     let mut prepared: Option<Arc<Mapped>> = None;
     // Acquire: pairs with the Release of the writer's end; its jobs came before.
     while !shared.is_failed() {
@@ -101,15 +102,20 @@ pub(crate) fn help(
         } else if is_last {
             break;
         } else if prepared.is_none() {
+            // One more is on its way to the writer than before: perhaps one is written to its end.
+            if !segments.settled {
+                shared.let_go();
+            }
             result = make(shared, segments, index, true).map(|segment| {
+                // Known before it can be written: whoever syncs finds it.
+                shared.add(&segment);
                 index += 1;
                 prepared = Some(segment);
             });
         } else if let Some(segment) = prepared.take() {
-            // Known before it can be written: whoever syncs finds it.
-            match ready.try_send(Arc::clone(&segment)) {
-                Ok(()) => shared.add(&segment),
-                Err(TrySendError::Full(_)) => {
+            match ready.try_send(segment) {
+                Ok(()) => {}
+                Err(TrySendError::Full(segment)) => {
                     prepared = Some(segment);
                     thread::park_timeout(NAP);
                 }

@@ -50,11 +50,12 @@ mod snapshot;
 pub mod tool;
 mod writer;
 
-pub use disk::{Disk, Os, Step};
+pub use disk::{Disk, Os, Refusing, Step};
 pub use error::JournalError;
 pub use follower::{Follower, State};
 pub use reader::{Reader, Record};
 pub use recovery::{End, Recovered, follow, recover};
+pub use segment::index_of;
 pub use shared::Watermark;
 pub use snapshot::write_beside;
 pub use writer::{Durability, Options, Writer};

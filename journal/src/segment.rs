@@ -6,6 +6,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+/// How the names of segments begin.
+const PREFIX: &str = "log-";
 /// The name under which a segment is made.
 pub(crate) const UNFINISHED: &str = "unfinished-segment";
 
@@ -25,12 +27,17 @@ pub(crate) fn numbered(folder: &Path, prefix: &str) -> Result<Vec<(u64, PathBuf)
 
 /// The folder's segments, the first one first.
 pub(crate) fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>, JournalError> {
-    numbered(folder, "log-")
+    numbered(folder, PREFIX)
+}
+
+/// The number of the segment that has this name; `None`: it is no segment's.
+pub fn index_of(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.strip_prefix(PREFIX)?.parse().ok()
 }
 
 /// Where that segment is.
 pub(crate) fn path(folder: &Path, index: u64) -> PathBuf {
-    folder.join(format!("log-{index:08}"))
+    folder.join(format!("{PREFIX}{index:08}"))
 }
 
 /// A segment that is read.

@@ -3,9 +3,11 @@
 use crate::disk::{self, Disk};
 use crate::error::JournalError;
 use crate::format::WATERMARK;
+use crate::segment;
 use shm::memory::Region;
 use shm::sync::{AtomicU64, Ordering};
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
@@ -25,13 +27,21 @@ impl core::ops::Deref for Line {
     }
 }
 
-/// A segment that the writer has mapped.
+/// A segment that is mapped, to be written.
 pub(crate) struct Mapped {
     pub index: u64,
     pub path: PathBuf,
     pub file: File,
     pub region: Arc<Region>,
     pub seed: u32,
+}
+
+/// Segments that may hold what is not yet on the disk.
+struct Segments {
+    /// The number of the first of them.
+    unsynced: u64,
+    /// Those that are mapped, the first one first. Before them are those that were let go: their numbers are enough to find them.
+    mapped: Vec<Arc<Mapped>>,
 }
 
 /// Shared by the writer, its threads and its watermarks.
@@ -53,8 +63,7 @@ pub(crate) struct Shared {
     pub asked: Line,
     /// The first failure's message.
     reason: Mutex<String>,
-    /// Segments that may hold what is not yet on the disk, the first one first.
-    segments: Mutex<Vec<Arc<Mapped>>>,
+    segments: Mutex<Segments>,
     syncing: Mutex<()>,
     synced: Condvar,
     /// The thread that syncs groups.
@@ -67,7 +76,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    pub fn new(folder: PathBuf, log: u64, disk: Arc<dyn Disk>, last: u64, durable: u64) -> Self {
+    /// From that segment on records may not be on the disk; none is mapped yet.
+    pub fn new(
+        folder: PathBuf,
+        log: u64,
+        disk: Arc<dyn Disk>,
+        last: u64,
+        durable: u64,
+        unsynced: u64,
+    ) -> Self {
         let shared = Self {
             folder,
             log,
@@ -79,7 +96,7 @@ impl Shared {
             stop: Line::default(),
             asked: Line::default(),
             reason: Mutex::default(),
-            segments: Mutex::default(),
+            segments: Mutex::new(Segments { unsynced, mapped: Vec::new() }),
             syncing: Mutex::default(),
             synced: Condvar::new(),
             syncer: OnceLock::new(),
@@ -91,7 +108,19 @@ impl Shared {
 
     /// A segment that will be written.
     pub fn add(&self, segment: &Arc<Mapped>) {
-        locked(&self.segments).push(Arc::clone(segment));
+        locked(&self.segments).mapped.push(Arc::clone(segment));
+    }
+
+    /// Where nobody waits for the disk: unmaps and closes what is written to its end, in the calling thread. Who syncs opens it again.
+    pub fn let_go(&self) {
+        // Acquire: pairs with the Release of the roll. The writer has let go of all segments before it.
+        let current = self.segment.load(Ordering::Acquire);
+        let mut segments = locked(&self.segments);
+        let done = segments.mapped.partition_point(|segment| segment.index < current);
+        let done: Vec<_> = segments.mapped.drain(..done).collect();
+        // Unmapping takes its time: not under the lock.
+        drop(segments);
+        drop(done);
     }
 
     #[inline(always)]
@@ -138,15 +167,22 @@ impl Shared {
         }
         // Acquire: pairs with the Release of the roll. All records of the segments before it are stored, so that these are done with.
         let current = self.segment.load(Ordering::Acquire);
+        let segments = locked(&self.segments);
         let open: Vec<_> =
-            locked(&self.segments).iter().filter(|segment| segment.index <= current).cloned().collect();
-        for segment in &open {
-            if let Err(error) = disk::sync(&*self.disk, &segment.path, &segment.file) {
-                drop(turn);
-                return Err(self.fail(error));
-            }
+            segments.mapped.iter().filter(|segment| segment.index <= current).cloned().collect();
+        let mut closed = segments.unsynced..open.first().map_or(current, |segment| segment.index);
+        drop(segments);
+        let synced = closed.try_for_each(|index| self.sync_closed(index)).and_then(|()| {
+            open.iter().try_for_each(|segment| disk::sync(&*self.disk, &segment.path, &segment.file))
+        });
+        if let Err(error) = synced {
+            drop(turn);
+            return Err(self.fail(error));
         }
-        locked(&self.segments).retain(|segment| segment.index >= current);
+        let mut segments = locked(&self.segments);
+        segments.mapped.retain(|segment| segment.index >= current);
+        segments.unsynced = current;
+        drop(segments);
         // Release: whoever sees it may believe that the disk has it.
         self.durable.store(appended, Ordering::Release);
         if let Some(segment) = open.last() {
@@ -158,6 +194,18 @@ impl Shared {
         drop(turn);
         self.synced.notify_all();
         Ok(appended)
+    }
+
+    /// Puts a segment on the disk that was let go, or that a predecessor wrote. One that is not there any more was removed behind a
+    /// snapshot, before which the log was synced. A write of the kernel's that has failed meanwhile is told to who opens the file next,
+    /// if nobody was told before (Linux 4.17).
+    fn sync_closed(&self, index: u64) -> Result<(), JournalError> {
+        let path = segment::path(&self.folder, index);
+        match File::open(&path) {
+            Ok(file) => disk::sync(&*self.disk, &path, &file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(JournalError::io(&path, "open it")(error)),
+        }
     }
 }
 
@@ -171,6 +219,14 @@ impl Watermark {
     pub fn durable(&self) -> u64 {
         // Acquire: pairs with the Release in `sync`.
         self.0.durable.load(Ordering::Acquire)
+    }
+
+    /// Puts everything that was appended on the disk, in this thread, if it is not there yet.
+    ///
+    /// # Errors
+    /// [`JournalError::Failed`].
+    pub fn sync(&self) -> Result<(), JournalError> {
+        self.0.sync().map(drop)
     }
 
     /// Whether the journal has failed: the watermark stands still then, for ever.

@@ -157,14 +157,15 @@ impl Writer {
         let lock = lock(folder)?;
         let end = recover()?;
         let is_settled = options.durability != Durability::Process;
-        let (unsynced, unused) = tidy(disk, folder, &end, is_settled)?;
+        let unused = tidy(disk, folder, &end, is_settled)?;
         let durable = if is_settled { end.last } else { end.watermark.min(end.last) };
         let log = end.log.unwrap_or_else(|| RandomState::new().hash_one(folder));
-        let shared =
-            Arc::new(Shared::new(folder.to_owned(), log, Arc::clone(&options.disk), end.last, durable));
-        unsynced.iter().for_each(|segment| shared.add(segment));
-        let segments = Make { bytes: options.segment_bytes, settled: is_settled };
         let index = end.highest + 1;
+        // What was before the first that recovery has read is in a snapshot.
+        let unsynced = end.segments.first().copied().filter(|_| !is_settled).unwrap_or(index);
+        let disk = Arc::clone(&options.disk);
+        let shared = Arc::new(Shared::new(folder.to_owned(), log, disk, end.last, durable, unsynced));
+        let segments = Make { bytes: options.segment_bytes, settled: is_settled };
         let first = helper::make(&shared, segments, index, false)?;
         shared.add(&first);
         shared.segment.store(index, Ordering::Relaxed);
@@ -175,7 +176,7 @@ impl Writer {
         let (helped, keep, touched) = (Arc::clone(&shared), options.keep_snapshots, Arc::clone(&first));
         threads.push(start("journal-helper", move || {
             helper::remove(&helped, &unused);
-            helper::help(&helped, segments, index + 1, keep, &ready_to, &jobs_from, &touched);
+            helper::help(&helped, segments, index + 1, keep, &ready_to, &jobs_from, touched);
         })?);
         if let Durability::Group { records, within } = options.durability {
             let synced = Arc::clone(&shared);
@@ -210,7 +211,7 @@ impl Writer {
             next: 1,
             most: format::most(options.segment_bytes),
             durability: Durability::None,
-            shared: Arc::new(Shared::new(Path::new("").into(), 0, Arc::clone(&options.disk), 0, 0)),
+            shared: Arc::new(Shared::new(Path::new("").into(), 0, Arc::clone(&options.disk), 0, 0, 0)),
             ready: None,
             jobs: None,
             threads: Vec::new(),
@@ -329,9 +330,10 @@ impl Writer {
         self.words[self.at + 1].store(self.next, Ordering::Relaxed);
         // Release: as for a record.
         self.words[self.at].store(format::first_word(self.seed, ROLL, self.next, &[]), Ordering::Release);
+        // Let go of before that is said: unmapping it is the helper's work.
+        self.words = next.region.words();
         // Before the first record of the segment is said to be appended: whoever syncs that syncs this segment.
         self.shared.segment.store(next.index, Ordering::Release);
-        self.words = next.region.words();
         self.seed = next.seed;
         self.at = SEGMENT_HEADER / 8;
         Ok(())
@@ -432,15 +434,9 @@ pub(crate) fn lock(folder: &Path) -> Result<Lock, JournalError> {
 }
 
 /// Before anything new is written: what was recovered is on the disk if it must be, what does not count is out of the way. The segments
-/// that are still to be synced; and those that were prepared for nothing, which are for the helper to remove: that takes a disk its time,
-/// and what has no record changes nothing.
-fn tidy(
-    disk: &dyn Disk,
-    folder: &Path,
-    end: &End,
-    is_settled: bool,
-) -> Result<(Vec<Arc<Mapped>>, Vec<PathBuf>), JournalError> {
-    let (mut unsynced, mut unused) = (Vec::new(), Vec::new());
+/// that were prepared for nothing, which are for the helper to remove: that takes a disk its time, and what has no record changes nothing.
+fn tidy(disk: &dyn Disk, folder: &Path, end: &End, is_settled: bool) -> Result<Vec<PathBuf>, JournalError> {
+    let mut unused = Vec::new();
     for name in [segment::UNFINISHED, snapshot::UNFINISHED] {
         if folder.join(name).exists() {
             disk::remove(disk, &folder.join(name))?;
@@ -457,21 +453,15 @@ fn tidy(
             } else {
                 unused.push(path);
             }
-        } else if end.segments.contains(&index) {
+        } else if is_settled && end.segments.contains(&index) {
             let file = File::open(&path).map_err(JournalError::io(&path, "open it"))?;
-            if is_settled {
-                disk::sync(disk, &path, &file)?;
-            } else {
-                // Nobody writes there any more: its words are only looked for by their number.
-                let region = Region::heap(SEGMENT_HEADER / 8);
-                unsynced.push(Arc::new(Mapped { index, path, file, region, seed: 0 }));
-            }
+            disk::sync(disk, &path, &file)?;
         }
     }
     if is_settled {
         disk::sync_folder(disk, folder)?;
     }
-    Ok((unsynced, unused))
+    Ok(unused)
 }
 
 #[cfg(test)]

@@ -115,6 +115,10 @@ impl Outbox {
         self.kept.push_back(message);
     }
 
+    pub const fn given(&self) -> u64 {
+        self.given
+    }
+
     /// Takes out the next of those that are kept, if so many have gone out and it is one of them.
     fn next_of(&mut self, gone: u64) -> Option<Message> {
         let first = self.given - self.kept.len() as u64;

@@ -13,6 +13,7 @@
 use super::events::RecoveryError;
 use super::given::{GatewayPast, Recovered};
 use super::{Inbox, Orchestrator, ReturnPath, Supervision};
+use journal::{Watermark, Writer};
 use protocol::wire::Message;
 use shm::ring::Consumer;
 
@@ -68,6 +69,11 @@ impl Inbox {
 }
 
 impl<R: Consumer> Orchestrator<R> {
+    /// How far its journal is on the disk, if it has one.
+    pub fn watermark(&self) -> Option<Watermark> {
+        self.journal.as_ref().map(Writer::watermark)
+    }
+
     /// Requests of living strategies that are not settled.
     pub fn open_orders(&self) -> u64 {
         self.positions.requests()

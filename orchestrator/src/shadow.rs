@@ -101,6 +101,11 @@ impl Shadow {
         self.given.has_gone(estate);
     }
 
+    /// How many reports each strategy was given since its memory was last made anew.
+    pub fn returned(&self) -> Vec<u64> {
+        self.given.strategies.iter().map(|of| of.returned.given()).collect()
+    }
+
     /// Whether something is kept that may not have gone out.
     pub fn keeps_something(&self) -> bool {
         self.given.keeps_something()

@@ -23,7 +23,7 @@ use super::shadow::{Followed, Past, Shadow, last_order, restored};
 use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::state::StateError;
-use journal::{Options, Reader, Record as Written, Recovered, Writer};
+use journal::{Options, Reader, Record as Written, Recovered, Watermark, Writer};
 use protocol::market::Quote;
 use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Order, OrderId, Report};
@@ -146,6 +146,11 @@ impl<T: Close> ExchangeAgent<T> {
         let mut agent = Self::around(market, sessions, tape);
         agent.followed = Some(Box::new(Followed { past, closing, reader }));
         agent
+    }
+
+    /// How far its journal is on the disk, if it has one.
+    pub fn watermark(&self) -> Option<Watermark> {
+        self.journal.as_ref().map(Writer::watermark)
     }
 
     /// How many orders are in its books.

@@ -8,7 +8,7 @@ use core::cell::Cell;
 use exchange::market_board::MarketBoard;
 use exchange::role::{self, Close, Estate, ExchangeAgent, MarketSetup, SessionEnd, Trade};
 use exchange::{Capacity, Exchange, Instrument};
-use journal::{Durability, Options};
+use journal::{Disk, Durability, Options};
 use proptest::prelude::*;
 use protocol::agent::{Agent, Cycle};
 use protocol::session::{Numbers, number_instruction, report_number};
@@ -32,15 +32,17 @@ const ROOM: usize = 256;
 const SESSIONS: usize = 2;
 
 /// What outlives the exchange.
-struct World {
+pub struct World {
     /// Instructions and reports of each session.
     rings: Vec<[Words; 2]>,
     log: Words,
     board: Words,
     tape: Arc<Mutex<Vec<(u64, u64, u64)>>>,
+    /// What its journal is on.
+    pub disk: Arc<dyn Disk>,
 }
 
-struct SharedTape(Arc<Mutex<Vec<(u64, u64, u64)>>>);
+pub struct SharedTape(Arc<Mutex<Vec<(u64, u64, u64)>>>);
 
 impl Close for SharedTape {
     fn trade(&mut self, trade: &Trade, _: u64) {
@@ -58,7 +60,7 @@ fn ring(capacity: usize) -> Words {
 
 /// What a successor makes of what was left; the broken ones believe something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-enum Successor {
+pub enum Successor {
     Careful,
     /// Sends every report again.
     SendsAgain,
@@ -79,16 +81,17 @@ enum Successor {
 }
 
 impl World {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             rings: (0..SESSIONS).map(|_| [ring(CAPACITY), ring(FEW)]).collect(),
             log: Region::heap(LOG_OFFSET + (1 << 14)).words(),
             board: board::heap(protocol::market::shape(1).unwrap()),
             tape: Arc::default(),
+            disk: Arc::new(journal::Os),
         }
     }
 
-    fn exchange(
+    pub fn exchange(
         &self,
         folder: &Path,
         durability: Durability,
@@ -133,7 +136,8 @@ impl World {
             }
             _ => {}
         }
-        let options = Options { durability, segment_bytes: 1 << 16, ..Options::default() };
+        let disk = Arc::clone(&self.disk);
+        let options = Options { durability, segment_bytes: 1 << 16, disk, ..Options::default() };
         agent.journalled(folder, &options, time(), &estate).map_err(|error| error.to_string())
     }
 }
@@ -143,7 +147,7 @@ fn setup() -> MarketSetup {
     MarketSetup { venue: 0, exchange, instruments: 1, sessions: SESSIONS, room: ROOM, script: None }
 }
 
-type Follower = journal::Follower<role::Shadow>;
+pub type Follower = journal::Follower<role::Shadow>;
 
 /// One that follows the exchange's journal, when there is one.
 struct Shadow {
@@ -221,14 +225,14 @@ const fn time() -> Timebase {
 }
 
 /// The gateways' ends of the sessions.
-struct Gateways {
+pub struct Gateways {
     orders: Vec<(spsc::Producer, Numbers)>,
     reports: Vec<(spsc::Consumer, Numbers)>,
-    heard: Vec<Vec<Report>>,
+    pub heard: Vec<Vec<Report>>,
 }
 
 impl Gateways {
-    fn new(world: &World) -> Self {
+    pub fn new(world: &World) -> Self {
         let orders = |[orders, _]: &[Words; 2]| (spsc::Producer::attach(orders).unwrap(), Numbers::default());
         let reports =
             |[_, reports]: &[Words; 2]| (spsc::Consumer::attach(reports).unwrap(), Numbers::default());
@@ -240,7 +244,7 @@ impl Gateways {
     }
 
     /// Sends an order; `false`: the session is full.
-    fn send(&mut self, order: &Order) -> bool {
+    pub fn send(&mut self, order: &Order) -> bool {
         let (ring, numbers) = &mut self.orders[usize::from(order.id.strategy()) % SESSIONS];
         if !ring.has_room() {
             return false;
@@ -250,7 +254,7 @@ impl Gateways {
         ring.try_push(&message).is_ok()
     }
 
-    fn listen(&mut self) -> Result<(), String> {
+    pub fn listen(&mut self) -> Result<(), String> {
         for (session, (ring, numbers)) in self.reports.iter_mut().enumerate() {
             while let Some(message) = ring.try_pop().map_err(|fault| format!("{fault:?}"))? {
                 if !numbers.take(report_number(&message)) {
@@ -327,7 +331,7 @@ fn played(
 }
 
 /// One duty cycle; how much it did, with what it still has to say.
-fn turn(world: &World, agent: &mut ExchangeAgent<SharedTape>, clock: Deadly, draining: bool) -> usize {
+pub fn turn(world: &World, agent: &mut ExchangeAgent<SharedTape>, clock: Deadly, draining: bool) -> usize {
     let mut cycle = Cycle { clock, now: 0, time: time(), draining, log: StampLog::new(&world.log) };
     let work = agent.duty_cycle(&mut cycle);
     // At once: there is something to do, or reports wait for the disk.
@@ -441,7 +445,7 @@ proptest! {
 }
 
 /// A load in which something happens, and deaths all over it.
-fn load() -> (Vec<Order>, Vec<u64>) {
+pub fn load() -> (Vec<Order>, Vec<u64>) {
     let order = |n: u64| {
         let mut order = Order::new(OrderId::new((n % 4) as u16, 0, n / 4), 0);
         (order.price, order.quantity, order.trigger) = (100 + (n % 5) as i64, 1 + n % 7, n % 3);

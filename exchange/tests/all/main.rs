@@ -4,6 +4,7 @@ mod broken;
 mod cases;
 mod comebacks;
 mod deep;
+mod disk;
 mod drawn;
 mod ledger;
 mod model;

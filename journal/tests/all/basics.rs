@@ -1,10 +1,7 @@
 //! Appending, rolling, following, reopening; what each durability promises while nothing goes wrong.
 
 use crate::common::{State, append, folder, payload, recovered};
-use journal::{Disk, Durability, JournalError, Options, Reader, Step, Writer};
-use shm::sync::{AtomicU64, Ordering};
-use std::io;
-use std::path::Path;
+use journal::{Durability, JournalError, Options, Reader, Refusing, Writer};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
@@ -75,27 +72,11 @@ fn one_writer_at_a_time_and_impossible_lengths_are_refused() {
     assert!(matches!(Writer::open(folder.path(), &small, |_| {}).err(), Some(JournalError::Options(_))));
 }
 
-/// Counts the syncs, and refuses them from one on.
-struct Counted {
-    syncs: AtomicU64,
-    refused_from: u64,
-}
-
-impl Disk for Counted {
-    fn before(&self, step: Step, path: &Path) -> io::Result<()> {
-        let is_log = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log-"));
-        if step == Step::Sync && is_log && self.syncs.fetch_add(1, Ordering::SeqCst) >= self.refused_from {
-            return Err(io::Error::from_raw_os_error(nix::libc::EIO));
-        }
-        Ok(())
-    }
-}
-
 #[test]
 fn each_syncs_once_a_record_process_never_and_group_when_asked() {
     let run = |durability, wait: bool| {
         let folder = folder();
-        let disk = Arc::new(Counted { syncs: AtomicU64::new(0), refused_from: u64::MAX });
+        let disk = Arc::new(Refusing::behind(u64::MAX));
         let options = Options { disk: disk.clone(), segment_bytes: 1 << 16, ..options(durability) };
         let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
         for sequence in 1..=50 {
@@ -108,7 +89,7 @@ fn each_syncs_once_a_record_process_never_and_group_when_asked() {
         }
         let durable = writer.watermark().durable();
         drop(writer);
-        (disk.syncs.load(Ordering::SeqCst), durable)
+        (disk.asked(), durable)
     };
     assert_eq!(run(Durability::Process, false), (0, 0));
     assert_eq!(run(Durability::Each, false), (50, 50));
@@ -123,7 +104,7 @@ fn each_syncs_once_a_record_process_never_and_group_when_asked() {
 fn the_first_refused_sync_is_the_last() {
     for durability in [GROUP, Durability::Each] {
         let folder = folder();
-        let disk = Arc::new(Counted { syncs: AtomicU64::new(0), refused_from: 3 });
+        let disk = Arc::new(Refusing::behind(3));
         let options = Options { disk: disk.clone(), segment_bytes: 1 << 16, ..options(durability) };
         let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
         let watermark = writer.watermark();
@@ -146,7 +127,7 @@ fn the_first_refused_sync_is_the_last() {
             assert!(matches!(watermark.wait(99, Duration::from_secs(1)), Err(JournalError::Failed(_))));
         }
         assert!(matches!(writer.close(), Err(JournalError::Failed(_))));
-        assert_eq!(disk.syncs.load(Ordering::SeqCst), 4, "never tried again");
+        assert_eq!(disk.asked(), 4, "never tried again");
     }
 }
 

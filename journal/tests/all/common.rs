@@ -3,6 +3,7 @@
 use journal::{End, JournalError, Recovered, Writer, recover};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A folder in memory, where a sync costs nothing.
@@ -93,5 +94,14 @@ pub fn append(writer: &mut Writer, records: u64) {
     for _ in 0..records {
         let next = writer.last() + 1;
         assert_eq!(writer.append(&payload(next)).expect("taken"), next);
+    }
+}
+
+/// Waits for what a helper does.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::yield_now();
     }
 }

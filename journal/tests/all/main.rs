@@ -6,6 +6,7 @@ mod faults;
 mod fuzzed;
 mod images;
 mod kills;
+mod mapped;
 mod snapshots;
 mod stepped;
 mod tools;

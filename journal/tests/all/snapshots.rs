@@ -1,13 +1,12 @@
 //! Snapshots: crashes between the system calls of writing one, torn ones, and nothing applied twice.
 
 use crate::basics::options;
-use crate::common::{State, append, copy, folder, payload, recovered};
+use crate::common::{State, append, copy, folder, payload, recovered, until};
 use journal::{Disk, Durability, JournalError, Options, Reader, Recovered, Step, Writer, recover};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 /// Copies the folder before each system call that changes the disk.
 struct Camera {
@@ -21,15 +20,6 @@ impl Disk for Camera {
         copy(&self.folder, image.path());
         self.images.lock().unwrap().push((step, image));
         Ok(())
-    }
-}
-
-/// Waits for what a helper does.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::yield_now();
     }
 }
 

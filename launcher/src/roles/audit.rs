@@ -1,10 +1,11 @@
-//! What the exchanges of a run must have done by their journals.
+//! What the exchanges and the engine of a run must have done by their journals.
 
-use super::book;
 use super::parts::Parts;
+use super::{book, build, engine, spare};
 use crate::faults::own;
 use anyhow::{Context as _, Result};
 use exchange::role::Audit;
+use journal::Follower;
 use protocol::control::Control;
 use protocol::plan::{Plan, Role};
 use shm::attached::Attached;
@@ -27,4 +28,31 @@ pub(crate) fn audit(
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = book::journal_folder(plan, venue);
     Audit::of(&folder, setup, time).with_context(|| format!("the journal of venue {venue}"))
+}
+
+/// How many reports each strategy must have been given by the engine's journal, since its memory was last made anew. `attached` is what
+/// the engine's process has.
+///
+/// # Errors
+/// A journal that cannot be followed.
+pub(crate) fn returned(plan: &Plan, control: &Control, attached: &mut Attached<'_>) -> Result<Vec<u64>> {
+    let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
+    let ends = build::ends(plan, false, attached)?;
+    let orchestrator = build::orchestrator_parts(plan, ends, attached)?;
+    let shadow = orchestrator::Shadow::new(orchestrator, time, plan.stamps).0;
+    let follower = Follower::begin(&engine::journal_folder(plan), shadow);
+    let mut follower = follower.context("the engine's journal")?;
+    while follower.follow(1024).context("the engine's journal")? > 0 {}
+    Ok(follower.state.returned())
+}
+
+/// How many messages were pushed into each of these rings, which the process writes that has `attached`.
+///
+/// # Errors
+/// A ring that is not what it should be.
+pub(crate) fn published(
+    rings: impl Iterator<Item = String>,
+    attached: &mut Attached<'_>,
+) -> Result<Vec<u64>> {
+    Ok(spare::Sent::new(rings, attached)?.published())
 }

@@ -95,8 +95,10 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
     takeover.of_exchange(&mut estate, &folder);
-    let recovered = agent.journalled(&folder, &options, time, &estate);
-    recovered.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))
+    let agent = agent.journalled(&folder, &takeover.of_options(options), time, &estate);
+    let agent = agent.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))?;
+    takeover.of_opened(&folder, agent.watermark());
+    Ok(agent)
 }
 
 /// Where the journal of a venue is.

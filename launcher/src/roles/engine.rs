@@ -47,6 +47,7 @@ pub(crate) fn recover(
     let Some(options) = book::journal_options(plan.trading()) else { return Ok(()) };
     let comes_back = plan.engine_comes_back();
     let takeover = Takeover::of(attached);
+    let options = takeover.of_options(options);
     let now = (takeover.now)(plan);
     let thread = thread_of(plan, Role::Orchestrator)?;
     let log = log_of_orchestrator(plan, attached)?;
@@ -78,6 +79,7 @@ pub(crate) fn recover(
     let recovered = shadow.come_back(reader, (&folder, &options), estate, ends, now);
     let (orchestrator, mut recovered) =
         recovered.with_context(|| format!("the engine's journal in {}", folder.display()))?;
+    takeover.of_opened(&folder, orchestrator.watermark());
     takeover.of_recovered(&mut recovered);
     let words = segments::thread(attached, thread)?;
     let mut writer = StampLog::new(&words);

@@ -16,9 +16,9 @@ mod runner;
 mod spare;
 mod takeover;
 
-pub(crate) use audit::audit;
+pub(crate) use audit::{audit, published, returned};
 pub use build::strategy;
 pub use compose::{Composed, compose, compose_on};
 pub(crate) use engine::recover;
 pub(crate) use spare::{Standby, standby};
-pub use takeover::{Mistake, Takeover};
+pub use takeover::{ByHand, Mistake, Takeover};

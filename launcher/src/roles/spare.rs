@@ -220,10 +220,10 @@ fn noted<T, E: Display>(result: Result<T, E>) -> Option<T> {
 }
 
 /// Rings that the living one writes: how much was sent stands there.
-struct Sent(Vec<(Words, View)>);
+pub(super) struct Sent(Vec<(Words, View)>);
 
 impl Sent {
-    fn new(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Self> {
+    pub(super) fn new(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Self> {
         let ring = |what: String| {
             let head = attached.view(&spsc_mux::head_name(&what), spsc::HEAD_KIND)?;
             Ok((attached.region(&what, spsc::KIND)?.words(), head))
@@ -232,7 +232,7 @@ impl Sent {
     }
 
     /// How many messages each ring has had.
-    fn published(&self) -> Vec<u64> {
+    pub(super) fn published(&self) -> Vec<u64> {
         let published = |(tail, head): &(Words, View)| {
             // What cannot be attached any more will be looked at by the successor.
             spsc::published::<MESSAGE_WORDS>(&tail.clone().into(), head).unwrap_or(0)

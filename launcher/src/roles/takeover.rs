@@ -3,7 +3,7 @@
 
 use exchange::role;
 use gateway::GatewayEstate;
-use journal::Reader;
+use journal::{Disk, Durability, Options, Reader, Watermark};
 use orchestrator::{Estate, Recovered};
 use protocol::plan::Plan;
 use shm::attached::Attached;
@@ -11,6 +11,7 @@ use shm::clock::Clock;
 use shm::names;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 names! {
     /// What a broken successor gets wrong.
@@ -31,6 +32,8 @@ names! {
         TradesAgain = "trades-again",
         /// The journal is not there any more.
         LosesJournal = "loses-journal",
+        /// Reports do not wait for the disk.
+        TellsEarly = "tells-early",
         /// A spare's state lacks a record that it has read.
         SkipsRecord = "skips-record",
         /// What a spare has carried out is believed to have gone out: it may be ahead of what its predecessor came to.
@@ -38,25 +41,32 @@ names! {
     }
 }
 
+/// A disk that is simulated: a group gets there when it says so.
+pub trait ByHand: Disk {
+    /// The journal in that folder is open, and that is how far it is.
+    fn opened(&self, folder: &Path, journal: Watermark);
+}
+
 /// How a process takes over.
-#[derive(Clone, Copy)]
 pub struct Takeover {
     /// The time, in ticks.
     pub now: fn(&Plan) -> u64,
     /// What it gets wrong.
     pub mistake: Option<Mistake>,
+    /// The disk that its journals are on, if that is none of the system's.
+    pub disk: Option<Arc<dyn ByHand>>,
 }
 
 impl Default for Takeover {
     fn default() -> Self {
-        Self { now: |plan| plan.clock.now(), mistake: None }
+        Self { now: |plan| plan.clock.now(), mistake: None, disk: None }
     }
 }
 
 impl Takeover {
     /// How that process does it.
-    pub(super) fn of(attached: &mut Attached<'_>) -> Self {
-        *Self::shared(attached, Self::default)
+    pub(super) fn of(attached: &mut Attached<'_>) -> Arc<Self> {
+        Self::shared(attached, Self::default)
     }
 
     /// Tells a process how to do it, before anything of it is built.
@@ -68,9 +78,29 @@ impl Takeover {
         attached.shared("takeover", make)
     }
 
+    /// How a journal is kept.
+    pub(super) fn of_options(&self, options: Options) -> Options {
+        let Some(disk) = &self.disk else { return options };
+        let durability = match options.durability {
+            Durability::Group { .. } | Durability::Each if self.mistake == Some(Mistake::TellsEarly) => {
+                Durability::Process
+            }
+            Durability::Group { .. } => Durability::Group { records: u64::MAX, within: Duration::MAX },
+            as_it_is => as_it_is,
+        };
+        Options { durability, disk: Arc::<dyn ByHand>::clone(disk), ..options }
+    }
+
+    /// A journal is open.
+    pub(super) fn of_opened(&self, folder: &Path, journal: Option<Watermark>) {
+        if let (Some(disk), Some(journal)) = (&self.disk, journal) {
+            disk.opened(folder, journal);
+        }
+    }
+
     /// What an engine finds.
     #[cold]
-    pub(super) fn of_engine(self, estate: &mut Estate, folder: &Path) {
+    pub(super) fn of_engine(&self, estate: &mut Estate, folder: &Path) {
         match self.mistake {
             Some(Mistake::SendsAgain) => {
                 estate.sent.iter_mut().for_each(|sent| *sent = sent.saturating_sub(1));
@@ -83,7 +113,7 @@ impl Takeover {
 
     /// What a spare goes on from; `believe` tells it that all of that has gone out.
     #[cold]
-    pub(super) fn of_followed(self, believe: impl FnOnce()) {
+    pub(super) fn of_followed(&self, believe: impl FnOnce()) {
         if self.mistake == Some(Mistake::BelievesSpare) {
             believe();
         }
@@ -91,7 +121,7 @@ impl Takeover {
 
     /// What a spare has read its journal with.
     #[cold]
-    pub(super) fn of_reader(self, reader: &mut Reader) {
+    pub(super) fn of_reader(&self, reader: &mut Reader) {
         if self.mistake == Some(Mistake::SkipsRecord) {
             let _ = reader.next();
         }
@@ -99,7 +129,7 @@ impl Takeover {
 
     /// What follows from its journal.
     #[cold]
-    pub(super) fn of_recovered(self, recovered: &mut Recovered) {
+    pub(super) fn of_recovered(&self, recovered: &mut Recovered) {
         if self.mistake == Some(Mistake::KeepsRings) {
             recovered.retired.clear();
         }
@@ -107,7 +137,7 @@ impl Takeover {
 
     /// What a gateway finds.
     #[cold]
-    pub(super) fn of_gateway(self, mut estate: GatewayEstate) -> GatewayEstate {
+    pub(super) fn of_gateway(&self, mut estate: GatewayEstate) -> GatewayEstate {
         match self.mistake {
             Some(Mistake::ForgetsOrders) => estate.first = None,
             Some(Mistake::ReportsAgain) => estate.stamped.extend_from_within(..),
@@ -122,7 +152,7 @@ impl Takeover {
 
     /// What an exchange finds.
     #[cold]
-    pub(super) fn of_exchange(self, estate: &mut role::Estate, folder: &Path) {
+    pub(super) fn of_exchange(&self, estate: &mut role::Estate, folder: &Path) {
         match self.mistake {
             Some(Mistake::TradesAgain) => (estate.reports_stamped, estate.trades) = (0, 0),
             Some(Mistake::LosesJournal) => drop(std::fs::remove_dir_all(folder)),

@@ -3,7 +3,8 @@
 //! Every venue is an exchange in a process of its own. They and the engine are killed or hang at times that the seed draws, alone, together, or one
 //! soon after the other, and strategies among them; each dies at some look at its clock, and perhaps again while it comes back. What comes
 //! next is what the launcher's roles make of a journal and of the memory that was left behind. In two runs of three they have spares, which
-//! follow as seldom as they have a turn, and are gone now and then.
+//! follow as seldom as they have a turn, and are gone now and then. In one of three reports wait for the disk, and the machine may die
+//! (`machine`).
 //!
 //! The judge believes neither side: what was at an exchange, and what that makes of positions, it reads from the exchange's journal.
 
@@ -14,9 +15,7 @@ use crate::faults::schedule::Draws;
 use crate::planner::Resolved;
 use analysis::merge::{Merged, OrderEnd};
 use exchange::role::{Audit, Trade};
-use protocol::plan::{
-    ExchangePlacement, Fault, FaultKind, Journalling, Plan, Target, Technique, Trading, When,
-};
+use protocol::plan::{ExchangePlacement, Fault, FaultKind, Plan, Target, Technique, Trading, When};
 use protocol::tape::TapedTrade;
 use protocol::wire::{OrderId, Side};
 use shm::ring::spsc_mux::SpscMux;
@@ -27,15 +26,10 @@ pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {
     technique == Technique::of::<SpscMux>() && Draws::new(seed, Draws::COMEBACKS).below(3) == 0
 }
 
-/// Whether the engine and exchanges of such a run have spares. From a stream of its own: what else the seed stands for does not change.
-pub(super) fn has_spares(seed: u64) -> bool {
-    Draws::new(seed, Draws::SPARES).below(3) > 0
-}
-
-/// Makes every venue an exchange with a journal.
+/// Makes every venue an exchange in a process of its own.
 pub(super) fn shape(resolved: &mut Resolved, draws: &mut Draws) {
     resolved.venue = Kinds(VenueName::of(Trading::BOOK).into_iter().collect());
-    (resolved.exchange, resolved.journal) = (ExchangePlacement::Process, Journalling::Process);
+    resolved.exchange = ExchangePlacement::Process;
     resolved.credentials = 1 + draws.below(resolved.strategies.min(2).into()) as u16;
     // What rests stays open: with few of them a strategy soon has nothing to send.
     let most = if draws.below(2) == 0 { 20 } else { 140 };

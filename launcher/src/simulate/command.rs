@@ -81,6 +81,8 @@ pub struct Tally {
     pub comebacks: u64,
     /// Those in which a spare had done a part of the work.
     pub from_spares: u64,
+    /// Runs in which the machine died.
+    pub fell: u64,
     /// Turns of threads.
     pub turns: u64,
     /// The sum of the runs' hashes.
@@ -100,6 +102,7 @@ impl Tally {
             restarted: trial.restarted,
             comebacks: trial.comebacks,
             from_spares: trial.from_spares,
+            fell: trial.fell.into(),
             turns: trial.turns,
             digest: fnv1a(hash, &trial.digest.to_le_bytes()),
         });
@@ -115,6 +118,7 @@ impl Tally {
         self.restarted += other.restarted;
         self.comebacks += other.comebacks;
         self.from_spares += other.from_spares;
+        self.fell += other.fell;
         self.turns += other.turns;
         self.digest = self.digest.wrapping_add(other.digest);
     }

@@ -5,6 +5,7 @@
 
 use super::fuse::{self, Unwound};
 use super::hostile::Hostile;
+use super::machine::Machine;
 use super::scenario::{Scenario, ScenarioKind};
 use super::spares::{Spare, Spares};
 use crate::faults::own::{self, Means};
@@ -16,7 +17,7 @@ use analysis::record::Exit;
 use anyhow::{Context, Result, bail};
 use protocol::agent::{Agent, Cycle, Turn, Turns};
 use protocol::control::Control;
-use protocol::plan::{FaultKind, Role};
+use protocol::plan::{FaultKind, Journalling, Role};
 use protocol::segments;
 use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
@@ -118,6 +119,7 @@ pub(super) struct Family<'a, T> {
     draws: Draws,
     segments: &'a Segments,
     spares: Spares<'a>,
+    machine: Arc<Machine>,
     /// Faults that struck, by kind.
     pub struck: Vec<FaultKind>,
     /// Messages that a hostile strategy has tampered with.
@@ -142,6 +144,7 @@ impl<'a, T: Link> Family<'a, T> {
             draws: Draws::new(scenario.seed, Draws::PROCESSES),
             segments,
             spares: Spares::new(scenario),
+            machine: Arc::new(Machine::new(scenario.seed)),
             struck: Vec::new(),
             tampered: Arc::new(AtomicU64::new(0)),
             technique: std::marker::PhantomData,
@@ -172,7 +175,9 @@ impl<'a, T: Link> Family<'a, T> {
     /// What a process has of the segments, before anything of it is built.
     fn attached(&self, process: usize) -> Attached<'a> {
         let mut attached = self.segments.attached(&self.segments.plan.processes[process]);
-        Takeover { now: fuse::now, mistake: self.scenario.mistake }.tell(&mut attached);
+        let waits = self.segments.plan.trading().journal != Journalling::Process;
+        let disk = waits.then(|| self.machine.disk());
+        Takeover { now: fuse::now, mistake: self.scenario.mistake, disk }.tell(&mut attached);
         attached
     }
 
@@ -281,6 +286,7 @@ impl<'a, T: Link> Family<'a, T> {
             }
         }
         let Some(agent) = &mut actor.agent else { return Ok(false) };
+        self.machine.has_turn()?;
         let Actor { cycle, turns, status, .. } = actor;
         let turns = turns.get_or_insert_with(|| Turns::begin(&mut **agent, cycle, status));
         fuse::set(child.looks);
@@ -390,12 +396,24 @@ impl<'a, T: Link> Family<'a, T> {
         }
     }
 
+    /// The machine dies, with all of them.
+    pub fn fall(&mut self) {
+        self.kill_rest();
+        self.machine.fall();
+    }
+
+    /// What they run on.
+    pub fn machine(&self) -> Arc<Machine> {
+        Arc::clone(&self.machine)
+    }
+
     /// How each ended.
     pub fn exits(&self) -> Vec<Exit> {
         let exit = |child: &Child| Exit {
             process: child.name.clone(),
             pid: child.pid,
             how: child.ended.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone()),
+            usage: None,
         };
         self.children.iter().map(exit).collect()
     }
@@ -441,7 +459,8 @@ impl<T: Link> Children for Family<'_, T> {
         let agents = actors.filter_map(|actor| actor.agent.take());
         // One that was gone before it had any is as dead.
         let agents = agents.chain([Box::new(Nobody) as Box<dyn Agent<Virtual>>]);
-        Ok(agents.map(Death::of_simulated).last())
+        // The dead put nothing on the disk.
+        Ok(self.machine.without_disk(|| agents.map(Death::of_simulated).last()))
     }
 
     fn restart(&mut self, _: &Segments, process: usize) -> Result<()> {

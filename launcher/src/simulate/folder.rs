@@ -1,8 +1,10 @@
-//! Where the journals of a simulated run are: in a folder of its own among the temporary ones, until it has been judged.
+//! Where the journals of a simulated run are: in a folder of its own until it has been judged, in memory if there is such a place, where
+//! putting something on the disk costs nothing.
 
 use anyhow::{Context as _, Result};
+use shm::memory::SHM_DIR;
 use shm::sync::{AtomicU64, Ordering};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A folder that is gone with this.
 pub(super) struct Folder(PathBuf);
@@ -16,7 +18,8 @@ impl Folder {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("bulkhead-simulation-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let memory = Path::new(SHM_DIR);
+        let path = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }.join(name);
         std::fs::create_dir(&path).with_context(|| format!("cannot make the folder {}", path.display()))?;
         Ok(Self(path))
     }

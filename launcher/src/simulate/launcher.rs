@@ -306,6 +306,12 @@ impl<'a> Launcher<'a> {
         is_late || (is_quiet && self.engine().is_none_or(|engine| at_venues(&engine) == 0))
     }
 
+    /// The machine dies: nobody has another turn.
+    pub fn fall<T: Link>(self, family: &mut Family<'a, T>) -> (Outcome, Vec<Incident>, Vec<Comeback>) {
+        family.fall();
+        self.lists(Outcome::Interrupted)
+    }
+
     /// Ends the run: everybody has turns until it has ended, what has not then is killed.
     ///
     /// # Errors
@@ -342,7 +348,11 @@ impl<'a> Launcher<'a> {
             },
             (outcome, _) => outcome,
         };
+        Ok(self.lists(outcome))
+    }
+
+    fn lists(self, outcome: Outcome) -> (Outcome, Vec<Incident>, Vec<Comeback>) {
         let incidents = self.incidents.map(Incidents::into_list).unwrap_or_default();
-        Ok((outcome, incidents, self.comebacks.map(Comebacks::into_list).unwrap_or_default()))
+        (outcome, incidents, self.comebacks.map(Comebacks::into_list).unwrap_or_default())
     }
 }

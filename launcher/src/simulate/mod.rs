@@ -13,6 +13,7 @@
 //! | `hostile` | what a hostile strategy sends |
 //! | `judge` | what must hold afterwards |
 //! | `comebacks` | the engine and exchanges die and come back: what is drawn, and what must hold |
+//! | `machine` | the disk, and the death of the machine: what is left of the journals, and what must be in it |
 //! | `spares` | what stands ready to take over from them |
 //! | `fuse` | dying in the middle of something |
 //! | `folder` | where journals are |
@@ -30,6 +31,7 @@ mod fuse;
 mod hostile;
 mod judge;
 mod launcher;
+mod machine;
 pub mod scenario;
 mod spares;
 mod techniques;
@@ -51,13 +53,14 @@ use comebacks::Audits;
 use family::Family;
 use folder::Folder;
 use launcher::Launcher;
+use machine::Fallen;
 use protocol::plan::{FaultKind, Role, Technique};
 use protocol::segments::thread_header;
 use protocol::stamps::Point;
 use protocol::tape::TapeView;
 use protocol::wire::OrderId;
 use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
-use shm::clock::Virtual;
+use shm::clock::{Clock as _, Virtual};
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::ring::Link;
 use shm::ring::array_queue::ArrayQueue;
@@ -86,6 +89,8 @@ pub struct Simulated {
     pub tampered: u64,
     /// What exchanges did by their journals, where they have some.
     audits: Option<Audits>,
+    /// The machine has died.
+    fallen: Option<Fallen>,
     /// Turns that all threads and the launcher had.
     pub turns: u64,
 }
@@ -117,6 +122,8 @@ pub struct Trial {
     pub comebacks: u64,
     /// Those in which a spare had done a part of the work.
     pub from_spares: u64,
+    /// Whether the machine died.
+    pub fell: bool,
     /// Turns that all threads and the launcher had.
     pub turns: u64,
     /// A hash over every stamp, every incident and the outcome.
@@ -174,6 +181,7 @@ impl Trial {
             kills: 0,
             comebacks: 0,
             from_spares: 0,
+            fell: false,
             turns: 0,
             digest: FNV_OFFSET,
         }
@@ -195,6 +203,11 @@ impl Simulated {
             turns: self.turns,
             ..Trial::of_nothing(scenario.seed, scenario.plan.technique, scenario.kind)
         };
+        if let Some(Fallen { broken, digest }) = &self.fallen {
+            // What was in memory is gone: nothing can be merged.
+            let broken = broken.clone();
+            return Trial { fell: true, broken, digest: *digest, ..trial };
+        }
         match merge::merge(logs.as_slice(), record, |_, _| {}) {
             Ok(merged) => {
                 (trial.sent, trial.returned) = (merged.orders.sent, merged.orders.returned);
@@ -239,16 +252,23 @@ fn run<T: Link>(mut scenario: Scenario) -> Result<Simulated, String> {
     let mut family = Family::<T>::start(&scenario, &segments, &clock).map_err(unbuilt)?;
     let mut launcher = Launcher::new(&scenario, &segments, &clock);
     let (outcome, turns) = play(&scenario, &clock, &mut family, &mut launcher)?;
-    let (outcome, incidents, comebacks) = launcher.end(&mut family, outcome)?;
+    let falls = scenario.machine_dies.is_some_and(|ns| clock.peek() >= START_TICKS + ns);
+    let (outcome, incidents, comebacks) = match falls {
+        true => launcher.fall(&mut family),
+        false => launcher.end(&mut family, outcome)?,
+    };
     let exits = family.exits();
+    let machine = family.machine();
     let (struck, tampered) = (std::mem::take(&mut family.struck), family.tampered.load(Ordering::Relaxed));
     // The journals are closed with their writers.
     drop(family);
-    let audits = folder.as_ref().map(|_| audits(&segments)).transpose().map_err(unbuilt)?;
+    let fallen = falls.then(|| Fallen::of(&machine, &segments, &incidents)).transpose().map_err(unbuilt)?;
+    let audits = folder.as_ref().filter(|_| !falls).map(|_| audits(&segments));
+    let audits = audits.transpose().map_err(unbuilt)?;
     let logs = logs(&scenario, &segments).map_err(|error| error.to_string())?;
     drop(segments);
     let record = RunRecord { comebacks, ..record(&scenario, outcome, incidents, exits) };
-    Ok(Simulated { scenario, record, logs, struck, tampered, audits, turns })
+    Ok(Simulated { scenario, record, logs, struck, tampered, audits, fallen, turns })
 }
 
 /// Gives threads and launcher their turns, until the launcher says that the run is over; and how many there were.
@@ -266,6 +286,9 @@ fn play<'a, T: Link>(
         let who = draws.below(threads as u64 + 1) as usize;
         now += draws.below(16);
         clock.set(now);
+        if scenario.machine_dies.is_some_and(|ns| now >= START_TICKS + ns) {
+            return Ok((Outcome::Interrupted, turns));
+        }
         let slowness = scenario.slowness[who];
         if slowness > 0 && draws.below(1 << slowness) > 0 {
             continue;

@@ -2,7 +2,8 @@
 
 use super::comebacks;
 use super::hostile::Attack;
-use crate::config::{Arrivals, Choice, DelayRange};
+use super::machine::Machinery;
+use crate::config::{Arrivals, Choice, DelayRange, SpillRoom};
 use crate::faults::schedule::Draws;
 use crate::faults::venue::SLOW_BY_NS;
 use crate::planner::{self, Counts, Identity, Input, Resolved};
@@ -73,6 +74,8 @@ pub struct Scenario {
     pub mistake: Option<Mistake>,
     /// Whether the engine and exchanges have spares.
     pub has_spares: bool,
+    /// The machine dies so many nanoseconds after the start, if the run goes on so long.
+    pub machine_dies: Option<u64>,
     /// What operators command, and when: nanoseconds after the start, in their order.
     pub commands: Vec<(u64, Command)>,
     /// For each thread of the plan, and the launcher: it has one turn in 2^n of those that it is drawn for.
@@ -173,12 +176,16 @@ impl Scenario {
             on_death,
             liveness_ns: LIVENESS_NS,
             faults: Vec::new(),
+            laps: 1,
+            spill: SpillRoom::Off,
             repeats: 1,
             out: PathBuf::new(),
         };
         let fates = &mut Draws::new(seed, Draws::COMEBACKS);
+        let machinery = if comes_back { Machinery::draw(seed, window_ns) } else { Machinery::default() };
         if comes_back {
             comebacks::shape(&mut resolved, fates);
+            resolved.journal = machinery.journal;
         }
         let schedule = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed })?;
         let counts = Counts::of(&schedule);
@@ -224,8 +231,19 @@ impl Scenario {
         }
         let slowness =
             (0..=plan.threads.len()).map(|_| [0, 0, 0, 0, 1, 3, 5][draws.below(7) as usize]).collect();
-        let has_spares = comes_back && comebacks::has_spares(seed);
-        Ok(Self { seed, kind, culprits, plan, schedule, mistake: None, has_spares, commands, slowness })
+        let (has_spares, machine_dies) = (machinery.has_spares, machinery.dies);
+        Ok(Self {
+            seed,
+            kind,
+            culprits,
+            plan,
+            schedule,
+            mistake: None,
+            has_spares,
+            machine_dies,
+            commands,
+            slowness,
+        })
     }
 
     /// In one line, for people.
@@ -251,6 +269,12 @@ impl Scenario {
         if !self.culprits.is_empty() {
             let names: Vec<String> = self.culprits.iter().map(u16::to_string).collect();
             text += &format!(" of strategy {}, on death {}", names.join(", "), plan.on_death);
+        }
+        if self.kind == ScenarioKind::Comebacks {
+            text += &format!("; journals kept with {}", plan.trading().journal);
+        }
+        if let Some(ns) = self.machine_dies {
+            text += &format!("; the machine dies after {ns} ns");
         }
         text
     }

@@ -9,7 +9,7 @@ mod spare;
 mod world;
 
 use core::cell::Cell;
-use journal::Durability;
+use journal::{Durability, Refusing};
 use orchestrator::Orchestrator;
 use proptest::prelude::*;
 use protocol::agent::{Agent, Cycle};
@@ -25,6 +25,7 @@ use spare::Spare;
 use std::collections::{BTreeSet, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use world::{Ends, Nobody, SLOW, STRATEGIES, Successor, Trader, VENUES, Venue, World, renew, time};
 
@@ -41,8 +42,18 @@ enum Act {
 
 /// Carries out the acts, while the orchestrator dies after so many looks at its clock; how often it died, or what was wrong.
 fn play(acts: &[Act], deaths: &[u64], durability: Durability, how: Successor) -> Result<usize, String> {
+    play_in(World::new(), acts, deaths, durability, how)
+}
+
+/// The same in that world.
+fn play_in(
+    world: World,
+    acts: &[Act],
+    deaths: &[u64],
+    durability: Durability,
+    how: Successor,
+) -> Result<usize, String> {
     let folder = tempfile::tempdir().unwrap();
-    let world = World::new();
     let mut venues: Vec<Venue> = (0..VENUES).map(|_| Venue::default()).collect();
     let mut traders: Vec<Trader> = (0..STRATEGIES as u16).map(|index| Trader::new(index, 0)).collect();
     let (mut ends, mut spare) = (Ends::new(&world), Spare::new(how));
@@ -57,6 +68,10 @@ fn play(acts: &[Act], deaths: &[u64], durability: Durability, how: Successor) ->
         turns += 1;
         if turns > 20_000 {
             return Err("it does not come to an end".into());
+        }
+        if turns > 2_000 && durability != Durability::Process {
+            // The disk, and the thread that waits for it, have their time.
+            std::thread::sleep(Duration::from_millis(1));
         }
         let act = acts.next();
         match act {
@@ -268,4 +283,22 @@ fn a_group_says_the_same() {
     let (acts, deaths) = load();
     let group = Durability::Group { records: 8, within: Duration::from_micros(100) };
     assert_eq!(play(&acts, &deaths[..12], group, Successor::Careful), Ok(12));
+}
+
+/// It stops for good and says why; what is not refused goes on as ever.
+#[test]
+fn a_refused_sync_stops_it_with_its_reason() {
+    let (acts, _) = load();
+    let group = Durability::Group { records: 8, within: Duration::from_micros(100) };
+    for (durability, takes) in [(group, 0), (Durability::Each, 0), (Durability::Each, 40)] {
+        let disk = Arc::new(Refusing::behind(takes));
+        let world = World { disk: disk.clone(), ..World::new() };
+        let why = play_in(world, &acts, &[], durability, Successor::Careful).unwrap_err();
+        for part in ["its journal fails", "fdatasync", "log-00000001"] {
+            assert!(why.contains(part), "{why}");
+        }
+        assert_eq!(disk.asked(), takes + 1, "never tried again");
+    }
+    let disk = Arc::new(Refusing::behind(u64::MAX));
+    assert_eq!(play_in(World { disk, ..World::new() }, &acts, &[], group, Successor::Careful), Ok(0));
 }

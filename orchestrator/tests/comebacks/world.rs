@@ -1,6 +1,6 @@
 //! What is around the orchestrator: rings, a log, strategies, venues, and a clock that kills.
 
-use journal::{Durability, Follower, Options};
+use journal::{Disk, Durability, Follower, Options};
 use orchestrator::risk::RiskSetup;
 use orchestrator::work::Work;
 use orchestrator::{self as engine, Estate, Inbox, Mute, Orchestrator, ReturnPath, Shadow, Supervision};
@@ -18,6 +18,7 @@ use shm::ring::{spsc, spsc_mux::Mux};
 use shm::sync::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
+use std::sync::Arc;
 
 pub const STRATEGIES: usize = 3;
 pub const VENUES: usize = 2;
@@ -80,6 +81,8 @@ pub struct World {
     pub log: Words,
     pub repairs: Words,
     pub launching: Launching,
+    /// What its journal is on.
+    pub disk: Arc<dyn Disk>,
 }
 
 pub const fn time() -> Timebase {
@@ -100,6 +103,7 @@ impl World {
             log: Region::heap(LOG_OFFSET + (1 << 15)).words(),
             repairs: Region::heap(REPAIRS_WORDS).words(),
             launching: Launching::new(Region::heap(PLAN + 8).words()),
+            disk: Arc::new(journal::Os),
         }
     }
 
@@ -130,7 +134,8 @@ impl World {
             ring
         });
         let ends = engine::Ends { inboxes: inboxes.collect(), returns, desk: None };
-        let options = Options { durability, segment_bytes: 1 << 16, ..Options::default() };
+        let disk = Arc::clone(&self.disk);
+        let options = Options { durability, segment_bytes: 1 << 16, disk, ..Options::default() };
         let (shadow, reader) = match follower.map(Follower::into_parts) {
             Some((shadow, reader)) => (shadow, Some(reader)),
             None => (shadow(), None),

@@ -157,7 +157,7 @@ fn an_exchange_comes_back_from_a_snapshot_also_without_its_spare() {
     assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"]);
 }
 
-/// What the kernel says of a disk on which nothing can be prepared any more: the exchange stops and says so, and the run ends.
+/// What the kernel says of a disk on which nothing can be prepared any more: the exchange, or the engine, stops and says so, and the run ends.
 #[test]
 fn a_disk_that_is_full_or_read_only_ends_the_run_with_its_reason() {
     let alone = |script: &str, arguments: &[&str]| {
@@ -169,10 +169,12 @@ fn a_disk_that_is_full_or_read_only_ends_the_run_with_its_reason() {
         return;
     }
     // Over the folder, when the run is under way: the next segment meets the other disk.
-    let script = "out=$0; disk=$1; next=$2; shift 2; \"$@\" & pid=$!; \
-        until [ -e \"$(echo $out/*/journal-venue-0)/$next\" ]; do sleep 0.01; done; \
-        mount -t tmpfs -o \"$disk\" tmpfs $out/*/journal-venue-0; wait $pid";
-    for (disk, says) in [("size=1m", "No space left on device"), ("ro", "Read-only file system")] {
+    let script = "out=$0; disk=$1; journal=$2; next=$3; shift 3; \"$@\" & pid=$!; \
+        until [ -e \"$(echo $out/*/$journal)/$next\" ]; do sleep 0.01; done; \
+        mount -t tmpfs -o \"$disk\" tmpfs $out/*/$journal; wait $pid";
+    let disks = [("size=1m", "No space left on device"), ("ro", "Read-only file system")];
+    let roles = [("exchange-0", "journal-venue-0"), ("engine", "journal-engine")];
+    for ((disk, says), (role, journal)) in disks.into_iter().flat_map(|disk| roles.map(|role| (disk, role))) {
         let launcher = Launcher::new();
         let out = launcher.out.path().to_str().unwrap();
         let run = launcher.run(&[&BASE[..], &MANY_SEGMENTS].concat());
@@ -181,11 +183,11 @@ fn a_disk_that_is_full_or_read_only_ends_the_run_with_its_reason() {
             .chain(run.get_args())
             .map(|word| word.to_str().unwrap())
             .collect();
-        let output = alone(script, &[&[out, disk, BEHIND_THE_FIRST], &words[..]].concat()).unwrap();
+        let output = alone(script, &[&[out, disk, journal, BEHIND_THE_FIRST], &words[..]].concat()).unwrap();
         let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{disk}: {said}");
-        assert!(said.contains("exchange-0") && said.contains("its journal fails"), "{disk}: {said}");
-        assert!(said.contains(says), "{disk}: {said}");
+        assert_eq!(output.status.code(), Some(1), "{role} {disk}: {said}");
+        assert!(said.contains(role) && said.contains("its journal fails"), "{role} {disk}: {said}");
+        assert!(said.contains(says), "{role} {disk}: {said}");
     }
 }
 

@@ -56,6 +56,9 @@ fn assert_confined(pid: u32) {
     });
     let all = threads(pid);
     assert!(all.iter().any(|(name, _)| name == "journal-helper"), "{all:?}");
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    assert_eq!(files.split_whitespace().next(), Some("256"), "{limits}");
     for (name, status) in all {
         for holds in
             ["Seccomp:\t2", "NoNewPrivs:\t1", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000"]

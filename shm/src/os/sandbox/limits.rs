@@ -36,6 +36,11 @@ pub(super) const NO_MORE: &[Limit] = &[
 /// What a role keeps that goes on opening files.
 pub(super) const FILES: &[Limit] = &[
     Limit {
+        resource: Resource::RLIMIT_NOFILE,
+        value: 256,
+        why: "what it was handed over until that is mapped; then a lock, a folder, a snapshot and a handful of segments",
+    },
+    Limit {
         resource: Resource::RLIMIT_FSIZE,
         value: 4 << 30,
         why: "a segment of a journal has a few megabytes, a snapshot is as large as what it is of",

@@ -20,6 +20,7 @@ fn tries(who: &str, inside: &Path, outside: &Path) {
     say("write-inside", journals(&new, &named));
     say("remove-inside", fs::remove_file(&named));
     say("sync-inside", File::open(inside).and_then(|folder| folder.sync_all()));
+    say("descriptors", (0..400).map(|_| File::open(inside)).collect::<io::Result<Vec<_>>>().map(drop));
     say("open-outside", File::open(outside.join("there")).map(drop));
     say("create-outside", File::create_new(outside.join(who)).map(drop));
     say("rename-outside", fs::rename(outside.join("there"), outside.join(format!("moved-{who}"))));
@@ -100,11 +101,16 @@ fn who_writes_a_journal_has_its_folder_and_no_other_file() {
         eprintln!("SKIPPED: {}", missing().join("; "));
         return;
     }
-    check("all", &INSIDE, &[&FILES[..], &OTHERS].concat());
+    check("all", &INSIDE, &[&FILES[..], &OTHERS, &["descriptors"]].concat());
     // Each layer alone: seccomp does not see where a file is, landlock not what else there is.
     check("landlock", &INSIDE, &FILES);
     check("calls", &INSIDE, &OTHERS);
-    check("none", &["write-inside", "create-outside", "shared-memory", "passwords", "socket", "thread"], &[]);
+    check("limits", &INSIDE, &["descriptors"]);
+    check(
+        "none",
+        &["write-inside", "descriptors", "create-outside", "shared-memory", "passwords", "socket", "thread"],
+        &[],
+    );
 }
 
 #[test]
