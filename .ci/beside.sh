@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What is beside the product: the export to Parquet, which is a feature; formatting and lints of the peers; and that the fuzz targets compile,
+# What is beside the product: the export to Parquet, which is a feature; formatting and lints of the peers and of the Python package; and that the fuzz targets compile,
 # which needs nightly: says loudly that it skips them where that is missing. Some minutes of two cores in a clean checkout: what they
 # are compared with is large.
 set -euo pipefail
@@ -10,6 +10,8 @@ for peers in exchange/peers journal/peers shm/peers; do
   (cd "$peers" && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings)
   echo "$peers: clean"
 done
+(cd bindings/python && cargo fmt --check && cargo clippy --quiet --locked -- -D warnings)
+echo "bindings/python: clean"
 if [ -n "${LIBCLANG_PATH:-}" ]; then
   (cd shm/peers && cargo clippy --quiet --all-targets --features iceoryx2 -- -D warnings)
   echo "shm/peers with iceoryx2: clean"

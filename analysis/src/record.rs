@@ -225,4 +225,24 @@ pub struct Exit {
     pub pid: u32,
     /// `exit 0`, `signal 9 (SIGKILL)`, …
     pub how: String,
+    /// What the kernel said of it; null: nobody asked it.
+    #[serde(default)]
+    pub usage: Option<ProcessUsage>,
+}
+
+/// What the kernel says of a process, asked by the launcher. Of one that was started again: of all its incarnations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessUsage {
+    /// From its start until the launcher saw all of its threads at the barrier, in nanoseconds, to within a twentieth; null: it never came
+    /// there.
+    pub startup_ns: Option<u64>,
+    /// CPU time of all its threads until then, in nanoseconds.
+    pub startup_cpu_ns: Option<u64>,
+    /// CPU time of all its threads until its end, in nanoseconds.
+    pub cpu_ns: Option<u64>,
+    /// The most memory that it had at once, in bytes, with what it shares, when it was last looked at: at the barrier, when half of the
+    /// orders were sent, when all were answered.
+    pub peak_bytes: Option<u64>,
+    /// What of its memory then was shared with the run, in bytes: rings, schedule, its log.
+    pub shared_bytes: Option<u64>,
 }

@@ -7,6 +7,10 @@
 
 #include <stdint.h>
 
+// The version of this interface: the major one in the upper 16 bits, the minor one below. A library serves programs that were
+// made for its major version and no later minor one.
+#define BH_VERSION 65537
+
 // It was done; of a poll or a read: there is nothing now.
 #define BH_OK 0
 
@@ -153,10 +157,6 @@
 
 // A status, of a cancel, a replace or a mass cancel: it was carried out.
 #define BH_DONE 11
-
-// The version of this interface: the major one in the upper 16 bits, the minor one below. A library serves programs that were
-// made for its major version and no later minor one.
-#define BH_VERSION 65536
 
 // What a strategy knows of its run.
 typedef struct {
@@ -324,6 +324,15 @@ int32_t bh_poll(bh_report *reports,
 // `order` is null or an order; `sequence` is null or has room for a number.
 int32_t bh_send(const bh_order *order,
                 uint64_t *sequence);
+
+// The same of an order that was due at a time, in nanoseconds since the start of the run: what a late sender is measured against (slip).
+// One that lies ahead counts as now. Since version 1.1.
+//
+// # Safety
+// As of bh_send.
+int32_t bh_send_due(const bh_order *order,
+                    uint64_t due_ns,
+                    uint64_t *sequence);
 
 // Writes the next touch that is newer than the last one that was read of its instrument. 1: there was one. 0: none now; after so
 // many in a row the rest comes behind the next call. BH_NO_MARKET_DATA.

@@ -66,6 +66,13 @@ public:
         return result;
     }
 
+    /* The same of an order that was due at a time, in nanoseconds since the start of the run. */
+    sent send(const bh_order &order, std::uint64_t due_ns) {
+        sent result{BH_OK, 0};
+        result.code = checked(bh_send_due(&order, due_ns, &result.sequence), "bh_send_due");
+        return result;
+    }
+
     /* The next touch that was not read yet. */
     std::optional<bh_tick> read() {
         bh_tick tick;

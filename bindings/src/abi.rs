@@ -1,65 +1,27 @@
-//! The functions. Each is one call into safe code; what stands here are the pointers of a caller that no compiler has checked.
+//! The functions. Each is one of [`crate::calls`]; what stands here are the pointers of a caller that no compiler has checked.
 //!
 //! This and `shm` are the only places with `unsafe`: a C interface is a promise of somebody else's about pointers, which nothing here can
-//! check but that they are not null. No panic leaves a function: it becomes [`BH_DEFECT`].
-//!
-//! A strategy belongs to the thread that attached it, so there is no handle to keep, to hand to the wrong thread or to use when it
-//! is gone: another thread's call is [`BH_NOT_ATTACHED`].
+//! check but that they are not null. No panic leaves a function: it becomes [`BH_DEFECT`](crate::codes::BH_DEFECT).
 #![allow(unsafe_code)]
 
-use crate::attach;
-use crate::codes::{
-    self, BH_ATTACHED, BH_BAD_ORDER, BH_CANNOT_ATTACH, BH_DEFECT, BH_NO_MARKET_DATA, BH_NOT_ATTACHED,
-    BH_NULL, BH_OK, BH_OVER, BH_WRONG_VERSION,
-};
+use crate::calls;
+use crate::codes::{BH_NOT_ATTACHED, BH_NULL, BH_OK, BH_VERSION};
 use crate::layout::{Context, Order, Report, Tick};
-use crate::line::Line;
-use core::cell::{Cell, RefCell};
-use core::ffi::{CStr, c_char};
-use std::ffi::CString;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use core::ffi::c_char;
 
-/// The version of this interface: the major one in the upper 16 bits, the minor one below. A library serves programs that were
-/// made for its major version and no later minor one.
-pub const BH_VERSION: u32 = 0x0001_0000;
-
-thread_local! {
-    /// The strategy of this thread.
-    static LINE: RefCell<Option<Box<dyn Line>>> = const { RefCell::new(None) };
-    /// Why this thread could not be attached, the last time.
-    static WHY: RefCell<CString> = RefCell::new(codes::text(BH_CANNOT_ATTACH).to_owned());
-    /// What was wrong with the last order that was none.
-    static WRONG: Cell<&'static CStr> = const { Cell::new(codes::text(BH_BAD_ORDER)) };
-}
-
-/// Runs `act` on this thread's strategy. A panic ends the strategy: nobody knows in what state it is.
-fn guarded(act: impl FnOnce(&mut Option<Box<dyn Line>>) -> i32) -> i32 {
-    let result = catch_unwind(AssertUnwindSafe(|| {
-        let within = |line: &RefCell<Option<Box<dyn Line>>>| match line.try_borrow_mut() {
-            Ok(mut line) => act(&mut line),
-            Err(_) => BH_NOT_ATTACHED,
-        };
-        LINE.try_with(within).unwrap_or(BH_NOT_ATTACHED)
-    }));
-    result.unwrap_or_else(|_| {
-        let told = catch_unwind(|| {
-            if let Some(line) = LINE.try_with(RefCell::take).ok().flatten() {
-                line.fail("a defect of bulkhead's library: see what the process printed");
-            }
-        });
-        // A second one while the first is dealt with: there is nothing left to do.
-        drop(told);
-        BH_DEFECT
-    })
-}
-
-/// The same where there must be one.
+/// The code of what came of a call.
 #[inline]
-fn attached(act: impl FnOnce(&mut dyn Line) -> i32) -> i32 {
-    guarded(|line| match line {
-        Some(line) => act(&mut **line),
-        None => BH_NOT_ATTACHED,
-    })
+fn code(result: Result<(), i32>) -> i32 {
+    result.err().unwrap_or(BH_OK)
+}
+
+/// What a null pointer is answered with: whoever is not attached hears that first.
+#[cold]
+fn no_pointer() -> i32 {
+    match calls::now() {
+        Ok(_) => BH_NULL,
+        Err(_) => BH_NOT_ATTACHED,
+    }
 }
 
 /// The version of the library, to be compared with BH_VERSION of the header.
@@ -75,26 +37,7 @@ pub extern "C" fn bh_version() -> u32 {
 /// BH_OK: go on. BH_OVER: the run was stopped before it began. Else BH_WRONG_VERSION, BH_ATTACHED or BH_CANNOT_ATTACH.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_attach(version: u32) -> i32 {
-    if version >> 16 != BH_VERSION >> 16 || version > BH_VERSION {
-        return BH_WRONG_VERSION;
-    }
-    guarded(|line| {
-        if line.is_some() {
-            return BH_ATTACHED;
-        }
-        match attach::attach() {
-            Ok(Some(found)) => {
-                *line = Some(found);
-                BH_OK
-            }
-            Ok(None) => BH_OVER,
-            Err(error) => {
-                let text: Vec<u8> = error.to_string().bytes().filter(|byte| *byte != 0).collect();
-                WHY.with(|why| why.replace(CString::new(text).unwrap_or_default()));
-                BH_CANNOT_ATTACH
-            }
-        }
-    })
+    code(calls::attach(version))
 }
 
 /// Writes what the strategy knows of its run.
@@ -103,14 +46,17 @@ pub extern "C" fn bh_attach(version: u32) -> i32 {
 /// `context` is null or has room for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bh_get_context(context: *mut Context) -> i32 {
-    attached(|line| {
-        if context.is_null() {
-            return BH_NULL;
+    if context.is_null() {
+        return no_pointer();
+    }
+    match calls::context() {
+        Ok(known) => {
+            // SAFETY: not null, so by this function's contract it is valid for the write of one and aligned.
+            unsafe { context.write(known) };
+            BH_OK
         }
-        // SAFETY: not null, so by this function's contract it is valid for the write of one and aligned.
-        unsafe { context.write(Context::of(line.facts(), line.hears())) };
-        BH_OK
-    })
+        Err(code) => code,
+    }
 }
 
 /// One duty cycle: takes the next reports, at most `room`, in the order in which the engine returned them, and says that the strategy
@@ -122,18 +68,18 @@ pub unsafe extern "C" fn bh_get_context(context: *mut Context) -> i32 {
 /// `reports` has room for `room` of them; with `room` 0 it may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bh_poll(reports: *mut Report, room: u32, wait_ns: u64) -> i32 {
-    attached(|line| {
-        if reports.is_null() && room > 0 {
-            return BH_NULL;
-        }
-        let Ok(taken) = line.poll(room as usize, wait_ns) else { return BH_OVER };
-        for (place, report) in taken.iter().enumerate() {
-            // SAFETY: `place` is below `room`, and not null then, so by this function's contract it is valid for the write and aligned.
-            unsafe { reports.add(place).write(Report::from(report)) };
-        }
+    if reports.is_null() && room > 0 {
+        return no_pointer();
+    }
+    let taken = calls::poll(room as usize, wait_ns, |place, report| {
+        // SAFETY: `place` is below `room`, and not null then, so by this function's contract it is valid for the write and aligned.
+        unsafe { reports.add(place).write(*report) };
+    });
+    match taken {
         // At most what a duty cycle brings.
-        taken.len() as i32
-    })
+        Ok(taken) => taken as i32,
+        Err(code) => code,
+    }
 }
 
 /// Sends an order: numbers, stamps and pushes it. From then on its reports follow, exactly one of which is the last. Its sequence is
@@ -146,31 +92,41 @@ pub unsafe extern "C" fn bh_poll(reports: *mut Report, room: u32, wait_ns: u64) 
 /// `order` is null or an order; `sequence` is null or has room for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bh_send(order: *const Order, sequence: *mut u64) -> i32 {
-    attached(|line| {
-        if order.is_null() {
-            return BH_NULL;
-        }
-        // SAFETY: not null, so by this function's contract it is valid for the read of one and aligned. Every field is a number:
-        // whatever stands there is one.
-        let order = unsafe { order.read() };
-        let order = match order.parse() {
-            Ok(order) => order,
-            Err(wrong) => {
-                WRONG.set(wrong);
-                return BH_BAD_ORDER;
+    // SAFETY: this function's contract is that of `sent`.
+    unsafe { sent(order, None, sequence) }
+}
+
+/// The same of an order that was due at a time, in nanoseconds since the start of the run: what a late sender is measured against (slip).
+/// One that lies ahead counts as now. Since version 1.1.
+///
+/// # Safety
+/// As of bh_send.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bh_send_due(order: *const Order, due_ns: u64, sequence: *mut u64) -> i32 {
+    // SAFETY: this function's contract is that of `sent`.
+    unsafe { sent(order, Some(due_ns), sequence) }
+}
+
+/// # Safety
+/// `order` is null or an order; `sequence` is null or has room for a number.
+#[inline]
+unsafe fn sent(order: *const Order, due_ns: Option<u64>, sequence: *mut u64) -> i32 {
+    if order.is_null() {
+        return no_pointer();
+    }
+    // SAFETY: not null, so by this function's contract it is valid for the read of one and aligned. Every field is a number:
+    // whatever stands there is one.
+    let order = unsafe { order.read() };
+    match calls::send(&order, due_ns) {
+        Ok(number) => {
+            if !sequence.is_null() {
+                // SAFETY: not null, so by this function's contract it is valid for the write and aligned.
+                unsafe { sequence.write(number) };
             }
-        };
-        match line.send(order) {
-            Ok(id) => {
-                if !sequence.is_null() {
-                    // SAFETY: not null, so by this function's contract it is valid for the write and aligned.
-                    unsafe { sequence.write(id.sequence()) };
-                }
-                BH_OK
-            }
-            Err(refused) => codes::of_refusal(refused),
+            BH_OK
         }
-    })
+        Err(code) => code,
+    }
 }
 
 /// Writes the next touch that is newer than the last one that was read of its instrument. 1: there was one. 0: none now; after so
@@ -180,19 +136,18 @@ pub unsafe extern "C" fn bh_send(order: *const Order, sequence: *mut u64) -> i32
 /// `tick` is null or has room for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bh_board_read(tick: *mut Tick) -> i32 {
-    attached(|line| {
-        if tick.is_null() {
-            return BH_NULL;
+    if tick.is_null() {
+        return no_pointer();
+    }
+    match calls::board_read() {
+        Ok(Some(heard)) => {
+            // SAFETY: not null, so by this function's contract it is valid for the write of one and aligned.
+            unsafe { tick.write(heard) };
+            1
         }
-        if !line.hears() {
-            return BH_NO_MARKET_DATA;
-        }
-        let Some(heard) = line.next_tick() else { return BH_OK };
-        let written_ns = line.since_start(Some(heard.written));
-        // SAFETY: not null, so by this function's contract it is valid for the write of one and aligned.
-        unsafe { tick.write(Tick::of(&heard, written_ns)) };
-        1
-    })
+        Ok(None) => BH_OK,
+        Err(code) => code,
+    }
 }
 
 /// Writes the time since the start of the run, in nanoseconds, by the run's clock.
@@ -201,23 +156,23 @@ pub unsafe extern "C" fn bh_board_read(tick: *mut Tick) -> i32 {
 /// `ns` is null or has room for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bh_now(ns: *mut u64) -> i32 {
-    attached(|line| {
-        if ns.is_null() {
-            return BH_NULL;
+    if ns.is_null() {
+        return no_pointer();
+    }
+    match calls::now() {
+        Ok(since_start) => {
+            // SAFETY: not null, so by this function's contract it is valid for the write and aligned.
+            unsafe { ns.write(since_start) };
+            BH_OK
         }
-        // SAFETY: not null, so by this function's contract it is valid for the write and aligned.
-        unsafe { ns.write(line.since_start(None)) };
-        BH_OK
-    })
+        Err(code) => code,
+    }
 }
 
 /// Says that the strategy lives, for one that computes for longer than `--liveness` between two polls, each of which says so too.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_heartbeat() -> i32 {
-    attached(|line| {
-        line.beat();
-        BH_OK
-    })
+    code(calls::heartbeat())
 }
 
 /// Sends no more, waits until every open order is answered (what is answered now is not handed over any more) or the run is over,
@@ -225,30 +180,25 @@ pub extern "C" fn bh_heartbeat() -> i32 {
 /// seconds to end, with exit code 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_finish() -> i32 {
-    guarded(|line| match line.take() {
-        Some(line) => {
-            line.finish();
-            BH_OK
-        }
-        None => BH_NOT_ATTACHED,
-    })
+    code(calls::finish())
 }
 
 /// The text of a code, in English; of BH_CANNOT_ATTACH and BH_BAD_ORDER that of this thread's last such call. Never null; valid until
 /// the thread's next bh_attach.
 #[unsafe(no_mangle)]
 pub extern "C" fn bh_error_text(code: i32) -> *const c_char {
-    let text = catch_unwind(|| match code {
-        BH_CANNOT_ATTACH => WHY.try_with(|why| why.try_borrow().ok().map(|why| why.as_ptr())).ok().flatten(),
-        BH_BAD_ORDER => WRONG.try_with(|wrong| wrong.get().as_ptr()).ok(),
-        _ => None,
-    });
-    text.ok().flatten().unwrap_or_else(|| codes::text(code).as_ptr())
+    calls::text_pointer(code)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codes::{
+        BH_ATTACHED, BH_BAD_ORDER, BH_BUSY, BH_CANNOT_ATTACH, BH_DEFECT, BH_NO_MARKET_DATA, BH_SPENT,
+        BH_WRONG_VERSION,
+    };
+    use crate::line::Line;
+    use core::ffi::CStr;
     use core::ptr::{null, null_mut};
 
     fn said(code: i32) -> String {
@@ -293,8 +243,12 @@ mod tests {
         fn poll(&mut self, _: usize, _: u64) -> Result<&[protocol::wire::Report], crate::line::Over> {
             panic!("a defect on purpose")
         }
-        fn send(&mut self, _: strategy::NewOrder) -> Result<protocol::wire::OrderId, strategy::Refused> {
-            Err(strategy::Refused::Spent)
+        fn send(
+            &mut self,
+            _: strategy::NewOrder,
+            due_ns: Option<u64>,
+        ) -> Result<protocol::wire::OrderId, strategy::Refused> {
+            Err(if due_ns.is_some() { strategy::Refused::Busy } else { strategy::Refused::Spent })
         }
         fn next_tick(&mut self) -> Option<protocol::market::Tick> {
             None
@@ -317,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_panic_does_not_leave_the_library_and_ends_the_strategy() {
-        LINE.with(|line| *line.borrow_mut() = Some(Box::new(Defective)));
+        calls::attach_to(Box::new(Defective));
         assert_eq!(bh_attach(BH_VERSION), BH_ATTACHED);
         let mut ns = 0;
         // SAFETY: each points to what it should, or to nothing.
@@ -329,7 +283,8 @@ mod tests {
             let order = Order { side: 9, ..Order::default() };
             assert_eq!(bh_send(&raw const order, null_mut()), BH_BAD_ORDER);
             assert!(said(BH_BAD_ORDER).starts_with("side: "), "{}", said(BH_BAD_ORDER));
-            assert_eq!(bh_send(&Order::default(), null_mut()), codes::BH_SPENT);
+            assert_eq!(bh_send(&Order::default(), null_mut()), BH_SPENT);
+            assert_eq!(bh_send_due(&Order::default(), 1, null_mut()), BH_BUSY);
             assert_eq!(bh_poll(null_mut(), 0, 0), BH_DEFECT);
             assert_eq!(bh_poll(null_mut(), 0, 0), BH_NOT_ATTACHED);
         }

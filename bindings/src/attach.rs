@@ -140,9 +140,10 @@ impl Place {
         let agent = StrategyAgent::new(Inbox::new(), session).hearing(market);
         let idle = barrier::idle(attached, plan, thread)?;
         let segment = segments::thread(attached, &thread.name)?;
+        let log = segments::stamp_log(attached, plan, thread, &segment)?;
         memory::limit(memory::STRATEGY_ROOM).map_err(AttachError::Memory)?;
         watch.start(plan, control).map_err(AttachError::Launcher)?;
-        let arrived = Arrived::new(plan, thread, &segment)?;
+        let arrived = Arrived::new(plan, thread, &segment, log)?;
         let facts = Facts::new(plan, context);
         Ok(match plan.clock {
             ClockSource::Tsc => arrived

@@ -6,6 +6,10 @@
 use core::ffi::CStr;
 use strategy::Refused;
 
+/// The version of this interface: the major one in the upper 16 bits, the minor one below. A library serves programs that were
+/// made for its major version and no later minor one.
+pub const BH_VERSION: u32 = 0x0001_0001;
+
 /// It was done; of a poll or a read: there is nothing now.
 pub const BH_OK: i32 = 0;
 /// An earlier order still waits for room in the ring: poll, then send again.

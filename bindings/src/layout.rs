@@ -1,6 +1,6 @@
 //! What a caller hands over and gets, field by field.
 //!
-//! Every structure has a fixed size and no hidden padding: another language can declare it as bytes. A field that is named
+//! Every structure has a fixed size and no hidden padding (it would not compile): another language can declare it as bytes. A field that is named
 //! `reserved` is 0, so that a later version can give it a meaning.
 
 use crate::line::Facts;
@@ -8,6 +8,7 @@ use core::ffi::CStr;
 use protocol::market::{Quote, Tick as Heard};
 use protocol::wire::{self, Condition, Operation, OrderType, SelfTrade, Side, Terms, TimeInForce};
 use strategy::NewOrder;
+use zerocopy::{Immutable, IntoBytes};
 
 /// An operation: a new order.
 pub const BH_NEW: u8 = 0;
@@ -87,7 +88,7 @@ pub const BH_RESTATED: u8 = 10;
 pub const BH_DONE: u8 = 11;
 
 /// An order. All zero, it is a limit order that buys nothing at venue 0, good till cancelled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Order {
     /// Limit price in cents; 0 of a market order or a cancel.
@@ -125,7 +126,7 @@ pub struct Order {
 }
 
 /// A report on an order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Report {
     /// The sequence of the order, as bh_send gave it.
@@ -157,7 +158,7 @@ pub struct Report {
 }
 
 /// The touch of an instrument: the best of both sides and the last trade. Price and quantity are both 0 where there is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Tick {
     /// The version of this touch, from 1: what an order that it triggers says.
@@ -191,7 +192,7 @@ pub struct Tick {
 }
 
 /// What a strategy knows of its run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Context {
     /// The most orders that it can send: those that the plan has for it, less what its predecessors sent.

@@ -7,6 +7,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`abi`] | the functions, the only `unsafe` here: a C interface is made of pointers |
+//! | [`calls`] | the same in safe Rust, for who writes a module for another language in it |
 //! | [`layout`] | what a caller hands over and gets, field by field |
 //! | [`codes`] | what a call returns, and its text |
 //! | `line` | a strategy's line to its run, for who has a loop of its own |
@@ -15,6 +16,7 @@
 
 pub mod abi;
 mod attach;
+pub mod calls;
 pub mod codes;
 mod inbox;
 pub mod layout;

@@ -41,8 +41,8 @@ pub(crate) trait Line {
     /// the plan says, for at most so many nanoseconds; 0: not at all.
     fn poll(&mut self, most: usize, wait_ns: u64) -> Result<&[Report], Over>;
 
-    /// Sends an order: see [`Orders::send`].
-    fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused>;
+    /// Sends an order that was due at that time, in nanoseconds since the start of the run, if it was due at one: see [`Orders::send`].
+    fn send(&mut self, order: NewOrder, due_ns: Option<u64>) -> Result<OrderId, Refused>;
 
     /// The next touch that was not heard yet.
     fn next_tick(&mut self) -> Option<Tick>;
@@ -121,10 +121,14 @@ impl<P: Producer, C: Clock> Line for Seat<P, C> {
         Ok(self.agent.strategy().take(most))
     }
 
-    fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused> {
+    fn send(&mut self, order: NewOrder, due_ns: Option<u64>) -> Result<OrderId, Refused> {
         if self.is_over {
             return Err(Refused::Ending);
         }
+        let time = self.cycle.time;
+        // One that lies ahead would be sent before it was due, which no order is.
+        let due = due_ns.map(|ns| time.at(ns).min(self.cycle.clock.peek()));
+        let order = NewOrder { due, ..order };
         let sent = self.agent.orders(&mut self.cycle).send(order)?;
         self.agent.strategy().did();
         Ok(sent)
@@ -241,9 +245,9 @@ mod tests {
     fn reports_come_in_order_in_pieces_and_the_line_is_over_with_the_last_one() {
         let mut run = Run::new(20, 64);
         for sequence in 0..20 {
-            assert_eq!(run.line().send(NewOrder::to_venue(0)).unwrap().sequence(), sequence);
+            assert_eq!(run.line().send(NewOrder::to_venue(0), None).unwrap().sequence(), sequence);
         }
-        assert_eq!(run.line().send(NewOrder::to_venue(0)), Err(Refused::Spent));
+        assert_eq!(run.line().send(NewOrder::to_venue(0), None), Err(Refused::Spent));
         assert_eq!(run.poll(16).unwrap(), []);
         assert_eq!(run.answer(), 20);
         let mut taken = Vec::new();
@@ -262,8 +266,8 @@ mod tests {
     #[test]
     fn an_order_that_finds_the_ring_full_waits_and_the_poll_sends_it() {
         let mut run = Run::new(20, 4);
-        let sent = (0..20).map_while(|_| run.line().send(NewOrder::to_venue(0)).ok()).count() as u64;
-        assert!(sent < 20 && run.line().send(NewOrder::to_venue(0)) == Err(Refused::Busy));
+        let sent = (0..20).map_while(|_| run.line().send(NewOrder::to_venue(0), None).ok()).count() as u64;
+        assert!(sent < 20 && run.line().send(NewOrder::to_venue(0), None) == Err(Refused::Busy));
         assert_eq!(run.answer(), sent - 1, "one waits");
         assert_eq!(run.poll(16).unwrap().len() as u64, sent - 1);
         assert_eq!(run.answer(), 1);
@@ -273,8 +277,8 @@ mod tests {
     fn every_poll_is_a_sign_of_life_and_so_is_a_beat() {
         let mut run = Run::new(5, 64);
         let beat = |run: &Run| status::read(&run.segment).get(Field::HeartbeatTicks);
-        run.line().send(NewOrder::to_venue(0)).unwrap();
-        run.line().send(NewOrder::to_venue(0)).unwrap();
+        run.line().send(NewOrder::to_venue(0), None).unwrap();
+        run.line().send(NewOrder::to_venue(0), None).unwrap();
         run.answer();
         for ticks in [10, 20, 30] {
             run.clock.set(ticks);
@@ -290,7 +294,7 @@ mod tests {
     #[test]
     fn a_line_that_is_finished_early_waits_for_what_is_open() {
         let mut run = Run::new(5, 64);
-        run.line().send(NewOrder::to_venue(0)).unwrap();
+        run.line().send(NewOrder::to_venue(0), None).unwrap();
         run.answer();
         run.line.take().unwrap().finish();
         assert_eq!(count_point(&run.segment, Point::StrategyRecv), 1, "its report is taken and dropped");
@@ -299,11 +303,11 @@ mod tests {
     #[test]
     fn a_run_that_is_stopped_is_over() {
         let mut run = Run::new(5, 64);
-        run.line().send(NewOrder::to_venue(0)).unwrap();
+        run.line().send(NewOrder::to_venue(0), None).unwrap();
         // The turn that publishes it has work.
         assert_eq!(run.poll(16).unwrap(), []);
         run.launching.set_state(RunState::Stop);
         assert!(run.poll(16).is_err());
-        assert_eq!(run.line().send(NewOrder::to_venue(0)), Err(Refused::Ending));
+        assert_eq!(run.line().send(NewOrder::to_venue(0), None), Err(Refused::Ending));
     }
 }

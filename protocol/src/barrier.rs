@@ -50,11 +50,16 @@ pub struct Arrived {
 
 impl Arrived {
     /// Pins the calling thread to its core of the plan, if it has one, gives it the run's priority, if there is one, and says in its
-    /// segment who it is.
+    /// segment who it is. It will write that log ([`segments::stamp_log`]).
     ///
     /// # Errors
     /// A core or a priority that it cannot have.
-    pub fn new(plan: &Plan, thread: &ThreadPlan, segment: &Words) -> Result<Self, ArriveError> {
+    pub fn new(
+        plan: &Plan,
+        thread: &ThreadPlan,
+        segment: &Words,
+        log: StampLog,
+    ) -> Result<Self, ArriveError> {
         let status = StatusWriter::new(segment);
         process::precise_timers();
         if let Some(core) = thread.core {
@@ -67,7 +72,7 @@ impl Arrived {
         status.announce(&thread.roles);
         status.set(Field::Pid, std::process::id().into());
         status.set(Field::Tid, process::thread_id().into());
-        Ok(Self { status, log: StampLog::new(segment).taking(plan.stamps) })
+        Ok(Self { status, log })
     }
 
     /// Says that the thread is ready and sleeps until the barrier opens: then it may begin. `None`: the run was stopped before, and

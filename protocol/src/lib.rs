@@ -36,6 +36,7 @@ pub mod role;
 pub mod segments;
 #[cfg(not(loom))]
 pub mod session;
+pub mod spill;
 pub mod stamps;
 pub mod status;
 #[cfg(not(loom))]

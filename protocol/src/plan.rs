@@ -8,6 +8,7 @@ mod version;
 
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
+pub use crate::spill::Spill;
 use crate::wire::{MAX_GATEWAYS, MAX_STRATEGIES, MAX_VENUES};
 pub use crate::workload::{ExchangePlacement, Journalling, Pacing, Sequence, Trading, Workload};
 use serde::{Deserialize, Serialize};
@@ -247,6 +248,9 @@ pub struct Plan {
     /// The control group that the roles' processes enter, which has the cores of the run to itself; `None`: they stay where they are.
     #[serde(default)]
     pub group: Option<String>,
+    /// The logs are rings that a process of its own moves to disk; `None`: each is as long as it may become.
+    #[serde(default)]
+    pub spill: Option<Spill>,
     /// The descriptors that processes inherit; empty where segments have names.
     pub handles: Vec<Handle>,
     /// Whether a kernel that lacks a piece of the sandbox is good enough.
@@ -378,6 +382,16 @@ impl Plan {
         let is_fifo = |priority| shm::os::priority::FIFO.contains(&priority);
         check(self.priority.is_none_or(is_fifo), "a priority is one of 1 to 99")?;
         self.validate_topology()?;
+        if let Some(spill) = &self.spill {
+            check(
+                spill.fits(self.threads.iter().map(|thread| thread.log_records)),
+                "each log has a ring that fits it",
+            )?;
+            check(
+                self.trading().journal == Journalling::None,
+                "what is spilled is read by nobody who comes back",
+            )?;
+        }
         match &self.workload {
             Workload::Trading(trading) => self.validate_trading(trading),
         }

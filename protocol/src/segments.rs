@@ -5,10 +5,13 @@ use crate::control::{self, Control, Launching};
 use crate::desk::{self, Desk};
 use crate::market::{self, Market, market_segment};
 use crate::plan::{Handle, Idle, Plan, ProcessPlan, Role, ThreadPlan};
+use crate::spill::{Rest, Ring, SPILLED_KIND};
+use crate::stamps::{Point, StampLog, count_point};
 use crate::status;
 use crate::topology::{self, Segment};
 pub use crate::topology::{
-    CONTROL, SCHEDULE_ENTRY_WORDS, SCHEDULE_KIND, bell_segment, schedule_segment, thread_segment,
+    CONTROL, SCHEDULE_ENTRY_WORDS, SCHEDULE_KIND, bell_segment, schedule_segment, spilled_segment,
+    thread_segment,
 };
 use crate::trading::{COMPLETION, SUBMIT};
 use shm::attached::{Access, Attached, Peers, SameProcess, Source};
@@ -47,8 +50,20 @@ const PAGE_WORDS: usize = 512;
 /// # Panics
 /// If the plan has no such thread.
 pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
+    header_of(plan, &topology::thread(plan, index).spec)
+}
+
+/// The header of a thread's log as it is saved: that of its segment, but where the log is spilled and all of it has more room than its ring.
+///
+/// # Panics
+/// As [`thread_header`].
+pub fn log_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
+    header_of(plan, &topology::log(plan, index, plan.threads[index].log_records))
+}
+
+fn header_of(plan: &Plan, spec: &SegmentSpec) -> [u64; HEADER_WORDS] {
     let words = Region::heap(HEADER_WORDS).words();
-    write_header(plan, &topology::thread(plan, index).spec, &words);
+    write_header(plan, spec, &words);
     std::array::from_fn(|word| words[word].load(Ordering::Relaxed))
 }
 
@@ -298,7 +313,17 @@ pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &
 
 /// Nothing attached yet; by the warden, which reads the threads' logs.
 pub fn attach_as_warden(plan: &Plan) -> Attached<'_> {
-    let logs = plan.threads.iter().map(|thread| (thread_segment(&thread.name), Access::Read));
+    attach_logs(plan, Access::Read)
+}
+
+/// Nothing attached yet; by the spiller, which moves them.
+pub fn attach_as_spiller(plan: &Plan) -> Attached<'_> {
+    attach_logs(plan, Access::Write)
+}
+
+fn attach_logs(plan: &Plan, access: Access) -> Attached<'_> {
+    let of = |thread: &ThreadPlan| [thread_segment(&thread.name), spilled_segment(&thread.name)];
+    let logs = plan.threads.iter().flat_map(of).map(|what| (what, access));
     Attached::new(Segments { plan, who: Who::Other(logs.collect()), control: None })
 }
 
@@ -326,6 +351,67 @@ pub fn thread(attached: &mut Attached<'_>, name: &str) -> Result<Words, RegionEr
 /// As [`Attached::region`].
 pub fn log(attached: &mut Attached<'_>, name: &str) -> Result<View, RegionError> {
     attached.view(&thread_segment(name), status::KIND)
+}
+
+/// What the spiller says of a thread's log, for who reads it.
+///
+/// # Errors
+/// As [`Attached::region`].
+pub fn spilled(attached: &mut Attached<'_>, name: &str) -> Result<View, RegionError> {
+    attached.view(&spilled_segment(name), SPILLED_KIND)
+}
+
+/// The same, for the spiller.
+///
+/// # Errors
+/// As [`Attached::region`].
+pub fn spilling(attached: &mut Attached<'_>, name: &str) -> Result<Words, RegionError> {
+    Ok(attached.region(&spilled_segment(name), SPILLED_KIND)?.words())
+}
+
+/// The writing end of the log of that thread of the plan, in its segment.
+///
+/// # Errors
+/// As [`Attached::region`].
+///
+/// # Panics
+/// If the plan has no such thread.
+pub fn stamp_log(
+    attached: &mut Attached<'_>,
+    plan: &Plan,
+    thread: &ThreadPlan,
+    segment: &Words,
+) -> Result<StampLog, RegionError> {
+    let log = match ring_of(plan, thread) {
+        Some(ring) => StampLog::in_ring(segment, &spilled(attached, &thread.name)?, ring),
+        None => StampLog::new(segment),
+    };
+    Ok(log.taking(plan.stamps))
+}
+
+/// How many records of that point the log of a thread has, of its earlier incarnations: they have ended.
+///
+/// # Errors
+/// As [`Attached::region`].
+///
+/// # Panics
+/// If the plan has no such thread.
+pub fn stamped(
+    attached: &mut Attached<'_>,
+    plan: &Plan,
+    thread: &ThreadPlan,
+    point: Point,
+) -> Result<u64, RegionError> {
+    let log = log(attached, &thread.name)?;
+    Ok(match ring_of(plan, thread) {
+        Some(ring) => Rest::new(&log, &spilled(attached, &thread.name)?, ring).count(point),
+        None => count_point(&log, point) as u64,
+    })
+}
+
+fn ring_of(plan: &Plan, thread: &ThreadPlan) -> Option<Ring> {
+    let index = plan.threads.iter().position(|other| other.name == thread.name);
+    topology::ring(plan, index.expect("a thread of the plan"))
 }
 
 /// The desk, for the engine.

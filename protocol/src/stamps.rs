@@ -29,6 +29,7 @@
 use crate::checksum::Checksum;
 use crate::gaps::{self, MAX_GAPS, PARTS};
 pub use crate::record::*;
+use crate::spill::{Rest, Ring, Turner};
 use crate::wire::OrderId;
 use shm::memory::{View, Words};
 use shm::sync::Ordering;
@@ -47,6 +48,8 @@ pub struct StampLog {
     /// There too: how many were kept, plus one.
     gaps_kept: Words,
     ends_only: bool,
+    /// Where the log is a ring of chunks, and `records` one of them.
+    turner: Option<Turner>,
 }
 
 impl StampLog {
@@ -68,7 +71,26 @@ impl StampLog {
         };
         gaps_kept[0].store(gaps.saturating_add(1), Ordering::Relaxed);
         let records = segment.window(offset, segment.len() - offset);
-        Self { records, next, dropped: 0, gaps, gaps_dropped, gaps_kept, ends_only: false }
+        Self { records, next, dropped: 0, gaps, gaps_dropped, gaps_kept, ends_only: false, turner: None }
+    }
+
+    /// The log in a thread's segment where it is spilled: a ring of chunks, and what the spiller says of it ([`crate::spill`]). Goes on as
+    /// [`StampLog::new`] does.
+    ///
+    /// # Panics
+    /// If a segment is too short for the ring.
+    pub fn in_ring(segment: &Words, spilled: &View, ring: Ring) -> Self {
+        let turner = Turner::new(segment, spilled, ring);
+        let (records, there) = turner.chunk();
+        let [gaps_dropped, gaps_kept] = crate::status::gaps(segment);
+        let gaps = match gaps_kept[0].load(Ordering::Relaxed) {
+            0 => Rest::new(&segment.clone().into(), spilled, ring).count(Point::Gap),
+            kept => kept - 1,
+        };
+        gaps_kept[0].store(gaps.saturating_add(1), Ordering::Relaxed);
+        let (next, dropped) = (there * RECORD_WORDS, turner.lost_before());
+        let turner = Some(turner);
+        Self { records, next, dropped, gaps, gaps_dropped, gaps_kept, ends_only: false, turner }
     }
 
     /// The same, taking the stamps that a plan asks for.
@@ -99,7 +121,7 @@ impl StampLog {
     #[inline(always)]
     fn append_words(&mut self, [key, value]: [u64; 2]) {
         let Some([key_word, value_word]) = self.records.get(self.next..self.next + RECORD_WORDS) else {
-            self.dropped += 1;
+            self.turn([key, value]);
             return;
         };
         // Relaxed: published by the Release store of the key.
@@ -107,6 +129,20 @@ impl StampLog {
         // Release: pairs with the Acquire of a reader of the live log; a key that is there has its value.
         key_word.store(key, Ordering::Release);
         self.next += RECORD_WORDS;
+    }
+
+    /// Goes on in the next chunk, where there is one; else the record is dropped.
+    #[cold]
+    #[inline(never)]
+    fn turn(&mut self, record: [u64; 2]) {
+        if let Some(records) = self.turner.as_mut().and_then(Turner::turn) {
+            (self.records, self.next) = (records, 0);
+            return self.append_words(record);
+        }
+        self.dropped += 1;
+        if let Some(turner) = &self.turner {
+            turner.lost(self.dropped);
+        }
     }
 
     /// Appends a record that was put together elsewhere; as [`StampLog::append`].

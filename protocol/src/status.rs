@@ -116,7 +116,29 @@ const GAPS_DROPPED: usize = Field::ErrorText as usize + ERROR_BYTES / 8;
 /// How many it kept, plus one; 0: nobody has counted them.
 const GAPS_KEPT: usize = GAPS_DROPPED + 2 * PARTS;
 
-const _: () = assert!(GAPS_KEPT < STATUS_WORDS);
+/// What a log that is spilled needs (`protocol::spill`), behind that.
+pub(crate) const SPILL_AT: usize = GAPS_KEPT + 1;
+/// So many words.
+const SPILL_WORDS: usize = 4;
+/// Of these, the chunk that the thread writes.
+pub(crate) const AT: usize = 0;
+/// Records that found no free chunk: how many.
+pub(crate) const LOST: usize = 1;
+/// How many records the log had when the first of them was lost.
+pub(crate) const LOST_FROM: usize = 2;
+/// The same of the last.
+pub(crate) const LOST_TO: usize = 3;
+
+const _: () = assert!(SPILL_AT + SPILL_WORDS <= STATUS_WORDS);
+
+/// The words of a thread's segment that say where a log that is spilled goes on, and what of it was lost. As [`GAPS`], but for every role:
+/// without them nobody would know where the log ends.
+pub const SPILL: Range<usize> = HEADER_WORDS + SPILL_AT..HEADER_WORDS + SPILL_AT + SPILL_WORDS;
+
+/// Those words, for the log and for the spiller.
+pub(crate) fn spill(segment: &Words) -> Words {
+    segment.window(SPILL.start, SPILL_WORDS)
+}
 
 /// The words of a thread's segment that say how many gaps its log kept and did not keep. They are of all incarnations of the thread: who
 /// makes the block anew for a successor that may be believed leaves them as they are.
@@ -125,6 +147,17 @@ pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_
 /// The words of a thread's segment that count the gaps that its log did not keep, and those that it kept, for that log.
 pub(crate) fn gaps(segment: &Words) -> [Words; 2] {
     [segment.window(HEADER_WORDS + GAPS_DROPPED, 2 * PARTS), segment.window(HEADER_WORDS + GAPS_KEPT, 1)]
+}
+
+/// What a status block says of records that found no free chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// How many.
+    pub records: u64,
+    /// How many records the log had when the first of them was lost.
+    pub from: u64,
+    /// The same of the last.
+    pub to: u64,
 }
 
 /// A copy of a status block, taken at one time.
@@ -162,6 +195,17 @@ impl Status {
     pub fn dropped_gaps(&self) -> [Dropped; PARTS] {
         let words = self.words[GAPS_DROPPED..].as_chunks::<2>().0;
         std::array::from_fn(|part| Dropped { count: words[part][0], ticks: words[part][1] })
+    }
+
+    /// The chunk that the thread writes, where its log is spilled.
+    pub const fn chunk(&self) -> u64 {
+        self.words[SPILL_AT + AT]
+    }
+
+    /// The records that found no free chunk, where the log was spilled (`protocol::spill`). Of all incarnations of the thread.
+    pub fn lost(&self) -> Lost {
+        let word = |word: usize| self.words[SPILL_AT + word];
+        Lost { records: word(LOST), from: word(LOST_FROM), to: word(LOST_TO) }
     }
 
     /// The error text, with what is not UTF-8 or not printable replaced. Its writer says so itself: of a strategy it is no fact.

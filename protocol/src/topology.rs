@@ -8,6 +8,7 @@ use crate::desk::{ANSWERS, ANSWERS_KIND, ANSWERS_WORDS, DESK, DESK_KIND, DESK_WO
 use crate::market;
 use crate::plan::{Plan, ProcessPlan};
 use crate::role::Role;
+use crate::spill::{CHUNK_RECORDS, Ring, SPILLED_KIND, SPILLED_WORDS};
 use crate::stamps::RECORD_WORDS;
 use crate::status::{self, LOG_OFFSET};
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
@@ -72,6 +73,11 @@ pub fn thread_segment(name: &str) -> String {
     format!("thread-{name}")
 }
 
+/// The name within the run of what the spiller says of a thread's log.
+pub fn spilled_segment(name: &str) -> String {
+    format!("spilled-{name}")
+}
+
 /// What a segment is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -83,6 +89,8 @@ pub enum Purpose {
     Schedule(u16),
     /// Status block and stamp log of the thread with this place in [`Plan::threads`].
     Thread(usize),
+    /// What the spiller says of that thread's log.
+    Spilled(usize),
     /// What wakes that thread.
     Bell(usize),
     /// What the engine says about strategies that died.
@@ -115,7 +123,7 @@ pub struct Segment {
     pub purpose: Purpose,
     /// The role after whose death it is made anew; `None`: it stays for the whole run.
     pub renewed_with: Option<Role>,
-    /// Who may do what with it. The launcher may do everything, the warden reads the threads' logs.
+    /// Who may do what with it. The launcher may do everything, the warden reads the threads' logs, and the spiller writes them.
     pub rights: Rights,
 }
 
@@ -152,7 +160,8 @@ impl Segment {
 pub fn segments(plan: &Plan) -> Vec<Segment> {
     let mut segments: Vec<Segment> = (0..plan.links.len()).flat_map(|link| of_link(plan, link)).collect();
     segments.extend(
-        plan.trading().orders.iter().enumerate().map(|(index, orders)| schedule(index as u16, *orders)),
+        (0..plan.trading().orders.len() as u16)
+            .map(|index| schedule(index, plan.trading().orders_a_lap(index))),
     );
     segments.push(Segment {
         spec: single(REPAIRS.into(), REPAIRS_WORDS, supervision::KIND, 0),
@@ -175,6 +184,7 @@ pub fn segments(plan: &Plan) -> Vec<Segment> {
     segments.push(desk(ANSWERS, ANSWERS_WORDS, ANSWERS_KIND, Access::Write));
     for index in 0..plan.threads.len() {
         segments.push(thread(plan, index));
+        segments.extend(spilled(plan, index));
         segments.push(bell(plan, index));
     }
     segments
@@ -320,24 +330,51 @@ fn market(plan: &Plan, venue: u16) -> Option<Segment> {
     })
 }
 
+/// The ring of a thread's log; `None`: it is not spilled.
+///
+/// # Panics
+/// If the plan has no such thread, or is not valid.
+pub fn ring(plan: &Plan, index: usize) -> Option<Ring> {
+    let chunks = u64::from(plan.spill.as_ref()?.chunks[index]);
+    Some(Ring { chunks, last: plan.threads[index].log_records / CHUNK_RECORDS })
+}
+
 /// The segment of a thread's status block and stamp log.
 pub(crate) fn thread(plan: &Plan, index: usize) -> Segment {
-    let thread = &plan.threads[index];
+    let records =
+        ring(plan, index).map_or(plan.threads[index].log_records, |ring| ring.chunks * CHUNK_RECORDS);
     Segment {
-        spec: SegmentSpec {
-            what: thread_segment(&thread.name),
-            place: SegmentPlace::Memory,
-            words: LOG_OFFSET + thread.log_records as usize * RECORD_WORDS,
-            kind: status::KIND,
-            capacity: thread.log_records,
-            slot_words: RECORD_WORDS as u64,
-            index: index as u64,
-            ends: Ends::NONE,
-        },
+        spec: log(plan, index, records),
         purpose: Purpose::Thread(index),
         renewed_with: None,
-        rights: Rights::Roles(thread.roles.iter().map(|role| (*role, Access::Write)).collect()),
+        rights: Rights::Roles(plan.threads[index].roles.iter().map(|role| (*role, Access::Write)).collect()),
     }
+}
+
+/// Status block and stamp log of a thread, with room for so many records.
+pub(crate) fn log(plan: &Plan, index: usize, records: u64) -> SegmentSpec {
+    SegmentSpec {
+        what: thread_segment(&plan.threads[index].name),
+        place: SegmentPlace::Memory,
+        words: LOG_OFFSET + records as usize * RECORD_WORDS,
+        kind: status::KIND,
+        capacity: records,
+        slot_words: RECORD_WORDS as u64,
+        index: index as u64,
+        ends: Ends::NONE,
+    }
+}
+
+/// What the spiller says of a thread's log, which the thread reads; `None`: it is not spilled.
+fn spilled(plan: &Plan, index: usize) -> Option<Segment> {
+    plan.spill.as_ref()?;
+    let thread = &plan.threads[index];
+    Some(Segment {
+        spec: single(spilled_segment(&thread.name), SPILLED_WORDS, SPILLED_KIND, index as u64),
+        purpose: Purpose::Spilled(index),
+        renewed_with: None,
+        rights: Rights::Roles(thread.roles.iter().map(|role| (*role, Access::Read)).collect()),
+    })
 }
 
 /// A thread's bell: the thread waits on it, and whoever sends to one of its roles rings it. Ringing is a write to a word of

@@ -9,7 +9,7 @@ use crate::plan::{
 };
 use crate::role::Role;
 use crate::wire::{MAX_GATEWAYS, MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
-use crate::workload::ExchangePlacement;
+use crate::workload::{ExchangePlacement, Sequence};
 
 /// The submit hand-off: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
@@ -61,6 +61,7 @@ impl Plan {
             stamps: Stamps::All,
             priority: None,
             group: None,
+            spill: None,
             handles: Vec::new(),
             weaker_sandbox: false,
             on_death: OnDeath::Stop,
@@ -201,6 +202,12 @@ impl Plan {
         let has_kinds = !trading.strategy_kinds.is_empty() && !trading.venue_kinds.is_empty();
         check(has_kinds, "strategies and venues are of a kind")?;
         check(trading.orders.len() == strategies, "one order count for each strategy")?;
+        let laps = u64::from(trading.laps);
+        check(
+            laps > 0 && trading.orders.iter().all(|orders| orders.is_multiple_of(laps)),
+            "a schedule is played in whole laps",
+        )?;
+        check(laps == 1 || trading.sequence == Sequence::Arrival, "a recording is played once")?;
         check(
             trading.venue_orders.is_empty() || trading.venue_orders.len() == strategies * venues,
             "one order count for each strategy and venue, or none",

@@ -117,8 +117,14 @@ pub struct Trading {
     pub venue_limit_rejects: bool,
     /// How the players of the schedule pace their orders; other strategies have times of their own.
     pub pacing: Pacing,
-    /// The orders scheduled for each strategy.
+    /// The orders scheduled for each strategy, in all laps together.
     pub orders: Vec<u64>,
+    /// How often the schedule is played, at least once: its segment has the orders of one lap.
+    #[serde(default = "once")]
+    pub laps: u32,
+    /// How much later each lap is due than the one before it, in nanoseconds.
+    #[serde(default)]
+    pub lap_ns: u64,
     /// How many of those go to each venue: a strategy's venues side by side, strategy after strategy. One order more to a venue
     /// is refused, since the stamp log of a gateway with a thread of its own has no room for it. Empty: an order may go to any
     /// venue, and each gateway's log has room for all.
@@ -138,6 +144,10 @@ pub struct Trading {
     /// Limits, in the order in which they apply: a later one overrides an earlier one. Those of commands come behind them.
     #[serde(default)]
     pub limits: Vec<LimitSetting>,
+}
+
+const fn once() -> u32 {
+    1
 }
 
 const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
@@ -181,6 +191,8 @@ impl Trading {
             max_held: 64,
             pacing: Pacing::Scheduled,
             orders: vec![0; strategies.into()],
+            laps: 1,
+            lap_ns: 0,
             venue_orders: Vec::new(),
             reports_an_order: 1,
             tells_release: true,
@@ -204,6 +216,12 @@ impl Trading {
     /// The command of a strategy that is a program of somebody else's.
     pub fn program_of(&self, strategy: u16) -> Option<&str> {
         Self::command_of(self.strategy_kind(strategy))
+    }
+
+    /// Whether its strategies are of several kinds, or programs of somebody else's: then reports tell them apart.
+    pub fn has_several_kinds(&self) -> bool {
+        self.strategy_kinds.len() > 1
+            || self.strategy_kinds.iter().any(|kind| Self::command_of(kind).is_some())
     }
 
     /// How a strategy paces its orders: the plan knows when they are due only of those that follow a schedule.
@@ -289,6 +307,11 @@ impl Trading {
         let open = |orders: &u64| u64::from(self.max_open).min(*orders);
         let all = self.orders.iter().map(open).fold(0, u64::saturating_add);
         all.clamp(1, Self::MOST_WAITING.into()) as u32
+    }
+
+    /// The orders of a strategy in one lap of the schedule; none for a strategy that there is not.
+    pub fn orders_a_lap(&self, strategy: u16) -> u64 {
+        self.orders.get(usize::from(strategy)).map_or(0, |orders| orders / u64::from(self.laps.max(1)))
     }
 
     /// All orders of all strategies; the largest number if there are more.

@@ -3,7 +3,7 @@
 use crate::{Context, Session};
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
-use protocol::stamps::{Point, count_point};
+use protocol::stamps::Point;
 use protocol::trading::return_path;
 use shm::attached::Attached;
 use shm::memory::RegionError;
@@ -41,12 +41,10 @@ pub fn context(
     let orders = trading.orders.get(usize::from(index)).copied().unwrap_or(0);
     let sent_before = match epoch {
         0 => 0,
-        _ => {
-            let log = segments::log(attached, &thread(plan, index)?.name)?;
-            count_point(&log, Point::StrategySend) as u64
-        }
+        _ => segments::stamped(attached, plan, thread(plan, index)?, Point::StrategySend)?,
     };
-    let mut context = Context::new(index, schedule, entries, trading.pacing_of(index));
+    let context = Context::new(index, schedule, entries, trading.pacing_of(index));
+    let mut context = context.in_laps(trading.laps, trading.lap_ns);
     (context.strategies, context.venues, context.epoch) = (trading.strategies, trading.venues, epoch);
     (context.orders, context.sent_before) = (orders.saturating_sub(sent_before), sent_before);
     context.max_open = trading.max_open.into();

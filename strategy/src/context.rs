@@ -29,6 +29,8 @@ pub struct Context {
     pub sent_before: u64,
     schedule: View,
     entries: usize,
+    laps: u32,
+    lap_ns: u64,
     pacing: Pacing,
 }
 
@@ -52,23 +54,36 @@ impl Context {
             sent_before: 0,
             schedule,
             entries,
+            laps: 1,
+            lap_ns: 0,
             pacing,
         }
     }
 
-    /// The orders that were drawn or recorded for it, the earliest first. It may send them, or others, or none.
+    /// The same where the schedule is played so many times, each so many nanoseconds behind the one before.
+    #[must_use]
+    pub fn in_laps(self, laps: u32, lap_ns: u64) -> Self {
+        Self { laps: laps.max(1), lap_ns, ..self }
+    }
+
+    /// The orders that were drawn or recorded for it, the earliest first, of all laps. It may send them, or others, or none.
     pub fn schedule(&self) -> impl Iterator<Item = Entry> {
-        let schedule = self.schedule.clone();
-        (0..self.entries).filter_map(move |position| {
+        let (schedule, entries, lap_ns) = (self.schedule.clone(), self.entries, self.lap_ns);
+        let places =
+            (0..u64::from(self.laps)).flat_map(move |lap| (0..entries).map(move |entry| (lap, entry)));
+        places.filter_map(move |(lap, position)| {
             let offset = HEADER_WORDS + position * SCHEDULE_ENTRY_WORDS;
             // Relaxed: written before this process started.
-            Entry::from_words(std::array::from_fn(|i| schedule.load(offset + i, Ordering::Relaxed))).ok()
+            let words = std::array::from_fn(|i| schedule.load(offset + i, Ordering::Relaxed));
+            let entry = Entry::from_words(words).ok()?;
+            Some(Entry { fire_ns: entry.fire_ns.saturating_add(lap.saturating_mul(lap_ns)), ..entry })
         })
     }
 
     /// The strategy that plays its schedule.
     pub fn player(&self) -> Player {
         let player = Player::new(self.schedule.clone(), self.entries, self.pacing);
+        let player = player.in_laps(self.laps, self.lap_ns);
         if self.epoch == 0 { player } else { player.resume(self.sent_before as usize) }
     }
 }

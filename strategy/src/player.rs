@@ -35,11 +35,17 @@ impl Shape for Unchanged {
     fn sent(&mut self, _: &NewOrder, _: OrderId) {}
 }
 
-/// Plays the entries of a schedule segment in their order.
+/// Plays the entries of a schedule segment in their order, as often as it is told to.
 pub struct Player {
     schedule: View,
     entries: usize,
+    /// The next entry.
     position: usize,
+    /// Laps that come behind this one.
+    laps_left: u64,
+    lap_ns: u64,
+    /// When this one began.
+    lap_began_ns: u64,
     pacing: Pacing,
     /// The next order; `None` at the end, or before the first cycle has told the time.
     next: Option<NewOrder>,
@@ -60,27 +66,73 @@ impl Player {
             HEADER_WORDS + entries * SCHEDULE_ENTRY_WORDS <= schedule.len(),
             "checked against the header"
         );
-        Self { schedule, entries, position: 0, pacing, next: None, due: 0, bad_entries: 0, is_late: false }
+        Self {
+            schedule,
+            entries,
+            position: 0,
+            laps_left: 0,
+            lap_ns: 0,
+            lap_began_ns: 0,
+            pacing,
+            next: None,
+            due: 0,
+            bad_entries: 0,
+            is_late: false,
+        }
+    }
+
+    /// Plays them so many times, each so many nanoseconds behind the one before.
+    #[must_use]
+    pub fn in_laps(self, laps: u32, lap_ns: u64) -> Self {
+        Self { laps_left: u64::from(laps.max(1)) - 1, lap_ns, ..self }
     }
 
     /// For an incarnation after the first: goes on behind the entries that were played before, and leaves out those that were
     /// due while nobody was there to send them.
     #[must_use]
     pub fn resume(self, played: usize) -> Self {
-        Self { position: played.min(self.entries), is_late: self.pacing == Pacing::Scheduled, ..self }
+        let laps = (played as u64).checked_div(self.entries as u64).unwrap_or(0).min(self.laps_left);
+        let position = (played - laps as usize * self.entries).min(self.entries);
+        Self {
+            position,
+            laps_left: self.laps_left - laps,
+            lap_began_ns: laps.saturating_mul(self.lap_ns),
+            is_late: self.pacing == Pacing::Scheduled,
+            ..self
+        }
+    }
+
+    /// Whether there is another entry: at the end of a lap the next one begins.
+    #[inline]
+    fn has_more(&mut self) -> bool {
+        self.position < self.entries || self.begin_lap()
+    }
+
+    #[cold]
+    fn begin_lap(&mut self) -> bool {
+        let Some(left) = self.laps_left.checked_sub(1).filter(|_| self.entries > 0) else { return false };
+        (self.laps_left, self.position) = (left, 0);
+        self.lap_began_ns = self.lap_began_ns.saturating_add(self.lap_ns);
+        true
+    }
+
+    /// When an order of this lap is due, in nanoseconds since the start.
+    #[inline]
+    const fn due_ns(&self, fire_ns: u64) -> u64 {
+        self.lap_began_ns.saturating_add(fire_ns)
     }
 
     /// Leaves out the entries that are due before now.
     #[cold]
     fn skip_missed(&mut self, orders: &impl Orders) {
         let (time, now) = (orders.time(), orders.now());
-        let is_missed = |position: usize| {
+        while self.has_more() {
             // The time when it is due is its first word.
-            let fire_ns =
-                self.schedule.load(HEADER_WORDS + position * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed);
-            time.at(fire_ns) < now
-        };
-        while self.position < self.entries && is_missed(self.position) {
+            let at = HEADER_WORDS + self.position * SCHEDULE_ENTRY_WORDS;
+            let fire_ns = self.schedule.load(at, Ordering::Relaxed);
+            if time.at(self.due_ns(fire_ns)) >= now {
+                break;
+            }
             self.position += 1;
         }
         self.is_late = false;
@@ -89,7 +141,7 @@ impl Player {
     /// Loads the next entry that can be read.
     #[inline]
     fn advance(&mut self, orders: &impl Orders) {
-        while self.next.is_none() && self.position < self.entries {
+        while self.next.is_none() && self.has_more() {
             let offset = HEADER_WORDS + self.position * SCHEDULE_ENTRY_WORDS;
             let words = std::array::from_fn(|i| self.schedule.load(offset + i, Ordering::Relaxed));
             self.position += 1;
@@ -98,7 +150,7 @@ impl Player {
                 continue;
             };
             let scheduled = self.pacing == Pacing::Scheduled;
-            self.due = if scheduled { orders.time().at(entry.fire_ns) } else { 0 };
+            self.due = if scheduled { orders.time().at(self.due_ns(entry.fire_ns)) } else { 0 };
             let Entry { venue, operation, side, price, quantity, target, delay_ns, .. } = entry;
             let due = scheduled.then_some(self.due);
             let order = NewOrder {
@@ -161,6 +213,74 @@ impl Strategy for Player {
     }
 
     fn finished(&self) -> bool {
-        self.next.is_none() && self.position == self.entries
+        self.next.is_none() && self.position == self.entries && (self.laps_left == 0 || self.entries == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Context;
+    use crate::testing::{Event, play_against_echo};
+    use protocol::wire::{Operation, Side};
+    use shm::memory::Region;
+
+    /// Due at 1 and 3 µs of each lap of 5 µs.
+    fn context(laps: u32) -> Context {
+        let entry = |fire_ns, price| Entry {
+            fire_ns,
+            delay_ns: 0,
+            venue: 0,
+            operation: Operation::New,
+            side: Side::Buy,
+            price,
+            quantity: 1,
+            target: 0,
+        };
+        let entries = [entry(1_000, 10), entry(3_000, 11)];
+        let words = Region::heap(HEADER_WORDS + entries.len() * SCHEDULE_ENTRY_WORDS).words();
+        for (word, value) in
+            words[HEADER_WORDS..].iter().zip(entries.iter().flat_map(|entry| entry.to_words()))
+        {
+            word.store(value, Ordering::Relaxed);
+        }
+        Context::new(0, words.into(), 2, Pacing::Scheduled).in_laps(laps, 5_000)
+    }
+
+    /// The prices of what a player sends in so many cycles of a microsecond.
+    fn prices(player: Player, cycles: u64) -> Vec<i64> {
+        let sent = |event| match event {
+            Event::Sent(order) => Some(order.price),
+            Event::Reported(_) => None,
+        };
+        play_against_echo(player, cycles).into_iter().filter_map(sent).collect()
+    }
+
+    #[test]
+    fn each_lap_is_due_behind_the_one_before() {
+        let times: Vec<u64> = context(3).schedule().map(|entry| entry.fire_ns).collect();
+        assert_eq!(times, [1_000, 3_000, 6_000, 8_000, 11_000, 13_000]);
+        assert_eq!(prices(context(3).player(), 100), [10, 11, 10, 11, 10, 11]);
+        // In the cycles 0 to 6 the first order of the second lap is the last that is due.
+        assert_eq!(prices(context(3).player(), 7), [10, 11, 10]);
+        assert_eq!(prices(context(1).player(), 100), [10, 11]);
+    }
+
+    #[test]
+    fn a_successor_goes_on_in_the_lap_in_which_the_dead_one_was() {
+        for (played, left) in [(0, 6), (1, 5), (2, 4), (3, 3), (5, 1), (6, 0), (7, 0)] {
+            let mut context = context(3);
+            (context.epoch, context.sent_before) = (1, played);
+            let sent = prices(context.player(), 100);
+            assert_eq!(sent.len(), left, "{played}");
+            assert_eq!(sent.first(), [Some(&10), Some(&11)][played as usize % 2].filter(|_| left > 0));
+        }
+    }
+
+    #[test]
+    fn a_schedule_without_orders_has_no_laps() {
+        let empty = Context::new(0, Region::heap(HEADER_WORDS).words().into(), 0, Pacing::Scheduled);
+        let player = empty.in_laps(9, 5).player();
+        assert!(player.finished() && prices(player, 10).is_empty());
     }
 }

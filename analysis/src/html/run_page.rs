@@ -54,6 +54,10 @@ pub fn run_page(run: &SavedRun) -> String {
         @if !venues.is_empty() {
             (section("venues", "Venues with faults", &html! { @for grid in &venues { (table::table(grid, |_| "")) } }))
         }
+        @let strategies = report::strategies::grids(summary);
+        @if !strategies.is_empty() {
+            (section("strategies", "By strategy", &html! { @for grid in &strategies { (table::figures(grid)) } }))
+        }
         (section("threads", "Threads", &overview::threads(summary)))
     };
     let title = format!("Run {}", summary.run);

@@ -25,7 +25,14 @@ pub(super) fn check(
         let (name, dropped) = (&log.name, log.status.get(Field::RecordsDropped));
         let author = deaths.sole_author(thread);
         findings.firm.add_many(ViolationKind::RecordsDropped, dropped, || {
-            format!("{name}: {dropped} records did not fit the log of {}", thread.log_records)
+            let lost = log.status.lost();
+            match record.plan.spill {
+                Some(_) if lost.records > 0 => format!(
+                    "{name}: {dropped} records were lost between records {} and {} of its log: the spiller was behind",
+                    lost.from, lost.to
+                ),
+                _ => format!("{name}: {dropped} records did not fit the log of {}", thread.log_records),
+            }
         });
         let strange = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
         let has_failed = matches!(record.outcome, Outcome::Failed { .. });

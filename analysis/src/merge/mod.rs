@@ -341,6 +341,9 @@ fn read<L: Logs + ?Sized>(
         _ => join.nonsense().map(|first| first.first.clone()).or_else(|| {
             match status.get(Field::RecordsDropped) {
                 0 => None,
+                dropped if record.plan.spill.is_some() => {
+                    Some(format!("{dropped} records were lost: the spiller was behind"))
+                }
                 dropped => Some(format!("{dropped} records did not fit its log")),
             }
         }),

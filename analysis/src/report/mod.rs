@@ -8,6 +8,7 @@ pub mod export;
 pub mod grid;
 pub mod incidents;
 pub mod lab;
+pub mod strategies;
 pub mod tables;
 mod text;
 pub(crate) mod trading;

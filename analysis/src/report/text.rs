@@ -4,7 +4,7 @@ use super::incidents::{distribution_lines, incident_lines, totals};
 use super::tables::{stage_lines, thread_lines};
 use super::units::{count, duration, percent, plain};
 use super::width::width;
-use super::{comebacks, trading, venues};
+use super::{comebacks, strategies, trading, venues};
 use crate::summary::{ClockSummary, InFlight, Measure, Summary};
 use protocol::plan::Pacing;
 use std::fmt::Write;
@@ -46,7 +46,8 @@ pub fn terminal(summary: &Summary, colour: bool) -> String {
         page.line(line, look);
     }
     incidents(&mut page, summary);
-    for grid in comebacks::grid(summary).into_iter().chain(venues::grids(summary)) {
+    let by_strategy = strategies::grids(summary);
+    for grid in comebacks::grid(summary).into_iter().chain(venues::grids(summary)).chain(by_strategy) {
         page.blank();
         for line in grid.terminal(false).lines() {
             page.line(line, None);

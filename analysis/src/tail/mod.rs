@@ -21,6 +21,7 @@ mod attribute;
 mod away;
 mod noise;
 mod run;
+mod strategies;
 #[cfg(test)]
 mod tests;
 mod ways;

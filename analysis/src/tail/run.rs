@@ -1,16 +1,19 @@
 //! A whole run explained: its passages from the merge, the shares of the slowest, the worst one by one.
 
 use super::noise::{Noise, lost};
+use super::strategies::Tails;
 use super::ways::{Way, every_passage, passages, slowest, ways};
 use super::{Away, Cause, Parts, Passage, Rules, attribute, away};
 use crate::document::Document;
 use crate::kernel::KernelAccount;
 use crate::merge::Merged;
 use crate::record::RunRecord;
+use crate::summary::StrategyTail;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, quantile, to_ns};
 use crate::summary::ns_per_tick;
 use protocol::flow::{Stage, StagePlace};
 use protocol::stamps::Gap;
+use protocol::wire::MAX_STRATEGIES;
 use serde::{Deserialize, Serialize};
 
 /// Longer than this between two stamps is no order's service: from here on gaps are recorded.
@@ -35,6 +38,9 @@ pub struct Tail {
     pub slowest: Vec<Share>,
     /// The worst, the slowest first.
     pub worst: Vec<Explained>,
+    /// The slowest of each strategy; empty where all are of one kind and none is a program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strategies: Vec<StrategyTail>,
     /// The gaps of the threads over time.
     pub noise: Noise,
     /// What the kernel says of the same cores; null: nobody asked it.
@@ -111,6 +117,7 @@ impl Document for Tail {
         let noise = &self.noise;
         let fits = self.slowest.len() <= ONE_OF.len()
             && self.slowest.iter().all(|share| share.stages.len() <= Stage::ALL.len())
+            && self.strategies.len() <= MAX_STRATEGIES
             && noise.slices <= 10_000
             && noise.threads.iter().all(|thread| thread.slices.len() as u64 <= noise.slices);
         if fits { Ok(()) } else { Err("its lists do not fit each other".into()) }
@@ -148,10 +155,14 @@ fn explain(ways: &[Way<'_>], gaps: &[&[Gap]], record: &RunRecord, worst: usize) 
     slow.iter().zip(0..).for_each(|(order, place)| rank[*order as usize] = place);
     let mut cut = vec![[Parts::default(); Stage::ALL.len()]; slow.len()];
     let mut touched = vec![false; ways.len()];
+    let mut tails = Tails::of(ways, &record.plan);
     attribute(passages(ways), ways.len(), absent, &rules, |passage, parts, is_touched| {
         touched[passage.order] = is_touched;
         if let (Some(stage), Some(cut)) = (passage.stage, cut.get_mut(rank[passage.order] as usize)) {
             cut[stage] = *parts;
+        }
+        if passage.stage.is_some() {
+            tails.take(passage.order, &ways[passage.order], parts);
         }
     });
     let ns = |parts: &Parts| parts.0.map(|ticks| to_ns(ticks, ns_per_tick));
@@ -194,6 +205,7 @@ fn explain(ways: &[Way<'_>], gaps: &[&[Gap]], record: &RunRecord, worst: usize) 
         stall_free: StallFree::of(&mut free, ns_per_tick),
         slowest: shares.map(share).collect(),
         worst: cut.iter().zip(&slow).take(worst).map(one).collect(),
+        strategies: tails.told(ways, &touched, ns),
         noise: Noise::default(),
         kernel: record.kernel.clone(),
         notes: Vec::new(),

@@ -1,5 +1,6 @@
 /* A strategy in C: one order at a time on the exchange of venue 0, inside or at the touch, and a bid or an offer that rests for a moment
- * now and then. It buys while it holds nothing, then sells what it holds, and keeps its own account of what it was told.
+ * now and then. It buys while it holds nothing, then sells what it holds, and keeps its own account of what it was told. With a number as
+ * its argument an order is due every so many nanoseconds, and none rests. The same strategy stands beside it in other languages.
  *
  *   cc -std=c11 -O2 strategy.c -I bindings/include -L target/release -lbulkhead -o strategy
  *   launcher run --strategy player,exec:./strategy --strategies 2 --venue book --venues 1
@@ -16,7 +17,7 @@ enum {
     BATCH = 16,
     LOT = 1000000,      /* 0.01 units, in 1e-8 units */
     PRICE = 41300,      /* what it thinks a unit is worth while the touch shows nobody, in cents */
-    RESTS_EVERY = 8,    /* every so many orders one rests */
+    RESTS_EVERY = 8,    /* every so many orders one rests, unless they are due at times */
     RESTS_NS = 200000,  /* for so long */
     LONGEST_WAIT_NS = 1000000
 };
@@ -24,6 +25,7 @@ enum {
 typedef struct {
     bh_context run;
     bh_tick touch; /* of venue 0 and instrument 0 */
+    uint64_t every_ns, due_ns; /* an order is due every so many nanoseconds; 0: as soon as the one before is answered */
     uint64_t sent, answered, rejected, fills, open;
     int64_t net;       /* bought less sold, in 1e-8 units */
     uint8_t *expected; /* the number of the next report of each order */
@@ -38,8 +40,8 @@ static int give_up(const char *what, int32_t code) {
 }
 
 /* 1: sent; 0: not now, or never again; below: a mistake. */
-static int32_t submit(strategy *self, const bh_order *order, uint64_t *sequence) {
-    int32_t code = bh_send(order, sequence);
+static int32_t submit(strategy *self, const bh_order *order, const uint64_t *due_ns, uint64_t *sequence) {
+    int32_t code = due_ns != NULL ? bh_send_due(order, *due_ns, sequence) : bh_send(order, sequence);
     if (code == BH_OK) {
         self->sent++;
         self->open++;
@@ -66,27 +68,28 @@ static void take(strategy *self, const bh_report *report) {
     }
 }
 
-/* One order, if none is open; a cancel, if one has rested for long enough. */
+/* One order, if none is open and it is due; a cancel, if one has rested for long enough. */
 static int32_t trade(strategy *self) {
     uint64_t now = 0;
     int32_t code = bh_now(&now);
     if (code < 0) return code;
     if (self->rests && self->open == 1 && now - self->since_ns > RESTS_NS) {
         bh_order cancel = {.operation = BH_CANCEL, .target = self->resting};
-        code = submit(self, &cancel, NULL);
+        code = submit(self, &cancel, NULL, NULL);
         /* Refused: all orders of the plan are sent. What rests expires with the run. */
         return code;
     }
-    if (self->open > 0) return 0;
+    int paced = self->every_ns > 0;
+    if (self->open > 0 || (paced && now < self->due_ns)) return 0;
     int buys = self->net <= 0;
     const bh_tick *touch = &self->touch;
     int64_t bid = touch->bid_price > 0 ? touch->bid_price : PRICE - 1;
     int64_t offer = touch->offer_price > 0 ? touch->offer_price : PRICE + 1;
     bh_order order = {.side = buys ? BH_BUY : BH_SELL, .self_trade = BH_CANCEL_NEWEST};
     order.quantity = buys ? LOT : (uint64_t)self->net;
-    if (self->sent % RESTS_EVERY == 0) {
+    if (!paced && self->sent % RESTS_EVERY == 0) {
         order.price = buys ? bid : offer;
-        code = submit(self, &order, &self->resting);
+        code = submit(self, &order, NULL, &self->resting);
         self->rests = code == 1;
         self->since_ns = now;
         return code;
@@ -94,11 +97,14 @@ static int32_t trade(strategy *self) {
     order.price = buys ? offer : bid;
     order.time_in_force = BH_IMMEDIATE_OR_CANCEL;
     order.trigger = touch->version;
-    return submit(self, &order, NULL);
+    code = submit(self, &order, paced ? &self->due_ns : NULL, NULL);
+    if (code == 1) self->due_ns += self->every_ns;
+    return code;
 }
 
-int main(void) {
+int main(int count, char **arguments) {
     strategy self = {0};
+    if (count > 1) self.every_ns = self.due_ns = strtoull(arguments[1], NULL, 10);
     bh_report reports[BATCH];
     int32_t code = bh_attach(BH_VERSION);
     if (code == BH_OVER) return 0;

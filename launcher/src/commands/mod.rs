@@ -24,7 +24,7 @@ use crate::runtime::prepare::prepare;
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::run::{self, Finished, Interrupted, Presentation};
 use crate::runtime::signals::{self, Signals};
-use crate::runtime::warden;
+use crate::runtime::{spill, warden};
 use crate::shelf;
 use crate::simulate;
 use crate::watch;
@@ -70,6 +70,9 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Clean(flags) => clean(flags),
         Command::Role(flags) if flags.name == warden::NAME => {
             warden::run(&flags.run).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Role(flags) if flags.name == spill::NAME => {
+            spill::run(&flags.run).map(|()| ExitCode::SUCCESS)
         }
         Command::Role(flags) if flags.name.starts_with(experiments::lab::PREFIX) => {
             experiments::lab::role(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)

@@ -15,6 +15,7 @@ pub mod own;
 mod priority;
 pub mod program;
 mod slower;
+mod spill;
 pub mod value;
 
 pub use fault::{FaultSpec, Faults};
@@ -26,6 +27,7 @@ use own::KindsParser;
 pub use own::{Kinds, StrategyName, VenueName};
 pub use priority::Priority;
 pub use slower::Slower;
+pub use spill::SpillRoom;
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use value::{Choice, CoreList, Factor, Preset, Switch};
 
@@ -115,6 +117,9 @@ pub struct Settings {
     /// Time over which the orders are due, e.g. 5s; stress ignores it [default: 10s; 5s on small machines]
     #[arg(long, value_name = "DUR", value_parser = parsed::<Nanos>(), help_heading = "Load")]
     pub window: Option<Nanos>,
+    /// Plays the orders of the window so many times in a row [default: 1]
+    #[arg(long, value_name = "N", value_parser = parsed::<Count>(), help_heading = "Load")]
+    pub laps: Option<Count>,
     /// How orders arrive over the window [default: uniform]
     #[arg(long, value_name = "KIND", value_parser = named::<Arrivals>(), help_heading = "Load")]
     pub arrivals: Option<Arrivals>,
@@ -169,6 +174,9 @@ pub struct Settings {
     #[command(flatten)]
     pub fault: Option<Faults>,
 
+    /// Moves stamp logs to disk while the run lasts, through so much of /dev/shm, e.g. 512MiB [default: off]
+    #[arg(long, value_name = "ROOM", value_parser = parsed::<SpillRoom>(), num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "Run")]
+    pub spill: Option<SpillRoom>,
     /// Runs, one after the other [default: 1]
     #[arg(long, value_name = "R", value_parser = parsed::<Count>(), help_heading = "Run")]
     pub repeats: Option<Count>,
@@ -236,9 +244,9 @@ macro_rules! fields {
 
 fields! {
     technique, isolation, threading, process, idle, priority, isolate, cores, strategies, venues, strategy, venue, credentials, exchange, market_data, capacity, max_open,
-    max_waiting, orders, window, arrivals, delay, work, stamps, seed, schedule, book, sequence, speed,
+    max_waiting, orders, window, laps, arrivals, delay, work, stamps, seed, schedule, book, sequence, speed,
     instruments, limits, journal, on_death, liveness, venue_timeout, venue_limit, fault,
-    repeats, preset, out,
+    spill, repeats, preset, out,
 }
 
 impl Settings {
@@ -248,7 +256,7 @@ impl Settings {
     /// `--schedule` goes with a config file that says `window`.
     pub fn over(self, mut below: Settings) -> Settings {
         if self.schedule.is_some() {
-            below = Settings { orders: None, window: None, arrivals: None, ..below };
+            below = Settings { orders: None, window: None, laps: None, arrivals: None, ..below };
         } else if self.orders.is_some() || self.window.is_some() || self.arrivals.is_some() {
             below = Settings { schedule: None, speed: None, ..below };
         }
@@ -348,6 +356,8 @@ pub(crate) mod tests {
                     maybe(),
                     proptest::option::of((1u8..=99).prop_map(|fifo| Priority::new(fifo).unwrap())),
                     maybe(),
+                    count(),
+                    proptest::option::of((1u32..).prop_map(SpillRoom::MiB)),
                 ),
             ),
         )
@@ -366,6 +376,8 @@ pub(crate) mod tests {
                 journal: containment.11.3,
                 priority: containment.11.4,
                 isolate: containment.11.5,
+                laps: containment.11.6,
+                spill: containment.11.7,
                 fault: containment.1,
                 stamps: containment.2,
                 strategy: containment.3,

@@ -3,7 +3,7 @@
 //! Command line and config file share these parsers, so a value is right or wrong in both alike and its message
 //! is the same.
 
-use super::{Arrivals, DelayRange, Priority, delay};
+use super::{Arrivals, DelayRange, Priority, SpillRoom, delay};
 use analysis::experiment::{Speed, Wait};
 use analysis::lists;
 use analysis::units::{Count, Nanos};
@@ -217,7 +217,7 @@ macro_rules! from_str_values {
     )+ };
 }
 
-from_str_values!(Nanos, Count, CoreList, Factor, Priority);
+from_str_values!(Nanos, Count, CoreList, Factor, Priority, SpillRoom);
 
 impl Value for DelayRange {
     fn parse(text: &str) -> Result<Self, String> {

@@ -33,6 +33,14 @@ pub(super) fn pick(wanted: usize, usable: &[u32], machine: &Machine) -> Vec<u32>
     picked
 }
 
+/// A usable core that none of those are on, nor a hardware thread of one of theirs if that can be had: for who works beside the run.
+pub(super) fn unused(usable: &[u32], taken: &[u32], machine: &Machine) -> Option<u32> {
+    let free = usable.iter().copied().filter(|core| !taken.contains(core));
+    let is_paired = |core: u32| siblings(core, machine).any(|other| taken.contains(&other));
+    // Interrupts come to the first cores more than to the last.
+    free.min_by_key(|core| (is_paired(*core), Reverse(*core)))
+}
+
 /// How many of these cores are whole ones: hardware threads of one core count once.
 pub(super) fn whole(cores: &[u32], machine: &Machine) -> usize {
     let first =

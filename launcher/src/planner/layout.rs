@@ -9,7 +9,7 @@
 //! ```
 
 use super::resolved::{Input, Resolved};
-use super::{cores, faults, priority, warnings};
+use super::{cores, faults, priority, spill, warnings};
 use crate::config::{Arrivals, Choice, Priority, UsageError, instruments, limits};
 use crate::host::Machine;
 use gateway::VenueRecord;
@@ -17,6 +17,7 @@ use protocol::gaps::MAX_GAPS;
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Trading, Workload};
+use protocol::wire::MAX_SEQUENCE;
 use strategy::schedule::Schedule;
 
 /// Records that a log has to spare.
@@ -35,6 +36,8 @@ pub struct Counts {
     pub venues: u16,
     /// The longest venue delay, in nanoseconds.
     pub max_delay_ns: u64,
+    /// Over which time orders are due, in nanoseconds.
+    pub window_ns: u64,
     /// Orders that rest in the books of the exchanges at the start.
     pub house_orders: u64,
 }
@@ -47,6 +50,7 @@ impl Counts {
             per_strategy_and_venue: schedule.orders_per_strategy_and_venue(),
             venues: schedule.venues(),
             max_delay_ns: schedule.max_delay_ns(),
+            window_ns: schedule.window_ns(),
             house_orders: 0,
         }
     }
@@ -65,7 +69,17 @@ impl Counts {
             per_strategy_and_venue.extend(deal(orders, venues, dealt % u64::from(venues.max(1))));
             dealt += orders;
         }
-        Counts { per_strategy, per_strategy_and_venue, venues, max_delay_ns, house_orders: 0 }
+        Counts { per_strategy, per_strategy_and_venue, venues, max_delay_ns, window_ns: 0, house_orders: 0 }
+    }
+
+    /// Those of so many laps.
+    fn times(&self, laps: u32) -> Counts {
+        let times = |orders: &Vec<u64>| -> Vec<u64> {
+            orders.iter().map(|orders| orders.saturating_mul(laps.into())).collect()
+        };
+        let (per_strategy, per_strategy_and_venue) =
+            (times(&self.per_strategy), times(&self.per_strategy_and_venue));
+        Counts { per_strategy, per_strategy_and_venue, ..self.clone() }
     }
 
     /// Orders for each venue.
@@ -108,6 +122,8 @@ pub fn layout(
             return Err(UsageError(format!("the schedule is for {held} {what}: run it with {flag} {held}")));
         }
     }
+    let counts = &counts.times(resolved.laps);
+    check_laps(resolved, counts)?;
     // A strategy of the user's own sends when and where it likes.
     let is_own = resolved.strategy.0.iter().any(|kind| !kind.is_on_schedule());
     let total = counts.per_strategy.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
@@ -137,6 +153,8 @@ pub fn layout(
         max_held: max_held(resolved, busiest),
         pacing: if closed { Pacing::Closed } else { Pacing::Scheduled },
         orders: counts.per_strategy.clone(),
+        laps: resolved.laps,
+        lap_ns: lap_ns(resolved, counts),
         reports_an_order: records.iter().map(|record| record.reports_an_order).max().unwrap_or(1),
         // A venue behind a session says nothing of when its reports are due.
         tells_release: records.iter().all(|record| record.tells_release) && !has_sessions,
@@ -174,10 +192,33 @@ pub fn layout(
         plan.trading_mut().venue_orders.clone_from(&counts.per_strategy_and_venue);
     }
     set_threads(&mut plan, resolved, machine, &per_venue);
+    spill::lay(&mut plan, resolved.spill, &resolved.cores, machine)?;
     plan.validate().map_err(|error| UsageError(error.to_string()))?;
     priority::check(&plan)?;
     let warnings = warnings::of(&plan, machine);
     Ok((plan, warnings))
+}
+
+/// How long a lap lasts: no order of it is due later.
+fn lap_ns(resolved: &Resolved, counts: &Counts) -> u64 {
+    match resolved.input {
+        Input::Drawn { arrivals, window_ns, .. } if arrivals != Arrivals::Stress => {
+            window_ns.max(counts.window_ns)
+        }
+        _ => 0,
+    }
+}
+
+/// Orders are numbered: more than can be told apart cannot be sent.
+fn check_laps(resolved: &Resolved, counts: &Counts) -> Result<(), UsageError> {
+    let most = counts.per_strategy.iter().copied().max().unwrap_or(0);
+    if resolved.laps == 1 || most <= MAX_SEQUENCE {
+        return Ok(());
+    }
+    Err(UsageError(format!(
+        "--laps {}: a strategy would send {most} orders, and can send {MAX_SEQUENCE}. Use more --strategies, or fewer laps",
+        resolved.laps
+    )))
 }
 
 /// What is traded, from its file; none without one. Limits are for instruments that there are.

@@ -13,6 +13,7 @@ mod resolve;
 mod resolved;
 mod room;
 mod show;
+mod spill;
 mod warnings;
 
 pub use descriptors::{allow_descriptors, descriptors_needed};

@@ -5,7 +5,7 @@ use super::resolved::{
 };
 use super::{faults, programs};
 use crate::config::{
-    Arrivals, Choice, CoreList, DelayRange, Settings, Switch, UsageError, VenueName, limits,
+    Arrivals, Choice, CoreList, DelayRange, Settings, SpillRoom, Switch, UsageError, VenueName, limits,
 };
 use crate::host::Machine;
 use analysis::lists;
@@ -126,7 +126,21 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
             }
         }
     }
+    let spill = settings.spill.unwrap_or_default();
+    let laps = within("--laps", count(settings.laps, 1), 1..=1_000_000)? as u32;
+    if laps > 1 && settings.schedule.is_some() {
+        return usage(
+            "--laps with --schedule: a recorded flow is played once. Leave one of the two out".into(),
+        );
+    }
     let has_journal = settings.journal.is_some_and(|journal| journal != Journalling::None);
+    if has_journal && spill != SpillRoom::Off {
+        return usage(
+            "--spill with --journal: who comes back from a journal reads its whole log, which is no longer in memory then.\n\
+             Leave one of the two out"
+                .into(),
+        );
+    }
     // What comes back needs a process that can be killed alone.
     let comes_back = has_journal && on_death == OnDeath::Restart && isolation != Isolation::Thread;
     let exchange = settings.exchange.unwrap_or(match comes_back {
@@ -196,6 +210,8 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         faults,
         instruments: settings.instruments.clone(),
         limits,
+        laps,
+        spill,
         repeats: within("--repeats", count(settings.repeats, 1), 1..=10_000)? as u32,
         out: settings.out.unwrap_or_else(|| PathBuf::from("runs")),
     })

@@ -2,7 +2,7 @@
 
 use crate::config::{
     Arrivals, Choice, CoreList, DelayRange, Factor, FaultSpec, Faults, Kinds, Limits, Priority, Settings,
-    StrategyName, Switch, VenueLimit, VenueName,
+    SpillRoom, StrategyName, Switch, VenueLimit, VenueName,
 };
 use analysis::units::{Count, Nanos};
 use protocol::limits::LimitSetting;
@@ -109,6 +109,10 @@ pub struct Resolved {
     pub limits: Vec<LimitSetting>,
     /// The faults on purpose, as they were asked for.
     pub faults: Vec<FaultSpec>,
+    /// How often the drawn schedule is played.
+    pub laps: u32,
+    /// Whether logs are spilled, and through how much room.
+    pub spill: SpillRoom,
     /// Runs, one after the other.
     pub repeats: u32,
     /// The folder for the runs' folders.
@@ -159,6 +163,8 @@ impl Resolved {
             fault: (!self.faults.is_empty()).then(|| Faults(self.faults.clone())),
             instruments: self.instruments.clone(),
             limits: (!self.limits.is_empty()).then(|| Limits(self.limits.clone())),
+            laps: (self.laps != 1).then_some(Count(self.laps.into())),
+            spill: (self.spill != SpillRoom::Off).then_some(self.spill),
             repeats: Some(Count(self.repeats.into())),
             out: Some(self.out.clone()),
             ..Settings::default()

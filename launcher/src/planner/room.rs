@@ -2,10 +2,14 @@
 
 use crate::config::UsageError;
 use crate::host::Machine;
-use protocol::plan::Plan;
+use protocol::plan::{Journalling, Plan};
+use protocol::spill::CHUNK_BYTES;
+use protocol::stamps::RECORD_BYTES;
 use protocol::{segments, topology};
 
 const MIB: u64 = 1024 * 1024;
+/// The least room for a log that is spilled: a chunk that is written, one that is moved, and two between them.
+pub(super) const LEAST_RING: u64 = 4 * CHUNK_BYTES;
 
 /// Bytes that a plan needs in `/dev/shm`, control segment included.
 pub fn bytes_needed(plan: &Plan) -> u64 {
@@ -31,6 +35,7 @@ pub fn check_room(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
         Some(capacity) => {
             format!("--capacity {capacity} (now {}) or fewer --orders", plan.trading().capacity)
         }
+        None if fits_spilled(plan, free) => "--spill, fewer --orders".into(),
         None => "fewer --orders".into(),
     };
     let size = total.saturating_sub(free).saturating_add(needed);
@@ -43,6 +48,20 @@ pub fn check_room(plan: &Plan, machine: &Machine) -> Result<(), UsageError> {
         "{what}. Use {lever}, or make room:\n\
          mount -o remount,size={size}m /dev/shm (in a container: start it with --shm-size={size}m)"
     )))
+}
+
+/// Whether it would fit if its logs were moved to disk while it lasts, through the least room.
+fn fits_spilled(plan: &Plan, free: u64) -> bool {
+    let rings = plan.threads.len() as u64 * LEAST_RING;
+    plan.spill.is_none()
+        && plan.trading().journal == Journalling::None
+        && without_logs(plan).saturating_add(rings) <= free
+}
+
+/// Bytes that a plan whose logs are not spilled needs beside its logs.
+pub(super) fn without_logs(plan: &Plan) -> u64 {
+    let logs = plan.threads.iter().map(|thread| thread.log_records.saturating_mul(RECORD_BYTES as u64));
+    bytes_needed(plan).saturating_sub(logs.fold(0, u64::saturating_add))
 }
 
 /// The largest capacity below the plan's whose rings fit; `None`: it is not the rings that take the room.
@@ -85,6 +104,11 @@ mod tests {
         let (_, plan, _) = planned("orders=1000 strategies=2 capacity=1048576", &machine).unwrap();
         let message = check_room(&plan, &machine).unwrap_err().to_string();
         assert!(message.contains("Use --capacity 65536 (now 1048576) or fewer --orders"), "{message}");
+        let (_, plan, _) = planned("orders=1M", &machine).unwrap();
+        let message = check_room(&plan, &machine).unwrap_err().to_string();
+        assert!(message.contains("Use --spill, fewer --orders"), "{message}");
+        let (_, plan, _) = planned("orders=1M spill=on", &machine).unwrap();
+        assert_eq!(check_room(&plan, &machine), Ok(()));
         let unknown = Machine { shm_total_bytes: 0, shm_free_bytes: 0, ..machine };
         assert_eq!(check_room(&plan, &unknown), Ok(()));
     }

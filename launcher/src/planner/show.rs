@@ -3,6 +3,7 @@
 use super::faults;
 use super::resolved::{Input, Resolved};
 use super::room::bytes_needed;
+use super::spill;
 use crate::config::delay::format_delay;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
@@ -25,6 +26,9 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     let free = machine.shm_free_bytes;
     let room = human_bytes(bytes_needed(plan));
     facts.add_row(["memory", &format!("{room} of /dev/shm, {} free", human_bytes(free))]);
+    if let Some(line) = spill::line(plan) {
+        facts.add_row(["spill", &line]);
+    }
     for fault in &plan.faults {
         facts.add_row(["fault", &FaultSpec::from(fault).to_string()]);
     }
@@ -106,9 +110,12 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
     let mut line = match &resolved.input {
         Input::Drawn { arrivals: Arrivals::Stress, .. } => format!("{orders} as fast as the rings take them"),
         Input::Drawn { arrivals, window_ns, .. } => {
-            let rate = plan.trading().total_orders() as f64 * 1e9 / *window_ns as f64;
+            let (laps, all_ns) = (resolved.laps, window_ns.saturating_mul(resolved.laps.into()));
+            let rate = plan.trading().total_orders() as f64 * 1e9 / all_ns as f64;
             let (arrivals, rate) = (arrivals.name(), human_count(rate.round() as u64));
-            format!("{orders}, {arrivals} over {} ({rate}/s)", Nanos(*window_ns))
+            let of =
+                if laps == 1 { String::new() } else { format!(" in {laps} laps of {}", Nanos(*window_ns)) };
+            format!("{orders}, {arrivals} over {}{of} ({rate}/s)", Nanos(all_ns))
         }
         Input::Recorded { path, speed, span_ns } => {
             let pace = match speed {

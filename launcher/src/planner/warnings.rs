@@ -16,6 +16,13 @@ pub(super) fn of(plan: &Plan, machine: &Machine) -> Vec<String> {
     }
     shared_cores(&by_core, &mut reasons);
     smt(machine, &by_core, &mut reasons);
+    if plan.spill.as_ref().is_some_and(|spill| spill.core.is_none()) {
+        reasons.push(
+            "the spiller has no core of its own: it takes time from the threads of the run. Allow one core more, or leave \
+             --spill out"
+                .into(),
+        );
+    }
     if plan.clock == ClockSource::Monotonic {
         reasons.push(
             "no time stamp counter that the kernel trusts: every stamp asks the kernel's clock, which costs more \

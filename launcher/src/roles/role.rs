@@ -120,6 +120,10 @@ fn run_process(
     for (_, agent, segment, _) in &mut threads {
         agent.arm(attached, segment);
     }
+    let mut logs = Vec::new();
+    for (thread, _, segment, _) in &threads {
+        logs.push(segments::stamp_log(attached, plan, thread, segment)?);
+    }
     let profile = plan.sandbox_of(me);
     let has_journal = plan.has_journal(me);
     // A journal's segments are memory, more of it the longer the run.
@@ -139,8 +143,9 @@ fn run_process(
     std::thread::scope(|scope| {
         let running: Vec<_> = threads
             .into_iter()
-            .map(|(thread, agent, segment, idle)| {
-                scope.spawn(move || agent.run(Runner { plan, thread, segment, control, sandbox }, idle))
+            .zip(logs)
+            .map(|((thread, agent, segment, idle), log)| {
+                scope.spawn(move || agent.run(Runner { plan, thread, segment, log, control, sandbox }, idle))
             })
             .collect();
         running.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?)

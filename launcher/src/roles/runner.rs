@@ -6,6 +6,7 @@ use protocol::agent::{self, Agent};
 use protocol::barrier::Arrived;
 use protocol::control::Control;
 use protocol::plan::{ClockSource, Plan, ThreadPlan};
+use protocol::stamps::StampLog;
 use protocol::topology;
 use shm::clock::{Clock, Monotonic, Tsc};
 use shm::idle::{Chosen, Idle};
@@ -19,6 +20,7 @@ pub struct Runner<'a> {
     pub plan: &'a Plan,
     pub thread: &'a ThreadPlan,
     pub segment: Words,
+    pub log: StampLog,
     pub control: &'a Control,
     /// What the thread's process gives up; `None`: nothing.
     pub sandbox: Option<&'a Confinement>,
@@ -65,13 +67,13 @@ impl Runner<'_> {
     }
 
     fn run_on<C: Clock>(self, agent: &mut impl Agent<C>, clock: C, mut idle: impl Idle) -> Result<()> {
-        let Self { plan, thread, segment, control, sandbox } = self;
+        let Self { plan, thread, segment, log, control, sandbox } = self;
         if plan.processes.len() < plan.threads.len() {
             // Several threads in this process: `top -H` shows which is which.
             process::set_thread_name(&thread.name);
         }
         let arrived =
-            Arrived::new(plan, thread, &segment).with_context(|| format!("thread {}", thread.name))?;
+            Arrived::new(plan, thread, &segment, log).with_context(|| format!("thread {}", thread.name))?;
         if let Some(confinement) = sandbox {
             confinement.prepared(plan)?;
         }

@@ -14,7 +14,7 @@
 use crate::runtime::isolate::{self, Tree};
 use crate::runtime::run_id::RunId;
 use protocol::plan::Plan;
-use protocol::segments::{CONTROL, thread_segment};
+use protocol::segments::{CONTROL, spilled_segment, thread_segment};
 use shm::memory::header::MAGIC;
 use shm::memory::lock;
 use shm::memory::{SHM_DIR, list_segments, open_safely, unlink};
@@ -113,7 +113,7 @@ impl RunLife {
     /// Whether a segment of such a run stays. Whoever removes a run's segments removes the control segment last, so without
     /// it there are only logs that could not be saved.
     fn needs(self, what: &str, scope: CleanScope) -> bool {
-        let is_log = what.starts_with(&thread_segment(""));
+        let is_log = [thread_segment(""), spilled_segment("")].iter().any(|stem| what.starts_with(stem));
         self == Self::Living || (self == Self::NoControl && is_log && scope == CleanScope::KeepLogs)
     }
 }
@@ -135,7 +135,7 @@ fn is_another_s(name: &str) -> bool {
 }
 
 /// What the names of a run's segments begin with, up to the first `-` or `.`.
-const STEMS: [&str; 15] = [
+const STEMS: [&str; 16] = [
     "control",
     "submit",
     "completion",
@@ -144,6 +144,7 @@ const STEMS: [&str; 15] = [
     "session",
     "schedule",
     "thread",
+    "spilled",
     "bell",
     "repairs",
     "tape",
@@ -268,9 +269,12 @@ mod tests {
         clean(CleanScope::Everything).unwrap();
         assert!(!names.iter().any(|name| is_there(name)));
         let machine = crate::host::Machine { cores_allowed: (0..40).collect(), ..Default::default() };
-        for words in
-            ["strategies=2 venue=book exchange=process", "technique=linked", "technique=unix-seqpacket"]
-        {
+        for words in [
+            "strategies=2 venue=book exchange=process",
+            "technique=linked",
+            "technique=unix-seqpacket",
+            "spill=on",
+        ] {
             let (_, plan, _) = crate::planner::tests::planned(words, &machine).unwrap();
             let all = protocol::topology::segments(&plan);
             let unknown: Vec<_> = all.iter().filter(|segment| !is_known(&segment.spec.what)).collect();

@@ -4,11 +4,12 @@
 //! A log that cannot be saved (a full disk) is not lost: it stays in `/dev/shm` under its segment's name until it is rescued
 //! into the folder (`launcher report FOLDER`) or removed (`launcher clean`).
 
+use crate::runtime::spill;
 use analysis::logfile::{file_name, write};
 use anyhow::{Context, Result};
 use core::fmt;
 use protocol::plan::Plan;
-use protocol::segments::{CONTROL, thread_header, thread_segment};
+use protocol::segments::{CONTROL, log_header, spilled_segment, thread_segment};
 use protocol::stamps::RECORD_BYTES;
 use protocol::status::LOG_OFFSET;
 use shm::memory::{Region, View};
@@ -57,18 +58,30 @@ impl fmt::Display for Unsaved {
     }
 }
 
-/// Saves each thread's log. What cannot be saved stays in `/dev/shm`, or is put there if its segment has no name.
+/// The logs of a run as they are in memory, in the order of the plan's threads.
+#[derive(Clone, Copy)]
+pub struct Logs<'a> {
+    /// The threads' segments.
+    pub threads: &'a [View],
+    /// What the spiller says of each; none where no log is spilled.
+    pub spilled: &'a [View],
+}
+
+/// Saves each thread's log; where it is spilled, the rest of it: no spiller may be at it any more. What cannot be saved stays in `/dev/shm`, or is put there if its segment has no name.
 ///
 /// # Errors
 /// [`Unsaved`]: a folder that cannot be written, a full disk. All other logs are saved.
-pub fn gather(plan: &Plan, threads: &[View], folder: &Path) -> Result<(), Unsaved> {
+pub fn gather(plan: &Plan, logs: Logs<'_>, folder: &Path) -> Result<(), Unsaved> {
     let mut unsaved: Option<Unsaved> = None;
-    for (index, (thread, segment)) in plan.threads.iter().zip(threads).enumerate() {
+    for (index, (thread, segment)) in plan.threads.iter().zip(logs.threads).enumerate() {
         let path = folder.join(file_name(&thread.name));
-        let header = thread_header(plan, index);
-        let Err(error) = File::create(&path).and_then(|mut file| write(&header, segment, &mut file)) else {
-            continue;
+        let header = log_header(plan, index);
+        let spilled = logs.spilled.get(index);
+        let saved = match spilled {
+            Some(spilled) => spill::finish(plan, index, segment, spilled, &path),
+            None => File::create(&path).and_then(|mut file| write(&header, segment, &mut file)),
         };
+        let Err(error) = saved else { continue };
         let unsaved = unsaved.get_or_insert_with(|| Unsaved {
             segments: Vec::new(),
             lost: Vec::new(),
@@ -77,6 +90,17 @@ pub fn gather(plan: &Plan, threads: &[View], folder: &Path) -> Result<(), Unsave
         });
         let name = plan.segment_name(&thread_segment(&thread.name));
         let there = Path::new(SHM_DIR).join(&name);
+        if spilled.is_some() {
+            // Part of it is in the file, and part in memory: both stay, if memory has a name.
+            if there.exists() {
+                unsaved.segments.push(plan.segment_name(&spilled_segment(&thread.name)));
+                unsaved.segments.push(name);
+            } else {
+                unsaved.lost.push(thread.name.clone());
+                cut(&path);
+            }
+            continue;
+        }
         if there.exists()
             || create_private(&there).and_then(|mut file| write(&header, segment, &mut file)).is_ok()
         {
@@ -108,14 +132,24 @@ pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
             continue;
         }
         let log = Region::open_read_only(&name)?;
+        let spilled_name = plan.segment_name(&spilled_segment(&thread.name));
+        let spilled = plan.spill.as_ref().map(|_| Region::open_read_only(&spilled_name)).transpose()?;
         if log.len() >= LOG_OFFSET {
             let path = folder.join(file_name(&thread.name));
-            let saved =
-                File::create(&path).and_then(|mut file| write(&thread_header(plan, index), &log, &mut file));
+            let saved = match &spilled {
+                Some(spilled) => spill::finish(plan, index, &log, spilled, &path),
+                None => {
+                    let header = log_header(plan, index);
+                    File::create(&path).and_then(|mut file| write(&header, &log, &mut file))
+                }
+            };
             saved.with_context(|| format!("cannot save the log of {} as {}", thread.name, path.display()))?;
             rescued += 1;
         }
         unlink(&name).with_context(|| format!("cannot remove {SHM_DIR}/{name}"))?;
+        if spilled.is_some() {
+            unlink(&spilled_name).with_context(|| format!("cannot remove {SHM_DIR}/{spilled_name}"))?;
+        }
     }
     Ok(rescued)
 }

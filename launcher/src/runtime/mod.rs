@@ -20,9 +20,12 @@ mod samples;
 pub mod setup;
 pub mod spares;
 pub mod spawn;
+pub mod spill;
+mod spilling;
 pub mod standstill;
 pub mod supervise;
 mod tapes;
+mod usage;
 pub mod warden;
 
 pub use crate::host::signals;

@@ -12,7 +12,7 @@ use analysis::record;
 use anyhow::{Context, Result, anyhow, bail};
 use exchange::book_file;
 use exchange::role::HOUSE;
-use protocol::plan::{ClockSource, Isolation, Plan, Role};
+use protocol::plan::{ClockSource, Isolation, Plan, Role, Trading};
 use protocol::stamps::RECORD_BYTES;
 use shm::clock::{self, ClockPair};
 use shm::floor;
@@ -190,7 +190,7 @@ fn lay_out(
 }
 
 /// The input as the record has it.
-pub fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::InputRecord {
+pub fn describe_input(resolved: &Resolved, plan: &Trading, schedule: &Schedule) -> record::InputRecord {
     let (arrivals, file) = match &resolved.input {
         Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
         Input::Recorded { path, .. } => ("file".to_owned(), Some(path.display().to_string())),
@@ -200,7 +200,7 @@ pub fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::Input
         arrivals: if is_own { resolved.strategy.text() } else { arrivals },
         file,
         seed: resolved.seed,
-        window_ns: schedule.window_ns(),
+        window_ns: plan.lap_ns.saturating_mul(u64::from(plan.laps - 1)).saturating_add(schedule.window_ns()),
         delay: crate::config::delay::format_delay(&resolved.delay),
         hash: format!("{:016x}", schedule.hash()),
         // What a strategy of the user's own makes of its schedule, nobody knows.

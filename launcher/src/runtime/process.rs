@@ -1,5 +1,7 @@
 //! One process of a run: started by executing this very executable, watched through its pidfd, killed and reaped.
 
+use crate::runtime::usage::Account;
+use analysis::record::ProcessUsage;
 use anyhow::{Context, Result};
 use protocol::plan::Trading;
 use protocol::supervision::Death;
@@ -13,6 +15,9 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
+
+/// How long the account of a process that was killed is waited for.
+const DYING: Duration = Duration::from_secs(1);
 
 /// The file for what a process says. Appended: a strategy that is started again keeps its predecessors' last words.
 fn said_in(path: &Path) -> Result<File> {
@@ -29,6 +34,7 @@ pub struct Process {
     /// How it ended, once it has.
     pub status: Option<ExitStatus>,
     stderr: PathBuf,
+    account: Account,
 }
 
 impl Process {
@@ -85,9 +91,11 @@ impl Process {
     fn spawn(name: &str, mut command: Command, stderr: &Path, inherited: &[&File]) -> Result<Self> {
         // Ctrl-C on the terminal is for the launcher, which ends the run in order.
         command.process_group(0);
+        let account = Account::begin();
         let child = sealed::inherited_by(inherited, || command.spawn())
             .with_context(|| format!("cannot start process {name}"))?;
-        Self::watch(name, child, stderr.to_owned(), process::pidfd_open)
+        let process = Self::watch(name, child, stderr.to_owned(), process::pidfd_open)?;
+        Ok(Self { account, ..process })
     }
 
     /// Watches a child that has just been started. One that cannot be watched is killed: nobody would see its end.
@@ -98,7 +106,10 @@ impl Process {
         open: impl FnOnce(u32) -> io::Result<OwnedFd>,
     ) -> Result<Self> {
         match open(child.id()) {
-            Ok(pidfd) => Ok(Self { name: name.to_owned(), child, pidfd, status: None, stderr }),
+            Ok(pidfd) => {
+                let account = Account::begin();
+                Ok(Self { name: name.to_owned(), child, pidfd, status: None, stderr, account })
+            }
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -179,15 +190,53 @@ impl Process {
     /// What the system refused.
     pub fn look(&mut self) -> io::Result<()> {
         if self.status.is_none() {
+            self.settle(Duration::ZERO);
             self.status = self.child.try_wait()?;
         }
         Ok(())
+    }
+
+    /// Asks the kernel for its account once it has ended, within that time: when it is reaped the account is gone.
+    fn settle(&mut self, at_most: Duration) {
+        if process::wait_readable(&[self.pidfd.as_fd()], at_most).is_ok_and(|ended| ended.contains(&true)) {
+            self.account.ended(self.pid());
+        }
+    }
+
+    /// Whether it was seen at the barrier.
+    pub const fn is_ready(&self) -> bool {
+        self.account.is_ready()
+    }
+
+    /// It is seen there now.
+    pub fn ready(&mut self) {
+        self.account.ready(self.child.id());
+    }
+
+    /// Looks at its memory.
+    pub fn see_memory(&mut self) {
+        if self.status.is_none() {
+            self.account.see_memory(self.child.id());
+        }
+    }
+
+    /// What the kernel said of it, and of those that it was started again after.
+    pub const fn usage(&self) -> ProcessUsage {
+        self.account.usage()
+    }
+
+    /// The same process with the account of the one that it was started again after.
+    #[must_use]
+    pub fn after(self, earlier: &Self) -> Self {
+        let account = self.account.after(earlier.account);
+        Self { account, ..self }
     }
 
     /// Kills it if it still runs, and reaps it. What it printed is kept only where it says something.
     pub fn end(&mut self) {
         if self.status.is_none() {
             self.kill();
+            self.settle(DYING);
             self.status = self.child.wait().ok();
         }
         if std::fs::metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {

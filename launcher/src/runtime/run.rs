@@ -26,7 +26,7 @@ use analysis::summary::{Figures, Summary, summarise};
 use analysis::tail::Tail;
 use analysis::timeline::Timeline;
 use anyhow::{Context, Result, anyhow};
-use protocol::plan::{Isolation, Plan};
+use protocol::plan::{Isolation, Plan, ThreadPlan};
 use shm::clock::ClockPair;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -88,7 +88,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         started: humantime::format_rfc3339_seconds(began).to_string(),
         plan: plan.clone(),
         machine: machine.clone(),
-        input: describe_input(resolved, &schedule),
+        input: describe_input(resolved, plan.trading(), &schedule),
         clock: record::Clock {
             ns_per_tick: plan.ns_per_tick,
             read_ns,
@@ -161,7 +161,10 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     let known = record.warnings.clone();
     record.commands = segments.commands();
     progress.phase("saving", 0);
-    let saved = gather::gather(&plan, &segments.threads, &folder);
+    record.warnings.extend(processes.end_spiller());
+    record.warnings.extend(lost(&plan, &segments));
+    let logs = gather::Logs { threads: &segments.threads, spilled: &segments.spilled };
+    let saved = gather::gather(&plan, logs, &folder);
     // Not before: until the logs are safe, only the warden could save them if this process were killed.
     processes.end_warden();
     if let Err(unsaved) = &saved {
@@ -202,6 +205,19 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     Ok(Finished { folder, outcome: record.outcome, summary })
 }
 
+/// What the spiller was too slow for: such a run is partial, and says where.
+fn lost<'a>(plan: &'a Plan, segments: &'a Segments) -> impl Iterator<Item = String> + 'a {
+    let threads = plan.threads.iter().zip(&segments.threads).filter(|_| plan.spill.is_some());
+    let of = |(thread, log): (&'a ThreadPlan, _)| (thread, protocol::status::read(log).lost());
+    threads.map(of).filter(|(_, lost)| lost.records > 0).map(|(thread, lost)| {
+        format!(
+            "the run is partial. {}: {} records were lost between records {} and {} of its log: the spiller was behind. A faster disk, \
+             more room (--spill=ROOM) or a core for the spiller",
+            thread.name, lost.records, lost.from, lost.to
+        )
+    })
+}
+
 /// The floor after the run, and what to say where it cannot be measured any more: that is no reason to lose the run.
 fn floor_after(plan: &Plan) -> (Option<f64>, Option<String>) {
     match measure_floor(plan) {
@@ -233,7 +249,8 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     if tail.orders > 0 {
         figures.take_stall_free(&merged, &tail.untouched);
     }
-    let summary = summarise(record, &merged, &figures);
+    let mut summary = summarise(record, &merged, &figures);
+    summary.explain(&tail.strategies);
     let mut histograms = Vec::new();
     hlog::write(record, &merged, &figures, &mut histograms)?;
     let timeline = Timeline::measure(record, &merged, &figures);

@@ -7,7 +7,7 @@ use protocol::desk::{self, DESK, Entry, Operator};
 use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
-use protocol::status::{GAPS, LOG_OFFSET};
+use protocol::status::{GAPS, LOG_OFFSET, SPILL};
 use protocol::topology::{self, Purpose, Segment};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
@@ -28,6 +28,8 @@ pub struct Segments {
     pub control: Launching,
     /// Each thread's status block and stamp log, in the order of the plan.
     pub threads: Vec<View>,
+    /// What the spiller says of each thread's log, in the same order; none where no log is spilled.
+    pub spilled: Vec<View>,
     /// Each strategy's schedule.
     pub schedules: Vec<View>,
     /// What each exchange has done, with its venue.
@@ -71,6 +73,7 @@ impl Segments {
             plan: plan.clone(),
             control,
             threads: Vec::new(),
+            spilled: Vec::new(),
             schedules: Vec::new(),
             tapes: Vec::new(),
             repairs: None,
@@ -180,6 +183,7 @@ impl Segments {
                 }
                 self.threads.push(words.into());
             }
+            Purpose::Spilled(_) => self.spilled.push(words.into()),
             Purpose::Schedule(_) => self.schedules.push(words.into()),
             Purpose::Tape(venue) => self.tapes.push((venue, words.into())),
             Purpose::Repairs => self.repairs = Some(words),
@@ -198,18 +202,19 @@ impl Segments {
             segments::renew(&self.plan, &segment.spec, words);
         }
         if let Some((thread, words)) = &self.owners[usize::from(strategy)] {
-            self.renew_status(*thread, words, 0..0);
+            let stays = if self.plan.spill.is_some() { SPILL } else { 0..0 };
+            self.renew_status(*thread, words, stays);
         }
     }
 
     /// Makes the status of a thread anew whose process is dead and comes back; its stamp log stays, and what is said there of its gaps.
     pub fn renew_thread(&self, thread: usize) {
         if let Some((thread, words)) = self.returning.iter().find(|(place, _)| *place == thread) {
-            self.renew_status(*thread, words, GAPS);
+            self.renew_status(*thread, words, GAPS.start..SPILL.end);
         }
     }
 
-    /// Nothing of a strategy's word stays.
+    /// Nothing of a strategy's word stays, but for what its log needs to go on where it is spilled.
     fn renew_status(&self, thread: usize, words: &Words, stays: Range<usize>) {
         let header = segments::thread_header(&self.plan, thread);
         let rest = [0; LOG_OFFSET - HEADER_WORDS];
@@ -242,10 +247,21 @@ impl Segments {
 
     /// The descriptors that the warden inherits: the logs, read-only, and the control segment.
     pub fn handed_to_warden(&self) -> Vec<&File> {
-        let wanted = |(segment, _): &&(Segment, Shared)| {
-            matches!(segment.purpose, Purpose::Control | Purpose::Thread(_))
+        self.handed_logs(Access::Read)
+    }
+
+    /// The descriptors that the spiller inherits: the same, but the logs to write.
+    pub fn handed_to_spiller(&self) -> Vec<&File> {
+        self.handed_logs(Access::Write)
+    }
+
+    fn handed_logs(&self, access: Access) -> Vec<&File> {
+        let right = |segment: &Segment| match segment.purpose {
+            Purpose::Control => Some(Access::Read),
+            Purpose::Thread(_) | Purpose::Spilled(_) => Some(access),
+            _ => None,
         };
-        self.shared.iter().filter(wanted).map(|(_, shared)| shared.file(Access::Read)).collect()
+        self.shared.iter().filter_map(|(segment, shared)| Some(shared.file(right(segment)?))).collect()
     }
 
     /// How a child finds the control segment: by the run's id, or by an inherited descriptor, `fd:N`.

@@ -7,7 +7,7 @@ mod pause;
 
 use crate::runtime::process::Process;
 use crate::runtime::setup::Segments;
-use pause::Pause;
+pub(super) use pause::Pause;
 use std::io::Write;
 use std::path::Path;
 use std::process::{ChildStdin, Stdio};

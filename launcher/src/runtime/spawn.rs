@@ -5,6 +5,7 @@ use crate::runtime::process::Process;
 use crate::runtime::progress::complain;
 use crate::runtime::setup::Segments;
 use crate::runtime::spares::Spares;
+use crate::runtime::spilling::Spilling;
 use crate::runtime::warden;
 use analysis::record::Exit;
 use anyhow::Result;
@@ -25,6 +26,7 @@ pub struct Processes {
     /// How often the warden may still be started again.
     wardens: u32,
     spares: Spares,
+    spilling: Option<Spilling>,
 }
 
 /// How often a warden is started again at most: one that dies at once would be for ever.
@@ -56,6 +58,7 @@ impl Processes {
             warden: start_warden(segments)?,
             wardens: WARDENS,
             spares: Spares::default(),
+            spilling: None,
         })
     }
 
@@ -81,11 +84,19 @@ impl Processes {
         }
     }
 
-    /// Starts the plan's processes.
+    /// The same of the spiller, if there is one: it is started again as often as it ends.
+    pub fn watch_spiller(&mut self, segments: &Segments) {
+        if let Some(spilling) = &mut self.spilling {
+            spilling.watch(segments);
+        }
+    }
+
+    /// Starts the plan's processes, and the spiller before them.
     ///
     /// # Errors
     /// The first that cannot be started.
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
+        self.spilling = Spilling::begin(segments)?;
         for (index, process) in segments.plan.processes.iter().enumerate() {
             let started = start(segments, process)?;
             segments.control.started(index, started.pid());
@@ -100,9 +111,10 @@ impl Processes {
     /// # Errors
     /// What the system refused.
     pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
-        // Who asks about signals looks after the warden, too: whoever does not would be woken by its end again and again.
-        let warden = other.map(|_| &self.warden);
-        let running = self.all.iter().chain(warden).filter(|process| process.status.is_none());
+        // Who asks about signals looks after the warden and the spiller, too: whoever does not would be woken by their end again and again.
+        let helpers = [Some(&self.warden), self.spilling.as_ref().map(Spilling::process)];
+        let helpers = helpers.into_iter().flatten().filter(|_| other.is_some());
+        let running = self.all.iter().chain(helpers).filter(|process| process.status.is_none());
         let fds: Vec<BorrowedFd<'_>> = running.map(Process::pidfd).chain(other).collect();
         process::wait_readable(&fds, at_most)?;
         self.all.iter_mut().try_for_each(Process::look)?;
@@ -126,6 +138,11 @@ impl Processes {
         self.all.iter_mut().for_each(Process::end);
     }
 
+    /// Ends the spiller: what is left of the logs is for the caller to save. What is to be said of it.
+    pub fn end_spiller(&mut self) -> Option<String> {
+        self.spilling.take().and_then(|mut spilling| spilling.end())
+    }
+
     /// Ends the warden: nothing is left for it to save.
     pub fn end_warden(&mut self) {
         self.warden.end();
@@ -137,6 +154,7 @@ impl Processes {
             process: process.name.clone(),
             pid: process.pid(),
             how: process.how(),
+            usage: Some(process.usage()),
         };
         self.all.iter().map(exit).collect()
     }
@@ -171,10 +189,11 @@ impl Children for Processes {
         assert!(self.all[process].status.is_some(), "a process has one incarnation at a time");
         if let Some(spare) = self.spares.take(process) {
             segments.control.started(process, spare.pid());
-            self.all[process] = spare;
+            self.all[process] = spare.after(&self.all[process]);
             return Ok(());
         }
-        self.all[process] = start(segments, &segments.plan.processes[process])?;
+        let next = start(segments, &segments.plan.processes[process])?;
+        self.all[process] = next.after(&self.all[process]);
         segments.control.started(process, self.all[process].pid());
         Ok(())
     }
@@ -186,6 +205,7 @@ impl Children for Processes {
 
 impl Drop for Processes {
     fn drop(&mut self) {
+        self.end_spiller();
         self.all.iter_mut().chain([&mut self.warden]).for_each(Process::end);
     }
 }

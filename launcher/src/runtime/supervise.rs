@@ -10,6 +10,7 @@ mod pace;
 mod signals;
 mod silence;
 mod stall;
+mod start;
 
 pub use close::have_all_arrived;
 
@@ -202,12 +203,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Sleeps a little, then looks for trouble: a process that ended before its threads were done, a thread that failed.
-    fn look(&mut self) -> Result<Option<Outcome>> {
-        self.look_within(LOOK)
-    }
-
-    /// The same, with no longer a sleep than that.
+    /// Sleeps a little, no longer than that, then looks for trouble: a process that ended before its threads were done, a thread that
+    /// failed.
     fn look_within(&mut self, longest: Duration) -> Result<Option<Outcome>> {
         let pause = longest.min(self.liveness.interval()).min(self.until_fault());
         let is_busy = self.incidents.as_ref().is_some_and(Incidents::is_busy);
@@ -218,6 +215,7 @@ impl Supervisor<'_> {
         let pause = if returns { BUSY_LOOK.min(pause) } else { pause };
         self.processes.wait(Some(self.signals.as_fd()), if is_busy { Duration::ZERO } else { pause })?;
         self.processes.watch_warden(self.segments);
+        self.processes.watch_spiller(self.segments);
         self.liveness.awake(self.plan.clock.now());
         self.see_threads();
         self.ask_the_kernel();
@@ -272,33 +270,6 @@ impl Supervisor<'_> {
         Some(self.failure_of(thread, format!("strategy {index} was quarantined: {why}")))
     }
 
-    fn wait_until_ready(&mut self, timeout: Duration) -> Result<Phase> {
-        let deadline = Instant::now() + timeout;
-        loop {
-            let late =
-                (0..self.threads.len()).find(|thread| self.status(*thread).state() < ThreadState::Ready);
-            let Some(late) = late else { return Ok(Phase::Over) };
-            if self.signals.take() > 0 {
-                return Ok(Phase::Interrupted);
-            }
-            if Instant::now() >= deadline {
-                let what =
-                    format!("hangs at the start: not ready after {timeout:?}{}", self.unattached(late));
-                return Ok(Phase::Failed(self.failure_of(late, what)));
-            }
-            if let Some(outcome) = self.look()? {
-                return Ok(Phase::Failed(outcome));
-            }
-        }
-    }
-
-    /// What to say of a thread that never came to be ready, if it is that of somebody else's program.
-    fn unattached(&self, thread: usize) -> String {
-        let owner = self.plan.processes.iter().find(|process| process.threads.contains(&(thread as u32)));
-        let program = owner.and_then(|process| self.plan.program_of(process));
-        program.map_or_else(String::new, |program| format!(": {program} has not attached (bh_attach)"))
-    }
-
     /// The failure of the process that a thread belongs to.
     fn failure_of(&self, thread: usize, what: String) -> Outcome {
         let owner = self.plan.processes.iter().position(|process| process.threads.contains(&(thread as u32)));
@@ -351,11 +322,13 @@ impl Supervisor<'_> {
                 // Once: the kernel walks the page tables for it.
                 memory_sampled = true;
                 self.pss_bytes = self.proportional_memory();
+                self.see_memory();
             }
             if sent >= total {
                 self.wake_ups = self.wake_ups.or_else(|| self.wake_ups_since(sleeps));
             }
             if self.all_done() && !self.comebacks.as_ref().is_some_and(Comebacks::is_busy) {
+                self.see_memory();
                 if let Some(outcome) = self.let_exchanges_close()? {
                     return Ok(Phase::Failed(outcome));
                 }

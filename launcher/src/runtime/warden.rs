@@ -60,10 +60,13 @@ fn hold(plan: &Plan) -> Option<File> {
 }
 
 /// Logs that were handed over must be mapped while they are there; named ones may not be there yet.
-fn map_logs(plan: &Plan) -> Result<Vec<View>> {
+fn map_logs(plan: &Plan) -> Result<[Vec<View>; 2]> {
     let mut attached = segments::attach_as_warden(plan);
     let logs = plan.threads.iter().map(|thread| segments::log(&mut attached, &thread.name));
-    Ok(logs.collect::<Result<_, _>>()?)
+    let logs = logs.collect::<Result<_, _>>()?;
+    let threads = plan.threads.iter().filter(|_| plan.spill.is_some());
+    let spilled = threads.map(|thread| segments::spilled(&mut attached, &thread.name));
+    Ok([logs, spilled.collect::<Result<_, _>>()?])
 }
 
 /// Until every thread has finished its log, or its process must have ended.
@@ -76,12 +79,12 @@ fn wait_for_the_roles(logs: &[View]) {
 }
 
 /// The segments to leave behind: none.
-fn save_logs(plan: &Plan, logs: Option<Vec<View>>) -> Result<Vec<String>> {
+fn save_logs(plan: &Plan, logs: Option<[Vec<View>; 2]>) -> Result<Vec<String>> {
     let folder = Path::new(&plan.folder);
     if folder.is_dir() {
-        let logs = logs.map_or_else(|| map_logs(plan), Ok)?;
-        wait_for_the_roles(&logs);
-        gather::gather(plan, &logs, folder)?;
+        let [threads, spilled] = logs.map_or_else(|| map_logs(plan), Ok)?;
+        wait_for_the_roles(&threads);
+        gather::gather(plan, gather::Logs { threads: &threads, spilled: &spilled }, folder)?;
     }
     Ok(Vec::new())
 }

@@ -413,6 +413,7 @@ impl<'a, T: Link> Family<'a, T> {
             process: child.name.clone(),
             pid: child.pid,
             how: child.ended.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone()),
+            usage: None,
         };
         self.children.iter().map(exit).collect()
     }

@@ -3,7 +3,7 @@
 use super::comebacks;
 use super::hostile::Attack;
 use super::machine::Machinery;
-use crate::config::{Arrivals, Choice, DelayRange};
+use crate::config::{Arrivals, Choice, DelayRange, SpillRoom};
 use crate::faults::schedule::Draws;
 use crate::faults::venue::SLOW_BY_NS;
 use crate::planner::{self, Counts, Identity, Input, Resolved};
@@ -176,6 +176,8 @@ impl Scenario {
             on_death,
             liveness_ns: LIVENESS_NS,
             faults: Vec::new(),
+            laps: 1,
+            spill: SpillRoom::Off,
             repeats: 1,
             out: PathBuf::new(),
         };

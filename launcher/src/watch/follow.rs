@@ -2,6 +2,7 @@
 
 use super::source::Segment;
 use protocol::record::{RECORD_WORDS, Record};
+use protocol::spill::{CHUNK_RECORDS, Ring};
 use protocol::status::LOG_OFFSET;
 
 /// How much of a log is read at each look.
@@ -20,6 +21,8 @@ const LOOKS_BEHIND: usize = 32;
 #[derive(Clone, Debug)]
 pub struct Follower {
     reading: Reading,
+    /// Where the log is spilled.
+    ring: Option<Ring>,
     /// The next record to be read.
     next: usize,
     /// Records that were passed over.
@@ -27,15 +30,19 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// At the beginning of a log.
-    pub const fn new(reading: Reading) -> Self {
-        Self { reading, next: 0, skipped: 0 }
+    /// At the beginning of a log; of one that is spilled, with its ring.
+    pub const fn new(reading: Reading, ring: Option<Ring>) -> Self {
+        Self { reading, ring, next: 0, skipped: 0 }
     }
 
     /// Hands over what is new, oldest first; whether more is there that waits for the next look. What is no record is passed over.
-    pub fn read(&mut self, log: &Segment, mut each: impl FnMut(Record)) -> bool {
+    /// `chunk`: where the log is spilled, the chunk that its thread says it writes.
+    pub fn read(&mut self, log: &Segment, chunk: u64, mut each: impl FnMut(Record)) -> bool {
         let Ok(words) = log.len() else { return false };
-        let end = self.end(log, words.saturating_sub(LOG_OFFSET) / RECORD_WORDS);
+        let end = match self.ring {
+            None => self.end(log, self.next, words.saturating_sub(LOG_OFFSET) / RECORD_WORDS),
+            Some(ring) => self.end_in(ring, log, chunk),
+        };
         let new = end.saturating_sub(self.next);
         let most = match self.reading {
             Reading::Newest(most) => {
@@ -47,16 +54,23 @@ impl Follower {
                 most
             }
         };
-        let many = end.saturating_sub(self.next).min(most);
-        let mut words = vec![0; many * RECORD_WORDS];
-        if many == 0 || log.read(LOG_OFFSET + self.next * RECORD_WORDS, &mut words).is_err() {
-            return false;
-        }
-        self.next += many;
-        for words in words.chunks_exact(RECORD_WORDS) {
-            // A record has a key; one that a scribbler left has no meaning, and none is made up.
-            if let Some(record) = Record::from_words(words[0], words[1]) {
-                each(record);
+        let mut left = end.saturating_sub(self.next).min(most);
+        while left > 0 {
+            let (place, behind) = self.place(self.next);
+            let many = left.min(behind);
+            let mut words = vec![0; many * RECORD_WORDS];
+            if log.read(LOG_OFFSET + place * RECORD_WORDS, &mut words).is_err() {
+                return false;
+            }
+            self.next += many;
+            left -= many;
+            for words in words.chunks_exact(RECORD_WORDS) {
+                // A record has a key; one that a scribbler left has no meaning, and none is made up. Of a chunk that was moved to disk
+                // meanwhile nothing is left.
+                match Record::from_words(words[0], words[1]) {
+                    Some(record) => each(record),
+                    None => self.skipped += u64::from(self.ring.is_some()),
+                }
             }
         }
         self.next < end
@@ -67,11 +81,28 @@ impl Follower {
         self.next += records;
     }
 
-    /// Where the log ends now: the first key that is zero, looked for from where we are.
-    fn end(&self, log: &Segment, capacity: usize) -> usize {
-        let is_there =
-            |record: usize| log.word(LOG_OFFSET + record * RECORD_WORDS).is_some_and(|key| key != 0);
-        let (mut low, mut step) = (self.next, 64);
+    /// Where a record is in the segment, and how many stand there one behind the other.
+    fn place(&self, record: usize) -> (usize, usize) {
+        let Some(ring) = self.ring else { return (record, usize::MAX) };
+        let records = (ring.chunks * CHUNK_RECORDS) as usize;
+        (record % records, records - record % records)
+    }
+
+    /// Where a log ends now whose thread writes that chunk. What has been moved to disk is passed over.
+    fn end_in(&mut self, ring: Ring, log: &Segment, chunk: u64) -> usize {
+        let chunk = chunk.min(ring.last - 1);
+        let first = |chunk: u64| chunk.saturating_mul(CHUNK_RECORDS) as usize;
+        let oldest = first((chunk + 1).saturating_sub(ring.chunks));
+        self.skip(oldest.saturating_sub(self.next));
+        self.end(log, self.next.max(first(chunk)), first(chunk + 1))
+    }
+
+    /// Where the log ends now: the first key that is zero, looked for from there on.
+    fn end(&self, log: &Segment, from: usize, capacity: usize) -> usize {
+        let is_there = |record: usize| {
+            log.word(LOG_OFFSET + self.place(record).0 * RECORD_WORDS).is_some_and(|key| key != 0)
+        };
+        let (mut low, mut step) = (from, 64);
         // In growing steps first: most looks find little that is new.
         while low < capacity && low.saturating_add(step) < capacity && is_there(low + step) {
             low += step;
@@ -91,7 +122,12 @@ mod tests {
     use super::*;
     use crate::watch::source::tests::segment_of;
     use protocol::record::Point;
+    use protocol::spill::{Drain, SPILLED_WORDS};
+    use protocol::stamps::StampLog;
+    use protocol::status;
     use protocol::wire::OrderId;
+    use shm::memory::Region;
+    use shm::sync::Ordering;
 
     /// A log of that many records, with room for as many again.
     fn log(records: u64) -> Segment {
@@ -105,7 +141,7 @@ mod tests {
 
     fn read(follower: &mut Follower, log: &Segment) -> (Vec<u64>, bool) {
         let mut seen = Vec::new();
-        let more = follower.read(log, |record| seen.push(record.id.sequence()));
+        let more = follower.read(log, 0, |record| seen.push(record.id.sequence()));
         (seen, more)
     }
 
@@ -113,7 +149,7 @@ mod tests {
     fn every_record_comes_once_and_in_order() {
         for records in [0, 1, 63, 64, 65, 1_000, 4_097] {
             let log = log(records);
-            let mut follower = Follower::new(Reading::Every(1_000));
+            let mut follower = Follower::new(Reading::Every(1_000), None);
             let mut all = Vec::new();
             loop {
                 let (seen, more) = read(&mut follower, &log);
@@ -129,10 +165,41 @@ mod tests {
 
     #[test]
     fn what_is_passed_over_is_said() {
-        let (seen, more) = read(&mut Follower::new(Reading::Newest(10)), &log(1_000));
+        let (seen, more) = read(&mut Follower::new(Reading::Newest(10), None), &log(1_000));
         assert_eq!((seen, more), ((990..1_000).collect(), false));
-        let mut slow = Follower::new(Reading::Every(10));
+        let mut slow = Follower::new(Reading::Every(10), None);
         assert_eq!(read(&mut slow, &log(1_000)), ((680..690).collect(), true));
         assert_eq!(slow.skipped, 680);
+    }
+
+    #[test]
+    fn a_ring_is_followed_from_chunk_to_chunk_and_what_has_left_it_is_passed_over() {
+        let ring = Ring { chunks: 2, last: 9 };
+        let words = Region::heap(ring.segment_words()).words();
+        let spilled = Region::heap(SPILLED_WORDS).words();
+        let mut log = StampLog::in_ring(&words, &spilled.clone().into(), ring);
+        let mut drain = Drain::new(words.clone(), spilled, ring);
+        let mut follower = Follower::new(Reading::Every(usize::MAX / 64), Some(ring));
+        let mut all = Vec::new();
+        let mut look = |all: &mut Vec<u64>| {
+            let copy: Vec<u64> = words.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+            let chunk = status::read(&words.clone().into()).chunk();
+            follower.read(&segment_of(&copy), chunk, |record| all.push(record.id.sequence()));
+            follower.skipped
+        };
+        let end = 7 * CHUNK_RECORDS + 100;
+        let mut skipped = 0;
+        for sequence in 0..end {
+            log.append(Point::Due, OrderId::new(1, 0, sequence), 7);
+            while drain.step(|_, _| Ok(())).unwrap() {}
+            // Not once between the middle of the third chunk and that of the sixth.
+            let is_away = (5 * CHUNK_RECORDS / 2..11 * CHUNK_RECORDS / 2).contains(&sequence);
+            if sequence % 1_000 == 0 && !is_away {
+                skipped = look(&mut all);
+            }
+        }
+        skipped = skipped.max(look(&mut all));
+        assert_eq!((log.dropped(), all.len() as u64 + skipped), (0, end));
+        assert!(skipped >= 2 * CHUNK_RECORDS && all.is_sorted(), "{skipped}");
     }
 }

@@ -152,7 +152,8 @@ impl Sampler {
                 Ok(log) => {
                     let is_strategy = matches!(thread.roles.as_slice(), [Role::Strategy(_)]);
                     let reading = if is_strategy { Reading::Newest(NEWEST) } else { Reading::Every(EVERY) };
-                    self.threads.insert(index, ThreadAt { log, follower: Follower::new(reading), gaps: 0 });
+                    let follower = Follower::new(reading, topology::ring(&living.plan, index));
+                    self.threads.insert(index, ThreadAt { log, follower, gaps: 0 });
                 }
                 Err(error) => snapshot.unreadable.push(shown(&format!("{error:#}"))),
             }
@@ -196,7 +197,7 @@ impl Sampler {
             };
             let (stages, accounts, gaps) = (&mut self.stages, &mut self.accounts, &mut at.gaps);
             let may_fill = !matches!(thread.roles.as_slice(), [Role::Strategy(_)]);
-            self.is_behind |= at.follower.read(&at.log, |record| {
+            self.is_behind |= at.follower.read(&at.log, status.chunk(), |record| {
                 *gaps += u64::from(record.point == Point::Gap);
                 stages.see(&record);
                 // Fills and switches are the engine's to log: what a strategy says of them counts for nothing.

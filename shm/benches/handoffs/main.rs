@@ -5,7 +5,7 @@
 //! machine it changes fivefold within minutes. Everything that is printed is a median with its quartiles.
 //!
 //! `cargo bench -p shm -- [SECTION…] [--quick] [--json] [--cores A,B]
-//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `capacity`, `lines`, `crates`, `scan`, `one-thread`, `batches`, `stamp`,
+//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `roundtrip`, `stream`, `capacity`, `lines`, `crates`, `scan`, `producers`, `one-thread`, `batches`, `stamp`,
 //! `protection`, `protection-threads`. `--quick` (and `cargo test --benches`) takes a few small samples through the same
 //! code: enough to show that everything runs, too few to quote.
 
@@ -18,6 +18,7 @@ mod machine;
 mod one_thread;
 mod pair;
 mod peer;
+mod producers;
 mod protection;
 mod report;
 mod roundtrip;
@@ -161,6 +162,9 @@ fn main() {
     }
     if options.wants("scan") {
         scan::run(&options, &mut report);
+    }
+    if options.wants("producers") {
+        producers::run(&options, &mut report);
     }
     if options.wants("one-thread") {
         one_thread::run(&options, &mut report, false);

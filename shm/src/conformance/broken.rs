@@ -20,6 +20,9 @@ pub trait Spoil: Send + 'static {
     /// Whether the consumer mends what a dead producer has left.
     const RETIRES: bool = true;
 
+    /// From this producer on the consumer finds nothing at its first look at each message.
+    const HIDES: usize = usize::MAX;
+
     /// Spoils a message: what comes out now, and what comes out after the next one or when nothing else is there.
     fn spoil(message: Popped, before: &Message) -> (Option<Popped>, Option<Popped>);
 }
@@ -32,6 +35,8 @@ pub struct Drops;
 pub struct Reorders;
 /// Gives it out with half of the words of the one before.
 pub struct Tears;
+/// Gives those of the producers behind the first 64 out with the second look.
+pub struct Hides;
 /// Does nothing to a message, and leaves what a dead producer has left as it is.
 pub struct Neglects;
 
@@ -68,6 +73,15 @@ impl Spoil for Tears {
     }
 }
 
+impl Spoil for Hides {
+    const NAME: &'static str = "broken-hides";
+    const HIDES: usize = 64;
+
+    fn spoil(message: Popped, _: &Message) -> (Option<Popped>, Option<Popped>) {
+        (Some(message), None)
+    }
+}
+
 impl Spoil for Neglects {
     const NAME: &'static str = "broken-neglects";
     const RETIRES: bool = false;
@@ -96,6 +110,10 @@ impl<S: Spoil, C: Consumer> Consumer for Receiver<S, C> {
             return self.late.take();
         }
         let Some(message) = self.inner.try_pop() else { return self.late.take() };
+        if message.0.is_some_and(|producer| producer >= S::HIDES) {
+            (self.late, self.is_due) = (Some(message), true);
+            return None;
+        }
         // What was kept back comes behind this one.
         self.is_due = self.late.is_some();
         self.popped += 1;

@@ -124,6 +124,29 @@ pub fn against_a_model<T: Link>(memory: Memory, seed: u64) -> Result<(), Violati
     ledger.settle(&sent)
 }
 
+/// Many producers, one of which sends: its message comes with the first look, whoever it is and however few have sent before.
+pub fn one_of_many<T: Link>(memory: Memory) -> Result<(), Violation> {
+    const PRODUCERS: usize = 200;
+    // Prime to it: not the one beside the last one, where a scan looks first.
+    const STRIDE: usize = 77;
+    let mut queue = queue::<T>(memory, PRODUCERS, 256)?;
+    let mut consumer = queue.consumer()?;
+    let mut producers = (0..PRODUCERS).map(|index| queue.producer(index)).collect::<Result<Vec<_>, _>>()?;
+    let mut ledger = Ledger::new(PRODUCERS);
+    for n in 0..2 {
+        for turn in 1..=PRODUCERS {
+            let index = turn * STRIDE % PRODUCERS;
+            if producers[index].try_push(&message(index, n)).is_err() {
+                return Err(Violation::FullTooEarly { held: 0, capacity: 256 });
+            }
+            if !ledger.take(&mut consumer)? {
+                return Err(Violation::Hidden { waiting: 1 });
+            }
+        }
+    }
+    ledger.settle(&[2; PRODUCERS])
+}
+
 fn push_all(mut producer: impl Producer, index: usize, count: u64) -> Result<(), Violation> {
     for n in 0..count {
         let mut waiting = Waiting(None);

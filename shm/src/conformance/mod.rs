@@ -188,6 +188,7 @@ pub fn check<T: Link>() -> Result<(), Failure> {
             checks::against_a_model::<T>(memory, seed)
                 .map_err(failed(format!("against a model, seed {seed}")))?;
         }
+        checks::one_of_many::<T>(memory).map_err(failed("one of many producers".into()))?;
         for producers in [1, 2, 8] {
             checks::threads::<T>(memory, producers).map_err(failed(format!("{producers} threads")))?;
         }

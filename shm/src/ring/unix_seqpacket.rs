@@ -140,10 +140,15 @@ impl Receiver {
     /// Serves one event; a message if it brought one.
     #[inline]
     fn serve(&mut self, place: usize) -> Option<(Option<usize>, Message)> {
-        let unnamed = self.connections.get(place)?.as_ref()?.producer.is_none();
+        let unnamed = self.is_unnamed(place);
         let taken = self.take(place);
         // Behind the name there may be a message.
         if unnamed { self.take(place) } else { taken }
+    }
+
+    /// Whether there is a connection that has not said whose it is.
+    fn is_unnamed(&self, place: usize) -> bool {
+        matches!(self.connections.get(place), Some(Some(Connection { producer: None, .. })))
     }
 
     /// Takes one packet of a connection.
@@ -198,19 +203,26 @@ impl Receiver {
 impl super::Consumer for Receiver {
     #[inline]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // What is left of the last look, then a new one, and if that brought new connections, theirs as well.
-        let (mut looks, mut more) = (1, 1);
+        // What is left of the last look, then a new one; and another one behind each that brought new connections or names: so many
+        // of them may be told of at once that somebody's message is not. A process that connects again and again holds up nobody.
+        let (mut looks, mut more) = (1, 2 + self.connections.len());
         loop {
+            let mut came = false;
             while self.next < self.ready_len {
                 let token = self.ready[self.next].data();
                 self.next += 1;
                 if token == LISTENER {
-                    if self.accept() {
-                        looks += std::mem::take(&mut more);
-                    }
-                } else if let Some(message) = self.serve(token as usize) {
+                    came |= self.accept();
+                    continue;
+                }
+                let is_new = self.is_unnamed(token as usize);
+                if let Some(message) = self.serve(token as usize) {
                     return Some(message);
                 }
+                came |= is_new;
+            }
+            if came && more > 0 {
+                (looks, more) = (1, more - 1);
             }
             if looks == 0 {
                 return None;

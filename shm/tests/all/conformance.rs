@@ -9,7 +9,7 @@ use crate::common::{Run, itself};
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::attached::Attached;
-use shm::conformance::broken::{Broken, Doubles, Drops, Neglects, Reorders, Tears};
+use shm::conformance::broken::{Broken, Doubles, Drops, Hides, Neglects, Reorders, Tears};
 use shm::conformance::{self, Violation};
 use shm::memory::RegionError;
 use shm::ring::array_queue::ArrayQueue;
@@ -52,6 +52,7 @@ fn the_suite_finds_each_broken_ring() {
     assert!(matches!(found::<Broken<Drops>>(), Violation::Lost { .. }));
     assert!(matches!(found::<Broken<Reorders>>(), Violation::Reordered { .. }));
     assert!(matches!(found::<Broken<Tears>>(), Violation::Torn { .. }));
+    assert!(matches!(found::<Broken<Hides>>(), Violation::Hidden { waiting: 1 }));
     // Behind the place that the dead one has claimed stand the other's messages.
     assert!(matches!(found::<Broken<Neglects, ArrayQueue>>(), Violation::Lost { producer: 1, .. }));
 }

@@ -10,7 +10,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// What was lost in a row.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pause {
+pub(in crate::runtime) struct Pause {
     losses: u32,
     /// When the last one was.
     last: Option<Instant>,

@@ -1,6 +1,7 @@
-//! How much memory the processes of a run take together.
+//! How much memory the processes of a run take, together and each.
 
 use super::Supervisor;
+use crate::runtime::process::Process;
 
 impl Supervisor<'_> {
     /// The proportional set size of all processes together, in bytes. `None` if one has gone, or the kernel tells none.
@@ -11,5 +12,10 @@ impl Supervisor<'_> {
             line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
         };
         self.processes.all.iter().map(|process| of(process.pid())).sum()
+    }
+
+    /// Looks at the memory of each.
+    pub(super) fn see_memory(&mut self) {
+        self.processes.all.iter_mut().for_each(Process::see_memory);
     }
 }

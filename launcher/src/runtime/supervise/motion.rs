@@ -42,15 +42,22 @@ impl Supervisor<'_> {
         if self.plan.trading().pacing_of(strategy) == Pacing::Closed {
             return None;
         }
+        let trading = self.plan.trading();
         let schedule = &self.schedules[usize::from(strategy)];
+        let orders = trading.orders_a_lap(strategy) as usize;
+        let (laps, lap_ns) = (u64::from(trading.laps), trading.lap_ns);
+        let lap = since_ns.checked_div(lap_ns).unwrap_or(0).min(laps - 1);
         // The time when it is due is an entry's first word, and entries come in its order.
-        let due =
-            |entry: usize| schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed);
-        let (mut from, mut to) = (0, self.plan.trading().orders[usize::from(strategy)] as usize);
+        let due = |lap: u64, entry: usize| {
+            let fire_ns = schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed);
+            fire_ns.saturating_add(lap.saturating_mul(lap_ns))
+        };
+        let (mut from, mut to) = (0, orders);
         while from < to {
             let middle = from.midpoint(to);
-            if due(middle) <= since_ns { from = middle + 1 } else { to = middle }
+            if due(lap, middle) <= since_ns { from = middle + 1 } else { to = middle }
         }
-        (from < self.plan.trading().orders[usize::from(strategy)] as usize).then(|| due(from))
+        let next_lap = || (lap + 1 < laps && orders > 0).then(|| due(lap + 1, 0));
+        (from < orders).then(|| due(lap, from)).or_else(next_lap)
     }
 }

@@ -36,12 +36,13 @@ impl Supervisor<'_> {
         if !is_scheduled || !self.plan.faults.is_empty() {
             return None;
         }
-        let last = |(schedule, orders): (&shm::memory::View, &u64)| {
-            let entry = (*orders as usize).checked_sub(1)?;
+        let last = |(strategy, schedule): (u16, &shm::memory::View)| {
+            let entry = (trading.orders_a_lap(strategy) as usize).checked_sub(1)?;
             Some(schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed))
         };
-        let due = self.schedules.iter().zip(&trading.orders).filter_map(last).max()?;
-        Some(Duration::from_nanos(due))
+        let due = (0..).zip(self.schedules).filter_map(last).max()?;
+        let laps_before = trading.lap_ns.saturating_mul(u64::from(trading.laps - 1));
+        Some(Duration::from_nanos(due.saturating_add(laps_before)))
     }
 
     /// How long to sleep at most while orders are sent.

@@ -14,12 +14,12 @@ use analysis::experiment::{
 };
 use analysis::kernel::{CoreAccount, KernelAccount, Throttled, WakeUps};
 use analysis::merge::{Losses, Violation, ViolationKind};
-use analysis::record::{OpenOrders, RunRecord};
+use analysis::record::{OpenOrders, ProcessUsage, RunRecord};
 use analysis::stats::{
     ComparisonLine, Difference, Estimate, HostDifference, Method, Outline, Percentile, Placed, Verdict,
     fixtures,
 };
-use analysis::summary::{Distribution, Summary, VenueIncident};
+use analysis::summary::{Distribution, StrategySummary, StrategyTail, Summary, VenueIncident};
 use analysis::tail::Tail;
 use analysis::timeline::Timeline;
 use launcher::host::Machine;
@@ -80,8 +80,20 @@ fn fixture() -> Fixture {
     fixture
 }
 
+fn usage() -> ProcessUsage {
+    ProcessUsage {
+        startup_ns: Some(12_000_000),
+        startup_cpu_ns: Some(3_000_000),
+        cpu_ns: Some(90_000_000),
+        peak_bytes: Some(9 << 20),
+        shared_bytes: Some(2 << 20),
+    }
+}
+
 pub fn run() -> RunRecord {
-    fixture().record
+    let mut record = fixture().record;
+    record.exits[0].usage = Some(usage());
+    record
 }
 
 /// The summary, the timeline and the tail of that run.
@@ -89,7 +101,22 @@ pub fn evaluation() -> (Summary, Timeline, Tail) {
     let (folder, mut summary) = evaluated(&fixture());
     let violation = Violation { kind: ViolationKind::Checksum, count: 1, first: "an example".into() };
     summary.violations = vec![violation];
-    (summary, Timeline::read(folder.path()).unwrap(), Tail::read(folder.path()).unwrap())
+    let mut tail = Tail::read(folder.path()).unwrap();
+    let own =
+        StrategyTail { strategy: 1, explained: 900, touched: 7, orders: 9, causes_ns: [1, 2, 3, 4, 5, 6] };
+    tail.strategies = vec![own.clone()];
+    summary.strategies = vec![StrategySummary {
+        strategy: 1,
+        kind: "exec:./mine".into(),
+        sent: 1_000,
+        rt_venue: summary.rt_venue,
+        gaps: 3,
+        longest_gap_ns: 4_000,
+        usage: Some(usage()),
+        tail: Some(own),
+        ..StrategySummary::default()
+    }];
+    (summary, Timeline::read(folder.path()).unwrap(), tail)
 }
 
 fn outline() -> Outline {

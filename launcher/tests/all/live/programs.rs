@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// Where Cargo has put the library that this test program was built with.
-fn libraries() -> PathBuf {
+pub(super) fn libraries() -> PathBuf {
     let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     assert!(bulkhead::abi::bh_version() > 0, "it is linked here too");
     assert!(folder.join("libbulkhead.so").exists(), "no libbulkhead.so in {}", folder.display());
@@ -17,13 +17,13 @@ fn libraries() -> PathBuf {
 }
 
 /// A folder with a program that was built from one of the sources in `bindings`, ready to be a `--strategy`.
-struct Program {
+pub(super) struct Program {
     folder: TempDir,
 }
 
 impl Program {
     /// `None`, and said: there is no compiler here.
-    fn of(source: &str) -> Option<Self> {
+    pub(super) fn of(source: &str) -> Option<Self> {
         let (folder, libraries) = (tempfile::tempdir().unwrap(), libraries());
         let bindings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings");
         let [compiler, standard] =
@@ -46,7 +46,7 @@ impl Program {
     }
 
     /// As a strategy, with these words behind it.
-    fn exec(&self, words: &str) -> String {
+    pub(super) fn exec(&self, words: &str) -> String {
         format!("exec:{} {words}", self.path()).trim_end().to_owned()
     }
 
@@ -62,7 +62,7 @@ impl Program {
 }
 
 /// The names and numbers in what a program printed last.
-fn told(launcher: &Launcher, strategy: u64) -> HashMap<String, i64> {
+pub(super) fn told(launcher: &Launcher, strategy: u64) -> HashMap<String, i64> {
     let path = launcher.folders()[0].join(format!("strategy-{strategy}.stderr"));
     let said = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let words: Vec<&str> = said.lines().last().unwrap_or_default().split(' ').collect();
@@ -70,12 +70,12 @@ fn told(launcher: &Launcher, strategy: u64) -> HashMap<String, i64> {
 }
 
 /// How many orders the plan has for a strategy.
-fn planned(summary: &Value, strategy: usize) -> i64 {
+pub(super) fn planned(summary: &Value, strategy: usize) -> i64 {
     summary["plan"]["workload"]["trading"]["orders"][strategy].as_i64().unwrap()
 }
 
 /// One venue that is an exchange, and a player beside the program.
-const BOOK: &[&str] = &["--venue", "book", "--venues", "1", "--window", "200ms"];
+pub(super) const BOOK: &[&str] = &["--venue", "book", "--venues", "1", "--window", "200ms"];
 
 #[test]
 fn programs_trade_at_an_exchange_and_keep_the_same_account_as_the_engine() {

@@ -435,6 +435,7 @@ fn record(shape: Shape) -> RunRecord {
         process: process.name.clone(),
         pid: 4000 + index as u32,
         how: "exit 0".into(),
+        usage: None,
     });
     RunRecord {
         version: "0.1.0".into(),

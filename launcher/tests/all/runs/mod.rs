@@ -17,5 +17,6 @@ mod market;
 mod merging;
 mod quarantine;
 mod reporting;
+mod spilled;
 mod venues;
 mod verdicts;

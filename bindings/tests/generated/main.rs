@@ -1,0 +1,71 @@
+//! What other languages know of the interface is made of its source: the page of the docs, the data types of the Python package, the
+//! views of the Java library. What is checked in is what would be made now. `BULKHEAD_GOLDEN=1` writes it.
+#![forbid(unsafe_code)]
+
+mod java;
+mod page;
+mod python;
+mod source;
+
+use source::Interface;
+use std::path::{Path, PathBuf};
+
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Each file, and what it should hold.
+fn files(interface: &Interface) -> [(PathBuf, String); 3] {
+    [
+        (folder().join("../docs/src/layout.md"), page::of(interface)),
+        (folder().join("python/python/bulkhead/layout.py"), python::of(interface)),
+        (folder().join("java/src/bulkhead/Layout.java"), java::of(interface)),
+    ]
+}
+
+#[test]
+fn what_is_made_of_the_interface_is_current() {
+    for (path, wanted) in files(&Interface::read()) {
+        if std::env::var("BULKHEAD_GOLDEN").is_ok_and(|value| value == "1") {
+            std::fs::write(&path, &wanted).expect("the file can be written");
+        }
+        let there = std::fs::read_to_string(&path).unwrap_or_default();
+        let path = path.display();
+        assert!(there == wanted, "{path} is old: BULKHEAD_GOLDEN=1 cargo test -p bindings --test generated");
+    }
+}
+
+#[test]
+fn the_layout_that_is_read_off_the_source_is_the_compiler_s() {
+    use bulkhead::layout;
+    let interface = Interface::read();
+    let sizes: Vec<(&str, usize)> =
+        interface.structures.iter().map(|found| (found.name.as_str(), found.size())).collect();
+    let wanted = [
+        ("Order", size_of::<layout::Order>()),
+        ("Report", size_of::<layout::Report>()),
+        ("Tick", size_of::<layout::Tick>()),
+        ("Context", size_of::<layout::Context>()),
+    ];
+    assert_eq!(sizes, wanted);
+    // Some of each width, from the middle: what stands there by the compiler.
+    let offset = |structure: &str, field: &str| {
+        let found = interface.structures.iter().find(|found| found.name == structure).expect("it is there");
+        found.fields.iter().find(|found| found.name == field).expect("it is there").offset
+    };
+    assert_eq!(offset("Order", "venue"), core::mem::offset_of!(layout::Order, venue));
+    assert_eq!(offset("Order", "condition"), core::mem::offset_of!(layout::Order, condition));
+    assert_eq!(offset("Report", "is_last"), core::mem::offset_of!(layout::Report, is_last));
+    assert_eq!(offset("Tick", "last_quantity"), core::mem::offset_of!(layout::Tick, last_quantity));
+    assert_eq!(offset("Context", "epoch"), core::mem::offset_of!(layout::Context, epoch));
+    // No field has gone missing, and no constant.
+    assert_eq!(interface.constants.len(), interface.count_of("pub const BH_"));
+    assert_eq!(interface.functions.len(), interface.count_of("#[unsafe(no_mangle)]"));
+}
+
+#[test]
+fn a_field_that_is_not_where_it_is_said_to_be_is_found() {
+    let text = "/// One.\npub struct Order {\n    /// A.\n    pub a: u8,\n    /// B.\n    pub b: u64,\n}\n";
+    let found = std::panic::catch_unwind(|| source::structures(text));
+    assert!(found.is_err(), "there is padding between the two");
+}

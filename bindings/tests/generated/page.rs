@@ -1,0 +1,133 @@
+//! The page of the docs: everything that a program of somebody else's touches.
+
+use super::source::{Constant, Interface, Structure};
+use protocol::plan::{Plan, Trading};
+use protocol::topology::{self, Purpose};
+use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
+use shm::attached::Access;
+use std::fmt::Write;
+
+const HEAD: &str = "# What a program touches
+
+Everything between a [strategy in another language](languages.md) and its run, as the code has it. Made of the code by
+`cargo test -p bindings --test generated` with `BULKHEAD_GOLDEN=1`; without, that test fails where this page is old.
+";
+
+/// A table.
+fn table(text: &mut String, head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+    let _ = writeln!(text, "\n| {} |\n|{}", head.join(" | "), "---|".repeat(head.len()));
+    for row in rows {
+        let _ = writeln!(text, "| {} |", row.join(" | "));
+    }
+}
+
+/// A sentence as a cell: without its end.
+fn cell(doc: &str) -> String {
+    doc.strip_suffix('.').unwrap_or(doc).replace('|', "\\|")
+}
+
+fn environment(text: &mut String) {
+    text.push_str("\n## The environment\n");
+    let row = |name: &str, what: &str| vec![format!("`{name}`"), what.to_owned()];
+    let rows = [
+        row(RUN_VARIABLE, "the run: its id, which is the middle of the names of its segments"),
+        row(PROCESS_VARIABLE, "which process of the run this is, for example `strategy-1`"),
+    ];
+    table(text, &["variable", "what it says"], rows);
+}
+
+/// A run with a program as its second strategy, at an exchange.
+fn plan() -> Plan {
+    let mut trading = Trading::new(2, 1);
+    trading.strategy_kinds = vec![Trading::PLAYER.into(), "exec:./mine".into()];
+    trading.venue_kinds = vec![Trading::BOOK.into()];
+    trading.market_data = true;
+    Plan::of(trading).arranged()
+}
+
+/// What a segment is for, to a strategy.
+fn purpose(plan: &Plan, purpose: Purpose) -> String {
+    match purpose {
+        Purpose::Control => "plan and state of the run, the pids, the fences".into(),
+        Purpose::Link(link) if plan.links[link].name.starts_with("return") => {
+            "reports: a ring that the engine writes".into()
+        }
+        Purpose::Link(_) => "orders: what carries them is the technique".into(),
+        Purpose::Schedule(_) => "the orders that its strategy would play by a schedule".into(),
+        Purpose::Thread(_) => "status, counters and stamp log of its thread".into(),
+        Purpose::Bell(_) => "wakes a thread that sleeps: its own, and the engine's".into(),
+        Purpose::Market(_) => "the board: the touches of a venue's instruments".into(),
+        other => panic!("no strategy touches {other:?}: say here what it is for"),
+    }
+}
+
+fn segments(text: &mut String) {
+    text.push_str(
+        "\n## The segments\n\nWhat the library maps for a program, of files in `/dev/shm` whose names begin with `bulkhead.RUN.`, here for `strategy-1` of a run\n\
+         with two strategies, one venue that is an exchange, and `spsc-mux`. A program itself has no need to know them: their contents are\n\
+         bulkhead's own and change with its versions, and every mapping is checked against a hash of its layout.\n",
+    );
+    let plan = plan();
+    plan.validate().expect("it can be");
+    let process = plan.processes.iter().find(|process| process.name == "strategy-1").expect("it is there");
+    let roles: Vec<_> = plan.roles_of(process).collect();
+    let all = topology::segments(&plan).into_iter().chain([topology::control(0)]);
+    let rows = all.filter_map(|segment| {
+        let access = segment.access(roles.iter().copied())?;
+        let rights = if access == Access::Write { "write" } else { "read" };
+        let name = format!("`{}`", segment.spec.what);
+        Some(vec![name, rights.into(), purpose(&plan, segment.purpose)])
+    });
+    table(text, &["segment", "rights", "what it is"], rows);
+}
+
+fn functions(text: &mut String, interface: &Interface) {
+    text.push_str("\n## The functions\n\nAll of the thread that has attached. What is behind the name of each is in `bindings/include/bulkhead.h`.\n");
+    let rows = interface.functions.iter().map(|function| {
+        vec![format!("`{}({})`", function.name, function.arguments.join(", ")), cell(&function.doc)]
+    });
+    table(text, &["function", "what it does"], rows);
+}
+
+fn structure(text: &mut String, found: &Structure) {
+    let _ = write!(text, "\n### bh_{}, {} bytes\n\n{}\n", found.name.to_lowercase(), found.size(), found.doc);
+    let rows = found.fields.iter().map(|field| {
+        vec![field.offset.to_string(), format!("`{}`", field.name), field.kind(), cell(&field.doc)]
+    });
+    table(text, &["at", "field", "type", "what it is"], rows);
+}
+
+fn codes<'a>(text: &mut String, constants: impl Iterator<Item = &'a Constant>) {
+    let rows = constants.map(|one| vec![format!("`BH_{}`", one.name), one.value.to_string(), cell(&one.doc)]);
+    table(text, &["name", "value", "what it means"], rows);
+}
+
+/// The page.
+pub fn of(interface: &Interface) -> String {
+    let mut text = HEAD.to_owned();
+    environment(&mut text);
+    segments(&mut text);
+    functions(&mut text, interface);
+    text.push_str(
+        "\n## The structures\n\nLittle-endian, aligned to 8 bytes, without hidden room between fields.\n",
+    );
+    interface.structures.iter().for_each(|found| structure(&mut text, found));
+    text.push_str("\n## The codes\n\nWhat a call returns: 0 and above is success, from −1 to −15 an answer, from −16 down a mistake.\n");
+    let is_returned = |one: &&Constant| one.value <= 0 && one.name != "VERSION";
+    let (returned, others): (Vec<&Constant>, Vec<&Constant>) = {
+        let end = interface.constants.iter().position(|one| one.name == "NEW").unwrap_or(0);
+        let (codes, others) = interface.constants.split_at(end);
+        (codes.iter().filter(is_returned).collect(), others.iter().collect())
+    };
+    codes(&mut text, returned.into_iter());
+    text.push_str("\nWhat a field says:\n");
+    codes(&mut text, others.into_iter());
+    let version = interface.constant("VERSION");
+    let _ = write!(
+        text,
+        "\nThis is version {}.{} of the interface (`BH_VERSION`).\n",
+        version >> 16,
+        version & 0xFFFF
+    );
+    text
+}

@@ -1,0 +1,100 @@
+use super::*;
+use crate::host::fake;
+use crate::planner::tests::planned;
+use protocol::spill::{CHUNK_RECORDS, SPILLED_WORDS};
+use protocol::stamps::{Point, StampLog};
+use protocol::wire::OrderId;
+use shm::memory::Region;
+use shm::memory::Words;
+use shm::memory::header::run_hash;
+
+/// A plan whose first thread's log has room for ten chunks, four of them in memory; and that thread's segments.
+fn world() -> (Plan, Words, Words) {
+    let (_, mut plan, _) = planned("spill=2MiB", &fake::two_core_vm().machine()).unwrap();
+    plan.threads[0].log_records = 10 * CHUNK_RECORDS;
+    plan.validate().unwrap();
+    let ring = topology::ring(&plan, 0).unwrap();
+    assert_eq!((ring.chunks, ring.last), (4, 10));
+    (plan, Region::heap(ring.segment_words()).words(), Region::heap(SPILLED_WORDS).words())
+}
+
+/// The sequences of a file's records.
+fn read(path: &Path, plan: &Plan) -> Vec<u64> {
+    let mut log = analysis::logfile::LogReader::open(path, Some(&plan.run)).unwrap();
+    assert_eq!(log.header().run, run_hash(&plan.run));
+    let mut all = Vec::new();
+    while let Some(block) = log.next_block().unwrap() {
+        all.extend(block.records().map(|record| record.id.sequence()));
+    }
+    all
+}
+
+#[test]
+fn a_file_is_made_whole_whatever_a_dead_spiller_has_left() {
+    let (plan, log, spilled) = world();
+    let ring = topology::ring(&plan, 0).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.stamps");
+    let file = open_file(&path).unwrap();
+    let mut writer = StampLog::in_ring(&log, &spilled.clone().into(), ring);
+    let mut drain = Drain::new(log.clone(), spilled.clone(), ring);
+    let end = 6 * CHUNK_RECORDS + 100;
+    for sequence in 0..end {
+        writer.append(Point::Due, OrderId::new(0, 0, sequence), 1);
+        if sequence < 4 * CHUNK_RECORDS {
+            drain.step(|chunk, bytes| save(&file, chunk, bytes)).unwrap();
+        }
+    }
+    // The last one has written half of a chunk and has not said so.
+    let died = drain.step(|chunk, bytes| {
+        save(&file, chunk, &bytes[..777])?;
+        Err(invalid("killed"))
+    });
+    assert!(died.is_err() && writer.dropped() == 0);
+    let finish = || finish(&plan, 0, &log.clone().into(), &spilled.clone().into(), &path);
+    for _ in 0..2 {
+        finish().unwrap();
+        assert_eq!(read(&path, &plan), (0..end).collect::<Vec<_>>());
+    }
+    file.set_len(RECORDS_AT + 100).unwrap();
+    assert!(finish().unwrap_err().to_string().contains("cut"), "nothing is made up");
+}
+
+#[test]
+fn a_file_that_a_spiller_still_writes_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.stamps");
+    let file = open_file(&path).unwrap();
+    lock::hold(&file).unwrap();
+    let (plan, log, spilled) = world();
+    let done = std::thread::scope(|scope| {
+        let finishing = scope.spawn(|| finish(&plan, 0, &log.clone().into(), &spilled.clone().into(), &path));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!finishing.is_finished() && file.metadata().unwrap().len() == 0);
+        drop(file);
+        finishing.join().unwrap()
+    });
+    done.unwrap();
+    assert_eq!(read(&path, &plan), Vec::<u64>::new());
+}
+
+#[test]
+fn one_file_that_cannot_be_written_keeps_no_other_waiting() {
+    let (plan, log, spilled) = world();
+    let ring = topology::ring(&plan, 0).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let other = [Region::heap(ring.segment_words()).words(), Region::heap(SPILLED_WORDS).words()];
+    for (log, spilled) in [(&log, &spilled), (&other[0], &other[1])] {
+        let mut writer = StampLog::in_ring(log, &spilled.clone().into(), ring);
+        (0..CHUNK_RECORDS + 1).for_each(|n| writer.append(Point::Due, OrderId::new(0, 0, n), 1));
+    }
+    std::fs::write(folder.path().join("a"), "").unwrap();
+    let closed = File::open(folder.path().join("a")).unwrap();
+    let good = open_file(&folder.path().join("b")).unwrap();
+    let [first, second] = [(log, spilled.clone()), (other[0].clone(), other[1].clone())];
+    let mut threads =
+        [(Drain::new(first.0, first.1, ring), closed), (Drain::new(second.0, second.1, ring), good)];
+    assert!(round(&mut threads).is_err(), "it is open for reading only");
+    assert_eq!(threads[1].1.metadata().unwrap().len(), RECORDS_AT + CHUNK_BYTES);
+    assert_eq!((threads[0].0.waiting(), threads[1].0.waiting()), (1, 0), "it is tried again");
+}

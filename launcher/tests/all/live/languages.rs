@@ -1,0 +1,241 @@
+//! The same strategy in every language beside each other in one run, and what a collector's pause in one does to the others. Python and Java
+//! where `.ci/languages.sh` has made them ready; said loudly where not.
+
+use super::programs::{BOOK, Program, libraries, planned, told};
+use crate::common::{Launcher, text};
+use analysis::document::Document;
+use analysis::merge::{self, Merged};
+use analysis::record::RunRecord;
+use protocol::plan::Role;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+fn bindings() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings")
+}
+
+/// What `.ci/languages.sh` has put there; `None`, and said: it has not.
+fn made(what: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/languages").join(what);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("SKIPPED: there is no {}: bash .ci/languages.sh makes it where it can", path.display());
+    None
+}
+
+/// When a file was written.
+fn age(path: &Path) -> Option<std::time::SystemTime> {
+    std::fs::metadata(path).ok()?.modified().ok()
+}
+
+/// The strategy in Python, as a command without words.
+fn python(script: &str) -> Option<String> {
+    let (python, installed) = (made("python/bin/python")?, made("python/installed")?);
+    if age(&installed) < age(&libraries().join("libbulkhead.so")) {
+        eprintln!(
+            "SKIPPED: the Python package is older than the library: bash .ci/languages.sh makes it again"
+        );
+        return None;
+    }
+    Some(format!("exec:{} {}", python.display(), bindings().join("python").join(script).display()))
+}
+
+/// Java, with everything in bindings/java compiled.
+struct Java {
+    java: PathBuf,
+    classes: PathBuf,
+}
+
+impl Java {
+    fn new() -> Option<Self> {
+        static COMPILED: OnceLock<()> = OnceLock::new();
+        let (java, javac) = (made("java/bin/java")?, made("java/bin/javac")?);
+        let classes = Path::new(env!("CARGO_TARGET_TMPDIR")).join("java");
+        COMPILED.get_or_init(|| {
+            let folders = ["src/bulkhead", "examples"].map(|folder| bindings().join("java").join(folder));
+            let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap().flatten());
+            let files = files.map(|entry| entry.path());
+            let output = Command::new(javac).arg("-d").arg(&classes).args(files).output().unwrap();
+            assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        });
+        Some(Self { java, classes })
+    }
+
+    fn exec(&self, class: &str) -> String {
+        let library = libraries().join("libbulkhead.so");
+        format!(
+            "exec:{} -Xmx64m -XX:+UseSerialGC --enable-native-access=ALL-UNNAMED -Dbulkhead.library={} -cp {} {class}",
+            self.java.display(),
+            library.display(),
+            self.classes.display()
+        )
+    }
+}
+
+/// The strategy in Rust, which `cargo test --workspace` builds, if nothing that it is made of has been built since.
+fn rust() -> Option<String> {
+    let path = libraries().join("../examples/strategy");
+    if age(&path) < age(&libraries().join("libbulkhead.so")) {
+        eprintln!(
+            "SKIPPED: {} is old or not there: cargo build -p bindings --example strategy",
+            path.display()
+        );
+        return None;
+    }
+    Some(format!("exec:{}", path.display()))
+}
+
+#[test]
+fn the_same_strategy_in_every_language_keeps_the_same_account_as_the_engine() {
+    let (c, cpp) = (Program::of("examples/c/strategy.c"), Program::of("examples/cpp/strategy.cpp"));
+    let java = Java::new();
+    let commands: Vec<String> = [
+        c.as_ref().map(|c| c.exec("")),
+        cpp.as_ref().map(|cpp| cpp.exec("")),
+        rust(),
+        python("examples/strategy.py"),
+        java.as_ref().map(|java| java.exec("Strategy")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if commands.is_empty() {
+        return;
+    }
+    let several = (commands.len() + 1).to_string();
+    let orders = (400 * (commands.len() + 1)).to_string();
+    let own: Vec<String> = commands.iter().map(|command| format!("{command} 400000")).collect();
+    // As soon as the one before is answered, and at times that are due.
+    for programs in [&commands, &own] {
+        let launcher = Launcher::new();
+        let kinds = format!("player,{}", programs.join(","));
+        let flags = ["--strategies", &several, "--strategy", &kinds, "--orders", &orders, "--idle", "park"];
+        let summary = launcher.summary(&[BOOK, &flags, &["--technique", "spsc-mux"]].concat());
+        let positions = summary["trading"]["positions"].as_array().unwrap();
+        let strategies = summary["strategies"].as_array().unwrap();
+        assert_eq!(strategies.len(), programs.len() + 1, "{strategies:#?}");
+        for (strategy, program) in (1..).zip(programs) {
+            let (said, sent) = (told(&launcher, strategy), planned(&summary, strategy as usize));
+            let wanted = [("sent", sent), ("answered", sent), ("rejected", 0), ("odd", 0)];
+            assert!(wanted.iter().all(|(what, count)| said[*what] == *count), "{program}: {said:?}");
+            let booked = positions.iter().find(|position| position["strategy"] == strategy);
+            let account = booked.map_or((0, 0), |booked| {
+                (booked["net"].as_i64().unwrap(), booked["fills"].as_i64().unwrap())
+            });
+            assert_eq!(account, (said["net"], said["fills"]), "{program}");
+            let row = &strategies[strategy as usize];
+            assert_eq!((row["kind"].as_str(), row["sent"].as_i64()), (Some(program.as_str()), Some(sent)));
+            let usage = |what: &str| row["usage"][what].as_u64().unwrap_or_else(|| panic!("{what}: {row:#}"));
+            assert!(usage("startup_ns") > 0 && usage("cpu_ns") > usage("startup_cpu_ns"), "{row:#}");
+            assert!(usage("peak_bytes") > usage("shared_bytes") && usage("shared_bytes") > 0, "{row:#}");
+            let due = row["slip"]["count"].as_i64().unwrap();
+            assert_eq!(due > 0, program.ends_with(" 400000"), "{row:#}");
+        }
+    }
+}
+
+/// The pauses that a program said it made, from and to, in nanoseconds since the start of the run.
+fn pauses(launcher: &Launcher) -> Vec<(u64, u64)> {
+    let said = std::fs::read_to_string(launcher.folders()[0].join("strategy-1.stderr")).unwrap();
+    let pause = |line: &str| {
+        let mut numbers = line.strip_prefix("pause ")?.split(' ').map_while(|word| word.parse().ok());
+        Some((numbers.next()?, numbers.next()?))
+    };
+    said.lines().filter_map(pause).collect()
+}
+
+/// Orders of a strategy that were sent and came back within one of those times, which are in ticks.
+fn served(merged: &Merged, strategy: u16, times: &[(u64, u64)]) -> usize {
+    let own = merged.measured().filter(|(id, _)| id.strategy() == strategy);
+    let within = |from: u64, to: u64| times.iter().any(|(began, ended)| *began <= from && to <= *ended);
+    own.filter(|(_, row)| within(row.began(), row.ended())).count()
+}
+
+/// A run with a player beside a program that collects garbage every 40 orders.
+fn collects(program: &str) {
+    let launcher = Launcher::new();
+    let kinds = format!("player,{program} 0 40");
+    let flags =
+        ["--strategies", "2", "--strategy", &kinds, "--orders", "4000", "--window", "2s", "--idle", "park"];
+    let book = ["--venue", "book", "--venues", "1", "--technique", "spsc-mux"];
+    let summary = launcher.summary(&[&book[..], &flags].concat());
+    let folder = &launcher.folders()[0];
+    let record = RunRecord::read(folder).unwrap();
+    let merged = merge::merge(folder.as_path(), &record, |_, _| ()).unwrap();
+    let ticks = |ns: u64| record.clock.start_ticks + (ns as f64 / record.clock.ns_per_tick) as u64;
+    let pauses: Vec<(u64, u64)> =
+        pauses(&launcher).into_iter().map(|(from, to)| (ticks(from), ticks(to))).collect();
+    assert!(pauses.len() >= 20, "{program}: {pauses:?}");
+    // To the others: nothing. They go on trading in the very time in which it collects; it itself does not.
+    assert!(served(&merged, 0, &pauses) > 0, "{program}: nobody was served while strategy 1 collected");
+    assert_eq!(served(&merged, 1, &pauses), 0, "{program}: it cannot have been served meanwhile");
+    assert_eq!(summary["containment"], serde_json::Value::Null);
+    // To itself: a gap of its own thread, each time, which is the cause that its own orders' time has.
+    let thread = record.plan.thread_of(Role::Strategy(1)).unwrap();
+    let gaps = &merged.threads[thread].gaps;
+    // A tick of rounding on either side.
+    let slack = ticks(1_000) - ticks(0);
+    let is_gap = |(from, to): &&(u64, u64)| {
+        gaps.iter().any(|gap| gap.ended - gap.ticks <= from + slack && gap.ended + slack >= *to)
+    };
+    assert_eq!(pauses.iter().filter(is_gap).count(), pauses.len(), "{program}: {gaps:?}");
+    let tail = &summary["strategies"][1]["tail"];
+    assert!(
+        tail["touched"].as_u64() > Some(0) && tail["causes_ns"][0].as_u64() > Some(0),
+        "{program}: {tail}"
+    );
+}
+
+#[test]
+fn what_a_collector_does_to_its_strategy_in_python_it_does_to_no_other() {
+    let Some(python) = python("examples/strategy.py") else { return };
+    collects(&python);
+}
+
+#[test]
+fn what_a_collector_does_to_its_strategy_in_java_it_does_to_no_other() {
+    let Some(java) = Java::new() else { return };
+    collects(&java.exec("Strategy"));
+}
+
+#[test]
+fn templates_trade() {
+    let java = Java::new();
+    let all = [python("examples/template.py"), java.as_ref().map(|java| java.exec("Template"))];
+    for program in all.into_iter().flatten() {
+        let launcher = Launcher::new();
+        let kinds = format!("player,{program}");
+        let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "2000", "--idle", "park"];
+        let summary = launcher.summary(&[BOOK, &flags].concat());
+        assert_eq!(summary["strategies"][1]["sent"], 10, "{program}");
+        assert_eq!(summary["outcome"]["ended"], "complete", "{program}");
+    }
+}
+
+#[test]
+fn mistakes_in_python_are_exceptions_and_a_strategy_that_leaves_by_one_is_dead() {
+    let Some(python) = python("examples/strategy.py") else { return };
+    let python = python.split(' ').next().unwrap().trim_start_matches("exec:").to_owned();
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("mistakes.py");
+    let source = "import bulkhead\nwith bulkhead.Line() as line:\n    assert line.reports.dtype == bulkhead.layout.REPORT\n    \
+                  try:\n        line.send(side=9)\n    except bulkhead.Error as error:\n        \
+                  assert error.args[1] == bulkhead.layout.BAD_ORDER and error.args[0].startswith('side: '), error.args\n        \
+                  print('refused', flush=True)\n    raise RuntimeError('on purpose')\n";
+    std::fs::write(&script, source).unwrap();
+    let alone = Command::new(&python).arg(&script).output().unwrap();
+    assert!(text(&alone.stderr).contains("BULKHEAD_RUN is not set"), "{}", text(&alone.stderr));
+    let launcher = Launcher::new();
+    let kinds = format!("player,exec:{python} {}", script.display());
+    let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "200", "--idle", "park"];
+    let summary = launcher.summary(&[BOOK, &flags, &["--on-death", "continue"]].concat());
+    let said = std::fs::read_to_string(launcher.folders()[0].join("strategy-1.stderr")).unwrap();
+    assert!(said.starts_with("refused\n") && said.contains("RuntimeError: on purpose"), "{said}");
+    assert!(
+        summary["incidents"][0]["cause"].as_str().unwrap().contains("exit 1"),
+        "{}",
+        summary["incidents"]
+    );
+}

@@ -1,0 +1,348 @@
+//! `--spill`: stamp logs that are longer than `/dev/shm` has room, as rings of chunks that a process of its own, the spiller, moves to disk.
+//!
+//! ```text
+//!                    freed              saved                at (the chunk that is written)
+//!   ────────────────── │ ──────────────── │ ─────── … ──────── │ ─────────────────▶ chunks, numbered from 0
+//!   in the file, and   │ in the file,     │ full, waits for    │ free: zeroed, and the
+//!   written over       │ being zeroed     │ the spiller        │ writer's when it comes there
+//! ```
+//!
+//! **One writer each.** A chunk is the thread's until it is full, the spiller's until that has zeroed it, and then the thread's again. The
+//! thread says which chunk it writes (`at`, in its status block) once a chunk; the spiller says how many it has saved and given back
+//! (`saved`, `freed`, in a segment of its own for each thread), which the thread looks at once a chunk. A record costs what it costs
+//! without: the end of a chunk is found by the check that finds the end of a log.
+//!
+//! **The thread never waits.** If the next chunk is not free when one is full, the spiller is behind: records are counted as dropped until it
+//! is free, with the places of the first and the last of them. That makes the run invalid, as a log that is full always did; the log goes on
+//! behind the loss.
+//!
+//! **A spiller may die at any time**, and the next one goes on where the memory says. It writes a chunk to its own place in the file, says
+//! that it is saved, zeroes it, says that it is free: dead before it has said *saved*, the chunk is written again, the same bytes to the same
+//! place; dead behind it, the chunk is only zeroed. So no chunk is there twice, and none is missing.
+//!
+//! **The file** is what a log without a ring would have been saved as, so everything that reads logs reads it. What is not saved when the
+//! run ends is appended from the ring by who saves logs anyway: the launcher, or its warden.
+//!
+//! **A thread's next incarnation** asks how many records of a point there are. Those that have left are counted by the spiller, in two tables
+//! that take turns: the one that `saved` names is whole.
+
+use crate::record::{Point, RECORD_WORDS};
+use crate::status::{self, AT, LOG_OFFSET, LOST, LOST_FROM, LOST_TO};
+use crate::wire::ID_WIDTH;
+use serde::{Deserialize, Serialize};
+use shm::memory::header::HEADER_WORDS;
+use shm::memory::{SegmentKind, View, Words};
+use shm::sync::Ordering;
+use std::io;
+
+/// Records in a chunk: 256 KiB. Loom's are small.
+pub const CHUNK_RECORDS: u64 = if cfg!(loom) { 1 } else { 1 << 14 };
+/// Words in a chunk.
+pub const CHUNK_WORDS: usize = CHUNK_RECORDS as usize * RECORD_WORDS;
+/// Bytes in a chunk.
+pub const CHUNK_BYTES: u64 = CHUNK_WORDS as u64 * 8;
+
+/// The word of a spiller's segment with the number of chunks that it has given back, in a line of its own: the thread looks at it.
+const FREED: usize = HEADER_WORDS;
+/// The word with the number of chunks that are in the file.
+const SAVED: usize = FREED + 16;
+/// Where the two tables begin.
+const COUNTS: usize = SAVED + 16;
+/// A point's code has six bits.
+const POINTS: usize = 1 << (64 - ID_WIDTH);
+/// Words in a spiller's segment for a thread.
+pub const SPILLED_WORDS: usize = COUNTS + 2 * POINTS;
+/// What the spiller says of a thread's log; written by the spiller.
+pub const SPILLED_KIND: SegmentKind = SegmentKind::new(
+    22,
+    "spilled",
+    &[("freed", FREED), ("saved", SAVED), ("counts", COUNTS), ("points", POINTS)],
+);
+
+/// That a run's logs are spilled, as its plan has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spill {
+    /// Chunks of each thread's ring, in the order of the plan's threads, at least two.
+    pub chunks: Vec<u32>,
+    /// The core of the spiller; `None`: it has none of its own, and runs where the kernel lets it.
+    pub core: Option<u32>,
+}
+
+impl Spill {
+    /// Whether it has a ring for each of these logs, by their room in records: logs are of whole chunks, and two or more of them in memory.
+    pub fn fits(&self, logs: impl ExactSizeIterator<Item = u64>) -> bool {
+        let is_whole = |records: u64| records.is_multiple_of(CHUNK_RECORDS);
+        let is_one = |chunks: u32, records: u64| (2..=records / CHUNK_RECORDS).contains(&u64::from(chunks));
+        self.chunks.len() == logs.len()
+            && self
+                .chunks
+                .iter()
+                .zip(logs)
+                .all(|(chunks, records)| is_whole(records) && is_one(*chunks, records))
+    }
+}
+
+/// A ring: how many chunks it has, and how many the log may have in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    /// In memory, at least one.
+    pub chunks: u64,
+    /// In all, at least one.
+    pub last: u64,
+}
+
+impl Ring {
+    /// The words of a thread's segment with such a ring.
+    pub const fn segment_words(self) -> usize {
+        LOG_OFFSET + self.chunks as usize * CHUNK_WORDS
+    }
+
+    /// Where in the segment that chunk begins.
+    const fn place(self, chunk: u64) -> usize {
+        LOG_OFFSET + (chunk % self.chunks) as usize * CHUNK_WORDS
+    }
+
+    /// The chunk that the thread writes, as it says, within what can be where so many have been given back.
+    fn at(self, said: u64, freed: u64) -> u64 {
+        said.min(freed.saturating_add(self.chunks - 1)).min(self.last - 1).max(freed)
+    }
+}
+
+/// The records at the beginning of a chunk: those up to the first key that is zero, found by bisection.
+fn count_in(key: impl Fn(usize) -> u64) -> usize {
+    let (mut low, mut high) = (0, CHUNK_RECORDS as usize);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if key(middle * RECORD_WORDS) == 0 { high = middle } else { low = middle + 1 }
+    }
+    low
+}
+
+/// The thread's end of a ring: turns to the next chunk, and says what was lost.
+pub(crate) struct Turner {
+    segment: Words,
+    ring: Ring,
+    at: u64,
+    freed: View,
+    words: Words,
+}
+
+impl Turner {
+    /// The ring in a thread's segment, and what the spiller says of it. Goes on in the chunk in which an earlier incarnation ended.
+    ///
+    /// # Panics
+    /// If a segment is too short for it.
+    pub fn new(segment: &Words, spilled: &View, ring: Ring) -> Self {
+        assert!(segment.len() >= ring.segment_words(), "the segment is as the plan has it");
+        let (words, freed) = (status::spill(segment), spilled.window(FREED, 1));
+        // Acquire: pairs with the spiller's Release; what is given back is zeroed.
+        let at = ring.at(words[AT].load(Ordering::Relaxed), freed.load(0, Ordering::Acquire));
+        // Release: pairs with the spiller's Acquire.
+        words[AT].store(at, Ordering::Release);
+        Self { segment: segment.clone(), ring, at, freed, words }
+    }
+
+    /// The chunk that is written, and how many records it has.
+    pub fn chunk(&self) -> (Words, usize) {
+        let words = self.segment.window(self.ring.place(self.at), CHUNK_WORDS);
+        let records = count_in(|word| words[word].load(Ordering::Acquire));
+        (words, records)
+    }
+
+    /// The next chunk, now that this one is full; `None`: it is not free, or the log is as long as it may be.
+    pub fn turn(&mut self) -> Option<Words> {
+        let next = self.at + 1;
+        // Acquire: pairs with the spiller's Release; what is given back is zeroed.
+        let free = self.freed.load(0, Ordering::Acquire).saturating_add(self.ring.chunks);
+        if next >= free || next >= self.ring.last {
+            return None;
+        }
+        self.at = next;
+        // Release: pairs with the spiller's Acquire; the chunk behind us is whole.
+        self.words[AT].store(next, Ordering::Release);
+        Some(self.segment.window(self.ring.place(next), CHUNK_WORDS))
+    }
+
+    /// Says that a record was lost behind the chunk that is full; now so many in all.
+    pub fn lost(&self, records: u64) {
+        let place = (self.at + 1).saturating_mul(CHUNK_RECORDS);
+        // Relaxed: our own words, for whoever reads the status.
+        if self.words[LOST].load(Ordering::Relaxed) == 0 {
+            self.words[LOST_FROM].store(place, Ordering::Relaxed);
+        }
+        self.words[LOST_TO].store(place, Ordering::Relaxed);
+        self.words[LOST].store(records, Ordering::Relaxed);
+    }
+
+    /// How many earlier incarnations of the thread have lost.
+    pub fn lost_before(&self) -> u64 {
+        self.words[LOST].load(Ordering::Relaxed)
+    }
+}
+
+/// A thread's log in its ring, for who reads it: what is there beside the file.
+pub struct Rest<'a> {
+    log: &'a View,
+    spilled: &'a View,
+    ring: Ring,
+}
+
+impl<'a> Rest<'a> {
+    /// The log of a thread and what the spiller says of it.
+    ///
+    /// # Panics
+    /// If a segment is too short for it.
+    pub fn new(log: &'a View, spilled: &'a View, ring: Ring) -> Self {
+        assert!(log.len() >= ring.segment_words() && spilled.len() >= SPILLED_WORDS, "as the plan has them");
+        Self { log, spilled, ring }
+    }
+
+    /// How many chunks are in the file.
+    pub fn saved(&self) -> u64 {
+        // Acquire: pairs with the spiller's Release; what is counted is counted.
+        self.spilled.load(SAVED, Ordering::Acquire).min(self.ring.last)
+    }
+
+    /// The chunks that are not, and how many records each has: all but the last are full. What the thread says is used only as far as it
+    /// can be.
+    fn chunks(&self, saved: u64) -> impl Iterator<Item = (u64, usize)> + '_ {
+        let said = self.log.load(HEADER_WORDS + status::SPILL_AT + AT, Ordering::Acquire);
+        let at = self.ring.at(said, self.spilled.load(FREED, Ordering::Acquire));
+        (saved..=at).map(move |chunk| {
+            let first = self.ring.place(chunk);
+            let here = || count_in(|word| self.log.load(first + word, Ordering::Acquire));
+            (chunk, if chunk < at { CHUNK_RECORDS as usize } else { here() })
+        })
+    }
+
+    /// Calls with the bytes of what is not in the file, chunk by chunk.
+    ///
+    /// # Errors
+    /// What it was called for refused.
+    pub fn each(&self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for (chunk, records) in self.chunks(self.saved()) {
+            bytes.clear();
+            let first = self.ring.place(chunk);
+            for word in first..first + records * RECORD_WORDS {
+                // Relaxed: whoever wrote them has ended.
+                bytes.extend_from_slice(&self.log.load(word, Ordering::Relaxed).to_le_bytes());
+            }
+            each(&bytes)?;
+        }
+        Ok(())
+    }
+
+    /// How many records of that point the log has, in the file and here. Its thread has ended.
+    pub fn count(&self, point: Point) -> u64 {
+        loop {
+            let saved = self.saved();
+            let table = COUNTS + (saved % 2) as usize * POINTS;
+            // Acquire: what the spiller writes behind `saved` it stores with Release. Who sees any of it sees that `saved` has moved.
+            let mut count = self.spilled.load(table + point as usize, Ordering::Acquire);
+            for (chunk, records) in self.chunks(saved) {
+                let first = self.ring.place(chunk);
+                let is_one = |record: &usize| {
+                    let key = self.log.load(first + record * RECORD_WORDS, Ordering::Acquire);
+                    (key >> ID_WIDTH) == point as u64
+                };
+                count = count.saturating_add((0..records).filter(is_one).count() as u64);
+            }
+            if self.saved() == saved {
+                return count;
+            }
+        }
+    }
+}
+
+/// The spiller's end of a thread's ring.
+pub struct Drain {
+    log: Words,
+    spilled: Words,
+    ring: Ring,
+    saved: u64,
+    freed: u64,
+    bytes: Vec<u8>,
+}
+
+impl Drain {
+    /// Goes on where a spiller before this one ended, which is dead.
+    ///
+    /// # Panics
+    /// If a segment is too short for the ring.
+    pub fn new(log: Words, spilled: Words, ring: Ring) -> Self {
+        assert!(log.len() >= ring.segment_words() && spilled.len() >= SPILLED_WORDS, "as the plan has them");
+        let [saved, freed] = [SAVED, FREED].map(|word| spilled[word].load(Ordering::Acquire));
+        Self { log, spilled, ring, saved, freed, bytes: Vec::with_capacity(CHUNK_BYTES as usize) }
+    }
+
+    /// Chunks that wait to be saved.
+    pub fn waiting(&self) -> u64 {
+        // Acquire: pairs with the thread's Release; the chunks before this one are whole.
+        let said = status::spill(&self.log)[AT].load(Ordering::Acquire);
+        self.ring.at(said, self.freed).saturating_sub(self.saved)
+    }
+
+    /// Saves the next chunk that is full and gives it back; `false`: there is none. `save` is told its number and its bytes, and says when
+    /// they are in the file.
+    ///
+    /// # Errors
+    /// What `save` refused. The chunk is still there, for the next time.
+    pub fn step(&mut self, save: impl FnOnce(u64, &[u8]) -> io::Result<()>) -> io::Result<bool> {
+        // If one is saved already, a spiller before this one has died before it gave it back.
+        let is_saved = self.freed < self.saved || self.save_next(save)?;
+        if is_saved {
+            self.free();
+        }
+        Ok(is_saved)
+    }
+
+    fn save_next(&mut self, save: impl FnOnce(u64, &[u8]) -> io::Result<()>) -> io::Result<bool> {
+        if self.waiting() == 0 {
+            return Ok(false);
+        }
+        let counts = self.copy();
+        save(self.saved, &self.bytes)?;
+        let table = COUNTS + ((self.saved + 1) % 2) as usize * POINTS;
+        for (word, count) in self.spilled[table..][..POINTS].iter().zip(counts) {
+            // Release: `Rest::count` says why.
+            word.store(count, Ordering::Release);
+        }
+        self.saved += 1;
+        // Release: pairs with the Acquire of `Rest::saved`.
+        self.spilled[SAVED].store(self.saved, Ordering::Release);
+        Ok(true)
+    }
+
+    /// Copies the next chunk; how many records of each point there are with it.
+    fn copy(&mut self) -> [u64; POINTS] {
+        let table = COUNTS + (self.saved % 2) as usize * POINTS;
+        let mut counts = core::array::from_fn(|code| self.spilled[table + code].load(Ordering::Relaxed));
+        self.bytes.clear();
+        let first = self.ring.place(self.saved);
+        for record in self.log[first..first + CHUNK_WORDS].chunks_exact(RECORD_WORDS) {
+            // Relaxed: ours since the Acquire in `waiting`.
+            let [key, value] = [0, 1].map(|word| record[word].load(Ordering::Relaxed));
+            let count: &mut u64 = &mut counts[(key >> ID_WIDTH) as usize];
+            *count = count.saturating_add(1);
+            self.bytes.extend_from_slice(&key.to_le_bytes());
+            self.bytes.extend_from_slice(&value.to_le_bytes());
+        }
+        counts
+    }
+
+    /// Zeroes the oldest chunk that is saved, and gives it back.
+    fn free(&mut self) {
+        let first = self.ring.place(self.freed);
+        for word in &self.log[first..first + CHUNK_WORDS] {
+            // Release: `Rest::count` says why.
+            word.store(0, Ordering::Release);
+        }
+        self.freed += 1;
+        // Release: pairs with the Acquire in `Turner::turn`.
+        self.spilled[FREED].store(self.freed, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
