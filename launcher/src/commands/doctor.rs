@@ -66,6 +66,7 @@ pub fn check(machine: &Machine, system: &System, living: &[LivingRun]) -> Vec<Ch
         quiet::priority(system),
         quiet::isolate(machine, system),
         quiet::tracers(system),
+        contained(system),
         hypervisor(machine),
         shared::limits(system, plan.as_ref()),
         shared::mount(system),
@@ -131,6 +132,25 @@ fn cores(machine: &Machine) -> Check {
             note("cores", found, "a cpuset or affinity mask hides the others: taskset -c, or --cpuset-cpus")
         }
         _ => ok("cores", found),
+    }
+}
+
+/// Whether strategies can be in containers, and what of them would not be limited.
+fn contained(system: &System) -> Check {
+    match (&system.no_container, &system.unlimited) {
+        (Some(why), _) => {
+            let (found, fix) = why.split_once('\n').unwrap_or((why, "see docs/src/isolation.md"));
+            note("container", found, fix)
+        }
+        (None, Some(what)) => note(
+            "container",
+            format!("--isolation container can be had; {what}"),
+            "hand the controllers pids, memory and cpu on to a group that may be written (systemd: Delegate=yes)",
+        ),
+        (None, None) => ok(
+            "container",
+            "--isolation container: namespaces, a read-only root, a control group for each strategy",
+        ),
     }
 }
 

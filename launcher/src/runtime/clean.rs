@@ -11,6 +11,7 @@
 //!
 //! The lock comes first since process ids say nothing across PID namespaces: containers may share `/dev/shm`.
 
+use crate::runtime::container::groups;
 use crate::runtime::isolate::{self, Tree};
 use crate::runtime::run_id::RunId;
 use protocol::plan::Plan;
@@ -81,6 +82,15 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
         cleaned.put_back += 1;
         if scope != CleanScope::Nothing {
             cleaned.failed.extend(isolate::put_back(Tree::real(), &run.to_string()));
+        }
+    }
+    for (run, group) in groups::found(Tree::real()) {
+        if RunLife::of(run) == RunLife::Living {
+            continue;
+        }
+        cleaned.removed.push(group.display().to_string());
+        if scope != CleanScope::Nothing {
+            cleaned.failed.extend(groups::remove_all(Tree::real(), &run.to_string()));
         }
     }
     Ok(cleaned)
