@@ -126,7 +126,7 @@ fn a_launcher_that_is_killed_leaves_no_container() {
     assert_nothing_left(pid);
     wait_until("the control groups are gone", || groups(pid).is_empty());
     let folder = &launcher.folders()[0];
-    assert_exists(&folder.join("strategy-0.log"));
+    assert_exists(&folder.join("strategy-0.stamps"));
     let said = fs::read_to_string(folder.join("strategy-0.stderr")).unwrap();
     assert!(said.contains("the launcher (pid") && said.contains("the logs are complete"), "{said}");
 }
