@@ -4,6 +4,7 @@ use core::num::NonZeroUsize;
 use core::time::Duration;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous};
 use nix::sys::signal::{Signal, raise};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::AsRawFd;
@@ -64,7 +65,7 @@ impl Crowd {
     /// Starts one more, and waits until it has written to so many bytes of memory of its own.
     ///
     /// # Errors
-    /// The system lets no process be started, or it has ended before it had its memory.
+    /// The system lets no process be started, or one has ended: before it had its memory, or since.
     pub fn add(&mut self, bytes: usize) -> io::Result<()> {
         let (mut told, tell) = io::pipe()?;
         let (wait, hold, tell_fd) = (self.wait.as_raw_fd(), self.hold.as_raw_fd(), tell.as_raw_fd());
@@ -75,7 +76,12 @@ impl Crowd {
         }
         drop(tell);
         // Nothing comes from one that is dead.
-        told.read_exact(&mut [0])
+        told.read_exact(&mut [0])?;
+        // Where memory is short the kernel may have taken it from another one of them.
+        match waitpid(None, Some(WaitPidFlag::WNOHANG))? {
+            WaitStatus::StillAlive => Ok(()),
+            _ => Err(io::ErrorKind::OutOfMemory.into()),
+        }
     }
 }
 
