@@ -14,7 +14,7 @@ use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::attached::Attached;
 use shm::clock::{Monotonic, Tsc};
 use shm::memory::RegionError;
-use shm::os::memory;
+use shm::os::{container, memory};
 use shm::ring::Link;
 use std::io;
 use strategy::StrategyAgent;
@@ -67,7 +67,7 @@ pub(crate) fn attach() -> Result<Option<Box<dyn Line>>, AttachError> {
     plan.validate()?;
     let place = Place::find(&plan, &process)
         .ok_or_else(|| AttachError::NoProcess { run: plan.run.clone(), process: process.clone() })?;
-    place.confirm(&control, &process)?;
+    place.confirm(&plan, &control, &process)?;
     let mut attached = segments::attach_with(&plan, Some(&plan.processes[place.process]), &control);
     let result = place.take(&plan, &control, &mut attached);
     if let Err(error) = &result
@@ -97,16 +97,19 @@ impl Place {
     }
 
     /// That this process is the one that the launcher has started, which alone is supervised.
-    fn confirm(&self, control: &Control, process: &str) -> Result<(), AttachError> {
+    fn confirm(&self, plan: &Plan, control: &Control, process: &str) -> Result<(), AttachError> {
         let own = std::process::id();
+        // In a container it has a number of its own, and the launcher's is not known.
+        let contained = plan.is_contained(&plan.processes[self.process]).then_some(container::PROGRAM);
+        let started = || control.pid(self.process).map(|pid| contained.unwrap_or(pid));
         // It is written down behind the start: this process may be quicker.
         for _ in 0..STARTED_WITHIN.as_millis() / LOOK.as_millis() {
-            if control.pid(self.process) == Some(own) {
+            if started() == Some(own) {
                 return Ok(());
             }
             std::thread::sleep(LOOK);
         }
-        let started = control.pid(self.process).unwrap_or(0);
+        let started = started().unwrap_or(0);
         Err(AttachError::Stranger { process: process.to_owned(), started, own })
     }
 
@@ -130,7 +133,7 @@ impl Place {
         control: &Control,
         attached: &mut Attached<'_>,
     ) -> Result<Option<Box<dyn Line>>, AttachError> {
-        let watch = LauncherWatch::new(plan).map_err(AttachError::Launcher)?;
+        let watch = LauncherWatch::new(plan, &plan.processes[self.process]).map_err(AttachError::Launcher)?;
         let thread = &plan.threads[self.thread];
         let epoch = control.life(self.strategy).epoch;
         let context = strategy::attach::context(plan, self.strategy, epoch, attached)?;

@@ -434,6 +434,9 @@ pub struct RoleFlags {
     pub name: String,
     /// The run's id
     pub run: String,
+    /// Start it in a container, and stay outside
+    #[arg(long)]
+    pub contain: bool,
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! the run the next time that they have nothing to do. One that never has (it hangs) ends with the process, after a grace.
 
 use crate::control::Control;
-use crate::plan::Plan;
+use crate::plan::{Handle, Plan, ProcessPlan};
+use shm::memory::sealed;
 use shm::os::process;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,17 +26,26 @@ pub fn message(plan: &Plan) -> String {
     )
 }
 
+/// What the plan calls the descriptor on which processes in containers see the launcher's death: the reading end of a pipe that nobody but
+/// the launcher can write.
+pub const LAUNCHER: &str = "launcher";
+
 /// Sees the launcher's death, from when it was made.
 pub struct LauncherWatch {
     launcher: OwnedFd,
 }
 
 impl LauncherWatch {
-    /// Asks the kernel to be told of the launcher's death.
+    /// Asks the kernel to be told of the launcher's death, by that process of the plan.
     ///
     /// # Errors
-    /// The launcher is dead already.
-    pub fn new(plan: &Plan) -> io::Result<Self> {
+    /// The launcher is dead already; in a container, where it cannot be seen: its descriptor was not handed over.
+    pub fn new(plan: &Plan, me: &ProcessPlan) -> io::Result<Self> {
+        if plan.is_contained(me) {
+            let is_it = |handle: &&Handle| handle.what == LAUNCHER;
+            let handle = plan.handles.iter().find(is_it).ok_or(io::ErrorKind::NotFound)?;
+            return Ok(Self { launcher: sealed::take(handle)?.into() });
+        }
         process::wake_with_parent(plan.launcher_pid)?;
         Ok(Self { launcher: process::pidfd_open(plan.launcher_pid)? })
     }

@@ -29,7 +29,10 @@ names! {
         Thread = "thread",
         /// An address space: every strategy is a process of its own.
         Process = "process",
-        /// The same in a sandbox: sealed memory handed over as descriptors, read-only where the engine writes, and no
+        /// The same, and each strategy in namespaces of its own: of users, processes, networks, interprocess communication and mounts, with
+        /// a read-only root and limits of its control group. For programs with a runtime.
+        Container = "container",
+        /// A process in a sandbox: sealed memory handed over as descriptors, read-only where the engine writes, and no
         /// system call but those needed to trade.
         Sandbox = "sandbox",
     }
@@ -117,6 +120,18 @@ names! {
         Hold = "hold",
         /// From then on its orders do not arrive, and each push says that it went well.
         Lose = "lose",
+        /// Starts processes, up to a bound that no machine minds, and ends: with [`FaultKind::GOT`] or [`FaultKind::REFUSED`].
+        Forkbomb = "forkbomb",
+        /// Opens files, likewise.
+        Descriptors = "descriptors",
+        /// Fills the disk, likewise.
+        Disk = "disk",
+        /// Takes memory in processes that it starts, likewise.
+        Children = "children",
+        /// Looks into another process, and ends likewise.
+        Peek = "peek",
+        /// Looks for a way to a network, and ends likewise.
+        Network = "network",
         /// Of a venue: each of its reports comes later.
         Slow = "slow",
         /// Of a venue: it closes the session, cancels what is open there and refuses what comes.
@@ -131,6 +146,20 @@ names! {
 }
 
 impl FaultKind {
+    /// How a process ends that got all that it was after: the code.
+    pub const GOT: i32 = 40;
+
+    /// How a process ends that was refused it.
+    pub const REFUSED: i32 = 41;
+
+    /// Whether it takes what is everybody's: then it says how far it came by the code that it ends with.
+    pub const fn takes(self) -> bool {
+        matches!(
+            self,
+            Self::Forkbomb | Self::Descriptors | Self::Disk | Self::Children | Self::Peek | Self::Network
+        )
+    }
+
     /// Whether it is a venue's; else it is a process's.
     pub const fn is_of_venue(self) -> bool {
         matches!(self, Self::Slow | Self::Disconnect | Self::Reject | Self::Mute | Self::Garble)
@@ -327,6 +356,13 @@ impl Plan {
         let first = profiles.next()??;
         let profile = if self.has_journal(process) { &sandbox::JOURNALLED } else { first };
         profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(profile)
+    }
+
+    /// Whether a process of the plan is in a container: a strategy, under isolation `container`. All others are bulkhead's own, and are
+    /// trusted there as at `process`.
+    pub fn is_contained(&self, process: &ProcessPlan) -> bool {
+        self.isolation == Isolation::Container
+            && self.roles_of(process).all(|role| matches!(role, Role::Strategy(_)))
     }
 
     /// The process that runs a role.

@@ -4,7 +4,7 @@ use crate::codec::{self, CodecError};
 use crate::control::{self, Control, Launching};
 use crate::desk::{self, Desk};
 use crate::market::{self, Market, market_segment};
-use crate::plan::{Handle, Idle, Plan, ProcessPlan, Role, ThreadPlan};
+use crate::plan::{Handle, Idle, Isolation, Plan, ProcessPlan, Role, ThreadPlan};
 use crate::spill::{Rest, Ring, SPILLED_KIND};
 use crate::stamps::{Point, StampLog, count_point};
 use crate::status;
@@ -285,7 +285,8 @@ impl Source for Segments<'_> {
     }
 
     fn handles(&self) -> &[Handle] {
-        &self.plan.handles
+        // In a container segments have names: what it is handed as a descriptor is none.
+        if self.plan.isolation == Isolation::Container { &[] } else { &self.plan.handles }
     }
 
     fn peers(&self, link: &str) -> Box<dyn Peers> {

@@ -124,6 +124,12 @@ impl BoardFlags {
                 return usage(format!("--on {}: no such folder", folder.display()));
             }
         }
+        if self.isolation.contains(&Isolation::Container) {
+            return usage(
+                "--isolation container: writer and readers are bulkhead's own processes; use --isolation process, whose memory is the same"
+                    .into(),
+            );
+        }
         let mut cases = Vec::new();
         for mode in &self.mode {
             // Found out before the first case: a file that is none, more writes than there is room for.

@@ -66,6 +66,7 @@ pub fn check(machine: &Machine, system: &System, living: &[LivingRun]) -> Vec<Ch
         quiet::priority(system),
         quiet::isolate(machine, system),
         quiet::tracers(system),
+        contained(system),
         hypervisor(machine),
         shared::limits(system, plan.as_ref()),
         shared::mount(system),
@@ -131,6 +132,22 @@ fn cores(machine: &Machine) -> Check {
             note("cores", found, "a cpuset or affinity mask hides the others: taskset -c, or --cpuset-cpus")
         }
         _ => ok("cores", found),
+    }
+}
+
+/// Whether strategies can be in containers, and what of them would not be limited.
+fn contained(system: &System) -> Check {
+    match (&system.no_container, &system.unlimited) {
+        (Some(why), _) => {
+            let (found, fix) = why.split_once('\n').unwrap_or((why, "see docs/src/isolation.md"));
+            note("container", found, fix)
+        }
+        (None, Some(what)) => note(
+            "container",
+            format!("--isolation container can be had; {what}"),
+            "hand the controllers pids, memory and cpu on to a group that may be written (systemd: Delegate=yes)",
+        ),
+        (None, None) => ok("container", "--isolation container can be had"),
     }
 }
 
@@ -309,6 +326,7 @@ mod tests {
         note  tracers     tracefs is not mounted, or not for you to read: osnoise and
                           timerlat cannot be looked for
                           → mount -t tracefs tracefs /sys/kernel/tracing, as root
+        ok    container   --isolation container can be had
         note  hypervisor  unknown: it may stop a core at any time, and the tail will
                           show it
                           → quote tails from bare metal, or from a machine with
@@ -360,6 +378,7 @@ mod tests {
         note  tracers     tracefs is not mounted, or not for you to read: osnoise and
                           timerlat cannot be looked for
                           → mount -t tracefs tracefs /sys/kernel/tracing, as root
+        ok    container   --isolation container can be had
         ok    hypervisor  none
         ok    ulimit      -n 4096, -u unlimited, -l 8.0 MiB (nothing is locked)
         ok    shm mount   tmpfs rw,nosuid

@@ -18,7 +18,9 @@ use crate::output;
 use crate::planner::{self, Resolved};
 use crate::roles::role;
 use crate::runtime::clean::{self, CleanScope};
+use crate::runtime::container::{self, groups};
 use crate::runtime::gather;
+use crate::runtime::isolate::Tree;
 use crate::runtime::living;
 use crate::runtime::prepare::prepare;
 use crate::runtime::progress::{Progress, complain};
@@ -68,6 +70,9 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Man(flags) => pages::man(&flags),
         Command::Watch(flags) => watch::watch(&flags),
         Command::Clean(flags) => clean(flags),
+        Command::Role(flags) if flags.contain => {
+            container::role(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)
+        }
         Command::Role(flags) if flags.name == warden::NAME => {
             warden::run(&flags.run).map(|()| ExitCode::SUCCESS)
         }
@@ -275,7 +280,9 @@ fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
 }
 
 fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
-    let checks = doctor::check(&crate::host::machine(), &System::read(), &living::living());
+    let (no_container, unlimited) = (container::missing(false), groups::unlimited(Tree::real()));
+    let system = System { no_container, unlimited, ..System::read() };
+    let checks = doctor::check(&crate::host::machine(), &system, &living::living());
     writeln!(stdout(), "{}", if flags.json { doctor::json(&checks) } else { doctor::table(&checks) })?;
     Ok(ExitCode::SUCCESS)
 }

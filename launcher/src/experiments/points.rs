@@ -5,6 +5,7 @@ use super::flags::Asked;
 use crate::config::{Arrivals, Choice, Settings, UsageError};
 use crate::host::{Machine, RealTime};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
+use crate::runtime::container;
 use crate::runtime::isolate::{self, Tree};
 use crate::runtime::realtime;
 use analysis::experiment::{AxisRecord, SweepPoint};
@@ -147,6 +148,11 @@ pub(super) fn check(
                 missing.join("; ")
             )));
         }
+    }
+    if resolved.isolation == Isolation::Container
+        && let Some(why) = container::missing(weaker_sandbox)
+    {
+        return Err(UsageError(why));
     }
     let orders = match resolved.input {
         Input::Drawn { orders, .. } => orders,

@@ -1,6 +1,7 @@
 //! The acts themselves: each kind of fault, as a strategy does it to itself.
 
 use super::schedule::Draws;
+use super::takings::{Place, Taking};
 use protocol::plan::FaultKind;
 use protocol::status::{Field, StatusWriter, ThreadState};
 use shm::memory::Words;
@@ -22,6 +23,10 @@ pub struct Means {
     strategy: u16,
     /// The memory of this process is not limited yet.
     is_unlimited: bool,
+    /// What it knows of its surroundings.
+    place: Place,
+    /// Takes what is everybody's in each duty cycle from now on, up to a bound.
+    taking: Option<Taking>,
     /// Everything that this process can write of the run's memory.
     pub(crate) writable: Vec<Words>,
     /// Takes memory in each duty cycle from now on.
@@ -37,10 +42,12 @@ pub struct Means {
 }
 
 impl Means {
-    pub(crate) const fn new(strategy: u16, is_unlimited: bool) -> Self {
+    pub(crate) const fn new(strategy: u16, is_unlimited: bool, place: Place) -> Self {
         Self {
             strategy,
             is_unlimited,
+            place,
+            taking: None,
             writable: Vec::new(),
             leaks: false,
             floods: false,
@@ -61,6 +68,13 @@ impl Means {
     pub(crate) fn leak(&self) {
         if self.leaks {
             std::mem::forget(std::hint::black_box(vec![1u8; LEAK]));
+        }
+    }
+
+    /// Takes some more, and ends when it has all that it was after, or is refused it; nothing for who takes nothing.
+    pub(crate) fn take(&mut self) {
+        if let Some(has_all) = self.taking.as_mut().and_then(Taking::step) {
+            fault::exit(if has_all { FaultKind::GOT } else { FaultKind::REFUSED })
         }
     }
 }
@@ -92,6 +106,12 @@ pub(crate) fn act(kind: FaultKind, means: &mut Means) {
         }
         FaultKind::Lose => means.loses = true,
         FaultKind::Hold => means.holds = true,
+        FaultKind::Forkbomb
+        | FaultKind::Descriptors
+        | FaultKind::Disk
+        | FaultKind::Children
+        | FaultKind::Peek
+        | FaultKind::Network => means.taking = Some(Taking::new(kind, means.place.clone())),
         // No strategy's: the planner refuses them.
         FaultKind::Slow | FaultKind::Disconnect | FaultKind::Reject | FaultKind::Mute | FaultKind::Garble => {
         }
@@ -162,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_leak_is_nothing_until_it_begins() {
-        let mut means = Means::new(0, false);
+        let mut means = Means::new(0, false, Place::default());
         means.leak();
         act(FaultKind::Flood, &mut means);
         assert!(means.floods && !means.leaks);

@@ -4,4 +4,5 @@
 mod acts;
 pub mod own;
 pub mod schedule;
+mod takings;
 pub mod venue;

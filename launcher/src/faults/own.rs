@@ -13,6 +13,7 @@
 pub use super::acts::Means;
 pub(crate) use super::acts::{act, lie, scribble_once};
 use crate::faults::schedule;
+use crate::faults::takings::Place;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
@@ -46,6 +47,8 @@ pub struct OwnFaults {
     /// Nanoseconds after the start, the last first.
     at: Vec<(u64, FaultKind)>,
     pushes: Vec<(u64, Step, FaultKind)>,
+    /// What it knows of its surroundings.
+    place: Place,
 }
 
 impl OwnFaults {
@@ -66,12 +69,13 @@ impl OwnFaults {
         }
         at.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
         let (venues, is_thread) = (plan.trading().venues, plan.isolation == Isolation::Thread);
-        Some(Self { strategy, venues, is_thread, at, pushes })
+        let place = Place { folder: plan.folder.clone().into(), launcher: plan.launcher_pid };
+        Some(Self { strategy, venues, is_thread, at, pushes, place })
     }
 
     /// The technique's producer, with the faults within its pushes.
     pub fn producer<P: Producer>(&self, producer: P, act: Act) -> FaultyProducer<P> {
-        let means = Means::new(self.strategy, self.is_thread);
+        let means = Means::new(self.strategy, self.is_thread, self.place.clone());
         let (strategy, venues, pushes) = (self.strategy, self.venues, self.pushes.clone());
         FaultyProducer(Arc::new(Mutex::new(Shared {
             strategy,
@@ -206,6 +210,7 @@ impl<C: Clock, A: Agent<C>, P: Producer> Agent<C> for FaultyAgent<A, P> {
             }
         }
         shared.means.leak();
+        shared.means.take();
         if shared.means.floods {
             // Neither reports are taken nor limits kept. It looks alive: its duty cycles go on.
             return shared.flood().max(1);

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub(crate) mod fake;
+pub mod groups;
 mod kernel;
 mod partition;
 mod read;

@@ -1,15 +1,12 @@
 //! A partition of the machine's cores: a control group of the second version (`cpuset.cpus.partition`, Linux 5.15 and later) whose
 //! cores the scheduler balances nothing onto, and nobody else may use.
 
+use super::groups;
 use analysis::lists;
 use nix::unistd::{AccessFlags, access};
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// How long the last process in a group may take to be gone.
-const EMPTY: Duration = Duration::from_secs(5);
 
 /// A run's control group, whether it is there or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +21,8 @@ impl Partition {
     /// # Errors
     /// What is missing, in words.
     pub fn find(root: &Path, run: &str) -> Result<Self, String> {
-        let mounts = fs::read_to_string(root.join("proc/self/mounts")).unwrap_or_default();
-        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let of_kind = |kind: &str| -> Vec<PathBuf> {
-            let lines =
-                mounts.lines().map(words).filter(|words| words.get(2).is_some_and(|word| word == kind));
-            lines.filter_map(|words| Some(root.join(words.get(1)?.trim_start_matches('/')))).collect()
+            groups::mounts(root, kind).into_iter().map(|(mount, _)| mount).collect()
         };
         let second = of_kind("cgroup2");
         let has_cpuset = |mount: &&PathBuf| {
@@ -105,17 +98,7 @@ impl Partition {
     /// # Errors
     /// Somebody is in it for longer than that.
     pub fn remove(&self, hands_on: bool, remove: fn(&Path) -> io::Result<()>) -> io::Result<()> {
-        let deadline = Instant::now() + EMPTY;
-        loop {
-            match remove(&self.group) {
-                Ok(()) => break,
-                Err(error) if error.kind() == ErrorKind::NotFound => break,
-                Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        groups::remove(&self.group, remove, groups::EMPTY)?;
         if hands_on {
             // Refused where somebody else has begun to use it meanwhile: then it stays.
             let _ = fs::write(self.controllers(), "-cpuset");

@@ -23,6 +23,10 @@ pub struct System {
     pub real_time: RealTime,
     /// Why cores cannot be taken out of the scheduler's hands (`--isolate`); `None`: nothing speaks against it.
     pub no_partition: Option<String>,
+    /// Why strategies cannot be in containers, and the way out; `None`: they can. No file says so: whoever asks has to try.
+    pub no_container: Option<String>,
+    /// What of a container would not be limited here, likewise.
+    pub unlimited: Option<String>,
     /// The tracers that tracefs lists; `None`: it is not mounted, or may not be read.
     pub tracers: Option<Vec<String>>,
 }
@@ -73,6 +77,8 @@ impl System {
             shm_mount: mount(&text(root, "proc/self/mounts"), "/dev/shm"),
             real_time: RealTime::read_at(root),
             no_partition: Partition::obstacle(root),
+            no_container: None,
+            unlimited: None,
             tracers: tracers(root),
         }
     }

@@ -14,6 +14,8 @@ const SPARE: u64 = 64;
 pub fn descriptors_needed(plan: &Plan) -> u64 {
     let segments = match plan.isolation {
         Isolation::Sandbox => 2 * topology::segments(plan).len(),
+        // Of each container it watches the first process and the strategy as well.
+        Isolation::Container => 2 * usize::from(plan.trading().strategies),
         Isolation::Thread | Isolation::Process => 0,
     };
     let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().gateways()));
@@ -30,7 +32,7 @@ pub fn allow_descriptors(plan: &Plan) -> Result<()> {
     if allowed < needed {
         let process = match plan.isolation {
             Isolation::Sandbox => ", --isolation process",
-            Isolation::Thread | Isolation::Process => "",
+            Isolation::Thread | Isolation::Process | Isolation::Container => "",
         };
         bail!(
             "this run has {needed} files open at once and {allowed} are allowed (ulimit -Hn).\n\

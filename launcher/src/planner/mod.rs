@@ -3,6 +3,7 @@
 //! Between the two the schedule is made, since the logs are sized by the orders that it holds. Both are pure
 //! functions of their arguments: the machine comes in as a value, so plans for other machines can be tested here.
 
+mod container;
 mod cores;
 mod descriptors;
 mod faults;
@@ -16,6 +17,7 @@ mod show;
 mod spill;
 mod warnings;
 
+pub use container::reaches_into_containers;
 pub use descriptors::{allow_descriptors, descriptors_needed};
 pub use layout::{Counts, Identity, layout};
 pub use resolve::resolve;

@@ -26,13 +26,14 @@ pub(super) fn check(
             }
             Isolation::Sandbox => {
                 return refuse(
-                    "a sandboxed strategy may make only the system calls that bulkhead's own loops make, and there is no profile yet that \
-                     says which ones another program's runtime needs.\n\
-                     Use --isolation process: it has its own memory, its limit and its supervision, and trusts the program not to mean harm"
+                    "a sandboxed strategy may make only the system calls that bulkhead's own loops make. A C library opens files until its \
+                     program runs, and a virtual machine or an interpreter maps files and executable memory and starts threads for as long as it \
+                     lives.\n\
+                     Use --isolation container: its own namespaces, a read-only root, limits and no network; or --isolation process"
                         .into(),
                 );
             }
-            Isolation::Process => {}
+            Isolation::Process | Isolation::Container => {}
         }
         if isolate {
             return refuse(
@@ -95,7 +96,7 @@ mod tests {
         assert_eq!(refused("player", Isolation::Thread, ""), None);
         for (strategies, isolation, fault, words) in [
             ("exec:sh", Isolation::Thread, "", "--isolation process"),
-            ("exec:sh", Isolation::Sandbox, "", "no profile yet"),
+            ("exec:sh", Isolation::Sandbox, "", "--isolation container"),
             ("player,exec:sh", process, "hang:strategy-1@1s", "--strategy exec:sh is a program"),
             ("player,exec:sh", process, "kill:strategy-3@order:5", "kill or stop at a time"),
         ] {

@@ -35,7 +35,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     if let Some(group) = &plan.group {
         isolate::enter(group).with_context(|| format!("cannot enter the control group {group}"))?;
     }
-    let watch = LauncherWatch::new(&plan).context("cannot watch the launcher")?;
+    let watch = LauncherWatch::new(&plan, me).context("cannot watch the launcher")?;
     process::set_thread_name(name);
     exit_on_panic();
     let mut attached = segments::attach_with(&plan, Some(me), &control);

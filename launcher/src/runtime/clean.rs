@@ -11,6 +11,7 @@
 //!
 //! The lock comes first since process ids say nothing across PID namespaces: containers may share `/dev/shm`.
 
+use crate::runtime::container::groups;
 use crate::runtime::isolate::{self, Tree};
 use crate::runtime::run_id::RunId;
 use protocol::plan::Plan;
@@ -23,6 +24,7 @@ use std::collections::HashMap;
 use std::fs::{OpenOptions, symlink_metadata};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::time::Duration;
 
 /// What is removed of dead runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +83,16 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
         cleaned.put_back += 1;
         if scope != CleanScope::Nothing {
             cleaned.failed.extend(isolate::put_back(Tree::real(), &run.to_string()));
+        }
+    }
+    for (run, group) in groups::found(Tree::real()) {
+        if RunLife::of(run) == RunLife::Living {
+            continue;
+        }
+        cleaned.removed.push(group.display().to_string());
+        if scope != CleanScope::Nothing {
+            // Every run begins with this, and does not wait for somebody else's.
+            cleaned.failed.extend(groups::remove_all(Tree::real(), &run.to_string(), Duration::ZERO));
         }
     }
     Ok(cleaned)

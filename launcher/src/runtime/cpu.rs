@@ -1,6 +1,7 @@
 //! What the kernel says of a thread that is silent: whether it wants to run, and for how long it could.
 
 use core::time::Duration;
+use shm::os::process;
 
 /// The kernel's account of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,7 @@ pub struct CpuAccount {
 impl CpuAccount {
     /// Asks the kernel. `None` where there is no such thread in that process, or no such account.
     pub fn of(pid: u32, tid: u64) -> Option<Self> {
+        let tid = process::thread_outside(pid, tid)?;
         let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}")).ok();
         Self::parse(&text("stat")?, &text("schedstat")?)
     }

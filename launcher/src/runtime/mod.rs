@@ -3,6 +3,7 @@
 pub mod aside;
 pub mod clean;
 pub mod comebacks;
+pub mod container;
 mod cpu;
 pub mod folder;
 pub mod gather;

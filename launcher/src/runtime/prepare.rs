@@ -5,6 +5,7 @@ use crate::config::value::Value;
 use crate::config::{UsageError, program};
 use crate::host::{Machine, RealTime, Room};
 use crate::planner::{self, Counts, Identity, Input, Resolved};
+use crate::runtime::container::{self, groups};
 use crate::runtime::isolate::{self, Tree};
 use crate::runtime::realtime;
 use crate::runtime::run_id::RunId;
@@ -64,6 +65,13 @@ pub fn prepare(
     if plan.isolation == Isolation::Sandbox {
         plan.weaker_sandbox = weaker_sandbox;
         warnings.extend(check_sandbox(weaker_sandbox)?);
+    }
+    if plan.isolation == Isolation::Container {
+        plan.weaker_sandbox = weaker_sandbox;
+        if let Some(why) = container::missing(weaker_sandbox) {
+            return Err(UsageError(why).into());
+        }
+        warnings.extend(groups::unlimited(Tree::real()));
     }
     if resolved.isolate {
         plan.group = Some(isolate::group_of(&plan, machine, Tree::real())?);

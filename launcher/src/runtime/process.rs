@@ -1,8 +1,9 @@
 //! One process of a run: started by executing this very executable, watched through its pidfd, killed and reaped.
 
+use crate::runtime::container::{self, Inside};
 use crate::runtime::usage::Account;
 use analysis::record::ProcessUsage;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use protocol::plan::Trading;
 use protocol::supervision::Death;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
@@ -31,6 +32,8 @@ pub struct Process {
     pub name: String,
     child: Child,
     pidfd: OwnedFd,
+    /// Of a process in a container, which the child is outside of.
+    inside: Option<Inside>,
     /// How it ended, once it has.
     pub status: Option<ExitStatus>,
     stderr: PathBuf,
@@ -88,6 +91,35 @@ impl Process {
         Self::spawn(name, command, &stderr, &[]).with_context(|| format!("{}{program}", Trading::PROGRAM))
     }
 
+    /// Starts a strategy, ours or a program, in a container of its own. What it says goes to `NAME.stderr` in the folder. It inherits these
+    /// descriptors and no others.
+    ///
+    /// # Errors
+    /// The container cannot be made, or as [`Process::start`].
+    pub fn start_contained(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
+        let stderr = folder.join(format!("{name}.stderr"));
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .arg0(format!("bulkhead {name}"))
+            .args(["role", container::FLAG, name, address])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(said_in(&stderr)?);
+        let mut process = Self::spawn(name, command, &stderr, inherited)?;
+        match Inside::of(&mut process.child) {
+            Ok(inside) => {
+                process.inside = inside;
+                Ok(process)
+            }
+            Err(error) => {
+                process.end();
+                let why = format!("cannot start process {name} in a container");
+                let said = process.last_words();
+                Err(if said.is_empty() { error } else { anyhow!(said) }).context(why)
+            }
+        }
+    }
+
     fn spawn(name: &str, mut command: Command, stderr: &Path, inherited: &[&File]) -> Result<Self> {
         // Ctrl-C on the terminal is for the launcher, which ends the run in order.
         command.process_group(0);
@@ -108,7 +140,7 @@ impl Process {
         match open(child.id()) {
             Ok(pidfd) => {
                 let account = Account::begin();
-                Ok(Self { name: name.to_owned(), child, pidfd, status: None, stderr, account })
+                Ok(Self { name: name.to_owned(), child, pidfd, inside: None, status: None, stderr, account })
             }
             Err(error) => {
                 let _ = child.kill();
@@ -118,28 +150,33 @@ impl Process {
         }
     }
 
-    /// Kills it, unless it is known to have ended. The signal goes through the pidfd: it reaches this process or nobody.
+    /// Kills it, unless it is known to have ended; of one in a container everything that it has started as well. The signal goes through the
+    /// pidfd: it reaches this process or nobody.
     pub fn kill(&self) {
-        self.send(process::kill);
+        self.send(process::kill, self.inside.as_ref().map(|inside| &inside.init));
     }
 
     /// Stops it (SIGSTOP), unless it is known to have ended.
     pub fn stop(&self) {
-        self.send(process::stop);
+        self.send(process::stop, self.inside.as_ref().map(|inside| &inside.main));
     }
 
-    fn send(&self, signal: fn(BorrowedFd<'_>) -> io::Result<()>) {
+    fn send(&self, signal: fn(BorrowedFd<'_>) -> io::Result<()>, to: Option<&OwnedFd>) {
         if self.status.is_none() {
             // Gone in the meantime is no error.
-            let _ = signal(self.pidfd.as_fd());
+            let _ = signal(to.unwrap_or(&self.pidfd).as_fd());
         }
     }
 
-    /// Proof that it has ended, if it has.
+    /// Proof that it has ended, if it has. In a container the one outside may have been killed, and what is inside be about to be.
     ///
     /// # Errors
     /// What the system refused.
     pub fn death(&self) -> io::Result<Option<Death>> {
+        let inside = self.inside.as_ref().map(|inside| Death::confirm(inside.init.as_fd()));
+        if let Some(None) = inside.transpose()? {
+            return Ok(None);
+        }
         Death::confirm(self.pidfd.as_fd())
     }
 
@@ -148,9 +185,9 @@ impl Process {
         self.child.stdin.take()
     }
 
-    /// Its process id.
+    /// Its process id, as it is known outside of any container.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.inside.as_ref().map_or_else(|| self.child.id(), |inside| inside.pid)
     }
 
     /// Waits for its end, at most that long: what gives up ends soon.

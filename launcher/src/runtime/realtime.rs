@@ -41,12 +41,13 @@ pub fn check(
             "--priority {priority} may not be had: {why}.\nTo have it {way_out}; or leave --priority out"
         )));
     }
-    if plan.isolation == Isolation::Sandbox
+    if matches!(plan.isolation, Isolation::Sandbox | Isolation::Container)
         && let Err(error) = (kernel.allow)(fifo)
     {
         return Err(UsageError(format!(
-            "--priority {priority} with --isolation sandbox: it gives up capabilities, and the limit cannot be raised: {error}.\n\
-             Raise ulimit -Hr to {fifo}, use --isolation process, or leave --priority out"
+            "--priority {priority} with --isolation {}: it gives up capabilities, and the limit cannot be raised: {error}.\n\
+             Raise ulimit -Hr to {fifo}, use --isolation process, or leave --priority out",
+            plan.isolation
         )));
     }
     let kept = priority::kept_cores(plan);

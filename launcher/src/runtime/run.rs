@@ -4,6 +4,7 @@ use crate::faults::schedule::FaultSchedule;
 use crate::host::{KernelCounts, Machine};
 use crate::planner::{self, Resolved};
 use crate::runtime::aside::Aside;
+use crate::runtime::container::groups::Groups;
 use crate::runtime::folder::Folder;
 use crate::runtime::gather;
 use crate::runtime::isolate::{Isolated, Tree};
@@ -122,6 +123,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         Some(_) => Some(Isolated::begin(&plan, machine, Tree::real())?),
         None => None,
     };
+    let _groups = Groups::begin(&plan, Tree::real())?;
     if let Some(stay) = isolated.as_ref().and_then(Isolated::unmoved) {
         complain(&stay);
     }

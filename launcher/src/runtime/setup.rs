@@ -4,7 +4,8 @@ use analysis::record;
 use anyhow::{Context, Result};
 use protocol::control::{self, Control, Launching};
 use protocol::desk::{self, DESK, Entry, Operator};
-use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
+use protocol::orphan::LAUNCHER;
+use protocol::plan::{Handle, Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
 use protocol::status::{GAPS, LOG_OFFSET, SPILL};
@@ -16,7 +17,9 @@ use shm::memory::{Region, SHM_DIR, View, Words, unlink};
 use shm::ring::SegmentPlace;
 use shm::sync::Ordering;
 use std::fs::File;
+use std::io::{self, PipeWriter};
 use std::ops::Range;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use strategy::schedule::Schedule;
 
@@ -50,6 +53,8 @@ pub struct Segments {
     shared: Vec<(Segment, Shared)>,
     /// Segments whose names stay: logs that could not be saved.
     pub left_behind: Vec<String>,
+    /// By what processes in containers see this one's end.
+    end: Option<LauncherEnd>,
     /// The segments themselves, where they are on the heap of this process.
     heap: Option<Vec<(Segment, Arc<Region>)>>,
 }
@@ -60,11 +65,20 @@ impl Segments {
     /// # Errors
     /// No room, no permission, a plan that does not fit; nothing is left behind.
     pub fn begin(plan: &Plan) -> Result<Self> {
+        let mut plan = plan.clone();
+        let end = match plan.isolation {
+            Isolation::Container => Some(LauncherEnd::new().context("cannot make a pipe")?),
+            _ => None,
+        };
+        plan.handles = end.iter().map(LauncherEnd::handle).collect();
+        let plan = &plan;
         let remove = RemoveOnError(plan);
         let control = segments::create_control(plan, &topology::segments(plan));
         let control = control.context("cannot start the run")?;
         std::mem::forget(remove);
-        Ok(Self::around(plan, control, None))
+        let mut segments = Self::around(plan, control, None);
+        segments.end = end;
+        Ok(segments)
     }
 
     /// Segments of which only the control segment is there.
@@ -84,6 +98,7 @@ impl Segments {
             returning: Vec::new(),
             shared: Vec::new(),
             left_behind: Vec::new(),
+            end: None,
             heap,
         }
     }
@@ -239,6 +254,9 @@ impl Segments {
 
     /// The descriptors that a process of the plan inherits.
     pub fn handed_to(&self, process: &ProcessPlan) -> Vec<&File> {
+        if let Some(end) = self.end.as_ref().filter(|_| self.plan.is_contained(process)) {
+            return vec![&end.read];
+        }
         self.shared
             .iter()
             .filter_map(|(segment, shared)| Some(shared.file(segment.access(self.plan.roles_of(process))?)))
@@ -267,6 +285,23 @@ impl Segments {
     /// How a child finds the control segment: by the run's id, or by an inherited descriptor, `fd:N`.
     pub fn address(&self) -> String {
         segments::address(&self.plan)
+    }
+}
+
+/// A pipe that nothing is written to: who has its reading end sees that the launcher is gone.
+struct LauncherEnd {
+    read: File,
+    _write: PipeWriter,
+}
+
+impl LauncherEnd {
+    fn new() -> io::Result<Self> {
+        let (read, write) = io::pipe()?;
+        Ok(Self { read: OwnedFd::from(read).into(), _write: write })
+    }
+
+    fn handle(&self) -> Handle {
+        Handle { what: LAUNCHER.into(), fd: self.read.as_raw_fd(), writable: false }
     }
 }
 
@@ -333,12 +368,11 @@ mod tests {
     use crate::host::Machine;
     use crate::planner::tests::planned;
     use shm::memory::Region;
-    use shm::memory::sealed::Handle;
 
     #[test]
     fn the_plan_of_the_largest_run_is_written_and_read_back() {
         let machine = Machine { cores_allowed: (0..400).collect(), ..Machine::default() };
-        for isolation in ["thread", "process", "sandbox"] {
+        for isolation in ["thread", "process", "container", "sandbox"] {
             let words = format!("strategies=256 venues=64 orders=100M isolation={isolation}");
             let (_, mut plan, _) = planned(&words, &machine).unwrap();
             assert_eq!(plan.threads.len(), 256 + 64 + 1, "dedicated: the most threads");

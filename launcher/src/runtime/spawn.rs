@@ -35,6 +35,9 @@ const WARDENS: u32 = 3;
 /// Starts a process of the plan: this executable, or the program that its strategy is.
 fn start(segments: &Segments, process: &ProcessPlan) -> Result<Process> {
     let (folder, address) = (Path::new(&segments.plan.folder), segments.address());
+    if segments.plan.is_contained(process) {
+        return Process::start_contained(&process.name, &address, folder, &segments.handed_to(process));
+    }
     match segments.plan.program_of(process) {
         Some(program) => Process::start_program(program, &process.name, &address, folder),
         None => Process::start(&process.name, &address, folder, &segments.handed_to(process)),

@@ -5,12 +5,13 @@
 //! the warden is killed as well, the next start or `launcher clean` removes them. It has the control segment locked like the
 //! launcher, so that a start in this very moment does not remove the logs that it is about to save ([`crate::runtime::clean`]).
 
+use crate::runtime::container::groups;
 use crate::runtime::gather::{self, Unsaved};
 use crate::runtime::isolate::{self, Tree};
 use crate::runtime::{progress, setup};
 use anyhow::Result;
 use protocol::orphan;
-use protocol::plan::Plan;
+use protocol::plan::{Isolation, Plan};
 use protocol::segments::{self, CONTROL};
 use protocol::status::{self, ThreadState};
 use shm::memory::View;
@@ -33,7 +34,7 @@ pub fn run(run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-warden");
     let _locked = hold(&plan);
-    let logs = if plan.handles.is_empty() { None } else { Some(map_logs(&plan)?) };
+    let logs = if plan.isolation == Isolation::Sandbox { Some(map_logs(&plan)?) } else { None };
     if let Ok(launcher) = process::pidfd_open(plan.launcher_pid) {
         while process::is_running(plan.launcher_pid, plan.launcher_start) {
             if process::wait_readable(&[launcher.as_fd()], Duration::from_secs(3600)).is_err() {
@@ -48,6 +49,9 @@ pub fn run(run: &str) -> Result<()> {
     });
     for left in isolate::put_back(Tree::real(), &plan.run) {
         progress::complain(&format!("warden: not put back: {left}"));
+    }
+    for left in groups::remove_all(Tree::real(), &plan.run, crate::host::groups::EMPTY) {
+        progress::complain(&format!("warden: not removed: {left}"));
     }
     setup::remove_all(&plan, &left_behind);
     Ok(())

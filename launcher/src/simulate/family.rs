@@ -336,6 +336,7 @@ impl<'a, T: Link> Family<'a, T> {
                     FaultKind::Segv => "signal 11 (SIGSEGV)",
                     FaultKind::Abort => "signal 6 (SIGABRT)",
                     FaultKind::Exit => "exit 3",
+                    kind if kind.takes() => "exit 41",
                     _ => "signal 9 (SIGKILL)",
                 };
                 self.children[actor.process].ended = Some((false, how.into()));

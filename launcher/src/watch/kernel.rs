@@ -1,6 +1,7 @@
 //! What the kernel says of a thread: whether it is there, what it does, its switches and its time. Read from `/proc`; none of it can
 //! be written by the thread itself.
 
+use shm::os::process;
 use std::fs;
 use std::path::Path;
 
@@ -21,6 +22,7 @@ pub struct KernelThread {
 
 /// A thread of a process; `None`: the process has no such thread, or has ended.
 pub fn thread(pid: u32, tid: u64) -> Option<KernelThread> {
+    let tid = process::thread_outside(pid, tid)?;
     read(&Path::new("/proc").join(pid.to_string()).join("task").join(tid.to_string()))
 }
 

@@ -2,12 +2,13 @@
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 /// When a process started, in clock ticks since boot (`/proc/PID/stat`, field 22), which tells it from a later
@@ -131,6 +132,45 @@ pub(crate) fn ignore_file_limit() -> io::Result<()> {
     // SAFETY: the signal is ignored: no handler of ours runs.
     unsafe { nix::sys::signal::signal(Signal::SIGXFSZ, nix::sys::signal::SigHandler::SigIgn) }?;
     Ok(())
+}
+
+/// From now on children of this process that end are nobody's to wait for: they are gone at once.
+///
+/// # Errors
+/// What the system refused.
+pub(crate) fn leave_no_zombies() -> io::Result<()> {
+    // SAFETY: the signal is ignored: no handler of ours runs.
+    unsafe { nix::sys::signal::signal(Signal::SIGCHLD, nix::sys::signal::SigHandler::SigIgn) }?;
+    Ok(())
+}
+
+/// Ends as that other process has ended: with its code, or by the signal that ended it. Leaves no core file.
+pub fn end_like(status: ExitStatus) -> ! {
+    if let Some(signal) = status.signal().and_then(|number| Signal::try_from(number).ok()) {
+        let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
+        // SAFETY: the signal gets its default action: no handler of ours runs.
+        let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) };
+        let _ = nix::sys::signal::raise(signal);
+    }
+    std::process::exit(status.code().unwrap_or(1))
+}
+
+/// The id, for who looks from outside, of a thread that calls itself `tid`, in a process whose id is `pid` for who looks: in a namespace of
+/// process ids of their own threads have numbers of their own. `None`: that process has no such thread.
+pub fn thread_outside(pid: u32, tid: u64) -> Option<u64> {
+    let tasks = format!("/proc/{pid}/task");
+    if std::path::Path::new(&format!("{tasks}/{tid}")).exists() {
+        return Some(tid);
+    }
+    // The last one is what the thread itself sees.
+    let own = |status: String| {
+        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        ids.split_whitespace().next_back()?.parse::<u64>().ok()
+    };
+    let numbers = std::fs::read_dir(&tasks).ok()?.flatten();
+    numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|number: &u64| {
+        std::fs::read_to_string(format!("{tasks}/{number}/status")).ok().and_then(own) == Some(tid)
+    })
 }
 
 /// Keeps descriptors that this process was given by accident (a shell's pipe) from its children: all but the standard

@@ -2,6 +2,7 @@
 
 use crate::config::value::Value;
 use crate::config::{FaultSpec, Faults, Settings};
+use crate::planner;
 use analysis::units::{Count, Nanos};
 use protocol::plan::{
     ExchangePlacement, FaultKind, Isolation, Journalling, OnDeath, Target, Technique, Trading, When,
@@ -78,6 +79,8 @@ impl NamedFault {
         let is_shared = technique.steps().contains(&Step::Claimed);
         match self.fault.when {
             _ if self.fault.kind == FaultKind::Hold && !is_shared => false,
+            // What carries the orders is nothing to who takes what is everybody's.
+            _ if self.fault.kind.takes() => technique == Technique::default(),
             Some(When::Push { step, .. }) => technique.steps().contains(&step),
             _ => true,
         }
@@ -106,7 +109,12 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
     let mut cells = Vec::new();
     for &isolation in isolations {
         for &technique in techniques {
-            if isolation != Isolation::Thread && !technique.crosses_processes() {
+            let reaches = match isolation {
+                Isolation::Thread => true,
+                Isolation::Container => planner::reaches_into_containers(technique),
+                Isolation::Process | Isolation::Sandbox => technique.crosses_processes(),
+            };
+            if !reaches {
                 continue;
             }
             for scenario in scenarios.iter().filter(|scenario| scenario.fits(technique)) {
@@ -228,6 +236,7 @@ mod tests {
         let cells = cells(&[Technique::default()], Isolation::ALL, Some(&faults));
         let of = |isolation| cells.iter().filter(move |cell| cell.isolation == isolation).count();
         assert_eq!((of(Isolation::Thread), of(Isolation::Process), of(Isolation::Sandbox)), (1, 9, 9));
+        assert_eq!(of(Isolation::Container), 9);
         for cell in cells {
             assert!(cell.is_of_role());
             let texts = settings(&cell, &Settings::default()).to_texts();

@@ -26,13 +26,17 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
     };
     let survived = summary.outcome == Outcome::Complete && summary.valid;
     let waited = waited(before, during, summary.plan.liveness_ns);
+    let kind = cell.scenario.fault.kind;
+    let got = format!("exit {}", FaultKind::GOT);
+    // Nothing of the others' was hurt by who takes up to a bound; nothing stopped it either.
+    let was_stopped = !(kind.takes() && incident.is_some_and(|incident| incident.cause == got));
     let came = incident.is_some() || has_come(cell, victim, summary);
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Containment {
         isolation: cell.isolation,
         technique: cell.technique,
         fault: cell.scenario.name.clone(),
-        contained: match (survived, came, waited) {
+        contained: match (survived && was_stopped, came, waited) {
             (false, ..) => Contained::No,
             (true, false, _) => Contained::Nothing,
             (true, true, true) => Contained::Waited,

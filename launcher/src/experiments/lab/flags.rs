@@ -196,6 +196,12 @@ impl LabFlags {
         }
         let (makers, takers) = (or(&self.producer, Speed::ALL), or(&self.consumer, Speed::ALL));
         let mut cells = Vec::new();
+        if isolations.contains(&Isolation::Container) {
+            return Err(UsageError(
+                "--isolation container: the lab's ends are bulkhead's own processes; use --isolation process, whose memory is the same"
+                    .into(),
+            ));
+        }
         for (technique, isolation) in pairs(&techniques, &isolations) {
             if isolation != Isolation::Thread && !technique.crosses_processes() {
                 if self.isolation.len() > 1 || self.technique.len() > 1 {

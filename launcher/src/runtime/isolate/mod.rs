@@ -12,7 +12,7 @@
 mod interrupts;
 
 use crate::config::UsageError;
-use crate::host::{Machine, Partition};
+use crate::host::{Machine, Partition, groups};
 use crate::runtime::run_id::RunId;
 use analysis::lists;
 use anyhow::{Context, Result, ensure};
@@ -92,7 +92,7 @@ pub fn group_of(plan: &Plan, machine: &Machine, tree: Tree<'_>) -> Result<String
 /// # Errors
 /// The group is not there, or not for this user.
 pub fn enter(group: &str) -> io::Result<()> {
-    fs::write(Path::new(group).join("cgroup.procs"), "0")
+    groups::enter(Path::new(group))
 }
 
 /// The cores that a plan's threads are pinned to; `None`: one of them is not.

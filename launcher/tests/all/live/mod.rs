@@ -2,6 +2,7 @@
 
 mod board;
 mod comebacks;
+mod contained;
 mod deaths;
 mod exchange;
 mod faults;

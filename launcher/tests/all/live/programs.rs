@@ -17,13 +17,13 @@ pub(super) fn libraries() -> PathBuf {
 }
 
 /// A folder with a program that was built from one of the sources in `bindings`, ready to be a `--strategy`.
-pub(super) struct Program {
+pub struct Program {
     folder: TempDir,
 }
 
 impl Program {
     /// `None`, and said: there is no compiler here.
-    pub(super) fn of(source: &str) -> Option<Self> {
+    pub fn of(source: &str) -> Option<Self> {
         let (folder, libraries) = (tempfile::tempdir().unwrap(), libraries());
         let bindings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings");
         let [compiler, standard] =
@@ -46,7 +46,7 @@ impl Program {
     }
 
     /// As a strategy, with these words behind it.
-    pub(super) fn exec(&self, words: &str) -> String {
+    pub fn exec(&self, words: &str) -> String {
         format!("exec:{} {words}", self.path()).trim_end().to_owned()
     }
 
@@ -62,7 +62,7 @@ impl Program {
 }
 
 /// The names and numbers in what a program printed last.
-pub(super) fn told(launcher: &Launcher, strategy: u64) -> HashMap<String, i64> {
+pub fn told(launcher: &Launcher, strategy: u64) -> HashMap<String, i64> {
     let path = launcher.folders()[0].join(format!("strategy-{strategy}.stderr"));
     let said = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let words: Vec<&str> = said.lines().last().unwrap_or_default().split(' ').collect();
@@ -75,7 +75,7 @@ pub(super) fn planned(summary: &Value, strategy: usize) -> i64 {
 }
 
 /// One venue that is an exchange, and a player beside the program.
-pub(super) const BOOK: &[&str] = &["--venue", "book", "--venues", "1", "--window", "200ms"];
+pub const BOOK: &[&str] = &["--venue", "book", "--venues", "1", "--window", "200ms"];
 
 #[test]
 fn programs_trade_at_an_exchange_and_keep_the_same_account_as_the_engine() {
@@ -232,7 +232,7 @@ fn where_no_program_can_be_is_said_with_the_way_out() {
     let launcher = Launcher::new();
     for (flags, words) in [
         (&["--strategy", "exec:sh", "--isolation", "thread"][..], &["exec:sh", "--isolation process"][..]),
-        (&["--strategy", "exec:sh", "--isolation", "sandbox"], &["no profile yet", "--isolation process"]),
+        (&["--strategy", "exec:sh", "--isolation", "sandbox"], &["virtual machine", "--isolation container"]),
         (&["--strategy", "exec:/nowhere/mine"], &["/nowhere/mine cannot be started: No such file"]),
         (&["--strategy", "exec:/etc/passwd"], &["/etc/passwd is not executable", "chmod +x"]),
         (&["--strategy", "exec:no-such-program"], &["in PATH", "exec:./no-such-program"]),

@@ -45,13 +45,27 @@ pub(super) fn restrict(files: &Files<'_>, weaker_is_fine: bool) -> Result<(), Sa
     for file in files.read {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(file)?, AccessFs::ReadFile))?;
     }
-    let status = rules.restrict_self()?;
-    match status.ruleset {
+    enforced(rules.restrict_self()?.ruleset, weaker_is_fine)
+}
+
+fn enforced(status: RulesetStatus, weaker_is_fine: bool) -> Result<(), SandboxError> {
+    match status {
         RulesetStatus::FullyEnforced => Ok(()),
         _ if weaker_is_fine => Ok(()),
         RulesetStatus::PartiallyEnforced => Err(SandboxError::Weaker("partially enforced")),
         RulesetStatus::NotEnforced => Err(SandboxError::Weaker("not enforced")),
     }
+}
+
+/// Refuses to cut off any file but those below these folders, for the calling thread and those that it starts: also of files that may be
+/// written. Files that are open already stay as they are.
+pub(crate) fn keep_lengths(but: &[&Path], weaker_is_fine: bool) -> Result<(), SandboxError> {
+    privileges::gain_none().map_err(SandboxError::Privileges)?;
+    let mut rules = Ruleset::default().handle_access(AccessFs::Truncate)?.create()?;
+    for folder in but {
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(folder)?, AccessFs::Truncate))?;
+    }
+    enforced(rules.restrict_self()?.ruleset, weaker_is_fine)
 }
 
 /// What this kernel's landlock cannot refuse, in words.

@@ -49,7 +49,7 @@ pub(super) const FILES: &[Limit] = &[
 ];
 
 /// Sets them, or what is less already, and gives up the capability to raise them again. A write beyond the limit of a file fails and sends no signal.
-pub(super) fn set(limits: &[Limit]) -> io::Result<()> {
+pub(crate) fn set(limits: &[Limit]) -> io::Result<()> {
     crate::os::process::ignore_file_limit()?;
     for limit in limits {
         let value = limit.value.min(getrlimit(limit.resource)?.1);

@@ -20,12 +20,15 @@
 
 mod calls;
 mod landlock;
-mod limits;
+pub(crate) mod limits;
 mod privileges;
 
 pub use calls::{Arg, Call};
 pub use landlock::Files;
 pub use limits::{Limit, STDERR_BYTES};
+// What a container takes of it.
+pub(crate) use landlock::keep_lengths as landlock_lengths;
+pub(crate) use privileges::give_up as give_up_privileges;
 
 use thiserror::Error;
 

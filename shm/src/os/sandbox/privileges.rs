@@ -37,7 +37,7 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
 }
 
 /// Gives up everything that root has and others do not, for good.
-pub(super) fn give_up() -> io::Result<()> {
+pub(crate) fn give_up() -> io::Result<()> {
     gain_none()?;
     drop_capabilities()
 }

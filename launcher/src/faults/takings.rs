@@ -1,0 +1,151 @@
+//! What a strategy takes that is everybody's: processes, descriptors, room on the disk, memory in processes of its own, a look into another
+//! process, a way to a network.
+//!
+//! It takes some of it in each duty cycle, so that nobody takes it for hanging, and up to a bound that no machine minds; and it gives all of it
+//! back when it ends, which it does as soon as it has it all or is refused it. Each bound is beyond what a container allows.
+
+use protocol::plan::FaultKind;
+use shm::os::descriptors;
+use shm::os::fault::Crowd;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+
+/// Processes: twice what a container may have.
+const PROCESSES: usize = 256;
+/// Open files: four times what a process in a container may have.
+const FILES: usize = 4096;
+/// Mebibytes on a disk: half as much again as a container has.
+const DISK_MIB: usize = 96;
+/// Processes with [`CHILD_BYTES`] each: a quarter more than a container may have together, and each less than one may have alone.
+const CHILDREN: usize = 20;
+const CHILD_BYTES: usize = 32 << 20;
+
+/// What a strategy knows of its surroundings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The run's folder.
+    pub folder: PathBuf,
+    /// The launcher's process.
+    pub launcher: u32,
+}
+
+/// What was taken so far.
+#[derive(Debug)]
+pub struct Taking {
+    kind: FaultKind,
+    place: Place,
+    steps: usize,
+    crowd: Option<Crowd>,
+    files: Vec<File>,
+}
+
+impl Taking {
+    /// Nothing yet.
+    pub const fn new(kind: FaultKind, place: Place) -> Self {
+        Self { kind, place, steps: 0, crowd: None, files: Vec::new() }
+    }
+
+    /// Takes some more: whether it has all of it, once that is known.
+    pub fn step(&mut self) -> Option<bool> {
+        let (each, all) = match self.kind {
+            FaultKind::Forkbomb => (16, PROCESSES),
+            FaultKind::Descriptors => (256, FILES),
+            FaultKind::Disk => (4, DISK_MIB),
+            FaultKind::Children => (1, CHILDREN),
+            _ => (1, 1),
+        };
+        for _ in 0..each {
+            if self.one().is_err() {
+                return Some(false);
+            }
+            self.steps += 1;
+            if self.steps == all {
+                return Some(true);
+            }
+        }
+        None
+    }
+
+    fn one(&mut self) -> io::Result<()> {
+        match self.kind {
+            FaultKind::Forkbomb => self.crowd()?.add(0),
+            FaultKind::Children => self.crowd()?.add(CHILD_BYTES),
+            FaultKind::Descriptors => {
+                if self.steps == 0 {
+                    // The soft limit is anybody's to raise.
+                    descriptors::allow(FILES as u64 + 64)?;
+                }
+                self.files.push(File::open("/dev/null")?);
+                Ok(())
+            }
+            FaultKind::Disk => {
+                if self.steps == 0 {
+                    self.files.push(self.nameless()?);
+                }
+                self.files[0].write_all(&vec![1; 1 << 20])
+            }
+            FaultKind::Peek => {
+                let maps = fs::read(format!("/proc/{}/maps", self.place.launcher))?;
+                if maps.is_empty() { Err(io::ErrorKind::PermissionDenied.into()) } else { Ok(()) }
+            }
+            // Nothing is sent: the kernel looks for the way.
+            _ => UdpSocket::bind("0.0.0.0:0")?.connect("127.0.0.1:9"),
+        }
+    }
+
+    fn crowd(&mut self) -> io::Result<&mut Crowd> {
+        match &mut self.crowd {
+            Some(crowd) => Ok(crowd),
+            empty => Ok(empty.insert(Crowd::new()?)),
+        }
+    }
+
+    /// A file in the run's folder, or where everybody may make one, whose name is gone at once.
+    fn nameless(&self) -> io::Result<File> {
+        let make = |folder: PathBuf| {
+            let path = folder.join(format!("bulkhead.filled-{}", std::process::id()));
+            let file = File::create_new(&path)?;
+            fs::remove_file(path)?;
+            Ok(file)
+        };
+        make(self.place.folder.clone()).or_else(|_: io::Error| make(std::env::temp_dir()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(kind: FaultKind, place: &Place) -> bool {
+        let mut taking = Taking::new(kind, place.clone());
+        (0..10_000).find_map(|_| taking.step()).unwrap()
+    }
+
+    #[test]
+    fn what_is_there_is_taken_up_to_the_bound_and_given_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place { folder: folder.path().into(), launcher: std::process::id() };
+        for kind in [FaultKind::Disk, FaultKind::Peek] {
+            assert!(taken(kind, &place), "{kind}");
+        }
+        assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0, "no name stays");
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused() {
+        // The zero page's process: nobody's.
+        assert!(!taken(FaultKind::Peek, &Place { launcher: 0x7fff_fff0, ..Place::default() }));
+    }
+
+    #[test]
+    fn the_bounds_are_beyond_what_a_container_allows() {
+        use crate::runtime::container::groups::MEMORY_BYTES;
+        use shm::os::container::{DESCRIPTORS, PROCESSES as ALLOWED, TMP_BYTES};
+        use shm::os::memory::STRATEGY_ROOM;
+        assert!(PROCESSES as u64 > ALLOWED && FILES as u64 > DESCRIPTORS);
+        assert!((DISK_MIB << 20) as u64 > TMP_BYTES && (CHILDREN * CHILD_BYTES) as u64 > MEMORY_BYTES);
+        assert!((CHILD_BYTES as u64) < STRATEGY_ROOM);
+    }
+}

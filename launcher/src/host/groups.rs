@@ -1,0 +1,90 @@
+//! Control groups: where they are mounted, and where a group of one's own can be made.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long the last process in a group may take to be gone.
+pub const EMPTY: Duration = Duration::from_secs(5);
+
+/// The mounts of a kind of file system below a root, with their options.
+pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
+    let mounts = fs::read_to_string(root.join("proc/self/mounts")).unwrap_or_default();
+    let of_kind = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, at, other, options, ..] = words[..] else { return None };
+        (other == kind).then(|| (root.join(at.trim_start_matches('/')), options.to_owned()))
+    };
+    mounts.lines().filter_map(of_kind).collect()
+}
+
+/// A place where groups can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// Whether it is of the second version.
+    pub is_second: bool,
+    /// Of the second version the folder that holds this process's own group; of the first this process's own group.
+    pub parent: PathBuf,
+    /// What of the machine groups below it share out.
+    controllers: Vec<String>,
+}
+
+impl Hierarchy {
+    /// Whether a group in it can limit that.
+    pub fn hands_on(&self, controller: &str) -> bool {
+        self.controllers.iter().any(|other| other == controller)
+    }
+}
+
+/// All that there are, those of the second version first. A group of that version with processes in it hands nothing on, so a
+/// new one stands beside that of this process, where there is anything above it.
+pub fn hierarchies(root: &Path) -> Vec<Hierarchy> {
+    let own = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    // Number, controllers, path.
+    let own: Vec<Vec<&str>> = own.lines().map(|line| line.splitn(3, ':').collect()).collect();
+    let below = |mount: &Path, path: &str| mount.join(path.trim_start_matches('/'));
+    let mut found = Vec::new();
+    for (mount, _) in mounts(root, "cgroup2") {
+        let Some(path) = own.iter().find_map(|line| matches!(line[..], ["0", "", _]).then(|| line[2])) else {
+            continue;
+        };
+        let above = Path::new(path).parent().unwrap_or_else(|| Path::new("/"));
+        let parent = below(&mount, &above.display().to_string());
+        let handed_on = fs::read_to_string(parent.join("cgroup.subtree_control")).unwrap_or_default();
+        let controllers = handed_on.split_whitespace().map(str::to_owned).collect();
+        found.push(Hierarchy { is_second: true, parent, controllers });
+    }
+    for (mount, options) in mounts(root, "cgroup") {
+        let is_it = |line: &&Vec<&str>| matches!(line[..], [_, names, _] if !names.is_empty() && names.split(',').all(|name| options.split(',').any(|option| option == name)));
+        let Some(line) = own.iter().find(is_it) else { continue };
+        let controllers = line[1].split(',').map(str::to_owned).collect();
+        found.push(Hierarchy { is_second: false, parent: below(&mount, line[2]), controllers });
+    }
+    found
+}
+
+/// The calling process, and what it starts from now on, belongs to that group.
+///
+/// # Errors
+/// The group is not there, or not for this user.
+pub fn enter(group: &Path) -> io::Result<()> {
+    fs::write(group.join("cgroup.procs"), "0")
+}
+
+/// Removes a group, waiting so long for the last process in it to be gone. One that is gone already is no error.
+///
+/// # Errors
+/// Somebody is in it for longer than that.
+pub fn remove(group: &Path, remove: fn(&Path) -> io::Result<()>, patience: Duration) -> io::Result<()> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match remove(group) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            result => return result,
+        }
+    }
+}
