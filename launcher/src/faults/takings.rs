@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn the_bounds_are_beyond_what_a_container_allows() {
         use crate::runtime::container::groups::MEMORY_BYTES;
-        use shm::os::container::{DESCRIPTORS, PROCESSES as ALLOWED, TMP_BYTES};
+        use shm::container::{DESCRIPTORS, PROCESSES as ALLOWED, TMP_BYTES};
         use shm::os::memory::STRATEGY_ROOM;
         assert!(PROCESSES as u64 > ALLOWED && FILES as u64 > DESCRIPTORS);
         assert!((DISK_MIB << 20) as u64 > TMP_BYTES && (CHILDREN * CHILD_BYTES) as u64 > MEMORY_BYTES);

@@ -10,7 +10,7 @@ use crate::runtime::run_id::RunId;
 use anyhow::{Context, Result};
 use nix::unistd::{AccessFlags, access, geteuid};
 use protocol::plan::Plan;
-use shm::os::container::PROCESSES;
+use shm::container::PROCESSES;
 use shm::os::memory::STRATEGY_ROOM;
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Strategies in containers: how they are started, watched and limited. What a container is made of is in [`shm::os::container`].
+//! Strategies in containers: how they are started, watched and limited. What a container is made of is in [`shm::container`].
 //!
 //! ```text
 //! launcher ─ starts ─▶ outside (role … --contain) ─┬─▶ init: process 1 in there; checks what it sees

@@ -76,7 +76,9 @@ fn a_planned_sweep_is_made_by_two_hosts_and_compared_within_each() {
     let compare =
         command(&["compare", path, "--a", "isolation=thread", "--b", "isolation=process"]).output().unwrap();
     let said = text(&compare.stdout);
-    assert!(said.contains("whether the hosts agree nobody can tell"), "{said}{}", text(&compare.stderr));
+    // On a busy machine a run falls behind, or its cores move, and what is left is of one host: then that is said.
+    let ways = ["whether the hosts agree nobody can tell", "fell behind", "left out: the core-to-core floor"];
+    assert!(ways.iter().any(|way| said.contains(way)), "{said}{}", text(&compare.stderr));
     refused(command(&["sweep", "--resume", path]), 2, &["a planned sweep", "--run all"]);
 }
 

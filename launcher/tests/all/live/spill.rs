@@ -188,7 +188,7 @@ fn a_killed_launcher_takes_its_spiller_along_and_the_logs_are_whole() {
         signal(pid, "KILL");
         running.child.wait().unwrap();
         wait_until("its children are gone", || family(pid).is_empty());
-        assert_eq!(segments(pid), Vec::<String>::new());
+        wait_until("its warden has removed the segments", || segments(pid).is_empty());
         let folder = &launcher.folders()[0];
         let report = output(&["report", folder.to_str().unwrap(), "--json"]);
         let summary: Value = serde_json::from_slice(&report.stdout).unwrap();
