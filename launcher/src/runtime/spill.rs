@@ -3,7 +3,7 @@
 //! them.
 //!
 //! It waits for nobody and nobody waits for it: the threads of the run see only that chunks are free again. It looks, moves what is there
-//! and sleeps, on a core of its own where there is one. If it dies, the launcher starts another one ([`super::spilling`]), which goes on where
+//! and sleeps, on a core of its own where there is one. If it dies, the launcher starts another one (`super::spilling`), which goes on where
 //! this one was. It holds a lock on the files that it writes, so that whoever saves the rest of a log can tell that no spiller is at it.
 
 use crate::runtime::progress::complain;

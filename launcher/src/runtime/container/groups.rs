@@ -280,7 +280,7 @@ mod tests {
         let tree = fake::plain(3);
         assert_eq!(absent(files(&tree)), ["pids", "memory", "cpu"]);
         drop(Groups::begin(&plan(), files(&tree)).unwrap());
-        assert_eq!(enter(files(&tree), RUN, "strategy-0").is_ok(), true);
+        assert!(enter(files(&tree), RUN, "strategy-0").is_ok());
         assert_eq!(obstacle(files(&tree)).is_some(), geteuid().is_root(), "root is not counted otherwise");
     }
 }
