@@ -21,6 +21,7 @@ pub mod board;
 pub mod clock;
 #[cfg(not(loom))]
 pub mod conformance;
+#[cfg(not(loom))]
 pub mod container;
 pub mod containment;
 #[cfg(not(loom))]

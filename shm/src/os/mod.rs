@@ -1,7 +1,6 @@
 //! What is asked of the operating system: futexes, pinning, priorities, processes, a thread's own figures.
 
 #[cfg(not(loom))]
-#[cfg(not(loom))]
 pub mod descriptors;
 #[cfg(not(loom))]
 pub mod fault;
