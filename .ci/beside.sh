@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What is beside the product: the export to Parquet, which is a feature; formatting and lints of the peers and of the Python package; and that the fuzz targets compile,
+# What is beside the product: the export to Parquet, which is a feature; formatting and lints of the peers and of the Python package (those of
+# others' transports are in .ci/transports.sh); and that the fuzz targets compile,
 # which needs nightly: says loudly that it skips them where that is missing. Some minutes of two cores in a clean checkout: what they
 # are compared with is large.
 set -euo pipefail

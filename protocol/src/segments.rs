@@ -19,7 +19,7 @@ use shm::bell::{self, Bell};
 use shm::board::{self, BoardError};
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
-use shm::memory::{Header, Region, RegionError, View, Words};
+use shm::memory::{Header, Region, RegionError, View, Words, folder};
 use shm::named::fifo;
 use shm::ring::{LinkSpec, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering;
@@ -79,7 +79,7 @@ pub fn renew(plan: &Plan, spec: &SegmentSpec, words: &Words) {
 /// Creates a run's segment, with its header if it is memory: then its words.
 ///
 /// # Errors
-/// See [`Region::create`], [`fifo::create`].
+/// See [`Region::create`], [`fifo::create`], [`folder::create`].
 pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<Words>, RegionError> {
     let name = plan.segment_name(&spec.what);
     let words = match spec.place {
@@ -87,6 +87,7 @@ pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<Words>, RegionEr
         SegmentPlace::Reserve => Region::create_reserve(&name, spec.words)?.words(),
         SegmentPlace::Fifo => return fifo::create(&name).map(|()| None),
         SegmentPlace::Socket => return Ok(None),
+        SegmentPlace::Folder => return folder::create(&name).map(|()| None),
     };
     write_header(plan, spec, &words);
     Ok(Some(words))

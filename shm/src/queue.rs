@@ -58,7 +58,7 @@ use crate::attached::{Access, Attached, Source};
 use crate::memory::header::{HEADER_WORDS, run_hash};
 use crate::memory::sealed::Handle;
 use crate::memory::{Header, Region, RegionError, SegmentKind};
-use crate::memory::{SHM_DIR, unlink};
+use crate::memory::{SHM_DIR, folder, unlink};
 use crate::named::fifo;
 use crate::os::process;
 use crate::ring::{Ends, Home, Link, LinkSpec, SegmentPlace, SegmentSpec, Technique};
@@ -121,7 +121,7 @@ pub enum QueueError {
 /// One producer's end and the consumer's, on the heap.
 ///
 /// # Errors
-/// [`QueueError::Capacity`]; [`QueueError::Home`] for a technique of the kernel's.
+/// [`QueueError::Capacity`]; [`QueueError::Home`] for a technique of the kernel's or somebody else's.
 pub fn pair<T: Link>(capacity: u32) -> Result<(T::Producer, T::Consumer), QueueError> {
     let mut queue = Queue::<T>::on_heap(1, capacity)?;
     // The consumer first: a socket is bound by it.
@@ -196,9 +196,10 @@ impl<T: Link> Queue<T> {
     /// producer where each has a ring of its own.
     ///
     /// # Errors
-    /// [`QueueError::Capacity`]; [`QueueError::Producers`]; [`QueueError::Home`] for a technique of the kernel's.
+    /// [`QueueError::Capacity`]; [`QueueError::Producers`]; [`QueueError::Home`] for a technique of the kernel's or somebody
+    /// else's.
     pub fn on_heap(producers: usize, capacity: u32) -> Result<Self, QueueError> {
-        if T::RECORD.home == Home::Kernel {
+        if matches!(T::RECORD.home, Home::Kernel | Home::Foreign) {
             return Err(QueueError::Home { technique: T::RECORD.name, where_: "on the heap" });
         }
         let mut queue = Self::new("heap", producers, capacity)?;
@@ -234,6 +235,7 @@ impl<T: Link> Queue<T> {
                 }
                 SegmentPlace::Fifo => fifo::create(&full)?,
                 SegmentPlace::Socket => {}
+                SegmentPlace::Folder => folder::create(&full)?,
             }
             queue.names.push(full);
         }

@@ -3,13 +3,13 @@
 //! Between the two the schedule is made, since the logs are sized by the orders that it holds. Both are pure
 //! functions of their arguments: the machine comes in as a value, so plans for other machines can be tested here.
 
-mod container;
 mod cores;
 mod descriptors;
 mod faults;
 mod layout;
 pub mod priority;
 mod programs;
+mod reach;
 mod resolve;
 mod resolved;
 mod room;
@@ -17,9 +17,9 @@ mod show;
 mod spill;
 mod warnings;
 
-pub use container::reaches_into_containers;
 pub use descriptors::{allow_descriptors, descriptors_needed};
 pub use layout::{Counts, Identity, layout};
+pub use reach::{check as check_reach, reaches};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};
 pub use room::{bytes_needed, check_room};

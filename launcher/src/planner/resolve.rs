@@ -3,7 +3,7 @@
 use super::resolved::{
     DEFAULT_LIVENESS_NS, Input, Resolved, default_market_data, default_sequence, plays_all,
 };
-use super::{container, faults, programs};
+use super::{faults, programs, reach};
 use crate::config::{
     Arrivals, Choice, CoreList, DelayRange, Settings, SpillRoom, Switch, UsageError, VenueName, limits,
 };
@@ -70,15 +70,8 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     }
     let technique = settings.technique.unwrap_or_default();
     let isolation = settings.isolation.unwrap_or(Isolation::Process);
-    if let (Some(twin), true) = (technique.twin(), isolation != Isolation::Thread) {
-        return usage(format!(
-            "--technique {technique} lives on the heap of one process, --isolation {isolation} has several.\n\
-             Use --technique {twin}, its twin over shared memory, or --isolation thread"
-        ));
-    }
-    if isolation == Isolation::Container {
-        container::check(technique, settings.isolate == Some(Switch::On))?;
-    }
+    reach::check(technique, isolation)?;
+    reach::check_isolate(isolation, settings.isolate == Some(Switch::On))?;
     let placement = settings.process.unwrap_or(Placement::Engine);
     if placement != Placement::Engine && isolation == Isolation::Thread {
         return usage(format!(

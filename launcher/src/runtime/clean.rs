@@ -1,7 +1,7 @@
 //! Removes the segments of runs whose launcher is gone, and puts back what they changed: at every start, and by `launcher clean`.
 //!
-//! Only what is certainly ours is touched: a name that parses as a segment of a run, of this user, and memory, a FIFO or a
-//! socket. Nothing is waited for, whatever stands there under such a name.
+//! Only what is certainly ours is touched: a name that parses as a segment of a run, of this user, and memory, a FIFO, a
+//! socket, or the folder of somebody else's transport with what that made beside it. Nothing is waited for, whatever stands there under such a name.
 //!
 //! | the run's control segment | its run |
 //! |---|---|
@@ -18,7 +18,7 @@ use protocol::plan::Plan;
 use protocol::segments::{CONTROL, spilled_segment, thread_segment};
 use shm::memory::header::MAGIC;
 use shm::memory::lock;
-use shm::memory::{SHM_DIR, list_segments, open_safely, unlink};
+use shm::memory::{SHM_DIR, folder, list_segments, open_safely, unlink};
 use shm::os::process;
 use std::collections::HashMap;
 use std::fs::{OpenOptions, symlink_metadata};
@@ -135,8 +135,8 @@ fn is_ours(name: &str, what: &str) -> bool {
     let Ok(facts) = symlink_metadata(format!("{SHM_DIR}/{name}")) else { return false };
     let kind = facts.file_type();
     let is_segment = match kind.is_file() {
-        true => is_segment(name) || (is_known(what) && facts.mode() & 0o777 == 0o600),
-        false => kind.is_fifo() || kind.is_socket(),
+        true => is_segment(name) || (is_known(what) && (facts.mode() & 0o777 == 0o600 || is_beside_a_folder(name))),
+        false => kind.is_fifo() || kind.is_socket() || (kind.is_dir() && is_known(what)),
     };
     is_segment && facts.uid() == nix::unistd::geteuid().as_raw()
 }
@@ -169,6 +169,12 @@ const STEMS: [&str; 16] = [
 /// Whether that is the name of a run's segment, which whoever can open it may have scribbled on: then its first words say nothing.
 fn is_known(what: &str) -> bool {
     what.split(['-', '.']).next().is_some_and(|stem| STEMS.contains(&stem))
+}
+
+/// Whether it is what somebody else's transport has made beside its folder: there is a folder whose name it begins with.
+fn is_beside_a_folder(name: &str) -> bool {
+    let is_folder = |(at, _): (usize, &str)| folder::path(&name[..at]).symlink_metadata().is_ok_and(|facts| facts.is_dir());
+    name.match_indices('.').any(is_folder)
 }
 
 /// Memory begins with our magic word, or with 0 while it is created.
@@ -292,6 +298,19 @@ mod tests {
             let unknown: Vec<_> = all.iter().filter(|segment| !is_known(&segment.spec.what)).collect();
             assert!(unknown.is_empty(), "{unknown:?}");
         }
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_s_transport_goes_with_what_it_made() {
+        let run = id(NOBODY, 5, 11);
+        let [ours, beside, stranger] =
+            ["submit", "submit.1.data", "database"].map(|what| format!("bulkhead.{run}.{what}"));
+        [&ours, &stranger].iter().for_each(|name| folder::create(name).unwrap());
+        std::fs::write(folder::path(&ours).join("node"), "a node").unwrap();
+        std::fs::write(folder::path(&beside), [0xFF; 64]).unwrap();
+        clean(CleanScope::Everything).unwrap();
+        assert!(!is_there(&ours) && !is_there(&beside) && is_there(&stranger));
+        unlink(&stranger).unwrap();
     }
 
     #[test]

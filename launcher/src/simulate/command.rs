@@ -181,11 +181,12 @@ pub fn simulate_all(
 
 /// The techniques to draw from.
 fn techniques(asked: &[Technique]) -> Result<Vec<Technique>> {
-    if let Some(kernel) = asked.iter().find(|technique| !is_simulated(**technique)) {
-        return Err(UsageError(format!(
-            "--technique {kernel}: passes through the kernel, of which the simulation has none. Choose one in memory"
-        ))
-        .into());
+    if let Some(other) = asked.iter().find(|technique| !is_simulated(**technique)) {
+        let why = match other.is_foreign() {
+            true => "makes files of its own and goes by the machine's clock, and the simulation has neither",
+            false => "passes through the kernel, of which the simulation has none",
+        };
+        return Err(UsageError(format!("--technique {other}: {why}. Choose one in memory")).into());
     }
     let all = || Technique::all().into_iter().filter(|technique| is_simulated(*technique)).collect();
     Ok(if asked.is_empty() { all() } else { asked.to_vec() })

@@ -82,9 +82,10 @@ pub struct Scenario {
     pub(super) slowness: Vec<u64>,
 }
 
-/// Whether the technique is memory alone: the others would wait for the kernel.
+/// Whether the technique is memory alone, which the simulation has: the others would wait for the kernel, or for a clock and
+/// threads of their own.
 pub fn is_simulated(technique: Technique) -> bool {
-    !technique.is_kernel()
+    !technique.is_kernel() && !technique.is_foreign()
 }
 
 /// Draws a technique among these.

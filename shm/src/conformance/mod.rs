@@ -1,4 +1,5 @@
-//! The suite that every technique passes, for everybody's own techniques: [`check`].
+//! The suite that every technique passes, for everybody's own techniques: [`check`], or [`survey`]
+//! for one that keeps only a part of the contract.
 //!
 //! ```
 //! use shm::ring::array_queue::ArrayQueue;
@@ -124,7 +125,7 @@ pub enum Violation {
 pub enum Memory {
     /// The heap of this process.
     Heap,
-    /// Names in `/dev/shm`: mapped memory, pipes, sockets.
+    /// Names in `/dev/shm`: mapped memory, pipes, sockets, folders of somebody else's.
     Named,
 }
 
@@ -148,7 +149,7 @@ fn memories(home: Home) -> &'static [Memory] {
     match home {
         Home::Heap => &[Memory::Heap],
         Home::Memory => &[Memory::Heap, Memory::Named],
-        Home::Kernel => &[Memory::Named],
+        Home::Kernel | Home::Foreign => &[Memory::Named],
     }
 }
 
@@ -168,32 +169,67 @@ fn queue<T: Link>(memory: Memory, producers: usize, capacity: u32) -> Result<Que
     })
 }
 
+/// A check: its name, and how it is made.
+type Check = (String, Box<dyn Fn(Memory) -> Result<(), Violation>>);
+
+/// Every check of a technique, in its order.
+fn checks_of<T: Link>() -> Vec<Check> {
+    let mut all: Vec<Check> = vec![
+        ("the steps of a push".into(), Box::new(checks::steps::<T>)),
+        ("full and empty again".into(), Box::new(checks::full_and_empty_again::<T>)),
+    ];
+    for seed in 0..16 {
+        let check = move |memory| checks::against_a_model::<T>(memory, seed);
+        all.push((format!("against a model, seed {seed}"), Box::new(check)));
+    }
+    all.push(("one of many producers".into(), Box::new(checks::one_of_many::<T>)));
+    for producers in [1, 2, 8] {
+        let check = move |memory| checks::threads::<T>(memory, producers);
+        all.push((format!("{producers} threads"), Box::new(check)));
+    }
+    for &step in T::RECORD.steps {
+        let check = move |memory| checks::death::<T>(memory, step);
+        all.push((format!("a producer that dies at {step}"), Box::new(check)));
+    }
+    all
+}
+
+/// What came of one check.
+#[derive(Debug)]
+pub struct Finding {
+    /// Its name.
+    pub check: String,
+    /// Where the technique was.
+    pub memory: Memory,
+    /// What the technique did that it must not do, if it did.
+    pub violation: Option<Violation>,
+}
+
+/// Makes every check of a technique wherever it can be, and says what came of each: for one that cannot keep all of the contract, and
+/// says so. Where something does not move, a check takes a minute.
+pub fn survey<T: Link>() -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for &memory in memories(T::RECORD.home) {
+        for (check, run) in checks_of::<T>() {
+            findings.push(Finding { check, memory, violation: run(memory).err() });
+        }
+    }
+    findings
+}
+
 /// Checks a technique wherever it can be. Takes seconds, and a core or two.
 ///
 /// # Errors
 /// The first thing that was found, and where.
 pub fn check<T: Link>() -> Result<(), Failure> {
     for &memory in memories(T::RECORD.home) {
-        let failed = |check: String| {
-            move |violation| Failure {
+        for (check, run) in checks_of::<T>() {
+            run(memory).map_err(|violation| Failure {
                 technique: T::RECORD.name,
                 memory,
                 check,
                 violation: Box::new(violation),
-            }
-        };
-        checks::steps::<T>(memory).map_err(failed("the steps of a push".into()))?;
-        checks::full_and_empty_again::<T>(memory).map_err(failed("full and empty again".into()))?;
-        for seed in 0..16 {
-            checks::against_a_model::<T>(memory, seed)
-                .map_err(failed(format!("against a model, seed {seed}")))?;
-        }
-        checks::one_of_many::<T>(memory).map_err(failed("one of many producers".into()))?;
-        for producers in [1, 2, 8] {
-            checks::threads::<T>(memory, producers).map_err(failed(format!("{producers} threads")))?;
-        }
-        for &step in T::RECORD.steps {
-            checks::death::<T>(memory, step).map_err(failed(format!("a producer that dies at {step}")))?;
+            })?;
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Regions that are mapped: named segments in `/dev/shm`, anonymous files, and the control segment.
 
-use super::lock;
+use super::{SHM_DIR, folder, lock};
 use super::region::{Backing, Region, RegionError, View};
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
@@ -12,9 +12,6 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
-
-/// Where named segments live.
-pub const SHM_DIR: &str = "/dev/shm";
 
 /// The prefix of the names of all segments of all runs.
 pub const PREFIX: &str = "bulkhead.";
@@ -221,13 +218,14 @@ pub fn open_safely(name: &str, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Removes a segment's name. The memory goes when the last process unmaps it. A name that is gone already is
-/// no error.
+/// Removes a segment's name; a folder's with all that is in it and beside it. The memory goes when the last process unmaps it. A name
+/// that is gone already is no error.
 ///
 /// # Errors
 /// What the system refused.
 pub fn unlink(name: &str) -> io::Result<()> {
     match std::fs::remove_file(format!("{SHM_DIR}/{name}")) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => folder::remove(name),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }

@@ -1,5 +1,7 @@
 //! Memory that processes share: regions of atomic words, and the header that each of them starts with.
 
+#[cfg(not(loom))]
+pub mod folder;
 pub mod header;
 #[cfg(not(loom))]
 pub mod lock;
@@ -12,9 +14,12 @@ mod slots;
 
 pub use header::{Header, HeaderError, SegmentKind};
 #[cfg(not(loom))]
-pub use mapped::{PREFIX, SHM_DIR, list_segments, open_safely, unlink};
+pub use mapped::{PREFIX, list_segments, open_safely, unlink};
 pub use region::{Region, RegionError, View, Words};
 pub(crate) use slots::{Cursor, Slots, Word};
+
+/// Where named segments live.
+pub const SHM_DIR: &str = "/dev/shm";
 
 /// Words of a cache line: of the longest that processors of this kind have.
 pub const LINE_WORDS: usize = if cfg!(target_arch = "aarch64") { 16 } else { 8 };

@@ -27,6 +27,9 @@ pub enum SegmentPlace {
     Fifo,
     /// A Unix socket, bound by the receiver; only its name is known before. Neither header nor words.
     Socket,
+    /// A folder, made by the launcher, for what somebody else's transport keeps in files ([`Home::Foreign`](super::Home::Foreign)). What
+    /// that makes beside it in `/dev/shm` must begin with the folder's name and a dot: it goes with the folder.
+    Folder,
 }
 
 impl SegmentPlace {

@@ -11,6 +11,10 @@ pub enum Home {
     Memory,
     /// In the kernel: a send or a look is a system call.
     Kernel,
+    /// In files and memory that it makes itself and opens by their names: somebody else's transport, which is given a
+    /// [folder](super::SegmentPlace::Folder). Nothing of it can be handed over, so it runs where a process opens what it likes,
+    /// and what it reads there it must check itself.
+    Foreign,
 }
 
 /// A technique's facts. Command line, planner, sweeps, bill, containment and tests go by them, and by nothing else.

@@ -149,6 +149,11 @@ impl Technique {
         matches!(self.0.record.home, Home::Kernel)
     }
 
+    /// Whether it keeps what it carries in files and memory of its own making.
+    pub const fn is_foreign(self) -> bool {
+        matches!(self.0.record.home, Home::Foreign)
+    }
+
     /// Whether it can run between processes.
     pub const fn crosses_processes(self) -> bool {
         !matches!(self.0.record.home, Home::Heap)

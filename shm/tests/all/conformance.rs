@@ -65,6 +65,17 @@ fn the_suite_finds_them_whatever_ring_is_broken() {
     assert!(matches!(found::<Broken<Reorders, StdMpsc>>(), Violation::Reordered { .. }));
 }
 
+#[test]
+fn a_survey_makes_every_check_whatever_the_others_find() {
+    let survey = |findings: Vec<conformance::Finding>| -> (usize, usize) {
+        (findings.len(), findings.iter().filter(|finding| finding.violation.is_some()).count())
+    };
+    let (all, none) = survey(conformance::survey::<StdMpsc>());
+    let (of_broken, found) = survey(conformance::survey::<Broken<Drops, StdMpsc>>());
+    assert_eq!((all, none), (of_broken, 0));
+    assert!(found > 1, "{found} of {all}");
+}
+
 /// A type of that name which is the ring `$ring` with another record.
 macro_rules! with_record {
     ($(#[$doc:meta])* $name:ident, $ring:ty, $record:expr) => {

@@ -67,14 +67,12 @@ impl ContainFlags {
         }
         let cells = cells(&techniques, &isolations, asked.base.fault.as_ref());
         if cells.is_empty() {
-            return Err(UsageError(format!(
-                "nothing to try: {} runs under --isolation thread only, and no fault fits it",
-                techniques
-                    .iter()
-                    .map(|technique: &Technique| technique.name())
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            )));
+            let mut all = isolations.iter().flat_map(|isolation| techniques.iter().map(move |of| (*of, *isolation)));
+            let refused = all.find_map(|(technique, isolation)| planner::check_reach(technique, isolation).err());
+            let names: Vec<&str> = techniques.iter().map(|technique: &Technique| technique.name()).collect();
+            return Err(refused.unwrap_or_else(|| {
+                UsageError(format!("nothing to try: no fault of these fits {}", names.join(", ")))
+            }));
         }
         Ok(Asked { base: asked.base, cells })
     }

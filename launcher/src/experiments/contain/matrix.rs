@@ -109,12 +109,7 @@ pub fn cells(techniques: &[Technique], isolations: &[Isolation], faults: Option<
     let mut cells = Vec::new();
     for &isolation in isolations {
         for &technique in techniques {
-            let reaches = match isolation {
-                Isolation::Thread => true,
-                Isolation::Container => planner::reaches_into_containers(technique),
-                Isolation::Process | Isolation::Sandbox => technique.crosses_processes(),
-            };
-            if !reaches {
+            if !planner::reaches(technique, isolation) {
                 continue;
             }
             for scenario in scenarios.iter().filter(|scenario| scenario.fits(technique)) {

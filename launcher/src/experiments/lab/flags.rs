@@ -203,15 +203,11 @@ impl LabFlags {
             ));
         }
         for (technique, isolation) in pairs(&techniques, &isolations) {
-            if isolation != Isolation::Thread && !technique.crosses_processes() {
+            if let Err(refused) = planner::check_reach(technique, isolation) {
                 if self.isolation.len() > 1 || self.technique.len() > 1 {
                     continue;
                 }
-                let instead =
-                    technique.twin().map_or_else(String::new, |twin| format!(", or --technique {twin}"));
-                return Err(UsageError(format!(
-                    "--technique {technique} lives on the heap of one process: use --isolation thread{instead}"
-                )));
+                return Err(refused);
             }
             for (producers, consumers) in pairs(&producers, &consumers) {
                 for (producer, consumer) in pairs(&makers, &takers) {

@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use shm::attached::Access;
 use shm::memory::header::run_hash;
 use shm::memory::sealed::Shared;
-use shm::memory::{Header, Words, unlink};
+use shm::memory::{Header, Words, folder, unlink};
 use shm::named::fifo;
 use shm::os::process;
 use shm::ring::{SegmentPlace, SegmentSpec};
@@ -82,6 +82,11 @@ impl Segments {
                 SegmentPlace::Reserve => false,
                 SegmentPlace::Fifo => {
                     fifo::create(&name)?;
+                    named.0.push(name);
+                    continue;
+                }
+                SegmentPlace::Folder => {
+                    folder::create(&name)?;
                     named.0.push(name);
                     continue;
                 }

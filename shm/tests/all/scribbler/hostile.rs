@@ -92,7 +92,7 @@ fn writable(plan: &Plan, all: &[Segment]) -> Vec<Words> {
         match spec.place {
             SegmentPlace::Memory => Some(Region::open(&name).expect("a segment").words()),
             SegmentPlace::Reserve => Some(Region::open_reserve(&name).expect("a segment").words()),
-            SegmentPlace::Fifo | SegmentPlace::Socket => None,
+            SegmentPlace::Fifo | SegmentPlace::Socket | SegmentPlace::Folder => None,
         }
     };
     all.iter().filter(may_write).map(|segment| &segment.spec).filter_map(open).collect()

@@ -1,0 +1,243 @@
+//! `iceoryx2`: its publish-subscribe, a service for each hand-off.
+//!
+//! ```text
+//! publisher "0" ── data segment ─┐
+//! publisher "1" ── data segment ─┼─ a queue of offsets each ─▶ subscriber
+//! publisher "N" ── data segment ─┘
+//! ```
+//!
+//! A message is a sample: loaned from the publisher's own segment, written there, and sent as an offset through a queue that the
+//! publisher shares with the subscriber alone. The subscriber copies it out and gives the sample back at once. With safe overflow off and
+//! data for a full queue discarded, a send that reaches nobody is [`Full`], and nothing was taken.
+//!
+//! The ends are of `ipc_threadsafe`, not of `ipc`: bulkhead attaches an end on one thread and uses it on another, which the ports of `ipc`
+//! do not allow (they share counters that are not atomic). It costs a mutex that nobody else wants in each call.
+//!
+//! **Whose a message is**: a port's name is the producer's index, and the process of the port's node must be the one that was started for
+//! that producer. The subscriber looks that up once for each publisher.
+//!
+//! **What a dead producer leaves:** its sent samples, which the subscriber still maps; a loaned sample that was never sent is lost with
+//! it. Its places in the service are freed by the next node that is made, which is that of its successor; so there is room for twice as
+//! many publishers. A subscriber takes what waits in the order of its list of connections, not in turns: who sends faster than is taken
+//! holds up those behind it in the list, and the end of a retirement, for as long as it does.
+//!
+//! **What it does not do:** its queues cannot be taken over by another subscriber, so a consumer is not replaced. What it reads from
+//! shared memory it believes: a hostile process can make the engine fault.
+
+use core::ops::ControlFlow;
+use core::time::Duration;
+use iceoryx2::identifiers::UniquePublisherId;
+use iceoryx2::node::Node;
+use iceoryx2::port::port_name::PortName;
+use iceoryx2::port::publisher::Publisher;
+use iceoryx2::port::subscriber::Subscriber;
+use iceoryx2::prelude::{
+    BackpressureStrategy, CallbackProgression, Config, FileName, LogLevel, NodeBuilder, Path, SemanticString,
+    ServiceName, SignalHandlingMode, ipc_threadsafe, set_log_level,
+};
+use iceoryx2::service::port_factory::PortFactory as _;
+use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
+use launcher::shm::attached::{Attached, Peers};
+use launcher::shm::memory::{RegionError, folder};
+use launcher::shm::ring::step::reach;
+use launcher::shm::ring::{
+    Consumer, Full, Home, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec, Step,
+};
+use std::fmt::Debug;
+use std::io;
+use std::sync::Arc;
+
+type Ipc = ipc_threadsafe::Service;
+
+/// How long an end waits for another that is making the service. The launcher gives up on a run sooner or later itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Words that are written before the middle of a push.
+const HALF: usize = MESSAGE_WORDS / 2;
+
+/// The technique.
+pub struct Iceoryx2;
+
+/// What the ends of a hand-off in one process share.
+struct Hub {
+    service: PortFactory<Ipc, Message, ()>,
+    _node: Node<Ipc>,
+}
+
+/// The sending end.
+pub struct Sender {
+    publisher: Publisher<Ipc, Message, ()>,
+    _hub: Arc<Hub>,
+}
+
+/// The receiving end.
+pub struct Receiver {
+    subscriber: Subscriber<Ipc, Message, ()>,
+    hub: Arc<Hub>,
+    /// Whose each publisher is, of those that have sent something.
+    known: Vec<(UniquePublisherId, usize)>,
+    producers: usize,
+    peers: Box<dyn Peers>,
+    fault: Option<PeerFault>,
+}
+
+/// What the crate says of what it refused, as an error of the segment with that name.
+fn refused<E: Debug>(name: &str, what: &'static str) -> impl FnOnce(E) -> RegionError {
+    let name = name.to_owned();
+    move |error| RegionError::Os { name, what, source: io::Error::other(format!("iceoryx2: {error:?}")) }
+}
+
+impl Hub {
+    /// That of this process, made by the first end that is attached: a node whose files are in the folder of the hand-off and whose
+    /// memory begins with the folder's name and a dot.
+    fn of(spec: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<Arc<Self>, RegionError> {
+        let name = attached.name(spec.name);
+        crate::shared(attached, spec.name, || {
+            set_log_level(LogLevel::Error);
+            let mut config = Config::default();
+            let path = folder::path(&name).display().to_string();
+            config.global.set_root_path(&Path::new(path.as_bytes()).map_err(refused(&name, "use its folder"))?);
+            config.global.creation_timeout = PATIENCE;
+            let prefix = FileName::new(format!("{name}.").as_bytes());
+            config.global.prefix = prefix.map_err(refused(&name, "name memory like it"))?;
+            // The launcher and the roles have handlers of their own.
+            let node = NodeBuilder::new().config(&config).signal_handling_mode(SignalHandlingMode::Disabled);
+            let node = node.create::<Ipc>().map_err(refused(&name, "make a node in its folder"))?;
+            let service = ServiceName::new(spec.name).map_err(refused(&name, "name a service like it"))?;
+            // Of each producer, one that has died and not been cleared up, and its successor.
+            let ports = 2 * spec.producers;
+            let service = node
+                .service_builder(&service)
+                .publish_subscribe::<Message>()
+                .enable_safe_overflow(false)
+                .history_size(0)
+                .subscriber_max_buffer_size(spec.capacity as usize)
+                .subscriber_max_borrowed_samples(1)
+                .max_publishers(ports)
+                .max_subscribers(1)
+                .max_nodes(ports + 1)
+                .open_or_create();
+            Ok(Self { service: service.map_err(refused(&name, "make a service of it"))?, _node: node })
+        })
+    }
+}
+
+impl Producer for Sender {
+    #[inline]
+    fn try_push_with(
+        &mut self,
+        message: &Message,
+        at: &mut impl FnMut(Step) -> ControlFlow<()>,
+    ) -> Result<(), Full> {
+        reach(at, Step::Entered)?;
+        // No sample to loan: so many are on their way that none is left.
+        let mut sample = self.publisher.loan().map_err(|_| Full)?;
+        sample.payload_mut()[..HALF].copy_from_slice(&message[..HALF]);
+        reach(at, Step::HalfWritten)?;
+        sample.payload_mut()[HALF..].copy_from_slice(&message[HALF..]);
+        reach(at, Step::Written)?;
+        match sample.send() {
+            Ok(1..) => {
+                let _ = at(Step::Published);
+                Ok(())
+            }
+            // Nobody took it: the queue is full, or there is no subscriber yet or any more.
+            _ => Err(Full),
+        }
+    }
+}
+
+impl Receiver {
+    /// Whose that publisher is; `None`, and a fault: of nobody who was started for it.
+    #[inline]
+    fn producer(&mut self, origin: UniquePublisherId) -> Option<usize> {
+        let known = self.known.iter().find(|(publisher, _)| *publisher == origin);
+        match known {
+            Some((_, producer)) => Some(*producer),
+            None => self.look_up(origin),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, origin: UniquePublisherId) -> Option<usize> {
+        let (mut name, mut pid) = (None, 0);
+        self.hub.service.dynamic_config().list_publishers(|port| {
+            if port.publisher_id != origin {
+                return CallbackProgression::Continue;
+            }
+            name = port.publisher_name.as_str().parse::<usize>().ok();
+            pid = port.node_id.pid::<Ipc>().map_or(0, |pid| pid.value()) as u32;
+            CallbackProgression::Stop
+        });
+        let producer = name.filter(|index| *index < self.producers && self.peers.producer(*index) == Some(pid));
+        match producer {
+            Some(producer) => self.known.push((origin, producer)),
+            None => self.fault = Some(PeerFault::Stranger { pid }),
+        }
+        producer
+    }
+}
+
+impl Consumer for Receiver {
+    #[inline]
+    fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
+        // An error is a publisher that cannot be connected to; it is tried again with the next look.
+        let sample = self.subscriber.receive().ok()??;
+        let (message, origin) = (*sample.payload(), sample.origin());
+        drop(sample);
+        self.producer(origin).map(|producer| (Some(producer), message))
+    }
+
+    fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
+        self.fault.take().map(|fault| (None, fault))
+    }
+
+    fn retire(&mut self, _: usize) -> bool {
+        // It says whether anything waits, not of whom.
+        matches!(self.subscriber.has_samples(), Ok(false))
+    }
+
+    fn revive(&mut self, producer: usize) {
+        self.known.retain(|(_, known)| *known != producer);
+    }
+}
+
+impl Link for Iceoryx2 {
+    const RECORD: Record = Record::new("iceoryx2", Home::Foreign)
+        .steps(&[Step::Entered, Step::HalfWritten, Step::Written, Step::Published])
+        .apart();
+
+    type Producer = Sender;
+    type Consumer = Receiver;
+
+    fn segments(spec: &LinkSpec<'_>) -> Vec<SegmentSpec> {
+        vec![crate::folder(spec)]
+    }
+
+    fn producer(
+        spec: &LinkSpec<'_>,
+        index: usize,
+        attached: &mut Attached<'_>,
+    ) -> Result<Sender, RegionError> {
+        let hub = Hub::of(spec, attached)?;
+        let name = attached.name(spec.name);
+        let port = PortName::new(&index.to_string()).map_err(refused(&name, "name a publisher of it"))?;
+        let publisher = hub
+            .service
+            .publisher_builder()
+            .name(&port)
+            .backpressure_strategy(BackpressureStrategy::DiscardData)
+            .max_loaned_samples(1)
+            .create()
+            .map_err(refused(&name, "make a publisher of it"))?;
+        Ok(Sender { publisher, _hub: hub })
+    }
+
+    fn consumer(spec: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
+        let hub = Hub::of(spec, attached)?;
+        let name = attached.name(spec.name);
+        let subscriber =
+            hub.service.subscriber_builder().create().map_err(refused(&name, "make a subscriber of it"))?;
+        let peers = attached.peers(spec.name);
+        Ok(Receiver { subscriber, hub, known: Vec::new(), producers: spec.producers, peers, fault: None })
+    }
+}

@@ -1,0 +1,129 @@
+//! The transports in real runs, each that this was built with: the binary of this crate is the launcher, and each of its processes.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// What this was built with.
+const TECHNIQUES: &[&str] = &[
+    #[cfg(feature = "iceoryx2")]
+    "iceoryx2",
+    #[cfg(feature = "aeron")]
+    "aeron",
+];
+
+/// Nothing here takes so long unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// `transports` with these words.
+fn start(words: &str, out: &Path) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_transports"));
+    command.args(words.split_whitespace()).arg("--out").arg(out);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn ended(words: &str) -> (Output, u32) {
+    let out = tempfile::tempdir().unwrap();
+    let child = start(words, out.path());
+    let pid = child.id();
+    (child.wait_with_output().unwrap(), pid)
+}
+
+/// The names that the run of that launcher has in `/dev/shm`.
+fn left(launcher: u32) -> Vec<String> {
+    let names = std::fs::read_dir("/dev/shm").unwrap().flatten().filter_map(|e| e.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("bulkhead.") && name.contains(&format!("-{launcher}."))).collect()
+}
+
+/// The summary of a short run with these words added, which must be valid and leave nothing.
+fn run(technique: &str, words: &str) -> Value {
+    let short = "--strategies 2 --venues 2 --delay uniform:1ms..5ms --window 500ms";
+    let (output, pid) = ended(&format!("run --json --technique {technique} {short} {words}"));
+    assert!(output.status.success(), "{technique} {words}: {}{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(left(pid), Vec::<String>::new(), "{technique} {words}");
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["valid"], true, "{technique} {words}: {summary:#}");
+    summary
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !holds() {
+        assert!(since.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn they_carry_every_order_between_processes_and_between_threads() {
+    for technique in TECHNIQUES {
+        for words in [
+            "--isolation process",
+            "--isolation thread",
+            "--isolation process --idle park",
+            "--isolation process --process each-gateway",
+        ] {
+            let orders = &run(technique, &format!("--orders 2000 {words}"))["orders"];
+            for count in ["sent", "returned"] {
+                assert_eq!(orders[count], 2000, "{technique} {words}: {orders}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_killed_strategy_is_started_again_and_the_other_trades_on() {
+    for technique in TECHNIQUES {
+        for when in ["@150ms", "@push:half-written:200"] {
+            let words = format!("--orders 2000 --on-death restart --fault kill:strategy-1{when}");
+            let summary = run(technique, &words);
+            let incidents = summary["incidents"].as_array().unwrap();
+            assert_eq!(incidents.len(), 1, "{technique} {when}: {summary:#}");
+            assert!(incidents[0]["repair_to_restart_ns"].as_u64().is_some(), "{incidents:#?}");
+            assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{technique} {when}");
+        }
+    }
+}
+
+#[test]
+fn what_they_cannot_have_is_refused_with_the_way_out() {
+    for technique in TECHNIQUES {
+        for (words, why) in [
+            ("run --isolation sandbox --allow-weaker-sandbox", "a sandboxed process opens none"),
+            ("run --isolation container", "a /dev/shm of its own"),
+            ("contain --fault kill --isolation container", "a /dev/shm of its own"),
+            ("lab --isolation sandbox", "a sandboxed process opens none"),
+        ] {
+            let (output, _) = ended(&format!("{words} --technique {technique}"));
+            let stderr = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{technique} {words}: {stderr}");
+            assert!(stderr.contains(why) && stderr.contains("Use --isolation process"), "{stderr}");
+        }
+        let mut simulate = Command::new(env!("CARGO_BIN_EXE_transports"));
+        let output = simulate.args(["simulate", "--technique", technique]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains("Choose one in memory"), "{}", text(&output.stderr));
+    }
+}
+
+/// Whoever is killed, what they have made goes: with the run, or with the warden.
+#[test]
+fn a_killed_launcher_leaves_nothing() {
+    for technique in TECHNIQUES {
+        let out = tempfile::tempdir().unwrap();
+        let mut launcher = start(&format!("run --technique {technique} --window 30s --orders 1000"), out.path());
+        let pid = launcher.id();
+        wait_until("the hand-off is there", || {
+            let inside = |name: &String| Path::new("/dev/shm").join(name).read_dir().is_ok_and(|all| all.count() > 0);
+            left(pid).iter().any(|name| name.ends_with(".submit") && inside(name))
+        });
+        launcher.kill().unwrap();
+        launcher.wait().unwrap();
+        wait_until("the warden has cleared up", || left(pid).is_empty());
+    }
+}
