@@ -31,7 +31,8 @@ use launcher::shm::attached::{Attached, Peers};
 use launcher::shm::memory::{RegionError, folder};
 use launcher::shm::ring::step::reach;
 use launcher::shm::ring::{
-    Consumer, Full, Home, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec, Step,
+    Consumer, Full, Home, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec,
+    Step,
 };
 use rusteron_client::{
     Aeron, AeronContext, AeronExclusivePublication, AeronOfferError, AeronSubscription, Handlers,

@@ -13,8 +13,8 @@
 //! The ends are of `ipc_threadsafe`, not of `ipc`: bulkhead attaches an end on one thread and uses it on another, which the ports of `ipc`
 //! do not allow (they share counters that are not atomic). It costs a mutex that nobody else wants in each call.
 //!
-//! **Whose a message is**: a port's name is the producer's index, and the process of the port's node must be the one that was started for
-//! that producer. The subscriber looks that up once for each publisher.
+//! **Whose a message is**: a header says the producer's index and its process, which must be the one that was started for that
+//! producer. The subscriber looks at that of the first message of each publisher, and from then on at which publisher it is.
 //!
 //! **What a dead producer leaves:** its sent samples, which the subscriber still maps; a loaned sample that was never sent is lost with
 //! it. Its places in the service are freed by the next node that is made, which is that of its successor; so there is room for twice as
@@ -28,20 +28,19 @@ use core::ops::ControlFlow;
 use core::time::Duration;
 use iceoryx2::identifiers::UniquePublisherId;
 use iceoryx2::node::Node;
-use iceoryx2::port::port_name::PortName;
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::{
-    BackpressureStrategy, CallbackProgression, Config, FileName, LogLevel, NodeBuilder, Path, SemanticString,
-    ServiceName, SignalHandlingMode, ipc_threadsafe, set_log_level,
+    BackpressureStrategy, Config, FileName, LogLevel, NodeBuilder, Path, SemanticString, ServiceName,
+    SignalHandlingMode, ipc_threadsafe, set_log_level,
 };
-use iceoryx2::service::port_factory::PortFactory as _;
 use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
 use launcher::shm::attached::{Attached, Peers};
 use launcher::shm::memory::{RegionError, folder};
 use launcher::shm::ring::step::reach;
 use launcher::shm::ring::{
-    Consumer, Full, Home, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec, Step,
+    Consumer, Full, Home, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec,
+    Step,
 };
 use std::fmt::Debug;
 use std::io;
@@ -59,20 +58,22 @@ pub struct Iceoryx2;
 
 /// What the ends of a hand-off in one process share.
 struct Hub {
-    service: PortFactory<Ipc, Message, ()>,
+    service: PortFactory<Ipc, Message, u64>,
     _node: Node<Ipc>,
 }
 
 /// The sending end.
 pub struct Sender {
-    publisher: Publisher<Ipc, Message, ()>,
+    publisher: Publisher<Ipc, Message, u64>,
+    /// What its headers say: the producer's index, and its process.
+    whose: u64,
     _hub: Arc<Hub>,
 }
 
 /// The receiving end.
 pub struct Receiver {
-    subscriber: Subscriber<Ipc, Message, ()>,
-    hub: Arc<Hub>,
+    subscriber: Subscriber<Ipc, Message, u64>,
+    _hub: Arc<Hub>,
     /// Whose each publisher is, of those that have sent something.
     known: Vec<(UniquePublisherId, usize)>,
     producers: usize,
@@ -95,7 +96,9 @@ impl Hub {
             set_log_level(LogLevel::Error);
             let mut config = Config::default();
             let path = folder::path(&name).display().to_string();
-            config.global.set_root_path(&Path::new(path.as_bytes()).map_err(refused(&name, "use its folder"))?);
+            config
+                .global
+                .set_root_path(&Path::new(path.as_bytes()).map_err(refused(&name, "use its folder"))?);
             config.global.creation_timeout = PATIENCE;
             let prefix = FileName::new(format!("{name}.").as_bytes());
             config.global.prefix = prefix.map_err(refused(&name, "name memory like it"))?;
@@ -108,6 +111,7 @@ impl Hub {
             let service = node
                 .service_builder(&service)
                 .publish_subscribe::<Message>()
+                .user_header::<u64>()
                 .enable_safe_overflow(false)
                 .history_size(0)
                 .subscriber_max_buffer_size(spec.capacity as usize)
@@ -131,6 +135,7 @@ impl Producer for Sender {
         reach(at, Step::Entered)?;
         // No sample to loan: so many are on their way that none is left.
         let mut sample = self.publisher.loan().map_err(|_| Full)?;
+        *sample.user_header_mut() = self.whose;
         sample.payload_mut()[..HALF].copy_from_slice(&message[..HALF]);
         reach(at, Step::HalfWritten)?;
         sample.payload_mut()[HALF..].copy_from_slice(&message[HALF..]);
@@ -149,26 +154,19 @@ impl Producer for Sender {
 impl Receiver {
     /// Whose that publisher is; `None`, and a fault: of nobody who was started for it.
     #[inline]
-    fn producer(&mut self, origin: UniquePublisherId) -> Option<usize> {
+    fn producer(&mut self, origin: UniquePublisherId, whose: u64) -> Option<usize> {
         let known = self.known.iter().find(|(publisher, _)| *publisher == origin);
         match known {
             Some((_, producer)) => Some(*producer),
-            None => self.look_up(origin),
+            None => self.look_up(origin, whose),
         }
     }
 
     #[cold]
-    fn look_up(&mut self, origin: UniquePublisherId) -> Option<usize> {
-        let (mut name, mut pid) = (None, 0);
-        self.hub.service.dynamic_config().list_publishers(|port| {
-            if port.publisher_id != origin {
-                return CallbackProgression::Continue;
-            }
-            name = port.publisher_name.as_str().parse::<usize>().ok();
-            pid = port.node_id.pid::<Ipc>().map_or(0, |pid| pid.value()) as u32;
-            CallbackProgression::Stop
-        });
-        let producer = name.filter(|index| *index < self.producers && self.peers.producer(*index) == Some(pid));
+    fn look_up(&mut self, origin: UniquePublisherId, whose: u64) -> Option<usize> {
+        let (index, pid) = ((whose >> 32) as usize, whose as u32);
+        let producer =
+            Some(index).filter(|index| *index < self.producers && self.peers.producer(*index) == Some(pid));
         match producer {
             Some(producer) => self.known.push((origin, producer)),
             None => self.fault = Some(PeerFault::Stranger { pid }),
@@ -182,9 +180,9 @@ impl Consumer for Receiver {
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
         // An error is a publisher that cannot be connected to; it is tried again with the next look.
         let sample = self.subscriber.receive().ok()??;
-        let (message, origin) = (*sample.payload(), sample.origin());
+        let (message, whose, origin) = (*sample.payload(), *sample.user_header(), sample.origin());
         drop(sample);
-        self.producer(origin).map(|producer| (Some(producer), message))
+        self.producer(origin, whose).map(|producer| (Some(producer), message))
     }
 
     fn take_fault(&mut self) -> Option<(Option<usize>, PeerFault)> {
@@ -220,16 +218,15 @@ impl Link for Iceoryx2 {
     ) -> Result<Sender, RegionError> {
         let hub = Hub::of(spec, attached)?;
         let name = attached.name(spec.name);
-        let port = PortName::new(&index.to_string()).map_err(refused(&name, "name a publisher of it"))?;
         let publisher = hub
             .service
             .publisher_builder()
-            .name(&port)
             .backpressure_strategy(BackpressureStrategy::DiscardData)
             .max_loaned_samples(1)
             .create()
             .map_err(refused(&name, "make a publisher of it"))?;
-        Ok(Sender { publisher, _hub: hub })
+        let whose = (index as u64) << 32 | u64::from(std::process::id());
+        Ok(Sender { publisher, whose, _hub: hub })
     }
 
     fn consumer(spec: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
@@ -238,6 +235,13 @@ impl Link for Iceoryx2 {
         let subscriber =
             hub.service.subscriber_builder().create().map_err(refused(&name, "make a subscriber of it"))?;
         let peers = attached.peers(spec.name);
-        Ok(Receiver { subscriber, hub, known: Vec::new(), producers: spec.producers, peers, fault: None })
+        Ok(Receiver {
+            subscriber,
+            _hub: hub,
+            known: Vec::new(),
+            producers: spec.producers,
+            peers,
+            fault: None,
+        })
     }
 }

@@ -36,7 +36,8 @@ fn ended(words: &str) -> (Output, u32) {
 
 /// The names that the run of that launcher has in `/dev/shm`.
 fn left(launcher: u32) -> Vec<String> {
-    let names = std::fs::read_dir("/dev/shm").unwrap().flatten().filter_map(|e| e.file_name().into_string().ok());
+    let names =
+        std::fs::read_dir("/dev/shm").unwrap().flatten().filter_map(|e| e.file_name().into_string().ok());
     names.filter(|name| name.starts_with("bulkhead.") && name.contains(&format!("-{launcher}."))).collect()
 }
 
@@ -116,10 +117,12 @@ fn what_they_cannot_have_is_refused_with_the_way_out() {
 fn a_killed_launcher_leaves_nothing() {
     for technique in TECHNIQUES {
         let out = tempfile::tempdir().unwrap();
-        let mut launcher = start(&format!("run --technique {technique} --window 30s --orders 1000"), out.path());
+        let mut launcher =
+            start(&format!("run --technique {technique} --window 30s --orders 1000"), out.path());
         let pid = launcher.id();
         wait_until("the hand-off is there", || {
-            let inside = |name: &String| Path::new("/dev/shm").join(name).read_dir().is_ok_and(|all| all.count() > 0);
+            let inside =
+                |name: &String| Path::new("/dev/shm").join(name).read_dir().is_ok_and(|all| all.count() > 0);
             left(pid).iter().any(|name| name.ends_with(".submit") && inside(name))
         });
         launcher.kill().unwrap();

@@ -15,7 +15,9 @@ pub fn reaches(technique: Technique, isolation: Isolation) -> bool {
 /// The flag, what is wrong with it, and the way out.
 pub fn check(technique: Technique, isolation: Isolation) -> Result<(), UsageError> {
     let refuse = |why: &str, instead: &str| {
-        Err(UsageError(format!("--technique {technique} with --isolation {isolation}: {why}.\nUse {instead}")))
+        Err(UsageError(format!(
+            "--technique {technique} with --isolation {isolation}: {why}.\nUse {instead}"
+        )))
     };
     if let (Some(twin), true) = (technique.twin(), isolation != Isolation::Thread) {
         return Err(UsageError(format!(
@@ -77,7 +79,11 @@ mod tests {
         const RECORD: Record = Record::new("theirs", Home::Foreign);
         type Producer = SpscMuxProducer;
         type Consumer = Mux;
-        fn producer(spec: &LinkSpec, index: usize, attached: &mut Attached) -> Result<SpscMuxProducer, RegionError> {
+        fn producer(
+            spec: &LinkSpec,
+            index: usize,
+            attached: &mut Attached,
+        ) -> Result<SpscMuxProducer, RegionError> {
             SpscMux::producer(spec, index, attached)
         }
         fn consumer(spec: &LinkSpec, attached: &mut Attached) -> Result<Mux, RegionError> {

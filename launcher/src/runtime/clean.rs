@@ -135,7 +135,10 @@ fn is_ours(name: &str, what: &str) -> bool {
     let Ok(facts) = symlink_metadata(format!("{SHM_DIR}/{name}")) else { return false };
     let kind = facts.file_type();
     let is_segment = match kind.is_file() {
-        true => is_segment(name) || (is_known(what) && (facts.mode() & 0o777 == 0o600 || is_beside_a_folder(name))),
+        true => {
+            is_segment(name)
+                || (is_known(what) && (facts.mode() & 0o777 == 0o600 || is_beside_a_folder(name)))
+        }
         false => kind.is_fifo() || kind.is_socket() || (kind.is_dir() && is_known(what)),
     };
     is_segment && facts.uid() == nix::unistd::geteuid().as_raw()
@@ -173,7 +176,9 @@ fn is_known(what: &str) -> bool {
 
 /// Whether it is what somebody else's transport has made beside its folder: there is a folder whose name it begins with.
 fn is_beside_a_folder(name: &str) -> bool {
-    let is_folder = |(at, _): (usize, &str)| folder::path(&name[..at]).symlink_metadata().is_ok_and(|facts| facts.is_dir());
+    let is_folder = |(at, _): (usize, &str)| {
+        folder::path(&name[..at]).symlink_metadata().is_ok_and(|facts| facts.is_dir())
+    };
     name.match_indices('.').any(is_folder)
 }
 

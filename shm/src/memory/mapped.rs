@@ -1,7 +1,7 @@
 //! Regions that are mapped: named segments in `/dev/shm`, anonymous files, and the control segment.
 
-use super::{SHM_DIR, folder, lock};
 use super::region::{Backing, Region, RegionError, View};
+use super::{SHM_DIR, folder, lock};
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::{AT_FDCWD, AtFlags, posix_fallocate};

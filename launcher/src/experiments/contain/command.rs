@@ -67,8 +67,10 @@ impl ContainFlags {
         }
         let cells = cells(&techniques, &isolations, asked.base.fault.as_ref());
         if cells.is_empty() {
-            let mut all = isolations.iter().flat_map(|isolation| techniques.iter().map(move |of| (*of, *isolation)));
-            let refused = all.find_map(|(technique, isolation)| planner::check_reach(technique, isolation).err());
+            let mut all =
+                isolations.iter().flat_map(|isolation| techniques.iter().map(move |of| (*of, *isolation)));
+            let refused =
+                all.find_map(|(technique, isolation)| planner::check_reach(technique, isolation).err());
             let names: Vec<&str> = techniques.iter().map(|technique: &Technique| technique.name()).collect();
             return Err(refused.unwrap_or_else(|| {
                 UsageError(format!("nothing to try: no fault of these fits {}", names.join(", ")))
