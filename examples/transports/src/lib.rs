@@ -1,7 +1,5 @@
 //! Other people's transports as techniques: each behind a feature of its name.
 
-#[cfg(feature = "aeron")]
-pub mod aeron;
 #[cfg(feature = "iceoryx2")]
 pub mod iceoryx;
 

@@ -12,7 +12,5 @@ fn main() -> ExitCode {
     let harness = Harness::new();
     #[cfg(feature = "iceoryx2")]
     let harness = harness.technique::<transports::iceoryx::Iceoryx2>();
-    #[cfg(feature = "aeron")]
-    let harness = harness.technique::<transports::aeron::AeronIpc>();
     harness.main()
 }

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 const TECHNIQUES: &[&str] = &[
     #[cfg(feature = "iceoryx2")]
     "iceoryx2",
-    #[cfg(feature = "aeron")]
-    "aeron",
 ];
 
 /// Nothing here takes so long unless it hangs.

@@ -10,6 +10,7 @@ use crate::runtime::gather::{self, Unsaved};
 use crate::runtime::isolate::{self, Tree};
 use crate::runtime::{progress, setup};
 use anyhow::Result;
+use protocol::control::Control;
 use protocol::orphan;
 use protocol::plan::{Isolation, Plan};
 use protocol::segments::{self, CONTROL};
@@ -31,7 +32,7 @@ pub const NAME: &str = "warden";
 /// # Errors
 /// No such run.
 pub fn run(run: &str) -> Result<()> {
-    let (_control, plan) = setup::open_control(run)?;
+    let (control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-warden");
     let _locked = hold(&plan);
     let logs = if plan.isolation == Isolation::Sandbox { Some(map_logs(&plan)?) } else { None };
@@ -53,8 +54,22 @@ pub fn run(run: &str) -> Result<()> {
     for left in groups::remove_all(Tree::real(), &plan.run, crate::host::groups::EMPTY) {
         progress::complain(&format!("warden: not removed: {left}"));
     }
+    wait_for_the_processes(&control, &plan);
     setup::remove_all(&plan, &left_behind);
     Ok(())
+}
+
+/// Somebody else's transport makes files for as long as its processes live: only behind their end is nothing left. What a process
+/// makes that does not end in time, the next start removes.
+fn wait_for_the_processes(control: &Control, plan: &Plan) {
+    if !plan.technique.is_foreign() {
+        return;
+    }
+    let deadline = Instant::now() + orphan::GRACE + orphan::GRACE;
+    let lives = |place: usize| control.pid(place).is_some_and(|pid| process::start_time(pid).is_some());
+    while (0..plan.processes.len()).any(lives) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The control segment, locked for as long as the file is open. Without a lock the warden works all the same.
