@@ -305,7 +305,10 @@ mod tests {
             ("--poll 0ns", "--poll"),
             ("--producers 65", "--producers 65: from 1 to 64"),
             ("--wait spin", "busy"),
-            ("--technique std-mpsc", "--isolation thread, or --technique linked"),
+            (
+                "--technique std-mpsc",
+                "Use --technique linked, its twin over shared memory, or --isolation thread",
+            ),
             ("--technique std-mpsc,crossbeam-channel", "--isolation thread"),
             ("--cores 7", "core 7 is not allowed here (allowed: 0,1)"),
             ("--cores x", "--cores \"x\""),
