@@ -22,7 +22,8 @@ use protocol::gaps::MAX_GAPS;
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::stamps::{Gap, HandOff, LinkEnd, Point, Record};
-use protocol::wire::Report;
+use protocol::wire::{OrderId, Report};
+use shm::scratch::Room;
 
 /// Codes of reasons, as many as a row has room for.
 pub(super) const MAX_REASONS: usize = 128;
@@ -75,6 +76,7 @@ impl<'a> Join<'a> {
         plan: &'a Plan,
         deaths: &'a mut Deaths,
         bounds: Vec<Bounds>,
+        room: &Room,
         findings: &'a mut Findings,
     ) -> Self {
         let source = LogSource {
@@ -92,7 +94,7 @@ impl<'a> Join<'a> {
             owners: (0..plan.trading().strategies)
                 .map(|index| plan.thread_of(Role::Strategy(index)))
                 .collect(),
-            table: Table::new(bounds),
+            table: Table::new(bounds, room),
             gateway_threads: (0..plan.trading().gateways())
                 .map(|index| plan.thread_of(Role::Gateway(index)))
                 .collect(),
@@ -310,7 +312,7 @@ impl<'a> Join<'a> {
                 self.accounts.price(record, instrument);
             }
             Point::Instrument => match self.table.lane(id) {
-                Ok(lane) => lane.set_instrument(id.sequence(), value as u16),
+                Ok(lane) => lane.set_instrument(id.sequence(), value as u16).map_err(|_| no_room(id))?,
                 Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
                 Err(why) => self.nowhere(record, &why),
             },
@@ -350,12 +352,12 @@ impl<'a> Join<'a> {
             }
         }
         let is_new = if point == Point::Trigger {
-            lane.set_trigger(id.sequence(), value)
+            lane.set_trigger(id.sequence(), value).map_err(|_| no_room(id))?
         } else if point == Point::ExchangeDone && detail > 0 {
             let given = &mut self.chains.report(id, detail).given;
             given.replace((value, thread as u32)).is_none()
         } else {
-            lane.at_exchange_mut(id.sequence()).stamp(point, value, thread)
+            lane.at_exchange_mut(id.sequence()).map_err(|_| no_room(id))?.stamp(point, value, thread)
         };
         if !is_new && !is_hostile {
             self.findings.add(None, ViolationKind::Duplicate, || {
@@ -462,6 +464,12 @@ impl<'a> Join<'a> {
             }
         }
     }
+}
+
+/// There is no room for what the engine's side says of orders up to this one.
+#[cold]
+fn no_room(id: OrderId) -> MergeError {
+    MergeError::Memory { bytes: id.sequence() }
 }
 
 /// What further reports have stamps of.

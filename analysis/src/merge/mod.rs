@@ -42,6 +42,7 @@ use protocol::plan::{Plan, PlanError, Role};
 use protocol::stamps::{Gap, RECORD_BYTES};
 use protocol::status::{Field, STATUS_WORDS, Status};
 use protocol::wire::OrderId;
+use shm::scratch::{Column, Plain, Room};
 use table::Bounds;
 use thiserror::Error;
 use violation::{Findings, Violations};
@@ -55,8 +56,10 @@ pub enum MergeError {
     /// The record holds a plan that no run can have had.
     #[error("{file}: {0}", file = RunRecord::FILE)]
     Plan(#[from] PlanError),
-    /// Not enough memory for the table.
-    #[error("no memory for {bytes} more bytes of the table of orders: merge on a larger machine")]
+    /// Not enough memory, or room on the disk, for the table.
+    #[error(
+        "no room for {bytes} more bytes of the table of orders: merge on a larger machine, or with --max-memory where the disk has it"
+    )]
     Memory {
         /// Bytes that were asked for.
         bytes: u64,
@@ -126,9 +129,37 @@ pub struct Merged {
     touches: market::Touches,
     table: table::Table,
     chains: chain::Chains,
+    room: Room,
 }
 
 impl Merged {
+    /// A column of so many zeros where the table is; in memory where the disk has no room.
+    pub(crate) fn column<T: Plain>(&self, len: usize) -> Column<T> {
+        let mut column = self.room.column();
+        if column.resize(len).is_err() {
+            column = Room::memory().column();
+            // What is not there for that ends the process, as for any vector.
+            let _ = column.resize(len);
+        }
+        column
+    }
+
+    /// How much may be resident, in bytes; `None`: nobody said.
+    pub(crate) fn most_resident(&self) -> Option<u64> {
+        self.room.most_resident()
+    }
+
+    /// Gives back what is resident of the table, where that is too much. To be called now and then while it is gone through.
+    #[inline]
+    pub(crate) fn relieve(&self) {
+        self.room.relieve();
+    }
+
+    /// The table in blocks of rows, each with the id of its first; in the order of [`Merged::orders`].
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
+        self.table.blocks()
+    }
+
     /// Every order that has some stamp, by strategy and sequence.
     pub fn orders(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.points() != 0)
@@ -166,6 +197,19 @@ impl Merged {
 pub fn merge<L: Logs + ?Sized>(
     logs: &L,
     record: &RunRecord,
+    progress: impl FnMut(u64, u64),
+) -> Result<Merged, MergeError> {
+    merge_in(&Room::memory(), logs, record, progress)
+}
+
+/// The same with the table in that room: the same to the last bit, whatever it is.
+///
+/// # Errors
+/// As [`merge`].
+pub fn merge_in<L: Logs + ?Sized>(
+    room: &Room,
+    logs: &L,
+    record: &RunRecord,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Merged, MergeError> {
     let plan = &record.plan;
@@ -177,7 +221,7 @@ pub fn merge<L: Logs + ?Sized>(
     let mut joined = Findings::default();
     let mut notes = Vec::new();
     let mut threads: Vec<Option<ThreadLog>> = vec![None; plan.threads.len()];
-    let mut join = Join::new(plan, &mut deaths, bounds, &mut joined);
+    let mut join = Join::new(plan, &mut deaths, bounds, room, &mut joined);
     let mut done = 0;
     for thread in reading_order(plan) {
         let (log, note) = read(logs, record, thread, &mut join, |records| {
@@ -274,6 +318,7 @@ pub fn merge<L: Logs + ?Sized>(
         touches_written: touches.count(),
         touches,
         table,
+        room: room.clone(),
     })
 }
 
@@ -312,6 +357,7 @@ fn read<L: Logs + ?Sized>(
                             join.take(record)?;
                         }
                         progress(block.len() as u64);
+                        join.table.relieve();
                     }
                     Ok(None) => break,
                     Err(error) if is_tolerable(&error) => {

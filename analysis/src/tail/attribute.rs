@@ -2,6 +2,7 @@
 
 use super::Cause;
 use super::away::{Away, Calendar};
+use crate::select::Bits;
 use std::collections::VecDeque;
 
 /// A stage of an order, or its wait for the sender before the first.
@@ -131,7 +132,7 @@ pub fn attribute(
 ) {
     let thread = |away| Thread { away: Calendar::new(away), served: VecDeque::new() };
     let mut threads: Vec<Thread> = threads.into_iter().map(thread).collect();
-    let mut touched = vec![false; orders];
+    let mut touched = Bits::new(orders);
     for mut passage in passages {
         let usual = passage.stage.map_or(0, |stage| rules.usual[stage]);
         if passage.stage.is_none() {
@@ -142,8 +143,10 @@ pub fn attribute(
         let backlog = parts.of(Cause::Backlog) > 0 && !rules.forgets_backlog;
         let receiver = threads[passage.receiver].away.within(passage.from, passage.to);
         let sender = threads[passage.sender].away.since(passage.from, passage.to);
-        touched[passage.order] |= backlog || receiver != [0; 2] || sender.is_some();
-        let is_touched = touched[passage.order];
+        if backlog || receiver != [0; 2] || sender.is_some() {
+            touched.set(passage.order);
+        }
+        let is_touched = touched.get(passage.order);
         threads[passage.receiver].stamp(passage.to, is_touched, rules);
         hear(&passage, &parts, is_touched);
     }

@@ -1,16 +1,23 @@
 //! The ways of a run's orders: which thread made each of their stamps, and their passages in the order of time.
+//!
+//! Nothing is kept of an order but what the merge's table has: ways are made again each time they are gone through. What is kept is where
+//! in time each block of the table lies, so that who looks for a time finds the blocks that have something of it.
 
 use super::Passage;
 use crate::merge::{Merged, OrderRow};
 use crate::record::RunRecord;
+use crate::select::select;
 use crate::summary::figures::rt_venue;
 use protocol::flow::{PATH, Stage, StagePlace};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
+use std::cmp::{Ordering, Reverse};
 
-/// So many stamps are sorted at a time: 16 MiB.
-const AT_A_TIME: usize = 1 << 20;
+/// So many stamps are sorted at a time: 16 MiB, twice. Fewer where memory is scarce.
+const AT_A_TIME: u64 = 1 << 19;
+/// Of what may be resident a part of so many is for that.
+const OF_RESIDENT: u64 = 8;
 
 /// The threads of an order's stamps.
 struct Threads {
@@ -42,6 +49,8 @@ impl Threads {
 
 /// An order with every stamp.
 pub(super) struct Way<'a> {
+    /// Which of all ways it is, from 0.
+    pub order: u32,
     pub id: OrderId,
     pub row: &'a OrderRow,
     /// The threads of its stamps.
@@ -51,9 +60,17 @@ pub(super) struct Way<'a> {
     pub place: u32,
 }
 
+/// The slowest first; of equals the one that was sent first.
+pub(super) type Rank = (Reverse<u64>, u64, u64);
+
 impl Way<'_> {
+    /// Where it stands among all of them.
+    pub fn rank(&self) -> Rank {
+        (Reverse(self.rt_venue), self.row.began(), self.id.word())
+    }
+
     /// What ends with that stamp of the way; with the first, the wait since it was due.
-    fn passage(&self, order: usize, stamp: usize) -> Passage {
+    fn passage(&self, stamp: usize) -> Passage {
         let stamps = self.row.stamps();
         let before = stamp.saturating_sub(1);
         let is_ours = stamp > 0 && Stage::ALL[before].record().place != StagePlace::Venue;
@@ -64,7 +81,7 @@ impl Way<'_> {
             _ => stamps[stamp],
         };
         Passage {
-            order,
+            order: self.order as usize,
             stage: is_ours.then_some(before),
             from: began.min(stamps[stamp]),
             to: stamps[stamp],
@@ -75,60 +92,175 @@ impl Way<'_> {
 }
 
 /// The measured orders with every stamp, in the order of the merge's table: what happened at one time lies close together.
-pub(super) fn ways<'a>(record: &RunRecord, merged: &'a Merged) -> Vec<Way<'a>> {
-    let threads = Threads::of(&record.plan);
-    let whole = merged.measured().enumerate().filter(|(_, (_, row))| row.has_all_stamps());
-    let way = |(place, (id, row)): (usize, (OrderId, &'a OrderRow))| {
-        let threads = threads.along(id, row)?;
-        Some(Way { id, row, threads, rt_venue: rt_venue(row), place: place as u32 })
-    };
-    whole.filter_map(way).collect()
+pub(super) struct Ways<'a> {
+    merged: &'a Merged,
+    threads: Threads,
+    blocks: Vec<Block<'a>>,
+    /// How many there are.
+    pub count: u64,
+    /// The longest of their stages, round trips and waits for the sender, in ticks.
+    pub longest: u64,
 }
 
-/// Of so many ways which are the slowest, the slowest first; of equals the one that was sent first.
-pub(super) fn slowest(ways: &[Way<'_>], many: usize) -> Vec<u32> {
-    let key = |order: &u32| {
-        let way = &ways[*order as usize];
-        (std::cmp::Reverse(way.rt_venue), way.row.began(), way.id.word())
-    };
-    let mut orders: Vec<u32> = (0..ways.len() as u32).collect();
-    if many > 0 && many < orders.len() {
-        orders.select_nth_unstable_by_key(many - 1, key);
+/// Rows of the table that lie beside each other, and the first of the ways and of the measured orders in them.
+struct Block<'a> {
+    first: OrderId,
+    rows: &'a [OrderRow],
+    order: u32,
+    place: u32,
+    /// From the first of its stamps to the last.
+    time: (u64, u64),
+}
+
+impl<'a> Ways<'a> {
+    pub fn of(record: &RunRecord, merged: &'a Merged) -> Self {
+        let threads = Threads::of(&record.plan);
+        let mut ways = Self { merged, threads, blocks: Vec::new(), count: 0, longest: 0 };
+        let (mut order, mut place, mut longest) = (0, 0, 0);
+        for (first, rows) in merged.blocks() {
+            let mut block = Block { first, rows, order, place, time: (u64::MAX, 0) };
+            let mut time = block.time;
+            for way in ways.within(&block) {
+                let stamps = way.row.stamps();
+                time.0 = stamps.into_iter().fold(time.0, u64::min);
+                time.1 = stamps.into_iter().fold(time.1, u64::max);
+                let due = way.row.at(Point::Due).unwrap_or(u64::MAX);
+                longest = longest.max(way.row.round_trip()).max(way.row.began().saturating_sub(due));
+                order = way.order + 1;
+            }
+            block.time = time;
+            place += rows.iter().filter(|row| row.is_measured()).count() as u32;
+            ways.blocks.push(block);
+        }
+        (ways.count, ways.longest) = (order.into(), longest);
+        ways
     }
-    orders.truncate(many);
-    orders.sort_unstable_by_key(key);
-    orders
-}
 
-/// Every passage, order after order.
-pub(super) fn every_passage(ways: &[Way<'_>]) -> impl Iterator<Item = Passage> {
-    let of = |(order, way)| (0..PATH.len()).map(move |stamp| Way::passage(way, order, stamp));
-    ways.iter().enumerate().flat_map(of)
-}
+    /// The ways of a block.
+    fn within(&self, block: &Block<'a>) -> impl Iterator<Item = Way<'a>> {
+        let Block { first, rows, order, place, .. } = *block;
+        let measured = rows.iter().enumerate().filter(|(_, row)| row.is_measured()).zip(place..);
+        let whole = measured.filter(|((_, row), _)| row.has_all_stamps());
+        let way = move |((at, row), place): ((usize, &'a OrderRow), u32)| {
+            let id = OrderId::new(first.strategy(), first.epoch(), first.sequence() + at as u64);
+            Some((id, row, self.threads.along(id, row)?, place))
+        };
+        let numbered = whole.filter_map(way).zip(order..);
+        numbered.map(|((id, row, threads, place), order)| Way {
+            order,
+            id,
+            row,
+            threads,
+            rt_venue: rt_venue(row),
+            place,
+        })
+    }
 
-/// Every passage in the order of their ends. Looks through all ways once for every million stamps, and needs no room for more.
-pub(super) fn passages(ways: &[Way<'_>]) -> impl Iterator<Item = Passage> {
-    let stamps = || ways.iter().flat_map(|way| way.row.stamps());
-    let first = stamps().min().unwrap_or(0);
-    let span = stamps().max().unwrap_or(0) - first;
-    let parts = (ways.len() * PATH.len()).div_ceil(AT_A_TIME).max(1) as u64;
-    let width = (span / parts).saturating_add(1);
-    (0..parts).flat_map(move |part| {
-        let from = first.wrapping_add(part.wrapping_mul(width));
-        // Stamp by stamp they rise as the orders do: a sort that finds such runs has little to do.
-        let mut ends: [Vec<(u64, u32, u8)>; PATH.len()] = Default::default();
-        for (order, way) in ways.iter().enumerate() {
-            for (stamp, (ends, at)) in ends.iter_mut().zip(way.row.stamps()).enumerate() {
-                if at.wrapping_sub(from) < width {
-                    ends.push((at, order as u32, stamp as u8));
+    /// Every way.
+    pub fn iter(&self) -> impl Iterator<Item = Way<'a>> {
+        self.blocks.iter().flat_map(|block| {
+            self.merged.relieve();
+            self.within(block)
+        })
+    }
+
+    /// For each of these numbers, which are of 1 to all: the last of so many ways, the slowest first. Exact; keeps the ways that took as
+    /// long as that one, and no others.
+    pub fn last_of_slowest(&self, many: &[usize]) -> Vec<Rank> {
+        let ranks: Vec<(usize, u64)> = many.iter().map(|many| (0, self.count - *many as u64)).collect();
+        let each = |hear: &mut dyn FnMut(usize, u64)| self.iter().for_each(|way| hear(0, way.rt_venue));
+        let took = select(&ranks, self.longest, each);
+        let mut slower = vec![0; many.len()];
+        let mut equal: Vec<Vec<Rank>> = vec![Vec::new(); many.len()];
+        for way in self.iter() {
+            for ((took, slower), equal) in took.iter().zip(&mut slower).zip(&mut equal) {
+                match way.rt_venue.cmp(took) {
+                    Ordering::Greater => *slower += 1,
+                    Ordering::Equal => equal.push(way.rank()),
+                    Ordering::Less => {}
                 }
             }
         }
-        let mut ends = ends.concat();
-        ends.sort();
-        let passage = move |(_, order, stamp): (u64, u32, u8)| {
-            ways[order as usize].passage(order as usize, stamp.into())
+        let last = |((many, slower), equal): ((&usize, usize), &mut Vec<Rank>)| {
+            *equal.select_nth_unstable(many - slower - 1).1
         };
-        ends.into_iter().map(passage)
-    })
+        many.iter().zip(slower).zip(&mut equal).map(last).collect()
+    }
+
+    /// Every passage with a stage, order after order.
+    pub fn stages(&self) -> impl Iterator<Item = Passage> {
+        let of = |way: Way<'a>| (1..PATH.len()).map(move |stamp| way.passage(stamp));
+        self.iter().flat_map(of).filter(|passage| passage.stage.is_some())
+    }
+
+    /// Every passage in the order of their ends, a part of the time after the other: needs no room for more than a part.
+    pub fn passages(&self) -> impl Iterator<Item = Passage> {
+        let times = || self.blocks.iter().map(|block| block.time).filter(|(from, to)| from <= to);
+        let first = u128::from(times().map(|(from, _)| from).min().unwrap_or(0));
+        let span = u128::from(times().map(|(_, to)| to).max().unwrap_or(0)).saturating_sub(first);
+        let most =
+            self.merged.most_resident().unwrap_or(u64::MAX) / OF_RESIDENT / (2 * size_of::<End>() as u64);
+        let parts = (self.count * PATH.len() as u64).div_ceil(most.clamp(1 << 14, AT_A_TIME)).max(1);
+        let width = span / u128::from(parts) + 1;
+        (0..parts).flat_map(move |part| {
+            self.merged.relieve();
+            let from = first + u128::from(part) * width;
+            let within = from..from + width;
+            let has = |(first, last): (u64, u64)| {
+                u128::from(last) >= within.start && u128::from(first) < within.end
+            };
+            // Stamp by stamp they rise as the orders do: a sort that finds such runs has little to do.
+            let mut ends: [Vec<End>; PATH.len()] = Default::default();
+            for way in self.blocks.iter().filter(|block| has(block.time)).flat_map(|block| self.within(block))
+            {
+                for (stamp, (ends, at)) in ends.iter_mut().zip(way.row.stamps()).enumerate() {
+                    if within.contains(&u128::from(at)) {
+                        ends.push(End::of(&way.passage(stamp), stamp));
+                    }
+                }
+            }
+            let mut ends = ends.concat();
+            ends.sort_by_key(|end| (end.to, end.order, end.stamp));
+            ends.into_iter().map(End::passage)
+        })
+    }
+}
+
+/// A passage among others of its time, in 32 bytes.
+#[derive(Clone, Copy)]
+struct End {
+    from: u64,
+    to: u64,
+    order: u32,
+    sender: u16,
+    receiver: u16,
+    stamp: u8,
+    is_ours: bool,
+}
+
+const _: () = assert!(size_of::<End>() == 32);
+
+impl End {
+    fn of(passage: &Passage, stamp: usize) -> Self {
+        Self {
+            from: passage.from,
+            to: passage.to,
+            order: passage.order as u32,
+            sender: passage.sender as u16,
+            receiver: passage.receiver as u16,
+            stamp: stamp as u8,
+            is_ours: passage.stage.is_some(),
+        }
+    }
+
+    fn passage(self) -> Passage {
+        Passage {
+            order: self.order as usize,
+            stage: self.is_ours.then(|| usize::from(self.stamp) - 1),
+            from: self.from,
+            to: self.to,
+            sender: self.sender.into(),
+            receiver: self.receiver.into(),
+        }
+    }
 }

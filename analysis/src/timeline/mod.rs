@@ -109,7 +109,7 @@ impl Timeline {
         let ends = running_sum(&count);
         let mut next: Vec<usize> =
             ends.iter().zip(&count).map(|(end, count)| end - *count as usize).collect();
-        let mut sorted = vec![0; ends.last().copied().unwrap_or(0)];
+        let mut sorted = merged.column(ends.last().copied().unwrap_or(0));
         for (_, row) in merged.measured() {
             let slot = &mut next[place(row)];
             sorted[*slot] = rt_venue(row);
@@ -119,6 +119,7 @@ impl Timeline {
         let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
         let (mut p50_ns, mut max_ns) = (Vec::new(), Vec::new());
         for (end, count) in ends.iter().zip(&count) {
+            merged.relieve();
             let bucket = &mut sorted[end - *count as usize..*end];
             max_ns.push(bucket.iter().max().copied().map(ns));
             p50_ns.push(quantile(bucket, 0.5, SAMPLES_FOR_P50 as usize).map(ns));
@@ -127,6 +128,7 @@ impl Timeline {
         let mut from = 0;
         let mut p99_ns = Vec::new();
         for group in ends.chunks(p99_every) {
+            merged.relieve();
             let to = group.last().copied().unwrap_or(from);
             p99_ns.push(quantile(&mut sorted[from..to], 0.99, SAMPLES_FOR_P99 as usize).map(ns));
             from = to;

@@ -10,7 +10,7 @@ mod pages;
 
 use crate::board;
 use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, ReportFlags};
-use crate::config::{RunCommand, Slower, UsageError};
+use crate::config::{RunCommand, Size, Slower, UsageError};
 use crate::experiments;
 use crate::exports;
 use crate::host::{Machine, System};
@@ -36,6 +36,7 @@ use analysis::record::{Outcome, RunRecord};
 use analysis::report;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
+use shm::scratch::Room;
 use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
@@ -218,10 +219,25 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
     experiments::is_none(&folder)?;
     let record = read_record(&folder)?;
     let progress = Progress::new(!flags.json);
-    let summary = run::evaluate(&folder, &record, &progress)?;
+    let summary = run::evaluate_in(&room(&folder, flags.max_memory)?, &folder, &record, &progress)?;
     progress.clear();
     show(&summary, flags.json)?;
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The least that a merge can be done in: what the program itself has, a block of each log, what is sorted at a time.
+const LEAST_MEMORY: Size = Size(32 << 20);
+
+/// Where the table of orders goes: into memory, or beside the logs where that may not take more than so much.
+fn room(folder: &Path, most: Option<Size>) -> Result<Room> {
+    let Some(most) = most else { return Ok(Room::memory()) };
+    if most < LEAST_MEMORY {
+        return Err(UsageError(format!("--max-memory {most}: at least {LEAST_MEMORY}")).into());
+    }
+    // What is taken between two looks comes on top.
+    let resident = most.0 / 4 * 3;
+    Room::files(folder, resident)
+        .with_context(|| format!("--max-memory: no file can be made in {}", folder.display()))
 }
 
 /// A run's record. Logs of it that a full disk kept in `/dev/shm` are saved beside it first.

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod own;
 mod priority;
 pub mod program;
+mod size;
 mod slower;
 pub mod value;
 
@@ -25,6 +26,7 @@ pub use limits::Limits;
 use own::KindsParser;
 pub use own::{Kinds, StrategyName, VenueName};
 pub use priority::Priority;
+pub use size::Size;
 pub use slower::Slower;
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use value::{Choice, CoreList, Factor, Preset, Switch};
