@@ -10,7 +10,7 @@ mod pages;
 
 use crate::board;
 use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, ReportFlags};
-use crate::config::{RunCommand, Slower, UsageError};
+use crate::config::{RunCommand, Size, Slower, UsageError};
 use crate::experiments;
 use crate::exports;
 use crate::host::{Machine, System};
@@ -34,10 +34,12 @@ use analysis::document::Document;
 use analysis::html;
 use analysis::inspect;
 use analysis::inspect::Format;
+use analysis::numbers::count;
 use analysis::record::{Outcome, RunRecord};
 use analysis::report;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
+use shm::scratch::Room;
 use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
@@ -226,10 +228,30 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
     experiments::is_none(&folder)?;
     let record = read_record(&folder)?;
     let progress = Progress::new(!flags.json);
-    let summary = run::evaluate(&folder, &record, &progress)?;
+    let summary = run::evaluate_in(&room(&folder, &record, flags.max_memory)?, &folder, &record, &progress)?;
     progress.clear();
     show(&summary, flags.json)?;
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What any merge takes: what the program itself has, a block of each log, what is sorted at a time.
+const MERGE_BYTES: u64 = 32 << 20;
+/// So many orders take a byte that is in no file: three bits each, and one in a thousand with what is known of it.
+const ORDERS_A_BYTE: u64 = 2;
+
+/// Where the table of orders goes: into memory, or beside the logs where that may not take more than so much.
+fn room(folder: &Path, record: &RunRecord, most: Option<Size>) -> Result<Room> {
+    let Some(most) = most else { return Ok(Room::memory()) };
+    let orders = record.plan.trading().orders.iter().fold(0, |sum: u64, own| sum.saturating_add(*own));
+    let least = Size((MERGE_BYTES + orders / ORDERS_A_BYTE).next_multiple_of(1 << 20));
+    if most < least {
+        let why = format!("--max-memory {most}: at least {least} for this run of {} orders", count(orders));
+        return Err(UsageError(why).into());
+    }
+    // What is taken between two looks comes on top.
+    let resident = most.0 / 4 * 3;
+    Room::files(folder, resident)
+        .with_context(|| format!("--max-memory: no file can be made in {}", folder.display()))
 }
 
 /// A run's record. Logs of it that a full disk kept in `/dev/shm` are saved beside it first.

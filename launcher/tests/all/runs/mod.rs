@@ -11,6 +11,7 @@ mod figures;
 pub mod fixture;
 mod inspecting;
 pub mod killing;
+mod larger;
 mod logfiles;
 mod lying_venues;
 mod market;
