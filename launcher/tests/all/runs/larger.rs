@@ -1,8 +1,9 @@
 //! Results that are larger than memory: the same to the byte, in little of it.
 
 use super::deaths::{T1_OF_20, killed};
-use super::fixture::{Fixture, Shape};
+use super::fixture::{Fixture, RT_VENUE, Shape};
 use super::killing::Death;
+use super::longer;
 use crate::common::{command, slow, text};
 use launcher::runtime::progress::Progress;
 use launcher::runtime::run::evaluate_in;
@@ -11,6 +12,7 @@ use protocol::flow::PATH;
 use protocol::plan::Threading;
 use protocol::stamps::{Gap, Record, StampLog, Switches};
 use protocol::status::LOG_OFFSET;
+use serde_json::{Value, json};
 use shm::memory::Region;
 use shm::scratch::Room;
 use shm::sync::Ordering;
@@ -19,6 +21,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Every file that the evaluation of a run leaves, by its name; the logs are the run's own.
 fn results(fixture: &Fixture, room: impl Fn(&Path) -> Room) -> BTreeMap<String, Vec<u8>> {
@@ -135,19 +138,34 @@ fn reported(folder: &Path, more: &[&str]) -> (u64, String) {
     (most << 10, text(&output.stdout))
 }
 
-#[test]
-fn a_report_keeps_to_the_memory_that_it_may_have() {
+/// So many orders, of four strategies, in a folder that is written as it is made up.
+fn long(orders: u64) -> TempDir {
+    let folder = tempfile::Builder::new().prefix("bulkhead-test-").tempdir().unwrap();
     let shape = Shape {
         strategies: 4,
         venues: 2,
-        orders: 200_000,
+        orders: orders / 4,
         period: 2_000,
         delay: 900_000,
         ..Shape::default()
     };
-    let fixture = Fixture::new(shape);
-    let folder = fixture.write();
-    drop(fixture);
+    longer::write(shape, folder.path());
+    folder
+}
+
+#[test]
+fn what_is_written_as_it_is_made_up_is_a_run() {
+    let folder = long(40_000);
+    let (_, summary) = reported(folder.path(), &[]);
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!((&summary["valid"], &summary["violations"]), (&true.into(), &json!([])), "{summary:#}");
+    assert_eq!(summary["rt_venue"]["count"], 40_000);
+    assert_eq!(summary["rt_venue"]["max_ns"], RT_VENUE / 2);
+}
+
+#[test]
+fn a_report_keeps_to_the_memory_that_it_may_have() {
+    let folder = long(800_000);
     let (free, plain) = reported(folder.path(), &[]);
     let (bounded, same) = reported(folder.path(), &["--max-memory", "48M"]);
     assert!(plain == same, "the same report");
@@ -156,24 +174,27 @@ fn a_report_keeps_to_the_memory_that_it_may_have() {
     assert!(bounded < 56 << 20, "{bounded} bytes");
 }
 
-/// `BULKHEAD_SLOW=1 cargo test --release -p launcher --test all larger::how_memory_grows -- --nocapture`
+/// `BULKHEAD_SLOW=1 cargo test -p launcher --test all larger::how_memory_grows -- --nocapture`
 #[test]
 fn how_memory_grows_with_the_orders() {
     if !slow() {
         eprintln!(
-            "SKIPPED: set BULKHEAD_SLOW=1 to see how memory grows up to 6.4 million orders: minutes and 2 GB"
+            "SKIPPED: set BULKHEAD_SLOW=1 to see how memory grows up to 16 million orders: minutes, and 5 GB of disk"
         );
         return;
     }
-    for orders in [100_000u64, 200_000, 400_000, 800_000, 1_600_000] {
-        let shape =
-            Shape { strategies: 4, venues: 2, orders, period: 2_000, delay: 900_000, ..Shape::default() };
-        let fixture = Fixture::new(shape);
-        let folder = fixture.write();
-        drop(fixture);
+    for millions in [1, 4, 16] {
+        let folder = long(millions * 1_000_000);
         let start = Instant::now();
-        let (most, _) = reported(folder.path(), &["--max-memory", "64M"]);
-        println!("{} orders: {} MiB, {:.1?}", orders * 4, most >> 20, start.elapsed());
+        let (bounded, _) = reported(folder.path(), &["--max-memory", "64M"]);
+        println!(
+            "{millions} million orders: --max-memory 64M {} KiB, {:.1?}",
+            bounded >> 10,
+            start.elapsed()
+        );
+        let start = Instant::now();
+        let (free, _) = reported(folder.path(), &[]);
+        println!("{millions} million orders: without {} KiB, {:.1?}", free >> 10, start.elapsed());
     }
 }
 

@@ -13,6 +13,7 @@ mod inspecting;
 pub mod killing;
 mod larger;
 mod logfiles;
+mod longer;
 mod lying_venues;
 mod market;
 mod merging;
