@@ -22,6 +22,7 @@ use crate::runtime::container::{self, groups};
 use crate::runtime::gather;
 use crate::runtime::isolate::Tree;
 use crate::runtime::living;
+use crate::runtime::merge_room;
 use crate::runtime::prepare::prepare;
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::run::{self, Finished, Interrupted, Presentation};
@@ -234,23 +235,16 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What any merge takes: what the program itself has, a block of each log, what is sorted at a time.
-const MERGE_BYTES: u64 = 32 << 20;
-/// So many orders take a byte that is in no file: three bits each, and one in a thousand with what is known of it.
-const ORDERS_A_BYTE: u64 = 2;
-
 /// Where the table of orders goes: into memory, or beside the logs where that may not take more than so much.
 fn room(folder: &Path, record: &RunRecord, most: Option<Size>) -> Result<Room> {
     let Some(most) = most else { return Ok(Room::memory()) };
-    let orders = record.plan.trading().orders.iter().fold(0, |sum: u64, own| sum.saturating_add(*own));
-    let least = Size((MERGE_BYTES + orders / ORDERS_A_BYTE).next_multiple_of(1 << 20));
+    let least = Size(merge_room::least(&record.plan));
     if most < least {
-        let why = format!("--max-memory {most}: at least {least} for this run of {} orders", count(orders));
+        let orders = count(record.plan.trading().total_orders());
+        let why = format!("--max-memory {most}: at least {least} for this run of {orders} orders");
         return Err(UsageError(why).into());
     }
-    // What is taken between two looks comes on top.
-    let resident = most.0 / 4 * 3;
-    Room::files(folder, resident)
+    merge_room::beside_the_logs(folder, most.0)
         .with_context(|| format!("--max-memory: no file can be made in {}", folder.display()))
 }
 

@@ -11,6 +11,7 @@ pub mod incidents;
 pub mod isolate;
 pub mod liveness;
 pub mod living;
+pub mod merge_room;
 pub mod prepare;
 pub mod process;
 pub mod progress;

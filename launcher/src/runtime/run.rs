@@ -9,6 +9,7 @@ use crate::runtime::folder::Folder;
 use crate::runtime::gather;
 use crate::runtime::isolate::{Isolated, Tree};
 use crate::runtime::living;
+use crate::runtime::merge_room;
 use crate::runtime::prepare::{Prepared, check_disk, describe_input, floor_cores, measure_floor, prepare};
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::setup::Segments;
@@ -203,7 +204,8 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         format!("the run ended, and is kept in {0}: `launcher report {0}` reads it again", folder.display())
     };
     recorded.with_context(kept)?;
-    let summary = evaluate(&folder, &record, &progress).with_context(kept)?;
+    let room = merge_room::at_the_end(&folder, &plan);
+    let summary = evaluate_in(&room, &folder, &record, &progress).with_context(kept)?;
     progress.clear();
     Ok(Finished { folder, outcome: record.outcome, summary })
 }
