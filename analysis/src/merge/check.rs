@@ -200,7 +200,7 @@ fn check_lane(
     let is_gone = gone && !is_dead;
     let excused = context.engine_gone | if is_gone { BY_STRATEGY } else { 0 };
     for (sequence, row) in lane.rows.iter_mut().enumerate() {
-        if sequence % BLOCK == 0 {
+        if sequence.is_multiple_of(BLOCK) {
             room.relieve();
         }
         let (id, sequence) = (OrderId::new(strategy, epoch, sequence as u64), sequence as u64);

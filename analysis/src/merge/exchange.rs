@@ -97,7 +97,7 @@ pub(super) fn check(
 
 fn check_lane(lane: &mut Lane, context: &Context, room: &Room, findings: &mut Findings) {
     for sequence in 0..lane.rows.len() as u64 {
-        if sequence as usize % BLOCK == 0 {
+        if (sequence as usize).is_multiple_of(BLOCK) {
             room.relieve();
         }
         let (at, row) = (lane.at_exchange(sequence), &mut lane.rows[sequence as usize]);

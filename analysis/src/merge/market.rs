@@ -93,7 +93,7 @@ impl Touches {
         let believed = |lane: &&Lane| !lane.is_excused && !deaths.is_untrusted(lane.strategy);
         for lane in table.lanes.iter().filter(believed) {
             for sequence in lane.triggered() {
-                if sequence as usize % BLOCK == 0 {
+                if (sequence as usize).is_multiple_of(BLOCK) {
                     table.relieve();
                 }
                 let Some(trigger) = self.trigger(lane, sequence) else { continue };

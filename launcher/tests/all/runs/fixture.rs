@@ -255,19 +255,8 @@ impl Fixture {
         let capacity = records + 64;
         let bytes = (LOG_OFFSET as u64 + capacity * 2) * 8;
         let run = run_hash(&self.record.plan.run);
-        let header = [
-            MAGIC,
-            VERSION,
-            protocol::status::KIND.layout,
-            bytes,
-            protocol::status::KIND.code,
-            capacity,
-            2,
-            1,
-            1,
-            run,
-            thread as u64,
-        ];
+        let kind = protocol::status::KIND;
+        let header = [MAGIC, VERSION, kind.layout, bytes, kind.code, capacity, 2, 1, 1, run, thread as u64];
         words[..header.len()].copy_from_slice(&header);
         words[16..16 + STATUS_WORDS].copy_from_slice(&self.statuses[thread]);
         words[COUNTERS_OFFSET..LOG_OFFSET].copy_from_slice(&self.counters[thread]);
