@@ -1,6 +1,7 @@
 //! The process outside a container: makes it, starts the strategy in it, and ends as that one ends.
 
 use super::{INIT, PROBE, WEAKER, groups};
+use crate::runtime::enclosed;
 use crate::runtime::isolate::Tree;
 use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
@@ -132,14 +133,7 @@ fn command(plan: &Plan, me: &ProcessPlan, run: &str) -> Result<(Command, Vec<Pat
     };
     let mut words = words.split_whitespace();
     let first = words.next().unwrap_or_default();
-    let folder = std::env::current_dir().context("cannot find the current folder")?;
-    let mut folders = vec![folder.clone()];
-    let mut program = PathBuf::from(first);
-    if first.contains('/') {
-        program = folder.join(first);
-        let real = program.canonicalize().unwrap_or_else(|_| program.clone());
-        folders.extend([&program, &real].into_iter().filter_map(|path| Some(path.parent()?.to_owned())));
-    }
+    let (program, folders) = enclosed::places(first)?;
     let log = io::stderr().as_fd().try_clone_to_owned()?;
     let mut command = Command::new(program);
     command
