@@ -130,7 +130,7 @@ static int escape(void) {
     count += allowed("a local socket", socket(AF_UNIX, SOCK_STREAM, 0));
     count += allowed("a process", fork_and_leave());
     count += allowed("a signal", kill(getppid(), 0));
-    count += allowed("a look at the launcher", ptrace(PTRACE_ATTACH, getppid(), 0, 0));
+    count += allowed("a look at the launcher", ptrace(PTRACE_SEIZE, getppid(), 0, 0));
     count += allowed("the launcher's limits", syscall(SYS_prlimit64, (long)getppid(), 7L, 0L, 0L, 0L, 0L));
     count += allowed("memory that nobody counts", syscall(SYS_memfd_create, (long)"x", 0L, 0L, 0L, 0L, 0L));
     return count;
@@ -165,6 +165,7 @@ int main(int count, char **arguments) {
     if (!strcmp(what, "hang"))
         for (volatile int i = 0;; i++) {}
     if (!strcmp(what, "abort")) abort();
+    if (!strcmp(what, "stop")) kill(0, SIGSTOP);
     if (!strcmp(what, "segv")) raise(SIGSEGV);
     if (!strcmp(what, "leak"))
         for (;;) {
@@ -176,7 +177,7 @@ int main(int count, char **arguments) {
     if (!strcmp(what, "open")) open("/etc/passwd", O_RDONLY);
     if (!strcmp(what, "socket")) socket(AF_INET, SOCK_DGRAM, 0);
     if (!strcmp(what, "fork")) fork_and_leave();
-    if (!strcmp(what, "ptrace")) ptrace(PTRACE_ATTACH, getppid(), 0, 0);
+    if (!strcmp(what, "ptrace")) ptrace(PTRACE_SEIZE, getppid(), 0, 0);
     if (!strcmp(what, "signal")) kill(getppid(), 0);
     if (!strcmp(what, "pretends")) return escape() + allowed("a file", open("/etc/passwd", O_RDONLY)) == 0 ? 40 : 41;
     if (!strcmp(what, "nowhere")) nowhere();

@@ -41,7 +41,7 @@ impl Program {
         Some(Self { folder })
     }
 
-    fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         self.folder.path().join("program").display().to_string()
     }
 

@@ -21,6 +21,8 @@ pub enum Arg {
         /// What they are.
         are: i32,
     },
+    /// That argument is anything but that value.
+    Not(u8, i32),
     /// That argument is this process's id.
     Own(u8),
 }
@@ -160,6 +162,11 @@ pub(super) fn forbid<'a>(deadly: impl Iterator<Item = &'a Call>) -> Result<(), S
     put_up(deadly, SeccompAction::KillProcess, SeccompAction::Allow)
 }
 
+/// Refuses these calls, and no others, to all threads of the process, with EPERM.
+pub(crate) fn refuse<'a>(refused: impl Iterator<Item = &'a Call>) -> Result<(), SandboxError> {
+    put_up(refused, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
+}
+
 /// Says of these calls that this kernel does not have them, to all threads of the process: who knows another one makes that.
 pub(super) fn hide<'a>(hidden: impl Iterator<Item = &'a Call>) -> Result<(), SandboxError> {
     put_up(hidden, SeccompAction::Errno(libc::ENOSYS as u32), SeccompAction::Allow)
@@ -204,6 +211,7 @@ fn conditions(args: &[Arg]) -> Result<Vec<SeccompCondition>, BackendError> {
             Arg::Bits { arg, mask, are } => {
                 (arg, SeccompCmpOp::MaskedEq(mask.cast_unsigned().into()), are.cast_unsigned())
             }
+            Arg::Not(index, value) => (index, SeccompCmpOp::Ne, value.cast_unsigned()),
             Arg::Own(index) => (index, SeccompCmpOp::Eq, std::process::id()),
         };
         SeccompCondition::new(index, SeccompCmpArgLen::Dword, how, value.into())

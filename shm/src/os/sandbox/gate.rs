@@ -29,12 +29,11 @@ pub(super) fn put_up<'a>(free: impl Iterator<Item = &'a Call>) -> io::Result<Own
     let (known, meant) = (libc::SECCOMP_RET_TRACE, libc::SECCOMP_RET_USER_NOTIF);
     let program =
         calls::filter(free, SeccompAction::Allow, SeccompAction::Trace(0)).map_err(io::Error::other)?;
-    let mut program: Vec<libc::sock_filter> = program
-        .into_iter()
-        .map(|step| libc::sock_filter { code: step.code, jt: step.jt, jf: step.jf, k: step.k })
-        .collect();
-    let is_return = |step: &&mut libc::sock_filter| u32::from(step.code) == libc::BPF_RET | libc::BPF_K;
-    program.iter_mut().filter(is_return).filter(|step| step.k == known).for_each(|step| step.k = meant);
+    let step = |step: seccompiler::sock_filter| {
+        let is_it = u32::from(step.code) == libc::BPF_RET | libc::BPF_K && step.k == known;
+        libc::sock_filter { code: step.code, jt: step.jt, jf: step.jf, k: if is_it { meant } else { step.k } }
+    };
+    let mut program: Vec<libc::sock_filter> = program.into_iter().map(step).collect();
     let len = u16::try_from(program.len()).map_err(io::Error::other)?;
     let program = libc::sock_fprog { len, filter: program.as_mut_ptr() };
     // SAFETY: the kernel reads a program of the length that it is told, which lives until the call has returned, and writes nothing.
@@ -68,7 +67,7 @@ fn take(from: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut bytes = [IoSliceMut::new(&mut byte)];
     let mut room = cmsg_space!([i32; 1]);
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let message = recvmsg::<()>(from.as_raw_fd(), &mut bytes, Some(&mut room), flags)?;
+    let message = recvmsg::<()>(from.as_raw_fd(), &mut bytes, Some(room.as_mut_slice()), flags)?;
     let handed = message.cmsgs()?.find_map(|message| match message {
         ControlMessageOwned::ScmRights(handed) => handed.first().copied(),
         _ => None,

@@ -33,6 +33,7 @@ pub use gate::Gate;
 pub use landlock::Files;
 pub use limits::{Limit, STDERR_BYTES};
 // What a container takes of it.
+pub(crate) use calls::refuse as refuse_calls;
 pub(crate) use landlock::keep_lengths as landlock_lengths;
 pub(crate) use privileges::give_up as give_up_privileges;
 
