@@ -39,7 +39,16 @@ pub(super) const STARTING: &[Call] = &[
     call(libc::SYS_set_robust_list, "a thread"),
     call(libc::SYS_rseq, "a thread"),
     NEW_THREAD,
-    call(libc::SYS_prctl, "a thread's name, the launcher's death, no more privileges"),
+    Call {
+        number: libc::SYS_prctl,
+        when: &[
+            &[Arg::Is(0, libc::PR_SET_NAME)],
+            &[Arg::Is(0, libc::PR_SET_PDEATHSIG)],
+            &[Arg::Is(0, libc::PR_SET_TIMERSLACK)],
+            &[Arg::Is(0, libc::PR_SET_NO_NEW_PRIVS)],
+        ],
+        why: "a thread's name, the launcher's death, timers, no more privileges",
+    },
     call(libc::SYS_sched_getaffinity, "the cores that there are"),
     Call { number: libc::SYS_sched_setaffinity, when: &[&[Arg::Is(0, 0)]], why: "its own core; not the engine's" },
     call(libc::SYS_rt_sigaction, "handlers"),
