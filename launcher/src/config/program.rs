@@ -74,7 +74,8 @@ pub fn fits_the_sandbox(command: &str) -> Result<(), String> {
     let file = file_of(program).unwrap_or_default();
     let real = file.canonicalize().unwrap_or_else(|_| file.clone());
     // By the name that it is called by, by its own behind a link, and by what a script says that it is for.
-    let names = [&file, &real].map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+    let names =
+        [&file, &real].map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned());
     let interpreter = interpreter(&real);
     let words = interpreter.split_whitespace().filter_map(|word| word.rsplit('/').next());
     let mut names = names.iter().map(String::as_str).chain(words);
@@ -147,7 +148,9 @@ mod tests {
             let error = fits_the_sandbox(&format!("{command} -x 1")).unwrap_err();
             assert!(error.contains(words) && error.contains("--isolation container"), "{command}: {error}");
         }
-        for command in ["sh", "/nowhere/mine", &make("javastrategy", ""), &make("shell", "#!/bin/sh\nexec java\n")] {
+        for command in
+            ["sh", "/nowhere/mine", &make("javastrategy", ""), &make("shell", "#!/bin/sh\nexec java\n")]
+        {
             assert_eq!(fits_the_sandbox(command), Ok(()));
         }
     }

@@ -88,14 +88,17 @@ mod tests {
     fn refused(strategies: &str, isolation: Isolation, fault: &str) -> Option<String> {
         let strategies = Kinds::<StrategyName>::parse(strategies).unwrap();
         let faults: Vec<FaultSpec> = fault.split_whitespace().map(|fault| fault.parse().unwrap()).collect();
-        check(&strategies, Technique::default(), isolation, (false, false), &faults).err().map(|error| error.0)
+        check(&strategies, Technique::default(), isolation, (false, false), &faults)
+            .err()
+            .map(|error| error.0)
     }
 
     #[test]
     fn isolated_cores_and_programs_do_not_go_together() {
         let check = |kinds: &str| {
             let kinds = Kinds::<StrategyName>::parse(kinds).unwrap();
-            check(&kinds, Technique::default(), Isolation::Process, (true, false), &[]).map_err(|error| error.0)
+            check(&kinds, Technique::default(), Isolation::Process, (true, false), &[])
+                .map_err(|error| error.0)
         };
         assert_eq!(check("player"), Ok(()));
         assert!(check("exec:sh").unwrap_err().contains("Leave --isolate out"));

@@ -179,7 +179,16 @@ impl Process {
         match open(child.id()) {
             Ok(pidfd) => {
                 let account = Account::begin();
-                Ok(Self { name: name.to_owned(), child, pidfd, inside: None, enclosure: Enclosure::default(), status: None, stderr, account })
+                Ok(Self {
+                    name: name.to_owned(),
+                    child,
+                    pidfd,
+                    inside: None,
+                    enclosure: Enclosure::default(),
+                    status: None,
+                    stderr,
+                    account,
+                })
             }
             Err(error) => {
                 let _ = child.kill();

@@ -75,15 +75,8 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Part; 7] = [
-        Part::Processes,
-        Part::Network,
-        Part::Ipc,
-        Part::Root,
-        Part::Memory,
-        Part::Calls,
-        Part::Rights,
-    ];
+    pub const ALL: [Part; 7] =
+        [Part::Processes, Part::Network, Part::Ipc, Part::Root, Part::Memory, Part::Calls, Part::Rights];
 
     /// Its name: see [`Part::from_name`].
     pub const fn name(self) -> &'static str {

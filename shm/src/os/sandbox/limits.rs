@@ -35,7 +35,11 @@ pub(super) const NO_MORE: &[Limit] = &[
 
 /// What a program has until it attaches.
 pub(super) const STARTING: &[Limit] = &[
-    Limit { resource: Resource::RLIMIT_NOFILE, value: 256, why: "its libraries, one after the other, and what it reads" },
+    Limit {
+        resource: Resource::RLIMIT_NOFILE,
+        value: 256,
+        why: "its libraries, one after the other, and what it reads",
+    },
     Limit {
         resource: Resource::RLIMIT_FSIZE,
         value: STDERR_BYTES,

@@ -50,7 +50,11 @@ pub(super) const STARTING: &[Call] = &[
         why: "a thread's name, the launcher's death, timers, no more privileges",
     },
     call(libc::SYS_sched_getaffinity, "the cores that there are"),
-    Call { number: libc::SYS_sched_setaffinity, when: &[&[Arg::Is(0, 0)]], why: "its own core; not the engine's" },
+    Call {
+        number: libc::SYS_sched_setaffinity,
+        when: &[&[Arg::Is(0, 0)]],
+        why: "its own core; not the engine's",
+    },
     call(libc::SYS_rt_sigaction, "handlers"),
     call(libc::SYS_ppoll, "wait"),
     Call {

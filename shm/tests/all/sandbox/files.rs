@@ -122,7 +122,8 @@ fn a_folder_that_is_not_there_is_an_error_that_names_it() {
     let nowhere = Path::new("/no/such/folder");
     let folders = [nowhere];
     alone(|| {
-        let error = JOURNALLED.confine_to(&Files { folders: &folders, ..Files::default() }, false).unwrap_err();
+        let error =
+            JOURNALLED.confine_to(&Files { folders: &folders, ..Files::default() }, false).unwrap_err();
         assert!(error.to_string().contains("/no/such/folder"), "{error}");
     });
 }
