@@ -61,7 +61,9 @@ static void handed(void) {
     for (int file = 3; file < 64; file++) {
         if (fcntl(file, F_GETFD) < 0) continue;
         snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-        allowed("a descriptor to write", open(path, O_WRONLY | O_NONBLOCK));
+        int again = open(path, O_WRONLY | O_NONBLOCK);
+        allowed("a descriptor to write", write(again, "x", 1));
+        allowed("a signal through a descriptor", syscall(SYS_pidfd_send_signal, file, 0, NULL, 0));
     }
     allowed("set-user-id", fchmod(2, 04700));
     allowed("set-group-id", fchmod(2, 02700));
