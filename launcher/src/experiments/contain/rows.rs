@@ -193,7 +193,8 @@ mod tests {
 
     #[test]
     fn who_was_taken_for_hanging_was_refused_nothing() {
-        let ends = ["exit 40", "exit 41", "signal 9 (SIGKILL)", "hangs: no duty cycle for 200ms", "exit 1"].map(End::of);
+        let ends = ["exit 40", "exit 41", "signal 9 (SIGKILL)", "hangs: no duty cycle for 200ms", "exit 1"]
+            .map(End::of);
         assert_eq!(ends, [End::Got, End::Refused, End::Refused, End::Undecided, End::Undecided]);
     }
 
