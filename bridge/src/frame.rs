@@ -264,6 +264,41 @@ mod tests {
         )
     }
 
+    /// Another layout is another version: both hosts are asked only for theirs.
+    #[test]
+    fn the_bytes_of_version_1_stay_what_they_are() {
+        let talk = Talk { ask: 0x11, of: 0x12, taken: Some(0x13), epoch: 0x14, heard_end: true };
+        let frame = Frame {
+            kind: Kind::Heartbeat,
+            from: Side::Engine,
+            run: run_digest("20261120-142421123-4711-815"),
+            session: 0x0001_0000_0000_0002,
+            attempt: 3,
+            sequence: 4,
+            taken: 5,
+            sent: 6,
+            echo: Some(Echo { sent: 7, seen: 8 }),
+            words: talk.words(),
+        };
+        let words: Vec<String> = frame
+            .encode()
+            .chunks_exact(8)
+            .map(|word| word.iter().map(|byte| format!("{byte:02x}")).collect())
+            .collect();
+        let golden = [
+            "6268627201020100 0200000000000100 0300000000000000 0400000000000000",
+            "0500000000000000 0600000000000000 0700000000000000 0800000000000000",
+            "1100000000000000 1200000000000000 1300000000000000 0100000000000000",
+            "1400000000000000 0100000000000000 0000000000000000 97ebf808e4a31140",
+        ];
+        assert_eq!(words.join(" "), golden.join(" "));
+        let data =
+            Frame { kind: Kind::Data, from: Side::Far, echo: None, words: [1, 2, 3, 4, 5, 6, 7], ..frame };
+        let bytes = data.encode();
+        assert_eq!(bytes[..8], *b"bhbr\x01\x03\0\0");
+        assert_eq!((bytes[64], bytes[112]), (1, 7));
+    }
+
     proptest! {
         #[test]
         fn a_frame_comes_out_as_it_went_in(frame in frames()) {

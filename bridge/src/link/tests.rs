@@ -333,3 +333,35 @@ fn a_window_is_the_most_that_is_under_way() {
     let sent = (0..2 * WINDOW).take_while(|_| world.links[0].send(message(0, 0), None).is_ok()).count();
     assert!(sent <= WINDOW && world.links[0].send(message(0, 0), None) == Err(Refused::Full), "{sent}");
 }
+
+#[test]
+fn while_a_session_lasts_nothing_is_allocated() {
+    let mut links = [Link::far(RUN, 0, TIMING), Link::engine(RUN, 0, TIMING)];
+    // The last frames of each side: a turn has few.
+    let mut wires = [[[0; FRAME]; 32]; 2];
+    let (mut now, mut before, mut taken) = (0, 0, 0);
+    for step in 0..100_000 {
+        if step == 100 {
+            assert!(links.iter().all(Link::is_up));
+            before = shm::alloc::allocations();
+        }
+        now += STEP;
+        for side in 0..2 {
+            let sent = step > 100 && links[side].send(message(side, step), None).is_ok();
+            let mut frames = 0;
+            links[side].turn(now, |bytes| {
+                wires[side][frames] = *bytes;
+                frames += 1;
+                frames < wires[side].len()
+            });
+            assert!(sent || step <= 100);
+            for frame in &wires[side][..frames] {
+                links[1 - side].receive(frame, now + TRANSIT);
+                while let Some(event) = links[1 - side].next_event() {
+                    taken += u64::from(matches!(event, Event::Message(..)));
+                }
+            }
+        }
+    }
+    assert_eq!((shm::alloc::allocations() - before, taken), (0, 2 * 99_899));
+}
