@@ -440,6 +440,12 @@ pub struct RoleFlags {
     /// Start it in a container, and stay outside
     #[arg(long)]
     pub contain: bool,
+    /// Go on with a kernel that lacks a piece of the sandbox
+    #[arg(long)]
+    pub weaker: bool,
+    /// Become this program, in the sandbox
+    #[arg(last = true)]
+    pub program: Vec<String>,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub mod clean;
 pub mod comebacks;
 pub mod container;
 mod cpu;
+pub mod enclosed;
 pub mod folder;
 pub mod gather;
 pub mod incidents;
