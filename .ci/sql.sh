@@ -34,7 +34,7 @@ for path in sorted(glob.glob("runs/*/orders.npy")):
     table = f"of_{len(tables)}"
     db.register(table, columns)
     run = os.path.basename(os.path.dirname(path))
-    tables.append(f"select * replace (measured = 1 as measured), '{run}' as run from {table}")
+    tables.append(f"select * replace (measured = 1 as measured, nullif(venue, -1) as venue), '{run}' as run from {table}")
 db.execute("create table orders as " + " union all ".join(tables))
 for query in queries:
     rows = db.execute(query).fetchall()

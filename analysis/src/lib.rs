@@ -15,6 +15,7 @@ pub mod merge;
 pub mod numbers;
 pub mod record;
 pub mod report;
+mod select;
 pub mod stats;
 pub mod summary;
 pub mod tail;

@@ -10,6 +10,7 @@ use crate::segment;
 use crate::shared::{Mapped, Shared, Watermark};
 use crate::snapshot;
 use shm::memory::{Region, Words};
+use shm::prefetch::prefetch_ahead;
 use shm::sync::Ordering;
 use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
@@ -294,6 +295,8 @@ impl Writer {
         // Release: whoever sees this word, a reader or the recovery after a death, sees the record's other words.
         place[0]
             .store(format::first_word(self.seed, payload.len() as u32, sequence, payload), Ordering::Release);
+        prefetch_ahead(&place[0], words * 8 + 64);
+        prefetch_ahead(&place[0], words * 8 + 128);
         self.at += words;
         self.next += 1;
         // Release: pairs with the Acquire of whoever syncs.

@@ -8,7 +8,7 @@ mod suggest;
 pub use open::OpenFlags;
 
 use crate::board::BoardFlags;
-use crate::config::RunCommand;
+use crate::config::{RunCommand, Size};
 use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
@@ -387,6 +387,9 @@ pub struct ReportFlags {
     /// Print the summary as JSON
     #[arg(long, conflicts_with = "html")]
     pub json: bool,
+    /// Merge with so much memory, e.g. 512M or 2G: the table of orders goes to a file beside the logs
+    #[arg(long, value_name = "SIZE", conflicts_with = "html")]
+    pub max_memory: Option<Size>,
     /// Write the charts as one HTML file from the saved results instead [default: report.html in the folder]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub html: Option<Option<PathBuf>>,
@@ -437,6 +440,12 @@ pub struct RoleFlags {
     /// Start it in a container, and stay outside
     #[arg(long)]
     pub contain: bool,
+    /// Go on with a kernel that lacks a piece of the sandbox
+    #[arg(long)]
+    pub weaker: bool,
+    /// Become this program, in the sandbox
+    #[arg(last = true)]
+    pub program: Vec<String>,
 }
 
 #[cfg(test)]

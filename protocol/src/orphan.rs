@@ -26,8 +26,8 @@ pub fn message(plan: &Plan) -> String {
     )
 }
 
-/// What the plan calls the descriptor on which processes in containers see the launcher's death: the reading end of a pipe that nobody but
-/// the launcher can write.
+/// What the plan calls the descriptor on which processes in containers see the launcher's death: its pidfd, which they cannot open themselves.
+/// Nobody can signal through it from a namespace of process ids in which the launcher is not.
 pub const LAUNCHER: &str = "launcher";
 
 /// Sees the launcher's death, from when it was made.

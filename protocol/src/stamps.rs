@@ -32,8 +32,12 @@ pub use crate::record::*;
 use crate::spill::{Rest, Ring, Turner};
 use crate::wire::OrderId;
 use shm::memory::{View, Words};
+use shm::prefetch::prefetch_ahead;
 use shm::sync::Ordering;
 use std::collections::HashSet;
+
+/// How far ahead of the next record the log's memory is asked for, in bytes: the line behind the one that is being filled.
+const AHEAD: usize = 128;
 
 /// The writing end of a stamp log.
 pub struct StampLog {
@@ -129,6 +133,8 @@ impl StampLog {
         // Release: pairs with the Acquire of a reader of the live log; a key that is there has its value.
         key_word.store(key, Ordering::Release);
         self.next += RECORD_WORDS;
+        // Stores become visible in their order: a line that is not there yet would hold up the message that is sent next.
+        prefetch_ahead(key_word, AHEAD);
     }
 
     /// Goes on in the next chunk, where there is one; else the record is dropped.

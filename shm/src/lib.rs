@@ -7,7 +7,7 @@
 //!
 //! A region is a slice of atomic words; everything above it (headers, rings, bells) is safe code over such slices, and
 //! does not know whether they live on the heap, in `/dev/shm` or under loom. The unsafe code is: making that slice from a
-//! mapping (`memory::region`), reaching words that were checked before (`memory::slots`), taking inherited descriptors (`memory::sealed`), reading the time stamp counter (`clock`),
+//! mapping (`memory::region`), reaching words that were checked before (`memory::slots`), columns in files of one's own (`scratch`), taking inherited descriptors (`memory::sealed`), reading the time stamp counter (`clock`),
 //! system calls that have no safe wrapper (`os`), the hint to fetch memory ahead (`prefetch`), and a counting allocator behind a
 //! feature.
 
@@ -37,4 +37,6 @@ pub mod prefetch;
 #[cfg(not(loom))]
 pub mod queue;
 pub mod ring;
+#[cfg(not(loom))]
+pub mod scratch;
 pub mod sync;

@@ -18,7 +18,7 @@ use super::join::BY_STRATEGY;
 use super::orders::{Losses, OrderEnd, Orders, Span};
 use super::row::{OrderRow, bit};
 use super::switches::Switches;
-use super::table::{Lane, Table};
+use super::table::{BLOCK, Lane, Table};
 use super::violation::{Findings, ViolationKind, name_of};
 use crate::record::{Outcome, RunRecord};
 use protocol::flow::{PATH, mask};
@@ -26,6 +26,7 @@ use protocol::plan::{Pacing, Role, Trading};
 use protocol::reject::Reject;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
+use shm::scratch::Room;
 
 /// The points of the whole way.
 const WAY: u64 = mask(&PATH);
@@ -146,15 +147,17 @@ pub(super) fn check(
         losses: vec![Losses::default(); incidents],
         lost_of_survivors: 0,
     };
+    let room = table.room.clone();
     for lane in &mut table.lanes {
         let lost_before = counted.orders.lost;
         let incident = context.deaths.incident(lane.strategy, lane.epoch);
         let mut losses = Losses::default();
         if lane.is_excused {
             let is_dead = incident.is_some();
+            room.relieve();
             count_excused(lane, context, is_dead, &mut counted.orders, &mut losses);
         } else {
-            check_lane(lane, context, incident.is_some(), &mut counted, &mut losses, findings);
+            check_lane(lane, context, &room, incident.is_some(), &mut counted, &mut losses, findings);
             if incident.is_none() {
                 counted.lost_of_survivors += counted.orders.lost - lost_before;
             }
@@ -185,6 +188,7 @@ fn count_excused(lane: &Lane, context: &Context, is_dead: bool, orders: &mut Ord
 fn check_lane(
     lane: &mut Lane,
     context: &Context,
+    room: &Room,
     is_dead: bool,
     counted: &mut Counted,
     losses: &mut Losses,
@@ -196,6 +200,9 @@ fn check_lane(
     let is_gone = gone && !is_dead;
     let excused = context.engine_gone | if is_gone { BY_STRATEGY } else { 0 };
     for (sequence, row) in lane.rows.iter_mut().enumerate() {
+        if sequence.is_multiple_of(BLOCK) {
+            room.relieve();
+        }
         let (id, sequence) = (OrderId::new(strategy, epoch, sequence as u64), sequence as u64);
         // By whose word something is broken: the strategy's, where its stamps are needed to show it.
         let by_strategy = |points: u64| (points & BY_STRATEGY != 0).then_some(strategy);

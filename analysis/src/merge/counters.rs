@@ -2,7 +2,8 @@
 
 use super::ThreadLog;
 use super::deaths::Deaths;
-use super::table::Table;
+use super::row::OrderRow;
+use super::table::{BLOCK, Table};
 use super::violation::{Findings, ViolationKind};
 use crate::record::{Outcome, RunRecord};
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
@@ -119,5 +120,9 @@ fn sent_last(record: &RunRecord, deaths: &Deaths, table: &Table, strategy: u16) 
         .is_some_and(|incident| incident.restarted_ns.is_some());
     let restarted = if was_restarted { deaths.last_epoch(strategy) } else { 0 };
     let lane = table.lane_of(strategy, restarted.max(table.newest_epoch(strategy)));
-    lane.map_or(0, |lane| lane.rows.iter().filter(|row| row.has(Point::StrategySend)).count() as u64)
+    let sent = |rows: &[OrderRow]| {
+        table.relieve();
+        rows.iter().filter(|row| row.has(Point::StrategySend)).count() as u64
+    };
+    lane.map_or(0, |lane| lane.rows.chunks(BLOCK).map(sent).sum())
 }

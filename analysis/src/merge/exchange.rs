@@ -6,13 +6,14 @@
 use super::chain::Chains;
 use super::deaths::Deaths;
 use super::row::{AtExchange, OrderRow, bit};
-use super::table::{Lane, Table};
+use super::table::{BLOCK, Lane, Table};
 use super::violation::{Findings, ViolationKind, name_of};
 use crate::logfile::file_name;
 use crate::record::{Outcome, RunRecord};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
+use shm::scratch::Room;
 
 /// What the checks need to know about the run.
 struct Context<'a> {
@@ -63,9 +64,10 @@ pub(super) fn check(
         gone,
     };
     let has_book = plan.trading().books().next().is_some();
+    let room = table.room.clone();
     for lane in table.lanes.iter_mut().filter(|lane| !lane.is_excused) {
         if has_book || lane.has_exchange() {
-            check_lane(lane, &context, findings);
+            check_lane(lane, &context, &room, findings);
         }
     }
     for (id, number, report) in chains.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
@@ -93,8 +95,11 @@ pub(super) fn check(
     }
 }
 
-fn check_lane(lane: &mut Lane, context: &Context, findings: &mut Findings) {
+fn check_lane(lane: &mut Lane, context: &Context, room: &Room, findings: &mut Findings) {
     for sequence in 0..lane.rows.len() as u64 {
+        if (sequence as usize).is_multiple_of(BLOCK) {
+            room.relieve();
+        }
         let (at, row) = (lane.at_exchange(sequence), &mut lane.rows[sequence as usize]);
         if let Some((kind, what)) = fault(row, at, context) {
             row.clear_measured();

@@ -23,6 +23,7 @@ use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::stamps::{Gap, HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
+use shm::scratch::Room;
 
 /// Codes of reasons, as many as a row has room for.
 pub(super) const MAX_REASONS: usize = 128;
@@ -75,6 +76,7 @@ impl<'a> Join<'a> {
         plan: &'a Plan,
         deaths: &'a mut Deaths,
         bounds: Vec<Bounds>,
+        room: &Room,
         findings: &'a mut Findings,
     ) -> Self {
         let source = LogSource {
@@ -92,7 +94,7 @@ impl<'a> Join<'a> {
             owners: (0..plan.trading().strategies)
                 .map(|index| plan.thread_of(Role::Strategy(index)))
                 .collect(),
-            table: Table::new(bounds),
+            table: Table::new(bounds, room),
             gateway_threads: (0..plan.trading().gateways())
                 .map(|index| plan.thread_of(Role::Gateway(index)))
                 .collect(),
@@ -151,7 +153,7 @@ impl<'a> Join<'a> {
     /// Takes one record.
     ///
     /// # Errors
-    /// Only [`MergeError::Memory`]; whatever is wrong with the record is a violation.
+    /// Only that there is no room; whatever is wrong with the record is a violation.
     #[inline]
     pub fn take(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, detail, value } = record;
@@ -166,13 +168,11 @@ impl<'a> Join<'a> {
         let Self { source, findings, .. } = self;
         let lane = match self.table.lane(id) {
             Ok(lane) => lane,
-            Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
             Err(why) => {
                 if point == Point::GatewayDone {
                     self.accounts.reported_amiss(id, Report::of_detail(detail).0, value);
                 }
-                self.nowhere(record, &why);
-                return Ok(());
+                return self.nowhere(record, &why);
             }
         };
         let (is_excused, is_hostile) = (lane.is_excused, lane.is_hostile);
@@ -309,11 +309,11 @@ impl<'a> Join<'a> {
                 let instrument = lane.map_or(0, |lane| lane.instrument(id.sequence()));
                 self.accounts.price(record, instrument);
             }
-            Point::Instrument => match self.table.lane(id) {
-                Ok(lane) => lane.set_instrument(id.sequence(), value as u16),
-                Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
-                Err(why) => self.nowhere(record, &why),
-            },
+            Point::Instrument => {
+                let lane = self.table.lane(id);
+                let done = lane.and_then(|lane| lane.set_instrument(id.sequence(), value as u16));
+                return done.or_else(|why| self.nowhere(record, &why));
+            }
             Point::Position => self.accounts.state(record),
             Point::KillSeen | Point::KillDone => self.switches.take(record),
             Point::ExchangeRecv | Point::ExchangeDone | Point::Trigger => {
@@ -328,17 +328,13 @@ impl<'a> Join<'a> {
     /// A stamp of an exchange.
     ///
     /// # Errors
-    /// [`MergeError::Memory`].
+    /// As [`Join::take`].
     fn take_of_exchange(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, detail, value } = record;
         let thread = self.source.thread;
         let lane = match self.table.lane(id) {
             Ok(lane) => lane,
-            Err(NoRow::Memory(bytes)) => return Err(MergeError::Memory { bytes }),
-            Err(why) => {
-                self.nowhere(record, &why);
-                return Ok(());
-            }
+            Err(why) => return self.nowhere(record, &why),
         };
         let is_hostile = lane.is_hostile;
         // The exchange takes it down behind the stamps that it took of the order.
@@ -353,9 +349,13 @@ impl<'a> Join<'a> {
             lane.set_trigger(id.sequence(), value)
         } else if point == Point::ExchangeDone && detail > 0 {
             let given = &mut self.chains.report(id, detail).given;
-            given.replace((value, thread as u32)).is_none()
+            Ok(given.replace((value, thread as u32)).is_none())
         } else {
-            lane.at_exchange_mut(id.sequence()).stamp(point, value, thread)
+            lane.at_exchange_mut(id.sequence()).map(|at| at.stamp(point, value, thread))
+        };
+        let is_new = match is_new {
+            Ok(is_new) => is_new,
+            Err(why) => return self.nowhere(record, &why),
         };
         if !is_new && !is_hostile {
             self.findings.add(None, ViolationKind::Duplicate, || {
@@ -418,16 +418,19 @@ impl<'a> Join<'a> {
         is_ours && (self.source.is_untrusted || self.links.take(end, value))
     }
 
-    /// A record of an order that the run cannot have had.
+    /// A record of an order that the run cannot have had; or there is no room for it.
     #[cold]
-    fn nowhere(&mut self, record: Record, why: &NoRow) {
+    fn nowhere(&mut self, record: Record, why: &NoRow) -> Result<(), MergeError> {
+        if let NoRow::Memory(bytes) = why {
+            return Err(self.table.no_room(*bytes));
+        }
         let (id, point) = (record.id, record.point.name());
         if self.source.is_untrusted {
             self.source.ignored += 1;
-            return;
+            return Ok(());
         }
         if self.deaths.is_hostile(id.strategy()) {
-            return;
+            return Ok(());
         }
         let is_doubted = self.deaths.is_untrusted(id.strategy());
         let LogSource { author, own, .. } = &mut self.source;
@@ -461,6 +464,7 @@ impl<'a> Join<'a> {
                 });
             }
         }
+        Ok(())
     }
 }
 

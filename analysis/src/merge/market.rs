@@ -6,7 +6,7 @@
 
 use super::deaths::Deaths;
 use super::row::{OrderRow, bit};
-use super::table::{Lane, Table};
+use super::table::{BLOCK, Lane, Table};
 use super::violation::{Findings, ViolationKind, Violations, name_of};
 use crate::record::{Outcome, RunRecord};
 use protocol::plan::{Plan, Role};
@@ -93,6 +93,9 @@ impl Touches {
         let believed = |lane: &&Lane| !lane.is_excused && !deaths.is_untrusted(lane.strategy);
         for lane in table.lanes.iter().filter(believed) {
             for sequence in lane.triggered() {
+                if (sequence as usize).is_multiple_of(BLOCK) {
+                    table.relieve();
+                }
                 let Some(trigger) = self.trigger(lane, sequence) else { continue };
                 let Some(row) = lane.rows.get(sequence as usize) else { continue };
                 if let Some(what) = tale(trigger, row, is_whole) {

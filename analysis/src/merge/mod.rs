@@ -42,6 +42,8 @@ use protocol::plan::{Plan, PlanError, Role};
 use protocol::stamps::{Gap, RECORD_BYTES};
 use protocol::status::{Field, STATUS_WORDS, Status};
 use protocol::wire::OrderId;
+use shm::scratch::{Column, Plain, Room};
+use std::path::PathBuf;
 use table::Bounds;
 use thiserror::Error;
 use violation::{Findings, Violations};
@@ -56,11 +58,34 @@ pub enum MergeError {
     #[error("{file}: {0}", file = RunRecord::FILE)]
     Plan(#[from] PlanError),
     /// Not enough memory for the table.
-    #[error("no memory for {bytes} more bytes of the table of orders: merge on a larger machine")]
+    #[error(
+        "no memory for {bytes} more bytes of the table of orders: merge on a larger machine, or with --max-memory where the disk has room"
+    )]
     Memory {
         /// Bytes that were asked for.
         bytes: u64,
     },
+    /// Not enough room for the table on the disk.
+    #[error(
+        "{folder}: no room on this disk for {bytes} more bytes of the table of orders: free some, or copy the run to where there is",
+        folder = .folder.display()
+    )]
+    Disk {
+        /// Bytes that were asked for.
+        bytes: u64,
+        /// Where the table is.
+        folder: PathBuf,
+    },
+}
+
+impl MergeError {
+    /// There is no room for so many bytes more.
+    fn no_room(room: &Room, bytes: u64) -> Self {
+        match room.folder() {
+            None => Self::Memory { bytes },
+            Some(folder) => Self::Disk { bytes, folder: folder.to_owned() },
+        }
+    }
 }
 
 /// What the merge knows about one thread's log.
@@ -126,9 +151,37 @@ pub struct Merged {
     touches: market::Touches,
     table: table::Table,
     chains: chain::Chains,
+    room: Room,
 }
 
 impl Merged {
+    /// A column of so many zeros where the table is.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub(crate) fn column<T: Plain>(&self, len: usize) -> Result<Column<T>, MergeError> {
+        let mut column = self.room.column();
+        let bytes = len.saturating_mul(size_of::<T>()) as u64;
+        column.resize(len).map_err(|_| MergeError::no_room(&self.room, bytes))?;
+        Ok(column)
+    }
+
+    /// How much may be resident, in bytes; `None`: nobody said.
+    pub(crate) fn most_resident(&self) -> Option<u64> {
+        self.room.most_resident()
+    }
+
+    /// Gives back what is resident of the table, where that is too much. To be called now and then while it is gone through.
+    #[inline]
+    pub(crate) fn relieve(&self) {
+        self.room.relieve();
+    }
+
+    /// The table in blocks of rows, each with the id of its first; in the order of [`Merged::orders`].
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
+        self.table.blocks()
+    }
+
     /// Every order that has some stamp, by strategy and sequence.
     pub fn orders(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.points() != 0)
@@ -166,6 +219,19 @@ impl Merged {
 pub fn merge<L: Logs + ?Sized>(
     logs: &L,
     record: &RunRecord,
+    progress: impl FnMut(u64, u64),
+) -> Result<Merged, MergeError> {
+    merge_in(&Room::memory(), logs, record, progress)
+}
+
+/// The same with the table in that room: the same to the last bit, whatever it is.
+///
+/// # Errors
+/// As [`merge`].
+pub fn merge_in<L: Logs + ?Sized>(
+    room: &Room,
+    logs: &L,
+    record: &RunRecord,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Merged, MergeError> {
     let plan = &record.plan;
@@ -177,7 +243,7 @@ pub fn merge<L: Logs + ?Sized>(
     let mut joined = Findings::default();
     let mut notes = Vec::new();
     let mut threads: Vec<Option<ThreadLog>> = vec![None; plan.threads.len()];
-    let mut join = Join::new(plan, &mut deaths, bounds, &mut joined);
+    let mut join = Join::new(plan, &mut deaths, bounds, room, &mut joined);
     let mut done = 0;
     for thread in reading_order(plan) {
         let (log, note) = read(logs, record, thread, &mut join, |records| {
@@ -274,6 +340,7 @@ pub fn merge<L: Logs + ?Sized>(
         touches_written: touches.count(),
         touches,
         table,
+        room: room.clone(),
     })
 }
 
@@ -312,6 +379,7 @@ fn read<L: Logs + ?Sized>(
                             join.take(record)?;
                         }
                         progress(block.len() as u64);
+                        join.table.relieve();
                     }
                     Ok(None) => break,
                     Err(error) if is_tolerable(&error) => {

@@ -2,6 +2,7 @@
 
 use protocol::flow::{ExchangeStage, PATH, Stage, mask};
 use protocol::stamps::Point;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// The stamps of one order.
 ///
@@ -10,7 +11,7 @@ use protocol::stamps::Point;
 ///       │ position in the    │ more     │ gateway │ reason│ duplicated │ measured │ a bit for each   │
 ///       │ gateway's order    │ reports  │ + 1     │       │            │          │ point stamped    │
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable)]
 pub struct OrderRow {
     ticks: [u64; KEPT],
     state: u64,
@@ -178,7 +179,7 @@ impl OrderRow {
 
 /// What an exchange stamped of one order within its venue's time, in 24 bytes beside the row. Only runs with an exchange have room
 /// for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 pub struct AtExchange {
     received: u64,
     /// Of the first report.

@@ -5,9 +5,11 @@
 //! that promises 2^60 orders and stamped ten costs ten rows. A strategy that is started again and again has a lane for
 //! each epoch, found by index as well; those after the first begin small and double.
 
+use super::MergeError;
 use super::hand_offs::{Return, Submit};
 use super::row::{AtExchange, OrderRow};
 use protocol::wire::OrderId;
+use shm::scratch::{Column, Plain, Room};
 
 /// The rows of a first epoch are made in chunks of this many, so that growing does not show.
 const CHUNK: u64 = 4096;
@@ -25,31 +27,32 @@ pub(super) struct Lane {
     pub is_excused: bool,
     /// It misbehaved by the record, so that what the engine has of it may be anything as well.
     pub is_hostile: bool,
-    pub rows: Vec<OrderRow>,
+    pub rows: Column<OrderRow>,
     /// What the orders trade, by their sequence; as long as the last one that does not trade instrument 0.
-    pub instruments: Vec<u16>,
+    pub instruments: Column<u16>,
     /// What an exchange stamped of them, by their sequence; as long as the last one that was at an exchange.
-    at_exchange: Vec<AtExchange>,
+    at_exchange: Column<AtExchange>,
     /// The version of a touch that triggered an order, by its own word, by their sequence; 0: none. As long as the last one that was.
-    triggers: Vec<u64>,
+    triggers: Column<u64>,
     /// How far the hand-offs of this incarnation have come.
     pub submit: Submit,
     pub returns: Return,
 }
 
 impl Lane {
-    fn new(strategy: u16, epoch: u16, bounds: &Bounds) -> Self {
+    fn new(strategy: u16, epoch: u16, bounds: &Bounds, room: &Room) -> Self {
         let (is_excused, is_hostile) = (bounds.is_excused, bounds.is_hostile);
-        let rows = Vec::new();
+        // Later epochs are many and short.
+        let room = if epoch == 0 { room } else { &Room::memory() };
         Self {
             strategy,
             epoch,
             is_excused,
             is_hostile,
-            rows,
-            instruments: Vec::new(),
-            at_exchange: Vec::new(),
-            triggers: Vec::new(),
+            rows: room.column(),
+            instruments: room.column(),
+            at_exchange: room.column(),
+            triggers: room.column(),
             submit: Submit::default(),
             returns: Return::default(),
         }
@@ -62,12 +65,9 @@ impl Lane {
     }
 
     /// An order, for which there is a row, trades that.
-    pub fn set_instrument(&mut self, sequence: u64, instrument: u16) {
-        let place = sequence as usize;
-        if self.instruments.len() <= place {
-            self.instruments.resize(place + 1, 0);
-        }
-        self.instruments[place] = instrument;
+    pub fn set_instrument(&mut self, sequence: u64, instrument: u16) -> Result<(), NoRow> {
+        *reach(&mut self.instruments, sequence)? = instrument;
+        Ok(())
     }
 
     /// What an exchange stamped of an order.
@@ -77,12 +77,8 @@ impl Lane {
     }
 
     /// The same, to be stamped; for an order for which there is a row.
-    pub fn at_exchange_mut(&mut self, sequence: u64) -> &mut AtExchange {
-        let place = sequence as usize;
-        if self.at_exchange.len() <= place {
-            self.at_exchange.resize(place + 1, AtExchange::default());
-        }
-        &mut self.at_exchange[place]
+    pub fn at_exchange_mut(&mut self, sequence: u64) -> Result<&mut AtExchange, NoRow> {
+        reach(&mut self.at_exchange, sequence)
     }
 
     /// The version that triggered an order, by its own word.
@@ -92,12 +88,8 @@ impl Lane {
     }
 
     /// An order, for which there is a row, says that; `false` if it said so before.
-    pub fn set_trigger(&mut self, sequence: u64, version: u64) -> bool {
-        let place = sequence as usize;
-        if self.triggers.len() <= place {
-            self.triggers.resize(place + 1, 0);
-        }
-        core::mem::replace(&mut self.triggers[place], version) == 0
+    pub fn set_trigger(&mut self, sequence: u64, version: u64) -> Result<bool, NoRow> {
+        Ok(core::mem::replace(reach(&mut self.triggers, sequence)?, version) == 0)
     }
 
     /// The orders that say what triggered them.
@@ -106,7 +98,7 @@ impl Lane {
     }
 
     /// Whether any of its orders was at an exchange.
-    pub const fn has_exchange(&self) -> bool {
+    pub fn has_exchange(&self) -> bool {
         !self.at_exchange.is_empty()
     }
 
@@ -114,6 +106,17 @@ impl Lane {
     pub const fn id(&self, sequence: u64) -> OrderId {
         OrderId::new(self.strategy, self.epoch, sequence)
     }
+}
+
+/// The value of an order, for which there is one from then on.
+#[inline]
+fn reach<T: Plain>(column: &mut Column<T>, sequence: u64) -> Result<&mut T, NoRow> {
+    let place = sequence as usize;
+    if column.len() <= place {
+        let bytes = (place + 1 - column.len()) * size_of::<T>();
+        column.resize(place + 1).map_err(|_| NoRow::Memory(bytes as u64))?;
+    }
+    Ok(&mut column[place])
 }
 
 /// Why an order has no row.
@@ -125,7 +128,7 @@ pub(super) enum NoRow {
     Epoch,
     /// Its sequence is past what the logs can hold.
     Limit,
-    /// The memory for it is not there: this many bytes more.
+    /// The memory for it, or the room on the disk, is not there: this many bytes more.
     Memory(u64),
 }
 
@@ -169,15 +172,31 @@ struct Later {
 pub(super) struct Table {
     pub lanes: Vec<Lane>,
     later: Vec<Later>,
+    pub room: Room,
 }
+
+/// So many rows are gone through between two looks at what is resident.
+pub(super) const BLOCK: usize = 1 << 12;
 
 impl Table {
     /// A table for strategies with these bounds.
-    pub fn new(bounds: Vec<Bounds>) -> Self {
-        let lane = |(strategy, bounds): (usize, &Bounds)| Lane::new(strategy as u16, 0, bounds);
+    pub fn new(bounds: Vec<Bounds>, room: &Room) -> Self {
+        let lane = |(strategy, bounds): (usize, &Bounds)| Lane::new(strategy as u16, 0, bounds, room);
         let lanes = bounds.iter().enumerate().map(lane).collect();
         let later = bounds.into_iter().map(|bounds| Later { bounds, places: Vec::new() }).collect();
-        Self { lanes, later }
+        Self { lanes, later, room: room.clone() }
+    }
+
+    /// Gives back what is resident of it, where that is too much: see [`Room::relieve`].
+    #[inline]
+    pub fn relieve(&self) {
+        self.room.relieve();
+    }
+
+    /// There is no room for so many bytes more.
+    #[cold]
+    pub fn no_room(&self, bytes: u64) -> MergeError {
+        MergeError::no_room(&self.room, bytes)
     }
 
     /// The lane of an order, in which there is a row for it.
@@ -215,7 +234,7 @@ impl Table {
         }
         // No more lanes than strategies and epochs: 20 bits.
         places[index] = self.lanes.len() as u32;
-        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds));
+        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds, &self.room));
         Ok(self.lanes.len() - 1)
     }
 
@@ -236,17 +255,12 @@ impl Table {
         if is_later && more > bounds.later_rows {
             return Err(NoRow::Limit);
         }
-        let count = more as usize;
-        // A vector that grows by itself doubles, which is what the first epoch wants and the later ones have asked for.
-        let reserved =
-            if is_later { lane.rows.try_reserve_exact(count) } else { lane.rows.try_reserve(count) };
-        if reserved.is_err() {
+        if lane.rows.resize(lane.rows.len() + more as usize).is_err() {
             return Err(NoRow::Memory(more * size_of::<OrderRow>() as u64));
         }
         if is_later {
             bounds.later_rows -= more;
         }
-        lane.rows.resize(lane.rows.len() + count, OrderRow::default());
         Ok(())
     }
 
@@ -270,7 +284,10 @@ impl Table {
         }
         for lane in self.lanes.iter_mut().filter(|lane| lane.strategy == strategy) {
             lane.is_excused = true;
-            lane.rows.iter_mut().for_each(OrderRow::clear_measured);
+            for block in lane.rows.chunks_mut(BLOCK) {
+                self.room.relieve();
+                block.iter_mut().for_each(OrderRow::clear_measured);
+            }
         }
     }
 
@@ -292,8 +309,21 @@ impl Table {
 
     /// Every row that could hold an order, with the order's id.
     pub fn rows(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
-        self.lanes.iter().flat_map(|lane| {
-            lane.rows.iter().enumerate().map(|(sequence, row)| (lane.id(sequence as u64), row))
+        self.blocks().flat_map(|(first, rows)| {
+            let id =
+                move |at: usize| OrderId::new(first.strategy(), first.epoch(), first.sequence() + at as u64);
+            rows.iter().enumerate().map(move |(at, row)| (id(at), row))
+        })
+    }
+
+    /// The same in blocks, each with the id of its first row.
+    pub fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
+        self.lanes.iter().flat_map(move |lane| {
+            let (strategy, epoch) = (lane.strategy, lane.epoch);
+            lane.rows.chunks(BLOCK).zip(0..).map(move |(rows, number)| {
+                self.relieve();
+                (OrderId::new(strategy, epoch, number * BLOCK as u64), rows)
+            })
         })
     }
 }
@@ -306,7 +336,7 @@ mod tests {
     const LAST: usize = MAX_EPOCH as usize;
 
     fn table(planned: u64, records: u64, last_epoch: u16) -> Table {
-        Table::new(vec![Bounds::new(planned, records, last_epoch, false); 2])
+        Table::new(vec![Bounds::new(planned, records, last_epoch, false); 2], &Room::memory())
     }
 
     fn rows(table: &Table) -> usize {
@@ -323,7 +353,7 @@ mod tests {
         }
         assert_eq!((table.lanes.len(), rows(&table)), (2 + LAST, LAST * LATER_CHUNK as usize));
         let lane = table.lane(OrderId::new(1, 7, 20)).unwrap();
-        assert_eq!((lane.epoch, lane.rows.len(), lane.rows.capacity()), (7, 32, 32));
+        assert_eq!((lane.epoch, lane.rows.len()), (7, 32));
         assert_eq!(table.lane_of(1, MAX_EPOCH).unwrap().epoch, MAX_EPOCH);
         assert!(table.lane_of(0, 1).is_none() && table.lane_of(2, 0).is_none());
         assert_eq!((table.newest_epoch(1), table.newest_epoch(0)), (MAX_EPOCH, 0));

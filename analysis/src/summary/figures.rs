@@ -4,6 +4,7 @@
 //! the whole run; instants are never converted, so the rounding of a large number never reaches a small one.
 
 use crate::merge::{AtExchange, Merged, OrderRow};
+use crate::select::Bits;
 use hdrhistogram::Histogram;
 use protocol::flow::{ExchangeStage, Stage, StagePlace};
 use protocol::stamps::Point;
@@ -193,10 +194,10 @@ impl Figures {
     }
 
     /// Takes the orders that no stall of the machine touched: `untouched` says it of each measured order of the merge.
-    pub fn take_stall_free(&mut self, merged: &Merged, untouched: &[bool]) {
+    pub fn take_stall_free(&mut self, merged: &Merged, untouched: &Bits) {
         self.knows_stalls = true;
-        let free = merged.measured().zip(untouched).filter(|(_, untouched)| **untouched);
-        free.for_each(|((_, row), _)| self.add(Measure::StallFree, rt_venue(row)));
+        let free = merged.measured().enumerate().filter(|(place, _)| untouched.get(*place));
+        free.for_each(|(_, (_, row))| self.add(Measure::StallFree, rt_venue(row)));
     }
 
     /// Takes one order, whose stamps the merge found to rise.

@@ -2,6 +2,7 @@
 
 use super::Cause;
 use super::away::{Away, Calendar};
+use crate::select::Bits;
 use std::collections::VecDeque;
 
 /// A stage of an order, or its wait for the sender before the first.
@@ -117,7 +118,7 @@ impl Thread {
 }
 
 /// Cuts each passage into parts and hands it to `hear` with whether its order is touched by then. Passages come in the order of their
-/// ends; a thread's times away are ascending and do not overlap, as `away` gives them.
+/// ends; a thread's times away are ascending and do not overlap, as `away` gives them. Gives which orders are touched in the end.
 ///
 /// # Panics
 /// If a passage names a thread or a stage that there is not. A passage that is longer than [`Rules::horizon`] may get less backlog and queueing
@@ -128,10 +129,10 @@ pub fn attribute(
     threads: Vec<Vec<Away>>,
     rules: &Rules,
     mut hear: impl FnMut(&Passage, &Parts, bool),
-) {
+) -> Bits {
     let thread = |away| Thread { away: Calendar::new(away), served: VecDeque::new() };
     let mut threads: Vec<Thread> = threads.into_iter().map(thread).collect();
-    let mut touched = vec![false; orders];
+    let mut touched = Bits::new(orders);
     for mut passage in passages {
         let usual = passage.stage.map_or(0, |stage| rules.usual[stage]);
         if passage.stage.is_none() {
@@ -142,11 +143,14 @@ pub fn attribute(
         let backlog = parts.of(Cause::Backlog) > 0 && !rules.forgets_backlog;
         let receiver = threads[passage.receiver].away.within(passage.from, passage.to);
         let sender = threads[passage.sender].away.since(passage.from, passage.to);
-        touched[passage.order] |= backlog || receiver != [0; 2] || sender.is_some();
-        let is_touched = touched[passage.order];
+        if backlog || receiver != [0; 2] || sender.is_some() {
+            touched.set(passage.order);
+        }
+        let is_touched = touched.get(passage.order);
         threads[passage.receiver].stamp(passage.to, is_touched, rules);
         hear(&passage, &parts, is_touched);
     }
+    touched
 }
 
 fn cut(passage: &Passage, threads: &[Thread], usual: u64, longest: u64) -> Parts {

@@ -19,24 +19,74 @@ pub struct Away {
 
 /// The parts of at least `least` ticks between the stamps (ascending) that lie in gaps. Ascending, without overlaps, whatever the gaps are.
 pub fn away(gaps: &[Gap], stamps: &[u64], least: u64) -> Vec<Away> {
-    let mut gaps: Vec<Gap> = gaps.to_vec();
-    gaps.sort_by_key(|gap| gap.ended);
-    let mut all: Vec<Away> = Vec::new();
-    for gap in gaps {
+    let mut cutter = Cutter::new(gaps, least);
+    stamps.iter().for_each(|stamp| cutter.stamp(*stamp));
+    cutter.end()
+}
+
+/// The same, stamp by stamp: keeps the stamps of the gap that it is in, and no others.
+pub(super) struct Cutter {
+    /// By their ends.
+    gaps: Vec<Gap>,
+    /// Where the earliest of each gap and all behind it begins.
+    begun: Vec<u64>,
+    next: usize,
+    stamps: Vec<u64>,
+    least: u64,
+    all: Vec<Away>,
+}
+
+impl Cutter {
+    pub fn new(gaps: &[Gap], least: u64) -> Self {
+        let mut gaps = gaps.to_vec();
+        gaps.sort_by_key(|gap| gap.ended);
+        let mut begun: Vec<u64> = gaps.iter().map(|gap| gap.ended.saturating_sub(gap.ticks)).collect();
+        for place in (1..begun.len()).rev() {
+            begun[place - 1] = begun[place - 1].min(begun[place]);
+        }
+        Self { gaps, begun, next: 0, stamps: Vec::new(), least, all: Vec::new() }
+    }
+
+    /// The thread stamped something, not before the stamp before.
+    #[inline]
+    pub fn stamp(&mut self, at: u64) {
+        while self.gaps.get(self.next).is_some_and(|gap| gap.ended <= at) {
+            self.cut();
+        }
+        if self.begun.get(self.next).is_some_and(|begun| *begun <= at) {
+            self.stamps.push(at);
+        }
+    }
+
+    /// All stamps have come: the times away.
+    pub fn end(mut self) -> Vec<Away> {
+        while self.next < self.gaps.len() {
+            self.cut();
+        }
+        self.all
+    }
+
+    /// The next gap is whole: its parts, by the stamps in it.
+    fn cut(&mut self) {
+        let gap = self.gaps[self.next];
         let begun = gap.ended.saturating_sub(gap.ticks);
-        let mut from = all.last().map_or(begun, |last| last.to.max(begun));
+        let mut from = self.all.last().map_or(begun, |last| last.to.max(begun));
         let faulted = gap.switches.has(Switches::MINOR_FAULT) || gap.switches.has(Switches::MAJOR_FAULT);
         let is_fault = faulted && !gap.switches.has(Switches::INVOLUNTARY);
-        let inside = stamps.partition_point(|stamp| *stamp < from);
-        let stamps = stamps[inside..].iter().copied().take_while(|stamp| *stamp < gap.ended);
+        let inside = self.stamps.partition_point(|stamp| *stamp < from);
+        let stamps = self.stamps[inside..].iter().copied().take_while(|stamp| *stamp < gap.ended);
         for to in stamps.chain([gap.ended]) {
-            if to.saturating_sub(from) >= least.max(1) {
-                all.push(Away { from, to, is_fault });
+            if to.saturating_sub(from) >= self.least.max(1) {
+                self.all.push(Away { from, to, is_fault });
             }
             from = from.max(to);
         }
+        self.next += 1;
+        // Those that a later gap may have as well stay.
+        let begun = self.begun.get(self.next).copied().unwrap_or(u64::MAX);
+        let over = self.stamps.partition_point(|stamp| *stamp < begun);
+        self.stamps.drain(..over);
     }
-    all
 }
 
 /// Times away, to be asked for many times.
@@ -99,6 +149,41 @@ impl Calendar {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// What [`away`] was before it took stamps one by one.
+    fn at_once(gaps: &[Gap], stamps: &[u64], least: u64) -> Vec<Away> {
+        let mut gaps: Vec<Gap> = gaps.to_vec();
+        gaps.sort_by_key(|gap| gap.ended);
+        let mut all: Vec<Away> = Vec::new();
+        for gap in gaps {
+            let begun = gap.ended.saturating_sub(gap.ticks);
+            let mut from = all.last().map_or(begun, |last| last.to.max(begun));
+            let inside = stamps.partition_point(|stamp| *stamp < from);
+            let stamps = stamps[inside..].iter().copied().take_while(|stamp| *stamp < gap.ended);
+            for to in stamps.chain([gap.ended]) {
+                if to.saturating_sub(from) >= least.max(1) {
+                    all.push(Away { from, to, is_fault: false });
+                }
+                from = from.max(to);
+            }
+        }
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn stamp_by_stamp_is_all_at_once(
+            gaps in prop::collection::vec((0u64..300, 0u64..400), 0..12),
+            mut stamps in prop::collection::vec(0u64..350, 0..60),
+            least in 0u64..20,
+        ) {
+            stamps.sort_unstable();
+            let gap = |(ended, ticks)| Gap { ended, ticks, switches: Switches(0) };
+            let gaps: Vec<Gap> = gaps.into_iter().map(gap).collect();
+            prop_assert_eq!(away(&gaps, &stamps, least), at_once(&gaps, &stamps, least));
+        }
+    }
 
     fn gap(from: u64, to: u64, switches: u8) -> Gap {
         Gap { ended: to, ticks: to - from, switches: Switches(switches) }

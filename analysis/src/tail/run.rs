@@ -1,20 +1,23 @@
 //! A whole run explained: its passages from the merge, the shares of the slowest, the worst one by one.
 
+use super::away::Cutter;
 use super::noise::{Noise, lost};
 use super::strategies::Tails;
-use super::ways::{Way, every_passage, passages, slowest, ways};
-use super::{Away, Cause, Parts, Passage, Rules, attribute, away};
+use super::ways::{Way, Ways};
+use super::{Away, Cause, Parts, Rules, attribute};
 use crate::document::Document;
 use crate::kernel::KernelAccount;
 use crate::merge::Merged;
 use crate::record::RunRecord;
+use crate::select::{Bits, rank, select};
 use crate::summary::StrategyTail;
-use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, quantile, to_ns};
+use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, to_ns};
 use crate::summary::ns_per_tick;
 use protocol::flow::{Stage, StagePlace};
 use protocol::stamps::Gap;
 use protocol::wire::MAX_STRATEGIES;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// Longer than this between two stamps is no order's service: from here on gaps are recorded.
 const LONGEST_NS: f64 = 3_000.0;
@@ -50,7 +53,7 @@ pub struct Tail {
     pub notes: Vec<String>,
     /// Of each of the merge's measured orders, whether it was explained and no gap and no backlog behind one touched it. Not saved.
     #[serde(skip)]
-    pub untouched: Vec<bool>,
+    pub untouched: Bits,
 }
 
 /// Percentiles of rt_venue; `None`: too few orders.
@@ -65,14 +68,18 @@ pub struct StallFree {
 }
 
 impl StallFree {
-    fn of(values: &mut [u64], ns_per_tick: f64) -> Self {
-        let mut at =
-            |share, needed| quantile(values, share, needed as usize).map(|ticks| to_ns(ticks, ns_per_tick));
-        Self {
-            p50_ns: at(0.5, SAMPLES_FOR_P50),
-            p99_ns: at(0.99, SAMPLES_FOR_P99),
-            p999_ns: at(0.999, SAMPLES_FOR_P999),
-        }
+    /// What is compared: the share of the orders, and how many it needs.
+    const SHARES: [(f64, u64); 3] =
+        [(0.5, SAMPLES_FOR_P50), (0.99, SAMPLES_FOR_P99), (0.999, SAMPLES_FOR_P999)];
+
+    /// From the values at those shares of so many.
+    fn of(values: &[u64], count: u64, ns_per_tick: f64) -> Self {
+        let mut at = Self::SHARES
+            .iter()
+            .zip(values)
+            .map(|((_, needed), ticks)| (count >= *needed).then(|| to_ns(*ticks, ns_per_tick)));
+        let mut next = || at.next().flatten();
+        Self { p50_ns: next(), p99_ns: next(), p999_ns: next() }
     }
 }
 
@@ -125,15 +132,16 @@ impl Document for Tail {
 }
 
 impl Tail {
-    /// Explains a merged run and lists so many of its worst orders. Takes about 80 bytes an order beside the merge's table.
+    /// Explains a merged run and lists so many of its worst orders. Goes through the merge's table again and again, and keeps a few bits an
+    /// order beside it.
     pub fn of(record: &RunRecord, merged: &Merged, worst: usize) -> Self {
-        let ways = ways(record, merged);
+        let ways = Ways::of(record, merged);
         let gaps: Vec<&[Gap]> = merged.threads.iter().map(|thread| thread.gaps.as_slice()).collect();
-        let mut tail = explain(&ways, &gaps, record, worst);
+        let (mut tail, touched) = explain(&ways, &gaps, record, worst);
         // Explained, and by no gap touched.
-        let mut untouched = vec![false; merged.measured().count()];
-        for (way, touched) in ways.iter().zip(&tail.untouched) {
-            untouched[way.place as usize] = !touched;
+        let mut untouched = Bits::new(merged.measured().count());
+        for way in ways.iter(None).filter(|way| !touched.get(way.order as usize)) {
+            untouched.set(way.place as usize);
         }
         tail.untouched = untouched;
         tail.noise = Noise::of(record, merged);
@@ -142,47 +150,66 @@ impl Tail {
     }
 }
 
-/// All but the noise and the notes; `untouched` holds for each way whether it is touched.
-fn explain(ways: &[Way<'_>], gaps: &[&[Gap]], record: &RunRecord, worst: usize) -> Tail {
+/// All but the noise and the notes; beside it, which ways are touched.
+fn explain(ways: &Ways<'_>, gaps: &[&[Gap]], record: &RunRecord, worst: usize) -> (Tail, Bits) {
     let ns_per_tick = ns_per_tick(record);
+    let count = ways.count as usize;
     let longest = ((LONGEST_NS / ns_per_tick) as u64).max(1);
-    let horizon = every_passage(ways).filter(|passage| passage.stage.is_some());
-    let horizon = horizon.map(|passage| passage.to - passage.from).max().unwrap_or(0);
+    let horizon = ways.stages().map(|passage| passage.to - passage.from).max().unwrap_or(0);
     let rules = Rules { usual: medians(ways), longest, horizon, ..Rules::default() };
-    let absent = times_away(every_passage(ways), gaps, longest);
-    let slow = slowest(ways, ways.len().div_ceil(ONE_OF[0].0 as usize).max(worst.min(ways.len())));
-    let mut rank = vec![u32::MAX; ways.len()];
-    slow.iter().zip(0..).for_each(|(order, place)| rank[*order as usize] = place);
-    let mut cut = vec![[Parts::default(); Stage::ALL.len()]; slow.len()];
-    let mut touched = vec![false; ways.len()];
+    let absent = times_away(ways, gaps, longest);
+    let shared = |one_of: u64| ways.count / one_of;
+    // The slowest: those of the first share as bits, the fewer of the others one by one.
+    let worst = worst.min(count);
+    let few = shared(ONE_OF[1].0).max(worst as u64);
+    let mut is_slow = Bits::new(count);
+    ways.mark_slowest(None, shared(ONE_OF[0].0), &mut is_slow);
+    let mut slow = Vec::new();
+    if let Some(last) = ways.last_of_slowest(None, few) {
+        slow.extend(ways.iter(None).filter(|way| way.rank() <= last));
+        slow.sort_unstable_by_key(Way::rank);
+    }
+    let ranks: HashMap<usize, usize> = slow.iter().map(|way| way.order as usize).zip(0..).collect();
+    let mut sums = [[Parts::default(); Stage::ALL.len()]; ONE_OF.len()];
+    let mut cut = vec![[Parts::default(); Stage::ALL.len()]; worst];
     let mut tails = Tails::of(ways, &record.plan);
-    attribute(passages(ways), ways.len(), absent, &rules, |passage, parts, is_touched| {
-        touched[passage.order] = is_touched;
-        if let (Some(stage), Some(cut)) = (passage.stage, cut.get_mut(rank[passage.order] as usize)) {
-            cut[stage] = *parts;
+    let touched = attribute(ways.passages(), count, absent, &rules, |passage, parts, _| {
+        let Some(stage) = passage.stage else { return };
+        tails.take(passage.order, ways, parts);
+        if is_slow.get(passage.order) {
+            sums[0][stage].add(parts);
         }
-        if passage.stage.is_some() {
-            tails.take(passage.order, &ways[passage.order], parts);
+        let Some(rank) = ranks.get(&passage.order) else { return };
+        for (sum, (one_of, _)) in sums.iter_mut().zip(ONE_OF).skip(1) {
+            if (*rank as u64) < shared(one_of) {
+                sum[stage].add(parts);
+            }
+        }
+        if let Some(cut) = cut.get_mut(*rank) {
+            cut[stage] = *parts;
         }
     });
     let ns = |parts: &Parts| parts.0.map(|ticks| to_ns(ticks, ns_per_tick));
-    let mut all: Vec<u64> = ways.iter().map(|way| way.rt_venue).collect();
-    let free = ways.iter().zip(&touched).filter(|(_, touched)| !**touched);
-    let mut free: Vec<u64> = free.map(|(way, _)| way.rt_venue).collect();
-    let shares = ONE_OF.into_iter().filter(|(one_of, _)| ways.len() as u64 >= *one_of);
-    let share = |(one_of, of): (u64, &'static str)| {
-        let orders = ways.len() as u64 / one_of;
-        let mut stages = [Parts::default(); Stage::ALL.len()];
-        for order in &cut[..orders as usize] {
-            stages.iter_mut().zip(order).for_each(|(sum, parts)| sum.add(parts));
+    let free = ways.count - touched.count();
+    let of = |count: u64, column: usize| StallFree::SHARES.map(|(share, _)| (column, rank(count, share)));
+    let values = select(&[of(ways.count, 0), of(free, 1)].concat(), ways.longest, |hear| {
+        for way in ways.iter(None) {
+            hear(0, way.rt_venue);
+            if !touched.get(way.order as usize) {
+                hear(1, way.rt_venue);
+            }
         }
+    });
+    let (all_values, free_values) = values.split_at(StallFree::SHARES.len());
+    let shares = ONE_OF.into_iter().zip(&sums).filter(|((one_of, _), _)| ways.count >= *one_of);
+    let share = |((one_of, of), stages): ((u64, &'static str), &[Parts; Stage::ALL.len()])| {
+        let orders = shared(one_of);
         let mut sum = Parts::default();
         stages.iter().for_each(|parts| sum.add(parts));
         let stages = ours().map(|(place, stage)| (stage.name().to_owned(), ns(&stages[place]))).collect();
         Share { of: of.into(), orders, causes_ns: ns(&sum), stages }
     };
-    let one = |(cut, order): (&[Parts; Stage::ALL.len()], &u32)| {
-        let (order, way) = (*order as usize, &ways[*order as usize]);
+    let one = |(cut, way): (&[Parts; Stage::ALL.len()], &Way<'_>)| {
         let thread = |place: usize| {
             record.plan.threads.get(usize::from(way.threads[place + 1])).map_or("", |thread| &thread.name)
         };
@@ -193,24 +220,25 @@ fn explain(ways: &[Way<'_>], gaps: &[&[Gap]], record: &RunRecord, worst: usize) 
             order: way.id.to_string(),
             at_ns: to_ns(way.row.began().saturating_sub(record.clock.start_ticks), ns_per_tick),
             rt_venue_ns: stages.iter().flat_map(|(.., causes)| causes).sum(),
-            touched: touched[order],
+            touched: touched.get(way.order as usize),
             stages,
         }
     };
-    Tail {
+    let tail = Tail {
         run: record.plan.run.clone(),
-        orders: ways.len() as u64,
-        touched: touched.iter().filter(|touched| **touched).count() as u64,
-        all: StallFree::of(&mut all, ns_per_tick),
-        stall_free: StallFree::of(&mut free, ns_per_tick),
+        orders: ways.count,
+        touched: touched.count(),
+        all: StallFree::of(all_values, ways.count, ns_per_tick),
+        stall_free: StallFree::of(free_values, free, ns_per_tick),
         slowest: shares.map(share).collect(),
-        worst: cut.iter().zip(&slow).take(worst).map(one).collect(),
+        worst: cut.iter().zip(&slow).map(one).collect(),
         strategies: tails.told(ways, &touched, ns),
         noise: Noise::default(),
         kernel: record.kernel.clone(),
         notes: Vec::new(),
-        untouched: touched,
-    }
+        untouched: Bits::default(),
+    };
+    (tail, touched)
 }
 
 /// The stages that are the engine's, with their places.
@@ -218,26 +246,31 @@ fn ours() -> impl Iterator<Item = (usize, Stage)> {
     Stage::ALL.into_iter().enumerate().filter(|(_, stage)| stage.record().place != StagePlace::Venue)
 }
 
-fn medians(ways: &[Way<'_>]) -> Vec<u64> {
-    let median = |stage: Stage| {
-        let mut all: Vec<u64> = ways.iter().filter_map(|way| way.row.stage(stage)).collect();
-        quantile(&mut all, 0.5, 1).unwrap_or(0)
-    };
-    Stage::ALL.into_iter().map(median).collect()
+fn medians(ways: &Ways<'_>) -> Vec<u64> {
+    if ways.count == 0 {
+        return vec![0; Stage::ALL.len()];
+    }
+    let wanted: Vec<(usize, u64)> =
+        (0..Stage::ALL.len()).map(|stage| (stage, rank(ways.count, 0.5))).collect();
+    select(&wanted, ways.longest, |hear| {
+        for way in ways.iter(None) {
+            for (place, stage) in Stage::ALL.into_iter().enumerate() {
+                // A way has every stamp.
+                hear(place, way.row.stage(stage).unwrap_or(0));
+            }
+        }
+    })
 }
 
 /// When each thread was away: its gaps without the stamps in them.
-fn times_away(passages: impl Iterator<Item = Passage>, gaps: &[&[Gap]], least: u64) -> Vec<Vec<Away>> {
-    let mut sorted: Vec<Vec<Gap>> = gaps.iter().map(|gaps| gaps.to_vec()).collect();
-    sorted.iter_mut().for_each(|gaps| gaps.sort_by_key(|gap| gap.ended));
-    let mut stamps: Vec<Vec<u64>> = vec![Vec::new(); gaps.len()];
-    for Passage { to, receiver, .. } in passages {
-        let Some(gaps) = sorted.get(receiver) else { continue };
-        let place = gaps.partition_point(|gap| gap.ended < to);
-        if gaps.get(place).is_some_and(|gap| gap.ended.saturating_sub(gap.ticks) <= to) {
-            stamps[receiver].push(to);
+fn times_away(ways: &Ways<'_>, gaps: &[&[Gap]], least: u64) -> Vec<Vec<Away>> {
+    let mut cutters: Vec<Cutter> = gaps.iter().map(|gaps| Cutter::new(gaps, least)).collect();
+    if gaps.iter().any(|gaps| !gaps.is_empty()) {
+        for passage in ways.passages() {
+            if let Some(cutter) = cutters.get_mut(passage.receiver) {
+                cutter.stamp(passage.to);
+            }
         }
     }
-    stamps.iter_mut().for_each(|stamps| stamps.sort_unstable());
-    sorted.iter().zip(&stamps).map(|(gaps, stamps)| away(gaps, stamps, least)).collect()
+    cutters.into_iter().map(Cutter::end).collect()
 }

@@ -1,45 +1,43 @@
 //! The slowest orders of each strategy by cause, where strategies are told apart.
 
-use super::ways::Way;
+use super::ways::Ways;
 use super::{Cause, Parts};
+use crate::select::Bits;
 use crate::summary::StrategyTail;
 use protocol::plan::Plan;
-use std::cmp::Reverse;
 
 /// The slowest of so many of a strategy's orders are looked at.
-const ONE_OF: usize = 100;
+const ONE_OF: u64 = 100;
 
 /// What is added up while the orders are explained.
+#[derive(Default)]
 pub(super) struct Tails {
-    /// Of each way, whether it is one of its strategy's slowest; empty: strategies are not told apart.
-    is_slow: Vec<bool>,
+    /// Of each way, whether it is one of its strategy's slowest.
+    is_slow: Bits,
+    /// By strategy; empty: strategies are not told apart.
     parts: Vec<Parts>,
 }
 
 impl Tails {
     /// Nothing added yet.
-    pub fn of(ways: &[Way<'_>], plan: &Plan) -> Self {
+    pub fn of(ways: &Ways<'_>, plan: &Plan) -> Self {
         if !plan.trading().has_several_kinds() {
-            return Self { is_slow: Vec::new(), parts: Vec::new() };
+            return Self::default();
         }
-        let mut orders: Vec<u32> = (0..ways.len() as u32).collect();
-        let way = |order: &u32| &ways[*order as usize];
-        orders.sort_unstable_by_key(|order| {
-            let way = way(order);
-            (way.id.strategy(), Reverse(way.rt_venue), way.row.began(), way.id.word())
-        });
-        let mut is_slow = vec![false; ways.len()];
-        for own in orders.chunk_by(|one, other| way(one).id.strategy() == way(other).id.strategy()) {
-            own.iter().take(own.len() / ONE_OF).for_each(|order| is_slow[*order as usize] = true);
+        let strategies = plan.trading().strategies;
+        let mut is_slow = Bits::new(ways.count as usize);
+        for strategy in 0..strategies {
+            let own = ways.iter(Some(strategy)).count() as u64;
+            ways.mark_slowest(Some(strategy), own / ONE_OF, &mut is_slow);
         }
-        Self { is_slow, parts: vec![Parts::default(); plan.trading().strategies.into()] }
+        Self { is_slow, parts: vec![Parts::default(); strategies.into()] }
     }
 
     /// A passage of that order has these parts.
     #[inline]
-    pub fn take(&mut self, order: usize, way: &Way<'_>, parts: &Parts) {
-        if self.is_slow.get(order) == Some(&true)
-            && let Some(sum) = self.parts.get_mut(usize::from(way.id.strategy()))
+    pub fn take(&mut self, order: usize, ways: &Ways<'_>, parts: &Parts) {
+        if self.is_slow.get(order)
+            && let Some(sum) = self.parts.get_mut(usize::from(ways.strategy_of(order)))
         {
             sum.add(parts);
         }
@@ -48,26 +46,19 @@ impl Tails {
     /// Each strategy that has some.
     pub fn told(
         &self,
-        ways: &[Way<'_>],
-        touched: &[bool],
+        ways: &Ways<'_>,
+        touched: &Bits,
         ns: impl Fn(&Parts) -> [u64; Cause::ALL.len()],
     ) -> Vec<StrategyTail> {
-        let mut all: Vec<StrategyTail> = (0..)
-            .zip(&self.parts)
-            .map(|(strategy, parts)| StrategyTail {
-                strategy,
-                causes_ns: ns(parts),
-                ..StrategyTail::default()
-            })
-            .collect();
-        for ((way, is_slow), is_touched) in ways.iter().zip(&self.is_slow).zip(touched) {
-            if let Some(own) = all.get_mut(usize::from(way.id.strategy())) {
+        let of = |(strategy, parts): (u16, &Parts)| {
+            let mut own = StrategyTail { strategy, causes_ns: ns(parts), ..StrategyTail::default() };
+            for way in ways.iter(Some(strategy)) {
                 own.explained += 1;
-                own.touched += u64::from(*is_touched);
-                own.orders += u64::from(*is_slow);
+                own.touched += u64::from(touched.get(way.order as usize));
+                own.orders += u64::from(self.is_slow.get(way.order as usize));
             }
-        }
-        all.retain(|own| own.orders > 0);
-        all
+            own
+        };
+        (0..).zip(&self.parts).map(of).filter(|own| own.orders > 0).collect()
     }
 }

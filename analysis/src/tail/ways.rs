@@ -1,16 +1,28 @@
 //! The ways of a run's orders: which thread made each of their stamps, and their passages in the order of time.
+//!
+//! Nothing is kept of an order but what the merge's table has: ways are made again each time they are gone through. What is kept is where
+//! in time each block of the table lies, so that who looks for a time finds the blocks that have something of it.
 
 use super::Passage;
 use crate::merge::{Merged, OrderRow};
 use crate::record::RunRecord;
+use crate::select::{Bits, select};
 use crate::summary::figures::rt_venue;
 use protocol::flow::{PATH, Stage, StagePlace};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
+use std::cmp::{Ordering, Reverse};
+use std::ops::Range;
 
-/// So many stamps are sorted at a time: 16 MiB.
-const AT_A_TIME: usize = 1 << 20;
+/// So many stamps are sorted at a time: 16 MiB, twice. Fewer where memory is scarce.
+const AT_A_TIME: u64 = 1 << 19;
+/// Never fewer than that: 512 KiB, twice.
+const LEAST_AT_A_TIME: u64 = 1 << 14;
+/// Of what may be resident a part of so many is for that.
+const OF_RESIDENT: u64 = 8;
+/// Time is cut into up to so many slots of equal length, and parts are made of whole slots.
+const SLOT_BITS: u32 = 16;
 
 /// The threads of an order's stamps.
 struct Threads {
@@ -42,6 +54,8 @@ impl Threads {
 
 /// An order with every stamp.
 pub(super) struct Way<'a> {
+    /// Which of all ways it is, from 0.
+    pub order: u32,
     pub id: OrderId,
     pub row: &'a OrderRow,
     /// The threads of its stamps.
@@ -51,9 +65,17 @@ pub(super) struct Way<'a> {
     pub place: u32,
 }
 
+/// The slowest first; of equals the one that was sent first.
+pub(super) type Rank = (Reverse<u64>, u64, u64);
+
 impl Way<'_> {
+    /// Where it stands among all of them.
+    pub fn rank(&self) -> Rank {
+        (Reverse(self.rt_venue), self.row.began(), self.id.word())
+    }
+
     /// What ends with that stamp of the way; with the first, the wait since it was due.
-    fn passage(&self, order: usize, stamp: usize) -> Passage {
+    fn passage(&self, stamp: usize) -> Passage {
         let stamps = self.row.stamps();
         let before = stamp.saturating_sub(1);
         let is_ours = stamp > 0 && Stage::ALL[before].record().place != StagePlace::Venue;
@@ -64,7 +86,7 @@ impl Way<'_> {
             _ => stamps[stamp],
         };
         Passage {
-            order,
+            order: self.order as usize,
             stage: is_ours.then_some(before),
             from: began.min(stamps[stamp]),
             to: stamps[stamp],
@@ -75,60 +97,263 @@ impl Way<'_> {
 }
 
 /// The measured orders with every stamp, in the order of the merge's table: what happened at one time lies close together.
-pub(super) fn ways<'a>(record: &RunRecord, merged: &'a Merged) -> Vec<Way<'a>> {
-    let threads = Threads::of(&record.plan);
-    let whole = merged.measured().enumerate().filter(|(_, (_, row))| row.has_all_stamps());
-    let way = |(place, (id, row)): (usize, (OrderId, &'a OrderRow))| {
-        let threads = threads.along(id, row)?;
-        Some(Way { id, row, threads, rt_venue: rt_venue(row), place: place as u32 })
-    };
-    whole.filter_map(way).collect()
+pub(super) struct Ways<'a> {
+    merged: &'a Merged,
+    threads: Threads,
+    blocks: Vec<Block<'a>>,
+    /// How many there are.
+    pub count: u64,
+    /// The longest of their stages, round trips and waits for the sender, in ticks.
+    pub longest: u64,
+    slots: Slots,
+    /// Slots whose stamps are sorted at a time: all of them, one part behind the other.
+    parts: Vec<Range<u64>>,
 }
 
-/// Of so many ways which are the slowest, the slowest first; of equals the one that was sent first.
-pub(super) fn slowest(ways: &[Way<'_>], many: usize) -> Vec<u32> {
-    let key = |order: &u32| {
-        let way = &ways[*order as usize];
-        (std::cmp::Reverse(way.rt_venue), way.row.began(), way.id.word())
-    };
-    let mut orders: Vec<u32> = (0..ways.len() as u32).collect();
-    if many > 0 && many < orders.len() {
-        orders.select_nth_unstable_by_key(many - 1, key);
+/// Time cut into slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slots {
+    first: u64,
+    shift: u32,
+}
+
+impl Slots {
+    /// Of the time from the first stamp to the last.
+    fn of(first: u64, last: u64) -> Self {
+        let bits = u64::BITS - last.saturating_sub(first).leading_zeros();
+        Self { first, shift: bits.saturating_sub(SLOT_BITS) }
     }
-    orders.truncate(many);
-    orders.sort_unstable_by_key(key);
-    orders
+
+    /// The slot of a stamp.
+    fn of_stamp(self, at: u64) -> u64 {
+        at.saturating_sub(self.first) >> self.shift
+    }
+
+    /// Slots one behind the other as long as they have no more than `most` stamps together.
+    fn parts(counts: &[u64], most: u64) -> Vec<Range<u64>> {
+        let (mut parts, mut from, mut sum) = (Vec::new(), 0, 0);
+        for (slot, count) in (0..).zip(counts) {
+            if sum > 0 && sum + count > most {
+                parts.push(from..slot);
+                (from, sum) = (slot, 0);
+            }
+            sum += count;
+        }
+        parts.push(from..counts.len() as u64);
+        parts
+    }
 }
 
-/// Every passage, order after order.
-pub(super) fn every_passage(ways: &[Way<'_>]) -> impl Iterator<Item = Passage> {
-    let of = |(order, way)| (0..PATH.len()).map(move |stamp| Way::passage(way, order, stamp));
-    ways.iter().enumerate().flat_map(of)
+/// Rows of the table that lie beside each other, and the first of the ways and of the measured orders in them.
+struct Block<'a> {
+    first: OrderId,
+    rows: &'a [OrderRow],
+    order: u32,
+    place: u32,
+    /// From the first of its stamps to the last.
+    time: (u64, u64),
 }
 
-/// Every passage in the order of their ends. Looks through all ways once for every million stamps, and needs no room for more.
-pub(super) fn passages(ways: &[Way<'_>]) -> impl Iterator<Item = Passage> {
-    let stamps = || ways.iter().flat_map(|way| way.row.stamps());
-    let first = stamps().min().unwrap_or(0);
-    let span = stamps().max().unwrap_or(0) - first;
-    let parts = (ways.len() * PATH.len()).div_ceil(AT_A_TIME).max(1) as u64;
-    let width = (span / parts).saturating_add(1);
-    (0..parts).flat_map(move |part| {
-        let from = first.wrapping_add(part.wrapping_mul(width));
-        // Stamp by stamp they rise as the orders do: a sort that finds such runs has little to do.
-        let mut ends: [Vec<(u64, u32, u8)>; PATH.len()] = Default::default();
-        for (order, way) in ways.iter().enumerate() {
-            for (stamp, (ends, at)) in ends.iter_mut().zip(way.row.stamps()).enumerate() {
-                if at.wrapping_sub(from) < width {
-                    ends.push((at, order as u32, stamp as u8));
-                }
+impl<'a> Ways<'a> {
+    pub fn of(record: &RunRecord, merged: &'a Merged) -> Self {
+        let slots = Slots::of(0, 0);
+        let threads = Threads::of(&record.plan);
+        let mut ways =
+            Self { merged, threads, blocks: Vec::new(), count: 0, longest: 0, slots, parts: Vec::new() };
+        let (mut order, mut place, mut longest) = (0, 0, 0);
+        for (first, rows) in merged.blocks() {
+            let mut block = Block { first, rows, order, place, time: (u64::MAX, 0) };
+            let mut time = block.time;
+            for way in ways.within(&block) {
+                let stamps = way.row.stamps();
+                time.0 = stamps.into_iter().fold(time.0, u64::min);
+                time.1 = stamps.into_iter().fold(time.1, u64::max);
+                let due = way.row.at(Point::Due).unwrap_or(u64::MAX);
+                longest = longest.max(way.row.round_trip()).max(way.row.began().saturating_sub(due));
+                order = way.order + 1;
+            }
+            block.time = time;
+            place += rows.iter().filter(|row| row.is_measured()).count() as u32;
+            ways.blocks.push(block);
+        }
+        (ways.count, ways.longest) = (order.into(), longest);
+        ways.cut();
+        ways
+    }
+
+    /// Cuts the time into parts with about as many stamps each as may be sorted at a time.
+    fn cut(&mut self) {
+        let times = || self.blocks.iter().map(|block| block.time).filter(|(from, to)| from <= to);
+        let first = times().map(|(from, _)| from).min().unwrap_or(0);
+        self.slots = Slots::of(first, times().map(|(_, to)| to).max().unwrap_or(0));
+        let mut counts = vec![0; 1 << SLOT_BITS];
+        for at in self.iter(None).flat_map(|way| way.row.stamps()) {
+            counts[self.slots.of_stamp(at) as usize] += 1;
+        }
+        let resident = self.merged.most_resident().unwrap_or(u64::MAX);
+        let most = resident / OF_RESIDENT / (2 * size_of::<End>() as u64);
+        self.parts = Slots::parts(&counts, most.clamp(LEAST_AT_A_TIME, AT_A_TIME));
+    }
+
+    /// The ways of a block.
+    fn within(&self, block: &Block<'a>) -> impl Iterator<Item = Way<'a>> {
+        let Block { first, rows, order, place, .. } = *block;
+        let measured = rows.iter().enumerate().filter(|(_, row)| row.is_measured()).zip(place..);
+        let whole = measured.filter(|((_, row), _)| row.has_all_stamps());
+        let way = move |((at, row), place): ((usize, &'a OrderRow), u32)| {
+            let id = OrderId::new(first.strategy(), first.epoch(), first.sequence() + at as u64);
+            Some((id, row, self.threads.along(id, row)?, place))
+        };
+        let numbered = whole.filter_map(way).zip(order..);
+        numbered.map(|((id, row, threads, place), order)| Way {
+            order,
+            id,
+            row,
+            threads,
+            rt_venue: rt_venue(row),
+            place,
+        })
+    }
+
+    /// Every way; or every one of a strategy.
+    pub fn iter(&self, whose: Option<u16>) -> impl Iterator<Item = Way<'a>> {
+        let own = move |block: &&Block<'_>| whose.is_none_or(|strategy| block.first.strategy() == strategy);
+        self.blocks.iter().filter(own).flat_map(|block| {
+            self.merged.relieve();
+            self.within(block)
+        })
+    }
+
+    /// Whose that way is.
+    pub fn strategy_of(&self, order: usize) -> u16 {
+        let behind = self.blocks.partition_point(|block| block.order as usize <= order);
+        self.blocks.get(behind.saturating_sub(1)).map_or(0, |block| block.first.strategy())
+    }
+
+    /// The last of so many ways, the slowest first, of all or of a strategy's; `None` of none, or of more than there are. Exact; keeps the
+    /// ways that took as long as that one, and no others.
+    pub fn last_of_slowest(&self, whose: Option<u16>, many: u64) -> Option<Rank> {
+        let all = if whose.is_none() { self.count } else { self.iter(whose).count() as u64 };
+        let rank = all.checked_sub(many).filter(|_| many > 0)?;
+        let each = |hear: &mut dyn FnMut(usize, u64)| self.iter(whose).for_each(|way| hear(0, way.rt_venue));
+        let took = *select(&[(0, rank)], self.longest, each).first()?;
+        let (mut slower, mut equal) = (0, Vec::new());
+        for way in self.iter(whose) {
+            match way.rt_venue.cmp(&took) {
+                Ordering::Greater => slower += 1,
+                Ordering::Equal => equal.push(way.rank()),
+                Ordering::Less => {}
             }
         }
-        let mut ends = ends.concat();
-        ends.sort();
-        let passage = move |(_, order, stamp): (u64, u32, u8)| {
-            ways[order as usize].passage(order as usize, stamp.into())
-        };
-        ends.into_iter().map(passage)
-    })
+        let place = usize::try_from(many.checked_sub(slower)?).ok()?.checked_sub(1)?;
+        (place < equal.len()).then(|| *equal.select_nth_unstable(place).1)
+    }
+
+    /// Sets the bits of so many ways, the slowest, of all or of a strategy's.
+    pub fn mark_slowest(&self, whose: Option<u16>, many: u64, marks: &mut Bits) {
+        if let Some(last) = self.last_of_slowest(whose, many) {
+            let slow = self.iter(whose).filter(|way| way.rank() <= last);
+            slow.for_each(|way| marks.set(way.order as usize));
+        }
+    }
+
+    /// Every passage with a stage, order after order.
+    pub fn stages(&self) -> impl Iterator<Item = Passage> {
+        let of = |way: Way<'a>| (1..PATH.len()).map(move |stamp| way.passage(stamp));
+        self.iter(None).flat_map(of).filter(|passage| passage.stage.is_some())
+    }
+
+    /// Every passage in the order of their ends, a part of the time after the other: needs no room for more than a part.
+    pub fn passages(&self) -> impl Iterator<Item = Passage> {
+        let slot = |at: u64| self.slots.of_stamp(at);
+        self.parts.iter().flat_map(move |part| {
+            self.merged.relieve();
+            let has = |block: &&Block<'_>| {
+                let (first, last) = block.time;
+                first <= last && slot(first) < part.end && slot(last) >= part.start
+            };
+            // Stamp by stamp they rise as the orders do: a sort that finds such runs has little to do.
+            let mut ends: [Vec<End>; PATH.len()] = Default::default();
+            for way in self.blocks.iter().filter(has).flat_map(|block| self.within(block)) {
+                for (stamp, (ends, at)) in ends.iter_mut().zip(way.row.stamps()).enumerate() {
+                    if part.contains(&slot(at)) {
+                        ends.push(End::of(&way.passage(stamp), stamp));
+                    }
+                }
+            }
+            let mut ends = ends.concat();
+            ends.sort_by_key(|end| (end.to, end.order, end.stamp));
+            ends.into_iter().map(End::passage)
+        })
+    }
+}
+
+/// A passage among others of its time, in 32 bytes.
+#[derive(Clone, Copy)]
+struct End {
+    from: u64,
+    to: u64,
+    order: u32,
+    sender: u16,
+    receiver: u16,
+    stamp: u8,
+    is_ours: bool,
+}
+
+const _: () = assert!(size_of::<End>() == 32);
+
+impl End {
+    fn of(passage: &Passage, stamp: usize) -> Self {
+        Self {
+            from: passage.from,
+            to: passage.to,
+            order: passage.order as u32,
+            sender: passage.sender as u16,
+            receiver: passage.receiver as u16,
+            stamp: stamp as u8,
+            is_ours: passage.stage.is_some(),
+        }
+    }
+
+    fn passage(self) -> Passage {
+        Passage {
+            order: self.order as usize,
+            stage: self.is_ours.then(|| usize::from(self.stamp) - 1),
+            from: self.from,
+            to: self.to,
+            sender: self.sender.into(),
+            receiver: self.receiver.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_are_all_slots_and_no_larger_than_they_must_be(
+            counts in prop::collection::vec(prop_oneof![3 => 0u64..5, 1 => 0u64..200], 1..100), most in 1u64..100,
+        ) {
+            let parts = Slots::parts(&counts, most);
+            prop_assert_eq!(parts.first().unwrap().start, 0);
+            prop_assert_eq!(parts.last().unwrap().end, counts.len() as u64);
+            prop_assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
+            for part in parts {
+                let own = &counts[part.start as usize..part.end as usize];
+                let filled = own.iter().filter(|count| **count > 0).count();
+                prop_assert!(own.iter().sum::<u64>() <= most || filled == 1, "{:?}", own);
+            }
+        }
+
+        #[test]
+        fn a_later_stamp_is_in_no_earlier_slot(mut stamps in prop::collection::vec(any::<u64>(), 2..9)) {
+            stamps.sort_unstable();
+            let slots = Slots::of(stamps[0], stamps[stamps.len() - 1]);
+            let found: Vec<u64> = stamps.iter().map(|at| slots.of_stamp(*at)).collect();
+            prop_assert!(found.is_sorted() && found.iter().all(|slot| *slot < 1 << SLOT_BITS), "{:?}", found);
+        }
+    }
 }

@@ -85,7 +85,13 @@ fn a_wrong_value_says_what_would_be_right() {
 
 #[test]
 fn a_role_is_two_words() {
-    let wanted = RoleFlags { name: "strategy-3".into(), run: "r-1".into(), contain: false };
+    let wanted = RoleFlags {
+        name: "strategy-3".into(),
+        run: "r-1".into(),
+        contain: false,
+        weaker: false,
+        program: vec![],
+    };
     assert_eq!(parse("role strategy-3 r-1").unwrap(), Command::Role(wanted));
 }
 

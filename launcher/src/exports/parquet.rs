@@ -1,7 +1,7 @@
 //! Parquet: a table of orders and a table of their stages, for DuckDB, Polars, pandas and what else reads columns. Written with the crate
 //! `parquet`, whose writer keeps one row group in memory; the feature `parquet` brings it.
 
-use super::tables::since_start;
+use super::tables::{since_start, venue};
 use analysis::merge::Merged;
 use analysis::record::RunRecord;
 use analysis::summary::to_ns;
@@ -24,7 +24,7 @@ const ID: &str = "required int32 strategy (integer(16, false)); required int32 e
                   required int64 sequence (integer(64, false));";
 
 /// Writes an order a row: its id; when it was due and its stamps in nanoseconds since the run's start, null where there is none; the reason's code
-/// if it was refused, else null; whether it counts in the figures.
+/// if it was refused, else null; whether it counts in the figures; its venue, null where no gateway's log has it.
 ///
 /// # Errors
 /// What the writer says.
@@ -34,7 +34,8 @@ pub fn orders(record: &RunRecord, merged: &Merged, out: impl Write + Send) -> Re
         .chain((1..=PATH.len()).map(|at| format!("t{at}")))
         .fold(String::new(), |all, name| all + &format!(" optional int64 {name};"));
     let schema = format!(
-        "message orders {{ {ID}{times} optional int32 rejected (integer(8, false)); required boolean measured; }}"
+        "message orders {{ {ID}{times} optional int32 rejected (integer(8, false)); required boolean measured; \
+         optional int32 venue (integer(16, false)); }}"
     );
     let mut file = writer(&schema, &[], out)?;
     let mut rows = merged.orders();
@@ -54,6 +55,8 @@ pub fn orders(record: &RunRecord, merged: &Merged, out: impl Write + Send) -> Re
         put::<Int32Type>(&mut group, &reasons, Some(&there))?;
         let measured: Vec<bool> = rows.iter().map(|(_, row)| row.is_measured()).collect();
         put::<BoolType>(&mut group, &measured, None)?;
+        let (venues, there) = optional(rows.iter().map(|(_, row)| venue(record, row).map(i32::from)));
+        put::<Int32Type>(&mut group, &venues, Some(&there))?;
         group.close()?;
     }
     file.close()?;

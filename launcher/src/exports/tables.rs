@@ -1,6 +1,6 @@
 //! `npy`: a record for each order, as NumPy reads and maps it; `hgrm`: each histogram as HdrHistogram's percentile output.
 
-use analysis::merge::Merged;
+use analysis::merge::{Merged, OrderRow};
 use analysis::record::RunRecord;
 use analysis::summary::to_ns;
 use hdrhistogram::Histogram;
@@ -9,7 +9,7 @@ use protocol::stamps::Point;
 use std::io::{self, Write};
 
 /// The columns of an order, and NumPy's names of their types.
-const COLUMNS: [(&str, &str); 14] = [
+const COLUMNS: [(&str, &str); 15] = [
     ("strategy", "<u2"),
     ("epoch", "<u2"),
     ("sequence", "<u8"),
@@ -24,12 +24,13 @@ const COLUMNS: [(&str, &str); 14] = [
     ("t8", "<i8"),
     ("rejected", "|u1"),
     ("measured", "|u1"),
+    ("venue", "<i2"),
 ];
 /// A time that was not stamped: NumPy's own "not a time", and the least of all numbers.
 const NO_TIME: i64 = i64::MIN;
 
 /// Writes all orders of a run: times in nanoseconds since its start; `rejected` is the reason's code or 0, `measured` is 1 where the
-/// order counts in the figures.
+/// order counts in the figures, `venue` is -1 where no gateway's log has it.
 ///
 /// # Errors
 /// What the writer says.
@@ -51,8 +52,15 @@ pub fn npy(record: &RunRecord, merged: &Merged, out: &mut impl Write) -> io::Res
             out.write_all(&ns(row.at(point)).to_le_bytes())?;
         }
         out.write_all(&[row.reason().unwrap_or(0), u8::from(row.is_measured())])?;
+        out.write_all(&venue(record, row).map_or(-1, |venue| venue as i16).to_le_bytes())?;
     }
     Ok(())
+}
+
+/// The venue whose gateway has taken the order; `None`: none has, or its log does not tell.
+pub fn venue(record: &RunRecord, row: &OrderRow) -> Option<u16> {
+    // A row has room for a gateway's number of seven bits.
+    row.pushed().map(|(gateway, _)| record.plan.trading().venue_of(gateway as u16))
 }
 
 /// Nanoseconds since the run's start; what was before it is negative.

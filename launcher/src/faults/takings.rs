@@ -19,8 +19,9 @@ const FILES: usize = 4096;
 /// Mebibytes on a disk: half as much again as a container has.
 const DISK_MIB: usize = 96;
 /// Processes with [`CHILD_BYTES`] each: a quarter more than a container may have together, and each less than one may have alone.
-const CHILDREN: usize = 20;
-const CHILD_BYTES: usize = 32 << 20;
+const CHILDREN: usize = 80;
+/// Little, so that a duty cycle that starts one takes no time that looks like a hang.
+const CHILD_BYTES: usize = 8 << 20;
 
 /// What a strategy knows of its surroundings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -103,7 +103,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         }
     }
     let isolate = settings.isolate == Some(Switch::On);
-    programs::check(&strategy, technique, isolation, isolate, &faults)?;
+    programs::check(&strategy, technique, isolation, (isolate, settings.priority.is_some()), &faults)?;
     let limits = settings.limits.clone().map_or_else(Vec::new, |limits| limits.0);
     check_limits(&limits, strategies)?;
     let is_book = |kind: &VenueName| kind.name() == Trading::BOOK;

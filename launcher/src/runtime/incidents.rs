@@ -31,6 +31,11 @@ pub trait Children {
     fn ended(&self, process: usize) -> Option<bool>;
     /// Whether a signal ended it.
     fn was_killed(&self, process: usize) -> bool;
+    /// Whether it said that it was in a sandbox and was not.
+    fn has_lied(&self, process: usize) -> bool {
+        let _ = process;
+        false
+    }
     /// How it ended, in words.
     fn how(&self, process: usize) -> String;
     /// Its process id.
@@ -266,7 +271,8 @@ impl<'a> Incidents<'a> {
                     .filter(|found| children.ended(place).is_none() || matches!(found, Suspicion::Forged(_)));
                 if let Some(how) = ended(children, place, &status) {
                     let incident = self.begin(strategy, children.pid(place), how, now);
-                    self.list[incident].quarantined = quarantined.map(|(_, why)| why);
+                    let lie = children.has_lied(place).then_some(Misconduct::ForgedStatus);
+                    self.list[incident].quarantined = quarantined.map(|(_, why)| why).or(lie);
                     self.cases[usize::from(strategy)].stage = IncidentStage::Killed(incident);
                 } else if let Some((_, why)) = quarantined {
                     let ticks = self.repairs.of(strategy).quarantined_ticks;

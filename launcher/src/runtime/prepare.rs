@@ -92,7 +92,11 @@ pub fn prepare(
 fn check_programs(resolved: &Resolved) -> Result<()> {
     let programs = resolved.strategy.0.iter().filter_map(|kind| Some((kind.name(), kind.command()?)));
     for (name, command) in programs {
-        program::executable(command).map_err(|why| UsageError(format!("--strategy {name}: {why}")))?;
+        let refuse = |why| UsageError(format!("--strategy {name}: {why}"));
+        program::executable(command).map_err(refuse)?;
+        if resolved.isolation == Isolation::Sandbox {
+            program::fits_the_sandbox(command).map_err(refuse)?;
+        }
     }
     Ok(())
 }

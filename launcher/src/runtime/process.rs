@@ -1,6 +1,7 @@
 //! One process of a run: started by executing this very executable, watched through its pidfd, killed and reaped.
 
 use crate::runtime::container::{self, Inside};
+use crate::runtime::enclosed::{self, Enclosure};
 use crate::runtime::usage::Account;
 use analysis::record::ProcessUsage;
 use anyhow::{Context, Result, anyhow};
@@ -12,6 +13,7 @@ use shm::os::process;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -34,6 +36,8 @@ pub struct Process {
     pidfd: OwnedFd,
     /// Of a process in a container, which the child is outside of.
     inside: Option<Inside>,
+    /// Of a program in a sandbox.
+    enclosure: Enclosure,
     /// How it ended, once it has.
     pub status: Option<ExitStatus>,
     stderr: PathBuf,
@@ -91,6 +95,41 @@ impl Process {
         Self::spawn(name, command, &stderr, &[]).with_context(|| format!("{}{program}", Trading::PROGRAM))
     }
 
+    /// The same in the sandbox, where it inherits these descriptors and no others: this executable becomes the program. It is confined further when it has
+    /// attached: [`Process::enclose`].
+    ///
+    /// # Errors
+    /// As [`Process::start`].
+    pub fn start_enclosed(
+        program: &str,
+        name: &str,
+        address: &str,
+        folder: &Path,
+        inherited: &[&File],
+        weaker_is_fine: bool,
+    ) -> Result<Self> {
+        let stderr = folder.join(format!("{name}.stderr"));
+        let log = said_in(&stderr)?;
+        let (ours, its) = UnixStream::pair().context("cannot make a socket")?;
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .args(["role", name, address])
+            .args(weaker_is_fine.then_some(enclosed::WEAKER))
+            .arg("--")
+            .args(program.split_whitespace())
+            .env(RUN_VARIABLE, address)
+            .env(PROCESS_VARIABLE, name)
+            .stdin(OwnedFd::from(its))
+            .stdout(log.try_clone().with_context(|| format!("cannot write {}", stderr.display()))?)
+            .stderr(log);
+        process::die_with_starter(&mut command);
+        let mut process = Self::spawn(name, command, &stderr, inherited)?;
+        process.enclosure = Enclosure::of(ours)
+            .inspect_err(|_| process.end())
+            .with_context(|| format!("cannot watch process {name}"))?;
+        Ok(process)
+    }
+
     /// Starts a strategy, ours or a program, in a container of its own. What it says goes to `NAME.stderr` in the folder. It inherits these
     /// descriptors and no others.
     ///
@@ -140,7 +179,16 @@ impl Process {
         match open(child.id()) {
             Ok(pidfd) => {
                 let account = Account::begin();
-                Ok(Self { name: name.to_owned(), child, pidfd, inside: None, status: None, stderr, account })
+                Ok(Self {
+                    name: name.to_owned(),
+                    child,
+                    pidfd,
+                    inside: None,
+                    enclosure: Enclosure::default(),
+                    status: None,
+                    stderr,
+                    account,
+                })
             }
             Err(error) => {
                 let _ = child.kill();
@@ -230,6 +278,9 @@ impl Process {
             self.settle(Duration::ZERO);
             self.status = self.child.try_wait()?;
         }
+        if self.status.is_some() {
+            self.enclosure.end();
+        }
         Ok(())
     }
 
@@ -248,6 +299,26 @@ impl Process {
     /// It is seen there now.
     pub fn ready(&mut self) {
         self.account.ready(self.child.id());
+    }
+
+    /// Whether it is a program whose sandbox is not closed yet, or that is not in it: see [`Process::enclose`].
+    pub fn is_half_enclosed(&self) -> bool {
+        self.enclosure.is_open() || self.enclosure.refused().is_some()
+    }
+
+    /// The program has attached: its sandbox is closed from outside. One that is not in it is killed.
+    pub fn enclose(&mut self) {
+        if self.status.is_none() && self.enclosure.is_open() {
+            self.enclosure.close(self.pid());
+            if self.enclosure.refused().is_some() {
+                self.kill();
+            }
+        }
+    }
+
+    /// Whether it said that it was in a sandbox and was not.
+    pub fn has_lied(&self) -> bool {
+        self.enclosure.refused().is_some()
     }
 
     /// Looks at its memory.
@@ -283,6 +354,9 @@ impl Process {
 
     /// How it ended, in words.
     pub fn how(&self) -> String {
+        if let Some(why) = self.enclosure.refused() {
+            return why.to_owned();
+        }
         match self.status {
             None => "still running".into(),
             Some(status) => match (status.code(), status.signal()) {

@@ -9,6 +9,7 @@ use crate::runtime::folder::Folder;
 use crate::runtime::gather;
 use crate::runtime::isolate::{Isolated, Tree};
 use crate::runtime::living;
+use crate::runtime::merge_room;
 use crate::runtime::prepare::{Prepared, check_disk, describe_input, floor_cores, measure_floor, prepare};
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::setup::Segments;
@@ -29,6 +30,7 @@ use analysis::timeline::Timeline;
 use anyhow::{Context, Result, anyhow};
 use protocol::plan::{Isolation, Plan, ThreadPlan};
 use shm::clock::ClockPair;
+use shm::scratch::Room;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -202,7 +204,8 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
         format!("the run ended, and is kept in {0}: `launcher report {0}` reads it again", folder.display())
     };
     recorded.with_context(kept)?;
-    let summary = evaluate(&folder, &record, &progress).with_context(kept)?;
+    let room = merge_room::at_the_end(&folder, &plan);
+    let summary = evaluate_in(&room, &folder, &record, &progress).with_context(kept)?;
     progress.clear();
     Ok(Finished { folder, outcome: record.outcome, summary })
 }
@@ -242,8 +245,16 @@ const WORST: usize = 10;
 /// # Errors
 /// Logs that cannot be merged, a folder that cannot be written.
 pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Result<Summary> {
+    evaluate_in(&Room::memory(), folder, record, progress)
+}
+
+/// The same with the table of orders in that room: the same files to the byte, whatever it is.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn evaluate_in(room: &Room, folder: &Path, record: &RunRecord, progress: &Progress) -> Result<Summary> {
     progress.phase("merging", 1);
-    let merged = merge::merge(folder, record, |done, total| progress.of(done, total))?;
+    let merged = merge::merge_in(room, folder, record, |done, total| progress.of(done, total))?;
     progress.phase("measuring", 0);
     let mut figures = Figures::measure(&merged, analysis::summary::ns_per_tick(record));
     let tail = Tail::of(record, &merged, WORST);
@@ -255,7 +266,7 @@ pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Resul
     summary.explain(&tail.strategies);
     let mut histograms = Vec::new();
     hlog::write(record, &merged, &figures, &mut histograms)?;
-    let timeline = Timeline::measure(record, &merged, &figures);
+    let timeline = Timeline::measure(record, &merged, &figures)?;
     let (mut csv, mut markdown) = (Vec::new(), Vec::new());
     report::csv(&summary, &mut csv)?;
     report::markdown(&summary, &mut markdown)?;

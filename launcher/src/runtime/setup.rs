@@ -14,12 +14,13 @@ use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::sealed::Shared;
 use shm::memory::{Region, SHM_DIR, View, Words, unlink};
+use shm::os::process;
 use shm::ring::SegmentPlace;
 use shm::sync::Ordering;
 use std::fs::File;
-use std::io::{self, PipeWriter};
+use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use strategy::schedule::Schedule;
 
@@ -53,8 +54,8 @@ pub struct Segments {
     shared: Vec<(Segment, Shared)>,
     /// Segments whose names stay: logs that could not be saved.
     pub left_behind: Vec<String>,
-    /// By what processes in containers see this one's end.
-    end: Option<LauncherEnd>,
+    /// By what processes in containers see this one's end: see [`own_end`].
+    end: Option<File>,
     /// The segments themselves, where they are on the heap of this process.
     heap: Option<Vec<(Segment, Arc<Region>)>>,
 }
@@ -67,10 +68,11 @@ impl Segments {
     pub fn begin(plan: &Plan) -> Result<Self> {
         let mut plan = plan.clone();
         let end = match plan.isolation {
-            Isolation::Container => Some(LauncherEnd::new().context("cannot make a pipe")?),
+            Isolation::Container => Some(own_end().context("cannot get hold of this process")?),
             _ => None,
         };
-        plan.handles = end.iter().map(LauncherEnd::handle).collect();
+        let handle = |end: &File| Handle { what: LAUNCHER.into(), fd: end.as_raw_fd(), writable: false };
+        plan.handles = end.iter().map(handle).collect();
         let plan = &plan;
         let remove = RemoveOnError(plan);
         let control = segments::create_control(plan, &topology::segments(plan));
@@ -255,7 +257,7 @@ impl Segments {
     /// The descriptors that a process of the plan inherits.
     pub fn handed_to(&self, process: &ProcessPlan) -> Vec<&File> {
         if let Some(end) = self.end.as_ref().filter(|_| self.plan.is_contained(process)) {
-            return vec![&end.read];
+            return vec![end];
         }
         self.shared
             .iter()
@@ -288,21 +290,10 @@ impl Segments {
     }
 }
 
-/// A pipe that nothing is written to: who has its reading end sees that the launcher is gone.
-struct LauncherEnd {
-    read: File,
-    _write: PipeWriter,
-}
-
-impl LauncherEnd {
-    fn new() -> io::Result<Self> {
-        let (read, write) = io::pipe()?;
-        Ok(Self { read: OwnedFd::from(read).into(), _write: write })
-    }
-
-    fn handle(&self) -> Handle {
-        Handle { what: LAUNCHER.into(), fd: self.read.as_raw_fd(), writable: false }
-    }
+/// The launcher's own process as a descriptor: who has it sees that the launcher is gone, and can do nothing with it. (A pipe could be opened
+/// again for writing, in `/proc/self/fd`, and everybody would be told.)
+fn own_end() -> io::Result<File> {
+    Ok(process::pidfd_open(std::process::id())?.into())
 }
 
 /// Opens the control segment that a child was told of: see [`Segments::address`].

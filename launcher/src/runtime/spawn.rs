@@ -9,7 +9,7 @@ use crate::runtime::spilling::Spilling;
 use crate::runtime::warden;
 use analysis::record::Exit;
 use anyhow::Result;
-use protocol::plan::ProcessPlan;
+use protocol::plan::{Isolation, ProcessPlan};
 use protocol::supervision::Death;
 use shm::os::process;
 use std::io;
@@ -39,6 +39,14 @@ fn start(segments: &Segments, process: &ProcessPlan) -> Result<Process> {
         return Process::start_contained(&process.name, &address, folder, &segments.handed_to(process));
     }
     match segments.plan.program_of(process) {
+        Some(program) if segments.plan.isolation == Isolation::Sandbox => Process::start_enclosed(
+            program,
+            &process.name,
+            &address,
+            folder,
+            &segments.handed_to(process),
+            segments.plan.weaker_sandbox,
+        ),
         Some(program) => Process::start_program(program, &process.name, &address, folder),
         None => Process::start(&process.name, &address, folder, &segments.handed_to(process)),
     }
@@ -166,6 +174,10 @@ impl Processes {
 impl Children for Processes {
     fn ended(&self, process: usize) -> Option<bool> {
         self.all[process].status.map(|status| status.success())
+    }
+
+    fn has_lied(&self, process: usize) -> bool {
+        self.all[process].has_lied()
     }
 
     fn was_killed(&self, process: usize) -> bool {

@@ -41,14 +41,18 @@ impl Account {
 
     /// Looks at its memory; nothing of one that has ended.
     pub fn see_memory(&mut self, pid: u32) {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        self.see(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default());
+    }
+
+    /// What such a file says. One that is about to end has unmapped what it shared, and still has its peak.
+    fn see(&mut self, status: &str) {
         let bytes = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
         };
         if let Some(peak) = bytes("VmHWM:") {
             self.usage.peak_bytes = self.usage.peak_bytes.max(Some(peak));
-            self.usage.shared_bytes = bytes("RssShmem:");
+            self.usage.shared_bytes = self.usage.shared_bytes.max(bytes("RssShmem:"));
         }
     }
 
@@ -100,6 +104,16 @@ mod tests {
         child.wait().unwrap();
         account.ended(pid);
         assert_eq!(account.usage(), usage, "nobody is asked about what is gone");
+    }
+
+    #[test]
+    fn what_was_shared_is_not_forgotten_when_it_is_unmapped() {
+        let mut account = Account::begin();
+        account.see("VmHWM:\t  2048 kB\nRssShmem:\t  1024 kB\n");
+        account.see("VmHWM:\t  4096 kB\nRssShmem:\t     0 kB\n");
+        account.see("State:\tZ (zombie)\n");
+        let seen = account.usage();
+        assert_eq!((seen.peak_bytes, seen.shared_bytes), (Some(4 << 20), Some(1 << 20)));
     }
 
     #[test]

@@ -67,7 +67,8 @@ whole = orders[orders['measured'] == 1]
 path = numpy.stack([whole[name] for name in ['t1', 't2', 't3', 't4', 't5', 't6', 't7', 't8']])
 rt_venue = (whole['t8'] - whole['t1']) - (whole['t5'] - whole['t4'])
 print(json.dumps({'orders': len(orders), 'measured': len(whole), 'rises': bool((numpy.diff(path, axis=0) >= 0).all()),
-    'least': int(rt_venue.min()), 'sum': int(rt_venue.sum()), 'strategies': len(set(orders['strategy']))}))
+    'least': int(rt_venue.min()), 'sum': int(rt_venue.sum()), 'strategies': len(set(orders['strategy'])),
+    'venues': sorted(set(whole['venue'].tolist())), 'unserved': int(((orders['venue'] == -1) & (orders['t4'] > 0)).sum())}))
 "#;
 
 #[test]
@@ -118,6 +119,7 @@ fn exports_are_read_by_what_they_are_for() {
         let rt_venue = &summary["rt_venue"];
         assert_eq!(read["measured"], rt_venue["count"], "{read:#} {rt_venue:#}");
         assert_eq!((&read["rises"], &read["strategies"]), (&true.into(), &2.into()));
+        assert_eq!((&read["venues"], &read["unserved"]), (&serde_json::json!([0, 1]), &0.into()));
         // Each stamp is rounded to a nanosecond by itself.
         assert!(
             read["least"].as_i64().unwrap().abs_diff(rt_venue["min_ns"].as_i64().unwrap()) <= 4,
@@ -144,6 +146,7 @@ read = {}
 read['orders'], read['measured'], read['strategies'] = one(
     f"select count(*), count(*) filter (measured), count(distinct strategy) from {orders}")
 read['least'], = one(f"select min((t8 - t1) - (t5 - t4)) from {orders} where measured")
+read['venues'], = one(f"select count(distinct venue) filter (measured) from {orders}")
 # The seven stages of an order that counts are its way from t1 to t8; each stamp is rounded by itself.
 read['apart'], read['stages'] = one(f"""select max(abs(o.t8 - o.t1 - s.ns)), min(s.many) from {orders} o join
     (select strategy, epoch, sequence, sum(ns) ns, count(distinct stage) many from {stages} group by all) s
@@ -180,6 +183,7 @@ fn tables_are_read_by_duckdb() {
             (&read["strategies"], &read["stages"], &read["doubled"]),
             (&2.into(), &7.into(), &0.into())
         );
+        assert_eq!(read["venues"], 4, "the default: {read:#}");
         assert!(read["apart"].as_i64().unwrap() <= 8, "{read:#}");
         let least = summary["rt_venue"]["min_ns"].as_i64().unwrap();
         assert!(read["least"].as_i64().unwrap().abs_diff(least) <= 4, "{read:#}");

@@ -3,6 +3,8 @@
 //! Nothing here knows how a container is made. What it finds is in words; a container of which it finds anything is not used.
 
 use crate::memory::SHM_DIR;
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -54,7 +56,7 @@ pub fn violations(expected: &Expected) -> io::Result<Vec<String>> {
         let name = Path::new(&path).strip_prefix(SHM_DIR).ok().map(|name| name.display().to_string());
         let is_device =
             super::DEVICES.iter().any(|device| Path::new("/dev").join(device) == Path::new(&path));
-        let is_its_own = [super::TMP, "/proc"].contains(&path.as_str()) || is_device;
+        let is_its_own = path == super::TMP || is_device;
         if !is_its_own && !name.as_ref().is_some_and(writable) {
             found.push(format!("{path} may be written"));
         }
@@ -80,6 +82,12 @@ pub fn violations(expected: &Expected) -> io::Result<Vec<String>> {
             .take(1)
             .map(|name| format!("/dev/{name} was not handed over")),
     );
+    // The filter refuses it with another code than a kernel that does not know such sockets.
+    let family = AddressFamily::Vsock;
+    match socket(family, SockType::Stream, SockFlag::empty(), None) {
+        Err(Errno::EPERM) => {}
+        _ => found.push(format!("it may make sockets of the kind {family:?}, which no namespace separates")),
+    }
     // Below a heading. Some kernels give each namespace tunnels of its own, which lead nowhere.
     if fs::read_to_string("/proc/self/net/route")?.lines().count() > 1 {
         found.push("it has a way to a network".into());

@@ -19,10 +19,12 @@
 //! | [`Part::Ipc`] | System V's and POSIX' queues, semaphores and memory |
 //! | [`Part::Root`] | writing: every file system that was there is read-only; `/tmp` is empty, its own and small |
 //! | [`Part::Memory`] | `/dev/shm` and `/dev`: there is what was handed over, read-only where it is to be read |
+//! | [`Part::Calls`] | what no namespace separates: keys, sockets to the hypervisor, performance counters |
 //! | [`Part::Rights`] | capabilities, further user namespaces, cutting a shared file off, limits |
 //!
 //! Clocks are the host's: there is no time namespace, and stamps are those of everybody else.
 
+mod calls;
 pub mod check;
 mod mounts;
 
@@ -65,14 +67,16 @@ pub enum Part {
     Root,
     /// `/dev` and `/dev/shm` its own.
     Memory,
+    /// No system calls past all namespaces.
+    Calls,
     /// No capabilities, no further namespaces, limits.
     Rights,
 }
 
 impl Part {
     /// All of them.
-    pub const ALL: [Part; 6] =
-        [Part::Processes, Part::Network, Part::Ipc, Part::Root, Part::Memory, Part::Rights];
+    pub const ALL: [Part; 7] =
+        [Part::Processes, Part::Network, Part::Ipc, Part::Root, Part::Memory, Part::Calls, Part::Rights];
 
     /// Its name: see [`Part::from_name`].
     pub const fn name(self) -> &'static str {
@@ -82,6 +86,7 @@ impl Part {
             Part::Ipc => "ipc",
             Part::Root => "root",
             Part::Memory => "memory",
+            Part::Calls => "calls",
             Part::Rights => "rights",
         }
     }
@@ -166,7 +171,12 @@ pub fn separate(contents: &Contents, parts: &[Part]) -> Result<(), ContainerErro
         std::fs::write("/proc/sys/user/max_user_namespaces", "0")
             .map_err(refused("forbid further user namespaces"))?;
     }
-    mounts::arrange(contents, parts)
+    mounts::arrange(contents, parts)?;
+    // Gains no privileges from here on, which is for who has given up those that it has.
+    if parts.contains(&Part::Calls) && parts.contains(&Part::Rights) {
+        calls::refuse()?;
+    }
+    Ok(())
 }
 
 fn refused(what: &'static str) -> impl FnOnce(io::Error) -> ContainerError {
@@ -193,17 +203,23 @@ pub fn start_init(command: &mut Command, parts: &[Part]) -> Result<Child, Contai
     command.spawn().map_err(ContainerError::Init)
 }
 
-/// Gives up what the program is not to have, for the calling process and those that it starts from now on; `weaker_is_fine`: also where this
-/// kernel cannot refuse to cut shared files off.
+/// Gives up what the program is not to have, for the calling process and those that it starts from now on. `priority`: the
+/// highest that its threads may take, 0 for none; `weaker_is_fine`: also where this kernel cannot refuse to cut shared files off.
 ///
 /// # Errors
 /// [`ContainerError::Rights`].
-pub fn give_up(parts: &[Part], weaker_is_fine: bool) -> Result<(), ContainerError> {
+pub fn give_up(parts: &[Part], priority: u8, weaker_is_fine: bool) -> Result<(), ContainerError> {
     if !parts.contains(&Part::Rights) {
         return Ok(());
     }
     landlock_lengths(&[Path::new(TMP)], weaker_is_fine)?;
     limits::set(LIMITS).map_err(SandboxError::Limits)?;
+    let priority = limits::Limit {
+        resource: Resource::RLIMIT_RTPRIO,
+        value: priority.into(),
+        why: "a thread with a higher one than the engine's would have the core for ever",
+    };
+    limits::set(&[priority]).map_err(SandboxError::Limits)?;
     Ok(())
 }
 

@@ -74,9 +74,10 @@ fn memory(at: &Path, options: &str) -> Result<(), ContainerError> {
         .map_err(|error| failed("mount memory at", at)(error.into()))
 }
 
-/// Mounts the processes of the caller's namespace at `/proc`. Allocates nothing.
+/// Mounts the processes of the caller's namespace at `/proc`, read-only: settings of the whole machine stand there as well, and a root without
+/// capabilities may write them. Allocates nothing.
 pub(super) fn proc() -> io::Result<()> {
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
     Ok(mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)?)
 }
 

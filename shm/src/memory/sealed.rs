@@ -7,6 +7,7 @@
 use crate::memory::{Region, RegionError, Words};
 use crate::os::process;
 use nix::fcntl::{FcntlArg, FdFlag, SealFlag, fcntl};
+use nix::sys::stat::{Mode, fchmod};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
@@ -63,6 +64,9 @@ impl Shared {
         // Opened anew, not duplicated: a duplicate would keep the right to write.
         let read =
             File::open(format!("/proc/self/fd/{}", write.as_raw_fd())).map_err(os("open it read-only"))?;
+        // Who has the one could open it anew for writing in the same way: landlock does not look at memory without a name. From here on
+        // nobody can but root, and who has it open.
+        fchmod(&write, Mode::S_IRUSR).map_err(|e| os("make it read-only")(e.into()))?;
         Ok((Self { what: what.to_owned(), write, read }, region.words()))
     }
 

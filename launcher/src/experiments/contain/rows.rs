@@ -11,6 +11,30 @@ const HURT_TIMES: u64 = 4;
 /// Shorter waits are this machine's own: see the README on its noise.
 const HURT_NS: u64 = 50_000_000;
 
+/// How a strategy ended that was after what is everybody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// With all of it.
+    Got,
+    /// Refused some of it, or killed by the kernel for it.
+    Refused,
+    /// By something else, a deadline on a busy machine: whether it would have got it nobody knows.
+    Undecided,
+}
+
+impl End {
+    /// By the cause that the incident names.
+    fn of(cause: &str) -> Self {
+        if cause == format!("exit {}", FaultKind::GOT) {
+            Self::Got
+        } else if cause == format!("exit {}", FaultKind::REFUSED) || cause.starts_with("signal 9") {
+            Self::Refused
+        } else {
+            Self::Undecided
+        }
+    }
+}
+
 /// What a cell's run shows.
 pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
@@ -27,10 +51,13 @@ pub fn row(cell: &Cell, summary: &Summary, folder: &str) -> Containment {
     let survived = summary.outcome == Outcome::Complete && summary.valid;
     let waited = waited(before, during, summary.plan.liveness_ns);
     let kind = cell.scenario.fault.kind;
-    let got = format!("exit {}", FaultKind::GOT);
+    let end = incident.filter(|_| kind.takes()).map(|incident| End::of(&incident.cause));
     // Nothing of the others' was hurt by who takes up to a bound; nothing stopped it either.
-    let was_stopped = !(kind.takes() && incident.is_some_and(|incident| incident.cause == got));
-    let came = incident.is_some() || has_come(cell, victim, summary);
+    let was_stopped = end != Some(End::Got);
+    let came = match end {
+        Some(end) => end != End::Undecided,
+        None => incident.is_some() || has_come(cell, victim, summary),
+    };
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Containment {
         isolation: cell.isolation,
@@ -163,6 +190,13 @@ fn seen(summary: &Summary, cause: Option<&str>, came: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_was_taken_for_hanging_was_refused_nothing() {
+        let ends = ["exit 40", "exit 41", "signal 9 (SIGKILL)", "hangs: no duty cycle for 200ms", "exit 1"]
+            .map(End::of);
+        assert_eq!(ends, [End::Got, End::Refused, End::Refused, End::Undecided, End::Undecided]);
+    }
 
     #[test]
     fn who_waits_is_known_by_the_worst_order() {

@@ -1,6 +1,7 @@
 //! The process outside a container: makes it, starts the strategy in it, and ends as that one ends.
 
 use super::{INIT, PROBE, WEAKER, groups};
+use crate::runtime::enclosed;
 use crate::runtime::isolate::Tree;
 use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
@@ -45,12 +46,17 @@ fn probe(what: &str) -> Result<()> {
     let words: Vec<&str> = what.split(',').collect();
     let is_left = |part: &Part| !words.contains(&part.name());
     let parts: Vec<Part> = Part::ALL.into_iter().filter(is_left).collect();
-    end(&mut make("-", &Contents::default(), &parts, words.contains(&WEAKER))?);
+    end(&mut make("-", &Contents::default(), &parts, (0, words.contains(&WEAKER)))?);
     Ok(())
 }
 
 /// Makes a container around the calling process, but for process ids; its first process.
-fn make(run: &str, contents: &Contents, parts: &[Part], weaker_is_fine: bool) -> Result<Child> {
+fn make(
+    run: &str,
+    contents: &Contents,
+    parts: &[Part],
+    (priority, weaker_is_fine): (u8, bool),
+) -> Result<Child> {
     let memory = contents.memory.iter();
     let memory = memory.map(|file| (file.name.clone(), file.access == shm::attached::Access::Write));
     let expected = Expected { memory: memory.collect(), host: check::namespaces() };
@@ -59,7 +65,7 @@ fn make(run: &str, contents: &Contents, parts: &[Part], weaker_is_fine: bool) ->
     command.arg0("bulkhead container").args(["role", super::FLAG, INIT, run]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut init = container::start_init(&mut command, parts)?;
-    let checked = container::give_up(parts, weaker_is_fine)
+    let checked = container::give_up(parts, priority, weaker_is_fine)
         .map_err(anyhow::Error::from)
         .and_then(|()| ask(&mut init, &expected));
     if let Err(error) = checked {
@@ -103,7 +109,10 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     let memory = topology::rights(&plan, me)
         .map(|(what, access)| Handed { name: plan.segment_name(&what), access })
         .collect();
-    let mut init = make(run, &Contents { memory, folders }, &Part::ALL, plan.weaker_sandbox)?;
+    let limits = (plan.priority.unwrap_or(0), plan.weaker_sandbox);
+    let mut init = make(run, &Contents { memory, folders }, &Part::ALL, limits)?;
+    // A group of its own: a signal to its group would stop this process too, and nobody would see the end of the container.
+    command.process_group(0);
     let started = command.spawn().with_context(|| format!("cannot start {name} in its container"));
     let mut program = match started {
         Ok(program) => program,
@@ -132,14 +141,7 @@ fn command(plan: &Plan, me: &ProcessPlan, run: &str) -> Result<(Command, Vec<Pat
     };
     let mut words = words.split_whitespace();
     let first = words.next().unwrap_or_default();
-    let folder = std::env::current_dir().context("cannot find the current folder")?;
-    let mut folders = vec![folder.clone()];
-    let mut program = PathBuf::from(first);
-    if first.contains('/') {
-        program = folder.join(first);
-        let real = program.canonicalize().unwrap_or_else(|_| program.clone());
-        folders.extend([&program, &real].into_iter().filter_map(|path| Some(path.parent()?.to_owned())));
-    }
+    let (program, folders) = enclosed::places(first)?;
     let log = io::stderr().as_fd().try_clone_to_owned()?;
     let mut command = Command::new(program);
     command

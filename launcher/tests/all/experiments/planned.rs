@@ -78,7 +78,9 @@ fn a_planned_sweep_is_made_by_two_hosts_and_compared_within_each() {
     let said = text(&compare.stdout);
     // Which pairs are left on a busy machine, whose cores move, nobody knows: how hosts are compared, tests of made-up runs show.
     let names_both = said.contains("isolation=thread") && said.contains("isolation=process");
-    assert!(names_both || !compare.status.success(), "{said}{}", text(&compare.stderr));
+    let why_not = text(&compare.stderr);
+    let too_few = !compare.status.success() && why_not.contains("too few repeats");
+    assert!((compare.status.success() && names_both) || too_few, "{said}{why_not}");
     refused(command(&["sweep", "--resume", path]), 2, &["a planned sweep", "--run all"]);
 }
 

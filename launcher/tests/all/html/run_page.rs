@@ -250,7 +250,7 @@ fn four_million_orders_are_drawn_in_time() {
     let merged = analysis::merge::merge(folder.path(), &record, |_, _| {}).unwrap();
     let figures = analysis::summary::Figures::measure(&merged, record.clock.ns_per_tick);
     let start = Instant::now();
-    std::hint::black_box(Timeline::measure(&record, &merged, &figures));
+    std::hint::black_box(Timeline::measure(&record, &merged, &figures).unwrap());
     println!("of that, the time line {:.0?}", start.elapsed());
     println!(
         "merge and all results {evaluated:.2?}, page {rendered:.1?}, {} bytes, timeline.json {timeline} bytes",

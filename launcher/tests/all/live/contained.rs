@@ -1,13 +1,15 @@
 //! Live runs at the isolation level `container`: strategies, ours and a program, trade from containers, die as they do at `process`, and find
 //! there what they were handed and nothing else.
 
-use super::programs::{BOOK, Program, told};
+use super::programs::{BOOK, Program, told, with_broken};
 use crate::common::{
     LONG, Launcher, Running, SHORT, assert_exists, assert_nothing_left, output, signal, text, wait_until,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 const CONTAINER: &[&str] = &["--isolation", "container"];
 
@@ -92,7 +94,7 @@ fn look_into(running: &Running) {
     let links: Vec<String> =
         open.map(|fd| fs::read_link(fd.unwrap().path()).unwrap().display().to_string()).collect();
     let is_known =
-        |link: &String| link == "/dev/null" || link.ends_with(".stderr") || link.starts_with("pipe:");
+        |link: &String| link == "/dev/null" || link.ends_with(".stderr") || link == "anon_inode:[pidfd]";
     assert!(links.iter().all(is_known), "{links:?}");
     let engine = running.process("engine");
     assert_eq!(status(engine, "NSpid"), engine.to_string(), "the engine is trusted");
@@ -222,6 +224,7 @@ fn a_container_that_is_broken_on_purpose_is_found() {
         ("ipc", "its ipc namespace is the host's"),
         ("root", "/ may be written"),
         ("memory", "was not handed over"),
+        ("calls", "it may make sockets of the kind Vsock"),
         ("rights", "NoNewPrivs is 0"),
     ] {
         let probe = output(&["role", "--contain", "probe", without]);
@@ -252,4 +255,41 @@ fn a_program_trades_from_its_container_and_keeps_the_same_account_as_the_engine(
         (Some(said["net"]), Some(said["fills"])),
         "{booked:#}"
     );
+}
+
+#[test]
+fn nothing_that_no_namespace_separates_leads_out_of_a_container() {
+    if unsupported() {
+        return;
+    }
+    let Some(program) = Program::of("tests/c/escapee.c") else { return };
+    let name = format!("bulkhead-test-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let _listener = UnixListener::bind_addr(&address).unwrap();
+    let launcher = Launcher::new();
+    let kind = program.exec(&format!("escape {name} {}", std::process::id()));
+    let run = ["--strategy", &kind, "--strategies", "1", "--orders", "10"];
+    let mut command = std::process::Command::new(program.path());
+    command.args(["with-key", env!("CARGO_BIN_EXE_launcher"), "run", "--out"]).arg(launcher.out.path());
+    let output = command.args(CONTAINER).args(run).output().unwrap();
+    let error = text(&output.stderr);
+    assert!(error.contains("exit 40") && !error.contains("allowed:"), "{error}");
+}
+
+/// Signals to its own group reach nobody who is to see its end.
+#[test]
+fn a_program_that_stops_its_whole_group_is_ended_all_the_same() {
+    if unsupported() {
+        return;
+    }
+    let Some(program) = Program::of("tests/c/broken.c") else { return };
+    let contained = ["--on-death", "restart", "--liveness", "1s"];
+    let (_launcher, output) = with_broken(&program, "stop", &[CONTAINER, &contained].concat());
+    let summary: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
+    let incidents = summary["incidents"].as_array().unwrap();
+    assert_eq!(incidents.len(), 1, "{incidents:#?}");
+    assert!(incidents[0]["cause"].as_str().unwrap().contains("hangs"), "{incidents:#?}");
+    assert!(incidents[0]["repair_to_restart_ns"].is_u64(), "{incidents:#?}");
+    assert_eq!(summary["valid"], true, "{}", summary["reasons"]);
 }

@@ -4,6 +4,7 @@ mod board;
 mod comebacks;
 mod contained;
 mod deaths;
+mod enclosed;
 mod exchange;
 mod faults;
 mod journalled;

@@ -41,7 +41,7 @@ impl Program {
         Some(Self { folder })
     }
 
-    fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         self.folder.path().join("program").display().to_string()
     }
 
@@ -51,7 +51,7 @@ impl Program {
     }
 
     /// Its processes.
-    fn processes(&self) -> Vec<u32> {
+    pub(super) fn processes(&self) -> Vec<u32> {
         let path = self.path();
         let is_it = |pid: &u32| {
             std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| text(&line).starts_with(&path))
@@ -135,7 +135,7 @@ fn a_killed_program_is_started_again_and_goes_on() {
 }
 
 /// A run with a player and that broken program.
-fn with_broken(program: &Program, what: &str, more: &[&str]) -> (Launcher, Output) {
+pub(super) fn with_broken(program: &Program, what: &str, more: &[&str]) -> (Launcher, Output) {
     let launcher = Launcher::new();
     let kinds = format!("player,{}", program.exec(what));
     let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "4000", "--idle", "park", "--json"];
@@ -232,7 +232,6 @@ fn where_no_program_can_be_is_said_with_the_way_out() {
     let launcher = Launcher::new();
     for (flags, words) in [
         (&["--strategy", "exec:sh", "--isolation", "thread"][..], &["exec:sh", "--isolation process"][..]),
-        (&["--strategy", "exec:sh", "--isolation", "sandbox"], &["virtual machine", "--isolation container"]),
         (&["--strategy", "exec:/nowhere/mine"], &["/nowhere/mine cannot be started: No such file"]),
         (&["--strategy", "exec:/etc/passwd"], &["/etc/passwd is not executable", "chmod +x"]),
         (&["--strategy", "exec:no-such-program"], &["in PATH", "exec:./no-such-program"]),

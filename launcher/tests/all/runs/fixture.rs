@@ -244,29 +244,25 @@ impl Fixture {
     /// The bytes of a thread's log.
     pub fn bytes(&self, thread: usize) -> Vec<u8> {
         let log = &self.logs[thread];
+        let [front, behind] = self.around(thread, log.len() as u64);
+        let records = log.iter().flat_map(Record::words).flat_map(u64::to_le_bytes);
+        front.into_iter().chain(records).chain(behind).collect()
+    }
+
+    /// What stands before and behind so many records in a thread's log.
+    pub fn around(&self, thread: usize, records: u64) -> [Vec<u8>; 2] {
         let mut words = vec![0; LOG_OFFSET];
-        let capacity = log.len() as u64 + 64;
+        let capacity = records + 64;
         let bytes = (LOG_OFFSET as u64 + capacity * 2) * 8;
         let run = run_hash(&self.record.plan.run);
-        let header = [
-            MAGIC,
-            VERSION,
-            protocol::status::KIND.layout,
-            bytes,
-            protocol::status::KIND.code,
-            capacity,
-            2,
-            1,
-            1,
-            run,
-            thread as u64,
-        ];
+        let kind = protocol::status::KIND;
+        let header = [MAGIC, VERSION, kind.layout, bytes, kind.code, capacity, 2, 1, 1, run, thread as u64];
         words[..header.len()].copy_from_slice(&header);
         words[16..16 + STATUS_WORDS].copy_from_slice(&self.statuses[thread]);
         words[COUNTERS_OFFSET..LOG_OFFSET].copy_from_slice(&self.counters[thread]);
-        words.extend(log.iter().flat_map(Record::words));
-        words.extend(self.sums[thread].iter().flat_map(|(end, sum)| [key(Point::Checksum, end.id()), *sum]));
-        words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect()
+        let sums = self.sums[thread].iter().flat_map(|(end, sum)| [key(Point::Checksum, end.id()), *sum]);
+        let bytes = |words: &mut dyn Iterator<Item = u64>| words.flat_map(u64::to_le_bytes).collect();
+        [bytes(&mut words.into_iter()), bytes(&mut sums.into_iter())]
     }
 
     /// Writes the folder.

@@ -164,15 +164,15 @@ impl Heap for Disruptor {
             }};
         }
         let builder = build_single_producer(ROOM, || [0; WORDS], BusySpin);
-        let (first, builder) = builder.event_poller();
+        let (first, builder) = builder.new_event_poller();
         let mut all = vec![reader!(first)];
         if readers == 1 {
             return (writer!(builder), all);
         }
-        let (second, mut builder) = builder.event_poller();
+        let (second, mut builder) = builder.new_event_poller();
         all.push(reader!(second));
         while all.len() < readers {
-            let (poller, next) = builder.event_poller();
+            let (poller, next) = builder.new_event_poller();
             builder = next;
             all.push(reader!(poller));
         }

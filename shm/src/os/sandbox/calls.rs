@@ -21,11 +21,13 @@ pub enum Arg {
         /// What they are.
         are: i32,
     },
+    /// That argument is anything but that value.
+    Not(u8, i32),
     /// That argument is this process's id.
     Own(u8),
 }
 
-/// A system call that is allowed.
+/// A system call that is allowed, or whatever else a list is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     /// Its number.
@@ -36,7 +38,7 @@ pub struct Call {
     pub why: &'static str,
 }
 
-const fn call(number: i64, why: &'static str) -> Call {
+pub(super) const fn call(number: i64, why: &'static str) -> Call {
     Call { number, when: &[], why }
 }
 
@@ -152,27 +154,54 @@ pub(super) const JOURNALLING: &[Call] = &[
 
 /// Refuses all other calls to all threads of the process.
 pub(super) fn restrict<'a>(allowed: impl Iterator<Item = &'a Call>) -> Result<(), SandboxError> {
+    put_up(allowed, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32))
+}
+
+/// Ends the process with SIGSYS at these calls, whatever else is said of them, also of its other threads.
+pub(super) fn forbid<'a>(deadly: impl Iterator<Item = &'a Call>) -> Result<(), SandboxError> {
+    put_up(deadly, SeccompAction::KillProcess, SeccompAction::Allow)
+}
+
+/// Refuses these calls, and no others, to all threads of the process, with EPERM.
+pub(crate) fn refuse<'a>(refused: impl Iterator<Item = &'a Call>) -> Result<(), SandboxError> {
+    put_up(refused, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
+}
+
+/// Says of these calls that this kernel does not have them, to all threads of the process: who knows another one makes that.
+pub(super) fn hide<'a>(hidden: impl Iterator<Item = &'a Call>) -> Result<(), SandboxError> {
+    put_up(hidden, SeccompAction::Errno(libc::ENOSYS as u32), SeccompAction::Allow)
+}
+
+fn put_up<'a>(
+    listed: impl Iterator<Item = &'a Call>,
+    action: SeccompAction,
+    otherwise: SeccompAction,
+) -> Result<(), SandboxError> {
     let fail = |error: &dyn core::fmt::Display| SandboxError::Calls(error.to_string());
-    let program = filter(allowed).map_err(|error| fail(&error))?;
+    let program = filter(listed, action, otherwise).map_err(|error| fail(&error))?;
     seccompiler::apply_filter_all_threads(&program).map_err(|error| fail(&error))
 }
 
-fn filter<'a>(allowed: impl Iterator<Item = &'a Call>) -> Result<BpfProgram, BackendError> {
+/// The kernel's program that does this at the calls that are listed, and that at all others.
+pub(super) fn filter<'a>(
+    listed: impl Iterator<Item = &'a Call>,
+    action: SeccompAction,
+    otherwise: SeccompAction,
+) -> Result<BpfProgram, BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     let mut in_any_way = BTreeSet::new();
-    for call in allowed {
+    for call in listed {
         let combinations = call.when.iter().map(|args| SeccompRule::new(conditions(args)?));
         let combinations: Vec<_> = combinations.collect::<Result<_, _>>()?;
         if combinations.is_empty() {
             in_any_way.insert(call.number);
         }
-        // A call that is listed twice is allowed as either says.
+        // A call that is listed twice is meant as either says.
         rules.entry(call.number).or_default().extend(combinations);
     }
-    // No rule at all allows any arguments.
+    // No rule at all means any arguments.
     in_any_way.into_iter().for_each(|number| drop(rules.insert(number, Vec::new())));
-    let refuse = SeccompAction::Errno(libc::EPERM as u32);
-    SeccompFilter::new(rules, refuse, SeccompAction::Allow, processor::NUMBERS)?.try_into()
+    SeccompFilter::new(rules, otherwise, action, processor::NUMBERS)?.try_into()
 }
 
 fn conditions(args: &[Arg]) -> Result<Vec<SeccompCondition>, BackendError> {
@@ -182,6 +211,7 @@ fn conditions(args: &[Arg]) -> Result<Vec<SeccompCondition>, BackendError> {
             Arg::Bits { arg, mask, are } => {
                 (arg, SeccompCmpOp::MaskedEq(mask.cast_unsigned().into()), are.cast_unsigned())
             }
+            Arg::Not(index, value) => (index, SeccompCmpOp::Ne, value.cast_unsigned()),
             Arg::Own(index) => (index, SeccompCmpOp::Eq, std::process::id()),
         };
         SeccompCondition::new(index, SeccompCmpArgLen::Dword, how, value.into())

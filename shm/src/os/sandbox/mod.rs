@@ -15,18 +15,25 @@
 //! ([`inherited_by`](crate::memory::sealed::inherited_by)), closes them when it has mapped them, and what is mapped can be neither
 //! truncated (the memory is sealed) nor mapped again with more rights.
 //!
+//! A [`program`] that is not ours is confined in two steps, of which the first one does not depend on it.
+//!
 //! Privileges and landlock bind a thread and those that it starts later. So they come while there is one thread:
 //! [`Profile::confine`] refuses a process that has more.
 
 mod calls;
+mod gate;
 mod landlock;
 pub(crate) mod limits;
 mod privileges;
+pub mod program;
+mod starting;
 
 pub use calls::{Arg, Call};
+pub use gate::Gate;
 pub use landlock::Files;
 pub use limits::{Limit, STDERR_BYTES};
 // What a container takes of it.
+pub(crate) use calls::refuse as refuse_calls;
 pub(crate) use landlock::keep_lengths as landlock_lengths;
 pub(crate) use privileges::give_up as give_up_privileges;
 
@@ -59,6 +66,8 @@ pub struct Profile {
     pub layers: &'static [Layer],
     /// The system calls that are allowed, in lists: what any of them allows is.
     pub calls: &'static [&'static [Call]],
+    /// The system calls that end the process; none: those that are not allowed just fail.
+    pub deadly: &'static [&'static [Call]],
     /// Those that are allowed as well where messages go through the kernel.
     pub through_kernel: &'static [Call],
     /// How much of what it may use.
@@ -70,12 +79,23 @@ pub const STRATEGY: Profile = Profile {
     name: "strategy",
     layers: &Layer::ALL,
     calls: &[calls::TRADING],
+    deadly: &[],
     through_kernel: calls::SENDING,
     limits: limits::NO_MORE,
 };
 
 /// A gateway in a process of its own: as a strategy.
 pub const GATEWAY: Profile = Profile { name: "gateway", ..STRATEGY };
+
+/// A strategy that is a program of somebody else's, once it has attached: as a strategy, and it may say something on stdout and draw random numbers.
+/// What no strategy does by mistake ends it. Messages go through memory alone.
+pub const PROGRAM: Profile = Profile {
+    name: "program",
+    calls: &[calls::TRADING, starting::KEPT],
+    deadly: &[starting::DEADLY, starting::older::DEADLY],
+    through_kernel: &[],
+    ..STRATEGY
+};
 
 /// Who writes a journal as well: as a strategy, and files in the folder that is left to it. Its threads for that are started behind
 /// landlock, so that they have it too.
@@ -92,8 +112,8 @@ pub enum SandboxError {
     /// There are other threads already, which would stay outside.
     #[error("sandbox: the process has {0} threads already, and all but one would stay outside")]
     Threads(usize),
-    /// How many threads there are cannot be found out.
-    #[error("sandbox: /proc/self/task: {0}")]
+    /// How many threads there are cannot be found out, or which folders.
+    #[error("sandbox: /proc/self/task, or what is in /: {0}")]
     Unknown(std::io::Error),
     /// [`Layer::Privileges`].
     #[error("sandbox: privileges cannot be given up: {0}")]
@@ -131,11 +151,7 @@ impl Profile {
     /// As [`Profile::confine`]; [`SandboxError::Path`].
     pub fn confine_to(&self, files: &Files<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
         // As long as /proc can be read.
-        match std::fs::read_dir("/proc/self/task").map(Iterator::count) {
-            Ok(1) => {}
-            Ok(threads) => return Err(SandboxError::Threads(threads)),
-            Err(error) => return Err(SandboxError::Unknown(error)),
-        }
+        alone()?;
         for layer in self.layers {
             match layer {
                 Layer::Privileges => privileges::give_up().map_err(SandboxError::Privileges)?,
@@ -148,7 +164,7 @@ impl Profile {
     }
 
     /// Puts up the last layer, for all threads of the process: from now on every system call that the profile does not list fails
-    /// with EPERM. `through_kernel`: messages of this process go through the kernel.
+    /// with EPERM, or ends the process where it is a deadly one. `through_kernel`: messages of this process go through the kernel.
     ///
     /// # Errors
     /// [`SandboxError::Calls`].
@@ -156,8 +172,21 @@ impl Profile {
         if !self.layers.contains(&Layer::Calls) {
             return Ok(());
         }
+        if !self.deadly.is_empty() {
+            // Before the list, on which this call is not.
+            calls::forbid(self.deadly.iter().copied().flatten())?;
+        }
         let extra = if through_kernel { self.through_kernel } else { &[] };
         calls::restrict(self.calls.iter().copied().flatten().chain(extra))
+    }
+}
+
+/// That the process has one thread.
+fn alone() -> Result<(), SandboxError> {
+    match std::fs::read_dir("/proc/self/task").map(Iterator::count) {
+        Ok(1) => Ok(()),
+        Ok(threads) => Err(SandboxError::Threads(threads)),
+        Err(error) => Err(SandboxError::Unknown(error)),
     }
 }
 

@@ -56,7 +56,7 @@ fn writing() {
     File::create(outside.path().join("there")).unwrap();
     alone(|| {
         let folders = [inside.path()];
-        profile.confine_to(&Files { folders: &folders, read: &[] }, false).unwrap();
+        profile.confine_to(&Files { folders: &folders, ..Files::default() }, false).unwrap();
         let (inside, outside) = (inside.path(), outside.path());
         let ((go, wait), (begins, begun)) = (mpsc::channel(), mpsc::channel());
         std::thread::scope(|scope| {
@@ -122,7 +122,8 @@ fn a_folder_that_is_not_there_is_an_error_that_names_it() {
     let nowhere = Path::new("/no/such/folder");
     let folders = [nowhere];
     alone(|| {
-        let error = JOURNALLED.confine_to(&Files { folders: &folders, read: &[] }, false).unwrap_err();
+        let error =
+            JOURNALLED.confine_to(&Files { folders: &folders, ..Files::default() }, false).unwrap_err();
         assert!(error.to_string().contains("/no/such/folder"), "{error}");
     });
 }

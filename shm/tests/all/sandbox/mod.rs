@@ -6,6 +6,7 @@
 mod attempts;
 mod descriptors;
 mod files;
+mod program;
 
 use crate::common::itself;
 use attempts::{attempts, shared_page};

@@ -1,0 +1,117 @@
+//! What stands at a rank among more values than there is memory for: exact, by going through them several times.
+
+/// Bits that one pass settles: 65,536 counters a selection.
+const BITS: u32 = 16;
+
+/// For each selection, a column and a rank from 0, the value that would stand there if the column were sorted. `each` hands all values to
+/// who asks, with their columns, as often as it is called; none is greater than `most`. For a rank that is past the end it is any value.
+pub(crate) fn select(
+    wanted: &[(usize, u64)],
+    most: u64,
+    each: impl Fn(&mut dyn FnMut(usize, u64)),
+) -> Vec<u64> {
+    let columns = wanted.iter().map(|(column, _)| column + 1).max().unwrap_or(0);
+    let of_column = |column| (0..wanted.len()).filter(|at| wanted[*at].0 == column).collect();
+    let by_column: Vec<Vec<usize>> = (0..columns).map(of_column).collect();
+    let mut found: Vec<(u64, u64)> = wanted.iter().map(|(_, rank)| (0, *rank)).collect();
+    let levels = (u64::BITS - most.leading_zeros()).div_ceil(BITS).max(1);
+    for level in (0..levels).rev() {
+        let shift = level * BITS;
+        let mut counts = vec![vec![0u64; 1 << BITS]; wanted.len()];
+        each(&mut |column, value| {
+            let (prefix, digit) = split(value, shift);
+            for at in by_column.get(column).into_iter().flatten() {
+                if found[*at].0 == prefix {
+                    counts[*at][digit] += 1;
+                }
+            }
+        });
+        for ((prefix, left), counts) in found.iter_mut().zip(&counts) {
+            let mut digit = 0;
+            while digit + 1 < counts.len() && *left >= counts[digit] {
+                *left -= counts[digit];
+                digit += 1;
+            }
+            *prefix = *prefix << BITS | digit as u64;
+        }
+    }
+    found.into_iter().map(|(value, _)| value).collect()
+}
+
+/// The digit of a value at that shift, and what stands above it.
+#[inline]
+fn split(value: u64, shift: u32) -> (u64, usize) {
+    let above = value >> shift;
+    (above >> BITS, (above & ((1 << BITS) - 1)) as usize)
+}
+
+/// The rank, from 0, of the least value that this share of so many does not exceed.
+pub(crate) fn rank(count: u64, share: f64) -> u64 {
+    ((count as f64 * share).ceil() as u64).clamp(1, count.max(1)) - 1
+}
+
+/// A bit for each of many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bits(Vec<u64>);
+
+impl Bits {
+    /// So many, none of them set.
+    pub fn new(count: usize) -> Self {
+        Self(vec![0; count.div_ceil(64)])
+    }
+
+    /// Whether that one is set; not where there is none.
+    #[inline]
+    pub fn get(&self, place: usize) -> bool {
+        self.0.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+    }
+
+    /// Sets that one.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[inline]
+    pub fn set(&mut self, place: usize) {
+        self.0[place / 64] |= 1 << (place % 64);
+    }
+
+    /// How many are set.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::figures::quantile;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_selected_stands_there_when_all_are_sorted(
+            columns in prop::collection::vec(prop::collection::vec(prop_oneof![0u64..50, any::<u64>(), 1u64 << 33..1 << 34], 1..80), 1..4),
+            share in 0.0f64..1.0,
+        ) {
+            let most = columns.iter().flatten().copied().max().unwrap();
+            let wanted: Vec<(usize, u64)> =
+                columns.iter().enumerate().map(|(at, column)| (at, rank(column.len() as u64, share))).collect();
+            let found = select(&wanted, most, |hear| {
+                for (at, column) in columns.iter().enumerate() {
+                    column.iter().for_each(|value| hear(at, *value));
+                }
+            });
+            for (mut column, found) in columns.into_iter().zip(found) {
+                prop_assert_eq!(quantile(&mut column, share, 1), Some(found));
+            }
+        }
+    }
+
+    #[test]
+    fn bits_are_set_one_by_one() {
+        let mut bits = Bits::new(130);
+        [0, 63, 64, 129].into_iter().for_each(|place| bits.set(place));
+        assert_eq!((0..200).filter(|place| bits.get(*place)).collect::<Vec<_>>(), [0, 63, 64, 129]);
+        assert_eq!(bits.count(), 4);
+    }
+}
