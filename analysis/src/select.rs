@@ -38,6 +38,40 @@ pub(crate) fn select(
     found.into_iter().map(|(value, _)| value).collect()
 }
 
+/// The pair that would stand at that rank, from 0, if all of them were sorted; `None` past the end. `each` as for [`select`]. Keeps them if they are
+/// no more than `few`.
+pub(crate) fn select_pair(
+    rank: u64,
+    few: usize,
+    each: impl Fn(&mut dyn FnMut([u64; 2])),
+) -> Option<[u64; 2]> {
+    let (mut count, mut kept) = (0_u64, Vec::new());
+    each(&mut |pair| {
+        count += 1;
+        if kept.len() < few {
+            kept.push(pair);
+        }
+    });
+    if rank >= count {
+        return None;
+    }
+    if kept.len() as u64 == count {
+        return Some(*kept.select_nth_unstable(rank as usize).1);
+    }
+    let firsts = |hear: &mut dyn FnMut(usize, u64)| each(&mut |pair| hear(0, pair[0]));
+    let first = *select(&[(0, rank)], u64::MAX, firsts).first()?;
+    let mut before = 0;
+    each(&mut |pair| before += u64::from(pair[0] < first));
+    let seconds = |hear: &mut dyn FnMut(usize, u64)| {
+        each(&mut |pair| {
+            if pair[0] == first {
+                hear(0, pair[1]);
+            }
+        });
+    };
+    Some([first, *select(&[(0, rank - before)], u64::MAX, seconds).first()?])
+}
+
 /// The digit of a value at that shift, and what stands above it.
 #[inline]
 fn split(value: u64, shift: u32) -> (u64, usize) {
@@ -104,6 +138,20 @@ mod tests {
             for (mut column, found) in columns.into_iter().zip(found) {
                 prop_assert_eq!(quantile(&mut column, share, 1), Some(found));
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pair_is_found_whether_all_are_kept_or_not(
+            pairs in prop::collection::vec([prop_oneof![0u64..4, any::<u64>()], prop_oneof![0u64..4, any::<u64>()]], 0..60),
+            rank in 0u64..64,
+            few in 0usize..70,
+        ) {
+            let mut sorted = pairs.clone();
+            sorted.sort_unstable();
+            let found = select_pair(rank, few, |hear| pairs.iter().for_each(|pair| hear(*pair)));
+            prop_assert_eq!(found, sorted.get(rank as usize).copied());
         }
     }
 

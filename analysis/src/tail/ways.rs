@@ -6,13 +6,13 @@
 use super::Passage;
 use crate::merge::{Merged, OrderRow};
 use crate::record::RunRecord;
-use crate::select::{Bits, select};
+use crate::select::{Bits, select, select_pair};
 use crate::summary::figures::rt_venue;
 use protocol::flow::{PATH, Stage, StagePlace};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::ops::Range;
 
 /// So many stamps are sorted at a time: 16 MiB, twice. Fewer where memory is scarce.
@@ -230,23 +230,22 @@ impl<'a> Ways<'a> {
         self.blocks.get(behind.saturating_sub(1)).map_or(0, |block| block.first.strategy())
     }
 
-    /// The last of so many ways, the slowest first, of all or of a strategy's; `None` of none, or of more than there are. Exact; keeps the
-    /// ways that took as long as that one, and no others.
+    /// The last of so many ways, the slowest first, of all or of a strategy's; `None` of none, or of more than there are. Exact; of ways that
+    /// took as long as that one, which may be all of them, few are kept.
     pub fn last_of_slowest(&self, whose: Option<u16>, many: u64) -> Option<Rank> {
+        const FEW: usize = 4096;
         let all = if whose.is_none() { self.count } else { self.iter(whose).count() as u64 };
         let rank = all.checked_sub(many).filter(|_| many > 0)?;
         let each = |hear: &mut dyn FnMut(usize, u64)| self.iter(whose).for_each(|way| hear(0, way.rt_venue));
         let took = *select(&[(0, rank)], self.longest, each).first()?;
-        let (mut slower, mut equal) = (0, Vec::new());
-        for way in self.iter(whose) {
-            match way.rt_venue.cmp(&took) {
-                Ordering::Greater => slower += 1,
-                Ordering::Equal => equal.push(way.rank()),
-                Ordering::Less => {}
-            }
-        }
-        let place = usize::try_from(many.checked_sub(slower)?).ok()?.checked_sub(1)?;
-        (place < equal.len()).then(|| *equal.select_nth_unstable(place).1)
+        let slower = self.iter(whose).filter(|way| way.rt_venue > took).count() as u64;
+        let place = many.checked_sub(slower)?.checked_sub(1)?;
+        let equal = |hear: &mut dyn FnMut([u64; 2])| {
+            let equal = self.iter(whose).filter(|way| way.rt_venue == took);
+            equal.for_each(|way| hear([way.row.began(), way.id.word()]));
+        };
+        let [began, id] = select_pair(place, FEW, equal)?;
+        Some((Reverse(took), began, id))
     }
 
     /// Sets the bits of so many ways, the slowest, of all or of a strategy's.

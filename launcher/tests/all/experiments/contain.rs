@@ -102,7 +102,7 @@ fn a_fault_that_never_came_is_not_contained() {
 #[test]
 fn what_cannot_be_tried_is_a_usage_error() {
     for (flags, word) in [
-        (&["--isolation", "process", "--technique", "std-mpsc"][..], "nothing to try"),
+        (&["--isolation", "process", "--technique", "std-mpsc"][..], "its twin over shared memory"),
         (&["--work", "0ns,500ns"], "launcher sweep"),
         (&["--fault", "explode"], "explode"),
         (&["--preset", "seed"], "--preset"),
