@@ -140,7 +140,9 @@ mod tests {
     fn nobody_sees_a_closed_folder_by_standing_in_it() {
         let given = ["/tmp", "/", "/dev", "/tmp/mine", "/dev/shm/mine"].map(PathBuf::from);
         let seen = seen(&given).unwrap();
-        assert!(seen.contains(&"/usr".into()) && seen.contains(&"/tmp/mine".into()), "{seen:?}");
+        // Where programs' libraries are; an emulator shows those of its own.
+        let is_open = |path: &PathBuf| path.starts_with("/usr") || path.starts_with("/lib");
+        assert!(seen.iter().any(is_open) && seen.contains(&"/tmp/mine".into()), "{seen:?}");
         for path in ["/tmp", "/", "/dev"] {
             assert!(!seen.contains(&path.into()), "{path}: {seen:?}");
         }
