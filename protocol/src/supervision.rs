@@ -23,7 +23,7 @@ use crate::agent::Agent;
 use crate::control::{Control, GENERATION, LIVES, Launching};
 use crate::wire::MAX_STRATEGIES;
 use core::time::Duration;
-use shm::clock::Virtual;
+use shm::clock::Clock;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};
 use shm::names;
@@ -70,7 +70,7 @@ impl Death {
     }
 
     /// The death of a simulated strategy: whoever gives the agent away cannot run it any more.
-    pub fn of_simulated(agent: Box<dyn Agent<Virtual>>) -> Death {
+    pub fn of_simulated<C: Clock>(agent: Box<dyn Agent<C>>) -> Death {
         drop(agent);
         Death(())
     }

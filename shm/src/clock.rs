@@ -44,6 +44,47 @@ pub struct Virtual {
     looked: Option<fn()>,
 }
 
+/// Any of them, chosen while running: a branch at each look. For loops that nothing is measured in, so that they are compiled once and not
+/// once for each clock.
+#[derive(Clone, Debug)]
+pub enum Chosen {
+    /// See [`Tsc`].
+    Tsc,
+    /// See [`Monotonic`].
+    Monotonic,
+    /// See [`Virtual`].
+    Virtual(Virtual),
+}
+
+impl From<ClockSource> for Chosen {
+    fn from(source: ClockSource) -> Self {
+        match source {
+            ClockSource::Tsc => Self::Tsc,
+            ClockSource::Monotonic => Self::Monotonic,
+        }
+    }
+}
+
+impl Clock for Chosen {
+    #[inline]
+    fn now(&self) -> u64 {
+        match self {
+            Self::Tsc => Tsc.now(),
+            Self::Monotonic => Monotonic.now(),
+            Self::Virtual(clock) => clock.now(),
+        }
+    }
+
+    #[inline]
+    fn peek(&self) -> u64 {
+        match self {
+            Self::Tsc => Tsc.peek(),
+            Self::Monotonic => Monotonic.peek(),
+            Self::Virtual(clock) => clock.peek(),
+        }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 impl Clock for Tsc {
     #[inline(always)]

@@ -1,64 +1,65 @@
 //! Agents behind dynamic calls: one a thread where a thread's loop is monomorphised, one for each role and duty cycle where the
-//! roles of a thread are an unusual mixture.
+//! roles of a thread are an unusual mixture, or are not measured.
 
 use super::runner::Runner;
 use anyhow::Result;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::Slots;
 use protocol::stamps::StampLog;
-use shm::clock::{Monotonic, Tsc, Virtual};
-use shm::idle::Chosen;
+use shm::clock::{self, Tsc};
+use shm::idle;
 
-/// An agent on whatever clock.
-pub trait AnyClock: Agent<Tsc> + Agent<Monotonic> + Agent<Virtual> + Send {}
+/// An agent behind a dynamic call a duty cycle: on whichever clock, compiled once.
+pub trait AnyAgent: Agent<clock::Chosen> + Send {}
 
-impl<A: Agent<Tsc> + Agent<Monotonic> + Agent<Virtual> + Send> AnyClock for A {}
+impl<A: Agent<clock::Chosen> + Send> AnyAgent for A {}
 
 /// An agent with loops of its own: what this is made of takes the compiler as long as all its loops.
-pub trait RoleAgent: AnyClock {
+pub trait RoleAgent: AnyAgent {
     /// Runs it on the calling thread, which idles like that, until the run ends.
     ///
     /// # Errors
     /// What kept the thread from starting.
-    fn run(self: Box<Self>, runner: Runner<'_>, idle: Chosen) -> Result<()>;
+    fn run(self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()>;
 }
 
-impl<A: AnyClock> RoleAgent for A {
-    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: Chosen) -> Result<()> {
+impl<A: AnyAgent + Agent<Tsc>> RoleAgent for A {
+    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
         runner.run(&mut *self, idle)
     }
 }
 
-/// A role behind a dynamic call: among others on a thread, or one that is not measured.
-macro_rules! boxed_role {
-    ($agent:ident: $($clock:ty),+) => {
-        $(impl Agent<$clock> for Box<dyn $agent> {
-            fn duty_cycle(&mut self, cycle: &mut Cycle<$clock>) -> usize {
-                Agent::<$clock>::duty_cycle(&mut **self, cycle)
-            }
+/// The roles of a thread, each behind a dynamic call.
+pub struct Mixed(pub Vec<Box<dyn AnyAgent>>);
 
-            fn next_deadline(&self) -> u64 {
-                Agent::<$clock>::next_deadline(&**self)
-            }
-
-            fn finished(&self, draining: bool) -> bool {
-                Agent::<$clock>::finished(&**self, draining)
-            }
-
-            fn failure(&self) -> Option<&str> {
-                Agent::<$clock>::failure(&**self)
-            }
-
-            fn seal(&self, log: &mut StampLog) {
-                Agent::<$clock>::seal(&**self, log);
-            }
-
-            fn publish(&mut self, slots: &mut Slots<'_>) {
-                Agent::<$clock>::publish(&mut **self, slots);
-            }
-        })+
-    };
+impl RoleAgent for Mixed {
+    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
+        runner.run_any(&mut *self, idle)
+    }
 }
 
-boxed_role!(RoleAgent: Tsc, Monotonic, Virtual);
-boxed_role!(AnyClock: Tsc, Monotonic, Virtual);
+impl Agent<clock::Chosen> for Mixed {
+    fn duty_cycle(&mut self, cycle: &mut Cycle<clock::Chosen>) -> usize {
+        self.0.iter_mut().map(|agent| agent.duty_cycle(cycle)).sum()
+    }
+
+    fn next_deadline(&self) -> u64 {
+        self.0.iter().map(|agent| agent.next_deadline()).min().unwrap_or(u64::MAX)
+    }
+
+    fn finished(&self, draining: bool) -> bool {
+        self.0.iter().all(|agent| agent.finished(draining))
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.0.iter().find_map(|agent| agent.failure())
+    }
+
+    fn seal(&self, log: &mut StampLog) {
+        self.0.iter().for_each(|agent| agent.seal(log));
+    }
+
+    fn publish(&mut self, slots: &mut Slots<'_>) {
+        self.0.iter_mut().for_each(|agent| agent.publish(slots));
+    }
+}

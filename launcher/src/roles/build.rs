@@ -1,6 +1,6 @@
 //! How each role is built: the half of its record that needs the crates which implement the roles.
 
-use super::agents::{AnyClock, RoleAgent};
+use super::agents::{AnyAgent, Mixed, RoleAgent};
 use super::book;
 use super::checked::checked;
 use super::estate;
@@ -55,26 +55,24 @@ pub(super) fn thread_agent<T: Link, V: Venue + 'static>(
             Box::new(gateways?)
         }
         roles => {
-            let all: Result<Vec<Box<dyn RoleAgent>>> = roles
+            let all: Result<Vec<Box<dyn AnyAgent>>> = roles
                 .iter()
                 .map(|role| match role {
-                    Role::Strategy(index) => strategy(parts, *index),
-                    Role::Orchestrator => Ok(Box::new(orchestrator::<T>(parts)?) as Box<dyn RoleAgent>),
+                    Role::Strategy(index) => Ok(strategy(parts, *index)? as Box<dyn AnyAgent>),
+                    Role::Orchestrator => Ok(Box::new(orchestrator::<T>(parts)?) as Box<dyn AnyAgent>),
                     Role::Gateway(index) if parts.plan.is_checked(*index) => {
                         let make = |parts: &mut Parts<'_, '_>, context: &VenueContext| {
                             checked(parts, context, venue)
                         };
-                        let checked: Box<dyn AnyClock> =
-                            Box::new(self::gateway::<T, _>(parts, *index, &make)?);
-                        Ok(Box::new(checked) as Box<dyn RoleAgent>)
+                        Ok(Box::new(self::gateway::<T, _>(parts, *index, &make)?) as Box<dyn AnyAgent>)
                     }
-                    Role::Gateway(index) => Ok(Box::new(gateway(parts, *index)?) as Box<dyn RoleAgent>),
+                    Role::Gateway(index) => Ok(Box::new(gateway(parts, *index)?) as Box<dyn AnyAgent>),
                     Role::Exchange(venue) => {
-                        Ok(Box::new(book::exchange(parts, *venue)?) as Box<dyn RoleAgent>)
+                        Ok(Box::new(book::exchange(parts, *venue)?) as Box<dyn AnyAgent>)
                     }
                 })
                 .collect();
-            Box::new(all?)
+            Box::new(Mixed(all?))
         }
     })
 }
@@ -136,8 +134,7 @@ pub(super) fn strategy_or_faulty<T: Link, S: Strategy + Send + 'static>(
     let to_arm = submit.clone();
     parts.when_attached.push(Box::new(move |writable, status| to_arm.arm(writable, status)));
     // Nothing of it is measured: all faulty strategies share one loop.
-    let agent: Box<dyn AnyClock> = Box::new(faults.agent(agent, submit));
-    Ok(Box::new(agent))
+    Ok(Box::new(Mixed(vec![Box::new(faults.agent(agent, submit))])))
 }
 
 /// The player of a strategy that submits through that producer.

@@ -4,7 +4,7 @@
 //! strategy. That holds for a single role, for the orchestrator with gateways, and for gateways; only a thread with another
 //! mixture of roles makes a dynamic call for each role in each duty cycle.
 
-use super::agents::RoleAgent;
+use super::agents::{AnyAgent, Mixed, RoleAgent};
 use super::build::{BuildStrategy, StrategyBuilder, strategy_or_faulty, thread_agent};
 use super::parts::{Parts, WhenAttached};
 use super::registry::Registry;
@@ -17,8 +17,8 @@ use protocol::control::Control;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
-use shm::clock::Virtual;
-use shm::idle::Chosen;
+use shm::clock;
+use shm::idle;
 use shm::memory::Words;
 use shm::ring::Link;
 use strategy::Context;
@@ -40,12 +40,12 @@ impl Composed {
     ///
     /// # Errors
     /// What kept the thread from starting.
-    pub(super) fn run(self, runner: Runner<'_>, idle: Chosen) -> Result<()> {
+    pub(super) fn run(self, runner: Runner<'_>, idle: idle::Chosen) -> Result<()> {
         self.agent.run(runner, idle)
     }
 
-    /// The agent on a virtual clock, behind one dynamic call a turn: for who steps agents instead of giving each a thread.
-    pub fn boxed(self) -> Box<dyn Agent<Virtual>> {
+    /// The agent behind one dynamic call a turn: for who steps agents instead of giving each a thread.
+    pub fn boxed(self) -> Box<dyn Agent<clock::Chosen>> {
         self.agent
     }
 }
@@ -77,9 +77,11 @@ pub fn compose(
             return registry.thread(plan, kind)?(parts, roles, &strategy);
         }
         // Venues of several kinds on one thread: each role by itself, behind a dynamic call a duty cycle.
-        let each = |role: &Role| registry.thread(plan, kind_of(role))?(parts, &[*role], &strategy);
-        let all: Result<Vec<Box<dyn RoleAgent>>> = roles.iter().map(each).collect();
-        Ok(Box::new(all?))
+        let each = |role: &Role| -> Result<Box<dyn AnyAgent>> {
+            Ok(registry.thread(plan, kind_of(role))?(parts, &[*role], &strategy)?)
+        };
+        let all: Result<Vec<_>> = roles.iter().map(each).collect();
+        Ok(Box::new(Mixed(all?)))
     })
 }
 

@@ -5,11 +5,13 @@ use anyhow::{Context, Result};
 use protocol::agent::{self, Agent};
 use protocol::barrier::Arrived;
 use protocol::control::Control;
-use protocol::plan::{ClockSource, Plan, ThreadPlan};
+#[cfg(not(debug_assertions))]
+use protocol::plan::ClockSource;
+use protocol::plan::{Plan, ThreadPlan};
 use protocol::stamps::StampLog;
 use protocol::topology;
-use shm::clock::{Clock, Monotonic, Tsc};
-use shm::idle::{Chosen, Idle};
+use shm::clock::{self, Clock, Tsc};
+use shm::idle::{self, Idle};
 use shm::memory::Words;
 use shm::os::process;
 use shm::os::sandbox::{Profile, SandboxError};
@@ -53,17 +55,27 @@ impl Confinement {
 
 impl Runner<'_> {
     /// Prepares the thread, waits at the barrier and runs the agent. The loop is compiled for the agent with the time stamp counter
-    /// and with [`Chosen::Spin`], which is what figures are taken with; for the counter with any other idle strategy; and for the system's
-    /// clock. Each takes the compiler as long as the whole agent.
-    pub(super) fn run<A>(self, agent: &mut A, idle: Chosen) -> Result<()>
-    where
-        A: Agent<Tsc> + Agent<Monotonic>,
-    {
-        match (self.plan.clock, idle) {
-            (ClockSource::Tsc, Chosen::Spin(spin)) => self.run_on(agent, Tsc, spin),
-            (ClockSource::Tsc, idle) => self.run_on(agent, Tsc, idle),
-            (ClockSource::Monotonic, idle) => self.run_on(agent, Monotonic, idle),
+    /// and with [`idle::Chosen::Spin`], which is what figures are taken with; for the counter with any other idle strategy; and for any other
+    /// clock. Each takes the compiler as long as the whole agent, so without optimisation there is only the last one.
+    pub(super) fn run<A: Agent<Tsc> + Agent<clock::Chosen>>(
+        self,
+        agent: &mut A,
+        idle: idle::Chosen,
+    ) -> Result<()> {
+        #[cfg(not(debug_assertions))]
+        if self.plan.clock == ClockSource::Tsc {
+            return match idle {
+                idle::Chosen::Spin(spin) => self.run_on(agent, Tsc, spin),
+                idle => self.run_on(agent, Tsc, idle),
+            };
         }
+        self.run_any(agent, idle)
+    }
+
+    /// The same in a loop for every clock and idle strategy.
+    pub(super) fn run_any(self, agent: &mut impl Agent<clock::Chosen>, idle: idle::Chosen) -> Result<()> {
+        let clock = clock::Chosen::from(self.plan.clock);
+        self.run_on(agent, clock, idle)
     }
 
     fn run_on<C: Clock>(self, agent: &mut impl Agent<C>, clock: C, mut idle: impl Idle) -> Result<()> {

@@ -23,7 +23,7 @@ use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
 use protocol::supervision::Death;
 use shm::attached::Attached;
-use shm::clock::{Clock as _, Timebase, Virtual};
+use shm::clock::{self, Clock as _, Timebase, Virtual};
 use shm::memory::Words;
 use shm::ring::Link;
 use shm::sync::AtomicU64;
@@ -71,8 +71,8 @@ enum Mode {
 struct Actor {
     process: usize,
     name: String,
-    agent: Option<Box<dyn Agent<Virtual>>>,
-    cycle: Cycle<Virtual>,
+    agent: Option<Box<dyn Agent<clock::Chosen>>>,
+    cycle: Cycle<clock::Chosen>,
     /// From its first turn on.
     turns: Option<Turns>,
     status: StatusWriter,
@@ -102,8 +102,8 @@ struct Child {
 /// The agent of a process that was gone before it had one.
 struct Nobody;
 
-impl Agent<Virtual> for Nobody {
-    fn duty_cycle(&mut self, _: &mut Cycle<Virtual>) -> usize {
+impl Agent<clock::Chosen> for Nobody {
+    fn duty_cycle(&mut self, _: &mut Cycle<clock::Chosen>) -> usize {
         0
     }
 }
@@ -211,7 +211,7 @@ impl<'a, T: Link> Family<'a, T> {
                     };
                     let epoch = self.control.life(*strategy).epoch;
                     Box::new(roles::strategy(plan, *strategy, epoch, submit, &mut attached)?)
-                        as Box<dyn Agent<Virtual>>
+                        as Box<dyn Agent<clock::Chosen>>
                 }
                 (_, ScenarioKind::Comebacks) => {
                     roles::compose(plan, thread, &self.control, &mut attached, act)?.boxed()
@@ -232,7 +232,7 @@ impl<'a, T: Link> Family<'a, T> {
             status.set_state(ThreadState::Ready);
             let time = Timebase { start_ticks: super::START_TICKS, ns_per_tick: 1.0 };
             let log = StampLog::new(&segment);
-            let clock = self.clock.watched(fuse::look);
+            let clock = clock::Chosen::Virtual(self.clock.watched(fuse::look));
             let cycle = Cycle { clock, now: 0, time, draining: false, log };
             self.actors[index] = Some(Actor {
                 process,
@@ -459,7 +459,7 @@ impl<T: Link> Children for Family<'_, T> {
         // All of them: none of what they hold is held any more.
         let agents = actors.filter_map(|actor| actor.agent.take());
         // One that was gone before it had any is as dead.
-        let agents = agents.chain([Box::new(Nobody) as Box<dyn Agent<Virtual>>]);
+        let agents = agents.chain([Box::new(Nobody) as Box<dyn Agent<clock::Chosen>>]);
         // The dead put nothing on the disk.
         Ok(self.machine.without_disk(|| agents.map(Death::of_simulated).last()))
     }
