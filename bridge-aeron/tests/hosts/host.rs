@@ -109,14 +109,16 @@ impl Host {
         self.output("ls -A /dev/shm").lines().map(str::to_owned).collect()
     }
 
-    /// Kills the process there whose command line has all these words; `false`: there is none.
-    pub fn kill(&self, words: &[&str]) -> bool {
+    /// Kills the process there that is `bulkhead-bridge` with this command; `false`: there is none.
+    pub fn kill(&self, command: &str) -> bool {
         let mine = fs::read_link(format!("/proc/{}/ns/pid", self.pid)).unwrap();
         let found = fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
             let pid = entry.file_name().to_string_lossy().parse::<i32>().ok()?;
-            let line = fs::read_to_string(entry.path().join("cmdline")).ok()?.replace('\0', " ");
+            let line = fs::read_to_string(entry.path().join("cmdline")).ok()?;
             let is_there = fs::read_link(entry.path().join("ns/pid")).ok()? == mine;
-            (is_there && words.iter().all(|word| line.contains(word))).then_some(pid)
+            let mut words = line.split('\0');
+            let is_it = words.next()?.ends_with("bulkhead-bridge") && words.next() == Some(command);
+            (is_there && is_it).then_some(pid)
         });
         let Some(pid) = found else { return false };
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL).is_ok()

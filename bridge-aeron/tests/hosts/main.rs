@@ -68,12 +68,13 @@ impl World {
     /// The run of a side, which is over and must have left nothing but its folder.
     fn run(&self, of: &str, child: Child) -> Run {
         let output = ended(of, child);
-        assert!(output.status.success(), "{of}: {}", text(&output));
         let host = if of == "far" { &self.far } else { &self.engine };
         assert_eq!(host.shm(), Vec::<String>::new(), "left by {of}");
         let folder = std::fs::read_dir(self.out(of)).unwrap().next().unwrap().unwrap().path();
         let summary = read(&folder.join("summary.json"));
-        assert_eq!(summary["valid"], true, "{of}: {}", text(&output));
+        let why = [&summary["outcome"], &summary["violations"], &summary["reasons"], &summary["incidents"]];
+        assert_eq!(summary["valid"], true, "{of}: {why:#?} {}", text(&output));
+        assert!(output.status.success(), "{of}: {}", text(&output));
         Run { folder, summary }
     }
 
@@ -204,7 +205,8 @@ fn delay_loss_and_disorder_lose_and_double_nothing() {
     assert!(happened.iter().all(|times| *times > 20), "{happened:?}");
 }
 
-const LONG: &str = "--orders 12000 --window 6s --delay uniform:1ms..20ms --idle park";
+/// Some orders are open at any time, however long nothing is heard.
+const LONG: &str = "--orders 12000 --window 6s --delay uniform:1ms..4s --max-open 12000 --idle park";
 const LONG_ORDERS: u64 = 12_000;
 
 #[test]
@@ -252,10 +254,10 @@ fn a_far_host_that_dies_is_a_strategy_that_dies() {
     let engine = world.run("engine", engine);
     let served = engine.served();
     assert_eq!((engine.deaths(), served.len()), (1, 1), "{served:?}");
-    let share = LONG_ORDERS / 2;
-    // The other strategy is not concerned.
+    // The other strategy is not concerned, and what was open of this one is cancelled.
+    let share = engine.summary["plan"]["workload"]["trading"]["orders"][1].as_u64().unwrap();
     assert_eq!(engine.count("sent"), share + sum(&served, "sent"), "{served:?}");
-    assert!(sum(&served, "sent") > 0);
+    assert!(sum(&served, "sent") > 0 && engine.count("cancelled") > 0, "{}", engine.summary["orders"]);
 }
 
 #[test]
@@ -267,7 +269,7 @@ fn when_the_engine_s_side_is_killed_nobody_guesses() {
     let far = world.start_far(&format!("--strategies 2 {LONG}"));
     let engine = world.start_engine(SERVE, &format!("--strategies 1 --on-death restart {LONG}"));
     world.wait_for_trade();
-    assert!(world.engine.kill(&["bulkhead-bridge serve hosts@"]), "no such process");
+    assert!(world.engine.kill("serve"), "no such process");
     let (far, engine) = (world.run("far", far), world.run("engine", engine));
     let (crossing, served) = (far.crossing(), engine.served());
     assert_eq!((engine.deaths(), served.len()), (1, 1), "only the second incarnation came to say something");
@@ -283,6 +285,20 @@ fn when_the_engine_s_side_is_killed_nobody_guesses() {
     let open = crossing.orders.cut_off + crossing.orders.unknown;
     assert!((here..=here + open).contains(&there), "{there} {here} {crossing:?}");
     clocks_are_right(&crossing);
+}
+
+#[test]
+fn whose_launcher_is_killed_leaves_nothing_either() {
+    if !may_make_hosts() {
+        return;
+    }
+    let world = World::new(Weather::default());
+    let mut far = world.start_far(&format!("--strategies 2 {LONG}"));
+    let mut engine = world.start_engine(SERVE, &format!("--strategies 1 {LONG}"));
+    world.wait_for_trade();
+    assert!(world.far.kill("run") && world.engine.kill("run"), "no such process");
+    (far.wait().unwrap(), engine.wait().unwrap());
+    world.wait("two empty /dev/shm", || world.far.shm().is_empty() && world.engine.shm().is_empty());
 }
 
 #[test]
