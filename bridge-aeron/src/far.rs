@@ -93,6 +93,17 @@ struct Open {
     is_own: bool,
 }
 
+/// What is wrong with it on purpose: tests must find each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// Orders of a session that is over stay open.
+    KeepsEarlier,
+    /// What was taken is called lost.
+    CallsTakenLost,
+    /// A session's end closes its orders, before anybody has said what was taken.
+    ClosesAtOnce,
+}
+
 /// The far host's part.
 #[derive(Debug)]
 pub struct Far<'a> {
@@ -113,6 +124,7 @@ pub struct Far<'a> {
     pub downs: Vec<(u64, Why)>,
     /// When orders went and came, of their first reports.
     pub readings: Vec<Readings>,
+    pub(crate) broken: Option<Broken>,
 }
 
 impl<'a> Far<'a> {
@@ -130,6 +142,7 @@ impl<'a> Far<'a> {
             orders: Orders::default(),
             downs: Vec::new(),
             readings: Vec::with_capacity(LANE),
+            broken: None,
         }
     }
 
@@ -195,8 +208,8 @@ impl<'a> Far<'a> {
         let id = OrderId::from_word(message[0]);
         match fate {
             // Its session is over: it is closed with the others of it.
-            Fate::Taken => {}
-            Fate::Lost => {
+            Fate::Taken if self.broken != Some(Broken::CallsTakenLost) => {}
+            Fate::Taken | Fate::Lost => {
                 self.orders.lost += u64::from(self.close(id, OrderStatus::Refused, Reject::VenueDown));
             }
             Fate::Unknown => {
@@ -364,11 +377,16 @@ impl Part for Far<'_> {
             Event::Message(message, passage) => self.report(message, passage),
             Event::Fate { message, fate, .. } => self.fate(message, fate),
             Event::Up { session, .. } => {
-                self.close_earlier(session);
+                if self.broken != Some(Broken::KeepsEarlier) {
+                    self.close_earlier(session);
+                }
                 (self.session, self.down_since) = (session, None);
             }
             Event::Down { session, why } => {
                 self.downs.push((session, why));
+                if self.broken == Some(Broken::ClosesAtOnce) {
+                    self.close_earlier(u64::MAX);
+                }
                 // The time is known in the next turn.
                 self.down_since = Some(0);
             }

@@ -72,6 +72,7 @@ pub fn join(flags: &JoinFlags) -> ExitCode {
 
 fn call(meeting: &Meeting) -> Result<(), String> {
     let place = Place::alone("call").map_err(|error| error.to_string())?;
+    let _guard = place.guard();
     let called = place.for_driver().map_err(|error| error.to_string()).and_then(|folder| {
         let transport = Transport::open(Side::Far, meeting, &folder).map_err(|error| error.to_string())?;
         let link = Link::far(run_digest(&meeting.name), first_attempt(), Timing::default());

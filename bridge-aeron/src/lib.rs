@@ -34,3 +34,5 @@ pub mod pump;
 pub mod serve;
 pub mod transport;
 pub mod venue;
+#[cfg(test)]
+mod world;

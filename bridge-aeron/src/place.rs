@@ -2,13 +2,16 @@
 //! run, so that it goes with the run, whoever is killed.
 
 use launcher::protocol::plan::Plan;
-use launcher::shm::memory::{folder, unlink};
+use launcher::runtime::run_id::RunId;
+use launcher::runtime::setup::BRIDGE as STEM;
+use launcher::shm::memory::{PREFIX, folder, unlink};
+use launcher::shm::os::process;
 use std::fs;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-
-/// What the names of such folders begin with, behind the run's.
-const STEM: &str = "bridge";
+use std::process::{Child, Command, Stdio};
+use std::time::SystemTime;
 
 /// What a bridge leaves to its successor.
 const PAST: &str = "past";
@@ -32,15 +35,26 @@ impl Place {
         Ok(place)
     }
 
-    /// One that belongs to no run: for tests, and for who only knocks.
+    /// One that belongs to no run, but to this process: for who only calls, and for tests. It has the name of a segment of a run that this
+    /// process would be the launcher of, so that `launcher clean` and every start remove it when this process is gone.
     ///
     /// # Errors
     /// What the system refused.
     pub fn alone(what: &str) -> io::Result<Self> {
-        let place = Self { name: format!("bulkhead-{STEM}-{}-{what}", std::process::id()) };
-        let _ = unlink(&place.name);
+        let me = std::process::id();
+        let run = RunId::new(SystemTime::now(), me, process::start_time(me).unwrap_or(0));
+        let place = Self { name: format!("{PREFIX}{run}.{STEM}-{what}") };
         folder::create(&place.name).map_err(io::Error::other)?;
         Ok(place)
+    }
+
+    /// Starts a process that removes it should this one be killed: it ends when this one does.
+    pub fn guard(&self) -> Option<Guard> {
+        let script = "cat >/dev/null; rm -rf -- \"$0\"";
+        let mut command = Command::new("sh");
+        // A process group of its own: Ctrl-C is not for it.
+        command.args(["-c", script]).arg(self.path()).stdin(Stdio::piped()).process_group(0);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok().map(Guard)
     }
 
     /// Where it is.
@@ -81,6 +95,17 @@ impl Place {
     /// Removes it.
     pub fn remove(self) {
         let _ = unlink(&self.name);
+    }
+}
+
+/// Removes a place when this process is gone, or when it is dropped.
+#[derive(Debug)]
+pub struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
     }
 }
 
