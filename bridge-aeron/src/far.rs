@@ -10,6 +10,7 @@
 //!
 //! While there is no session, orders wait in the run.
 
+use crate::flag::Flag;
 use crate::pump::{Part, Turn};
 use bridge::clock::Readings;
 use bridge::link::{Event, Fate, Link, Passage, Why};
@@ -19,7 +20,6 @@ use launcher::protocol::wire::{
     CancelScope, MAX_EPOCH, Message, Operation, Order, OrderId, OrderStatus, Report,
 };
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// For so long without a session orders wait. Less than the ten seconds in which nothing may move in a run.
 pub const PATIENCE_NS: u64 = 8_000_000_000;
@@ -50,15 +50,15 @@ pub struct Lanes {
     /// To the venue.
     pub reports: ArrayQueue<Report>,
     /// Orders are taken now.
-    pub takes: AtomicBool,
+    pub takes: Flag,
     /// The run is over.
-    pub ends: AtomicBool,
+    pub ends: Flag,
 }
 
 impl Default for Lanes {
     fn default() -> Self {
-        let (takes, ends) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { asks: ArrayQueue::new(LANE), reports: ArrayQueue::new(LANE), takes, ends }
+        let (asks, reports) = (ArrayQueue::new(LANE), ArrayQueue::new(LANE));
+        Self { asks, reports, takes: Flag::default(), ends: Flag::default() }
     }
 }
 
@@ -326,13 +326,13 @@ impl<'a> Far<'a> {
 
     /// Without a bridge: whatever is asked is refused, until the run is over.
     pub fn refuse_all(&mut self) {
-        while !self.lanes.ends.load(Ordering::Acquire) {
+        while !self.lanes.ends.is_up() {
             while let Some(ask) = self.lanes.asks.pop() {
                 if let Ask::Order(order) = ask {
                     self.refuse(&order, Reject::VenueDown);
                 }
             }
-            self.lanes.takes.store(true, Ordering::Release);
+            self.lanes.takes.set(true);
             self.hand_over();
             std::thread::sleep(core::time::Duration::from_micros(100));
         }
@@ -404,8 +404,8 @@ impl Part for Far<'_> {
             }
         }
         let work = self.take(link) + self.hand_over();
-        self.lanes.takes.store(link.is_up() || self.has_given_up, Ordering::Release);
-        if self.lanes.ends.load(Ordering::Acquire) && self.lanes.asks.is_empty() && self.waiting.is_empty() {
+        self.lanes.takes.set(link.is_up() || self.has_given_up);
+        if self.lanes.ends.is_up() && self.lanes.asks.is_empty() && self.waiting.is_empty() {
             let since = *self.ends_since.get_or_insert(now);
             return self.end(since, link, now);
         }

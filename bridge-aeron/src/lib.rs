@@ -20,12 +20,14 @@
 //! | [`serve`] | the strategy process on the engine's host |
 //! | [`join`] | the far host's command |
 //! | [`figures`] | what crossed, with the errors that two clocks leave: the table and `remote.json` |
+//! | [`flag`] | what one thread says and another one hears |
 //! | [`place`] | a bridge's folder in `/dev/shm`, which goes with its run |
 #![forbid(unsafe_code)]
 
 pub mod desk;
 pub mod far;
 pub mod figures;
+pub mod flag;
 pub mod join;
 pub mod meeting;
 pub mod near;

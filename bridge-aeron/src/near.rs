@@ -4,6 +4,7 @@
 //! death. The engine fences it and cancels what is open, and its next incarnation opens the next session. What was taken is written down before,
 //! for the next incarnation to tell.
 
+use crate::flag::Flag;
 use crate::place::Place;
 use crate::pump::{Part, Turn};
 use bridge::frame::Echo;
@@ -11,7 +12,6 @@ use bridge::link::{Event, Link, Why};
 use crossbeam_queue::ArrayQueue;
 use launcher::protocol::wire::{Message, Order, Report};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Messages between the bridge and the strategy, each way.
 const LANE: usize = 4096;
@@ -37,15 +37,15 @@ pub struct Lanes {
     /// To the bridge: reports, and what they are about.
     pub reports: ArrayQueue<(Report, Option<Echo>)>,
     /// The far host sends no more.
-    pub far_ends: AtomicBool,
+    pub far_ends: Flag,
     /// This side sends no more.
-    pub ends: AtomicBool,
+    pub ends: Flag,
 }
 
 impl Default for Lanes {
     fn default() -> Self {
-        let (far_ends, ends) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { told: ArrayQueue::new(LANE), reports: ArrayQueue::new(LANE), far_ends, ends }
+        let (told, reports) = (ArrayQueue::new(LANE), ArrayQueue::new(LANE));
+        Self { told, reports, far_ends: Flag::default(), ends: Flag::default() }
     }
 }
 
@@ -113,8 +113,8 @@ impl Part for Near<'_> {
             let message: Message = report.to_message();
             work += usize::from(link.send(message, about).is_ok());
         }
-        self.lanes.far_ends.store(link.has_heard_end(), Ordering::Release);
-        if self.lanes.ends.load(Ordering::Acquire) && self.lanes.reports.is_empty() {
+        self.lanes.far_ends.set(link.has_heard_end());
+        if self.lanes.ends.is_up() && self.lanes.reports.is_empty() {
             link.end();
         }
         match (link.is_over() && self.waiting.is_empty(), work) {

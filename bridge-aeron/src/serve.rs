@@ -21,7 +21,6 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -319,8 +318,8 @@ impl Server {
                 return Ok(ended);
             }
             let has_everything = self.desk.open() == 0 && self.waiting.is_empty() && self.back.is_empty();
-            if has_everything && (self.is_finished || self.lanes.far_ends.load(Ordering::Acquire)) {
-                self.lanes.ends.store(true, Ordering::Release);
+            if has_everything && (self.is_finished || self.lanes.far_ends.is_up()) {
+                self.lanes.ends.set(true);
             }
             if self.is_finished {
                 let since = *finished.get_or_insert_with(Instant::now);

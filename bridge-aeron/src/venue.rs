@@ -16,7 +16,6 @@ use launcher::protocol::segments;
 use launcher::protocol::wire::Order;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
@@ -125,7 +124,7 @@ impl Venue for Remote {
 
     #[inline]
     fn has_room(&self) -> bool {
-        self.lanes.takes.load(Ordering::Acquire) && !self.lanes.asks.is_full()
+        self.lanes.takes.is_up() && !self.lanes.asks.is_full()
     }
 
     #[inline]
@@ -163,7 +162,7 @@ impl Venue for Remote {
 impl Drop for Remote {
     /// The run is over: so is the bridge, in a few seconds at most.
     fn drop(&mut self) {
-        self.lanes.ends.store(true, Ordering::Release);
+        self.lanes.ends.set(true);
         // Nobody takes reports any more.
         while let Some(bridge) = self.bridge.take_if(|bridge| !bridge.is_finished()) {
             while self.lanes.reports.pop().is_some() {}

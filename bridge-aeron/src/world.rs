@@ -9,7 +9,6 @@ use bridge::frame::FRAME;
 use bridge::link::{Link, Past, Timing};
 use launcher::protocol::wire::{Order, OrderId, Report};
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 
 const RUN: u32 = 7;
 const TIMING: Timing = Timing { heartbeat_ns: 1_000_000, silence_ns: 40_000_000, hello_ns: 15_000_000 };
@@ -84,7 +83,7 @@ struct Book {
 
 impl Book {
     fn turn(&mut self, lanes: &FarLanes, dice: &mut Dice) {
-        if self.sent < ORDERS && lanes.takes.load(Ordering::Relaxed) && dice.roll(4) == 0 {
+        if self.sent < ORDERS && lanes.takes.is_up() && dice.roll(4) == 0 {
             let order = Order { quantity: 1, ..Order::new(OrderId::new(0, 0, self.sent), 0) };
             lanes.asks.push(Ask::Order(order)).unwrap();
             self.sent += 1;
@@ -93,7 +92,7 @@ impl Book {
             *self.ended.entry(report.id.sequence()).or_default() += u32::from(report.is_last);
         }
         if self.sent == ORDERS && self.ended.len() as u64 == ORDERS {
-            lanes.ends.store(true, Ordering::Relaxed);
+            lanes.ends.set(true);
         }
     }
 }
@@ -145,8 +144,8 @@ fn world(seed: u64, weather: Weather, broken: Option<Broken>) -> Result<(Orders,
                 let (_, report, echo) = answers.remove(at);
                 lanes.reports.push((report, echo)).unwrap();
             }
-            if lanes.far_ends.load(Ordering::Relaxed) && answers.is_empty() {
-                lanes.ends.store(true, Ordering::Relaxed);
+            if lanes.far_ends.is_up() && answers.is_empty() {
+                lanes.ends.set(true);
             }
             if is_gone || (is_over && !link.is_over()) || dice.roll(10_000) < weather.kills {
                 continue 'incarnations;

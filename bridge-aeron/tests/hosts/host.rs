@@ -1,8 +1,10 @@
 //! Two hosts on one machine: namespaces of their own for the network, processes, mounts, `/dev/shm` and the monotonic clock.
 
+use launcher::shm::os::process;
 use nix::sched::{CloneFlags, unshare};
 use std::fs;
 use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -113,21 +115,19 @@ impl Host {
     pub fn kill(&self, command: &str) -> bool {
         let mine = fs::read_link(format!("/proc/{}/ns/pid", self.pid)).unwrap();
         let found = fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
-            let pid = entry.file_name().to_string_lossy().parse::<i32>().ok()?;
+            let pid = entry.file_name().to_string_lossy().parse::<u32>().ok()?;
             let line = fs::read_to_string(entry.path().join("cmdline")).ok()?;
             let is_there = fs::read_link(entry.path().join("ns/pid")).ok()? == mine;
             let mut words = line.split('\0');
             let is_it = words.next()?.ends_with("bulkhead-bridge") && words.next() == Some(command);
             (is_there && is_it).then_some(pid)
         });
-        let Some(pid) = found else { return false };
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL).is_ok()
+        found.is_some_and(kill)
     }
 
     /// Everything there is killed at once.
     pub fn die(&mut self) {
-        let pid = nix::unistd::Pid::from_raw(self.pid.cast_signed());
-        let _ = nix::sys::signal::kill(pid, nix::sys::signal::SIGKILL);
+        kill(self.pid);
         let _ = self.init.wait();
     }
 }
@@ -136,6 +136,10 @@ impl Drop for Host {
     fn drop(&mut self) {
         self.die();
     }
+}
+
+fn kill(pid: u32) -> bool {
+    process::pidfd_open(pid).is_ok_and(|pidfd| process::kill(pidfd.as_fd()).is_ok())
 }
 
 /// The one child of a process, as soon as there is one.

@@ -5,11 +5,11 @@ mod relay;
 
 use bridge_aeron::figures::Crossing;
 use host::{Host, PATIENCE, ended, enter_the_network_between, may_make_hosts, text};
+use launcher::shm::sync::Ordering;
 use relay::{Relay, Weather};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const PORT: u16 = 40_400;
@@ -218,9 +218,9 @@ fn a_partition_is_a_death_and_every_order_s_fate_is_told() {
     let far = world.start_far(&format!("--strategies 2 {LONG}"));
     let engine = world.start_engine(SERVE, &format!("--strategies 1 --on-death restart {LONG}"));
     world.wait_for_trade();
-    world.relay.state.is_parted.store(true, Ordering::Relaxed);
+    world.relay.state.is_parted.set(true);
     std::thread::sleep(Duration::from_secs(3));
-    world.relay.state.is_parted.store(false, Ordering::Relaxed);
+    world.relay.state.is_parted.set(false);
     let (far, engine) = (world.run("far", far), world.run("engine", engine));
     let (crossing, served) = (far.crossing(), engine.served());
     // One death, and an incarnation behind it.
@@ -297,7 +297,8 @@ fn whose_launcher_is_killed_leaves_nothing_either() {
     let mut engine = world.start_engine(SERVE, &format!("--strategies 1 {LONG}"));
     world.wait_for_trade();
     assert!(world.far.kill("run") && world.engine.kill("run"), "no such process");
-    (far.wait().unwrap(), engine.wait().unwrap());
+    far.wait().unwrap();
+    engine.wait().unwrap();
     world.wait("two empty /dev/shm", || world.far.shm().is_empty() && world.engine.shm().is_empty());
 }
 

@@ -1,11 +1,13 @@
 //! The network between the hosts: a relay of datagrams that delays, reorders, loses and doubles them, and falls apart. This kernel may have no
 //! netem.
 
+use bridge_aeron::flag::Flag;
+use launcher::shm::sync::{AtomicU64, Ordering};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -24,14 +26,14 @@ pub struct Weather {
 #[derive(Default)]
 pub struct State {
     /// Nothing passes.
-    pub is_parted: AtomicBool,
+    pub is_parted: Flag,
     /// Datagrams that have passed.
     pub passed: AtomicU64,
     /// Datagrams that were lost, in bad weather or apart.
     pub lost: AtomicU64,
     /// Datagrams that passed behind one that had come later.
     pub overtaken: AtomicU64,
-    ends: AtomicBool,
+    ends: Flag,
 }
 
 /// A relay.
@@ -78,7 +80,7 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.state.ends.store(true, Ordering::Relaxed);
+        self.state.ends.set(true);
         let ended = self.thread.take().map(JoinHandle::join);
         assert!(std::thread::panicking() || ended.is_some_and(|ended| ended.is_ok()), "the relay");
     }
@@ -92,14 +94,14 @@ fn carry(mut doors: Vec<Door>, weather: Weather, state: &State) {
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (dice >> 33) % cases.max(1)
     };
-    while !state.ends.load(Ordering::Relaxed) {
+    while !state.ends.is_up() {
         let mut came = Vec::new();
         for (at, door) in doors.iter_mut().enumerate() {
             door.take(at, &mut came);
         }
         let now = Instant::now();
         for (door, sender, is_home, bytes) in came {
-            if state.is_parted.load(Ordering::Relaxed) || roll(1000) < weather.lost {
+            if state.is_parted.is_up() || roll(1000) < weather.lost {
                 state.lost.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
