@@ -104,11 +104,22 @@ pub fn context() -> Result<Context, i32> {
 /// `BH_OVER`: none will come any more. `BH_NOT_ATTACHED`.
 #[inline]
 pub fn poll(room: usize, wait_ns: u64, mut take: impl FnMut(usize, &Report)) -> Result<usize, i32> {
+    poll_wire(room, wait_ns, |place, report| take(place, &Report::from(report)))
+}
+
+/// The same with reports as the wire has them, for programs in Rust.
+///
+/// # Errors
+/// As [`poll`].
+#[inline]
+pub fn poll_wire(
+    room: usize,
+    wait_ns: u64,
+    mut take: impl FnMut(usize, &protocol::wire::Report),
+) -> Result<usize, i32> {
     attached(|line| {
         let Ok(taken) = line.poll(room, wait_ns) else { return Err(BH_OVER) };
-        for (place, report) in taken.iter().enumerate() {
-            take(place, &Report::from(report));
-        }
+        taken.iter().enumerate().for_each(|(place, report)| take(place, report));
         Ok(taken.len())
     })
 }
@@ -126,6 +137,15 @@ pub fn send(order: &Order, due_ns: Option<u64>) -> Result<u64, i32> {
         })?;
         line.send(order, due_ns).map(|id| id.sequence()).map_err(codes::of_refusal)
     })
+}
+
+/// The same of an order that a program in Rust has made: its sequence.
+///
+/// # Errors
+/// As [`send`], but for `BH_BAD_ORDER`.
+#[inline]
+pub fn send_new(order: strategy::NewOrder, due_ns: Option<u64>) -> Result<u64, i32> {
+    attached(|line| line.send(order, due_ns).map(|id| id.sequence()).map_err(codes::of_refusal))
 }
 
 /// The next touch that is newer than the last one that was read of its instrument.

@@ -61,6 +61,8 @@ pub enum Command {
     /// Run the engine once and report what every hand-off cost
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunCommand>),
+    /// Run strategies here whose orders go to an engine on another host
+    Join(JoinFlags),
     /// Measure settings against each other, alternated
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Box<SweepFlags>),
@@ -428,6 +430,19 @@ pub struct ManFlags {
     /// Write a page for each command there instead of the first one to stdout
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+}
+
+/// The flags of `launcher join`: the program that meets other hosts reads them.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct JoinFlags {
+    /// NAME@HOST:PORT, the engine's host, then the flags of `run`
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "NAME@HOST:PORT"
+    )]
+    pub words: Vec<String>,
 }
 
 /// What a child process is told: everything else stands in the run's plan.

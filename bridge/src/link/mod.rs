@@ -28,11 +28,11 @@ mod session;
 mod tests;
 
 pub use outbox::WINDOW;
+pub use past::Past;
 
 use crate::clock::Samples;
 use crate::frame::{Echo, FRAME, Frame, Kind, Side, Talk};
 use outbox::{Outbox, Unsettled};
-use past::Past;
 use protocol::wire::Message;
 use std::collections::VecDeque;
 use thiserror::Error;
@@ -261,6 +261,23 @@ impl Link {
             clocks: Samples::new(),
             broken: None,
         }
+    }
+
+    /// The same in the place of a process that has ended, and remembers what that one did: it wrote this down when its last session was over, and
+    /// took nothing afterwards.
+    #[must_use]
+    pub fn remembering(self, past: Past) -> Self {
+        Self { past, ..self }
+    }
+
+    /// What is remembered of the sessions that are over.
+    pub const fn past(&self) -> Past {
+        self.past
+    }
+
+    /// Whether the other side sends no more in this session: it has said so.
+    pub const fn has_heard_end(&self) -> bool {
+        self.has_heard_end
     }
 
     /// Whether a session is open.

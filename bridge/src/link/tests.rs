@@ -102,6 +102,16 @@ impl World {
         self.links[side].broken = self.broken;
     }
 
+    /// The engine's process ends in order, and another one takes its place: one that remembers, or does not, what was written down.
+    fn resign(&mut self, epoch: u16, remembers: bool) {
+        self.links[1].hang_up();
+        self.hear(1);
+        let unsettled = self.books[1].sent.iter_mut().filter(|sent| sent.fate.is_none());
+        unsettled.for_each(|sent| sent.is_orphan = true);
+        let past = Past::from_words(self.links[1].past().words()).filter(|_| remembers);
+        self.links[1] = Link::engine(RUN, epoch, TIMING).remembering(past.unwrap_or_default());
+    }
+
     fn step(&mut self, weather: &Weather, sends: bool) {
         self.now += STEP;
         if self.dice.in_thousand(weather.partitions) {
@@ -295,6 +305,25 @@ fn broken_links_are_found() {
     for seed in 0..100 {
         assert!(run(seed, &weather, 2_000, None).judge().is_ok(), "whole links are not, seed {seed}");
     }
+}
+
+/// With what the process before it wrote down, a process says what became of everything: nothing is unknown.
+#[test]
+fn who_writes_down_what_it_took_leaves_nothing_unknown() {
+    let resigned = |seed, remembers| {
+        let mut world = run(seed, &STORM, 100, None);
+        for epoch in 1..8 {
+            (0..400).for_each(|_| world.step(&STORM, true));
+            world.resign(epoch, remembers);
+        }
+        (0..400).for_each(|_| world.step(&STORM, true));
+        world.judge()
+    };
+    for seed in 0..40 {
+        assert!(resigned(seed, true).is_ok(), "seed {seed}");
+    }
+    assert!((0..40).any(|seed| resigned(seed, false).is_err()), "one that remembers nothing is found");
+    assert_eq!((Past::from_words([0, 0, 1]), Past::from_words([3, 2, 1])), (None, None));
 }
 
 #[test]

@@ -9,8 +9,8 @@ mod open;
 mod pages;
 
 use crate::board;
-use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, ReportFlags};
-use crate::config::{RunCommand, Size, Slower, UsageError};
+use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, JoinFlags, ReportFlags};
+use crate::config::{RunCommand, Size, Slower, UsageError, remote};
 use crate::experiments;
 use crate::exports;
 use crate::host::{Machine, System};
@@ -43,6 +43,7 @@ use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use shm::scratch::Room;
 use std::io::{Write, stdout};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -52,6 +53,7 @@ pub fn main(cli: Cli) -> ExitCode {
     output::measure();
     let result = match cli.command {
         Command::Run(flags) => run(&flags),
+        Command::Join(flags) => join(&flags).map(|never| match never {}),
         Command::Sweep(flags) => experiments::sweep(&flags),
         Command::Compare(flags) => experiments::compare(&flags),
         Command::Bill(flags) => experiments::bill(&flags),
@@ -126,15 +128,23 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(is_pipe))
 }
 
+/// Becomes the program that meets other hosts.
+fn join(flags: &JoinFlags) -> Result<core::convert::Infallible> {
+    let bridge = remote::bridge()?;
+    let error = std::process::Command::new(&bridge).arg("join").args(&flags.words).exec();
+    Err(error).with_context(|| format!("cannot start {}", bridge.display()))
+}
+
 fn run(command: &RunCommand) -> Result<ExitCode> {
-    let RunCommand { run: flags, strict_faults, dry_run, quiet, tag, baseline, fail_if_slower } = command;
+    let RunCommand { run: flags, remote, strict_faults, dry_run, quiet, tag, baseline, fail_if_slower } =
+        command;
     let tags: Vec<String> =
         tag.iter().map(|tag| shelf::tag(tag)).collect::<Result<_, _>>().map_err(UsageError)?;
     let baseline = baseline.as_deref().map(shelf::folder_of).transpose()?;
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
-    let resolved = planner::resolve(&flags.settings()?, &machine)?;
+    let resolved = planner::resolve(&flags.settings()?.with_remotes(remote)?, &machine)?;
     if *dry_run {
         return plan_only(&resolved, &machine, flags.common.allow_weaker_sandbox);
     }

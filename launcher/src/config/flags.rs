@@ -28,6 +28,9 @@ pub struct RunCommand {
     /// What to run.
     #[command(flatten)]
     pub run: RunFlags,
+    /// Strategies on another host: a strategy more, behind which that host's are (see docs/src/remote.md)
+    #[arg(long, value_name = "NAME@HOST:PORT", help_heading = "Layout")]
+    pub remote: Vec<String>,
     /// Exit with code 1 if a fault never struck
     #[arg(long, help_heading = "Containment")]
     pub strict_faults: bool,

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod own;
 mod priority;
 pub mod program;
+pub mod remote;
 mod size;
 mod slower;
 mod spill;

@@ -25,7 +25,7 @@ pub fn executable(command: &str) -> Result<(), String> {
 }
 
 /// The file of a program.
-fn file_of(program: &str) -> Option<PathBuf> {
+pub(super) fn file_of(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(program.into());
     }

@@ -14,6 +14,7 @@
 use crate::runtime::container::groups;
 use crate::runtime::isolate::{self, Tree};
 use crate::runtime::run_id::RunId;
+use crate::runtime::setup::BRIDGE;
 use protocol::plan::Plan;
 use protocol::segments::{CONTROL, spilled_segment, thread_segment};
 use shm::memory::header::MAGIC;
@@ -150,7 +151,7 @@ fn is_another_s(name: &str) -> bool {
 }
 
 /// What the names of a run's segments begin with, up to the first `-` or `.`.
-const STEMS: [&str; 16] = [
+const STEMS: [&str; 17] = [
     "control",
     "submit",
     "completion",
@@ -167,6 +168,7 @@ const STEMS: [&str; 16] = [
     "turns",
     "desk",
     "answers",
+    BRIDGE,
 ];
 
 /// Whether that is the name of a run's segment, which whoever can open it may have scribbled on: then its first words say nothing.
@@ -308,13 +310,13 @@ mod tests {
     #[test]
     fn a_folder_of_somebody_else_s_transport_goes_with_what_it_made() {
         let run = id(NOBODY, 5, 11);
-        let [ours, beside, stranger] =
-            ["submit", "submit.1.data", "database"].map(|what| format!("bulkhead.{run}.{what}"));
-        [&ours, &stranger].iter().for_each(|name| folder::create(name).unwrap());
+        let [ours, beside, bridge, stranger] = ["submit", "submit.1.data", "bridge-venue-0", "database"]
+            .map(|what| format!("bulkhead.{run}.{what}"));
+        [&ours, &bridge, &stranger].iter().for_each(|name| folder::create(name).unwrap());
         std::fs::write(folder::path(&ours).join("node"), "a node").unwrap();
         std::fs::write(folder::path(&beside), [0xFF; 64]).unwrap();
         clean(CleanScope::Everything).unwrap();
-        assert!(!is_there(&ours) && !is_there(&beside) && is_there(&stranger));
+        assert!(!is_there(&ours) && !is_there(&beside) && !is_there(&bridge) && is_there(&stranger));
         unlink(&stranger).unwrap();
     }
 

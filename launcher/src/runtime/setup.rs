@@ -13,7 +13,7 @@ use protocol::topology::{self, Purpose, Segment};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::sealed::Shared;
-use shm::memory::{Region, SHM_DIR, View, Words, unlink};
+use shm::memory::{Region, SHM_DIR, View, Words, list_segments, unlink};
 use shm::os::process;
 use shm::ring::SegmentPlace;
 use shm::sync::Ordering;
@@ -343,11 +343,24 @@ impl Drop for Segments {
     }
 }
 
+/// What the folders begin with in which bridges to other hosts keep their files: no segments of the plan's, but they go with the run.
+pub const BRIDGE: &str = "bridge";
+
+/// Those of a run that are there.
+pub fn bridges(plan: &Plan) -> Vec<String> {
+    let stem = plan.segment_name(&format!("{BRIDGE}-"));
+    let names = list_segments().unwrap_or_default();
+    names.into_iter().filter(|name| name.starts_with(&stem)).collect()
+}
+
 /// Removes every segment of a run but those to be left behind. The control segment goes last, so that the run can be found
 /// while anything of it is there. Needs no descriptor: it works when there are none left.
 pub fn remove_all(plan: &Plan, left_behind: &[String]) {
     let names = topology::segments(plan).into_iter().map(|segment| plan.segment_name(&segment.spec.what));
     for name in names.filter(|name| !left_behind.contains(name)) {
+        let _ = unlink(&name);
+    }
+    for name in bridges(plan) {
         let _ = unlink(&name);
     }
     let _ = unlink(&plan.segment_name(CONTROL));

@@ -59,10 +59,10 @@ pub fn run(run: &str) -> Result<()> {
     Ok(())
 }
 
-/// Somebody else's transport makes files for as long as its processes live: only behind their end is nothing left. What a process
+/// Somebody else's transport, or a bridge, makes files for as long as its processes live: only behind their end is nothing left. What a process
 /// makes that does not end in time, the next start removes.
 fn wait_for_the_processes(control: &Control, plan: &Plan) {
-    if !plan.technique.is_foreign() {
+    if !plan.technique.is_foreign() && setup::bridges(plan).is_empty() {
         return;
     }
     let deadline = Instant::now() + orphan::GRACE + orphan::GRACE;

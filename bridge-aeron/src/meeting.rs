@@ -1,0 +1,94 @@
+//! Whom a bridge meets, and where: `NAME@HOST:PORT`.
+
+use core::fmt;
+use core::str::FromStr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use thiserror::Error;
+
+/// The longest name, in bytes.
+const LONGEST: usize = 64;
+
+/// A name that both sides say, so that one does not hear another's frames, and the engine's host with its port. The port above is used
+/// as well: frames for the far host are asked for there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meeting {
+    /// The name.
+    pub name: String,
+    /// The engine's host.
+    pub host: Ipv4Addr,
+    /// Where it listens for frames of the far host.
+    pub port: u16,
+}
+
+/// A text that names no meeting.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{text:?} is no meeting: {why}\nSay NAME@HOST:PORT, for example desk-7@10.0.0.1:40400, the same on both hosts but for a HOST of 0.0.0.0"
+)]
+pub struct MeetingError {
+    text: String,
+    why: String,
+}
+
+impl FromStr for Meeting {
+    type Err = MeetingError;
+
+    fn from_str(text: &str) -> Result<Self, MeetingError> {
+        let wrong = |why: &str| MeetingError { text: text.into(), why: why.into() };
+        let (name, address) = text.split_once('@').ok_or_else(|| wrong("it has no @"))?;
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if name.is_empty() || name.len() > LONGEST || !name.bytes().all(is_plain) {
+            return Err(wrong("a name has 1 to 64 letters, digits, dots, - or _"));
+        }
+        let (host, port) = address.rsplit_once(':').ok_or_else(|| wrong("it has no port"))?;
+        let port: u16 = port.parse().map_err(|_| wrong("the port is no number from 1 to 65534"))?;
+        if port == 0 || port == u16::MAX {
+            return Err(wrong("the port is no number from 1 to 65534"));
+        }
+        let found = (host, port).to_socket_addrs().map_err(|error| wrong(&format!("{host}: {error}")))?;
+        let is_v4 = |address| if let SocketAddr::V4(address) = address { Some(address) } else { None };
+        let address: SocketAddrV4 =
+            found.into_iter().find_map(is_v4).ok_or_else(|| wrong("the host has no IPv4 address"))?;
+        Ok(Self { name: name.into(), host: *address.ip(), port })
+    }
+}
+
+impl fmt::Display for Meeting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}:{}", self.name, self.host, self.port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_meeting_is_read_as_it_is_written() {
+        let meeting: Meeting = "desk-7@127.0.0.1:40400".parse().unwrap();
+        assert_eq!(
+            (meeting.name.as_str(), meeting.host, meeting.port),
+            ("desk-7", Ipv4Addr::LOCALHOST, 40_400)
+        );
+        assert_eq!(meeting.to_string().parse(), Ok(meeting));
+    }
+
+    #[test]
+    fn what_is_none_is_told_why_and_how_one_looks() {
+        let long = "x".repeat(LONGEST + 1);
+        for text in [
+            "",
+            "desk",
+            "@127.0.0.1:1",
+            "desk@127.0.0.1",
+            "desk@127.0.0.1:0",
+            "desk@127.0.0.1:65535",
+            "desk@127.0.0.1:x",
+            "a b@127.0.0.1:1",
+            &format!("{long}@127.0.0.1:1"),
+        ] {
+            let error = text.parse::<Meeting>().unwrap_err().to_string();
+            assert!(error.contains("NAME@HOST:PORT"), "{text}: {error}");
+        }
+    }
+}

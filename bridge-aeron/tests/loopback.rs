@@ -1,0 +1,106 @@
+//! Two links over Aeron on this host: everything once, in order, both ways; and two clocks that are one.
+
+use bridge::clock::Assumed;
+use bridge::frame::{Side, run_digest};
+use bridge::link::{Event, Link, Timing};
+use bridge_aeron::meeting::Meeting;
+use bridge_aeron::place::Place;
+use bridge_aeron::pump::{self, Part, Turn};
+use bridge_aeron::transport::Transport;
+use launcher::protocol::wire::{Message, Order, OrderId, Report};
+use std::net::UdpSocket;
+
+/// Messages each way: more than the terms of a stream hold at once.
+const MESSAGES: u64 = 20_000;
+
+struct Side1 {
+    side: Side,
+    sent: u64,
+    taken: u64,
+    wrong: u64,
+}
+
+fn message(side: Side, number: u64) -> Message {
+    let order = Order::new(OrderId::new(0, 0, number), 0);
+    if side == Side::Far { order.to_message() } else { Report::whole_fill(&order).to_message() }
+}
+
+impl Part for Side1 {
+    fn event(&mut self, event: Event, _: &mut Link) {
+        match event {
+            Event::Message(message, _) => {
+                self.wrong += u64::from(OrderId::from_word(message[0]).sequence() != self.taken);
+                self.taken += 1;
+            }
+            Event::Down { .. } | Event::Fate { .. } => self.wrong += 1,
+            Event::Up { .. } | Event::Over => {}
+        }
+    }
+
+    fn turn(&mut self, link: &mut Link, _: u64) -> Turn {
+        while self.sent < MESSAGES && link.send(message(self.side, self.sent), None).is_ok() {
+            self.sent += 1;
+        }
+        if self.sent == MESSAGES && self.taken == MESSAGES {
+            link.end();
+        }
+        if link.is_over() { Turn::Over } else { Turn::Idle }
+    }
+}
+
+/// A port that nobody has, whose neighbour nobody has either.
+fn free_port() -> u16 {
+    loop {
+        let one = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = one.local_addr().unwrap().port();
+        if port < u16::MAX && UdpSocket::bind(("127.0.0.1", port + 1)).is_ok() {
+            return port;
+        }
+    }
+}
+
+fn side(side: Side, meeting: &Meeting) -> (Side1, Link) {
+    let place = Place::alone(&format!("{side:?}").to_lowercase()).unwrap();
+    let transport = Transport::open(side, meeting, &place.for_driver().unwrap()).unwrap();
+    let run = run_digest(&meeting.name);
+    let link = match side {
+        Side::Far => Link::far(run, 0, Timing::default()),
+        Side::Engine => Link::engine(run, 0, Timing::default()),
+    };
+    let mut part = Side1 { side, sent: 0, taken: 0, wrong: 0 };
+    let (link, result) = pump::run(transport, link, &mut part);
+    result.unwrap();
+    let path = place.path();
+    place.remove();
+    assert!(!path.exists());
+    (part, link)
+}
+
+#[test]
+fn everything_arrives_once_and_in_order_both_ways_and_the_clocks_are_one() {
+    let meeting: Meeting = format!("loopback@127.0.0.1:{}", free_port()).parse().unwrap();
+    let (far, engine) = std::thread::scope(|scope| {
+        let engine = scope.spawn(|| side(Side::Engine, &meeting));
+        let far = scope.spawn(|| side(Side::Far, &meeting));
+        (far.join().unwrap(), engine.join().unwrap())
+    });
+    for (part, link) in [&far, &engine] {
+        assert_eq!((part.sent, part.taken, part.wrong), (MESSAGES, MESSAGES, 0), "{:?}", part.side);
+        assert_eq!((link.counts.sessions, link.counts.doubled, link.counts.strange), (1, 0, 0));
+        let offset = link.clocks.solve(&Assumed::default()).unwrap().at(pump::now());
+        assert!(offset.low <= 0 && 0 <= offset.high, "{offset:?}");
+    }
+}
+
+/// A port that somebody has is told, and is no panic.
+#[test]
+fn a_port_that_is_taken_is_an_error() {
+    let port = free_port();
+    let _taken = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+    let meeting: Meeting = format!("taken@127.0.0.1:{port}").parse().unwrap();
+    let place = Place::alone("taken").unwrap();
+    let opened = Transport::open(Side::Engine, &meeting, &place.for_driver().unwrap());
+    let error = opened.err().expect("somebody has the port").to_string();
+    place.remove();
+    assert!(error.starts_with("Aeron"), "{error}");
+}
