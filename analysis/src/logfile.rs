@@ -19,6 +19,7 @@ use shm::memory::header::{HEADER_WORDS, Header, HeaderError, run_hash};
 use shm::sync::Ordering;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use thiserror::Error;
 
@@ -56,6 +57,17 @@ pub fn write(header: &[u64], segment: &View, out: &mut impl Write) -> io::Result
         out.write_all(&bytes)?;
     }
     Ok(())
+}
+
+/// The keys of so many records of a log in that file, from that number on: of one that is still being written, as far as it is.
+///
+/// # Errors
+/// What the system refused; a file that ends before.
+pub fn keys_at(path: &Path, first: u64, records: usize) -> io::Result<Vec<u64>> {
+    let mut bytes = vec![0; records * RECORD_BYTES];
+    File::open(path)?.read_exact_at(&mut bytes, RECORDS_AT + first * RECORD_BYTES as u64)?;
+    let key = |record: &[u8; RECORD_BYTES]| u64::from_le_bytes(std::array::from_fn(|byte| record[byte]));
+    Ok(bytes.as_chunks().0.iter().map(key).collect())
 }
 
 /// A saved log that cannot be believed, or not to its end.

@@ -39,6 +39,7 @@ pub mod session;
 pub mod spill;
 pub mod stamps;
 pub mod status;
+pub mod sums;
 #[cfg(not(loom))]
 pub mod supervision;
 #[cfg(not(loom))]

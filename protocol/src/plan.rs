@@ -348,10 +348,6 @@ impl Plan {
                 spill.fits(self.threads.iter().map(|thread| thread.log_records)),
                 "each log has a ring that fits it",
             )?;
-            check(
-                self.trading().journal == Journalling::None,
-                "what is spilled is read by nobody who comes back",
-            )?;
         }
         match &self.workload {
             Workload::Trading(trading) => self.validate_trading(trading),

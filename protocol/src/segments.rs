@@ -5,9 +5,10 @@ use crate::control::{self, Control, Launching};
 use crate::desk::{self, Desk};
 use crate::market::{self, Market, market_segment};
 use crate::plan::{Handle, Idle, Isolation, Plan, ProcessPlan, Role, ThreadPlan};
-use crate::spill::{Rest, Ring, SPILLED_KIND};
-use crate::stamps::{Point, StampLog, count_point};
+use crate::spill::{Ring, SPILLED_KIND};
+use crate::stamps::{Point, StampLog};
 use crate::status;
+use crate::tally::{Past, Tally};
 use crate::topology::{self, Segment};
 pub use crate::topology::{
     CONTROL, SCHEDULE_ENTRY_WORDS, SCHEDULE_KIND, bell_segment, schedule_segment, spilled_segment,
@@ -404,11 +405,23 @@ pub fn stamped(
     thread: &ThreadPlan,
     point: Point,
 ) -> Result<u64, RegionError> {
+    let mut tally = Tally::new(topology::instruments(plan, thread));
+    past(attached, plan, thread)?.look(&mut tally);
+    Ok(tally.sums.count(point))
+}
+
+/// The log of a thread, for its next incarnation.
+///
+/// # Errors
+/// As [`Attached::region`].
+///
+/// # Panics
+/// If the plan has no such thread.
+pub fn past(attached: &mut Attached<'_>, plan: &Plan, thread: &ThreadPlan) -> Result<Past, RegionError> {
     let log = log(attached, &thread.name)?;
-    Ok(match ring_of(plan, thread) {
-        Some(ring) => Rest::new(&log, &spilled(attached, &thread.name)?, ring).count(point),
-        None => count_point(&log, point) as u64,
-    })
+    let ring = ring_of(plan, thread);
+    let spilled = ring.map(|ring| Ok((spilled(attached, &thread.name)?, ring))).transpose()?;
+    Ok(Past::new(log, spilled))
 }
 
 fn ring_of(plan: &Plan, thread: &ThreadPlan) -> Option<Ring> {

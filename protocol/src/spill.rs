@@ -23,12 +23,15 @@
 //! **The file** is what a log without a ring would have been saved as, so everything that reads logs reads it. What is not saved when the
 //! run ends is appended from the ring by who saves logs anyway: the launcher, or its warden.
 //!
-//! **A thread's next incarnation** asks how many records of a point there are. Those that have left are counted by the spiller, in two tables
-//! that take turns: the one that `saved` names is whole.
+//! **A thread's next incarnation**, and whoever is ready to be one, asks what its log comes to ([`Sums`]). What has left is summed up by the
+//! spiller, in two tables that take turns: the one that `saved` names is whole, since a table is written before `saved` is, and never the one
+//! that `saved` names. So a spiller may die at any store, and a reader that meets a table that is being written sees that `saved` has moved.
+//! Who asks for records one by one, from the end, finds them in the ring and behind that in the file.
 
 use crate::record::{Point, RECORD_WORDS};
 use crate::status::{self, AT, LOG_OFFSET, LOST, LOST_FROM, LOST_TO};
-use crate::wire::ID_WIDTH;
+use crate::sums::{POINTS, Sums};
+use core::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};
@@ -46,17 +49,13 @@ pub const CHUNK_BYTES: u64 = CHUNK_WORDS as u64 * 8;
 const FREED: usize = HEADER_WORDS;
 /// The word with the number of chunks that are in the file.
 const SAVED: usize = FREED + 16;
-/// Where the two tables begin.
-const COUNTS: usize = SAVED + 16;
-/// A point's code has six bits.
-const POINTS: usize = 1 << (64 - ID_WIDTH);
-/// Words in a spiller's segment for a thread.
-pub const SPILLED_WORDS: usize = COUNTS + 2 * POINTS;
+/// Where the two tables of sums begin.
+const TABLES: usize = SAVED + 16;
 /// What the spiller says of a thread's log; written by the spiller.
 pub const SPILLED_KIND: SegmentKind = SegmentKind::new(
     22,
     "spilled",
-    &[("freed", FREED), ("saved", SAVED), ("counts", COUNTS), ("points", POINTS)],
+    &[("freed", FREED), ("saved", SAVED), ("tables", TABLES), ("points", POINTS)],
 );
 
 /// That a run's logs are spilled, as its plan has it.
@@ -82,19 +81,31 @@ impl Spill {
     }
 }
 
-/// A ring: how many chunks it has, and how many the log may have in all.
+/// A ring: how many chunks it has, and what the log may have in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring {
-    /// In memory, at least one.
+    /// Chunks in memory, at least one.
     pub chunks: u64,
-    /// In all, at least one.
+    /// Chunks in all, at least one.
     pub last: u64,
+    /// Instruments whose touches are in it.
+    pub instruments: usize,
 }
 
 impl Ring {
     /// The words of a thread's segment with such a ring.
     pub const fn segment_words(self) -> usize {
         LOG_OFFSET + self.chunks as usize * CHUNK_WORDS
+    }
+
+    /// The words of the spiller's segment for it.
+    pub const fn spilled_words(self) -> usize {
+        TABLES + 2 * Sums::words(self.instruments)
+    }
+
+    /// Where in that segment the table is that is whole when so many chunks are saved.
+    const fn table(self, saved: u64) -> usize {
+        TABLES + (saved % 2) as usize * Sums::words(self.instruments)
     }
 
     /// Where in the segment that chunk begins.
@@ -193,7 +204,10 @@ impl<'a> Rest<'a> {
     /// # Panics
     /// If a segment is too short for it.
     pub fn new(log: &'a View, spilled: &'a View, ring: Ring) -> Self {
-        assert!(log.len() >= ring.segment_words() && spilled.len() >= SPILLED_WORDS, "as the plan has them");
+        assert!(
+            log.len() >= ring.segment_words() && spilled.len() >= ring.spilled_words(),
+            "as the plan has them"
+        );
         Self { log, spilled, ring }
     }
 
@@ -203,11 +217,16 @@ impl<'a> Rest<'a> {
         self.spilled.load(SAVED, Ordering::Acquire).min(self.ring.last)
     }
 
-    /// The chunks that are not, and how many records each has: all but the last are full. What the thread says is used only as far as it
-    /// can be.
-    fn chunks(&self, saved: u64) -> impl Iterator<Item = (u64, usize)> + '_ {
+    /// The chunk that is written. What the thread says is used only as far as it can be.
+    fn at(&self) -> u64 {
+        // Acquire: pairs with the thread's Release; the chunks before this one are whole.
         let said = self.log.load(HEADER_WORDS + status::SPILL_AT + AT, Ordering::Acquire);
-        let at = self.ring.at(said, self.spilled.load(FREED, Ordering::Acquire));
+        self.ring.at(said, self.spilled.load(FREED, Ordering::Acquire))
+    }
+
+    /// The chunks that are not, and how many records each has: all but the last are full.
+    fn chunks(&self, saved: u64) -> impl Iterator<Item = (u64, usize)> + '_ {
+        let at = self.at();
         (saved..=at).map(move |chunk| {
             let first = self.ring.place(chunk);
             let here = || count_in(|word| self.log.load(first + word, Ordering::Acquire));
@@ -233,26 +252,78 @@ impl<'a> Rest<'a> {
         Ok(())
     }
 
-    /// How many records of that point the log has, in the file and here. Its thread has ended.
+    /// How many records of that point the log has, in the file and here.
     pub fn count(&self, point: Point) -> u64 {
+        let (mut place, mut sums) = (Place::default(), Sums::new(self.ring.instruments));
+        self.look(&mut place, &mut sums);
+        sums.count(point)
+    }
+
+    /// Adds what was appended since these were the sums up to that place. The log may still be written, and spilled.
+    pub fn look(&self, place: &mut Place, sums: &mut Sums) {
+        let mut keys = Vec::new();
         loop {
             let saved = self.saved();
-            let table = COUNTS + (saved % 2) as usize * POINTS;
-            // Acquire: what the spiller writes behind `saved` it stores with Release. Who sees any of it sees that `saved` has moved.
-            let mut count = self.spilled.load(table + point as usize, Ordering::Acquire);
-            for (chunk, records) in self.chunks(saved) {
-                let first = self.ring.place(chunk);
-                let is_one = |record: &usize| {
-                    let key = self.log.load(first + record * RECORD_WORDS, Ordering::Acquire);
-                    (key >> ID_WIDTH) == point as u64
-                };
-                count = count.saturating_add((0..records).filter(is_one).count() as u64);
+            if place.chunk < saved {
+                let table = self.ring.table(saved);
+                // Acquire: what the spiller writes behind `saved` it stores with Release. Who sees any of it sees in the next turn that
+                // `saved` has moved, and takes the other table.
+                let load = |word| self.spilled.load(table + word, Ordering::Acquire);
+                *sums = Sums::of_table(self.ring.instruments, load);
+                *place = Place { chunk: saved, record: 0 };
+                continue;
             }
-            if self.saved() == saved {
-                return count;
+            let at = self.at();
+            if !self.keys_of(*place, &mut keys) {
+                continue;
             }
+            keys.iter().for_each(|key| sums.add(*key));
+            place.record += keys.len();
+            if place.chunk >= at {
+                return;
+            }
+            *place = Place { chunk: place.chunk + 1, record: 0 };
         }
     }
+
+    /// The keys of a chunk from that place on, as far as there are any; `false`: it is saved, and may be no longer here.
+    fn keys_of(&self, place: Place, keys: &mut Vec<u64>) -> bool {
+        let first = self.ring.place(place.chunk);
+        // Acquire: pairs with the Release of `free` and of the thread's later keys. Who sees any of them sees that `saved` has moved.
+        let key = |record: usize| self.log.load(first + record * RECORD_WORDS, Ordering::Acquire);
+        keys.clear();
+        keys.extend((place.record..CHUNK_RECORDS as usize).map(key).take_while(|key| *key != 0));
+        self.saved() <= place.chunk
+    }
+
+    /// Calls with the keys of all records, the newest first, until that breaks. `saved` reads the chunk of that number from the file. The thread
+    /// has ended; the log may still be spilled.
+    ///
+    /// # Errors
+    /// What `saved` refused.
+    pub fn each_back(
+        &self,
+        mut saved: impl FnMut(u64) -> io::Result<Vec<u64>>,
+        mut each: impl FnMut(u64) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        let mut keys = Vec::new();
+        for chunk in (0..=self.at()).rev() {
+            if self.saved() > chunk || !self.keys_of(Place { chunk, record: 0 }, &mut keys) {
+                keys = saved(chunk)?;
+            }
+            if keys.iter().rev().try_for_each(|key| each(*key)).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How far a log was read: chunks, and records of the next one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    chunk: u64,
+    record: usize,
 }
 
 /// The spiller's end of a thread's ring.
@@ -271,7 +342,10 @@ impl Drain {
     /// # Panics
     /// If a segment is too short for the ring.
     pub fn new(log: Words, spilled: Words, ring: Ring) -> Self {
-        assert!(log.len() >= ring.segment_words() && spilled.len() >= SPILLED_WORDS, "as the plan has them");
+        assert!(
+            log.len() >= ring.segment_words() && spilled.len() >= ring.spilled_words(),
+            "as the plan has them"
+        );
         let [saved, freed] = [SAVED, FREED].map(|word| spilled[word].load(Ordering::Acquire));
         Self { log, spilled, ring, saved, freed, bytes: Vec::with_capacity(CHUNK_BYTES as usize) }
     }
@@ -301,41 +375,38 @@ impl Drain {
         if self.waiting() == 0 {
             return Ok(false);
         }
-        let counts = self.copy();
+        let sums = self.copy();
         save(self.saved, &self.bytes)?;
-        let table = COUNTS + ((self.saved + 1) % 2) as usize * POINTS;
-        for (word, count) in self.spilled[table..][..POINTS].iter().zip(counts) {
-            // Release: `Rest::count` says why.
-            word.store(count, Ordering::Release);
-        }
         self.saved += 1;
+        // Not the table that readers are told of: that is the other one, until `saved` says that this one is whole.
+        sums.store(&self.spilled[self.ring.table(self.saved)..]);
         // Release: pairs with the Acquire of `Rest::saved`.
         self.spilled[SAVED].store(self.saved, Ordering::Release);
         Ok(true)
     }
 
-    /// Copies the next chunk; how many records of each point there are with it.
-    fn copy(&mut self) -> [u64; POINTS] {
-        let table = COUNTS + (self.saved % 2) as usize * POINTS;
-        let mut counts = core::array::from_fn(|code| self.spilled[table + code].load(Ordering::Relaxed));
+    /// Copies the next chunk; the sums with it.
+    fn copy(&mut self) -> Sums {
+        let table = self.ring.table(self.saved);
+        let mut sums =
+            Sums::of_table(self.ring.instruments, |word| self.spilled[table + word].load(Ordering::Relaxed));
         self.bytes.clear();
         let first = self.ring.place(self.saved);
         for record in self.log[first..first + CHUNK_WORDS].chunks_exact(RECORD_WORDS) {
             // Relaxed: ours since the Acquire in `waiting`.
             let [key, value] = [0, 1].map(|word| record[word].load(Ordering::Relaxed));
-            let count: &mut u64 = &mut counts[(key >> ID_WIDTH) as usize];
-            *count = count.saturating_add(1);
+            sums.add(key);
             self.bytes.extend_from_slice(&key.to_le_bytes());
             self.bytes.extend_from_slice(&value.to_le_bytes());
         }
-        counts
+        sums
     }
 
     /// Zeroes the oldest chunk that is saved, and gives it back.
     fn free(&mut self) {
         let first = self.ring.place(self.freed);
         for word in &self.log[first..first + CHUNK_WORDS] {
-            // Release: `Rest::count` says why.
+            // Release: `Rest::keys_of` says why.
             word.store(0, Ordering::Release);
         }
         self.freed += 1;

@@ -34,7 +34,6 @@ use crate::wire::OrderId;
 use shm::memory::{View, Words};
 use shm::prefetch::prefetch_ahead;
 use shm::sync::Ordering;
-use std::collections::HashSet;
 
 /// How far ahead of the next record the log's memory is asked for, in bytes: the line behind the one that is being filled.
 const AHEAD: usize = 128;
@@ -227,7 +226,7 @@ pub fn count_records(segment: &View) -> usize {
 }
 
 /// The keys of a log's records, in their order.
-fn keys(segment: &View) -> impl Iterator<Item = u64> + '_ {
+pub(crate) fn keys(segment: &View) -> impl DoubleEndedIterator<Item = u64> + '_ {
     let at = |record: usize| crate::status::LOG_OFFSET + record * RECORD_WORDS;
     (0..count_records(segment)).map(move |record| segment.load(at(record), Ordering::Acquire))
 }
@@ -235,31 +234,6 @@ fn keys(segment: &View) -> impl Iterator<Item = u64> + '_ {
 /// How many of a log's records are of that point.
 pub fn count_point(segment: &View, point: Point) -> usize {
     points_in(segment).filter(|other| *other == point).count()
-}
-
-/// Which of these keys ([`key_with`]) a log has between its end and where it `is_over`, and how many records were looked at. That is asked
-/// before the first one (`None`), and behind each with its key, the newest first.
-pub fn keys_from_end(
-    segment: &View,
-    wanted: &HashSet<u64>,
-    mut is_over: impl FnMut(Option<u64>) -> bool,
-) -> (HashSet<u64>, usize) {
-    let (mut found, mut looked) = (HashSet::new(), 0);
-    if is_over(None) {
-        return (found, looked);
-    }
-    for record in (0..count_records(segment)).rev() {
-        // Acquire: pairs with the Release in `append`.
-        let key = segment.load(crate::status::LOG_OFFSET + record * RECORD_WORDS, Ordering::Acquire);
-        looked += 1;
-        if wanted.contains(&key) {
-            found.insert(key);
-        }
-        if is_over(Some(key)) {
-            break;
-        }
-    }
-    (found, looked)
 }
 
 /// The points of a log's records, in their order.

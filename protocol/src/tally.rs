@@ -1,111 +1,215 @@
-//! What a stamp log says, read in one pass that can go on later: for who takes the place of the one that writes it.
+//! What a stamp log says to who takes the place of the one that writes it.
 
-use crate::stamps::{Point, RECORD_WORDS, Record, TouchWritten};
-use crate::status::LOG_OFFSET;
-use crate::wire::OrderId;
+use crate::spill::{Place, Rest, Ring};
+use crate::stamps::{self, RECORD_WORDS};
+use crate::status::{self, LOG_OFFSET};
+use crate::sums::Sums;
 use shm::memory::View;
 use shm::sync::Ordering;
+use std::collections::HashSet;
+use std::io;
+use std::ops::ControlFlow;
 
-/// How far a log was read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LogTail {
-    /// The next record to look at.
-    next: usize,
+/// A thread's log, for its next incarnation.
+pub struct Past {
+    log: View,
+    spilled: Option<(View, Ring)>,
 }
 
-impl LogTail {
-    /// Shows what was appended since the last look. The log may still be written.
-    pub fn look(&mut self, log: &View, mut show: impl FnMut(Record)) {
-        let records = log.len().saturating_sub(LOG_OFFSET) / RECORD_WORDS;
-        while self.next < records {
-            let at = LOG_OFFSET + self.next * RECORD_WORDS;
-            // Acquire: pairs with the Release in `append`, which stores it last.
-            let key = log.load(at, Ordering::Acquire);
-            if key == 0 {
-                return;
-            }
-            self.next += 1;
-            Record::from_words(key, log.load(at + 1, Ordering::Relaxed)).into_iter().for_each(&mut show);
-        }
-    }
-}
-
-/// Counts of an exchange's records, up to where its log was looked at last.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What was counted of a log, up to where it was looked at last.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
-    tail: LogTail,
-    /// Stamps of orders that an exchange has taken.
-    pub orders: u64,
-    /// The last of these orders.
-    pub last_order: Option<OrderId>,
-    /// Stamps of reports that it has given.
-    pub reports: u64,
-    /// The last order whose trigger is there.
-    pub last_triggered: Option<OrderId>,
-    /// The last version of each instrument's touch; 0 for none.
-    pub touches: Vec<u64>,
+    place: Place,
+    /// The next record of a log that is not spilled.
+    next: usize,
+    /// What it came to.
+    pub sums: Sums,
 }
 
 impl Tally {
     /// Of a log with touches of so many instruments; nothing is counted yet.
     pub fn new(instruments: usize) -> Self {
-        Self { touches: vec![0; instruments], ..Self::default() }
+        Self { place: Place::default(), next: 0, sums: Sums::new(instruments) }
+    }
+}
+
+impl Default for Tally {
+    /// Of a log without touches.
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+impl Past {
+    /// The log in a thread's segment; where it is spilled, with what the spiller says of it.
+    pub const fn new(log: View, spilled: Option<(View, Ring)>) -> Self {
+        Self { log, spilled }
     }
 
-    /// Counts what was appended since. The log may still be written.
-    pub fn look(&mut self, log: &View) {
-        let Self { tail, orders, last_order, reports, last_triggered, touches } = self;
-        tail.look(log, |record| match record.point {
-            Point::ExchangeRecv => {
-                *orders += 1;
-                *last_order = Some(record.id);
+    fn rest(&self) -> Option<Rest<'_>> {
+        self.spilled.as_ref().map(|(spilled, ring)| Rest::new(&self.log, spilled, *ring))
+    }
+
+    /// Counts what was appended since the last look. The log may still be written. Where it is spilled this looks at what has not left it.
+    pub fn look(&self, tally: &mut Tally) {
+        let Tally { place, next, sums } = tally;
+        if let Some(rest) = self.rest() {
+            return rest.look(place, sums);
+        }
+        let records = self.log.len().saturating_sub(LOG_OFFSET) / RECORD_WORDS;
+        while *next < records {
+            // Acquire: pairs with the Release in `append`, which stores it last.
+            let key = self.log.load(LOG_OFFSET + *next * RECORD_WORDS, Ordering::Acquire);
+            if key == 0 {
+                return;
             }
-            Point::ExchangeDone => *reports += 1,
-            Point::Trigger => *last_triggered = Some(record.id),
-            _ => {
-                if let Some(written) = TouchWritten::of(&record)
-                    && let Some(version) = touches.get_mut(usize::from(written.instrument))
-                {
-                    *version = written.version;
-                }
+            *next += 1;
+            sums.add(key);
+        }
+    }
+
+    /// Whether records are missing from it, because the spiller was behind: then no count of them says what was done.
+    pub fn is_partial(&self) -> bool {
+        self.spilled.is_some() && status::read(&self.log).lost().records > 0
+    }
+
+    /// Which of these keys ([`stamps::key_with`]) the log has between its end and where it `is_over`, and how many records were looked at. That is asked
+    /// before the first one (`None`), and behind each with its key, the newest first. `saved` gives the keys of a chunk that has left memory.
+    ///
+    /// # Errors
+    /// What `saved` refused.
+    pub fn keys_from_end(
+        &self,
+        wanted: &HashSet<u64>,
+        mut is_over: impl FnMut(Option<u64>) -> bool,
+        saved: impl FnMut(u64) -> io::Result<Vec<u64>>,
+    ) -> io::Result<(HashSet<u64>, usize)> {
+        let (mut found, mut looked) = (HashSet::new(), 0);
+        if is_over(None) {
+            return Ok((found, looked));
+        }
+        let each = |key| {
+            looked += 1;
+            if wanted.contains(&key) {
+                found.insert(key);
             }
-        });
+            if is_over(Some(key)) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        match self.rest() {
+            Some(rest) => rest.each_back(saved, each)?,
+            None => drop(stamps::keys(&self.log).rev().try_for_each(each)),
+        }
+        Ok((found, looked))
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::stamps::{StampLog, count_point, last_of, last_versions};
+    use crate::record::{Point, TouchWritten};
+    use crate::spill::{CHUNK_RECORDS, Drain};
+    use crate::stamps::{StampLog, count_point, key_with, last_of, last_versions};
+    use crate::wire::OrderId;
     use shm::memory::Region;
+
+    fn append(log: &mut StampLog, n: u64) {
+        let id = OrderId::new(1, 0, n);
+        match n % 5 {
+            0 => log.append(Point::ExchangeRecv, id, n),
+            1 => log.append(Point::ExchangeDone, id, n),
+            2 => log.append(Point::Trigger, id, n),
+            3 => log.append(Point::Due, id, n),
+            _ => {
+                let written = TouchWritten { venue: 0, instrument: (n % 2) as u16, version: n, ticks: 9 };
+                log.append_record(written.record());
+            }
+        }
+    }
 
     #[test]
     fn what_is_counted_in_parts_is_what_is_there() {
         let words = Region::heap(LOG_OFFSET + 40 * RECORD_WORDS).words();
         let view: View = words.clone().into();
+        let past = Past::new(view.clone(), None);
         let (mut log, mut tally) = (StampLog::new(&words), Tally::new(2));
         for n in 0..50_u64 {
-            let id = OrderId::new(1, 0, n);
-            match n % 5 {
-                0 => log.append(Point::ExchangeRecv, id, n),
-                1 => log.append(Point::ExchangeDone, id, n),
-                2 => log.append(Point::Trigger, id, n),
-                3 => log.append(Point::Due, id, n),
-                _ => {
-                    let written = TouchWritten { venue: 0, instrument: (n % 2) as u16, version: n, ticks: 9 };
-                    log.append_record(written.record());
-                }
-            }
+            append(&mut log, n);
             if n % 7 == 0 {
-                tally.look(&view);
+                past.look(&mut tally);
             }
         }
-        tally.look(&view);
-        assert_eq!(tally.orders, count_point(&view, Point::ExchangeRecv) as u64);
-        assert_eq!(tally.reports, count_point(&view, Point::ExchangeDone) as u64);
-        assert_eq!(tally.last_order, last_of(&view, Point::ExchangeRecv));
-        assert_eq!(tally.last_triggered, last_of(&view, Point::Trigger));
-        assert_eq!(tally.touches, last_versions(&view, 2));
-        assert_eq!(tally.orders, 8, "the log has room for 40");
+        past.look(&mut tally);
+        for point in [Point::ExchangeRecv, Point::ExchangeDone, Point::Trigger] {
+            assert_eq!(tally.sums.count(point), count_point(&view, point) as u64);
+            assert_eq!(tally.sums.last(point), last_of(&view, point));
+        }
+        assert_eq!(tally.sums.versions(), last_versions(&view, 2));
+        assert_eq!(tally.sums.count(Point::ExchangeRecv), 8, "the log has room for 40");
+        assert!(!past.is_partial(), "and no room for more: the run is not valid, and says so by itself");
+    }
+
+    /// A log that is spilled and one that is not, with the same records, and the chunks that have left.
+    #[test]
+    fn a_log_that_is_spilled_says_what_one_says_that_is_not() {
+        let ring = Ring { chunks: 3, last: 20, instruments: 2 };
+        let whole = Region::heap(LOG_OFFSET + 8 * CHUNK_RECORDS as usize * RECORD_WORDS).words();
+        let [words, spilled] =
+            [ring.segment_words(), ring.spilled_words()].map(|words| Region::heap(words).words());
+        let pasts = [
+            Past::new(whole.clone().into(), None),
+            Past::new(words.clone().into(), Some((spilled.clone().into(), ring))),
+        ];
+        let mut logs = [StampLog::new(&whole), StampLog::in_ring(&words, &spilled.clone().into(), ring)];
+        let mut drain = Drain::new(words, spilled, ring);
+        let mut file: Vec<Vec<u64>> = Vec::new();
+        let (mut seldom, mut often) = ([Tally::new(2), Tally::new(2)], [Tally::new(2), Tally::new(2)]);
+        let last = 6 * CHUNK_RECORDS + CHUNK_RECORDS / 2;
+        for n in 0..=last {
+            logs.iter_mut().for_each(|log| append(log, n));
+            if n % 1_237 == 0 {
+                for (past, tally) in pasts.iter().zip(&mut often) {
+                    past.look(tally);
+                }
+                assert_eq!(often[0].sums, often[1].sums, "behind {n}");
+            }
+            // Behind the writer by a chunk, more or less.
+            if n % CHUNK_RECORDS == 900 && n / CHUNK_RECORDS % 2 == 1 {
+                while drain
+                    .step(|chunk, bytes| {
+                        assert_eq!(chunk as usize, file.len());
+                        let records = bytes.as_chunks::<16>().0;
+                        let key =
+                            |record: &[u8; 16]| u64::from_le_bytes(std::array::from_fn(|byte| record[byte]));
+                        file.push(records.iter().map(key).collect());
+                        Ok(())
+                    })
+                    .unwrap()
+                {}
+            }
+        }
+        for (past, tally) in pasts.iter().zip(&mut seldom) {
+            past.look(tally);
+        }
+        assert_eq!(seldom[0].sums, seldom[1].sums);
+        assert!(file.len() >= 4 && !pasts[1].is_partial() && logs[1].dropped() == 0);
+        let due = |n: u64| key_with(Point::Due, OrderId::new(1, 0, n), 0);
+        // In memory, at its oldest chunk's beginning, and in the file.
+        for n in [last - last % 5 - 2, file.len() as u64 * CHUNK_RECORDS + 4, CHUNK_RECORDS + 4] {
+            let key = due(n - (n + 2) % 5);
+            let wanted = HashSet::from([key, due(3)]);
+            let found = pasts.each_ref().map(|past| {
+                let saved = |chunk: u64| Ok(file[chunk as usize].clone());
+                past.keys_from_end(&wanted, |seen| seen == Some(key), saved).unwrap()
+            });
+            assert_eq!(found[0], found[1]);
+            assert_eq!(found[1].0, HashSet::from([key]));
+        }
+        let (gone, _) = pasts[1]
+            .keys_from_end(&HashSet::from([due(3)]), |_| false, |chunk| Ok(file[chunk as usize].clone()))
+            .unwrap();
+        assert_eq!(gone.len(), 1, "down to the first");
+        let refused =
+            pasts[1].keys_from_end(&HashSet::new(), |_| false, |_| Err(io::Error::other("no file")));
+        assert_eq!(refused.unwrap_err().to_string(), "no file");
     }
 }

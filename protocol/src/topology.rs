@@ -6,9 +6,9 @@
 use crate::control;
 use crate::desk::{ANSWERS, ANSWERS_KIND, ANSWERS_WORDS, DESK, DESK_KIND, DESK_WORDS};
 use crate::market;
-use crate::plan::{Plan, ProcessPlan};
+use crate::plan::{Plan, ProcessPlan, ThreadPlan};
 use crate::role::Role;
-use crate::spill::{CHUNK_RECORDS, Ring, SPILLED_KIND, SPILLED_WORDS};
+use crate::spill::{CHUNK_RECORDS, Ring, SPILLED_KIND};
 use crate::stamps::RECORD_WORDS;
 use crate::status::{self, LOG_OFFSET};
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
@@ -336,7 +336,14 @@ fn market(plan: &Plan, venue: u16) -> Option<Segment> {
 /// If the plan has no such thread, or is not valid.
 pub fn ring(plan: &Plan, index: usize) -> Option<Ring> {
     let chunks = u64::from(plan.spill.as_ref()?.chunks[index]);
-    Some(Ring { chunks, last: plan.threads[index].log_records / CHUNK_RECORDS })
+    let thread = &plan.threads[index];
+    Some(Ring { chunks, last: thread.log_records / CHUNK_RECORDS, instruments: instruments(plan, thread) })
+}
+
+/// Of how many instruments touches are in a thread's log.
+pub fn instruments(plan: &Plan, thread: &ThreadPlan) -> usize {
+    let has_exchange = thread.roles.iter().any(|role| matches!(role, Role::Exchange(_)));
+    if has_exchange { plan.trading().instrument_count() } else { 0 }
 }
 
 /// The segment of a thread's status block and stamp log.
@@ -367,10 +374,10 @@ pub(crate) fn log(plan: &Plan, index: usize, records: u64) -> SegmentSpec {
 
 /// What the spiller says of a thread's log, which the thread reads; `None`: it is not spilled.
 fn spilled(plan: &Plan, index: usize) -> Option<Segment> {
-    plan.spill.as_ref()?;
+    let ring = ring(plan, index)?;
     let thread = &plan.threads[index];
     Some(Segment {
-        spec: single(spilled_segment(&thread.name), SPILLED_WORDS, SPILLED_KIND, index as u64),
+        spec: single(spilled_segment(&thread.name), ring.spilled_words(), SPILLED_KIND, index as u64),
         purpose: Purpose::Spilled(index),
         renewed_with: None,
         rights: Rights::Roles(thread.roles.iter().map(|role| (*role, Access::Read)).collect()),

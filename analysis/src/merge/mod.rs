@@ -187,6 +187,11 @@ impl Merged {
         self.table.rows().filter(|(_, row)| row.points() != 0)
     }
 
+    /// The same of one strategy.
+    pub fn orders_of(&self, strategy: u16) -> impl Iterator<Item = (OrderId, &OrderRow)> {
+        self.table.rows_of(strategy).filter(|(_, row)| row.points() != 0)
+    }
+
     /// Every report but the first of its order, with the order and the report's number.
     pub fn further_reports(&self) -> impl Iterator<Item = (OrderId, u8, &Chained)> {
         self.chains.iter()

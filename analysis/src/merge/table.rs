@@ -309,23 +309,32 @@ impl Table {
 
     /// Every row that could hold an order, with the order's id.
     pub fn rows(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
-        self.blocks().flat_map(|(first, rows)| {
-            let id =
-                move |at: usize| OrderId::new(first.strategy(), first.epoch(), first.sequence() + at as u64);
-            rows.iter().enumerate().map(move |(at, row)| (id(at), row))
-        })
+        self.blocks().flat_map(of_block)
+    }
+
+    /// The same of one strategy: what others have is not looked at.
+    pub fn rows_of(&self, strategy: u16) -> impl Iterator<Item = (OrderId, &OrderRow)> {
+        let lanes = self.lanes.iter().filter(move |lane| lane.strategy == strategy);
+        lanes.flat_map(|lane| self.blocks_of(lane)).flat_map(of_block)
     }
 
     /// The same in blocks, each with the id of its first row.
     pub fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
-        self.lanes.iter().flat_map(move |lane| {
-            let (strategy, epoch) = (lane.strategy, lane.epoch);
-            lane.rows.chunks(BLOCK).zip(0..).map(move |(rows, number)| {
-                self.relieve();
-                (OrderId::new(strategy, epoch, number * BLOCK as u64), rows)
-            })
+        self.lanes.iter().flat_map(|lane| self.blocks_of(lane))
+    }
+
+    fn blocks_of<'a>(&'a self, lane: &'a Lane) -> impl Iterator<Item = (OrderId, &'a [OrderRow])> {
+        lane.rows.chunks(BLOCK).zip(0..).map(move |(rows, number)| {
+            self.relieve();
+            (OrderId::new(lane.strategy, lane.epoch, number * BLOCK as u64), rows)
         })
     }
+}
+
+/// The rows of a block, each with its id.
+fn of_block((first, rows): (OrderId, &[OrderRow])) -> impl Iterator<Item = (OrderId, &OrderRow)> {
+    let id = move |at: usize| OrderId::new(first.strategy(), first.epoch(), first.sequence() + at as u64);
+    rows.iter().enumerate().map(move |(at, row)| (id(at), row))
 }
 
 #[cfg(test)]

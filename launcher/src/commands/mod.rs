@@ -10,7 +10,7 @@ mod pages;
 
 use crate::board;
 use crate::cli::{CleanFlags, Cli, Command, DoctorFlags, InspectFlags, JoinFlags, ReportFlags};
-use crate::config::{RunCommand, Size, Slower, UsageError, remote};
+use crate::config::{RunCommand, Slower, UsageError, remote};
 use crate::experiments;
 use crate::exports;
 use crate::host::{Machine, System};
@@ -36,12 +36,10 @@ use analysis::document::Document;
 use analysis::html;
 use analysis::inspect;
 use analysis::inspect::Format;
-use analysis::numbers::count;
 use analysis::record::{Outcome, RunRecord};
 use analysis::report;
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
-use shm::scratch::Room;
 use std::io::{Write, stdout};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -243,23 +241,11 @@ fn report(flags: &ReportFlags) -> Result<ExitCode> {
     experiments::is_none(&folder)?;
     let record = read_record(&folder)?;
     let progress = Progress::new(!flags.json);
-    let summary = run::evaluate_in(&room(&folder, &record, flags.max_memory)?, &folder, &record, &progress)?;
+    let room = merge_room::asked(&folder, &record.plan, flags.max_memory)?;
+    let summary = run::evaluate_in(&room, &folder, &record, &progress)?;
     progress.clear();
     show(&summary, flags.json)?;
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Where the table of orders goes: into memory, or beside the logs where that may not take more than so much.
-fn room(folder: &Path, record: &RunRecord, most: Option<Size>) -> Result<Room> {
-    let Some(most) = most else { return Ok(Room::memory()) };
-    let least = Size(merge_room::least(&record.plan));
-    if most < least {
-        let orders = count(record.plan.trading().total_orders());
-        let why = format!("--max-memory {most}: at least {least} for this run of {orders} orders");
-        return Err(UsageError(why).into());
-    }
-    merge_room::beside_the_logs(folder, most.0)
-        .with_context(|| format!("--max-memory: no file can be made in {}", folder.display()))
 }
 
 /// A run's record. Logs of it that a full disk kept in `/dev/shm` are saved beside it first.

@@ -6,8 +6,9 @@ mod perfetto;
 mod proto;
 mod tables;
 
-use crate::config::UsageError;
+use crate::config::{Size, UsageError};
 use crate::output;
+use crate::runtime::merge_room;
 use crate::shelf::folder_of;
 use analysis::document::Document;
 use analysis::hlog;
@@ -26,6 +27,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   launcher export latest --perfetto run.pftrace     for ui.perfetto.dev
   launcher export runs/RUN --npy orders.npy         numpy.load, or mmap_mode
+  launcher export runs/RUN --npy orders.npy --max-memory 512M    of a run that is larger than memory
   launcher export runs/RUN --hgrm percentiles       a .hgrm for each stage";
 
 /// The flags of `export`.
@@ -45,9 +47,15 @@ pub struct ExportFlags {
     /// Write orders.parquet and stages.parquet (needs a launcher built with --features parquet)
     #[arg(long, value_name = "FOLDER")]
     pub parquet: Option<PathBuf>,
+    /// Of Parquet: a file for each strategy, in run=RUN/strategy=N folders, beside those of other runs
+    #[arg(long, requires = "parquet")]
+    pub partitioned: bool,
     /// Write each histogram as percentiles, a .hgrm file each
     #[arg(long, value_name = "FOLDER")]
     pub hgrm: Option<PathBuf>,
+    /// Merge with so much memory, e.g. 512M or 2G: the table of orders goes to a file beside the logs
+    #[arg(long, value_name = "SIZE")]
+    pub max_memory: Option<Size>,
 }
 
 /// Writes what is asked for.
@@ -67,7 +75,8 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     let folder = folder_of(&flags.run)?;
     let record = RunRecord::read(&folder)?;
     if merges {
-        let merged = merge::merge(folder.as_path(), &record, |_, _| {})?;
+        let room = merge_room::asked(&folder, &record.plan, flags.max_memory)?;
+        let merged = merge::merge_in(&room, folder.as_path(), &record, |_, _| {})?;
         if let Some(path) = &flags.perfetto {
             let most = usize::try_from(flags.orders.0).unwrap_or(usize::MAX);
             written(path, |out| Ok(perfetto::write(&record, &merged, most, out)?))?;
@@ -77,9 +86,7 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
         }
         #[cfg(feature = "parquet")]
         if let Some(into) = &flags.parquet {
-            std::fs::create_dir_all(into).with_context(|| format!("cannot make {}", into.display()))?;
-            written(&into.join("orders.parquet"), |out| parquet::orders(&record, &merged, out))?;
-            written(&into.join("stages.parquet"), |out| parquet::stages(&record, &merged, out))?;
+            tables_into(into, flags.partitioned, &record, &merged)?;
         }
     }
     if let Some(into) = &flags.hgrm {
@@ -91,6 +98,31 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the tables of orders and stages: a file each; or, partitioned, a file for each strategy, in folders of the names by which DuckDB,
+/// Polars and Spark know the run and the strategy.
+#[cfg(feature = "parquet")]
+fn tables_into(into: &Path, partitioned: bool, record: &RunRecord, merged: &merge::Merged) -> Result<()> {
+    let strategies = 0..record.plan.trading().strategies;
+    let parts: Vec<Option<u16>> = if partitioned { strategies.map(Some).collect() } else { vec![None] };
+    for part in parts {
+        for table in ["orders", "stages"] {
+            let folder = match part {
+                None => into.to_owned(),
+                Some(strategy) => into
+                    .join(table)
+                    .join(format!("run={}", record.plan.run))
+                    .join(format!("strategy={strategy}")),
+            };
+            std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            written(&folder.join(format!("{table}.parquet")), |out| match table {
+                "orders" => parquet::orders(record, merged, part, out),
+                _ => parquet::stages(record, merged, part, out),
+            })?;
+        }
+    }
+    Ok(())
 }
 
 fn written(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {

@@ -2,7 +2,7 @@
 //! `parquet`, whose writer keeps one row group in memory; the feature `parquet` brings it.
 
 use super::tables::{since_start, venue};
-use analysis::merge::Merged;
+use analysis::merge::{Merged, OrderRow};
 use analysis::record::RunRecord;
 use analysis::summary::to_ns;
 use anyhow::{Context, Result};
@@ -17,35 +17,52 @@ use protocol::wire::OrderId;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Orders in a row group. All of its columns are in memory at once: about 10 MiB.
+/// Rows in a row group. All of its columns are in memory at once: about 10 MiB.
 const GROUP: usize = 1 << 16;
 
-const ID: &str = "required int32 strategy (integer(16, false)); required int32 epoch (integer(16, false)); \
-                  required int64 sequence (integer(64, false));";
+const STRATEGY: &str = "required int32 strategy (integer(16, false)); ";
+const REST_OF_ID: &str =
+    "required int32 epoch (integer(16, false)); required int64 sequence (integer(64, false));";
 
-/// Writes an order a row: its id; when it was due and its stamps in nanoseconds since the run's start, null where there is none; the reason's code
+/// An order's id as columns: without its strategy where the file's folder says which it is.
+fn id_columns(part: Option<u16>) -> String {
+    let strategy = if part.is_none() { STRATEGY } else { "" };
+    format!("{strategy}{REST_OF_ID}")
+}
+
+/// The orders of that strategy, or of all.
+fn rows(merged: &Merged, part: Option<u16>) -> impl Iterator<Item = (OrderId, &OrderRow)> {
+    let (all, of_one) = match part {
+        None => (Some(merged.orders()), None),
+        Some(strategy) => (None, Some(merged.orders_of(strategy))),
+    };
+    all.into_iter().flatten().chain(of_one.into_iter().flatten())
+}
+
+/// Writes an order a row, of all strategies or of one: its id; when it was due and its stamps in nanoseconds since the run's start, null where there is none; the reason's code
 /// if it was refused, else null; whether it counts in the figures; its venue, null where no gateway's log has it.
 ///
 /// # Errors
 /// What the writer says.
-pub fn orders(record: &RunRecord, merged: &Merged, out: impl Write + Send) -> Result<()> {
+pub fn orders(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl Write + Send) -> Result<()> {
+    let id = id_columns(part);
     let times: String = ["due".into()]
         .into_iter()
         .chain((1..=PATH.len()).map(|at| format!("t{at}")))
         .fold(String::new(), |all, name| all + &format!(" optional int64 {name};"));
     let schema = format!(
-        "message orders {{ {ID}{times} optional int32 rejected (integer(8, false)); required boolean measured; \
+        "message orders {{ {id}{times} optional int32 rejected (integer(8, false)); required boolean measured; \
          optional int32 venue (integer(16, false)); }}"
     );
     let mut file = writer(&schema, &[], out)?;
-    let mut rows = merged.orders();
+    let mut rows = rows(merged, part);
     loop {
         let rows: Vec<_> = rows.by_ref().take(GROUP).collect();
         if rows.is_empty() {
             break;
         }
         let mut group = file.next_row_group()?;
-        ids(&mut group, rows.iter().map(|(id, _)| *id))?;
+        ids(&mut group, part, rows.iter().map(|(id, _)| *id))?;
         for point in [Point::Due].into_iter().chain(PATH) {
             let times = rows.iter().map(|(_, row)| row.at(point).map(|ticks| since_start(record, ticks)));
             let (values, there) = optional(times);
@@ -68,24 +85,25 @@ pub fn orders(record: &RunRecord, merged: &Merged, out: impl Write + Send) -> Re
 ///
 /// # Errors
 /// What the writer says.
-pub fn stages(record: &RunRecord, merged: &Merged, out: impl Write + Send) -> Result<()> {
+pub fn stages(record: &RunRecord, merged: &Merged, part: Option<u16>, out: impl Write + Send) -> Result<()> {
+    let id = id_columns(part);
     let schema = format!(
-        "message stages {{ {ID} required binary stage (string); required int64 began; required int64 ns; required boolean measured; }}"
+        "message stages {{ {id} required binary stage (string); required int64 began; required int64 ns; required boolean measured; }}"
     );
     let mut file = writer(&schema, &["stage"], out)?;
-    let mut rows = merged.orders().flat_map(|(id, row)| {
+    let mut rows = rows(merged, part).flat_map(|(id, row)| {
         Stage::ALL.into_iter().filter_map(move |stage| {
             let (began, took) = (row.at(stage.record().from)?, row.stage(stage)?);
             Some((id, stage, began, took, row.is_measured()))
         })
     });
     loop {
-        let rows: Vec<_> = rows.by_ref().take(GROUP * Stage::ALL.len()).collect();
+        let rows: Vec<_> = rows.by_ref().take(GROUP).collect();
         if rows.is_empty() {
             break;
         }
         let mut group = file.next_row_group()?;
-        ids(&mut group, rows.iter().map(|row| row.0))?;
+        ids(&mut group, part, rows.iter().map(|row| row.0))?;
         let names: Vec<ByteArray> = rows.iter().map(|row| ByteArray::from(row.1.name())).collect();
         put::<ByteArrayType>(&mut group, &names, None)?;
         let began = rows.iter().map(|row| since_start(record, row.2)).collect();
@@ -121,10 +139,12 @@ fn writer<W: Write + Send>(schema: &str, names: &[&str], out: W) -> Result<Seria
 
 fn ids(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    part: Option<u16>,
     ids: impl Iterator<Item = OrderId> + Clone,
 ) -> Result<()> {
-    for part in [OrderId::strategy, OrderId::epoch] {
-        let values: Vec<i32> = ids.clone().map(|id| i32::from(part(id))).collect();
+    let strategy = part.is_none().then_some(OrderId::strategy as fn(OrderId) -> u16);
+    for number in strategy.into_iter().chain([OrderId::epoch as fn(OrderId) -> u16]) {
+        let values: Vec<i32> = ids.clone().map(|id| i32::from(number(id))).collect();
         put::<Int32Type>(group, &values, None)?;
     }
     let sequences: Vec<i64> = ids.map(|id| id.sequence() as i64).collect();

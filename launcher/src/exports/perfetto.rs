@@ -73,10 +73,7 @@ pub fn write(record: &RunRecord, merged: &Merged, most: usize, out: &mut impl Wr
     }
     let time = Time { start: record.clock.start_ticks, ns_per_tick: record.clock.ns_per_tick };
     let mut events = Vec::new();
-    let mut orders: Vec<(OrderId, &OrderRow)> = merged.orders().filter(|(_, row)| row.began() != 0).collect();
-    orders.sort_by_key(|(_, row)| row.began());
-    orders.truncate(most);
-    for (id, row) in &orders {
+    for (id, row) in &first(merged, most) {
         order(&record.plan, &time, *id, row, &mut events);
     }
     away(&time, merged, &mut events);
@@ -95,6 +92,25 @@ pub fn write(record: &RunRecord, merged: &Merged, most: usize, out: &mut impl Wr
         packet(Message::default().number(field::TIMESTAMP, event.ns).message(field::EVENT, &message), out)?;
     }
     Ok(())
+}
+
+/// The orders that began first, so many of them, in the order of time. Twice as many are kept at most, however many there are.
+fn first(merged: &Merged, most: usize) -> Vec<(OrderId, &OrderRow)> {
+    let mut first = Vec::new();
+    for order in merged.orders().filter(|(_, row)| row.began() != 0) {
+        first.push(order);
+        if first.len() >= most.saturating_mul(2).max(1 << 16) {
+            keep(&mut first, most);
+        }
+    }
+    keep(&mut first, most);
+    first
+}
+
+fn keep(orders: &mut Vec<(OrderId, &OrderRow)>, most: usize) {
+    // Of those that began in the same tick the ones that came first stay in front.
+    orders.sort_by_key(|(_, row)| row.began());
+    orders.truncate(most);
 }
 
 fn packet(packet: Message, out: &mut impl Write) -> io::Result<()> {

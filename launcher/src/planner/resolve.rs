@@ -5,7 +5,7 @@ use super::resolved::{
 };
 use super::{faults, programs, reach};
 use crate::config::{
-    Arrivals, Choice, CoreList, DelayRange, Settings, SpillRoom, Switch, UsageError, VenueName, limits,
+    Arrivals, Choice, CoreList, DelayRange, Settings, Switch, UsageError, VenueName, limits,
 };
 use crate::host::Machine;
 use analysis::lists;
@@ -130,13 +130,6 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         );
     }
     let has_journal = settings.journal.is_some_and(|journal| journal != Journalling::None);
-    if has_journal && spill != SpillRoom::Off {
-        return usage(
-            "--spill with --journal: who comes back from a journal reads its whole log, which is no longer in memory then.\n\
-             Leave one of the two out"
-                .into(),
-        );
-    }
     // What comes back needs a process that can be killed alone.
     let comes_back = has_journal && on_death == OnDeath::Restart && isolation != Isolation::Thread;
     let exchange = settings.exchange.unwrap_or(match comes_back {

@@ -14,7 +14,8 @@ use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, Follower, Options};
 use protocol::plan::{Journalling, Plan, Role, Sequence, Trading};
 use protocol::segments::{self, bell_of};
-use protocol::tally::Tally;
+use protocol::stamps::Point;
+use protocol::tally::{Past, Tally};
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, TapedTrade};
 use protocol::topology::{TURNS, TURNS_KIND, Turn};
 use protocol::trading::{session_in, session_out};
@@ -86,12 +87,9 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     };
     let agent = agent.telling(board);
     let Some(options) = journal_options(trading) else { return Ok(agent) };
-    let log = segments::log(parts.attached, &thread.name)?;
-    tally.look(&log);
-    let Tally { orders: orders_stamped, last_order: last_stamped, reports: reports_stamped, .. } = tally;
-    let Tally { last_triggered, touches, .. } = tally;
-    let mut estate =
-        Estate { orders_stamped, last_stamped, reports_stamped, trades, last_triggered, touches };
+    let past = segments::past(parts.attached, plan, thread)?;
+    past.look(&mut tally);
+    let mut estate = left_behind(&past, &tally, trades);
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
     takeover.of_exchange(&mut estate, &folder);
@@ -99,6 +97,21 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     let agent = agent.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))?;
     takeover.of_opened(&folder, agent.watermark());
     Ok(agent)
+}
+
+/// What of an exchange is in its log, as it was counted. Where records are missing, no count says what was stamped: all is taken to be. Better one
+/// stamp missing more than one there twice.
+fn left_behind(past: &Past, tally: &Tally, trades: u64) -> Estate {
+    let sums = &tally.sums;
+    let stamped = |point| if past.is_partial() { u64::MAX } else { sums.count(point) };
+    Estate {
+        orders_stamped: stamped(Point::ExchangeRecv),
+        last_stamped: sums.last(Point::ExchangeRecv),
+        reports_stamped: stamped(Point::ExchangeDone),
+        trades,
+        last_triggered: sums.last(Point::Trigger),
+        touches: sums.versions().to_vec(),
+    }
 }
 
 /// Where the journal of a venue is.
@@ -137,7 +150,7 @@ pub(super) fn map(parts: &mut Parts<'_, '_>, venue: u16) -> Result<()> {
 
 /// Of the log of an exchange; nothing is counted yet.
 pub(super) fn tally(plan: &Plan) -> Tally {
-    Tally::new(plan.trading().instruments.len().max(1))
+    Tally::new(plan.trading().instrument_count())
 }
 
 /// The state of a follower, if it is of use, and what it has counted in the log.

@@ -13,21 +13,24 @@ use super::build::{ends, orchestrator_parts};
 use super::estate::{self, Engine, recovery};
 use super::gateway_log::{Last, Rest};
 use super::takeover::Takeover;
+use analysis::logfile::{self, file_name};
 use anyhow::{Context, Result};
 use gateway::GatewayEstate;
 use journal::Follower;
 use orchestrator::{Ends, GatewayPast, Shadow};
 use protocol::checksum::digest;
 use protocol::control::Control;
-use protocol::plan::{Plan, ProcessPlan, Role};
+use protocol::plan::{Plan, ProcessPlan, Role, ThreadPlan};
 use protocol::segments::{self, completion_link, submit_link};
+use protocol::spill::CHUNK_RECORDS;
 use protocol::stamps::StampLog;
+use protocol::tally::Past;
 use protocol::trading::{inbox, session_in, session_out};
 use protocol::wire::{Instruction, Message, NOTHING, Report};
 use shm::attached::Attached;
 use shm::clock::Timebase;
-use shm::memory::View;
 use shm::ring::{spsc, spsc_mux};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -50,10 +53,10 @@ pub(crate) fn recover(
     let options = takeover.of_options(options);
     let now = (takeover.now)(plan);
     let thread = thread_of(plan, Role::Orchestrator)?;
-    let log = log_of_orchestrator(plan, attached)?;
-    let (followed, mut count) = estate::take(attached).unwrap_or_default();
-    count.look(&log);
-    let mut estate = count.estate;
+    let logged = past_of_orchestrator(plan, attached)?;
+    let (followed, mut tally) = estate::take(attached).unwrap_or_default();
+    logged.look(&mut tally);
+    let mut estate = estate::of_log(&logged, &tally);
     for gateway in (0..plan.trading().gateways()).filter(|_| comes_back) {
         estate.sent.push(attached.heir(&session_out(gateway))?.published());
         // Nobody is there to take what is in the inbox: it comes again.
@@ -81,8 +84,7 @@ pub(crate) fn recover(
         recovered.with_context(|| format!("the engine's journal in {}", folder.display()))?;
     takeover.of_opened(&folder, orchestrator.watermark());
     takeover.of_recovered(&mut recovered);
-    let words = segments::thread(attached, thread)?;
-    let mut writer = StampLog::new(&words);
+    let mut writer = log_of(plan, thread, attached)?;
     recovered.unlogged.iter().for_each(|record| writer.append_record(*record));
     let mut gateways = Vec::new();
     for (index, past) in (0..).zip(&recovered.gateways).filter(|_| comes_back) {
@@ -100,8 +102,20 @@ pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
 }
 
 /// The log that the orchestrator stamps.
-pub(super) fn log_of_orchestrator(plan: &Plan, attached: &mut Attached<'_>) -> Result<View> {
-    Ok(segments::log(attached, thread_of(plan, Role::Orchestrator)?)?)
+pub(super) fn past_of_orchestrator(plan: &Plan, attached: &mut Attached<'_>) -> Result<Past> {
+    Ok(segments::past(attached, plan, thread_of(plan, Role::Orchestrator)?)?)
+}
+
+/// A thread's log, to go on with.
+fn log_of(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<StampLog> {
+    let words = segments::thread(attached, &thread.name)?;
+    Ok(segments::stamp_log(attached, plan, thread, &words)?)
+}
+
+/// The keys of a chunk of a thread's log that has left memory.
+fn saved_keys(plan: &Plan, thread: &ThreadPlan, chunk: u64) -> io::Result<Vec<u64>> {
+    let path = Path::new(&plan.folder).join(file_name(&thread.name));
+    logfile::keys_at(&path, chunk * CHUNK_RECORDS, CHUNK_RECORDS as usize)
 }
 
 /// Maps what the engine's threads will use, ahead of them.
@@ -121,9 +135,9 @@ pub(super) fn map(plan: &Plan, attached: &mut Attached<'_>) -> Result<()> {
     Ok(())
 }
 
-fn thread_of(plan: &Plan, role: Role) -> Result<&str> {
+fn thread_of(plan: &Plan, role: Role) -> Result<&ThreadPlan> {
     let thread = plan.thread_of(role).with_context(|| format!("{role} has no thread"))?;
-    Ok(&plan.threads[thread].name)
+    Ok(&plan.threads[thread])
 }
 
 /// What a gateway has left behind. Its log gets what it had no time to write.
@@ -156,9 +170,12 @@ fn recover_gateway(
     };
     let last_order = out.last_published().and_then(order_of);
     let first = past.first.and_then(order_of);
-    let words = segments::thread(attached, thread_of(plan, Role::Gateway(index))?)?;
+    let thread = thread_of(plan, Role::Gateway(index))?;
     let last = Last { gateway: index, last_order, first, last_report, open: &open };
-    let mut log = Rest::new(&words, &last);
+    let there = segments::past(attached, plan, thread)?;
+    let there = last.found_in(&there, |chunk| saved_keys(plan, thread, chunk));
+    let (there, _) = there.with_context(|| format!("what has left the log of {}", thread.name))?;
+    let mut log = Rest::new(log_of(plan, thread, attached)?, there);
     if let Some(order) = &last_order {
         log.order(order, None, index);
     }

@@ -3,9 +3,9 @@
 use gateway::GatewayEstate;
 use journal::Follower;
 use orchestrator::{Estate, Mute, Orchestrator, Recovered, Shadow};
-use protocol::tally::LogTail;
+use protocol::stamps::Point;
+use protocol::tally::{Past, Tally};
 use shm::attached::Attached;
-use shm::memory::View;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What was recovered, for the threads of the engine's process to be built from.
@@ -31,22 +31,15 @@ pub(super) fn gateway(attached: &mut Attached<'_>, index: u16) -> Option<Gateway
     engine.as_ref()?.gateways.get(usize::from(index)).cloned()
 }
 
-/// What of the orchestrator is in its log, counted in one pass that can go on later.
-#[derive(Default)]
-pub(super) struct LogCount {
-    tail: LogTail,
-    pub estate: Estate,
-}
-
-impl LogCount {
-    /// Counts what was appended since.
-    pub(super) fn look(&mut self, log: &View) {
-        self.tail.look(log, |record| self.estate.count(record.point));
-    }
+/// What of the orchestrator is in its log, as it was counted.
+pub(super) fn of_log(log: &Past, tally: &Tally) -> Estate {
+    let mut estate = Estate { log_is_partial: log.is_partial(), ..Estate::default() };
+    Point::ALL.into_iter().for_each(|point| estate.count(point, tally.sums.count(point)));
+    estate
 }
 
 /// The state of a follower, if it is of use, and what it has counted in the log.
-pub(super) type Kept = (Option<Follower<Shadow>>, LogCount);
+pub(super) type Kept = (Option<Follower<Shadow>>, Tally);
 
 fn place(attached: &mut Attached<'_>) -> Arc<Mutex<Option<Kept>>> {
     attached.shared("kept-engine", Mutex::default)

@@ -2,12 +2,14 @@
 //!
 //! A log has a record of each order and report since the run began, and only the last of them can matter: a gateway takes orders in their
 //! order, and hands reports over in theirs. So the log is searched from its end, back to where its last order was stamped and the last
-//! report that it handed over. That is as far as what is open reaches, however long the run.
+//! report that it handed over. That is as far as what is open reaches, however long the run. Where logs are spilled, that may be further than
+//! what is in memory: then the rest is in the file.
 
-use protocol::stamps::{Point, Record, StampLog, key_with, keys_from_end};
+use protocol::stamps::{Point, Record, StampLog, key_with};
+use protocol::tally::Past;
 use protocol::wire::{Order, Report, Side};
-use shm::memory::{View, Words};
 use std::collections::HashSet;
+use std::io;
 
 /// The last messages of a gateway.
 pub(super) struct Last<'a> {
@@ -31,8 +33,15 @@ impl Last<'_> {
         orders.flat_map(|order| order_keys(order, self.gateway)).chain(last).chain(open).collect()
     }
 
-    /// Those that the log has; and how many of its records were looked at for that.
-    fn found_in(&self, log: &View) -> (HashSet<u64>, usize) {
+    /// Those that the log has; and how many of its records were looked at for that. `saved` gives the keys of a chunk that has left memory.
+    ///
+    /// # Errors
+    /// What `saved` refused.
+    pub fn found_in(
+        &self,
+        log: &Past,
+        saved: impl FnMut(u64) -> io::Result<Vec<u64>>,
+    ) -> io::Result<(HashSet<u64>, usize)> {
         let recv = |order: &Order| recv_key(order, self.gateway);
         // Of the first one the log has something only behind the last one's stamp; of reports only behind the last one that went out.
         let ahead = self.first.as_ref().filter(|_| self.last_order.is_some()).map(recv);
@@ -43,13 +52,14 @@ impl Last<'_> {
             let record = Record::from_words(key, 0);
             record.is_some_and(|it| it.point == Point::GatewayRecv && it.detail == self.gateway as u8)
         };
-        keys_from_end(log, &self.keys(), |newer| {
+        let is_over = |newer: Option<u64>| {
             if let Some(key) = newer {
                 orders |= is_ours(key) && Some(key) != ahead;
                 reports |= Some(key) == reports_end;
             }
             orders && reports
-        })
+        };
+        log.keys_from_end(&self.keys(), is_over, saved)
     }
 }
 
@@ -82,10 +92,9 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    /// The log in that segment.
-    pub fn new(segment: &Words, last: &Last<'_>) -> Self {
-        let (there, _) = last.found_in(&segment.clone().into());
-        Self { log: StampLog::new(segment), there }
+    /// That log, which has these.
+    pub const fn new(log: StampLog, there: HashSet<u64>) -> Self {
+        Self { log, there }
     }
 
     /// Whether one of its stamps is there.
@@ -129,9 +138,12 @@ impl Rest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::logfile::{RECORDS_AT, keys_at};
+    use protocol::spill::{CHUNK_BYTES, CHUNK_RECORDS, Drain, Ring};
     use protocol::status::LOG_OFFSET;
     use protocol::wire::OrderId;
     use shm::memory::Region;
+    use std::os::unix::fs::FileExt;
 
     const GATEWAY: u16 = 3;
     /// An order is reported when so many others were taken behind it.
@@ -184,11 +196,8 @@ mod tests {
         all
     }
 
-    /// A log of what was done up to a death, what of the last messages is in it by `search`, and how many records that looked at.
-    fn searched(
-        done: &[Done],
-        search: impl Fn(&Last<'_>, &View) -> (HashSet<u64>, usize),
-    ) -> (HashSet<u64>, usize) {
+    /// What was logged up to a death, and what of the last messages is found by `search`, which is told of them and of that.
+    fn found<T>(done: &[Done], search: impl FnOnce(&Last<'_>, &[u64]) -> T) -> T {
         let (mut sent, mut handed_over, mut keys) = (0, 0, Vec::new());
         for one in done {
             match one {
@@ -199,10 +208,6 @@ mod tests {
                 Done::HandedOver => handed_over += 1,
             }
         }
-        let words = Region::heap(LOG_OFFSET + 2 * keys.len() + 20).words();
-        for (place, key) in keys.iter().enumerate() {
-            words[LOG_OFFSET + 2 * place].store(*key, shm::sync::Ordering::Relaxed);
-        }
         let open = [Some(report(handed_over)), None, Some(report(handed_over + 1))];
         let last = Last {
             gateway: GATEWAY,
@@ -211,15 +216,37 @@ mod tests {
             last_report: Some(report(handed_over - 1)),
             open: &open,
         };
-        search(&last, &words.into())
+        search(&last, &keys)
     }
 
-    fn from_end(last: &Last<'_>, log: &View) -> (HashSet<u64>, usize) {
-        last.found_in(log)
+    /// What of the last messages is in a log by `search`, and how many records that looked at.
+    fn searched(
+        done: &[Done],
+        search: impl Fn(&Last<'_>, &Past) -> (HashSet<u64>, usize),
+    ) -> (HashSet<u64>, usize) {
+        found(done, |last, keys| {
+            let words = Region::heap(LOG_OFFSET + 2 * keys.len() + 20).words();
+            for (place, key) in keys.iter().enumerate() {
+                words[LOG_OFFSET + 2 * place].store(*key, shm::sync::Ordering::Relaxed);
+            }
+            search(last, &Past::new(words.into(), None))
+        })
     }
 
-    fn whole(last: &Last<'_>, log: &View) -> (HashSet<u64>, usize) {
-        keys_from_end(log, &last.keys(), |_| false)
+    fn from_end(last: &Last<'_>, log: &Past) -> (HashSet<u64>, usize) {
+        last.found_in(log, nothing_left).unwrap()
+    }
+
+    fn until(last: &Last<'_>, log: &Past, is_over: impl FnMut(Option<u64>) -> bool) -> (HashSet<u64>, usize) {
+        log.keys_from_end(&last.keys(), is_over, nothing_left).unwrap()
+    }
+
+    fn whole(last: &Last<'_>, log: &Past) -> (HashSet<u64>, usize) {
+        until(last, log, |_| false)
+    }
+
+    fn nothing_left(chunk: u64) -> io::Result<Vec<u64>> {
+        panic!("chunk {chunk} of a log that is not spilled")
     }
 
     /// Deaths behind each of the last things that were done.
@@ -239,13 +266,43 @@ mod tests {
         }
     }
 
+    /// The thread was busy with another gateway until most of its log had left memory.
+    #[test]
+    fn what_has_left_memory_is_found_in_the_file() {
+        let mut done = run(198);
+        let others = 3 * CHUNK_RECORDS;
+        done.extend((0..others).map(|n| Done::Logged(Point::GatewayRecv, n, GATEWAY as u8 + 1)));
+        let there = searched(&done, from_end);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.stamps");
+        let file = std::fs::File::create(&path).unwrap();
+        let ring = Ring { chunks: 4, last: 9, instruments: 0 };
+        let [words, spilled] =
+            [ring.segment_words(), ring.spilled_words()].map(|words| Region::heap(words).words());
+        let (looked, asked) = found(&done, |last, keys| {
+            let mut log = StampLog::in_ring(&words, &spilled.clone().into(), ring);
+            keys.iter().for_each(|key| log.append_record(Record::from_words(*key, 1).unwrap()));
+            let mut drain = Drain::new(words.clone(), spilled.clone(), ring);
+            let save = |chunk: u64, bytes: &[u8]| file.write_all_at(bytes, RECORDS_AT + chunk * CHUNK_BYTES);
+            while drain.step(save).unwrap() {}
+            let past = Past::new(words.clone().into(), Some((spilled.clone().into(), ring)));
+            let mut asked = Vec::new();
+            let looked = last.found_in(&past, |chunk| {
+                asked.push(chunk);
+                keys_at(&path, chunk * CHUNK_RECORDS, CHUNK_RECORDS as usize)
+            });
+            (looked.unwrap(), asked)
+        });
+        assert_eq!(looked, there);
+        assert_eq!(asked, [2, 1, 0], "what is in memory is not asked of the file");
+    }
+
     #[test]
     fn who_searches_too_little_is_found() {
         let point = |key: Option<u64>| Some(Record::from_words(key?, 0)?.point);
         let too_early = [Point::GatewayRecv, Point::GatewayDone];
         for end in too_early {
-            let early =
-                |last: &Last<'_>, log: &View| keys_from_end(log, &last.keys(), |key| point(key) == Some(end));
+            let early = |last: &Last<'_>, log: &Past| until(last, log, |key| point(key) == Some(end));
             let done = run(198);
             assert!(deaths(&done).any(|done| searched(done, early).0 != searched(done, whole).0), "{end:?}");
         }
@@ -253,10 +310,10 @@ mod tests {
 
     #[test]
     fn nothing_is_looked_at_for_who_has_had_nothing() {
-        let log = Region::heap(LOG_OFFSET + 20).words().into();
+        let log = Past::new(Region::heap(LOG_OFFSET + 20).words().into(), None);
         let last = Last { gateway: 0, last_order: None, first: None, last_report: None, open: &[None] };
-        assert_eq!(last.found_in(&log), (HashSet::new(), 0));
+        assert_eq!(from_end(&last, &log), (HashSet::new(), 0));
         let last = Last { first: Some(order(0)), ..last };
-        assert_eq!(last.found_in(&log), (HashSet::new(), 0));
+        assert_eq!(from_end(&last, &log), (HashSet::new(), 0));
     }
 }

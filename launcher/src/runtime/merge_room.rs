@@ -1,5 +1,8 @@
 //! Where the table of a run's orders goes when the run is merged: into memory, or into a file beside the logs.
 
+use crate::config::{Size, UsageError};
+use analysis::numbers::count;
+use anyhow::{Context, Result};
 use protocol::plan::Plan;
 use shm::scratch::Room;
 use std::io;
@@ -15,7 +18,7 @@ const ORDER_BYTES: u64 = 88;
 const SPILLED_BYTES: u64 = 1 << 30;
 
 /// The least that a run can be merged with, in bytes: whole MiB.
-pub fn least(plan: &Plan) -> u64 {
+fn least(plan: &Plan) -> u64 {
     (MERGE_BYTES + plan.trading().total_orders() / ORDERS_A_BYTE).next_multiple_of(1 << 20)
 }
 
@@ -23,9 +26,25 @@ pub fn least(plan: &Plan) -> u64 {
 ///
 /// # Errors
 /// No file can be made there.
-pub fn beside_the_logs(folder: &Path, most: u64) -> io::Result<Room> {
+fn beside_the_logs(folder: &Path, most: u64) -> io::Result<Room> {
     // What is taken between two looks comes on top.
     Room::files(folder, most / 4 * 3)
+}
+
+/// The room for a run that is merged with so much memory, if somebody says how much.
+///
+/// # Errors
+/// [`UsageError`]: less than its orders need. No file can be made there.
+pub fn asked(folder: &Path, plan: &Plan, most: Option<Size>) -> Result<Room> {
+    let Some(most) = most else { return Ok(Room::memory()) };
+    let least = Size(least(plan));
+    if most < least {
+        let orders = count(plan.trading().total_orders());
+        let why = format!("--max-memory {most}: at least {least} for this run of {orders} orders");
+        return Err(UsageError(why).into());
+    }
+    beside_the_logs(folder, most.0)
+        .with_context(|| format!("--max-memory: no file can be made in {}", folder.display()))
 }
 
 /// When the run ends: who asked for logs that are moved to disk has no memory for all of its orders either.

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::watch::source::tests::segment_of;
     use protocol::record::Point;
-    use protocol::spill::{Drain, SPILLED_WORDS};
+    use protocol::spill::Drain;
     use protocol::stamps::StampLog;
     use protocol::status;
     use protocol::wire::OrderId;
@@ -174,9 +174,9 @@ mod tests {
 
     #[test]
     fn a_ring_is_followed_from_chunk_to_chunk_and_what_has_left_it_is_passed_over() {
-        let ring = Ring { chunks: 2, last: 9 };
+        let ring = Ring { chunks: 2, last: 9, instruments: 0 };
         let words = Region::heap(ring.segment_words()).words();
-        let spilled = Region::heap(SPILLED_WORDS).words();
+        let spilled = Region::heap(ring.spilled_words()).words();
         let mut log = StampLog::in_ring(&words, &spilled.clone().into(), ring);
         let mut drain = Drain::new(words.clone(), spilled, ring);
         let mut follower = Follower::new(Reading::Every(usize::MAX / 64), Some(ring));

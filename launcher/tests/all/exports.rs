@@ -190,6 +190,60 @@ fn tables_are_read_by_duckdb() {
     }
 }
 
+#[cfg(feature = "parquet")]
+const PARTS: &str = r#"
+import json, sys, duckdb
+whole, parts = sys.argv[1:3]
+read = {'runs': set(), 'differ': 0, 'strategies': 0}
+one = lambda query: duckdb.sql(query).fetchall()[0]
+for table in ['orders', 'stages']:
+    for run in ['a', 'b']:
+        one_file = f"'{whole}/{run}/{table}.parquet'"
+        name, = one(f"select max(run) from read_parquet('{parts}/{table}/**/*.parquet', hive_partitioning = true) where run like '%-{run}'")
+        kept = f"(select * exclude (run, strategy), strategy::int as strategy from read_parquet('{parts}/{table}/**/*.parquet', hive_partitioning = true) where run = '{name}')"
+        read['runs'].add(name)
+        columns = ', '.join(c for c, in duckdb.sql(f"select column_name from (describe select * from {one_file})").fetchall())
+        file = f"(select * replace (strategy::int as strategy) from {one_file})"
+        for a, b in [(file, kept), (kept, file)]:
+            read['differ'] += one(f"select count(*) from (select {columns} from {a} except all select {columns} from {b})")[0]
+        read['strategies'] = max(read['strategies'], one(f"select count(distinct strategy) from {kept}")[0])
+read['runs'] = len(read['runs'])
+print(json.dumps(read))
+"#;
+
+/// Two runs beside each other, a file a strategy: the same rows as in one file each.
+#[cfg(feature = "parquet")]
+#[test]
+fn tables_are_kept_by_run_and_strategy() {
+    use crate::runs::fixture::{Fixture, Shape};
+    let to = tempfile::tempdir().unwrap();
+    let parts = to.path().join("parts");
+    for name in ["a", "b"] {
+        let mut fixture = Fixture::new(Shape { strategies: 3, orders: 500, ..Shape::default() });
+        fixture.record.plan.run = format!("made-up-{name}");
+        let folder = fixture.write();
+        let run = folder.path().to_str().unwrap();
+        let whole = to.path().join(name);
+        for words in [&[whole.to_str().unwrap()][..], &[parts.to_str().unwrap(), "--partitioned"]] {
+            let exported = output(&[&["export", run, "--parquet"], words].concat());
+            assert!(exported.status.success(), "{}", text(&exported.stderr));
+        }
+    }
+    let names = |path: &str| {
+        let mut names: Vec<String> = std::fs::read_dir(parts.join(path))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("orders"), ["run=made-up-a", "run=made-up-b"]);
+    assert_eq!(names("stages/run=made-up-b"), ["strategy=0", "strategy=1", "strategy=2"]);
+    if let Some(read) = asked("duckdb", PARTS, &[to.path(), &parts]) {
+        assert_eq!(read, serde_json::json!({ "runs": 2, "differ": 0, "strategies": 3 }));
+    }
+}
+
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn what_was_built_without_parquet_says_how_to_get_it() {
@@ -204,6 +258,7 @@ fn an_export_of_nothing_is_refused() {
         &["export", "runs/x"][..],
         &["export", "/no/such", "--npy"],
         &["export", "/no/such", "--npy", "/dev/null"],
+        &["export", "runs/x", "--npy", "/dev/null", "--partitioned"],
     ] {
         let refused = output(args);
         assert!(!refused.status.success(), "{args:?}");

@@ -164,7 +164,7 @@ impl World {
             returned: self.returns.iter().map(published).collect(),
             ..Estate::default()
         };
-        points_in(&self.log.clone().into()).for_each(|point| estate.count(point));
+        points_in(&self.log.clone().into()).for_each(|point| estate.count(point, 1));
         estate
     }
 }

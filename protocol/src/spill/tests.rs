@@ -9,7 +9,7 @@ use shm::memory::Region;
 use std::io::Write;
 use std::thread;
 
-const RING: Ring = Ring { chunks: 3, last: 12 };
+const RING: Ring = Ring { chunks: 3, last: 12, instruments: 1 };
 const CHUNK: u64 = CHUNK_RECORDS;
 
 struct World {
@@ -21,7 +21,7 @@ struct World {
 impl World {
     fn new(ring: Ring) -> Self {
         let (log, spilled) =
-            (Region::heap(ring.segment_words()).words(), Region::heap(SPILLED_WORDS).words());
+            (Region::heap(ring.segment_words()).words(), Region::heap(ring.spilled_words()).words());
         Self { log, spilled, ring }
     }
 
@@ -104,7 +104,7 @@ fn a_log_goes_through_its_ring_as_it_was_written() {
 
 #[test]
 fn two_threads_agree_on_every_record() {
-    let world = World::new(Ring { chunks: 2, last: 200 });
+    let world = World::new(Ring { chunks: 2, last: 200, instruments: 0 });
     let end = if cfg!(miri) { 1 } else { 40 } * CHUNK + 99;
     let mut file = Vec::new();
     let written = thread::scope(|scope| {
@@ -163,7 +163,7 @@ fn a_writer_that_finds_no_chunk_goes_on_and_says_what_is_lost() {
 
 #[test]
 fn a_log_is_as_long_as_it_may_be_and_no_longer() {
-    let world = World::new(Ring { chunks: 2, last: 3 });
+    let world = World::new(Ring { chunks: 2, last: 3, instruments: 0 });
     let (mut log, mut drain, mut file) = (world.writer(), world.drain(), Vec::new());
     for chunk in 0..4 {
         append(&mut log, chunk * CHUNK..(chunk + 1) * CHUNK);
@@ -266,7 +266,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 24 }))]
     #[test]
     fn whatever_a_thread_says_nothing_panics_and_memory_is_its_own(said: u64, chunks in 2u64..5, steps in 0usize..4) {
-        let world = World::new(Ring { chunks, last: 6 });
+        let world = World::new(Ring { chunks, last: 6, instruments: 0 });
         append(&mut world.writer(), 0..CHUNK + 5);
         status::spill(&world.log)[AT].store(said, Ordering::Relaxed);
         let (mut drain, mut file) = (world.drain(), Vec::new());

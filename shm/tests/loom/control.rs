@@ -3,7 +3,6 @@
 use core::time::Duration;
 use loom::thread;
 use protocol::control::{Launching, PLAN, RunState};
-use protocol::spill::{Drain, Rest, Ring, SPILLED_WORDS};
 use protocol::stamps::{Point, RECORD_WORDS, Record, StampLog, count_records};
 use protocol::status::{self, Field, LOG_OFFSET, StatusWriter, ThreadState};
 use protocol::wire::OrderId;
@@ -12,7 +11,6 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{Region, Words};
 use shm::ring::spsc::{Consumer, Producer, ring_words, write_header};
 use shm::sync::{Ordering, spin_hint};
-use std::io::Write;
 
 fn heap(words: usize) -> Words {
     Region::heap(words).words()
@@ -166,41 +164,5 @@ fn a_record_that_is_there_is_whole() {
         }
         writer.join().unwrap();
         assert_eq!(count_records(&segment.clone().into()), 2);
-    });
-}
-
-/// A log in a ring of two chunks of a record each, and its spiller: what is not counted as dropped is in the file or in memory, whole, once and
-/// in its order.
-#[test]
-fn chunks_are_handed_over_whole_and_given_back_empty() {
-    loom::model(|| {
-        let ring = Ring { chunks: 2, last: 4 };
-        let (segment, spilled) = (heap(ring.segment_words()), heap(SPILLED_WORDS));
-        let mut log = StampLog::in_ring(&segment, &spilled.clone().into(), ring);
-        let mut drain = Drain::new(segment.clone(), spilled.clone(), ring);
-        let writer = thread::spawn(move || {
-            for n in 1..=4 {
-                log.append(Point::Due, OrderId::new(1, 0, n), n * 10);
-            }
-            log.dropped()
-        });
-        let mut file = Vec::new();
-        for _ in 0..2 {
-            drain.step(|_, bytes| file.write_all(bytes)).unwrap();
-        }
-        let dropped = writer.join().unwrap();
-        while drain.step(|_, bytes| file.write_all(bytes)).unwrap() {}
-        let rest = Rest::new(&segment.clone().into(), &spilled.clone().into(), ring)
-            .each(|bytes| file.write_all(bytes));
-        rest.unwrap();
-        let mut last = 0;
-        for record in file.chunks_exact(16) {
-            let [key, value] =
-                [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|byte| record[at + byte])));
-            let record = Record::from_words(key, value).expect("a record, and no hole");
-            assert!(record.value == record.id.sequence() * 10 && record.id.sequence() > last);
-            last = record.id.sequence();
-        }
-        assert_eq!(file.len() as u64 / 16 + dropped, 4);
     });
 }

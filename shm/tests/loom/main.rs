@@ -12,3 +12,4 @@ mod control;
 mod deaths;
 mod linked;
 mod ring;
+mod spill;

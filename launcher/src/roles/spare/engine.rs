@@ -2,19 +2,18 @@
 
 use super::{Body, Sent};
 use crate::roles::build::{ends, orchestrator_parts};
-use crate::roles::engine::{log_of_orchestrator, map};
+use crate::roles::engine::{map, past_of_orchestrator};
 use crate::roles::estate;
-use crate::roles::estate::LogCount;
 use anyhow::Result;
 use journal::Follower;
 use orchestrator::{Estate, Mute, Orchestrator, Shadow};
 use protocol::plan::Plan;
 use protocol::stamps::Stamps;
+use protocol::tally::{Past, Tally};
 use protocol::trading::{return_path, session_out};
 use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
 use shm::clock::Timebase;
-use shm::memory::View;
 
 /// The engine's spare.
 pub(super) struct Spare {
@@ -22,8 +21,8 @@ pub(super) struct Spare {
     stamps: Stamps,
     sessions: Sent,
     returns: Sent,
-    log: View,
-    count: LogCount,
+    log: Past,
+    tally: Tally,
 }
 
 impl Spare {
@@ -35,8 +34,8 @@ impl Spare {
             stamps: plan.stamps,
             sessions: Sent::new((0..plan.trading().gateways()).map(session_out), attached)?,
             returns: Sent::new((0..plan.trading().strategies).map(return_path), attached)?,
-            log: log_of_orchestrator(plan, attached)?,
-            count: LogCount::default(),
+            log: past_of_orchestrator(plan, attached)?,
+            tally: Tally::default(),
         })
     }
 }
@@ -54,7 +53,7 @@ impl Body for Spare {
 
     fn has_gone(&self, state: &mut Shadow) {
         let (sent, returned) = (self.sessions.published(), self.returns.published());
-        state.has_gone(&Estate { sent, returned, ..self.count.estate.clone() });
+        state.has_gone(&Estate { sent, returned, ..estate::of_log(&self.log, &self.tally) });
     }
 
     fn has_all_gone(state: &mut Shadow) {
@@ -64,10 +63,10 @@ impl Body for Spare {
     }
 
     fn look(&mut self) {
-        self.count.look(&self.log);
+        self.log.look(&mut self.tally);
     }
 
     fn keep(self, follower: Option<Follower<Shadow>>, attached: &mut Attached<'_>) {
-        estate::keep(attached, (follower, self.count));
+        estate::keep(attached, (follower, self.tally));
     }
 }

@@ -7,19 +7,18 @@ use anyhow::Result;
 use exchange::role::{MarketSetup, Shadow};
 use journal::Follower;
 use protocol::segments;
-use protocol::tally::Tally;
+use protocol::tally::{Past, Tally};
 use protocol::trading::session_in;
 use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
 use shm::clock::Timebase;
-use shm::memory::View;
 
 /// The spare of a venue's exchange.
 pub(super) struct Spare {
     venue: u16,
     market: Option<MarketSetup>,
     reports: Sent,
-    log: View,
+    log: Past,
     tally: Tally,
 }
 
@@ -31,7 +30,7 @@ impl Spare {
             venue,
             market: Some(book::market(parts, venue)?),
             reports: Sent::new(sessions.map(session_in), parts.attached)?,
-            log: segments::log(parts.attached, &parts.thread.name)?,
+            log: segments::past(parts.attached, parts.plan, parts.thread)?,
             tally: book::tally(parts.plan),
         })
     }
@@ -57,7 +56,7 @@ impl Body for Spare {
     }
 
     fn look(&mut self) {
-        self.tally.look(&self.log);
+        self.log.look(&mut self.tally);
     }
 
     fn keep(self, follower: Option<Follower<Shadow>>, attached: &mut Attached<'_>) {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::host::fake;
 use crate::planner::tests::planned;
-use protocol::spill::{CHUNK_RECORDS, SPILLED_WORDS};
+use protocol::spill::CHUNK_RECORDS;
 use protocol::stamps::{Point, StampLog};
 use protocol::wire::OrderId;
 use shm::memory::Region;
@@ -15,7 +15,7 @@ fn world() -> (Plan, Words, Words) {
     plan.validate().unwrap();
     let ring = topology::ring(&plan, 0).unwrap();
     assert_eq!((ring.chunks, ring.last), (4, 10));
-    (plan, Region::heap(ring.segment_words()).words(), Region::heap(SPILLED_WORDS).words())
+    (plan, Region::heap(ring.segment_words()).words(), Region::heap(ring.spilled_words()).words())
 }
 
 /// The sequences of a file's records.
@@ -83,7 +83,7 @@ fn one_file_that_cannot_be_written_keeps_no_other_waiting() {
     let (plan, log, spilled) = world();
     let ring = topology::ring(&plan, 0).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let other = [Region::heap(ring.segment_words()).words(), Region::heap(SPILLED_WORDS).words()];
+    let other = [Region::heap(ring.segment_words()).words(), Region::heap(ring.spilled_words()).words()];
     for (log, spilled) in [(&log, &spilled), (&other[0], &other[1])] {
         let mut writer = StampLog::in_ring(log, &spilled.clone().into(), ring);
         (0..CHUNK_RECORDS + 1).for_each(|n| writer.append(Point::Due, OrderId::new(0, 0, n), 1));

@@ -23,6 +23,7 @@ mod runs;
 mod sandboxed;
 mod spares;
 mod spill;
+mod spilled_comebacks;
 mod stalls;
 mod techniques;
 mod venues;

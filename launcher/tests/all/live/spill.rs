@@ -35,12 +35,12 @@ fn spilled(more: &[&'static str]) -> Vec<&'static str> {
     [SPILLED, more].concat()
 }
 
-fn summary(folder: &Path) -> Value {
+pub fn summary(folder: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(folder.join("summary.json")).unwrap()).unwrap()
 }
 
 /// How many records of each point each log has: all but the gaps, of which no two runs have as many.
-fn points(folder: &Path) -> BTreeMap<(String, u8), u64> {
+pub fn points(folder: &Path) -> BTreeMap<(String, u8), u64> {
     let record = RunRecord::read(folder).unwrap();
     let mut counts = BTreeMap::new();
     for thread in &record.plan.threads {
@@ -62,7 +62,7 @@ fn said_lost(summary: &Value) -> Option<String> {
 }
 
 /// The summary of a run that lost nothing, or that says what it lost.
-fn honest(folder: &Path) -> (Value, bool) {
+pub fn honest(folder: &Path) -> (Value, bool) {
     let summary = summary(folder);
     let lost = said_lost(&summary).is_some();
     if lost {
@@ -75,7 +75,7 @@ fn honest(folder: &Path) -> (Value, bool) {
     (summary, lost)
 }
 
-fn spiller(running: &Running, but: u32) -> u32 {
+pub fn spiller(running: &Running, but: u32) -> u32 {
     wait_until("there is a spiller", || newest(running.pid(), "spill", but).is_some());
     newest(running.pid(), "spill", but).unwrap()
 }

@@ -122,8 +122,13 @@ proptest! {
 
 /// What `launcher report` has in memory at most, and what it prints.
 fn reported(folder: &Path, more: &[&str]) -> (u64, String) {
-    let mut command = command(&["report", folder.to_str().unwrap(), "--json"]);
-    let child = command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    watched(&[&["report", folder.to_str().unwrap(), "--json"], more].concat())
+}
+
+/// What the launcher has in memory at most with these words, and what it prints.
+fn watched(words: &[&str]) -> (u64, String) {
+    let mut command = command(words);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let ended = std::thread::spawn(move || child.wait_with_output().unwrap());
     let mut most = 0;
@@ -172,6 +177,61 @@ fn a_report_keeps_to_the_memory_that_it_may_have() {
     println!("800,000 orders: {} MiB, with --max-memory 48M {} MiB", free >> 20, bounded >> 20);
     assert!(free > 80 << 20, "the broken variant of the bound: without it {free} bytes");
     assert!(bounded < 56 << 20, "{bounded} bytes");
+}
+
+/// Exports of a run, into a folder: `launcher export` with these words.
+fn exported(run: &Path, words: &[&str]) -> (u64, TempDir) {
+    let into = tempfile::tempdir().unwrap();
+    let paths: Vec<String> =
+        words.iter().map(|word| word.replace("INTO", into.path().to_str().unwrap())).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let (most, _) = watched(&[&["export", run.to_str().unwrap()], &paths[..]].concat());
+    (most, into)
+}
+
+/// The files below a folder, by their paths within it.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(
+                files(&entry.path()).into_iter().map(|(path, bytes)| (format!("{name}/{path}"), bytes)),
+            ),
+            false => drop(found.insert(name, fs::read(entry.path()).unwrap())),
+        }
+    }
+    found
+}
+
+/// An export of a long run, and the same with 48 MiB: the same files, and in so much memory.
+fn assert_bounded(words: &[&str], wanted: usize) {
+    let folder = long(800_000);
+    let (free, plain) = exported(folder.path(), words);
+    let (bounded, same) = exported(folder.path(), &[words, &["--max-memory", "48M"]].concat());
+    let (plain, same) = (files(plain.path()), files(same.path()));
+    println!("{words:?}: {} MiB, with --max-memory 48M {} MiB", free >> 20, bounded >> 20);
+    assert_eq!(plain.len(), wanted, "{:?}", plain.keys());
+    assert!(plain == same, "the same files");
+    assert!(free > 80 << 20, "the broken variant of the bound: without it {free} bytes");
+    assert!(bounded < 56 << 20, "{bounded} bytes");
+}
+
+#[test]
+fn records_for_numpy_keep_to_the_memory_that_they_may_take() {
+    assert_bounded(&["--npy", "INTO/orders.npy"], 1);
+}
+
+#[test]
+fn a_trace_keeps_to_the_memory_that_it_may_take() {
+    assert_bounded(&["--perfetto", "INTO/trace", "--orders", "2k"], 1);
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn tables_keep_to_the_memory_that_they_may_take() {
+    assert_bounded(&["--parquet", "INTO"], 2);
+    assert_bounded(&["--parquet", "INTO", "--partitioned"], 8);
 }
 
 /// `BULKHEAD_SLOW=1 cargo test -p launcher --test all larger::how_memory_grows -- --nocapture`
@@ -229,12 +289,14 @@ fn memory_that_is_too_little_or_no_size_is_refused() {
     let mut fixture = Fixture::new(Shape { orders: 1, ..Shape::default() });
     fixture.record.plan.trading_mut().orders = vec![100_000_000; 2];
     let folder = fixture.write();
+    let run = folder.path().to_str().unwrap();
     for (size, wanted) in
         [("64M", "at least 128M for this run of 200,000,000"), ("lots", "no size"), ("64", "no size")]
     {
-        let output =
-            command(&["report", folder.path().to_str().unwrap(), "--max-memory", size]).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{size}");
-        assert!(text(&output.stderr).contains(wanted), "{size}: {}", text(&output.stderr));
+        for words in [&["report", run][..], &["export", run, "--npy", "/dev/null"]] {
+            let output = command(words).args(["--max-memory", size]).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{words:?} {size}");
+            assert!(text(&output.stderr).contains(wanted), "{words:?} {size}: {}", text(&output.stderr));
+        }
     }
 }

@@ -1,0 +1,128 @@
+//! Runs with journals whose logs are moved to disk while they last: who comes back finds what its log says, in memory and in the file.
+
+use super::comebacks::{BASE, comebacks};
+use super::spill::{honest, points, spiller, summary};
+use crate::common::{Launcher, Running, assert_nothing_left, signal};
+use protocol::spill::CHUNK_BYTES;
+use protocol::stamps::Point;
+use std::path::Path;
+use std::time::Duration;
+
+/// Four chunks for each log, and some more for the engine's.
+const SPILL: &str = "--spill=8MiB";
+
+/// Four seconds of orders, in which the rings of engine and exchange are written over.
+fn flags_of<'a>(isolation: &'a str, journal: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let (base, process) = BASE.split_at(BASE.len() - 2);
+    assert_eq!(process, ["--isolation", "process"]);
+    let load = ["--orders", "40k", "--window", "4s", "--liveness", "1s", "--allow-weaker-sandbox"];
+    [base, &load, &["--isolation", isolation, "--journal", journal], more].concat()
+}
+
+fn flags<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    flags_of("process", "process", more)
+}
+
+/// Kills the spiller so often, while the run goes on.
+fn kill_spillers(running: &Running, times: u32) {
+    let mut last = 0;
+    for _ in 0..times {
+        last = spiller(running, last);
+        signal(last, "KILL");
+        std::thread::sleep(Duration::from_millis(300));
+    }
+}
+
+/// That every order was answered once and everybody who died came back; `false`: the machine kept the spiller waiting, and the run says so.
+fn is_whole(folder: &Path) -> bool {
+    let (summary, lost) = honest(folder);
+    assert_eq!(summary["outcome"]["ended"], "complete", "{summary:#}");
+    let orders = &summary["orders"];
+    let count = |key: &str| orders[key].as_u64().unwrap();
+    let settled: u64 = ["returned", "cancelled", "orphaned", "lost"].map(count).iter().sum();
+    for one in comebacks(&summary) {
+        assert!(one["detect_to_recovery_ns"].is_u64() && one["cause"] == "signal 9 (SIGKILL)", "{one:#}");
+        assert!(lost || one["in_flight"] == one["answered"], "{one:#}");
+    }
+    if !lost {
+        assert_eq!(count("sent"), settled, "{orders}");
+        let points = points(folder);
+        let sent = points.iter().filter(|((_, point), _)| *point == Point::StrategySend as u8);
+        assert_eq!(sent.map(|(_, records)| records).sum::<u64>(), count("sent"));
+        for log in ["engine", "exchange-0"] {
+            let bytes = std::fs::metadata(folder.join(format!("{log}.stamps"))).unwrap().len();
+            assert!(bytes > 5 * CHUNK_BYTES, "{log}: {bytes} bytes were more than its ring");
+        }
+    }
+    !lost
+}
+
+/// With one strategy everything that is logged follows from its orders, but for the gaps of the threads: whoever dies.
+#[test]
+fn a_journalled_run_has_every_count_of_one_that_is_not_spilled_also_where_all_but_the_strategy_are_killed() {
+    let launcher = Launcher::new();
+    let one = ["--strategies", "1"];
+    let whole = launcher.start(&flags(&one)).end();
+    assert_eq!(whole.0, Some(0), "{}", whole.2);
+    let wanted = points(&launcher.folders()[0]);
+    let kills =
+        "kill:engine@900ms; kill:exchange@1400ms; kill:engine@2s; kill:exchange@2001ms; kill:engine@2900ms";
+    for faults in [&[][..], &["--fault", kills]] {
+        let running = launcher.start(&flags(&[&one, &[SPILL][..], faults].concat()));
+        let pid = running.pid();
+        if !faults.is_empty() {
+            kill_spillers(&running, 8);
+        }
+        let (code, _, stderr) = running.end();
+        let folder = launcher.folders().pop().unwrap();
+        if is_whole(&folder) {
+            assert_eq!(code, Some(0), "{stderr}");
+            assert_eq!(points(&folder), wanted, "{faults:?}");
+        }
+        assert_nothing_left(pid);
+    }
+}
+
+/// Alone and together.
+#[test]
+fn engine_exchange_strategies_and_spiller_are_killed_and_every_order_is_answered_once() {
+    let kills = "kill:engine@800ms; kill:exchange@1200ms; kill:strategy-1@1500ms; kill:engine@1502ms; \
+                 kill:engine@2300ms; kill:exchange@2301ms; kill:strategy-0@2302ms; kill:exchange@3s";
+    let two = &["--strategies", "2"][..];
+    let three = &["--strategies", "3", "--credentials", "2"][..];
+    for (isolation, journal, more) in
+        [("process", "process", three), ("sandbox", "process", two), ("process", "group", two)]
+    {
+        let launcher = Launcher::new();
+        let running =
+            launcher.start(&flags_of(isolation, journal, &[&[SPILL, "--fault", kills], more].concat()));
+        let pid = running.pid();
+        kill_spillers(&running, 9);
+        let (_, _, stderr) = running.end();
+        is_whole(&launcher.folders()[0]);
+        let died = comebacks(&summary(&launcher.folders()[0]));
+        let engines = died.iter().filter(|one| one["role"] == "engine").count();
+        assert!(engines >= 2 && died.len() > engines, "{more:?}: {died:#?}{stderr}");
+        assert_nothing_left(pid);
+    }
+}
+
+/// Nothing leaves memory any more, then records are lost: who comes back does so all the same, sends nothing twice, and the run says that it is
+/// partial.
+#[test]
+fn who_comes_back_to_a_log_that_has_lost_records_sends_nothing_twice() {
+    let launcher = Launcher::new();
+    let kills = "kill:engine@2500ms; kill:exchange@3s; kill:engine@3500ms";
+    let running = launcher.start(&flags(&[SPILL, "--strategies", "1", "--fault", kills]));
+    let pid = running.pid();
+    signal(spiller(&running, 0), "STOP");
+    let (code, _, stderr) = running.end();
+    assert_eq!(code, Some(1), "{stderr}");
+    let summary = summary(&launcher.folders()[0]);
+    let said = summary.to_string();
+    assert!(said.contains("the spiller was behind"), "{summary:#}");
+    assert_eq!(summary["outcome"]["ended"], "complete", "{summary:#}");
+    assert!(comebacks(&summary).len() >= 2, "{summary:#}");
+    assert!(!said.contains("twice"), "{summary:#}");
+    assert_nothing_left(pid);
+}
