@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Other people's transports in real runs (examples/transports): formatting, lints, tests, and a bill beside bulkhead's own. Their bindings are made
-# by bindgen, which needs libclang: where LIBCLANG_PATH does not name it, it is fetched from PyPI into target/transports; where it cannot be had,
-# that is said loudly and nothing is tested. Some minutes of two cores: all of bulkhead is built once more, with their dependencies.
+# by bindgen, which needs libclang, and Aeron is built by CMake 3: where LIBCLANG_PATH does not name the one, or there is none of the other, both are
+# fetched from PyPI into target/transports; where they cannot be had, that is said loudly and nothing is tested. Some minutes of two cores: all of
+# bulkhead is built once more, with their dependencies.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$PWD/target/transports
@@ -10,27 +11,30 @@ python=$tools/bin/python
 # What the build needs, from PyPI; fails where it cannot be had.
 fetch() {
   [ -x "$python" ] || "${PYTHON:-python3}" -m venv "$tools"
-  "$python" -m pip install --quiet 'libclang>=18'
+  "$python" -m pip install --quiet 'libclang>=18' 'cmake<4'
 }
 
-if [ -z "${LIBCLANG_PATH:-}" ]; then
+if [ -z "${LIBCLANG_PATH:-}" ] || ! cmake --version 2>/dev/null | grep -q 'version 3\.'; then
   if ! fetch; then
-    echo "SKIPPED, NO TRANSPORT IS TESTED: no libclang (pip install libclang; LIBCLANG_PATH=…/clang/native)"
+    echo "SKIPPED, NO TRANSPORT IS TESTED: no libclang (pip install libclang; LIBCLANG_PATH=…/clang/native) or no CMake 3 (pip install 'cmake<4')"
     exit 0
   fi
   LIBCLANG_PATH=$("$python" -c 'import clang, pathlib; print(pathlib.Path(clang.__file__).parent / "native")')
-  export LIBCLANG_PATH
+  export LIBCLANG_PATH PATH="$tools/bin:$PATH"
 fi
 # libclang from PyPI has none of the compiler's own headers.
 if command -v gcc >/dev/null; then
   export BINDGEN_EXTRA_CLANG_ARGS="${BINDGEN_EXTRA_CLANG_ARGS:-} -I$(gcc -print-file-name=include)"
 fi
 
-features=iceoryx2
+features=aeron,iceoryx2
 cd examples/transports
 cargo fmt --check
 cargo clippy --quiet --locked --all-targets -- -D warnings
-cargo clippy --quiet --locked --all-targets --features "$features" -- -D warnings
+# Each alone, and all together.
+for some in ${features//,/ } "$features"; do
+  cargo clippy --quiet --locked --all-targets --features "$some" -- -D warnings
+done
 cargo test --quiet --locked --features "$features"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

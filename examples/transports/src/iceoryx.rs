@@ -44,7 +44,7 @@ use launcher::shm::ring::{
 };
 use std::fmt::Debug;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 type Ipc = ipc_threadsafe::Service;
 
@@ -87,12 +87,28 @@ fn refused<E: Debug>(name: &str, what: &'static str) -> impl FnOnce(E) -> Region
     move |error| RegionError::Os { name, what, source: io::Error::other(format!("iceoryx2: {error:?}")) }
 }
 
+/// What the ends of a hand-off in this process share, made by the first one that asks.
+fn shared<T: Send + Sync + 'static>(
+    attached: &mut Attached<'_>,
+    what: &str,
+    make: impl FnOnce() -> Result<T, RegionError>,
+) -> Result<Arc<T>, RegionError> {
+    let slot = attached.shared(what, Mutex::<Option<Arc<T>>>::default);
+    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(made) = &*slot {
+        return Ok(Arc::clone(made));
+    }
+    let made = Arc::new(make()?);
+    *slot = Some(Arc::clone(&made));
+    Ok(made)
+}
+
 impl Hub {
     /// That of this process, made by the first end that is attached: a node whose files are in the folder of the hand-off and whose
     /// memory begins with the folder's name and a dot.
     fn of(spec: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<Arc<Self>, RegionError> {
         let name = attached.name(spec.name);
-        crate::shared(attached, spec.name, || {
+        shared(attached, spec.name, || {
             set_log_level(LogLevel::Error);
             let mut config = Config::default();
             let path = folder::path(&name).display().to_string();

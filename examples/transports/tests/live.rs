@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 /// What this was built with.
 const TECHNIQUES: &[&str] = &[
+    #[cfg(feature = "aeron")]
+    "aeron",
     #[cfg(feature = "iceoryx2")]
     "iceoryx2",
 ];
@@ -37,6 +39,18 @@ fn left(launcher: u32) -> Vec<String> {
     let names =
         std::fs::read_dir("/dev/shm").unwrap().flatten().filter_map(|e| e.file_name().into_string().ok());
     names.filter(|name| name.starts_with("bulkhead.") && name.contains(&format!("-{launcher}."))).collect()
+}
+
+/// The processes that a launcher has started: names and ids.
+fn children(launcher: u32) -> Vec<(String, u32)> {
+    let stat = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
+    let parse = |stat: String| {
+        let ((pid, name), rest) =
+            stat.rsplit_once(')').and_then(|(head, rest)| Some((head.split_once(" (")?, rest)))?;
+        let parent: u32 = rest.split_whitespace().nth(1)?.parse().ok()?;
+        (parent == launcher).then_some((name.to_owned(), pid.parse().ok()?))
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter_map(stat).filter_map(parse).collect()
 }
 
 /// The summary of a short run with these words added, which must be valid and leave nothing.
@@ -110,19 +124,45 @@ fn what_they_cannot_have_is_refused_with_the_way_out() {
     }
 }
 
+/// A run that goes on until it is ended, once its hand-offs are there.
+fn running(technique: &str, out: &Path) -> Child {
+    let words = format!("run --technique {technique} --isolation process --window 30s --orders 1000");
+    let launcher = start(&words, out);
+    wait_until("the hand-off is there", || {
+        let inside =
+            |name: &String| Path::new("/dev/shm").join(name).read_dir().is_ok_and(|all| all.count() > 0);
+        left(launcher.id()).iter().any(|name| name.ends_with(".submit") && inside(name))
+    });
+    launcher
+}
+
+/// The consumer's end goes with it, and what stands behind that: the run ends, and says so.
+#[test]
+fn a_killed_engine_ends_the_run_and_leaves_nothing() {
+    for technique in TECHNIQUES {
+        let out = tempfile::tempdir().unwrap();
+        let launcher = running(technique, out.path());
+        let pid = launcher.id();
+        let all = children(pid);
+        let (_, engine) = all.iter().find(|(name, _)| name == "engine").unwrap();
+        assert!(Command::new("kill").args(["-9", &engine.to_string()]).status().unwrap().success());
+        let output = launcher.wait_with_output().unwrap();
+        assert!(!output.status.success(), "{technique}: {}", text(&output.stdout));
+        assert!(text(&output.stderr).contains("engine"), "{technique}: {}", text(&output.stderr));
+        assert_eq!(left(pid), Vec::<String>::new(), "{technique}");
+        wait_until("all processes have ended", || {
+            all.iter().all(|(_, child)| !Path::new(&format!("/proc/{child}")).exists())
+        });
+    }
+}
+
 /// Whoever is killed, what they have made goes: with the run, or with the warden.
 #[test]
 fn a_killed_launcher_leaves_nothing() {
     for technique in TECHNIQUES {
         let out = tempfile::tempdir().unwrap();
-        let mut launcher =
-            start(&format!("run --technique {technique} --window 30s --orders 1000"), out.path());
+        let mut launcher = running(technique, out.path());
         let pid = launcher.id();
-        wait_until("the hand-off is there", || {
-            let inside =
-                |name: &String| Path::new("/dev/shm").join(name).read_dir().is_ok_and(|all| all.count() > 0);
-            left(pid).iter().any(|name| name.ends_with(".submit") && inside(name))
-        });
         launcher.kill().unwrap();
         launcher.wait().unwrap();
         wait_until("the warden has cleared up", || left(pid).is_empty());

@@ -1,0 +1,18 @@
+//! The driver's bindings ask the linker for libbsd, of which the driver wants a source of randomness only where the C library has none. Where
+//! libbsd is not installed, an archive with nothing in it is what the linker finds.
+
+use std::path::{Path, PathBuf};
+
+/// What an archive without members is.
+const EMPTY: &[u8] = b"!<arch>\n";
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    if std::env::var_os("CARGO_FEATURE_AERON").is_none() || Path::new("/usr/include/bsd/stdlib.h").exists() {
+        return;
+    }
+    let Some(folder) = std::env::var_os("OUT_DIR").map(PathBuf::from) else { return };
+    if std::fs::write(folder.join("libbsd.a"), EMPTY).is_ok() {
+        println!("cargo:rustc-link-search=native={}", folder.display());
+    }
+}

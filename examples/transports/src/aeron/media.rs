@@ -1,0 +1,277 @@
+//! The media driver and its clients, as this technique has them: on nobody's thread but its caller's, and with no time-out that says who is
+//! dead.
+//!
+//! Driver and clients run in Aeron's invoker mode: they do their work when they are called. The driver is the consumer's: a thread of its
+//! own calls it until the consumer takes its first look, so that producers can attach while the run waits for its start, and the consumer
+//! from then on. So it lives exactly as long as the one whom nobody can do without, takes no core, and there is no process more to end.
+
+use super::refused;
+use core::time::Duration;
+use launcher::shm::clock::{Clock, Tsc};
+use launcher::shm::memory::{RegionError, folder};
+use nix::fcntl::{FallocateFlags, fallocate};
+use rusteron_client::{Aeron, AeronContext, AeronSubscription, Handlers};
+use rusteron_media_driver::bindings::aeron_threading_mode_t;
+use rusteron_media_driver::{AeronDriver, AeronDriverContext};
+use std::ffi::CString;
+use std::fs::OpenOptions;
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// The one channel, and the one stream in it.
+const CHANNEL: &str = "aeron:ipc";
+/// See [`CHANNEL`].
+pub const STREAM: i32 = 1;
+/// Bytes of a message in a log: a header of 32, and seven words, in units of 32.
+const FRAME: usize = 96;
+/// Terms of a log.
+const TERMS: usize = 3;
+/// How long an end waits for another. The launcher gives up on a run sooner or later itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks of who waits, or calls of who calls the driver before the first look.
+const BREATH: Duration = Duration::from_micros(100);
+/// Aeron's time-outs say that somebody is dead who was silent for so long: here nobody may say so but who reaps processes, and an end is
+/// called only when there is something to send. Ten years; the second must be longer than the first.
+const NEVER_NS: u64 = 10 * 365 * 24 * 3600 * 1_000_000_000;
+
+/// Bytes for the driver's counters, 128 each: four for a producer. Aeron's own choice, with what describes them, is 40 MiB of memory.
+const COUNTERS: usize = 1 << 20;
+
+/// Messages that the consumer takes from one call of the driver to the next: so many may have been taken without room for more being seen.
+const MESSAGES_A_CALL: u32 = 64;
+/// The same in ticks while it finds nothing: some ten microseconds where the counter is a processor's.
+const TICKS_A_CALL: u64 = 1 << 15;
+/// The most turns of driver and client in a call: nobody who always has something for them keeps the consumer from its messages.
+const TURNS_A_CALL: usize = 256;
+
+/// The URI of the channel for a publication of that session.
+pub fn channel_of(session: i32) -> CString {
+    CString::new(format!("{CHANNEL}?session-id={session}")).unwrap_or_default()
+}
+
+/// Bytes of a publication that may be sent and not taken, so that `capacity` messages always fit: the driver moves the limit only once an
+/// eighth of it has become free, and is called only so often.
+fn window(capacity: u32) -> usize {
+    let frames = (capacity + MESSAGES_A_CALL + 1) as usize;
+    (frames * FRAME).div_ceil(7) * 8
+}
+
+/// Where the driver of a hand-off keeps its files.
+fn path(name: &str) -> PathBuf {
+    folder::path(name).join("aeron")
+}
+
+/// As Aeron takes it.
+fn path_in_c(name: &str) -> Result<CString, RegionError> {
+    CString::new(path(name).display().to_string()).map_err(refused(name, "use its folder"))
+}
+
+/// Looks until something is there.
+///
+/// # Errors
+/// What the look says; that nothing came in time.
+pub fn wait<T>(
+    name: &str,
+    what: &'static str,
+    mut look: impl FnMut() -> Result<Option<T>, RegionError>,
+) -> Result<T, RegionError> {
+    let since = Instant::now();
+    loop {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        if since.elapsed() > PATIENCE {
+            let name = name.to_owned();
+            return Err(RegionError::Os { name, what, source: io::ErrorKind::TimedOut.into() });
+        }
+        std::thread::sleep(BREATH);
+    }
+}
+
+/// A client of the driver of that hand-off, once there is one.
+///
+/// # Errors
+/// There is none in time; what Aeron refused.
+pub fn client(name: &str) -> Result<Aeron, RegionError> {
+    let path = path_in_c(name)?;
+    let make = || {
+        let context = AeronContext::new()?;
+        context.set_dir(&path)?;
+        context.set_use_conductor_agent_invoker(true)?;
+        context.set_pre_touch_mapped_memory(true)?;
+        context.set_driver_timeout_ms(PATIENCE.as_millis() as u64)?;
+        // Aeron's own ends the process.
+        context.set_error_handler(Some(|code: i32, what: &str| eprintln!("aeron: {code}: {what}")))?;
+        let client = Aeron::new(&context)?;
+        client.start()?;
+        Ok(client)
+    };
+    make().map_err(|error: rusteron_client::AeronCError| refused(name, "reach its media driver")(error))
+}
+
+/// The driver, and the consumer's client.
+pub struct Media {
+    // Dropped in this order.
+    client: Aeron,
+    driver: AeronDriver,
+}
+
+impl Media {
+    /// The driver of a hand-off, with its files in the hand-off's folder.
+    fn new(name: &str, capacity: u32) -> Result<Self, RegionError> {
+        let window = window(capacity);
+        let path = path_in_c(name)?;
+        let make = || {
+            let context = AeronDriverContext::new()?;
+            context.set_dir(&path)?;
+            context.set_threading_mode(aeron_threading_mode_t::AERON_THREADING_MODE_INVOKER)?;
+            context.set_client_liveness_timeout_ns(NEVER_NS)?;
+            context.set_publication_unblock_timeout_ns(2 * NEVER_NS)?;
+            context.set_image_liveness_timeout_ns(NEVER_NS)?;
+            context.set_ipc_publication_term_window_length(window)?;
+            // A window is at most half a term, and a term a power of two from 64 KiB to 1 GiB.
+            context.set_ipc_term_buffer_length((2 * window).next_power_of_two().max(1 << 16))?;
+            context.set_counters_buffer_length(COUNTERS)?;
+            // Reserved, so that touching it cannot fail.
+            context.set_term_buffer_sparse_file(false)?;
+            let driver = AeronDriver::new(&context)?;
+            driver.start(true)?;
+            Ok(driver)
+        };
+        let driver = make().map_err(|error: rusteron_media_driver::AeronCError| {
+            refused(name, "start a media driver in its folder")(error)
+        })?;
+        Ok(Self { client: client(name)?, driver })
+    }
+
+    /// What waits to be done by the driver and by the client; whether there was anything.
+    fn work(&self) -> bool {
+        // What went wrong the driver writes into its log, and the client tells its handler: an end that is closed gives nothing out.
+        let done = [self.driver.main_do_work().unwrap_or(0), self.client.main_do_work().unwrap_or(0)];
+        done.iter().any(|done| *done > 0)
+    }
+
+    fn subscribe(&self, name: &str) -> Result<AeronSubscription, RegionError> {
+        const WHAT: &str = "subscribe to its stream";
+        let channel = CString::new(CHANNEL).map_err(refused(name, WHAT))?;
+        let asked = self.client.async_add_subscription(&channel, STREAM, Handlers::NONE, Handlers::NONE);
+        let asked = asked.map_err(refused(name, WHAT))?;
+        wait(name, WHAT, || {
+            self.work();
+            asked.poll().map_err(refused(name, WHAT))
+        })
+    }
+}
+
+/// A publication's log.
+pub struct Log {
+    /// The driver's number for it.
+    pub registration: i64,
+    /// Bytes of a term.
+    pub term: usize,
+}
+
+/// Whoever calls the driver.
+pub struct Care {
+    path: PathBuf,
+    media: Option<Media>,
+    starter: Option<Starter>,
+    taken: u32,
+    called: u64,
+}
+
+/// The thread that calls it before the first look.
+struct Starter {
+    thread: JoinHandle<Media>,
+    /// It ends when this is dropped.
+    until: mpsc::Sender<()>,
+}
+
+impl Care {
+    /// A driver with room for so many messages of each producer, and the one subscription.
+    ///
+    /// # Errors
+    /// What Aeron or the system refused.
+    pub fn new(name: &str, capacity: u32) -> Result<(AeronSubscription, Self), RegionError> {
+        let media = Media::new(name, capacity)?;
+        let subscription = media.subscribe(name)?;
+        let (until, ended) = mpsc::channel::<()>();
+        let thread = std::thread::Builder::new().name("aeron-start".into()).spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(BREATH) {
+                while media.work() {}
+            }
+            media
+        });
+        let thread = thread.map_err(refused(name, "start a thread for its media driver"))?;
+        // Due at once, whatever the first look finds.
+        let care = Self {
+            path: path(name),
+            media: None,
+            starter: Some(Starter { thread, until }),
+            taken: MESSAGES_A_CALL,
+            called: 0,
+        };
+        Ok((subscription, care))
+    }
+
+    /// A message was taken.
+    #[inline]
+    pub fn took(&mut self) {
+        self.taken += 1;
+        if self.taken > MESSAGES_A_CALL {
+            self.call();
+        }
+    }
+
+    /// Nothing was there; whether to look again at once.
+    #[inline]
+    pub fn found_nothing(&mut self) -> bool {
+        Tsc.peek().wrapping_sub(self.called) > TICKS_A_CALL && self.call()
+    }
+
+    /// Calls driver and client now; whether there was anything to do.
+    #[inline(never)]
+    pub fn call(&mut self) -> bool {
+        if let Some(starter) = self.starter.take() {
+            self.media = starter.end();
+        }
+        self.taken = 0;
+        // The client hears of one log a turn.
+        let turns = (0..TURNS_A_CALL).take_while(|_| self.work()).count();
+        self.called = Tsc.peek();
+        turns > 0
+    }
+
+    /// Gives back the pages of a log's terms, which nobody sends into and nobody reads any more; the driver, which takes the dead for living
+    /// ones, keeps the file and what stands behind the terms.
+    pub fn give_back(&self, log: &Log) {
+        let path = self.path.join("publications").join(format!("{}.logbuffer", log.registration));
+        let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        // Where it cannot be had they go with the run.
+        if let Ok(file) = OpenOptions::new().write(true).open(path) {
+            let _ = fallocate(file, punch, 0, (TERMS * log.term) as i64);
+        }
+    }
+
+    fn work(&self) -> bool {
+        self.media.as_ref().is_some_and(Media::work)
+    }
+}
+
+impl Starter {
+    fn end(self) -> Option<Media> {
+        drop(self.until);
+        self.thread.join().ok()
+    }
+}
+
+impl Drop for Care {
+    fn drop(&mut self) {
+        if let Some(starter) = self.starter.take() {
+            self.media = starter.end();
+        }
+    }
+}
