@@ -21,8 +21,8 @@ use launcher::protocol::wire::{
 };
 use std::collections::{HashMap, VecDeque};
 
-/// For so long without a session orders wait. Less than the ten seconds in which nothing may move in a run.
-pub const PATIENCE_NS: u64 = 8_000_000_000;
+/// For so long without a session orders wait. With the silence that ends a session it is less than the ten seconds in which nothing may move in a run.
+pub const PATIENCE_NS: u64 = 6_000_000_000;
 
 /// For so long the end of the run waits for the other side to hear of it.
 const END_NS: u64 = 3_000_000_000;

@@ -12,7 +12,7 @@ use bridge::link::{Link, Past, Timing, Why};
 use bulkhead::calls;
 use bulkhead::codes::{BH_BUSY, BH_ENDING, BH_OVER, BH_SPENT, BH_TOO_MANY_OPEN, BH_VERSION};
 use clap::Args;
-use launcher::protocol::plan::{Plan, Role};
+use launcher::protocol::plan::{Isolation, Plan, Role};
 use launcher::protocol::reject::Reject;
 use launcher::protocol::segments;
 use launcher::protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
@@ -33,8 +33,8 @@ const LOOK_NS: u64 = 20_000;
 /// How many reports one poll takes.
 const BATCH: usize = 16;
 
-/// Behind the end of the run's orders the far host is waited for so long.
-const END: Duration = Duration::from_secs(3);
+/// When the run is stopped the far host is told, and waited for no longer than this.
+const STOPPED: Duration = Duration::from_millis(300);
 
 /// The engine's side of a bridge; the launcher starts it, as a strategy.
 #[derive(Args, Clone, Debug)]
@@ -70,12 +70,14 @@ enum End {
     Whole,
     /// The far host is gone.
     Gone(Why),
+    /// The run was stopped.
+    Stopped,
 }
 
 /// Does it, as the process that the environment says this is.
 pub fn serve(flags: &ServeFlags) -> ExitCode {
     match attempt(flags) {
-        Ok(End::Whole) => ExitCode::SUCCESS,
+        Ok(End::Whole | End::Stopped) => ExitCode::SUCCESS,
         Ok(End::Gone(why)) => {
             // To the engine a death: it fences this incarnation and cancels what it had open.
             eprintln!("bulkhead-bridge serve: the far host is gone: {why}");
@@ -103,6 +105,12 @@ fn whoami() -> Result<(Plan, u16, u16), String> {
     let Some(Role::Strategy(index)) = role else {
         return Err(format!("{process} is no strategy of this run"));
     };
+    if plan.isolation != Isolation::Process {
+        return Err(format!(
+            "--isolation {}: there is no network there. Use --isolation process",
+            plan.isolation
+        ));
+    }
     let epoch = control.life(index).epoch;
     Ok((plan, index, epoch))
 }
@@ -128,12 +136,17 @@ fn attempt(flags: &ServeFlags) -> Result<End, String> {
             flags.to_venue, context.venues
         ));
     }
+    server.most = context.orders;
     let ended = server.run(&bridge);
     println!("{}", serde_json::to_string(&server.counts).unwrap_or_default());
     let ended = ended?;
-    if matches!(ended, End::Whole) {
-        calls::finish().or_else(|code| if server.is_finished { Ok(()) } else { Err(in_words(code)) })?;
-        drop(bridge.join());
+    // The bridge answers the far host's last words for a moment. Behind the end of its strategy a process must be gone soon.
+    while matches!(ended, End::Whole) && !bridge.is_finished() {
+        calls::heartbeat().map_err(in_words)?;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if !matches!(ended, End::Gone(_)) {
+        calls::finish().map_err(in_words)?;
     }
     Ok(ended)
 }
@@ -184,8 +197,11 @@ struct Server {
     counts: Counts,
     /// The run takes no more orders of this strategy.
     is_spent: bool,
-    /// The strategy is done; the link goes on until the far host has heard so.
-    is_finished: bool,
+    /// Since when no report comes any more: all orders of the plan are sent and answered, or the run was stopped. The link goes on until the far
+    /// host is content: whoever has said that he is done must be gone soon.
+    over_since: Option<Instant>,
+    /// The most orders that the plan has for it.
+    most: u64,
     ended: Option<End>,
 }
 
@@ -198,7 +214,8 @@ impl Server {
             back: VecDeque::new(),
             counts: Counts { epoch, ..Counts::default() },
             is_spent: false,
-            is_finished: false,
+            over_since: None,
+            most: u64::MAX,
             ended: None,
         }
     }
@@ -292,22 +309,21 @@ impl Server {
         });
         match polled {
             Ok(_) => Ok(()),
-            // All orders of the plan are sent and answered, or the run was stopped.
             Err(BH_OVER) => {
-                (self.is_spent, self.is_finished) = (true, true);
-                calls::finish().map_err(calls::text)
+                (self.is_spent, self.over_since) = (true, Some(Instant::now()));
+                Ok(())
             }
             Err(code) => Err(calls::text(code)),
         }
     }
 
-    /// Until both sides have everything, or the far host is gone.
+    /// Until both sides have everything, or the far host is gone, or the run.
     fn run(&mut self, bridge: &JoinHandle<Result<(), String>>) -> Result<End, String> {
-        let mut finished = None;
         loop {
             self.hear();
             self.send()?;
-            if self.is_finished {
+            if self.over_since.is_some() {
+                calls::heartbeat().map_err(calls::text)?;
                 std::thread::sleep(Duration::from_micros(100));
             } else {
                 self.poll()?;
@@ -317,16 +333,13 @@ impl Server {
                 self.counts.dropped = self.waiting.len() as u64;
                 return Ok(ended);
             }
+            let is_stopped = self.over_since.filter(|_| self.counts.sent < self.most);
             let has_everything = self.desk.open() == 0 && self.waiting.is_empty() && self.back.is_empty();
-            if has_everything && (self.is_finished || self.lanes.far_ends.is_up()) {
+            if is_stopped.is_some() || (has_everything && self.lanes.far_ends.is_up()) {
                 self.lanes.ends.set(true);
             }
-            if self.is_finished {
-                let since = *finished.get_or_insert_with(Instant::now);
-                // The engine has nothing more for it, so nothing is lost with the far host.
-                if since.elapsed() > END {
-                    return Ok(End::Whole);
-                }
+            if is_stopped.is_some_and(|since| since.elapsed() > STOPPED) {
+                return Ok(End::Stopped);
             }
             if bridge.is_finished() && self.lanes.told.is_empty() && self.ended.is_none() {
                 return Err("its bridge cannot go on".into());

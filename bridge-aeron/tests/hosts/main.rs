@@ -288,6 +288,41 @@ fn when_the_engine_s_side_is_killed_nobody_guesses() {
 }
 
 #[test]
+fn a_strategy_that_dies_on_the_far_host_has_its_orders_cancelled_at_the_engine() {
+    if !may_make_hosts() {
+        return;
+    }
+    let world = World::new(Weather::default());
+    let far =
+        world.start_far(&format!("--strategies 2 --on-death continue --fault kill:strategy-1@1s {LONG}"));
+    let engine = world.start_engine(SERVE, &format!("--strategies 1 {LONG}"));
+    let (far, engine) = (world.run("far", far), world.run("engine", engine));
+    let (crossing, served) = (far.crossing(), engine.served());
+    assert_eq!((far.deaths(), engine.deaths(), crossing.frames.sessions), (1, 0, 1));
+    let orders = &crossing.orders;
+    assert!(orders.cancels > 0 && far.count("sent") < LONG_ORDERS, "{crossing:?}");
+    assert_eq!(ends(&crossing), orders.answered, "{crossing:?}");
+    assert_eq!(sum(&served, "came"), orders.answered + orders.cancels, "{served:?}");
+    assert_eq!(engine.traded(), far.traded());
+}
+
+#[test]
+fn an_engine_with_room_for_fewer_orders_refuses_the_others() {
+    if !may_make_hosts() {
+        return;
+    }
+    let world = World::new(Weather::default());
+    let far = world.start_far(&format!("--strategies 2 {TRADE}"));
+    let few = TRADE.replace("4000", "1000");
+    let engine = world.start_engine(SERVE, &format!("--strategies 1 {few}"));
+    let (far, engine) = (world.run("far", far), world.run("engine", engine));
+    let (crossing, served) = (far.crossing(), engine.served());
+    assert_eq!((crossing.orders.answered, ends(&crossing)), (ORDERS, ORDERS), "{crossing:?}");
+    assert_eq!((sum(&served, "sent"), sum(&served, "refused")), (1_000, ORDERS - 1_000), "{served:?}");
+    assert_eq!((engine.deaths(), engine.traded()), (0, far.traded()));
+}
+
+#[test]
 fn whose_launcher_is_killed_leaves_nothing_either() {
     if !may_make_hosts() {
         return;
@@ -308,8 +343,10 @@ fn an_engine_s_host_that_dies_is_told_to_every_order() {
         return;
     }
     let mut world = World::new(Weather::default());
-    let far = world.start_far(&format!("--strategies 2 {LONG}"));
-    let mut engine = world.start_engine(SERVE, &format!("--strategies 1 {LONG}"));
+    // Whose orders take so little that ten seconds without any are a stall.
+    let quick = LONG.replace("4s", "20ms");
+    let far = world.start_far(&format!("--strategies 2 {quick}"));
+    let mut engine = world.start_engine(SERVE, &format!("--strategies 1 {quick}"));
     world.wait_for_trade();
     world.engine.die();
     engine.wait().unwrap();
