@@ -2,6 +2,7 @@
 //! signal.
 #![forbid(unsafe_code)]
 
+mod cause;
 pub mod document;
 pub mod experiment;
 pub mod hlog;

@@ -96,9 +96,9 @@ impl<P: Producer, C: Clock> Seat<P, C> {
     fn turn(&mut self, wait_ns: u64) -> Result<(), Over> {
         let Self { agent, cycle, running, idle, status, control, .. } = self;
         match running.turn(agent, cycle, status, control) {
-            Turn::Busy => idle.reset(),
+            Turn::Busy => running.busy(idle, cycle),
             Turn::Idle(_) if wait_ns == 0 => {}
-            Turn::Idle(ns) => running.idle(idle, ns.min(wait_ns)),
+            Turn::Idle(ns) => running.idle(idle, ns.min(wait_ns), &cycle.clock),
             Turn::Over => {
                 self.is_over = true;
                 return Err(Over);

@@ -259,14 +259,19 @@ impl Gaps {
         Self { least_ticks, last: cycle.now, usage: Usage::of_this_thread() }
     }
 
-    /// After a turn that began at `cycle.now`; `has_slept`: the thread gave its core away before it, which is no gap.
+    /// After a turn that began at `cycle.now`.
     #[inline(always)]
-    fn look<C>(&mut self, cycle: &mut Cycle<C>, has_slept: bool) {
+    fn look<C>(&mut self, cycle: &mut Cycle<C>) {
         let ticks = cycle.now.saturating_sub(self.last);
         self.last = cycle.now;
-        if ticks > self.least_ticks[0] && !has_slept {
+        if ticks > self.least_ticks[0] {
             self.record(cycle, ticks);
         }
+    }
+
+    /// Until then the thread had given its core away, which is no gap; how long that was.
+    fn slept_until(&mut self, woke: u64) -> u64 {
+        woke.saturating_sub(core::mem::replace(&mut self.last, woke))
     }
 
     #[cold]
@@ -292,7 +297,8 @@ impl Gaps {
 pub struct Running {
     turns: Turns,
     gaps: Gaps,
-    has_slept: bool,
+    /// When the idle strategy before the last turn came back, and for how long it had given the core away; 0: it had not.
+    slept: (u64, u64),
     usage_before: Usage,
     #[cfg(feature = "count-alloc")]
     allocations_before: u64,
@@ -309,7 +315,7 @@ impl Running {
         Self {
             turns,
             gaps,
-            has_slept: false,
+            slept: (0, 0),
             usage_before,
             #[cfg(feature = "count-alloc")]
             allocations_before,
@@ -326,16 +332,35 @@ impl Running {
         control: &Control,
     ) -> Turn {
         let turn = self.turns.turn(agent, cycle, status, control);
-        self.gaps.look(cycle, self.has_slept);
-        self.has_slept = false;
+        self.gaps.look(cycle);
         turn
     }
 
     /// Idles after a [`Turn::Idle`], for no longer than that many nanoseconds.
     #[inline(always)]
-    pub fn idle(&mut self, idle: &mut impl Idle, at_most_ns: u64) {
-        self.has_slept = idle.gives_core();
+    pub fn idle<C: Clock, I: Idle>(&mut self, idle: &mut I, at_most_ns: u64, clock: &C) {
+        let gives_core = I::MAY_GIVE && idle.gives_core();
         idle.idle(at_most_ns);
+        if gives_core {
+            // What a caller of one turn does before its next one is no idling.
+            let woke = clock.peek();
+            self.slept = (woke, self.gaps.slept_until(woke));
+        } else if I::MAY_GIVE {
+            self.slept = (0, 0);
+        }
+    }
+
+    /// After a [`Turn::Busy`]. If the thread had given its core away before it, somebody may have waited: that is logged, and nothing where it
+    /// came back for nothing.
+    #[inline(always)]
+    pub fn busy<C, I: Idle>(&mut self, idle: &mut I, cycle: &mut Cycle<C>) {
+        if I::MAY_GIVE {
+            let (woke, ticks) = core::mem::take(&mut self.slept);
+            if ticks > self.gaps.least_ticks[0] {
+                cycle.log.offer_sleep(woke, ticks, &self.gaps.least_ticks);
+            }
+        }
+        idle.reset();
     }
 
     /// Seals the log, stores the final counters and says that the thread is done, or why it failed.
@@ -372,8 +397,8 @@ pub fn run<C: Clock, I: Idle>(
     let mut running = Running::begin(agent, cycle, status);
     loop {
         match running.turn(agent, cycle, status, control) {
-            Turn::Busy => idle.reset(),
-            Turn::Idle(ns) => running.idle(idle, ns),
+            Turn::Busy => running.busy(idle, cycle),
+            Turn::Idle(ns) => running.idle(idle, ns, &cycle.clock),
             Turn::Over => break,
         }
     }
@@ -381,50 +406,4 @@ pub fn run<C: Clock, I: Idle>(
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::control::{Launching, PLAN};
-    use crate::status::{self, LOG_OFFSET};
-    use shm::idle::Spin;
-    use shm::memory::{Region, View};
-
-    /// A clock whose reader looks at the thread's own status, as the launcher may at any time.
-    #[derive(Clone)]
-    struct Watching(View);
-
-    impl Clock for Watching {
-        fn now(&self) -> u64 {
-            let status = status::read(&self.0);
-            let is_running = status.state() == ThreadState::Running;
-            assert!(!is_running || status.get(Field::HeartbeatTicks) > 0, "running, and no heartbeat");
-            7
-        }
-        fn peek(&self) -> u64 {
-            self.now()
-        }
-    }
-
-    struct Once;
-
-    impl<C: Clock> Agent<C> for Once {
-        fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
-            0
-        }
-        fn finished(&self, _: bool) -> bool {
-            true
-        }
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "Miri has no figures of a thread: getrusage")]
-    fn who_runs_has_a_heartbeat() {
-        let segment = Region::heap(LOG_OFFSET + 64).words();
-        let clock = Watching(segment.clone().into());
-        let log = StampLog::new(&segment);
-        let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
-        let mut cycle = Cycle { clock, now: 0, time, draining: false, log };
-        let control = Launching::new(Region::heap(PLAN + 8).words()).control();
-        run(&mut Once, &mut Spin::default(), &mut cycle, &StatusWriter::new(&segment), &control);
-        assert_eq!(status::read(&segment.into()).state(), ThreadState::Done);
-    }
-}
+mod tests;

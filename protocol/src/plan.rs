@@ -7,6 +7,7 @@
 mod fault;
 mod version;
 
+use crate::gaps::MAX_SLEEPS;
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 pub use crate::spill::Spill;
@@ -156,6 +157,9 @@ pub struct ThreadPlan {
     pub idle: Idle,
     /// Room in its stamp log, in records of 16 bytes.
     pub log_records: u64,
+    /// Of that, for times in which it gave its core away ([`crate::gaps`]); 0: it never does.
+    #[serde(default)]
+    pub sleep_records: u64,
 }
 
 /// A process and the threads in it (indices into [`Plan::threads`]).
@@ -343,6 +347,8 @@ impl Plan {
         let is_fifo = |priority| shm::os::priority::FIFO.contains(&priority);
         check(self.priority.is_none_or(is_fifo), "a priority is one of 1 to 99")?;
         self.validate_topology()?;
+        let has_room = |thread: &ThreadPlan| thread.sleep_records <= MAX_SLEEPS.min(thread.log_records);
+        check(self.threads.iter().all(has_room), "each log has the room that its sleeps may take")?;
         if let Some(spill) = &self.spill {
             check(
                 spill.fits(self.threads.iter().map(|thread| thread.log_records)),

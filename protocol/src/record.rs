@@ -1,4 +1,4 @@
-//! What one record of a stamp log says: its point, its order, its value; and the records that are no stamps: gaps and checksums.
+//! What one record of a stamp log says: its point, its order, its value; and the records that are no stamps: checksums, positions, touches.
 //!
 //! How a record's two words are laid out is drawn in [`crate::stamps`].
 
@@ -49,7 +49,7 @@ pub enum Point {
     Cancelled = 12,
     /// No order but a link: the checksum of what one end of it handed over ([`LinkEnd`]). Written once, behind all stamps.
     Checksum = 13,
-    /// No order but the thread itself: it was away from its duty cycles ([`Gap`]). The value is when it came back (ticks).
+    /// No order but the thread itself: it was away from its duty cycles (`gaps::Gap`). The value is when it came back (ticks).
     Gap = 14,
     /// What the order trades, by its index. Absent: instrument 0.
     Instrument = 15,
@@ -72,6 +72,9 @@ pub enum Point {
     /// No order but an instrument's touch: the exchange has written this version of it to its board ([`TouchWritten`]). The value is
     /// the time of the write (ticks).
     Touch = 24,
+    /// No order but the thread itself: it had given its core away by its idle strategy, and then had work (`gaps::Gap`). The
+    /// value is when the strategy came back (ticks).
+    Slept = 25,
 }
 
 // Six bits, none of which is the end of a log.
@@ -79,7 +82,7 @@ const _: () = assert!(Point::ALL.len() < 1 << (64 - ID_WIDTH) && Point::ALL[0] a
 
 impl Point {
     /// Every point, in the order of its codes.
-    pub const ALL: [Point; 24] = [
+    pub const ALL: [Point; 25] = [
         Point::StrategySend,
         Point::OrchRecvSubmit,
         Point::OrchDispatch,
@@ -104,6 +107,7 @@ impl Point {
         Point::ExchangeDone,
         Point::Trigger,
         Point::Touch,
+        Point::Slept,
     ];
 
     /// The point with this code, if there is one.
@@ -140,6 +144,7 @@ impl Point {
             "exchange-done",
             "trigger",
             "touch",
+            "slept",
         ][self as usize - 1]
     }
 
@@ -147,7 +152,13 @@ impl Point {
     pub const fn is_of_order(self) -> bool {
         !matches!(
             self,
-            Point::Checksum | Point::Gap | Point::Position | Point::KillSeen | Point::KillDone | Point::Touch
+            Point::Checksum
+                | Point::Gap
+                | Point::Position
+                | Point::KillSeen
+                | Point::KillDone
+                | Point::Touch
+                | Point::Slept
         )
     }
 
@@ -199,6 +210,7 @@ impl Point {
             "the exchange has answered",
             "the version of the touch that triggered it",
             "a touch written to its board",
+            "gave its core away until it had work",
         ][self as usize - 1]
     }
 }
@@ -316,78 +328,6 @@ impl LinkEnd {
         }
         let hand_off = HandOff::ALL[(code >> 1) as usize];
         Some(Self { hand_off, peer: id.strategy(), epoch: id.epoch(), is_receiver: code & 1 == 1 })
-    }
-}
-
-/// A time in which a thread began no duty cycle: its own work, its idling, or somebody else on its core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
-    /// When it ended, in ticks.
-    pub ended: u64,
-    /// How long it was, in ticks; [`Gap::LONGEST`] and more are that.
-    pub ticks: u64,
-    /// What the kernel counted for the thread since the last gap that was kept.
-    pub switches: Switches,
-}
-
-/// What the kernel counted for a thread, a bit each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Switches(pub u8);
-
-impl Switches {
-    /// The kernel took the core away.
-    pub const INVOLUNTARY: u8 = 1;
-    /// The thread gave the core away: it slept or yielded.
-    pub const VOLUNTARY: u8 = 2;
-    /// A page fault that was served from memory.
-    pub const MINOR_FAULT: u8 = 4;
-    /// A page fault that read from a device.
-    pub const MAJOR_FAULT: u8 = 8;
-
-    /// Whether that was counted.
-    pub const fn has(self, bit: u8) -> bool {
-        self.0 & bit != 0
-    }
-}
-
-impl core::fmt::Display for Gap {
-    /// `7000 ticks, preempted`.
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{} ticks", self.ticks)?;
-        for (bit, name) in [
-            (Switches::INVOLUNTARY, "preempted"),
-            (Switches::VOLUNTARY, "slept"),
-            (Switches::MINOR_FAULT, "minor fault"),
-            (Switches::MAJOR_FAULT, "major fault"),
-        ] {
-            if self.switches.has(bit) {
-                write!(f, ", {name}")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Gap {
-    /// The longest that a record holds, in ticks: 2^50 − 1, far beyond any run.
-    pub const LONGEST: u64 = (1 << (ID_WIDTH - 8)) - 1;
-
-    /// The words of its record: the length stands where strategy, epoch and sequence of an order do.
-    pub(crate) const fn words(self) -> [u64; 2] {
-        let ticks = if self.ticks < Self::LONGEST { self.ticks } else { Self::LONGEST };
-        let (low, high) = (ticks & 0xFFFF_FFFF, ticks >> 32);
-        let key = ((Point::Gap as u64) << ID_WIDTH) | (high << 40) | ((self.switches.0 as u64) << 32) | low;
-        [key, self.ended]
-    }
-
-    /// The gap of a record; `None` if it is of something else.
-    pub const fn of(record: &Record) -> Option<Self> {
-        if !matches!(record.point, Point::Gap) {
-            return None;
-        }
-        let word = record.id.word();
-        let ticks = (word & 0xFFFF_FFFF) | ((word >> 40) << 32);
-        Some(Self { ended: record.value, ticks, switches: Switches(record.detail) })
     }
 }
 

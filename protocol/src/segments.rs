@@ -389,7 +389,7 @@ pub fn stamp_log(
         Some(ring) => StampLog::in_ring(segment, &spilled(attached, &thread.name)?, ring),
         None => StampLog::new(segment),
     };
-    Ok(log.taking(plan.stamps))
+    Ok(log.taking(plan.stamps).keeping(thread.sleep_records))
 }
 
 /// How many records of that point the log of a thread has, of its earlier incarnations: they have ended.

@@ -22,12 +22,14 @@
 //! | cancelled, fill-quantity, fill-price | which report says so, from 0 |
 //! | position | which figure: [`PositionField`]; strategy and sequence are the account |
 //! | gap | what the kernel counted for the thread meanwhile ([`Gap`]); strategy, epoch and sequence are its length |
+//! | slept | 0; strategy, epoch and sequence are its length |
 //! | checksum | 0; strategy, epoch and sequence are a [`LinkEnd`] |
 //! | touch | the instrument's lower 8 bits; the venue, its higher bits and the version are the rest of the key ([`TouchWritten`]) |
 //! | all others | 0 |
 
 use crate::checksum::Checksum;
-use crate::gaps::{self, MAX_GAPS, PARTS};
+pub use crate::gaps::{Gap, Switches};
+use crate::gaps::{Keeper, MAX_GAPS, PARTS};
 pub use crate::record::*;
 use crate::spill::{Rest, Ring, Turner};
 use crate::wire::OrderId;
@@ -44,12 +46,8 @@ pub struct StampLog {
     /// The word of the next record's key. Private.
     next: usize,
     dropped: u64,
-    /// Kept so far.
-    gaps: u64,
-    /// In the status block: how many gaps were not kept, and their time.
-    gaps_dropped: Words,
-    /// There too: how many were kept, plus one.
-    gaps_kept: Words,
+    gaps: Keeper,
+    sleeps: Keeper,
     ends_only: bool,
     /// Where the log is a ring of chunks, and `records` one of them.
     turner: Option<Turner>,
@@ -66,15 +64,11 @@ impl StampLog {
         let offset = crate::status::LOG_OFFSET;
         let view = segment.clone().into();
         let next = count_records(&view) * RECORD_WORDS;
-        let [gaps_dropped, gaps_kept] = crate::status::gaps(segment);
-        // Relaxed: a dead predecessor's, whose death is certain. It says no more than that some room is used up.
-        let gaps = match gaps_kept[0].load(Ordering::Relaxed) {
-            0 => count_point(&view, Point::Gap) as u64,
-            kept => kept - 1,
-        };
-        gaps_kept[0].store(gaps.saturating_add(1), Ordering::Relaxed);
+        let [gaps, sleeps] = crate::status::kept(segment);
+        let gaps = Keeper::new(MAX_GAPS, gaps, || count_point(&view, Point::Gap) as u64);
+        let sleeps = Keeper::new(0, sleeps, || count_point(&view, Point::Slept) as u64);
         let records = segment.window(offset, segment.len() - offset);
-        Self { records, next, dropped: 0, gaps, gaps_dropped, gaps_kept, ends_only: false, turner: None }
+        Self { records, next, dropped: 0, gaps, sleeps, ends_only: false, turner: None }
     }
 
     /// The log in a thread's segment where it is spilled: a ring of chunks, and what the spiller says of it ([`crate::spill`]). Goes on as
@@ -85,21 +79,24 @@ impl StampLog {
     pub fn in_ring(segment: &Words, spilled: &View, ring: Ring) -> Self {
         let turner = Turner::new(segment, spilled, ring);
         let (records, there) = turner.chunk();
-        let [gaps_dropped, gaps_kept] = crate::status::gaps(segment);
-        let gaps = match gaps_kept[0].load(Ordering::Relaxed) {
-            0 => Rest::new(&segment.clone().into(), spilled, ring).count(Point::Gap),
-            kept => kept - 1,
-        };
-        gaps_kept[0].store(gaps.saturating_add(1), Ordering::Relaxed);
+        let [gaps, sleeps] = crate::status::kept(segment);
+        let count = |point| Rest::new(&segment.clone().into(), spilled, ring).count(point);
+        let gaps = Keeper::new(MAX_GAPS, gaps, || count(Point::Gap));
+        let sleeps = Keeper::new(0, sleeps, || count(Point::Slept));
         let (next, dropped) = (there * RECORD_WORDS, turner.lost_before());
-        let turner = Some(turner);
-        Self { records, next, dropped, gaps, gaps_dropped, gaps_kept, ends_only: false, turner }
+        Self { records, next, dropped, gaps, sleeps, ends_only: false, turner: Some(turner) }
     }
 
     /// The same, taking the stamps that a plan asks for.
     #[must_use]
     pub fn taking(self, stamps: Stamps) -> Self {
         Self { ends_only: stamps == Stamps::Ends, ..self }
+    }
+
+    /// The same with room for so many sleeps, as a plan has it; without this there is none.
+    #[must_use]
+    pub fn keeping(self, sleeps: u64) -> Self {
+        Self { sleeps: self.sleeps.with_room(sleeps), ..self }
     }
 
     /// Whether the points between the ends of the engine's way are stamped too.
@@ -171,7 +168,7 @@ impl StampLog {
         self.append(Point::Checksum, end.id(), sum.value());
     }
 
-    /// Takes a gap of the thread: keeps it or counts it as dropped, as [`crate::gaps`] says. `least`: [`gaps::LEAST_NS`] in ticks. What
+    /// Takes a gap of the thread: keeps it or counts it as dropped, as [`crate::gaps`] says. `least`: [`LEAST_NS`](crate::gaps::LEAST_NS) in ticks. What
     /// the kernel counted is asked only for what is kept.
     #[cold]
     pub fn offer_gap(
@@ -181,25 +178,24 @@ impl StampLog {
         least: &[u64; PARTS],
         switches: impl FnOnce() -> Switches,
     ) {
-        let part = gaps::part(self.gaps);
-        if least.get(part).is_some_and(|least| ticks >= *least) {
+        if self.gaps.takes(ticks, least) {
             self.append_gap(Gap { ended, ticks, switches: switches() });
-        } else if let Some(words) = part.checked_sub(1).and_then(|part| self.gaps_dropped.get(2 * part..)) {
-            for (word, by) in words.iter().zip([1, ticks]) {
-                // Relaxed: our own words, for whoever reads the status.
-                word.store(word.load(Ordering::Relaxed).saturating_add(by), Ordering::Relaxed);
-            }
         }
     }
 
     /// Appends a gap of the thread, if there is room for one more: only so many are kept, so that orders always have theirs.
     #[cold]
     pub fn append_gap(&mut self, gap: Gap) {
-        if self.gaps < MAX_GAPS {
-            self.gaps += 1;
-            // Before the record: who dies between them has one room less, not one too many. Relaxed: our own word.
-            self.gaps_kept[0].store(self.gaps + 1, Ordering::Relaxed);
-            self.append_words(gap.words());
+        if self.gaps.keep() {
+            self.append_words(gap.words(Point::Gap));
+        }
+    }
+
+    /// Takes a sleep behind which the thread had work, in the same way; nothing is asked.
+    #[cold]
+    pub fn offer_sleep(&mut self, ended: u64, ticks: u64, least: &[u64; PARTS]) {
+        if self.sleeps.takes(ticks, least) && self.sleeps.keep() {
+            self.append_words(Gap { ended, ticks, switches: Switches(0) }.words(Point::Slept));
         }
     }
 
@@ -366,18 +362,27 @@ mod tests {
         let mut log = StampLog::new(&segment);
         (0..3).for_each(|_| log.append_gap(gap));
         let kept = &segment[crate::status::GAPS.end - 1];
-        assert_eq!((StampLog::new(&segment).gaps, kept.load(Ordering::Relaxed)), (3, 4));
+        assert_eq!((StampLog::new(&segment).gaps.kept, kept.load(Ordering::Relaxed)), (3, 4));
         // As if there were none in the log: nobody has looked.
         kept.store(8, Ordering::Relaxed);
-        assert_eq!(StampLog::new(&segment).gaps, 7);
+        assert_eq!(StampLog::new(&segment).gaps.kept, 7);
         // A status block that was made anew.
         kept.store(0, Ordering::Relaxed);
-        assert_eq!(StampLog::new(&segment).gaps, 3);
+        assert_eq!(StampLog::new(&segment).gaps.kept, 3);
+        // The same of sleeps, which are counted apart.
+        let least = [3; PARTS];
+        let mut log = StampLog::new(&segment).keeping(9);
+        (0..2).for_each(|ended| log.offer_sleep(ended, 7, &least));
+        let of_sleeps = crate::status::kept(&segment)[1][1].clone();
+        assert_eq!((of_sleeps[0].load(Ordering::Relaxed), StampLog::new(&segment).sleeps.kept), (3, 2));
+        of_sleeps[0].store(0, Ordering::Relaxed);
+        let log = StampLog::new(&segment).keeping(9);
+        assert_eq!((log.sleeps.kept, log.gaps.kept, of_sleeps[0].load(Ordering::Relaxed)), (2, 3, 3));
         // No room is left by one that says anything.
         kept.store(u64::MAX, Ordering::Relaxed);
         let mut log = StampLog::new(&segment);
         log.append_gap(gap);
-        assert_eq!((log.gaps, count_point(&segment.clone().into(), Point::Gap)), (u64::MAX - 1, 3));
+        assert_eq!((log.gaps.kept, count_point(&segment.clone().into(), Point::Gap)), (u64::MAX - 1, 3));
     }
 
     #[test]
@@ -385,6 +390,6 @@ mod tests {
         for point in Point::ALL {
             assert_eq!(Point::from_code(point as u8), Some(point));
         }
-        assert_eq!((Point::from_code(0), Point::from_code(25)), (None, None));
+        assert_eq!((Point::from_code(0), Point::from_code(26)), (None, None));
     }
 }

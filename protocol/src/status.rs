@@ -6,7 +6,7 @@
 //! header and its stamp log, so a saved log carries them along.
 
 use crate::counters::{self, COUNTER_WORDS, Counters, Slots};
-use crate::gaps::{Dropped, PARTS};
+use crate::gaps::Dropped;
 use crate::role::Role;
 use core::ops::Range;
 use shm::memory::header::HEADER_WORDS;
@@ -110,11 +110,14 @@ pub enum Field {
     ErrorText,
 }
 
-/// The gaps that the thread's log did not keep ([`crate::gaps`]): two words for each part of its room, count and ticks. Behind the error
-/// text.
+/// The gaps that the thread's log did not keep ([`crate::gaps`]): count and ticks. Behind the error text.
 const GAPS_DROPPED: usize = Field::ErrorText as usize + ERROR_BYTES / 8;
-/// How many it kept, plus one; 0: nobody has counted them.
-const GAPS_KEPT: usize = GAPS_DROPPED + 2 * PARTS;
+/// The same of its sleeps. A build that had none counted gaps in four parts of their room, here and up to the next but one.
+const SLEEPS_DROPPED: usize = GAPS_DROPPED + 2;
+/// How many sleeps it kept, plus one; 0: nobody has counted them.
+const SLEEPS_KEPT: usize = SLEEPS_DROPPED + 2;
+/// The same of gaps.
+const GAPS_KEPT: usize = GAPS_DROPPED + 8;
 
 /// What a log that is spilled needs (`protocol::spill`), behind that.
 pub(crate) const SPILL_AT: usize = GAPS_KEPT + 1;
@@ -140,13 +143,16 @@ pub(crate) fn spill(segment: &Words) -> Words {
     segment.window(SPILL.start, SPILL_WORDS)
 }
 
-/// The words of a thread's segment that say how many gaps its log kept and did not keep. They are of all incarnations of the thread: who
-/// makes the block anew for a successor that may be believed leaves them as they are.
+/// The words of a thread's segment that say how many gaps and sleeps its log kept and did not keep. They are of all incarnations of the
+/// thread: who makes the block anew for a successor that may be believed leaves them as they are.
 pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_KEPT + 1;
 
-/// The words of a thread's segment that count the gaps that its log did not keep, and those that it kept, for that log.
-pub(crate) fn gaps(segment: &Words) -> [Words; 2] {
-    [segment.window(HEADER_WORDS + GAPS_DROPPED, 2 * PARTS), segment.window(HEADER_WORDS + GAPS_KEPT, 1)]
+/// The words of a thread's segment that count the gaps that its log did not keep, and those that it kept, for that log; the same of its
+/// sleeps.
+pub(crate) fn kept(segment: &Words) -> [[Words; 2]; 2] {
+    [(GAPS_DROPPED, GAPS_KEPT), (SLEEPS_DROPPED, SLEEPS_KEPT)].map(|(dropped, kept)| {
+        [segment.window(HEADER_WORDS + dropped, 2), segment.window(HEADER_WORDS + kept, 1)]
+    })
 }
 
 /// What a status block says of records that found no free chunk.
@@ -190,11 +196,19 @@ impl Status {
         }
     }
 
-    /// The gaps that the thread's log did not keep: while it kept those of the second part's length, the third's, the fourth's, and when
-    /// it had no room any more. Of all incarnations of the thread.
-    pub fn dropped_gaps(&self) -> [Dropped; PARTS] {
-        let words = self.words[GAPS_DROPPED..].as_chunks::<2>().0;
-        std::array::from_fn(|part| Dropped { count: words[part][0], ticks: words[part][1] })
+    /// The gaps and the sleeps that the thread's log did not keep, of all incarnations of the thread. `sleep_records`: its room for sleeps, by
+    /// its plan. Without any, what stands in their place is of gaps, by an earlier build.
+    pub fn dropped_gaps(&self, sleep_records: u64) -> [Dropped; 2] {
+        let at = |word: usize| Dropped { count: self.words[word], ticks: self.words[word + 1] };
+        let (mut gaps, sleeps) = (at(GAPS_DROPPED), at(SLEEPS_DROPPED));
+        if sleep_records > 0 {
+            return [gaps, sleeps];
+        }
+        for part in [sleeps, at(SLEEPS_DROPPED + 2), at(SLEEPS_DROPPED + 4)] {
+            gaps.count = gaps.count.saturating_add(part.count);
+            gaps.ticks = gaps.ticks.saturating_add(part.ticks);
+        }
+        [gaps, Dropped::default()]
     }
 
     /// The chunk that the thread writes, where its log is spilled.

@@ -147,8 +147,14 @@ impl Plan {
                 _ => threads.push(one(Role::Exchange(venue))),
             }
         }
-        let thread =
-            |(name, roles)| ThreadPlan { name, roles, core: None, idle: Idle::Yield, log_records: 64 };
+        let thread = |(name, roles)| ThreadPlan {
+            name,
+            roles,
+            core: None,
+            idle: Idle::Yield,
+            log_records: 64,
+            sleep_records: 0,
+        };
         self.threads = threads.into_iter().map(thread).collect();
         self.processes = self.processes_of_threads();
     }

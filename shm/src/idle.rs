@@ -5,7 +5,10 @@ use core::time::Duration;
 
 /// What to do between two duty cycles that find nothing.
 pub trait Idle {
-    /// Whether it gives the core away, so that the thread may be away for as long as others like.
+    /// Whether it ever gives the core away.
+    const MAY_GIVE: bool = true;
+
+    /// Whether the next [`Idle::idle`] gives the core away, so that the thread may be away for as long as others like.
     #[inline(always)]
     fn gives_core(&self) -> bool {
         true
@@ -48,6 +51,8 @@ impl Spin {
 }
 
 impl Idle for Spin {
+    const MAY_GIVE: bool = false;
+
     #[inline(always)]
     fn gives_core(&self) -> bool {
         false
@@ -76,6 +81,11 @@ impl Backoff {
 }
 
 impl Idle for Backoff {
+    #[inline]
+    fn gives_core(&self) -> bool {
+        self.idle_cycles >= Self::SPINS
+    }
+
     fn idle(&mut self, at_most_ns: u64) {
         self.idle_cycles = self.idle_cycles.saturating_add(1);
         if self.idle_cycles <= Self::SPINS {
@@ -107,6 +117,11 @@ impl Park {
 }
 
 impl Idle for Park {
+    #[inline]
+    fn gives_core(&self) -> bool {
+        self.armed
+    }
+
     fn idle(&mut self, at_most_ns: u64) {
         if self.armed {
             // The duty cycle since `arm` found nothing: nobody can have sent without seeing the bell armed.
@@ -143,7 +158,12 @@ pub enum Chosen {
 impl Idle for Chosen {
     #[inline]
     fn gives_core(&self) -> bool {
-        !matches!(self, Chosen::Spin(_))
+        match self {
+            Chosen::Spin(spin) => spin.gives_core(),
+            Chosen::Yield(give) => give.gives_core(),
+            Chosen::Backoff(backoff) => backoff.gives_core(),
+            Chosen::Park(park) => park.gives_core(),
+        }
     }
 
     #[inline]
@@ -206,5 +226,22 @@ mod tests {
         backoff.reset();
         assert_eq!(backoff.idle_cycles, 0);
         assert!(start.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn who_only_spins_or_arms_its_bell_keeps_its_core() {
+        let mut backoff = Backoff::default();
+        for cycle in 0..Backoff::SPINS + 1 {
+            assert_eq!(backoff.gives_core(), cycle >= Backoff::SPINS, "{cycle}");
+            backoff.idle(1);
+        }
+        backoff.reset();
+        assert!(!backoff.gives_core() && !Spin::default().gives_core() && Yield.gives_core());
+        let mut park = Park::new(Bell::new(&Region::heap(BELL_WORDS).words()));
+        assert!(!park.gives_core());
+        park.idle(1);
+        assert!(park.gives_core(), "the next one waits");
+        park.reset();
+        assert!(!park.gives_core());
     }
 }

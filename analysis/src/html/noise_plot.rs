@@ -104,20 +104,31 @@ fn strips(noise: &Noise) -> Markup {
 }
 
 fn threads(noise: &Noise) -> Markup {
-    html! { table {
-        thead { tr {
-            th { "thread" } th class="n" { "core" } th class="n" { "gaps" } th class="n" { "together" } th class="n" { "preempted" }
-            th class="n" { "together" }
-        } }
-        tbody { @for thread in &noise.threads { tr {
-            th scope="row" { (thread.thread) }
-            td class="n" { (thread.core.map_or_else(|| "–".into(), |core| core.to_string())) }
-            td class="n" { (count(thread.gaps)) }
-            td class="n" { (duration(thread.gaps_ns)) }
-            td class="n" { (count(thread.preempted)) }
-            td class="n" { (duration(thread.preempted_ns)) }
-        } } }
-    } }
+    let slept = noise.threads.iter().any(|thread| thread.sleeps > 0);
+    html! {
+        table {
+            thead { tr {
+                th { "thread" } th class="n" { "core" } th class="n" { "gaps" } th class="n" { "together" } th class="n" { "preempted" }
+                th class="n" { "together" }
+                @if slept { th class="n" { "asleep" } th class="n" { "together" } }
+            } }
+            tbody { @for thread in &noise.threads { tr {
+                th scope="row" { (thread.thread) }
+                td class="n" { (thread.core.map_or_else(|| "–".into(), |core| core.to_string())) }
+                td class="n" { (count(thread.gaps)) }
+                td class="n" { (duration(thread.gaps_ns)) }
+                td class="n" { (count(thread.preempted)) }
+                td class="n" { (duration(thread.preempted_ns)) }
+                @if slept { td class="n" { (count(thread.sleeps)) } td class="n" { (duration(thread.sleeps_ns)) } }
+            } } }
+        }
+        @if slept {
+            p class="note" {
+                "Asleep: times in which the thread had given its core away by its idle strategy, and had work when it came back. They are its own "
+                "doing: no gaps, and not in the picture."
+            }
+        }
+    }
 }
 
 /// What the kernel says of the cores.
@@ -159,6 +170,22 @@ mod tests {
     use crate::tail::NoiseSlice;
 
     #[test]
+    fn sleeps_are_counted_and_not_drawn() {
+        let slice = NoiseSlice { slice: 0, gaps: 1, longest_ns: 5_000, preempted_ns: 0 };
+        let thread = ThreadNoise {
+            gaps: 1,
+            sleeps: 77,
+            sleeps_ns: 1 << 40,
+            slices: vec![slice],
+            ..ThreadNoise::default()
+        };
+        let noise = Noise { slice_ns: 1_000_000, slices: 100, threads: vec![thread] };
+        let drawn = draw(&noise, None, &[]).unwrap().into_string();
+        assert!(drawn.contains("asleep") && drawn.contains(">77<"), "{drawn}");
+        assert_eq!(drawn.matches("data-gap-ns").count(), 1, "{drawn}");
+    }
+
+    #[test]
     fn gaps_and_the_kernel_s_account_stand_beside_each_other_whatever_a_file_says() {
         let slice = |slice, longest_ns, preempted_ns| NoiseSlice { slice, gaps: 1, longest_ns, preempted_ns };
         let thread = ThreadNoise {
@@ -177,6 +204,7 @@ mod tests {
         assert_eq!(drawn.matches("data-gap-ns").count(), 5, "{drawn}");
         assert!(drawn.contains("engine · core 1") && drawn.contains("a note"), "{drawn}");
         assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+        assert!(!drawn.contains("asleep"), "nobody slept");
         assert!(draw(&Noise::default(), None, &[]).is_none());
     }
 }

@@ -5,12 +5,13 @@ use super::axis;
 use super::scale::Scale;
 use super::svg::{Frame, WIDTH, num, text, text_width};
 use crate::report::units::{count, duration, duration_or_dash, percent};
-use crate::tail::{Cause, Share, StallFree, Tail};
+use crate::tail::{Cause, Causes, Share, StallFree, Tail};
 use maud::{Markup, html};
 
 /// Each cause with its colour: the machine's bright, what is usual grey.
 const CAUSES: [(Cause, &str); Cause::ALL.len()] = [
     (Cause::Machine, "c2"),
+    (Cause::WakeUp, "c6"),
     (Cause::Memory, "c4"),
     (Cause::Backlog, "c5"),
     (Cause::Queueing, "c1"),
@@ -41,6 +42,7 @@ pub fn draw(tail: &Tail) -> Option<Markup> {
 const fn meaning(cause: Cause) -> &'static str {
     match cause {
         Cause::Machine => "a thread that had to act was not running",
+        Cause::WakeUp => "the thread had given its core away by its own idle strategy, and was not back yet",
         Cause::Memory => "a page fault, or cold lines",
         Cause::Backlog => "behind orders that a gap had touched",
         Cause::Queueing => "behind other orders",
@@ -56,10 +58,10 @@ fn legend() -> Markup {
 }
 
 fn bars(share: &Share) -> Markup {
-    let whole: u64 = share.causes_ns.iter().fold(0, |sum, ns| sum.saturating_add(*ns));
+    let whole = share.causes_ns.total();
     let all = ("all stages", &share.causes_ns);
     let stages = share.stages.iter().map(|(stage, causes)| (stage.as_str(), causes));
-    let rows: Vec<(&str, &[u64; Cause::ALL.len()])> = std::iter::once(all).chain(stages).collect();
+    let rows: Vec<(&str, &Causes)> = std::iter::once(all).chain(stages).collect();
     let height = 30.0 + rows.len() as f64 * ROW + 52.0;
     let frame = Frame { height, left: 150.0, right: WIDTH - 20.0, top: 26.0, bottom: height - 52.0 };
     let x = Scale::linear_exact(0.0, 100.0, frame.across());
@@ -96,11 +98,11 @@ fn bars(share: &Share) -> Markup {
 }
 
 /// The parts of a bar that are not nothing, each from where the one before it ends.
-fn pieces(causes: &[u64; Cause::ALL.len()]) -> Vec<(&'static str, Cause, u64, u64)> {
+fn pieces(causes: &Causes) -> Vec<(&'static str, Cause, u64, u64)> {
     let mut from = 0_u64;
     let mut pieces = Vec::new();
     for (cause, class) in CAUSES {
-        let ns = causes[cause as usize];
+        let ns = causes.of(cause);
         if ns > 0 {
             pieces.push((class, cause, from, ns));
         }
@@ -150,13 +152,14 @@ mod tests {
             causes_ns,
             stages: vec![("submit".into(), causes_ns)],
         };
-        let drawn = bars(&share([40, 0, 30, 20, 10, 0])).into_string();
+        let drawn = bars(&share(Causes([40, 0, 30, 20, 10, 0, 0]))).into_string();
         assert_eq!(drawn.matches("data-cause").count(), 8, "{drawn}");
         assert!(drawn.contains("id=\"tail-0-1\"") && drawn.contains("machine 40 %"), "{drawn}");
-        for causes in [[0; 6], [u64::MAX; 6]] {
+        for causes in [[0; 7], [u64::MAX; 7]].map(Causes) {
             let drawn = bars(&share(causes)).into_string();
             assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         }
-        assert_eq!(pieces(&[1, 0, 2, 0, 0, 0]).iter().map(|piece| piece.2).collect::<Vec<_>>(), [0, 1]);
+        let pieces = pieces(&Causes([1, 0, 2, 0, 0, 0, 5]));
+        assert_eq!(pieces.iter().map(|piece| piece.2).collect::<Vec<_>>(), [0, 1, 6], "as they are shown");
     }
 }

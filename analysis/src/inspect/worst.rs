@@ -8,7 +8,7 @@ use crate::record::RunRecord;
 use crate::report::grid::in_lines;
 use crate::report::tables::{ruled, table};
 use crate::report::width;
-use crate::tail::{Cause, Explained, StallFree, Tail};
+use crate::tail::{Cause, Causes, Explained, StallFree, Tail};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -31,6 +31,7 @@ struct Line<'a> {
     queueing_ns: u64,
     usual_ns: u64,
     unexplained_ns: u64,
+    wake_up_ns: u64,
 }
 
 /// Prints the worst orders of a run; see [`super::inspect`].
@@ -56,7 +57,8 @@ pub(super) fn inspect(
 
 fn lines(order: &Explained) -> impl Iterator<Item = Line<'_>> {
     order.stages.iter().map(move |(stage, thread, causes)| {
-        let [machine_ns, memory_ns, backlog_ns, queueing_ns, usual_ns, unexplained_ns] = *causes;
+        let Causes([machine_ns, memory_ns, backlog_ns, queueing_ns, usual_ns, unexplained_ns, wake_up_ns]) =
+            *causes;
         Line {
             order: &order.order,
             at_ns: order.at_ns,
@@ -70,6 +72,7 @@ fn lines(order: &Explained) -> impl Iterator<Item = Line<'_>> {
             queueing_ns,
             usual_ns,
             unexplained_ns,
+            wake_up_ns,
         }
     })
 }
@@ -88,20 +91,20 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
     print_lines(out, figures.lines())?;
     if !tail.slowest.is_empty() {
         writeln!(out)?;
-        let head: Vec<&str> = ["slowest"].into_iter().chain(Cause::ALL.map(Cause::name)).collect();
+        let head: Vec<&str> = ["slowest"].into_iter().chain(Cause::SHOWN.map(Cause::name)).collect();
         let mut shares = table(ruled(), &head);
         for share in &tail.slowest {
-            shares.add_row(shares_of(&share.of, &share.causes_ns));
+            shares.add_row(shares_of(&share.of, &share.causes_ns, share.causes_ns.total()));
         }
         print_lines(out, shares.lines())?;
         // By stage for the widest share only: the narrower ones are in the JSON.
         writeln!(out)?;
-        let head: Vec<&str> = ["of the slowest 1 %"].into_iter().chain(Cause::ALL.map(Cause::name)).collect();
+        let head: Vec<&str> =
+            ["of the slowest 1 %"].into_iter().chain(Cause::SHOWN.map(Cause::name)).collect();
         let mut stages = table(ruled(), &head);
-        let whole: u64 = tail.slowest[0].causes_ns.iter().sum();
+        let whole = tail.slowest[0].causes_ns.total();
         for (stage, causes) in &tail.slowest[0].stages {
-            let cells = causes.iter().map(|ns| share_of(*ns, whole));
-            stages.add_row([(*stage).to_owned()].into_iter().chain(cells));
+            stages.add_row(shares_of(stage, causes, whole));
         }
         print_lines(out, stages.lines())?;
     }
@@ -110,10 +113,9 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
         let at = order.at_ns as f64 / 1e9;
         writeln!(out, "order {}, sent at {at:.6} s: {}", order.order, duration(order.rt_venue_ns))?;
         for (stage, thread, causes) in &order.stages {
-            let parts = Cause::ALL.into_iter().zip(causes).filter(|(_, ns)| **ns > 0);
             let parts: Vec<String> =
-                parts.map(|(cause, ns)| format!("{} {}", cause.name(), duration(*ns))).collect();
-            let whole = duration(causes.iter().sum());
+                causes.shown().map(|(cause, ns)| format!("{} {}", cause.name(), duration(ns))).collect();
+            let whole = duration(causes.total());
             let (head, parts) = (format!("  {stage:<18} {whole:>9} on {thread}:"), parts.join(", "));
             // What has no room beside it stands below it.
             match head.chars().count() + 1 + parts.chars().count() <= width() {
@@ -128,11 +130,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
     print_lines(out, tail.notes.iter().map(|note| in_lines(&format!("note: {note}"), "  ")))
 }
 
-fn share_of(ns: u64, whole: u64) -> String {
-    percent((whole > 0).then(|| ns as f64 / whole as f64))
-}
-
-fn shares_of(name: &str, causes: &[u64; Cause::ALL.len()]) -> Vec<String> {
-    let whole = causes.iter().sum();
-    [name.to_owned()].into_iter().chain(causes.iter().map(|ns| share_of(*ns, whole))).collect()
+fn shares_of(name: &str, causes: &Causes, whole: u64) -> Vec<String> {
+    let share = |cause| percent((whole > 0).then(|| causes.of(cause) as f64 / whole as f64));
+    [name.to_owned()].into_iter().chain(Cause::SHOWN.map(share)).collect()
 }

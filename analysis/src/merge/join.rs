@@ -9,6 +9,7 @@ use super::MergeError;
 use super::accounts::Accounts;
 use super::chain::{Chained, Chains};
 use super::deaths::Deaths;
+use super::gaps::ThreadGaps;
 use super::hand_offs::{Gateway, InOrder, Newest, OutOfOrder, Return, gateway_of, other_end};
 use super::links::LinkSums;
 use super::market::Touches;
@@ -18,10 +19,9 @@ use super::table::{Bounds, NoRow, Table};
 use super::violation::{Findings, Violation, ViolationKind, Violations, name_of};
 use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, mask};
-use protocol::gaps::MAX_GAPS;
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
-use protocol::stamps::{Gap, HandOff, LinkEnd, Point, Record};
+use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
 use shm::scratch::Room;
 
@@ -57,8 +57,8 @@ pub(super) struct Join<'a> {
     gateway_threads: Vec<Option<usize>>,
     gateways: Vec<Gateway>,
     pub chains: Chains,
-    /// The gaps of each thread, in the order of its log.
-    pub gaps: Vec<Vec<Gap>>,
+    /// The gaps and the sleeps of each thread, in the order of its log.
+    pub gaps: Vec<ThreadGaps>,
     newest: Vec<Newest>,
     pub findings: &'a mut Findings,
     pub links: LinkSums,
@@ -100,7 +100,7 @@ impl<'a> Join<'a> {
                 .collect(),
             gateways: vec![Gateway::default(); usize::from(plan.trading().gateways())],
             chains: Chains::default(),
-            gaps: vec![Vec::new(); plan.threads.len()],
+            gaps: ThreadGaps::of(plan),
             newest: vec![Newest::default(); usize::from(plan.trading().strategies)],
             findings,
             links: LinkSums::default(),
@@ -290,7 +290,8 @@ impl<'a> Join<'a> {
             | Point::ExchangeRecv
             | Point::ExchangeDone
             | Point::Trigger
-            | Point::Touch => Ok(()),
+            | Point::Touch
+            | Point::Slept => Ok(()),
         };
         if let Err(OutOfOrder { kind, by_strategy, what }) = in_order {
             broken(by_strategy.then_some(id.strategy()), kind, &|| what.into());
@@ -376,14 +377,10 @@ impl<'a> Join<'a> {
     fn misplaced(&mut self, record: Record) {
         match record.point {
             Point::Checksum if self.take_checksum(record) => return,
-            // A log that proves nothing has no gaps either, and none more than there is room for.
-            Point::Gap => {
-                if let Some(gaps) = self.gaps.get_mut(self.source.thread)
-                    && gaps.len() < MAX_GAPS as usize
-                    && !self.source.is_untrusted
-                {
-                    gaps.extend(Gap::of(&record));
-                }
+            // A log that proves nothing has no gaps either.
+            Point::Gap | Point::Slept => {
+                let own = self.gaps.get_mut(self.source.thread).filter(|_| !self.source.is_untrusted);
+                own.into_iter().for_each(|own| own.take(&record));
                 return;
             }
             _ => {}

@@ -11,6 +11,7 @@ mod counters;
 mod deaths;
 mod exchange;
 pub(crate) mod folder;
+mod gaps;
 mod hand_offs;
 mod join;
 mod links;
@@ -103,6 +104,8 @@ pub struct ThreadLog {
     pub is_untrusted: bool,
     /// When it was away from its duty cycles, at most [`MAX_GAPS`](protocol::gaps::MAX_GAPS) times; in the order of its log.
     pub gaps: Vec<Gap>,
+    /// When it had given its core away by its idle strategy, at most as often as its log has room for; in the order of its log.
+    pub sleeps: Vec<Gap>,
 }
 
 impl ThreadLog {
@@ -115,6 +118,7 @@ impl ThreadLog {
             counters: Counters::default(),
             is_untrusted: true,
             gaps: Vec::new(),
+            sleeps: Vec::new(),
         }
     }
 }
@@ -323,8 +327,8 @@ pub fn merge_in<L: Logs + ?Sized>(
     for (log, thread) in threads.iter().zip(&plan.threads) {
         orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));
     }
-    for (log, gaps) in threads.iter_mut().zip(gaps).filter(|(log, _)| !log.is_untrusted) {
-        log.gaps = gaps;
+    for (log, own) in threads.iter_mut().zip(gaps).filter(|(log, _)| !log.is_untrusted) {
+        (log.gaps, log.sleeps) = (own.gaps, own.sleeps);
     }
     orders.further_reports = chains.count();
     let violations = findings.into_sorted();
@@ -427,7 +431,7 @@ fn read<L: Logs + ?Sized>(
         return Ok((ThreadLog::unproven(name, records), Some(note)));
     }
     Ok((
-        ThreadLog { name, records, status, counters, is_untrusted, gaps: Vec::new() },
+        ThreadLog { name, records, status, counters, is_untrusted, gaps: Vec::new(), sleeps: Vec::new() },
         damage.map(|(_, what)| what),
     ))
 }

@@ -80,10 +80,10 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
     });
     let why = rows(&|own| {
         let tail = own.tail.as_ref();
-        let share = |cause| percent(tail.and_then(|tail| tail.share(cause as usize)));
+        let share = |cause| percent(tail.and_then(|tail| tail.share(cause)));
         let touched = tail.map_or_else(|| "–".into(), |tail| short(tail.touched));
         let orders = tail.map_or_else(|| "–".into(), |tail| short(tail.orders));
-        [touched, orders].into_iter().chain(Cause::ALL.map(share)).collect::<Vec<_>>()
+        [touched, orders].into_iter().chain(Cause::SHOWN.map(share)).collect::<Vec<_>>()
     });
     let mut grids = vec![
         grid(
@@ -101,18 +101,7 @@ pub(crate) fn grids(summary: &Summary) -> Vec<Grid> {
         grid(
             "strategies_tail",
             "orders that a gap touched, and where the time of the slowest 1 % of each went",
-            &[
-                "strategy",
-                "program",
-                "touched",
-                "slowest",
-                "machine",
-                "memory",
-                "backlog",
-                "queueing",
-                "usual",
-                "unexplained",
-            ],
+            &[&["strategy", "program", "touched", "slowest"][..], &Cause::SHOWN.map(Cause::name)].concat(),
             why,
         ),
     ];

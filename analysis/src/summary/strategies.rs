@@ -5,6 +5,7 @@ use super::figures::{
     Distribution, SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
 };
 use super::threads::ThreadSummary;
+use crate::cause::{Cause, Causes};
 use crate::merge::Merged;
 use crate::record::{ProcessUsage, RunRecord};
 use protocol::plan::{Plan, Role};
@@ -55,16 +56,15 @@ pub struct StrategyTail {
     pub touched: u64,
     /// How many the slowest 1 % are.
     pub orders: u64,
-    /// Their time, in nanoseconds, by cause in the order of `tail::Cause`: machine, memory, backlog, queueing, usual, unexplained.
-    pub causes_ns: [u64; 6],
+    /// Their time, in nanoseconds, by cause: machine, memory, backlog, queueing, usual, unexplained, wake-up.
+    pub causes_ns: Causes,
 }
 
 impl StrategyTail {
-    /// The share in that time of the cause at that place, 0 to 1.
-    pub fn share(&self, cause: usize) -> Option<f64> {
-        let all: u64 = self.causes_ns.iter().fold(0, |sum, part| sum.saturating_add(*part));
-        let own = self.causes_ns.get(cause)?;
-        (all > 0).then(|| *own as f64 / all as f64)
+    /// The share of a cause in that time, 0 to 1.
+    pub fn share(&self, cause: Cause) -> Option<f64> {
+        let all = self.causes_ns.total();
+        (all > 0).then(|| self.causes_ns.of(cause) as f64 / all as f64)
     }
 }
 

@@ -5,7 +5,6 @@ use super::containment::IncidentSummary;
 use super::figures::to_ns;
 use crate::merge::Merged;
 use protocol::counters::AgentCounters;
-use protocol::gaps::Dropped;
 use protocol::labels::{FULL, PROTOCOL_ERRORS};
 use protocol::plan::Plan;
 use protocol::stamps::Switches;
@@ -50,6 +49,16 @@ pub struct ThreadSummary {
     /// How long those were together, in nanoseconds.
     #[serde(default)]
     pub gaps_dropped_ns: u64,
+    /// How often it had given its core away by its idle strategy for longer than 3 µs and then had work; no more are counted than its log
+    /// holds.
+    #[serde(default)]
+    pub sleeps: u64,
+    /// Those that its log did not keep, shorter ones first: how many.
+    #[serde(default)]
+    pub sleeps_dropped: u64,
+    /// How long those were together, in nanoseconds.
+    #[serde(default)]
+    pub sleeps_dropped_ns: u64,
     /// Duty cycles.
     pub cycles: u64,
     /// From its first duty cycle to its last, in nanoseconds; null if it never ended.
@@ -102,8 +111,7 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
         let (status, roles) = (&log.status, plan.threads[index].roles.as_slice());
         let (started, ended) = (status.get(Field::StartedTicks), status.get(Field::EndedTicks));
         let running = ended.checked_sub(started).filter(|ticks| *ticks > 0 && started > 0);
-        let dropped = status.dropped_gaps();
-        let in_all = |of: fn(&Dropped) -> u64| dropped.iter().map(of).fold(0, u64::saturating_add);
+        let [gaps_dropped, sleeps_dropped] = status.dropped_gaps(plan.threads[index].sleep_records);
         ThreadSummary {
             role: log.name.clone(),
             process: process_of(index),
@@ -119,8 +127,11 @@ pub(super) fn summarise(plan: &Plan, merged: &Merged, ns_per_tick: f64) -> Vec<T
             gaps: log.gaps.len() as u64,
             gaps_preempted: log.gaps.iter().filter(|gap| gap.switches.has(Switches::INVOLUNTARY)).count()
                 as u64,
-            gaps_dropped: in_all(|part| part.count),
-            gaps_dropped_ns: to_ns(in_all(|part| part.ticks), ns_per_tick),
+            gaps_dropped: gaps_dropped.count,
+            gaps_dropped_ns: to_ns(gaps_dropped.ticks, ns_per_tick),
+            sleeps: log.sleeps.len() as u64,
+            sleeps_dropped: sleeps_dropped.count,
+            sleeps_dropped_ns: to_ns(sleeps_dropped.ticks, ns_per_tick),
             cycles: status.get(Field::Cycles),
             running_ns: running.map(|ticks| to_ns(ticks, ns_per_tick)),
             utilisation: running.map(|ticks| status.get(Field::BusyTicks) as f64 / ticks as f64),

@@ -1,7 +1,7 @@
 //! The rule: from passages and times away to parts. Pure, and linear but for a search in what a thread has served.
 
 use super::Cause;
-use super::away::{Away, Calendar};
+use super::away::{Away, Calendar, Why};
 use crate::select::Bits;
 use std::collections::VecDeque;
 
@@ -77,14 +77,22 @@ struct Thread {
 }
 
 impl Thread {
-    /// From its last stamp until then: by whom it was kept.
+    /// From its last stamp until then: by whom it was kept. Who has slept is through with the order of that stamp.
     fn since(&self, last: &Served, at: u64, longest: u64) -> [u64; 3] {
-        let [fault, away] = self.away.within(last.at, at);
-        let there = at.saturating_sub(last.at).saturating_sub(fault + away);
-        let served = there.min(longest);
         let mut sums = last.sums;
-        sums[usize::from(!last.touched)] += served;
-        sums[2] += there - served;
+        let mut kept = |from: u64, to: u64, touched: bool| {
+            let there = to.saturating_sub(from).saturating_sub(self.away.within(from, to).iter().sum());
+            let served = there.min(longest);
+            sums[usize::from(!touched)] += served;
+            sums[2] += there - served;
+        };
+        match self.away.first_sleep(last.at, at) {
+            Some(slept) => {
+                kept(last.at, slept, last.touched);
+                kept(slept, at, false);
+            }
+            None => kept(last.at, at, last.touched),
+        }
         sums
     }
 
@@ -143,7 +151,7 @@ pub fn attribute(
         let backlog = parts.of(Cause::Backlog) > 0 && !rules.forgets_backlog;
         let receiver = threads[passage.receiver].away.within(passage.from, passage.to);
         let sender = threads[passage.sender].away.since(passage.from, passage.to);
-        if backlog || receiver != [0; 2] || sender.is_some() {
+        if backlog || receiver[Why::Fault as usize] + receiver[Why::Gone as usize] > 0 || sender.is_some() {
             touched.set(passage.order);
         }
         let is_touched = touched.get(passage.order);
@@ -157,14 +165,16 @@ fn cut(passage: &Passage, threads: &[Thread], usual: u64, longest: u64) -> Parts
     let (sender, receiver) = (&threads[passage.sender], &threads[passage.receiver]);
     let mut parts = Parts::default();
     let mut from = passage.from;
-    let mut away = |[fault, other]: [u64; 2]| {
-        parts.take(Cause::Memory, fault);
-        parts.take(Cause::Machine, other);
-        fault + other
+    let mut away = |ticks: [u64; Why::ALL.len()]| {
+        for (why, ticks) in Why::ALL.into_iter().zip(ticks) {
+            parts.take(why.cause(), ticks);
+        }
+        ticks.iter().sum::<u64>()
     };
     if let Some(gone) = sender.away.since(from, passage.to) {
-        let ticks = gone.to - from;
-        away(if gone.is_fault { [ticks, 0] } else { [0, ticks] });
+        let mut ticks = [0; Why::ALL.len()];
+        ticks[gone.why as usize] = gone.to - from;
+        away(ticks);
         from = gone.to;
     }
     // What the receiver served while the order waited; it was away in between, and behind that.

@@ -1,8 +1,9 @@
 //! When a thread was away: the parts of its gaps in which it stamped nothing.
 //!
 //! A gap says that no duty cycle began. A thread that serves a hundred orders in one cycle has a gap and was there all the time: its
-//! stamps show it.
+//! stamps show it. A *sleep* says that none began because the thread had given its core away itself.
 
+use super::Cause;
 use protocol::stamps::{Gap, Switches};
 use std::cell::Cell;
 
@@ -13,13 +14,45 @@ pub struct Away {
     pub from: u64,
     /// Its end.
     pub to: u64,
-    /// The kernel counted a page fault and did not take the core away.
-    pub is_fault: bool,
+    /// What it was.
+    pub why: Why,
 }
 
-/// The parts of at least `least` ticks between the stamps (ascending) that lie in gaps. Ascending, without overlaps, whatever the gaps are.
-pub fn away(gaps: &[Gap], stamps: &[u64], least: u64) -> Vec<Away> {
-    let mut cutter = Cutter::new(gaps, least);
+/// Why a thread was away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The kernel counted a page fault and did not take the core away.
+    Fault,
+    /// Any other gap.
+    Gone,
+    /// It had given its core away by its own idle strategy.
+    Slept,
+}
+
+impl Why {
+    /// All of them, in the order of sums by it.
+    pub const ALL: [Self; 3] = [Self::Fault, Self::Gone, Self::Slept];
+
+    /// Of a gap.
+    const fn of(gap: &Gap) -> Self {
+        let faulted = gap.switches.has(Switches::MINOR_FAULT) || gap.switches.has(Switches::MAJOR_FAULT);
+        if faulted && !gap.switches.has(Switches::INVOLUNTARY) { Self::Fault } else { Self::Gone }
+    }
+
+    /// What it is to who waits for that thread.
+    pub const fn cause(self) -> Cause {
+        match self {
+            Self::Fault => Cause::Memory,
+            Self::Gone => Cause::Machine,
+            Self::Slept => Cause::WakeUp,
+        }
+    }
+}
+
+/// The parts of at least `least` ticks between the stamps (ascending) that lie in gaps or sleeps. Ascending, without overlaps, whatever those
+/// are: what two of them have is the one's that ended first.
+pub fn away(gaps: &[Gap], sleeps: &[Gap], stamps: &[u64], least: u64) -> Vec<Away> {
+    let mut cutter = Cutter::new(gaps, sleeps, least);
     stamps.iter().for_each(|stamp| cutter.stamp(*stamp));
     cutter.end()
 }
@@ -27,7 +60,7 @@ pub fn away(gaps: &[Gap], stamps: &[u64], least: u64) -> Vec<Away> {
 /// The same, stamp by stamp: keeps the stamps of the gap that it is in, and no others.
 pub(super) struct Cutter {
     /// By their ends.
-    gaps: Vec<Gap>,
+    gaps: Vec<(Gap, Why)>,
     /// Where the earliest of each gap and all behind it begins.
     begun: Vec<u64>,
     next: usize,
@@ -37,10 +70,11 @@ pub(super) struct Cutter {
 }
 
 impl Cutter {
-    pub fn new(gaps: &[Gap], least: u64) -> Self {
-        let mut gaps = gaps.to_vec();
-        gaps.sort_by_key(|gap| gap.ended);
-        let mut begun: Vec<u64> = gaps.iter().map(|gap| gap.ended.saturating_sub(gap.ticks)).collect();
+    pub fn new(gaps: &[Gap], sleeps: &[Gap], least: u64) -> Self {
+        let gaps = gaps.iter().map(|gap| (*gap, Why::of(gap)));
+        let mut gaps: Vec<_> = gaps.chain(sleeps.iter().map(|sleep| (*sleep, Why::Slept))).collect();
+        gaps.sort_by_key(|(gap, _)| gap.ended);
+        let mut begun: Vec<u64> = gaps.iter().map(|(gap, _)| gap.ended.saturating_sub(gap.ticks)).collect();
         for place in (1..begun.len()).rev() {
             begun[place - 1] = begun[place - 1].min(begun[place]);
         }
@@ -50,7 +84,7 @@ impl Cutter {
     /// The thread stamped something, not before the stamp before.
     #[inline]
     pub fn stamp(&mut self, at: u64) {
-        while self.gaps.get(self.next).is_some_and(|gap| gap.ended <= at) {
+        while self.gaps.get(self.next).is_some_and(|(gap, _)| gap.ended <= at) {
             self.cut();
         }
         if self.begun.get(self.next).is_some_and(|begun| *begun <= at) {
@@ -68,16 +102,14 @@ impl Cutter {
 
     /// The next gap is whole: its parts, by the stamps in it.
     fn cut(&mut self) {
-        let gap = self.gaps[self.next];
+        let (gap, why) = self.gaps[self.next];
         let begun = gap.ended.saturating_sub(gap.ticks);
         let mut from = self.all.last().map_or(begun, |last| last.to.max(begun));
-        let faulted = gap.switches.has(Switches::MINOR_FAULT) || gap.switches.has(Switches::MAJOR_FAULT);
-        let is_fault = faulted && !gap.switches.has(Switches::INVOLUNTARY);
         let inside = self.stamps.partition_point(|stamp| *stamp < from);
         let stamps = self.stamps[inside..].iter().copied().take_while(|stamp| *stamp < gap.ended);
         for to in stamps.chain([gap.ended]) {
             if to.saturating_sub(from) >= self.least.max(1) {
-                self.all.push(Away { from, to, is_fault });
+                self.all.push(Away { from, to, why });
             }
             from = from.max(to);
         }
@@ -93,18 +125,18 @@ impl Cutter {
 #[derive(Debug, Default)]
 pub(super) struct Calendar {
     away: Vec<Away>,
-    /// Ticks before each of them: of faults, of others.
-    before: Vec<[u64; 2]>,
+    /// Ticks before each of them, by why.
+    before: Vec<[u64; Why::ALL.len()]>,
     /// Where the last question was answered: the next one is about much the same time.
     hint: Cell<usize>,
 }
 
 impl Calendar {
     pub fn new(away: Vec<Away>) -> Self {
-        let mut sum = [0; 2];
+        let mut sum = [0; Why::ALL.len()];
         let before = away.iter().map(|away| {
             let before = sum;
-            sum[usize::from(!away.is_fault)] += away.to - away.from;
+            sum[away.why as usize] += away.to - away.from;
             before
         });
         let before = before.collect();
@@ -123,26 +155,35 @@ impl Calendar {
         place
     }
 
-    /// Ticks up to then: of faults, of others.
-    fn until(&self, at: u64) -> [u64; 2] {
+    /// Ticks up to then, by why.
+    fn until(&self, at: u64) -> [u64; Why::ALL.len()] {
         let Some(place) = self.begun_before(at).checked_sub(1) else {
-            return [0; 2];
+            return [0; Why::ALL.len()];
         };
         let (away, mut sum) = (self.away[place], self.before[place]);
-        sum[usize::from(!away.is_fault)] += at.min(away.to) - away.from;
+        sum[away.why as usize] += at.min(away.to) - away.from;
         sum
     }
 
-    /// Ticks in `from..to`: of faults, of others.
-    pub fn within(&self, from: u64, to: u64) -> [u64; 2] {
+    /// Ticks in `from..to`, in the order of [`Why::ALL`].
+    pub fn within(&self, from: u64, to: u64) -> [u64; Why::ALL.len()] {
         let (from, to) = (self.until(from), self.until(to.max(from)));
-        [to[0] - from[0], to[1] - from[1]]
+        std::array::from_fn(|why| to[why] - from[why])
     }
 
-    /// Who went away with its stamp at `from` as its last and was back before `to`: until when.
+    /// When the first sleep of `from..to` began.
+    pub fn first_sleep(&self, from: u64, to: u64) -> Option<u64> {
+        let behind = &self.away[self.begun_before(from)..];
+        let before = behind.iter().take_while(|away| away.from < to);
+        before.into_iter().find(|away| away.why == Why::Slept).map(|away| away.from)
+    }
+
+    /// Who was taken away with its stamp at `from` as its last and was back before `to`: until when. Not who slept: it had nothing left to
+    /// do.
     pub fn since(&self, from: u64, to: u64) -> Option<Away> {
         let place = self.begun_before(from);
-        self.away.get(place).copied().filter(|away| away.from == from && away.to <= to)
+        let is_it = |away: &Away| away.from == from && away.to <= to && away.why != Why::Slept;
+        self.away.get(place).copied().filter(is_it)
     }
 }
 
@@ -163,7 +204,7 @@ mod tests {
             let stamps = stamps[inside..].iter().copied().take_while(|stamp| *stamp < gap.ended);
             for to in stamps.chain([gap.ended]) {
                 if to.saturating_sub(from) >= least.max(1) {
-                    all.push(Away { from, to, is_fault: false });
+                    all.push(Away { from, to, why: Why::Gone });
                 }
                 from = from.max(to);
             }
@@ -181,7 +222,7 @@ mod tests {
             stamps.sort_unstable();
             let gap = |(ended, ticks)| Gap { ended, ticks, switches: Switches(0) };
             let gaps: Vec<Gap> = gaps.into_iter().map(gap).collect();
-            prop_assert_eq!(away(&gaps, &stamps, least), at_once(&gaps, &stamps, least));
+            prop_assert_eq!(away(&gaps, &[], &stamps, least), at_once(&gaps, &stamps, least));
         }
     }
 
@@ -193,22 +234,40 @@ mod tests {
     fn what_a_thread_stamped_cuts_its_gaps() {
         let fault = Switches::MINOR_FAULT;
         let gaps = [gap(100, 200, Switches::INVOLUNTARY | fault), gap(300, 400, fault), gap(500, 509, 0)];
-        let found = away(&gaps, &[50, 100, 120, 125, 310, 600], 10);
-        let of = |from, to, is_fault| Away { from, to, is_fault };
-        assert_eq!(found, [of(100, 120, false), of(125, 200, false), of(300, 310, true), of(310, 400, true)]);
+        // What is a gap's as well is the gap's where that ended first.
+        let sleeps = [gap(190, 250, 0), gap(600, 700, 0)];
+        let found = away(&gaps, &sleeps, &[50, 100, 120, 125, 310, 600], 10);
+        let of = |from, to, why| Away { from, to, why };
+        let (gone, fault, slept) = (Why::Gone, Why::Fault, Why::Slept);
+        let wanted = [
+            of(100, 120, gone),
+            of(125, 200, gone),
+            of(200, 250, slept),
+            of(300, 310, fault),
+            of(310, 400, fault),
+            of(600, 700, slept),
+        ];
+        assert_eq!(found, wanted);
         let calendar = Calendar::new(found);
-        assert_eq!(calendar.within(0, 1000), [100, 95]);
-        assert_eq!(calendar.within(110, 130), [0, 15]);
-        assert_eq!(calendar.within(130, 110), [0, 0]);
+        assert_eq!(calendar.within(0, 1000), [100, 95, 150]);
+        assert_eq!(calendar.within(110, 130), [0, 15, 0]);
+        assert_eq!(calendar.within(130, 110), [0, 0, 0]);
         assert_eq!(calendar.since(125, 200).map(|away| away.to), Some(200));
         assert_eq!((calendar.since(125, 199), calendar.since(126, 300)), (None, None));
+        // A sender that sleeps has pushed.
+        assert_eq!(calendar.since(600, 700), None);
+        let first = [(0, 200), (0, 201), (200, 300), (201, 600), (201, 601)];
+        let first = first.map(|(from, to)| calendar.first_sleep(from, to));
+        assert_eq!(first, [None, Some(200), Some(200), None, Some(600)]);
     }
 
     #[test]
     fn gaps_that_overlap_or_lie_are_borne() {
         let gaps = [gap(0, u64::MAX, 0), gap(10, 20, 0), Gap { ended: 5, ticks: 9, switches: Switches(0) }];
-        let found = away(&gaps, &[7], 1);
-        assert!(found.windows(2).all(|pair| pair[0].to <= pair[1].from), "{found:?}");
-        assert!(away(&[gap(5, 5, 0)], &[], 0).is_empty());
+        for (gaps, sleeps) in [(&gaps[..], &[][..]), (&[], &gaps), (&gaps[1..], &gaps[..1])] {
+            let found = away(gaps, sleeps, &[7], 1);
+            assert!(found.windows(2).all(|pair| pair[0].to <= pair[1].from), "{found:?}");
+        }
+        assert!(away(&[gap(5, 5, 0)], &[], &[], 0).is_empty());
     }
 }

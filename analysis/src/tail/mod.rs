@@ -5,7 +5,8 @@
 //!
 //! | part | what it is |
 //! |---|---|
-//! | machine | a thread that had to act was away: a stamp-free part of a recorded gap. The receiver's; the sender's, if it went away with the first stamp as its last |
+//! | machine | a thread that had to act was away: a stamp-free part of a recorded gap. The sender's, if it went away with the first stamp as its last; the receiver's |
+//! | wake-up | the receiver had given its core away by its own idle strategy: a stamp-free part of a recorded sleep |
 //! | memory | the same, and the kernel counted a page fault and no preemption in it; of a hand-off, what is over its median, up to 3 µs |
 //! | backlog | the receiver served orders that had been touched by a gap or by backlog |
 //! | queueing | the receiver served other orders |
@@ -16,6 +17,13 @@
 //! was away sends what was due meanwhile in one burst, and what queues up behind a burst that the machine made is no load's. That looks at
 //! gaps and at nobody's latency, so percentiles of the untouched are those without the machine's stalls, and real queueing stays in them. What a log did not keep ([`protocol::gaps`]) touches
 //! nobody: the note on it says how much that is.
+//!
+//! A *sleep* touches nobody either, and what is served behind one is queueing, no backlog: who gives its core away by its own strategy asked for
+//! what that costs. Also where the core was somebody else's for longer than that one's turn takes, even the hypervisor's: nothing that the thread
+//! can see without a system call tells the two apart, and a bound on the length would be a guess. The kernel's account of the core (steal, run
+//! delay) stands beside it.
+//!
+//! No instant is two causes': a thread has a gap, a sleep, or serves somebody, and the sender's gap comes before all that the receiver does.
 
 mod attribute;
 mod away;
@@ -26,43 +34,8 @@ mod strategies;
 mod tests;
 mod ways;
 
+pub use crate::cause::{Cause, Causes};
 pub use attribute::{Parts, Passage, Rules, attribute};
-pub use away::{Away, away};
+pub use away::{Away, Why, away};
 pub use noise::{Noise, NoiseSlice, ThreadNoise};
 pub use run::{Explained, Share, StallFree, Tail};
-
-/// Why time passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Cause {
-    /// A thread was not running.
-    Machine,
-    /// A page fault, or cold lines.
-    Memory,
-    /// Behind orders that a gap had touched.
-    Backlog,
-    /// Behind orders that none had.
-    Queueing,
-    /// The stage's own median.
-    Usual,
-    /// Nothing says why.
-    Unexplained,
-}
-
-impl Cause {
-    /// All of them, in the order of [`Parts`].
-    pub const ALL: [Self; 6] =
-        [Self::Machine, Self::Memory, Self::Backlog, Self::Queueing, Self::Usual, Self::Unexplained];
-
-    /// The name that tables have.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Machine => "machine",
-            Self::Memory => "memory",
-            Self::Backlog => "backlog",
-            Self::Queueing => "queueing",
-            Self::Usual => "usual",
-            Self::Unexplained => "unexplained",
-        }
-    }
-}

@@ -5,8 +5,9 @@ use crate::numbers::{count, duration};
 use crate::record::RunRecord;
 use crate::summary::figures::to_ns;
 use crate::summary::ns_per_tick;
-use protocol::gaps::{Dropped, raised};
-use protocol::stamps::Switches;
+use protocol::gaps::{Dropped, MAX_GAPS, raised};
+use protocol::plan::ThreadPlan;
+use protocol::stamps::{Gap, Switches};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -41,6 +42,12 @@ pub struct ThreadNoise {
     pub preempted: u64,
     /// How long those were together, in nanoseconds.
     pub preempted_ns: u64,
+    /// How often it had given its core away by its idle strategy and then had work, as far as its log kept it. No gaps: in no picture.
+    #[serde(default)]
+    pub sleeps: u64,
+    /// How long that was together, in nanoseconds.
+    #[serde(default)]
+    pub sleeps_ns: u64,
     /// The parts of the run with gaps in them.
     pub slices: Vec<NoiseSlice>,
 }
@@ -71,8 +78,12 @@ impl Noise {
                 thread: log.name.clone(),
                 core: log.status.core(),
                 gaps: log.gaps.len() as u64,
+                sleeps: log.sleeps.len() as u64,
                 ..ThreadNoise::default()
             };
+            for sleep in &log.sleeps {
+                noise.sleeps_ns = noise.sleeps_ns.saturating_add(to_ns(sleep.ticks, ns_per_tick));
+            }
             let mut parts: BTreeMap<u64, NoiseSlice> = BTreeMap::new();
             for gap in &log.gaps {
                 let ns = to_ns(gap.ticks, ns_per_tick);
@@ -102,35 +113,71 @@ impl Noise {
     }
 }
 
-/// What the logs did not keep, in words: of the threads that lost most, when each began to keep longer gaps only, and how much that was.
-pub(super) fn lost(record: &RunRecord, merged: &Merged) -> Vec<String> {
-    let ns_per_tick = ns_per_tick(record);
-    let sum = |log: &ThreadLog, of: fn(&Dropped) -> u64| {
-        log.status.dropped_gaps().iter().map(of).fold(0, u64::saturating_add)
-    };
-    let mut losers: Vec<&ThreadLog> =
-        merged.threads.iter().filter(|log| sum(log, |part| part.count) > 0).collect();
-    losers.sort_by_key(|log| std::cmp::Reverse(sum(log, |part| part.ticks)));
-    let line = |log: &&ThreadLog| {
-        let (gaps, ticks) = (sum(log, |part| part.count), sum(log, |part| part.ticks));
-        let since: Vec<String> = raised(&log.gaps)
-            .map(|(since, least)| {
-                let at = to_ns(since.saturating_sub(record.clock.start_ticks), ns_per_tick) as f64 / 1e9;
-                let what = least.map_or_else(|| "none".into(), |ns| format!("none below {}", duration(ns)));
-                format!("{what} from {at:.3} s on")
-            })
-            .collect();
+/// What the log of a thread did not keep of its gaps, or of its sleeps.
+struct Lost<'a> {
+    thread: &'a str,
+    kept: &'a [Gap],
+    room: u64,
+    dropped: Dropped,
+}
+
+impl Lost<'_> {
+    /// From when on it kept longer ones only, and how much that was.
+    fn told(&self, what: &str, start_ticks: u64, ns_per_tick: f64) -> String {
+        let ns = |ticks| to_ns(ticks, ns_per_tick);
+        let since = raised(self.kept, self.room).map(|(since, least)| {
+            let what = least.map_or_else(|| "none".into(), |ns| format!("none below {}", duration(ns)));
+            format!("{what} from {:.3} s on", ns(since.saturating_sub(start_ticks)) as f64 / 1e9)
+        });
         format!(
-            "{}: of its gaps its log kept {}: {} are missing, {} together; what they cost is unexplained",
-            log.name,
-            since.join(", "),
-            count(gaps),
-            duration(to_ns(ticks, ns_per_tick))
+            "{}: of its {what} its log kept {}: {} are missing, {} together; what they cost is unexplained",
+            self.thread,
+            since.collect::<Vec<_>>().join(", "),
+            count(self.dropped.count),
+            duration(ns(self.dropped.ticks))
         )
-    };
-    let mut notes: Vec<String> = losers.iter().take(NAMED).map(line).collect();
-    if losers.len() > NAMED {
-        notes.push(format!("{} more threads have lost short gaps: see summary.json", losers.len() - NAMED));
+    }
+}
+
+/// What the logs did not keep, in words: of the threads that lost most.
+pub(super) fn lost(record: &RunRecord, merged: &Merged) -> Vec<String> {
+    let (mut gaps, mut sleeps) = (Vec::new(), Vec::new());
+    for (log, ThreadPlan { sleep_records: room, .. }) in merged.threads.iter().zip(&record.plan.threads) {
+        let [of_gaps, of_sleeps] = log.status.dropped_gaps(*room);
+        gaps.push(Lost { thread: &log.name, kept: &log.gaps, room: MAX_GAPS, dropped: of_gaps });
+        sleeps.push(Lost { thread: &log.name, kept: &log.sleeps, room: *room, dropped: of_sleeps });
+    }
+    let mut notes = Vec::new();
+    for (what, mut losers) in [("gaps", gaps), ("sleeps", sleeps)] {
+        losers.retain(|lost| lost.dropped.count > 0);
+        losers.sort_by_key(|lost| std::cmp::Reverse(lost.dropped.ticks));
+        notes.extend(
+            losers
+                .iter()
+                .take(NAMED)
+                .map(|lost| lost.told(what, record.clock.start_ticks, ns_per_tick(record))),
+        );
+        if let Some(more) = losers.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            notes.push(format!("{more} more threads have lost short {what}: see summary.json"));
+        }
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_log_did_not_keep_is_told_with_the_time_from_which_on() {
+        let kept: Vec<Gap> =
+            (1..=60).map(|n| Gap { ended: n * 1_000_000, ticks: 1, switches: Switches(0) }).collect();
+        let dropped = Dropped { count: 7, ticks: 9_000_000 };
+        let told = Lost { thread: "engine", kept: &kept, room: 64, dropped }.told("sleeps", 0, 1.0);
+        assert_eq!(
+            told,
+            "engine: of its sleeps its log kept none below 24 µs from 0.058 s on, none below 192 µs from 0.060 s on: \
+             7 are missing, 9.00 ms together; what they cost is unexplained"
+        );
+    }
 }

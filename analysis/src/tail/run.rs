@@ -4,17 +4,16 @@ use super::away::Cutter;
 use super::noise::{Noise, lost};
 use super::strategies::Tails;
 use super::ways::{Way, Ways};
-use super::{Away, Cause, Parts, Rules, attribute};
+use super::{Away, Causes, Parts, Rules, attribute};
 use crate::document::Document;
 use crate::kernel::KernelAccount;
-use crate::merge::Merged;
+use crate::merge::{Merged, ThreadLog};
 use crate::record::RunRecord;
 use crate::select::{Bits, rank, select};
 use crate::summary::StrategyTail;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, to_ns};
 use crate::summary::ns_per_tick;
 use protocol::flow::{Stage, StagePlace};
-use protocol::stamps::Gap;
 use protocol::wire::MAX_STRATEGIES;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -90,10 +89,10 @@ pub struct Share {
     pub of: String,
     /// How many orders that is.
     pub orders: u64,
-    /// Their time, in nanoseconds, by cause in the order of [`Cause::ALL`].
-    pub causes_ns: [u64; Cause::ALL.len()],
+    /// Their time, in nanoseconds, by cause in the order of [`super::Cause::ALL`].
+    pub causes_ns: Causes,
     /// The same for each stage of the engine.
-    pub stages: Vec<(String, [u64; Cause::ALL.len()])>,
+    pub stages: Vec<(String, Causes)>,
 }
 
 /// One order.
@@ -108,7 +107,7 @@ pub struct Explained {
     /// Whether a gap or the backlog behind one touched it.
     pub touched: bool,
     /// Its stages in their order, with the thread that each ended on.
-    pub stages: Vec<(String, String, [u64; Cause::ALL.len()])>,
+    pub stages: Vec<(String, String, Causes)>,
 }
 
 impl Document for Tail {
@@ -136,8 +135,7 @@ impl Tail {
     /// order beside it.
     pub fn of(record: &RunRecord, merged: &Merged, worst: usize) -> Self {
         let ways = Ways::of(record, merged);
-        let gaps: Vec<&[Gap]> = merged.threads.iter().map(|thread| thread.gaps.as_slice()).collect();
-        let (mut tail, touched) = explain(&ways, &gaps, record, worst);
+        let (mut tail, touched) = explain(&ways, &merged.threads, record, worst);
         // Explained, and by no gap touched.
         let mut untouched = Bits::new(merged.measured().count());
         for way in ways.iter(None).filter(|way| !touched.get(way.order as usize)) {
@@ -151,13 +149,13 @@ impl Tail {
 }
 
 /// All but the noise and the notes; beside it, which ways are touched.
-fn explain(ways: &Ways<'_>, gaps: &[&[Gap]], record: &RunRecord, worst: usize) -> (Tail, Bits) {
+fn explain(ways: &Ways<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize) -> (Tail, Bits) {
     let ns_per_tick = ns_per_tick(record);
     let count = ways.count as usize;
     let longest = ((LONGEST_NS / ns_per_tick) as u64).max(1);
     let horizon = ways.stages().map(|passage| passage.to - passage.from).max().unwrap_or(0);
     let rules = Rules { usual: medians(ways), longest, horizon, ..Rules::default() };
-    let absent = times_away(ways, gaps, longest);
+    let absent = times_away(ways, logs, longest);
     let shared = |one_of: u64| ways.count / one_of;
     // The slowest: those of the first share as bits, the fewer of the others one by one.
     let worst = worst.min(count);
@@ -189,7 +187,7 @@ fn explain(ways: &Ways<'_>, gaps: &[&[Gap]], record: &RunRecord, worst: usize) -
             cut[stage] = *parts;
         }
     });
-    let ns = |parts: &Parts| parts.0.map(|ticks| to_ns(ticks, ns_per_tick));
+    let ns = |parts: &Parts| Causes(parts.0.map(|ticks| to_ns(ticks, ns_per_tick)));
     let free = ways.count - touched.count();
     let of = |count: u64, column: usize| StallFree::SHARES.map(|(share, _)| (column, rank(count, share)));
     let values = select(&[of(ways.count, 0), of(free, 1)].concat(), ways.longest, |hear| {
@@ -219,7 +217,7 @@ fn explain(ways: &Ways<'_>, gaps: &[&[Gap]], record: &RunRecord, worst: usize) -
         Explained {
             order: way.id.to_string(),
             at_ns: to_ns(way.row.began().saturating_sub(record.clock.start_ticks), ns_per_tick),
-            rt_venue_ns: stages.iter().flat_map(|(.., causes)| causes).sum(),
+            rt_venue_ns: stages.iter().map(|(.., causes)| causes.total()).sum(),
             touched: touched.get(way.order as usize),
             stages,
         }
@@ -262,10 +260,11 @@ fn medians(ways: &Ways<'_>) -> Vec<u64> {
     })
 }
 
-/// When each thread was away: its gaps without the stamps in them.
-fn times_away(ways: &Ways<'_>, gaps: &[&[Gap]], least: u64) -> Vec<Vec<Away>> {
-    let mut cutters: Vec<Cutter> = gaps.iter().map(|gaps| Cutter::new(gaps, least)).collect();
-    if gaps.iter().any(|gaps| !gaps.is_empty()) {
+/// When each thread was away: its gaps and sleeps without the stamps in them.
+fn times_away(ways: &Ways<'_>, logs: &[ThreadLog], least: u64) -> Vec<Vec<Away>> {
+    let mut cutters: Vec<Cutter> =
+        logs.iter().map(|log| Cutter::new(&log.gaps, &log.sleeps, least)).collect();
+    if logs.iter().any(|log| !log.gaps.is_empty() || !log.sleeps.is_empty()) {
         for passage in ways.passages() {
             if let Some(cutter) = cutters.get_mut(passage.receiver) {
                 cutter.stamp(passage.to);

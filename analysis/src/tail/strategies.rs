@@ -1,7 +1,7 @@
 //! The slowest orders of each strategy by cause, where strategies are told apart.
 
 use super::ways::Ways;
-use super::{Cause, Parts};
+use super::{Causes, Parts};
 use crate::select::Bits;
 use crate::summary::StrategyTail;
 use protocol::plan::Plan;
@@ -44,12 +44,7 @@ impl Tails {
     }
 
     /// Each strategy that has some.
-    pub fn told(
-        &self,
-        ways: &Ways<'_>,
-        touched: &Bits,
-        ns: impl Fn(&Parts) -> [u64; Cause::ALL.len()],
-    ) -> Vec<StrategyTail> {
+    pub fn told(&self, ways: &Ways<'_>, touched: &Bits, ns: impl Fn(&Parts) -> Causes) -> Vec<StrategyTail> {
         let of = |(strategy, parts): (u16, &Parts)| {
             let mut own = StrategyTail { strategy, causes_ns: ns(parts), ..StrategyTail::default() };
             for way in ways.iter(Some(strategy)) {

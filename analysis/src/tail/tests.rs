@@ -21,13 +21,39 @@ struct Made {
     service: Vec<u64>,
     stalls: Vec<(u64, u64)>,
     late: Vec<(u64, u64)>,
+    /// When the receiver has given its core away. What is due then waits, as in a stall.
+    sleeps: Vec<(u64, u64)>,
+    /// What becomes of them in the receiver's log.
+    told: Told,
     /// Nobody knows when they were due: a broken rule, for the test of the check.
     forgets_due: bool,
+}
+
+/// What the log of a receiver says of its sleeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Told {
+    /// That it slept.
+    #[default]
+    Slept,
+    /// Nothing: as if there were no records of it. A broken rule, for the test of the check.
+    Nothing,
+    /// That it was away: a rule that does not tell its own doing from the machine's.
+    Gaps,
 }
 
 /// When what would happen at that time happens: behind the stall that it is in.
 fn behind(stalls: &[(u64, u64)], at: u64) -> u64 {
     stalls.iter().find(|(begin, back)| (begin..back).contains(&&at)).map_or(at, |stall| stall.1)
+}
+
+/// The same where one may follow the other.
+fn behind_all(away: &[(u64, u64)], mut at: u64) -> u64 {
+    loop {
+        match behind(away, at) {
+            same if same == at => return at,
+            later => at = later,
+        }
+    }
 }
 
 impl Made {
@@ -56,10 +82,12 @@ impl Made {
     }
 
     /// The passages in the order of their ends, and the gaps of sender and receiver.
-    fn run(&self) -> (Vec<Passage>, [Vec<Gap>; 2]) {
+    fn run(&self) -> (Vec<Passage>, [[Vec<Gap>; 2]; 2]) {
+        let mut away = [self.stalls.as_slice(), &self.sleeps].concat();
+        away.sort_unstable();
         // Whoever is away does nothing: what would end in a stall ends behind it.
         let through = |from: u64, takes: u64| {
-            self.stalls.iter().fold(from + takes, |end, (begin, back)| {
+            away.iter().fold(from + takes, |end, (begin, back)| {
                 if from < *back && *begin < end { end + (back - from.max(*begin)) } else { end }
             })
         };
@@ -67,7 +95,7 @@ impl Made {
         let mut free = 0;
         let sent = self.sent();
         for (order, ((due, sent), service)) in self.due.iter().zip(&sent).zip(&self.service).enumerate() {
-            let taken = behind(&self.stalls, through((sent + HOP).max(free), 0));
+            let taken = behind_all(&away, through((sent + HOP).max(free), 0));
             free = through(taken, *service);
             let of = |stage, from, to, sender, receiver| Passage { order, stage, from, to, sender, receiver };
             all.extend([
@@ -77,12 +105,21 @@ impl Made {
             ]);
         }
         all.sort_by_key(|passage| (passage.to, passage.order, passage.stage));
-        let gap = |(begin, back): &(u64, u64)| Gap {
-            ended: *back,
-            ticks: back - begin,
-            switches: Switches(Switches::INVOLUNTARY),
+        let gaps = |times: &[(u64, u64)], bits: u8| -> Vec<Gap> {
+            let gap = |(begin, back): &(u64, u64)| Gap {
+                ended: *back,
+                ticks: back - begin,
+                switches: Switches(bits),
+            };
+            times.iter().map(gap).collect()
         };
-        (all, [&self.late, &self.stalls].map(|stalls| stalls.iter().map(gap).collect()))
+        let taken = Switches::INVOLUNTARY;
+        let receiver = match self.told {
+            Told::Slept => [gaps(&self.stalls, taken), gaps(&self.sleeps, 0)],
+            Told::Nothing => [gaps(&self.stalls, taken), Vec::new()],
+            Told::Gaps => [gaps(&away, taken), Vec::new()],
+        };
+        (all, [[gaps(&self.late, taken), Vec::new()], receiver])
     }
 
     /// Each order's parts, and whether it is touched.
@@ -92,7 +129,8 @@ impl Made {
             let mut stamps: Vec<u64> =
                 passages.iter().filter(|p| p.receiver == thread).map(|p| p.to).collect();
             stamps.sort_unstable();
-            away(&gaps[thread], &stamps, LONGEST)
+            let [gaps, sleeps] = &gaps[thread];
+            away(gaps, sleeps, &stamps, LONGEST)
         });
         let usual = vec![HOP, self.service.first().copied().unwrap_or(0)];
         let horizon = passages.iter().map(|passage| passage.to - passage.from).max().unwrap_or(0);
@@ -199,7 +237,7 @@ fn each_cause_is_found_where_it_was_put() {
     let of = |order: usize, cause| found[order].0.of(cause);
     let touched: Vec<bool> = found.iter().map(|(_, touched)| *touched).collect();
     assert_eq!(touched, [false, false, true, true]);
-    assert_eq!(found[0].0, Parts([0, 0, 0, 0, HOP + 400, 0]));
+    assert_eq!(found[0].0, Parts([0, 0, 0, 0, HOP + 400, 0, 0]));
     assert_eq!(of(1, Cause::Queueing), 360, "until the first was served");
     assert_eq!((of(2, Cause::Machine), of(2, Cause::Backlog)), (6_000, 0));
     assert_eq!((of(3, Cause::Machine), of(3, Cause::Backlog)), (5_990, 400));
@@ -220,15 +258,101 @@ fn a_sender_that_was_away_before_it_pushed_is_the_machine_s() {
         });
         found.unwrap()
     };
-    let (parts, touched) = explain(Away { from: 100, to: 8_900, is_fault: false });
+    let (parts, touched) = explain(Away { from: 100, to: 8_900, why: Why::Gone });
     assert_eq!((parts.of(Cause::Machine), parts.of(Cause::Memory), touched), (8_800, 40, true));
-    let (parts, _) = explain(Away { from: 100, to: 8_900, is_fault: true });
+    let (parts, _) = explain(Away { from: 100, to: 8_900, why: Why::Fault });
     assert_eq!(parts.of(Cause::Memory), 8_840);
     // It came back when the order had been taken: it had pushed before. It went away behind a later stamp: the same.
     for (from, to) in [(100, 9_500), (101, 8_900)] {
-        let (parts, touched) = explain(Away { from, to, is_fault: false });
+        let (parts, touched) = explain(Away { from, to, why: Why::Gone });
         assert_eq!((parts.of(Cause::Unexplained), touched), (8_840, false));
     }
+}
+
+/// Sleeps and stalls of the receiver at known times: what is wrong with what is told of the four orders.
+fn wrong_about_sleeps(told: Told) -> Option<String> {
+    // The first is sent into a sleep, the second waits for the first and began in the same sleep; the third is sent into a sleep that a stall
+    // follows, the fourth waits for the third, and its wait began in the stall.
+    let made = Made {
+        due: vec![2_000, 2_100, 40_000, 48_000],
+        service: vec![400; 4],
+        sleeps: vec![(1_500, 7_500), (30_000, 46_000)],
+        stalls: vec![(46_000, 52_000)],
+        told,
+        ..Made::default()
+    };
+    let found = made.explain(false);
+    let causes = [Cause::WakeUp, Cause::Machine, Cause::Queueing, Cause::Backlog, Cause::Unexplained];
+    let wanted = [
+        ([5_500, 0, 0, 0, 0], false),
+        ([5_400, 0, 400, 0, 0], false),
+        ([6_000, 6_000, 0, 0, 0], true),
+        ([0, 4_000, 0, 400, 0], true),
+    ];
+    let of = |(parts, touched): &(Parts, bool)| (causes.map(|cause| parts.of(cause)), *touched);
+    let found: Vec<_> = found.iter().map(of).collect();
+    (found != wanted).then(|| format!("{found:?}"))
+}
+
+#[test]
+fn what_a_thread_slept_itself_is_no_machine_s() {
+    assert_eq!(wrong_about_sleeps(Told::Slept), None);
+    for broken in [Told::Nothing, Told::Gaps] {
+        assert!(wrong_about_sleeps(broken).is_some(), "{broken:?}");
+    }
+}
+
+/// A sender that is away before it has pushed comes first, whatever the receiver does meanwhile.
+#[test]
+fn a_sender_s_gap_comes_before_a_receiver_s_sleep() {
+    let passage = |stage, from, to, sender, receiver| Passage { order: 0, stage, from, to, sender, receiver };
+    let passages = [passage(None, 100, 100, 0, 0), passage(Some(0), 100, 9_100, 0, 1)];
+    let rules = Rules { usual: vec![60], longest: LONGEST, horizon: u64::MAX, ..Rules::default() };
+    let absent = |why| Away { from: 100, to: 8_000, why };
+    let explain = |sender: Why| {
+        let mut found = None;
+        let slept = Away { from: 50, to: 9_000, why: Why::Slept };
+        attribute(passages, 1, vec![vec![absent(sender)], vec![slept]], &rules, |_, parts, touched| {
+            found =
+                Some((parts.of(Cause::Machine), parts.of(Cause::WakeUp), parts.of(Cause::Usual), touched));
+        });
+        found.unwrap()
+    };
+    assert_eq!(explain(Why::Gone), (7_900, 1_000, 60, true));
+    // One that sleeps behind its push kept nobody waiting.
+    assert_eq!(explain(Why::Slept), (0, 8_900, 60, false));
+}
+
+/// A receiver that sleeps for 20 µs of each 100 µs, with and without stalls: the rule takes out the stalls and leaves the sleeps in.
+#[test]
+fn sleeps_stay_in_the_figures_without_stalls() {
+    let (made, _) = stalled();
+    let sleeps: Vec<(u64, u64)> =
+        (0..4_000).map(|sleep| (sleep * 100_000 + 7_000, sleep * 100_000 + 27_000)).collect();
+    // Not where a stall is, so that either is what it was alone.
+    let in_a_stall =
+        |sleep: &(u64, u64)| made.stalls.iter().any(|stall| sleep.0 <= stall.1 && stall.0 <= sleep.1);
+    let sleeps: Vec<_> = sleeps.into_iter().filter(|sleep| !in_a_stall(sleep)).collect();
+    let made = Made { sleeps, ..made };
+    let quiet = Made { stalls: Vec::new(), ..made.clone() };
+    let slept = quiet.explain(false);
+    assert!(slept.iter().all(|(_, touched)| !touched), "a sleep touches nobody");
+    let share =
+        slept.iter().filter(|(parts, _)| parts.of(Cause::WakeUp) > 0).count() as f64 / slept.len() as f64;
+    assert!((0.15..0.9).contains(&share), "{share}");
+    let quiet = sorted(slept.into_iter().map(|(parts, _)| parts.total()).collect());
+    let free = |told| {
+        let explained = Made { told, ..made.clone() }.explain(false).into_iter();
+        sorted(explained.filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect())
+    };
+    let ours = free(Told::Slept);
+    for share in [0.5, 0.9, 0.99] {
+        let wanted = interval(&quiet, share);
+        assert!(wanted.contains(&at(&ours, share)), "{share}: {} not in {wanted:?}", at(&ours, share));
+    }
+    // Who takes sleeps for the machine's takes out what they cost as well.
+    let flattering = free(Told::Gaps);
+    assert!(at(&flattering, 0.9) < *interval(&quiet, 0.9).start());
 }
 
 proptest! {
@@ -238,8 +362,9 @@ proptest! {
         service in prop::collection::vec(0_u64..9_000, 60),
         stalls in prop::collection::vec((0_u64..60_000, 1_u64..20_000), 0..4),
         late in prop::collection::vec((0_u64..60_000, 1_u64..20_000), 0..4),
+        sleeps in prop::collection::vec((0_u64..60_000, 1_u64..20_000), 0..4),
     ) {
-        let [stalls, late] = [stalls, late].map(|stalls| {
+        let [stalls, late, sleeps] = [stalls, late, sleeps].map(|stalls| {
             let mut begin = 0;
             let one = |(after, long)| {
                 let stall = (begin + after, begin + after + long);
@@ -248,7 +373,7 @@ proptest! {
             };
             stalls.into_iter().map(one).collect::<Vec<_>>()
         });
-        let made = Made { service: service[..due.len()].to_vec(), due: sorted(due), stalls, late, ..Made::default() };
+        let made = Made { service: service[..due.len()].to_vec(), due: sorted(due), stalls, late, sleeps, ..Made::default() };
         // explain() asserts that they do, passage by passage.
         let found = made.explain(false);
         if made.stalls.is_empty() && made.late.is_empty() {
@@ -269,7 +394,8 @@ proptest! {
         passages.sort_by_key(|passage| passage.to);
         let gaps: Vec<Gap> = gaps.into_iter()
             .map(|(ended, ticks, switches)| Gap { ended, ticks, switches: Switches(switches) }).collect();
-        let absent = vec![away(&gaps, &[], 1), Vec::new(), away(&gaps, &[100, 500], 5)];
+        let (some, others) = gaps.split_at(gaps.len() / 2);
+        let absent = vec![away(some, others, &[], 1), away(&[], some, &[], 1), away(some, &gaps, &[100, 500], 5)];
         let rules = Rules { usual: vec![10, 20], longest: 50, horizon: 2_000, ..Rules::default() };
         let mut wrong = Vec::new();
         attribute(passages.clone(), passages.len(), absent, &rules, |passage, parts, _| {

@@ -1,5 +1,5 @@
 //! A run as a Perfetto trace (TrackEvent): processes and threads as tracks, what an order cost each of them as slices, the order as a
-//! flow through all of them, gaps and incidents as slices on tracks of their own.
+//! flow through all of them, gaps, sleeps and incidents as slices on tracks of their own.
 //!
 //! Slices of one track must lie within each other or apart. Orders at a venue overlap, so taking and answering one are moments on
 //! the gateway's track; an orchestrator's slice that would overlap the one before it is a moment too.
@@ -45,11 +45,12 @@ const MOMENT: u64 = 3;
 /// Descriptors come first, so nothing of an earlier state is needed.
 const STATE_CLEARED: u64 = 1;
 
-/// Tracks by number: processes, threads, the gaps of threads, the incidents of strategies.
+/// Tracks by number: processes, threads, the gaps of threads, the incidents of strategies, the sleeps of threads.
 const PROCESSES: u64 = 1 << 32;
 const THREADS: u64 = 2 << 32;
 const GAPS: u64 = 3 << 32;
 const INCIDENTS: u64 = 4 << 32;
+const SLEEPS: u64 = 5 << 32;
 
 struct Event {
     ns: u64,
@@ -60,7 +61,7 @@ struct Event {
     flow: Option<(u64, bool)>,
 }
 
-/// Writes the trace of a run: of the first `most` orders, and of all gaps and incidents.
+/// Writes the trace of a run: of the first `most` orders, and of all gaps, sleeps and incidents.
 ///
 /// # Errors
 /// What the writer says.
@@ -152,9 +153,12 @@ fn descriptors(plan: &Plan, merged: &Merged) -> Vec<Message> {
             all.push(
                 new(THREADS + index).number(field::PARENT, PROCESSES + place).message(field::THREAD, &of),
             );
-            if merged.threads.get(*thread as usize).is_some_and(|log| !log.gaps.is_empty()) {
-                let gaps = new(GAPS + index).number(field::PARENT, THREADS + index);
-                all.push(gaps.text(field::NAME, &format!("{} away", planned.name)));
+            let Some(log) = merged.threads.get(*thread as usize) else { continue };
+            for (tracks, of, what) in [(GAPS, &log.gaps, "away"), (SLEEPS, &log.sleeps, "asleep")] {
+                if !of.is_empty() {
+                    let track = new(tracks + index).number(field::PARENT, THREADS + index);
+                    all.push(track.text(field::NAME, &format!("{} {what}", planned.name)));
+                }
             }
         }
     }
@@ -200,13 +204,15 @@ fn order(plan: &Plan, time: &Time, id: OrderId, row: &OrderRow, events: &mut Vec
 
 fn away(time: &Time, merged: &Merged, events: &mut Vec<Event>) {
     for (index, thread) in (0u64..).zip(&merged.threads) {
-        for gap in &thread.gaps {
-            let mut add = |ticks, kind| {
-                let (ns, name) = (time.of(ticks), gap.to_string());
-                events.push(Event { ns, kind, track: GAPS + index, name, category: "gap", flow: None });
-            };
-            add(gap.ended.saturating_sub(gap.ticks), BEGIN);
-            add(gap.ended, END);
+        for (tracks, of, category) in [(GAPS, &thread.gaps, "gap"), (SLEEPS, &thread.sleeps, "sleep")] {
+            for gap in of {
+                let mut add = |ticks, kind| {
+                    let (ns, name) = (time.of(ticks), gap.to_string());
+                    events.push(Event { ns, kind, track: tracks + index, name, category, flow: None });
+                };
+                add(gap.ended.saturating_sub(gap.ticks), BEGIN);
+                add(gap.ended, END);
+            }
         }
     }
 }

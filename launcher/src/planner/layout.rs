@@ -13,7 +13,7 @@ use super::{cores, faults, priority, spill, warnings};
 use crate::config::{Arrivals, Choice, Priority, UsageError, instruments, limits};
 use crate::host::Machine;
 use gateway::VenueRecord;
-use protocol::gaps::MAX_GAPS;
+use protocol::gaps::{MAX_GAPS, MAX_SLEEPS, room_for};
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Trading, Workload};
@@ -22,6 +22,10 @@ use strategy::schedule::Schedule;
 
 /// Records that a log has to spare.
 const SPARE_RECORDS: u64 = 16 + MAX_GAPS;
+/// Records for sleeps that all logs have room for together, at most: 16 MiB, and what a report needs for them is some hundred.
+const SLEEP_RECORDS: u64 = 1 << 20;
+/// The fewest that a log of a thread that sleeps has room for.
+const FEWEST_SLEEPS: u64 = 1 << 10;
 /// The most orders that a gateway has to hold at once.
 const MAX_HELD: u64 = 1 << 18;
 
@@ -256,13 +260,14 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     let hottest = plan.thread_of(Role::Orchestrator).unwrap_or(0);
     let Plan { workload: Workload::Trading(trading), threads, .. } = plan;
     let total = trading.total_orders();
+    let orders = |role: &Role| match role {
+        Role::Strategy(index) => trading.orders[usize::from(*index)],
+        Role::Gateway(index) => per_venue[usize::from(trading.venue_of(*index))],
+        Role::Exchange(venue) => per_venue[usize::from(*venue)],
+        _ => total,
+    };
+    let further = u64::from(trading.reports_an_order.max(1) - 1);
     let records = |role: &Role| {
-        let orders = match role {
-            Role::Strategy(index) => trading.orders[usize::from(*index)],
-            Role::Gateway(index) => per_venue[usize::from(trading.venue_of(*index))],
-            Role::Exchange(venue) => per_venue[usize::from(*venue)],
-            _ => total,
-        };
         // The orchestrator's log ends with the checksums of each strategy's two links, each inbox, and all completions, and with the
         // final positions; kill switches have room in it.
         let (strategies, gateways) = (u64::from(resolved.strategies), u64::from(trading.gateways()));
@@ -274,7 +279,6 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         } else {
             0
         };
-        let further = u64::from(trading.reports_an_order.max(1) - 1);
         let an_order = role.record().records_an_order + further * role.record().records_a_report;
         // What triggered it, and the touch twice: when it comes, and when it expires or is withdrawn. The touches of the opening book.
         let (touches, opening) = match role {
@@ -285,15 +289,13 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         let checksums = checksums + opening;
         // Each order of the opening book gives a strategy's order at most one more report.
         let house = trading.house_orders.saturating_mul(role.record().records_a_report);
-        orders.saturating_mul(an_order).saturating_add(checksums).saturating_add(house)
+        orders(role).saturating_mul(an_order).saturating_add(checksums).saturating_add(house)
     };
     let picked = cores::pick(threads.len(), &resolved.cores, machine);
     let cores = assign(threads.len(), hottest, &picked);
     let alone =
         |core: &Option<u32>| core.is_some() && cores.iter().filter(|other| *other == core).count() == 1;
     for (thread, core) in threads.iter_mut().zip(&cores) {
-        let records = thread.roles.iter().map(records);
-        thread.log_records = records.fold(SPARE_RECORDS, u64::saturating_add);
         thread.core = *core;
         thread.idle = match resolved.idle {
             Choice::Fixed(idle) => idle,
@@ -301,6 +303,18 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
             Choice::Auto if alone(core) => Idle::Spin,
             Choice::Auto => Idle::Yield,
         };
+    }
+    let sleepers = threads.iter().filter(|thread| thread.idle != Idle::Spin).count() as u64;
+    let most = (SLEEP_RECORDS / sleepers.max(1)).clamp(FEWEST_SLEEPS, MAX_SLEEPS);
+    // Each role wakes up for each order twice, when it comes and when it is answered, and for each further report.
+    let wakes = |role: &Role| orders(role).saturating_mul(2 + further);
+    for thread in threads.iter_mut() {
+        if thread.idle != Idle::Spin {
+            let wakes = thread.roles.iter().map(wakes).fold(0, u64::saturating_add);
+            thread.sleep_records = room_for(wakes).clamp(FEWEST_SLEEPS, most);
+        }
+        let records = thread.roles.iter().map(records);
+        thread.log_records = records.fold(SPARE_RECORDS + thread.sleep_records, u64::saturating_add);
     }
 }
 
@@ -375,6 +389,7 @@ mod tests {
         let machine = fake::plain(8).machine();
         let (_, plan, _) = planned("strategies=2 venues=2 orders=10", &machine).unwrap();
         let records: Vec<u64> = plan.threads.iter().map(|t| t.log_records).collect();
+        assert!(plan.threads.iter().all(|thread| thread.sleep_records == 0), "all of them spin");
         // The orchestrator ends its log with the checksums of 2 × 2 + 2 + 1 links, and with positions.
         let positions = |strategies| orchestrator::log_records(strategies, 1);
         let wanted = [5 * 3, 5 * 3, 10 * 4 + 7 + positions(2), 5 * 7, 5 * 7];
@@ -391,6 +406,27 @@ mod tests {
         assert_eq!(held("venues=2 orders=10 max_open=3 strategies=2 on_death=restart"), 5 + 3 * 2);
         assert_eq!(held("orders=100M on_death=restart"), 1 << 19);
         assert_eq!(held("venues=2 orders=10 max_open=3 on_death=continue"), 5 + 3);
+    }
+
+    #[test]
+    fn who_sleeps_has_room_for_it_beside_the_rest() {
+        let machine = fake::plain(8).machine();
+        let logs = |words: &str| {
+            let (_, plan, _) = planned(words, &machine).unwrap();
+            assert_eq!(plan.validate(), Ok(()));
+            let of = |thread: &protocol::plan::ThreadPlan| (thread.log_records, thread.sleep_records);
+            plan.threads.iter().map(of).collect::<Vec<_>>()
+        };
+        for (words, room) in [("strategies=2 orders=10", 1 << 10), ("strategies=2 orders=20000", 22_072)] {
+            let (spins, sleeps) = (logs(words), logs(&format!("{words} idle=park")));
+            assert_eq!(sleeps[0].1, room);
+            for (spins, sleeps) in spins.iter().zip(&sleeps) {
+                assert_eq!((spins.1, sleeps.0 - spins.0), (0, sleeps.1), "{words}: {sleeps:?}");
+            }
+        }
+        let all = |words| logs(words).iter().map(|thread| thread.1).sum::<u64>();
+        assert_eq!(logs("strategies=1 orders=10M idle=yield threading=shared")[0].1, MAX_SLEEPS);
+        assert!(all("strategies=100 orders=100M idle=yield") <= SLEEP_RECORDS);
     }
 
     #[test]

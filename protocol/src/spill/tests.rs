@@ -249,7 +249,7 @@ fn broken_spillers_are_found() {
 #[test]
 fn gaps_of_earlier_incarnations_are_counted_where_nobody_says_how_many() {
     let world = World::new(RING);
-    let gap = crate::record::Gap { ended: 1, ticks: 1, switches: crate::record::Switches(0) };
+    let gap = crate::gaps::Gap { ended: 1, ticks: 1, switches: crate::gaps::Switches(0) };
     let (mut log, mut drain, mut file) = (world.writer(), world.drain(), Vec::new());
     (0..5).for_each(|_| log.append_gap(gap));
     append(&mut log, 0..2 * CHUNK);

@@ -20,7 +20,7 @@ use analysis::stats::{
     fixtures,
 };
 use analysis::summary::{Distribution, StrategySummary, StrategyTail, Summary, VenueIncident};
-use analysis::tail::Tail;
+use analysis::tail::{Causes, Tail};
 use analysis::timeline::Timeline;
 use launcher::host::Machine;
 use protocol::plan::{FaultKind, Isolation, Journalling, Technique};
@@ -102,8 +102,13 @@ pub fn evaluation() -> (Summary, Timeline, Tail) {
     let violation = Violation { kind: ViolationKind::Checksum, count: 1, first: "an example".into() };
     summary.violations = vec![violation];
     let mut tail = Tail::read(folder.path()).unwrap();
-    let own =
-        StrategyTail { strategy: 1, explained: 900, touched: 7, orders: 9, causes_ns: [1, 2, 3, 4, 5, 6] };
+    let own = StrategyTail {
+        strategy: 1,
+        explained: 900,
+        touched: 7,
+        orders: 9,
+        causes_ns: Causes([1, 2, 3, 4, 5, 6, 7]),
+    };
     tail.strategies = vec![own.clone()];
     summary.strategies = vec![StrategySummary {
         strategy: 1,

@@ -1,5 +1,6 @@
 //! Real runs: what they measure, and what they survive.
 
+mod asleep;
 mod board;
 mod comebacks;
 mod contained;

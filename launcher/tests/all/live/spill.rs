@@ -39,7 +39,7 @@ pub fn summary(folder: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(folder.join("summary.json")).unwrap()).unwrap()
 }
 
-/// How many records of each point each log has: all but the gaps, of which no two runs have as many.
+/// How many records of each point each log has: all but the gaps and the sleeps, of which no two runs have as many.
 pub fn points(folder: &Path) -> BTreeMap<(String, u8), u64> {
     let record = RunRecord::read(folder).unwrap();
     let mut counts = BTreeMap::new();
@@ -47,7 +47,7 @@ pub fn points(folder: &Path) -> BTreeMap<(String, u8), u64> {
         let path = log_path(folder, &thread.name);
         let mut log = LogReader::open(&path, Some(&record.plan.run)).unwrap();
         while let Some(block) = log.next_block().unwrap() {
-            for record in block.records().filter(|record| record.point != Point::Gap) {
+            for record in block.records().filter(|it| !matches!(it.point, Point::Gap | Point::Slept)) {
                 *counts.entry((thread.name.clone(), record.point as u8)).or_insert(0) += 1;
             }
         }

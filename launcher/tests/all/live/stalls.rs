@@ -5,7 +5,7 @@ use crate::common::{Launcher, Running};
 use analysis::document::Document;
 use analysis::stats::median;
 use analysis::summary::Summary;
-use analysis::tail::Tail;
+use analysis::tail::{Cause, Tail};
 use shm::os::process;
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -116,7 +116,6 @@ fn found(tail: &Tail, stops: usize) {
     // Two may fall into one slice.
     assert!(long >= stops / 2, "{long} of {stops} stops are in the log");
     let slowest = &tail.slowest[0];
-    let [machine, _, backlog, ..] = slowest.causes_ns;
-    let whole: u64 = slowest.causes_ns.iter().sum();
-    assert!((machine + backlog) * 2 > whole, "{slowest:?}");
+    let of = |cause| slowest.causes_ns.of(cause);
+    assert!((of(Cause::Machine) + of(Cause::Backlog)) * 2 > slowest.causes_ns.total(), "{slowest:?}");
 }

@@ -9,6 +9,7 @@ use launcher::runtime::progress::Progress;
 use launcher::runtime::run::evaluate_in;
 use proptest::prelude::*;
 use protocol::flow::PATH;
+use protocol::gaps::PARTS;
 use protocol::plan::Threading;
 use protocol::stamps::{Gap, Record, StampLog, Switches};
 use protocol::status::LOG_OFFSET;
@@ -38,21 +39,27 @@ fn both(fixture: &Fixture) -> [BTreeMap<String, Vec<u8>>; 2] {
     [results(fixture, |_| Room::memory()), results(fixture, |folder| Room::files(folder, 0).unwrap())]
 }
 
-/// Threads that were away now and then: some of their stamps lie in gaps.
+/// Threads that were away now and then, and slept now and then: some of their stamps lie in gaps.
 fn with_gaps(mut fixture: Fixture, every: usize) -> Fixture {
-    for log in &mut fixture.logs {
+    for (log, thread) in fixture.logs.iter_mut().zip(&mut fixture.record.plan.threads) {
         let times = log.iter().filter(|record| PATH.contains(&record.point)).map(|record| record.value);
-        let gaps: Vec<Record> = times.step_by(every).map(gap).collect();
-        log.extend(gaps);
+        let away: Vec<Record> = times.step_by(every).flat_map(away).collect();
+        log.extend(away);
+        thread.sleep_records = 1 << 10;
     }
     fixture
 }
 
-/// A gap around that time, as its record.
-fn gap(at: u64) -> Record {
+/// A gap around that time and a sleep behind it, as their records.
+fn away(at: u64) -> [Record; 2] {
     let gap = Gap { ended: at + 40_000, ticks: 60_000, switches: Switches(Switches::INVOLUNTARY) };
+    [at_first(|log| log.append_gap(gap)), at_first(|log| log.offer_sleep(at + 70_000, 30_000, &[3; PARTS]))]
+}
+
+/// What is written into a log.
+fn at_first(write: impl FnOnce(&mut StampLog)) -> Record {
     let segment = Region::heap(LOG_OFFSET + 4).words();
-    StampLog::new(&segment).append_gap(gap);
+    write(&mut StampLog::new(&segment).keeping(8));
     let [key, value] = [0, 1].map(|word| segment[LOG_OFFSET + word].load(Ordering::Relaxed));
     Record::from_words(key, value).unwrap()
 }

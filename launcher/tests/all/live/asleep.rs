@@ -1,0 +1,96 @@
+//! Threads that give their core away by their own idle strategy, in real runs: what orders wait for them meanwhile has a cause of its own.
+
+use super::programs::{BOOK, Program};
+use crate::common::Launcher;
+use analysis::document::Document;
+use analysis::merge::{self, Merged};
+use analysis::record::RunRecord;
+use analysis::tail::{Cause, Tail};
+use protocol::plan::{Idle, Role};
+use protocol::stamps::{Gap, Point};
+use protocol::wire::OrderId;
+use std::path::{Path, PathBuf};
+
+/// What rt_venue is made of.
+const ENDS: [Point; 4] = [Point::StrategySend, Point::GatewayRecv, Point::GatewayDone, Point::StrategyRecv];
+
+fn folder(launcher: &Launcher) -> PathBuf {
+    launcher.folders()[0].clone()
+}
+
+fn merged(folder: &Path) -> (RunRecord, Merged) {
+    let record = RunRecord::read(folder).unwrap();
+    let merged = merge::merge(folder, &record, |_, _| ()).unwrap();
+    assert_eq!(merged.violations, []);
+    (record, merged)
+}
+
+/// The worst orders' causes are their time through the engine, whatever they are.
+fn add_up(record: &RunRecord, merged: &Merged, tail: &Tail) {
+    for order in &tail.worst {
+        let id: OrderId = order.order.parse().unwrap();
+        let row = merged.measured().find(|(other, _)| *other == id).map(|(_, row)| *row).unwrap();
+        let [t1, t4, t5, t8] = ENDS.map(|point| row.at(point).unwrap());
+        let wanted = ((t8 - t1 - (t5 - t4)) as f64 * record.clock.ns_per_tick) as u64;
+        let causes: u64 = order.stages.iter().map(|(.., causes)| causes.total()).sum();
+        // Each part is rounded to a nanosecond.
+        let parts = order.stages.iter().flat_map(|(.., causes)| causes.shown()).count() as u64 + 2;
+        assert!(causes.abs_diff(wanted) <= parts, "{}: {causes} of {wanted} ns", order.order);
+    }
+}
+
+#[test]
+fn who_waits_for_a_thread_that_gave_its_core_away_is_told_so() {
+    for idle in ["park", "yield", "backoff"] {
+        let launcher = Launcher::new();
+        // One core for all of them: nobody goes on before somebody else has given it away.
+        let shared = ["--strategies", "2", "--venues", "1", "--threading", "shared", "--cores", "1"];
+        let load = ["--orders", "6000", "--window", "1s", "--technique", "spsc-mux", "--idle", idle];
+        let summary = launcher.summary(&[&shared[..], &load].concat());
+        let folder = folder(&launcher);
+        let (record, merged) = merged(&folder);
+        for (thread, log) in record.plan.threads.iter().zip(&merged.threads) {
+            assert!(log.sleeps.len() as u64 <= thread.sleep_records, "{idle}: {}", log.name);
+            assert!(!log.sleeps.is_empty(), "{idle}: {} waited for nobody", log.name);
+            // It did one after the other.
+            let mut times: Vec<_> = log.sleeps.iter().chain(&log.gaps).collect();
+            times.sort_by_key(|gap| gap.ended);
+            let apart = |pair: &[&Gap]| pair[0].ended <= pair[1].ended - pair[1].ticks;
+            assert!(times.windows(2).all(apart), "{idle}: {}", log.name);
+        }
+        let tail = Tail::read(&folder).unwrap();
+        add_up(&record, &merged, &tail);
+        let slowest = &tail.slowest[0];
+        assert!(slowest.causes_ns.of(Cause::WakeUp) > 0, "{idle}: {slowest:?}");
+        assert!(tail.noise.threads.iter().all(|thread| thread.sleeps > 0 && thread.sleeps_ns > 0));
+        assert!(summary["processes"][0]["sleeps"].as_u64() > Some(0), "{idle}");
+    }
+}
+
+#[test]
+fn who_polls_all_the_time_never_slept() {
+    let launcher = Launcher::new();
+    let flags = ["--strategies", "1", "--venues", "1", "--threading", "shared", "--idle", "spin"];
+    launcher.summary(&[&flags[..], &["--orders", "5000", "--window", "500ms"]].concat());
+    let folder = folder(&launcher);
+    let (record, merged) = merged(&folder);
+    assert!(record.plan.threads.iter().all(|thread| (thread.idle, thread.sleep_records) == (Idle::Spin, 0)));
+    assert!(merged.threads.iter().all(|log| log.sleeps.is_empty()));
+    let tail = Tail::read(&folder).unwrap();
+    add_up(&record, &merged, &tail);
+    assert!(tail.slowest.iter().all(|share| share.causes_ns.of(Cause::WakeUp) == 0));
+    assert!(tail.noise.threads.iter().all(|thread| thread.sleeps == 0));
+}
+
+/// The C library turns the same loop, a poll at a time.
+#[test]
+fn a_program_in_c_says_when_it_slept() {
+    let Some(program) = Program::of("examples/c/strategy.c") else { return };
+    let launcher = Launcher::new();
+    let kinds = format!("player,{}", program.exec(""));
+    let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "2000", "--idle", "park"];
+    launcher.summary(&[BOOK, &flags].concat());
+    let (record, merged) = merged(&folder(&launcher));
+    let thread = record.plan.thread_of(Role::Strategy(1)).unwrap();
+    assert!(!merged.threads[thread].sleeps.is_empty(), "it waits parked for each report");
+}

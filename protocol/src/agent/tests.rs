@@ -1,0 +1,111 @@
+//! The loop on made-up clocks: what the status block and the log say of a thread.
+
+use super::*;
+use crate::control::{Launching, PLAN};
+use crate::record::Record;
+use crate::stamps::Gap;
+use crate::status::{self, LOG_OFFSET};
+use shm::clock::Virtual;
+use shm::idle::Spin;
+use shm::memory::{Region, View};
+use shm::sync::Ordering;
+
+/// A clock whose reader looks at the thread's own status, as the launcher may at any time.
+#[derive(Clone)]
+struct Watching(View);
+
+impl Clock for Watching {
+    fn now(&self) -> u64 {
+        let status = status::read(&self.0);
+        let is_running = status.state() == ThreadState::Running;
+        assert!(!is_running || status.get(Field::HeartbeatTicks) > 0, "running, and no heartbeat");
+        7
+    }
+    fn peek(&self) -> u64 {
+        self.now()
+    }
+}
+
+struct Once;
+
+impl<C: Clock> Agent<C> for Once {
+    fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
+        0
+    }
+    fn finished(&self, _: bool) -> bool {
+        true
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no figures of a thread: getrusage")]
+fn who_runs_has_a_heartbeat() {
+    let segment = Region::heap(LOG_OFFSET + 64).words();
+    let clock = Watching(segment.clone().into());
+    let log = StampLog::new(&segment);
+    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+    let mut cycle = Cycle { clock, now: 0, time, draining: false, log };
+    let control = Launching::new(Region::heap(PLAN + 8).words()).control();
+    run(&mut Once, &mut Spin::default(), &mut cycle, &StatusWriter::new(&segment), &control);
+    assert_eq!(status::read(&segment.into()).state(), ThreadState::Done);
+}
+
+/// Does so much work in each turn.
+struct Working(Vec<usize>);
+
+impl<C: Clock> Agent<C> for Working {
+    fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
+        self.0.pop().unwrap_or(0)
+    }
+}
+
+/// Takes so many ticks, and says whether it gives the core away meanwhile.
+struct Idling(Virtual, u64, bool);
+
+impl Idle for Idling {
+    fn gives_core(&self) -> bool {
+        self.2
+    }
+    fn idle(&mut self, _: u64) {
+        self.0.set(self.0.peek() + self.1);
+    }
+}
+
+/// A turn that finds nothing, an idling of 10 µs, 20 µs of the caller's own, and a turn with so much work: what is in the log.
+fn logged(work: usize, gives_core: bool) -> Vec<(Point, u64, u64)> {
+    let segment = Region::heap(LOG_OFFSET + 64).words();
+    let (clock, status) = (Virtual::default(), StatusWriter::new(&segment));
+    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+    let log = StampLog::new(&segment).keeping(8);
+    let mut cycle = Cycle { clock: clock.clone(), now: 0, time, draining: false, log };
+    let launching = Launching::new(Region::heap(PLAN + 8).words());
+    launching.go(0);
+    let control = launching.control();
+    let mut agent = Working(vec![work, 0]);
+    let mut running = Running::begin(&mut agent, &mut cycle, &status);
+    assert!(matches!(running.turn(&mut agent, &mut cycle, &status, &control), Turn::Idle(_)));
+    let mut idling = Idling(clock.clone(), 10_000, gives_core);
+    running.idle(&mut idling, u64::MAX, &cycle.clock);
+    clock.set(30_000);
+    if running.turn(&mut agent, &mut cycle, &status, &control) == Turn::Busy {
+        running.busy(&mut idling, &mut cycle);
+    }
+    let records = segment[LOG_OFFSET..].chunks(2).map_while(|words| {
+        Record::from_words(words[0].load(Ordering::Relaxed), words[1].load(Ordering::Relaxed))
+    });
+    records.map(|record| (record.point, record.value, Gap::of(&record).map_or(0, |gap| gap.ticks))).collect()
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no figures of a thread: getrusage")]
+fn who_gave_its_core_away_has_slept_until_it_came_back() {
+    // Behind that it is a gap: whoever turns the agent did something else.
+    let gap = (Point::Gap, 30_000, 20_000);
+    assert_eq!(logged(1, true), [gap, (Point::Slept, 10_000, 10_000)]);
+    // Nothing had waited.
+    assert_eq!(logged(0, true), [gap]);
+    // Who polls all the time did not sleep, whatever took so long.
+    for work in [0, 1] {
+        assert_eq!(logged(work, false), [(Point::Gap, 30_000, 30_000)]);
+    }
+}
