@@ -143,6 +143,8 @@ fn a_killed_engine_ends_the_run_and_leaves_nothing() {
         let out = tempfile::tempdir().unwrap();
         let launcher = running(technique, out.path());
         let pid = launcher.id();
+        // Another may have filled the folder before the engine had its name.
+        wait_until("the engine is there", || children(pid).iter().any(|(name, _)| name == "engine"));
         let all = children(pid);
         let (_, engine) = all.iter().find(|(name, _)| name == "engine").unwrap();
         assert!(Command::new("kill").args(["-9", &engine.to_string()]).status().unwrap().success());
