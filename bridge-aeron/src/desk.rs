@@ -69,22 +69,33 @@ impl Desk {
     }
 }
 
-/// The report of an order that is not sent.
-pub const fn refused(order: &Order, reason: Reject) -> Report {
+/// The last report of an order of which nobody says more, with that number: so much of it was filled.
+pub const fn last_report(
+    order: &Order,
+    number: u8,
+    cumulative: u64,
+    status: OrderStatus,
+    reason: Reject,
+) -> Report {
     Report {
         id: order.id,
         venue: order.venue,
         instrument: order.instrument,
-        status: OrderStatus::Refused,
+        status,
         reason: reason.code(),
         side: order.side,
         price: order.price,
         filled: 0,
         leaves: 0,
-        cumulative: 0,
-        number: 0,
+        cumulative,
+        number,
         is_last: true,
     }
+}
+
+/// The report of an order that is not sent.
+pub const fn refused(order: &Order, reason: Reject) -> Report {
+    last_report(order, 0, 0, OrderStatus::Refused, reason)
 }
 
 #[cfg(test)]

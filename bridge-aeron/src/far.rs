@@ -10,6 +10,7 @@
 //!
 //! While there is no session, orders wait in the run.
 
+use crate::desk::{last_report, refused};
 use crate::flag::Flag;
 use crate::pump::{Part, Turn};
 use bridge::clock::Readings;
@@ -185,7 +186,7 @@ impl<'a> Far<'a> {
             return false;
         };
         if !is_own {
-            self.waiting.push_back(closing(&order, next_number, filled, status, reason));
+            self.waiting.push_back(last_report(&order, next_number, filled, status, reason));
         }
         !is_own
     }
@@ -250,7 +251,7 @@ impl<'a> Far<'a> {
 
     fn refuse(&mut self, order: &Order, reason: Reject) {
         self.orders.refused += 1;
-        self.waiting.push_back(closing(order, 0, 0, OrderStatus::Refused, reason));
+        self.waiting.push_back(refused(order, reason));
     }
 
     /// Asks the engine to cancel an order of a strategy that is dead here. What is said of the order comes as its own report.
@@ -350,24 +351,6 @@ impl<'a> Far<'a> {
         // Stopped in the middle: to the engine that is a death, and it cancels what is open.
         link.hang_up();
         Turn::Over
-    }
-}
-
-/// A last report of this side's own.
-const fn closing(order: &Order, number: u8, cumulative: u64, status: OrderStatus, reason: Reject) -> Report {
-    Report {
-        id: order.id,
-        venue: order.venue,
-        instrument: order.instrument,
-        status,
-        reason: reason.code(),
-        side: order.side,
-        price: order.price,
-        filled: 0,
-        leaves: 0,
-        cumulative,
-        number,
-        is_last: true,
     }
 }
 

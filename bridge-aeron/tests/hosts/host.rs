@@ -67,6 +67,8 @@ impl Host {
                 "--kill-child",
             ])
             .args(["--mount-proc", "sh", "-c", setup])
+            // Some of its versions complain of a signal mask, and go on.
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         let pid = child_of(init.id());
