@@ -12,7 +12,7 @@ use protocol::plan::Plan;
 use protocol::status::{Field, StatusWriter};
 use protocol::wire::{OrderId, Report};
 use shm::clock::Clock;
-use shm::idle::{Chosen, Idle};
+use shm::idle::Chosen;
 use shm::ring::Producer;
 use strategy::{Context, NewOrder, Orders, Refused, StrategyAgent};
 
