@@ -1,6 +1,7 @@
 //! Made-up runs through everything that reads a run's folder: logs, merge, summary, report, histograms, inspect.
 
 mod accounts;
+mod away;
 mod broken_links;
 mod containment;
 mod damaged;
