@@ -17,8 +17,7 @@ use std::ffi::CString;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// The one channel, and the one stream in it.
@@ -154,6 +153,12 @@ impl Media {
         done.iter().any(|done| *done > 0)
     }
 
+    /// All that waits, as far as that is not always more; whether there was anything.
+    fn call(&self) -> bool {
+        // The client hears of one log a turn.
+        (0..TURNS_A_CALL).take_while(|_| self.work()).count() > 0
+    }
+
     fn subscribe(&self, name: &str) -> Result<AeronSubscription, RegionError> {
         const WHAT: &str = "subscribe to its stream";
         let channel = CString::new(CHANNEL).map_err(refused(name, WHAT))?;
@@ -178,16 +183,33 @@ pub struct Log {
 pub struct Care {
     path: PathBuf,
     media: Option<Media>,
-    starter: Option<Starter>,
+    /// Where it is until the first look.
+    starting: Starting,
     taken: u32,
     called: u64,
 }
 
-/// The thread that calls it before the first look.
-struct Starter {
-    thread: JoinHandle<Media>,
-    /// It ends when this is dropped.
-    until: mpsc::Sender<()>,
+/// A driver that a thread calls until somebody takes it away. Who does waits for no thread to come to its core: only for a call that is on its way.
+#[derive(Clone)]
+struct Starting(Arc<Mutex<Option<Media>>>);
+
+impl Starting {
+    fn new(name: &str, media: Media) -> Result<Self, RegionError> {
+        let starting = Self(Arc::new(Mutex::new(Some(media))));
+        let theirs = starting.clone();
+        let thread = std::thread::Builder::new().name("aeron-start".into());
+        let thread = thread.spawn(move || {
+            while theirs.with(|media| media.as_ref().map(Media::call)).is_some() {
+                std::thread::sleep(BREATH);
+            }
+        });
+        thread.map_err(refused(name, "start a thread for its media driver"))?;
+        Ok(starting)
+    }
+
+    fn with<T>(&self, what: impl FnOnce(&mut Option<Media>) -> T) -> T {
+        what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Care {
@@ -198,22 +220,9 @@ impl Care {
     pub fn new(name: &str, capacity: u32) -> Result<(AeronSubscription, Self), RegionError> {
         let media = Media::new(name, capacity)?;
         let subscription = media.subscribe(name)?;
-        let (until, ended) = mpsc::channel::<()>();
-        let thread = std::thread::Builder::new().name("aeron-start".into()).spawn(move || {
-            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(BREATH) {
-                while media.work() {}
-            }
-            media
-        });
-        let thread = thread.map_err(refused(name, "start a thread for its media driver"))?;
+        let starting = Starting::new(name, media)?;
         // Due at once, whatever the first look finds.
-        let care = Self {
-            path: path(name),
-            media: None,
-            starter: Some(Starter { thread, until }),
-            taken: MESSAGES_A_CALL,
-            called: 0,
-        };
+        let care = Self { path: path(name), media: None, starting, taken: MESSAGES_A_CALL, called: 0 };
         Ok((subscription, care))
     }
 
@@ -235,14 +244,13 @@ impl Care {
     /// Calls driver and client now; whether there was anything to do.
     #[inline(never)]
     pub fn call(&mut self) -> bool {
-        if let Some(starter) = self.starter.take() {
-            self.media = starter.end();
+        if self.media.is_none() {
+            self.media = self.starting.with(Option::take);
         }
+        let done = self.media.as_ref().is_some_and(Media::call);
         self.taken = 0;
-        // The client hears of one log a turn.
-        let turns = (0..TURNS_A_CALL).take_while(|_| self.work()).count();
         self.called = Tsc.peek();
-        turns > 0
+        done
     }
 
     /// Gives back the pages of a log's terms, which nobody sends into and nobody reads any more; the driver, which takes the dead for living
@@ -255,23 +263,10 @@ impl Care {
             let _ = fallocate(file, punch, 0, (TERMS * log.term) as i64);
         }
     }
-
-    fn work(&self) -> bool {
-        self.media.as_ref().is_some_and(Media::work)
-    }
-}
-
-impl Starter {
-    fn end(self) -> Option<Media> {
-        drop(self.until);
-        self.thread.join().ok()
-    }
 }
 
 impl Drop for Care {
     fn drop(&mut self) {
-        if let Some(starter) = self.starter.take() {
-            self.media = starter.end();
-        }
+        drop(self.starting.with(Option::take));
     }
 }
