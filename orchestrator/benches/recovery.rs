@@ -82,6 +82,7 @@ fn estate(records: u64, open: u64) -> Estate {
                 of.filter(|number| reported(*number, open).is_some()).count() as u64
             })
             .collect(),
+        log_is_partial: false,
     }
 }
 

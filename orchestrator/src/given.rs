@@ -314,3 +314,31 @@ impl Given {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::wire::OrderId;
+
+    #[test]
+    fn nothing_is_logged_again_where_no_count_says_what_is_there() {
+        let unlogged = |estate: Estate| {
+            let mut given = Given::new(0, 0);
+            for n in 0..5 {
+                let id = OrderId::new(0, 0, n);
+                given.for_log(Record { point: Point::OrchReturn, id, detail: 0, value: 7 }, None);
+                given.for_log(Record { point: Point::OrchDispatch, id, detail: 0, value: 7 }, Some(&estate));
+            }
+            given.has_gone(&estate);
+            given.settle(&estate, &[], 9).map(|(recovered, _)| recovered.unlogged.len())
+        };
+        let estate = Estate { returns_stamped: 3, others_logged: 4, ..Estate::default() };
+        assert_eq!(unlogged(estate.clone()).ok(), Some(3), "what is believed of a log that is whole");
+        assert_eq!(unlogged(Estate { log_is_partial: true, ..estate.clone() }).ok(), Some(0));
+        let more = Estate { returns_stamped: 6, log_is_partial: true, ..estate };
+        assert!(
+            unlogged(more).is_err(),
+            "a journal that has less than the log is not whole, whatever the log has lost"
+        );
+    }
+}

@@ -6,9 +6,8 @@ use crate::desk::{self, Desk};
 use crate::market::{self, Market, market_segment};
 use crate::plan::{Handle, Idle, Isolation, Plan, ProcessPlan, Role, ThreadPlan};
 use crate::spill::{Ring, SPILLED_KIND};
-use crate::stamps::{Point, StampLog};
+use crate::stamps::StampLog;
 use crate::status;
-use crate::tally::{Past, Tally};
 use crate::topology::{self, Segment};
 pub use crate::topology::{
     CONTROL, SCHEDULE_ENTRY_WORDS, SCHEDULE_KIND, bell_segment, schedule_segment, spilled_segment,
@@ -392,39 +391,8 @@ pub fn stamp_log(
     Ok(log.taking(plan.stamps).keeping(thread.sleep_records))
 }
 
-/// How many records of that point the log of a thread has, of its earlier incarnations: they have ended.
-///
-/// # Errors
-/// As [`Attached::region`].
-///
-/// # Panics
-/// If the plan has no such thread.
-pub fn stamped(
-    attached: &mut Attached<'_>,
-    plan: &Plan,
-    thread: &ThreadPlan,
-    point: Point,
-) -> Result<u64, RegionError> {
-    let mut tally = Tally::new(topology::instruments(plan, thread));
-    past(attached, plan, thread)?.look(&mut tally);
-    Ok(tally.sums.count(point))
-}
-
-/// The log of a thread, for its next incarnation.
-///
-/// # Errors
-/// As [`Attached::region`].
-///
-/// # Panics
-/// If the plan has no such thread.
-pub fn past(attached: &mut Attached<'_>, plan: &Plan, thread: &ThreadPlan) -> Result<Past, RegionError> {
-    let log = log(attached, &thread.name)?;
-    let ring = ring_of(plan, thread);
-    let spilled = ring.map(|ring| Ok((spilled(attached, &thread.name)?, ring))).transpose()?;
-    Ok(Past::new(log, spilled))
-}
-
-fn ring_of(plan: &Plan, thread: &ThreadPlan) -> Option<Ring> {
+/// The ring of that thread of the plan; `None`: its log is not spilled.
+pub(crate) fn ring_of(plan: &Plan, thread: &ThreadPlan) -> Option<Ring> {
     let index = plan.threads.iter().position(|other| other.name == thread.name);
     topology::ring(plan, index.expect("a thread of the plan"))
 }

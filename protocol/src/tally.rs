@@ -1,10 +1,14 @@
 //! What a stamp log says to who takes the place of the one that writes it.
 
+use crate::plan::{Plan, ThreadPlan};
+use crate::segments;
 use crate::spill::{Place, Rest, Ring};
-use crate::stamps::{self, RECORD_WORDS};
+use crate::stamps::{self, Point, RECORD_WORDS};
 use crate::status::{self, LOG_OFFSET};
 use crate::sums::Sums;
-use shm::memory::View;
+use crate::topology;
+use shm::attached::Attached;
+use shm::memory::{RegionError, View};
 use shm::sync::Ordering;
 use std::collections::HashSet;
 use std::io;
@@ -103,10 +107,42 @@ impl Past {
     }
 }
 
+/// How many records of that point the log of a thread has, of its earlier incarnations: they have ended.
+///
+/// # Errors
+/// As [`Attached::region`].
+///
+/// # Panics
+/// If the plan has no such thread.
+pub fn stamped(
+    attached: &mut Attached<'_>,
+    plan: &Plan,
+    thread: &ThreadPlan,
+    point: Point,
+) -> Result<u64, RegionError> {
+    let mut tally = Tally::new(topology::instruments(plan, thread));
+    past(attached, plan, thread)?.look(&mut tally);
+    Ok(tally.sums.count(point))
+}
+
+/// The log of a thread, for its next incarnation.
+///
+/// # Errors
+/// As [`Attached::region`].
+///
+/// # Panics
+/// If the plan has no such thread.
+pub fn past(attached: &mut Attached<'_>, plan: &Plan, thread: &ThreadPlan) -> Result<Past, RegionError> {
+    let log = segments::log(attached, &thread.name)?;
+    let ring = segments::ring_of(plan, thread);
+    let spilled = ring.map(|ring| Ok((segments::spilled(attached, &thread.name)?, ring))).transpose()?;
+    Ok(Past::new(log, spilled))
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::record::{Point, TouchWritten};
+    use crate::record::TouchWritten;
     use crate::spill::{CHUNK_RECORDS, Drain};
     use crate::stamps::{StampLog, count_point, key_with, last_of, last_versions};
     use crate::wire::OrderId;

@@ -15,7 +15,7 @@ use journal::{Durability, Follower, Options};
 use protocol::plan::{Journalling, Plan, Role, Sequence, Trading};
 use protocol::segments::{self, bell_of};
 use protocol::stamps::Point;
-use protocol::tally::{Past, Tally};
+use protocol::tally::{self, Past, Tally};
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, Tape, TapedLevel, TapedTrade};
 use protocol::topology::{TURNS, TURNS_KIND, Turn};
 use protocol::trading::{session_in, session_out};
@@ -87,7 +87,7 @@ pub(super) fn exchange(parts: &mut Parts<'_, '_>, venue: u16) -> Result<Exchange
     };
     let agent = agent.telling(board);
     let Some(options) = journal_options(trading) else { return Ok(agent) };
-    let past = segments::past(parts.attached, plan, thread)?;
+    let past = tally::past(parts.attached, plan, thread)?;
     past.look(&mut tally);
     let mut estate = left_behind(&past, &tally, trades);
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };

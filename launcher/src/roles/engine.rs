@@ -24,7 +24,7 @@ use protocol::plan::{Plan, ProcessPlan, Role, ThreadPlan};
 use protocol::segments::{self, completion_link, submit_link};
 use protocol::spill::CHUNK_RECORDS;
 use protocol::stamps::StampLog;
-use protocol::tally::Past;
+use protocol::tally::{self, Past};
 use protocol::trading::{inbox, session_in, session_out};
 use protocol::wire::{Instruction, Message, NOTHING, Report};
 use shm::attached::Attached;
@@ -103,7 +103,7 @@ pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
 
 /// The log that the orchestrator stamps.
 pub(super) fn past_of_orchestrator(plan: &Plan, attached: &mut Attached<'_>) -> Result<Past> {
-    Ok(segments::past(attached, plan, thread_of(plan, Role::Orchestrator)?)?)
+    Ok(tally::past(attached, plan, thread_of(plan, Role::Orchestrator)?)?)
 }
 
 /// A thread's log, to go on with.
@@ -172,7 +172,7 @@ fn recover_gateway(
     let first = past.first.and_then(order_of);
     let thread = thread_of(plan, Role::Gateway(index))?;
     let last = Last { gateway: index, last_order, first, last_report, open: &open };
-    let there = segments::past(attached, plan, thread)?;
+    let there = tally::past(attached, plan, thread)?;
     let there = last.found_in(&there, |chunk| saved_keys(plan, thread, chunk));
     let (there, _) = there.with_context(|| format!("what has left the log of {}", thread.name))?;
     let mut log = Rest::new(log_of(plan, thread, attached)?, there);

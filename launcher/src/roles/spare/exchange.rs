@@ -6,8 +6,7 @@ use crate::roles::parts::Parts;
 use anyhow::Result;
 use exchange::role::{MarketSetup, Shadow};
 use journal::Follower;
-use protocol::segments;
-use protocol::tally::{Past, Tally};
+use protocol::tally::{self, Past, Tally};
 use protocol::trading::session_in;
 use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
@@ -30,7 +29,7 @@ impl Spare {
             venue,
             market: Some(book::market(parts, venue)?),
             reports: Sent::new(sessions.map(session_in), parts.attached)?,
-            log: segments::past(parts.attached, parts.plan, parts.thread)?,
+            log: tally::past(parts.attached, parts.plan, parts.thread)?,
             tally: book::tally(parts.plan),
         })
     }
