@@ -7,7 +7,7 @@ use crate::numbers::{count, duration, duration_or_dash, percent};
 use crate::record::RunRecord;
 use crate::report::grid::in_lines;
 use crate::report::tables::{ruled, table};
-use crate::report::width;
+use crate::report::{fitted, width};
 use crate::tail::{Cause, Causes, Explained, StallFree, Tail};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -88,7 +88,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
         let [p50, p99, p999] = [p50_ns, p99_ns, p999_ns].map(duration_or_dash);
         figures.add_row([name.into(), p50, p99, p999, percent(Some(counted as f64 / *orders as f64))]);
     }
-    print_lines(out, figures.lines())?;
+    print_lines(out, fitted(&figures))?;
     if !tail.slowest.is_empty() {
         writeln!(out)?;
         let head: Vec<&str> = ["slowest"].into_iter().chain(Cause::SHOWN.map(Cause::name)).collect();
@@ -96,7 +96,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
         for share in &tail.slowest {
             shares.add_row(shares_of(&share.of, &share.causes_ns, share.causes_ns.total()));
         }
-        print_lines(out, shares.lines())?;
+        print_lines(out, fitted(&shares))?;
         // By stage for the widest share only: the narrower ones are in the JSON.
         writeln!(out)?;
         let head: Vec<&str> =
@@ -106,7 +106,7 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
         for (stage, causes) in &tail.slowest[0].stages {
             stages.add_row(shares_of(stage, causes, whole));
         }
-        print_lines(out, stages.lines())?;
+        print_lines(out, fitted(&stages))?;
     }
     writeln!(out)?;
     for order in &tail.worst {

@@ -176,8 +176,8 @@ mod tests {
         let told = Lost { thread: "engine", kept: &kept, room: 64, dropped }.told("sleeps", 0, 1.0);
         assert_eq!(
             told,
-            "engine: of its sleeps its log kept none below 24 µs from 0.058 s on, none below 192 µs from 0.060 s on: \
-             7 are missing, 9.00 ms together; what they cost is unexplained"
+            "engine: of its sleeps its log kept none below 24.0 µs from 0.058 s on, none below 192 µs from 0.060 s on: \
+             7 are missing, 9,000 µs together; what they cost is unexplained"
         );
     }
 }
