@@ -5,6 +5,7 @@ pub mod aeron;
 #[cfg(feature = "iceoryx2")]
 pub mod iceoryx;
 
+#[cfg(any(feature = "aeron", feature = "iceoryx2"))]
 use launcher::shm::ring::{Ends, LinkSpec, MESSAGE_WORDS, SegmentPlace, SegmentSpec, spsc};
 
 /// The folder of a hand-off, in which a transport keeps its files: it goes with the run.

@@ -8,6 +8,7 @@ use launcher::shm::memory::sealed::Handle;
 use launcher::shm::memory::{folder, unlink};
 use launcher::shm::queue::{MAX_PRODUCERS, Queue};
 use launcher::shm::ring::{Consumer, Link, LinkSpec, Message, PeerFault, Producer, Step};
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -41,11 +42,15 @@ fn taken(consumer: &mut Receiver) -> (Option<usize>, Message) {
     }
 }
 
-/// Bytes of `/dev/shm` that each log of a queue takes, the smallest first.
-fn logs(queue: &str) -> Vec<u64> {
+/// The logs of a queue.
+fn logs(queue: &str) -> Vec<File> {
     let publications = folder::path(&format!("{queue}.queue")).join("aeron/publications");
-    let size = |log: std::io::Result<std::fs::DirEntry>| log.unwrap().metadata().unwrap().blocks() * 512;
-    let mut sizes: Vec<u64> = publications.read_dir().unwrap().map(size).collect();
+    publications.read_dir().unwrap().map(|log| File::open(log.unwrap().path()).unwrap()).collect()
+}
+
+/// Bytes of `/dev/shm` that each takes, the smallest first.
+fn sizes(logs: &[File]) -> Vec<u64> {
+    let mut sizes: Vec<u64> = logs.iter().map(|log| log.metadata().unwrap().blocks() * 512).collect();
     sizes.sort_unstable();
     sizes
 }
@@ -53,7 +58,7 @@ fn logs(queue: &str) -> Vec<u64> {
 #[test]
 fn what_the_dead_have_sent_comes_before_their_retirement_ends_and_their_log_is_given_back() {
     let name = name_of("dead");
-    let mut queue = Queue::<Aeron>::create(&name, 2, CAPACITY).unwrap();
+    let mut queue = Queue::<Aeron>::create(&name, 3, CAPACITY).unwrap();
     let mut consumer = queue.consumer().unwrap();
     let (mut dies, mut lives) = (queue.producer(0).unwrap(), queue.producer(1).unwrap());
     let push_and_take = |n| {
@@ -77,7 +82,8 @@ fn what_the_dead_have_sent_comes_before_their_retirement_ends_and_their_log_is_g
     // As a process does that is killed: nothing is closed.
     core::mem::forget(dies);
     lives.try_push(&message(1, 0)).unwrap();
-    let before = logs(&name);
+    let logs_then = logs(&name);
+    let before = sizes(&logs_then);
     assert!(before.len() == 2 && before[0] > 3 * 65536, "{before:?}");
     let mut due = waiting.start;
     let mut others = 0..;
@@ -91,8 +97,17 @@ fn what_the_dead_have_sent_comes_before_their_retirement_ends_and_their_log_is_g
         }
     }
     assert_eq!(due, waiting.end, "all that it had sent, and nothing half-written");
-    let after = logs(&name);
+    let theirs = name.clone();
+    let late = std::thread::spawn(move || Queue::<Aeron>::open(&theirs).unwrap().producer(2));
+    while !late.is_finished() {
+        if let Some(taken) = consumer.try_pop() {
+            assert_eq!(taken, (Some(1), message(1, others.next().unwrap())));
+        }
+    }
+    let _third = late.join().unwrap().unwrap();
+    let after = sizes(&logs_then);
     assert!(after[0] <= 4096 && after[1] == before[1], "{before:?} {after:?}");
+    assert_eq!(logs(&name).len(), 2, "that of the dead has no name any more, and the third has one");
     for n in 1..MESSAGES {
         lives.try_push(&message(1, n)).unwrap();
         assert_eq!(taken(&mut consumer), (Some(1), message(1, others.next().unwrap())));

@@ -26,8 +26,10 @@ const CHANNEL: &str = "aeron:ipc";
 pub const STREAM: i32 = 1;
 /// Bytes of a message in a log: a header of 32, and seven words, in units of 32.
 const FRAME: usize = 96;
-/// Terms of a log.
-const TERMS: usize = 3;
+/// The folder of the logs in the driver's.
+const LOGS: &str = "publications";
+/// What the name of a log ends in that is over.
+const DEAD: &str = "dead";
 /// How long an end waits for another. The launcher gives up on a run sooner or later itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks of who waits, or calls of who calls the driver before the first look.
@@ -90,17 +92,17 @@ pub fn wait<T>(
     }
 }
 
-/// A client of the driver of that hand-off, once there is one.
+/// A client of the driver of that hand-off, once there is one: whether it touches all of what it maps as soon as it does.
 ///
 /// # Errors
 /// There is none in time; what Aeron refused.
-pub fn client(name: &str) -> Result<Aeron, RegionError> {
+pub fn client(name: &str, touches: bool) -> Result<Aeron, RegionError> {
     let path = path_in_c(name)?;
     let make = || {
         let context = AeronContext::new()?;
         context.set_dir(&path)?;
         context.set_use_conductor_agent_invoker(true)?;
-        context.set_pre_touch_mapped_memory(true)?;
+        context.set_pre_touch_mapped_memory(touches)?;
         context.set_driver_timeout_ms(PATIENCE.as_millis() as u64)?;
         // Aeron's own ends the process.
         context.set_error_handler(Some(|code: i32, what: &str| eprintln!("aeron: {code}: {what}")))?;
@@ -116,6 +118,7 @@ pub struct Media {
     // Dropped in this order.
     client: Aeron,
     driver: AeronDriver,
+    context: AeronDriverContext,
 }
 
 impl Media {
@@ -138,12 +141,13 @@ impl Media {
             context.set_term_buffer_sparse_file(false)?;
             let driver = AeronDriver::new(&context)?;
             driver.start(true)?;
-            Ok(driver)
+            Ok((driver, context))
         };
-        let driver = make().map_err(|error: rusteron_media_driver::AeronCError| {
+        let (driver, context) = make().map_err(|error: rusteron_media_driver::AeronCError| {
             refused(name, "start a media driver in its folder")(error)
         })?;
-        Ok(Self { client: client(name)?, driver })
+        // The consumer's thread maps the logs of successors as well, in the middle of its work.
+        Ok(Self { client: client(name, false)?, driver, context })
     }
 
     /// What waits to be done by the driver and by the client; whether there was anything.
@@ -151,6 +155,13 @@ impl Media {
         // What went wrong the driver writes into its log, and the client tells its handler: an end that is closed gives nothing out.
         let done = [self.driver.main_do_work().unwrap_or(0), self.client.main_do_work().unwrap_or(0)];
         done.iter().any(|done| *done > 0)
+    }
+
+    /// The run has started: from now on a log is made without being filled, which its producer does in its own time.
+    fn has_started(self) -> Self {
+        // Where that cannot be had, it takes as long as before.
+        let _ = self.context.set_term_buffer_sparse_file(true);
+        self
     }
 
     /// All that waits, as far as that is not always more; whether there was anything.
@@ -171,12 +182,20 @@ impl Media {
     }
 }
 
-/// A publication's log.
-pub struct Log {
-    /// The driver's number for it.
-    pub registration: i64,
-    /// Bytes of a term.
-    pub term: usize,
+/// Gives back the pages of those logs that nobody sends into and nobody reads any more ([`Care::let_go`]); the driver, which takes the dead for
+/// living ones, goes on with what stands behind the terms. For who has the time: a producer that attaches.
+pub fn give_back(name: &str) {
+    let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    let Ok(logs) = path(name).join(LOGS).read_dir() else { return };
+    for log in logs.flatten().map(|log| log.path()).filter(|log| log.extension().is_some_and(|is| is == DEAD))
+    {
+        // Where it cannot be had they go with the run.
+        let Ok(file) = OpenOptions::new().write(true).open(&log) else { continue };
+        // Behind whole terms, of 64 KiB at least, stands a page.
+        let terms = file.metadata().map_or(0, |file| file.len() >> 16 << 16);
+        let _ = fallocate(file, punch, 0, terms.cast_signed());
+        let _ = std::fs::remove_file(log);
+    }
 }
 
 /// Whoever calls the driver.
@@ -245,7 +264,7 @@ impl Care {
     #[inline(never)]
     pub fn call(&mut self) -> bool {
         if self.media.is_none() {
-            self.media = self.starting.with(Option::take);
+            self.media = self.starting.with(Option::take).map(Media::has_started);
         }
         let done = self.media.as_ref().is_some_and(Media::call);
         self.taken = 0;
@@ -253,15 +272,10 @@ impl Care {
         done
     }
 
-    /// Gives back the pages of a log's terms, which nobody sends into and nobody reads any more; the driver, which takes the dead for living
-    /// ones, keeps the file and what stands behind the terms.
-    pub fn give_back(&self, log: &Log) {
-        let path = self.path.join("publications").join(format!("{}.logbuffer", log.registration));
-        let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        // Where it cannot be had they go with the run.
-        if let Ok(file) = OpenOptions::new().write(true).open(path) {
-            let _ = fallocate(file, punch, 0, (TERMS * log.term) as i64);
-        }
+    /// That log is over: it is marked for whoever attaches next, to give its pages back.
+    pub fn let_go(&self, registration: i64) {
+        let log = self.path.join(LOGS).join(format!("{registration}.logbuffer"));
+        let _ = std::fs::rename(&log, log.with_extension(DEAD));
     }
 }
 

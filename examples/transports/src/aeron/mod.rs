@@ -18,7 +18,8 @@
 //!
 //! **What a dead producer leaves**: its log with the frames that it has committed, which the consumer takes; a claim that was never committed is
 //! the end of it. Its successor has a log of its own. Aeron itself clears up after who is silent for ten seconds, which here nobody may decide by
-//! time: so the consumer refuses the image of the dead, and gives the pages of its log back.
+//! time: so the consumer refuses the image of the dead, and who attaches next gives the pages of
+//! its log back.
 //!
 //! **What it does not do**: another subscription would begin with what is sent then, so a consumer is not replaced. What stands in the logs and in
 //! the driver's own memory is believed: a hostile process can make the engine fault.
@@ -35,7 +36,7 @@ use launcher::shm::ring::{
     Consumer, Full, Home, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec,
     Step,
 };
-use media::{Care, Log, STREAM};
+use media::{Care, STREAM};
 use rusteron_client::{
     Aeron as Client, AeronClaim, AeronExclusivePublication, AeronHeader, AeronOfferError, AeronSubscription,
 };
@@ -219,16 +220,13 @@ impl Consumer for Receiver {
             is_over = image.poll_fn(read, KEPT).is_ok() && image.position() == from;
             if is_over {
                 let _ = image.reject(c"its process has died");
-                logs.push(Log {
-                    registration: constants.correlation_id(),
-                    term: constants.term_buffer_length(),
-                });
+                logs.push(constants.correlation_id());
             }
         });
         if is_over {
             // The driver cleans what was read before it lets the log be.
             self.care.call();
-            logs.iter().for_each(|log| self.care.give_back(log));
+            logs.iter().for_each(|log| self.care.let_go(*log));
         }
         is_over
     }
@@ -257,7 +255,8 @@ impl Link for Aeron {
     ) -> Result<Sender, RegionError> {
         const WHAT: &str = "make a publication of it";
         let name = attached.name(spec.name);
-        let client = media::client(&name)?;
+        let client = media::client(&name, true)?;
+        media::give_back(&name);
         let channel = media::channel_of(session(index, std::process::id()));
         let asked = client.async_add_exclusive_publication(&channel, STREAM).map_err(refused(&name, WHAT))?;
         let publication = media::wait(&name, WHAT, || {
