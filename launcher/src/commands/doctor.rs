@@ -382,7 +382,7 @@ mod tests {
         ok    hypervisor  none
         ok    ulimit      -n 4096, -u unlimited, -l 8.0 MiB (nothing is locked)
         ok    shm mount   tmpfs rw,nosuid
-        ok    /dev/shm    63 MiB free, the default run needs 32 MiB
+        ok    /dev/shm    63 MiB free, the default run needs 39 MiB
         note  huge pages  always: the kernel may merge pages, and stop a thread, while
                           a run lasts
                           → echo madvise > /sys/kernel/mm/transparent_hugepage/enabled

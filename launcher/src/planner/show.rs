@@ -260,7 +260,7 @@ mod tests {
                  rings of 8,192 slots
         load     4,000,000 orders, uniform over 10s (400,000/s), delay
                  uniform:5ms..500ms, seed 1
-        memory   998 MiB of /dev/shm, 63 MiB free
+        memory   1014 MiB of /dev/shm, 63 MiB free
 
         thread      core  idle   runs
         strategy-0  2     yield
