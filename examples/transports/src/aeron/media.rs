@@ -5,7 +5,7 @@
 //! own calls it until the consumer takes its first look, so that producers can attach while the run waits for its start, and the consumer
 //! from then on. So it lives exactly as long as the one whom nobody can do without, takes no core, and there is no process more to end.
 
-use super::refused;
+use core::fmt::Display;
 use core::time::Duration;
 use launcher::shm::clock::{Clock, Tsc};
 use launcher::shm::memory::{RegionError, folder};
@@ -47,6 +47,12 @@ const MESSAGES_A_CALL: u32 = 64;
 const TICKS_A_CALL: u64 = 1 << 15;
 /// The most turns of driver and client in a call: nobody who always has something for them keeps the consumer from its messages.
 const TURNS_A_CALL: usize = 256;
+
+/// What Aeron says of what it refused, as an error of the segment with that name.
+pub fn refused<E: Display>(name: &str, what: &'static str) -> impl FnOnce(E) -> RegionError {
+    let name = name.to_owned();
+    move |error| RegionError::Os { name, what, source: io::Error::other(format!("aeron: {error}")) }
+}
 
 /// The URI of the channel for a publication of that session.
 pub fn channel_of(session: i32) -> CString {

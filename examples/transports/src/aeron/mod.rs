@@ -26,7 +26,6 @@
 
 mod media;
 
-use core::fmt::Display;
 use core::ops::ControlFlow;
 use launcher::shm::attached::{Attached, Peers};
 use launcher::shm::memory::RegionError;
@@ -36,12 +35,11 @@ use launcher::shm::ring::{
     Consumer, Full, Home, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec,
     Step,
 };
-use media::{Care, STREAM};
+use media::{Care, STREAM, refused};
 use rusteron_client::{
     Aeron as Client, AeronClaim, AeronExclusivePublication, AeronHeader, AeronOfferError, AeronSubscription,
 };
 use std::collections::VecDeque;
-use std::io;
 
 /// Bytes of a message.
 const BYTES: usize = MESSAGE_WORDS * size_of::<u64>();
@@ -80,12 +78,6 @@ struct Origins {
     sessions: Vec<Option<i32>>,
     peers: Box<dyn Peers>,
     fault: Option<PeerFault>,
-}
-
-/// What Aeron says of what it refused, as an error of the segment with that name.
-fn refused<E: Display>(name: &str, what: &'static str) -> impl FnOnce(E) -> RegionError {
-    let name = name.to_owned();
-    move |error| RegionError::Os { name, what, source: io::Error::other(format!("aeron: {error}")) }
 }
 
 /// The session of that producer in that process.
