@@ -199,11 +199,17 @@ mod tests {
     use super::*;
     use shm::memory::Region;
     use shm::named::{fifo, seqpacket};
-    use std::os::unix::fs::FileExt;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::{SystemTime, UNIX_EPOCH};
 
     /// A pid that no process has.
     const NOBODY: u32 = 0x7fff_fff0;
+
+    /// Each test here removes whatever is dead: two at once would remove each other's.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     fn id(pid: u32, start: u64, millis: u64) -> RunId {
         RunId::new(UNIX_EPOCH + std::time::Duration::from_millis(millis), pid, start)
@@ -221,6 +227,7 @@ mod tests {
 
     #[test]
     fn the_living_are_known_by_their_lock_whatever_their_pid_says() {
+        let _alone = alone();
         // As a launcher in another PID namespace looks from here.
         let run = id(NOBODY, 5, 1);
         let control = format!("bulkhead.{run}.control");
@@ -238,6 +245,7 @@ mod tests {
 
     #[test]
     fn a_dead_run_goes_also_if_its_pid_was_given_to_another() {
+        let _alone = alone();
         let me = std::process::id();
         let start = process::start_time(me).unwrap();
         // Without a lock, the process in the name does not count; with no control segment, it does.
@@ -265,6 +273,7 @@ mod tests {
 
     #[test]
     fn what_is_not_ours_is_left_alone_and_holds_nobody_up() {
+        let _alone = alone();
         let run = id(NOBODY, 5, 7);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
         let mydb = format!("bulkhead.mydb-{now}");
@@ -287,13 +296,11 @@ mod tests {
 
     #[test]
     fn what_a_strategy_has_scribbled_on_goes_too() {
+        let _alone = alone();
         let run = id(NOBODY, 5, 9);
         let names = [segment(run, "thread-strategy-0"), segment(run, "return-0.head")];
         for name in &names {
-            // Not created anew, with another mode: the other tests here clean as well, beside this one.
-            if let Ok(file) = OpenOptions::new().write(true).open(format!("{SHM_DIR}/{name}")) {
-                file.write_all_at(&[0xFF; 512], 0).unwrap();
-            }
+            std::fs::write(format!("{SHM_DIR}/{name}"), [0xFF; 512]).unwrap();
         }
         clean(CleanScope::Everything).unwrap();
         assert!(!names.iter().any(|name| is_there(name)));
@@ -313,6 +320,7 @@ mod tests {
 
     #[test]
     fn a_folder_of_somebody_else_s_transport_goes_with_what_it_made() {
+        let _alone = alone();
         let run = id(NOBODY, 5, 11);
         let [ours, beside, bridge, stranger] = ["submit", "submit.1.data", "bridge-venue-0", "database"]
             .map(|what| format!("bulkhead.{run}.{what}"));
@@ -326,6 +334,7 @@ mod tests {
 
     #[test]
     fn a_link_is_not_followed() {
+        let _alone = alone();
         let run = id(NOBODY, 5, 8);
         let link = format!("bulkhead.{run}.control");
         std::os::unix::fs::symlink("/dev/zero", format!("{SHM_DIR}/{link}")).unwrap();
