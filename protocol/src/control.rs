@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! word 0        16      17            18           32                   288                    800           801
-//!      │ header  │ state │ start ticks │ generation │ a fence a strategy │ an id for each process │ plan: bytes │ plan (bincode) …
+//!      │ header  │ state │ start ticks │ generation │ a fence a strategy │ a word for each process │ plan: bytes │ plan (bincode) …
 //! ```
 //!
 //! The start is a barrier: each thread says `Ready` in its own status block when it has attached and prefaulted all
@@ -12,7 +12,11 @@
 use core::time::Duration;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{SegmentKind, View, Words};
+#[cfg(not(loom))]
+use shm::os::process;
 use shm::sync::{AtomicU64, Ordering};
+#[cfg(not(loom))]
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Where the run's state is.
@@ -23,7 +27,8 @@ pub const START: usize = HEADER_WORDS + 1;
 pub const GENERATION: usize = HEADER_WORDS + 2;
 /// Where the strategies' fences are, a word each.
 pub const LIVES: usize = HEADER_WORDS + 16;
-/// Where the ids of the plan's processes are, a word each; 0 while one is not started.
+/// Where the plan's processes are, a word each: the id, and above it when the process was started, in clock ticks since boot, of which
+/// the lower half; 0 while one is not started.
 pub const PROCESSES: usize = LIVES + crate::wire::MAX_STRATEGIES;
 /// The most processes that a plan can have.
 pub const MAX_PROCESSES: usize = 512;
@@ -123,9 +128,20 @@ impl Control {
         if process >= MAX_PROCESSES {
             return None;
         }
-        // Acquire: pairs with the Release in `started`.
-        let pid = self.words.load(PROCESSES + process, Ordering::Acquire);
-        u32::try_from(pid).ok().filter(|pid| *pid != 0)
+        // Acquire: pairs with the Release in `started`. The upper half is the start.
+        let pid = self.words.load(PROCESSES + process, Ordering::Acquire) as u32;
+        Some(pid).filter(|pid| *pid != 0)
+    }
+
+    /// A descriptor of that process, while it runs: of the very one that the launcher started, not of a later one that was given the same
+    /// id.
+    #[cfg(not(loom))]
+    pub fn pidfd(&self, process: usize) -> Option<OwnedFd> {
+        let pid = self.pid(process)?;
+        let pidfd = process::pidfd_open(pid).ok()?;
+        // The descriptor came first: if the process of that id is the right one now, it was then.
+        let started = self.words.load(PROCESSES + process, Ordering::Relaxed) >> 32;
+        process::start_time(pid).filter(|now| *now as u32 as u64 == started).map(|_| pidfd)
     }
 
     /// Sleeps until the barrier opens or the run ends, and returns that state.
@@ -162,14 +178,21 @@ impl Launching {
         Control::new(self.words.clone())
     }
 
-    /// A process of the plan was started, with that id: from now on it is believed to be who it says it is.
+    /// A process of the plan was started, with that id: from now on it is believed to be who it says it is. Whoever started it has not waited
+    /// for it yet, so the id is not another's.
     ///
     /// # Panics
     /// If there can be no such process.
-    pub fn started(&self, process: usize, pid: u32) {
+    #[cfg(not(loom))]
+    pub fn started(&self, index: usize, pid: u32) {
+        let since = process::start_time(pid).unwrap_or(0);
+        self.is_process(index, u64::from(pid) | since << 32);
+    }
+
+    fn is_process(&self, process: usize, word: u64) {
         assert!(process < MAX_PROCESSES);
         // Release: pairs with the Acquire in `pid`.
-        self.words[PROCESSES + process].store(pid.into(), Ordering::Release);
+        self.words[PROCESSES + process].store(word, Ordering::Release);
     }
 
     /// A process has ended and nothing of it is still to be taken: its id is believed no more.
@@ -177,7 +200,7 @@ impl Launching {
     /// # Panics
     /// If there can be no such process.
     pub fn ended(&self, process: usize) {
-        self.started(process, 0);
+        self.is_process(process, 0);
     }
 
     /// Moves the run on and wakes everybody who waits for it.

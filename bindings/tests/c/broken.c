@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -139,6 +140,11 @@ static int escape(void) {
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     if (!strcmp(what, "never")) pause();
+    /* The launcher's death is to do nothing to it. */
+    if (!strcmp(what, "stays")) {
+        prctl(PR_SET_PDEATHSIG, 0);
+        for (;;) pause();
+    }
     if (!strcmp(what, "leaves")) return 0;
     if (!strcmp(what, "old")) {
         int32_t code = bh_attach(BH_VERSION + (1u << 16));

@@ -1,7 +1,7 @@
 //! The warden: a process that does nothing but wait for the launcher's death, and then clears up after it.
 //!
 //! A launcher that is killed with SIGKILL cannot unlink its segments or save its logs. Its children notice and end
-//! ([`protocol::orphan`]); the warden waits for that, saves the logs in the run's folder and removes the segments. If
+//! ([`protocol::orphan`]); the warden waits for that, saves the logs in the run's folder, kills who is still there, and removes the segments. If
 //! the warden is killed as well, the next start or `launcher clean` removes them. It has the control segment locked like the
 //! launcher, so that a start in this very moment does not remove the logs that it is about to save ([`crate::runtime::clean`]).
 
@@ -20,7 +20,7 @@ use shm::memory::lock;
 use shm::memory::open_safely;
 use shm::os::process;
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -54,21 +54,35 @@ pub fn run(run: &str) -> Result<()> {
     for left in groups::remove_all(Tree::real(), &plan.run, crate::host::groups::EMPTY) {
         progress::complain(&format!("warden: not removed: {left}"));
     }
-    wait_for_the_processes(&control, &plan);
+    end_the_processes(&control, &plan);
     setup::remove_all(&plan, &left_behind);
     Ok(())
 }
 
-/// Somebody else's transport, or a bridge, makes files for as long as its processes live: only behind their end is nothing left. What a process
-/// makes that does not end in time, the next start removes.
-fn wait_for_the_processes(control: &Control, plan: &Plan) {
-    if !plan.technique.is_foreign() && setup::bridges(plan).is_empty() {
-        return;
+/// Waits for the end of the run's processes, and ends those that do not end by themselves: a program of somebody else's may have taken back what
+/// its launcher's death was to do to it. Whatever makes files for as long as it lives leaves nothing behind that comes later.
+fn end_the_processes(control: &Control, plan: &Plan) {
+    let mut living: Vec<OwnedFd> =
+        (0..plan.processes.len()).filter_map(|place| control.pidfd(place)).collect();
+    wait_for(&mut living, orphan::GRACE + orphan::GRACE);
+    for pidfd in &living {
+        // One that has ended meanwhile got no signal.
+        let _ = process::kill(pidfd.as_fd());
     }
-    let deadline = Instant::now() + orphan::GRACE + orphan::GRACE;
-    let lives = |place: usize| control.pid(place).is_some_and(|pid| process::start_time(pid).is_some());
-    while (0..plan.processes.len()).any(lives) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(5));
+    wait_for(&mut living, orphan::GRACE);
+}
+
+/// Until none of them runs, but no longer than that; those that do are left.
+fn wait_for(living: &mut Vec<OwnedFd>, at_most: Duration) {
+    let deadline = Instant::now() + at_most;
+    while !living.is_empty() && Instant::now() < deadline {
+        let fds: Vec<_> = living.iter().map(AsFd::as_fd).collect();
+        let Ok(ended) = process::wait_readable(&fds, deadline.saturating_duration_since(Instant::now()))
+        else {
+            return;
+        };
+        let mut ended = ended.into_iter();
+        living.retain(|_| ended.next() != Some(true));
     }
 }
 

@@ -191,7 +191,8 @@ fn no_program_in_a_sandbox_outlives_its_launcher() {
         return;
     }
     let Some(program) = Program::of("tests/c/broken.c") else { return };
-    for what in ["idle", "never"] {
+    // One that waits for reports, one that never attaches, one that means to stay.
+    for what in ["idle", "never", "stays"] {
         let launcher = Launcher::new();
         let kind = program.exec(what);
         let flags = ["--strategies", "1", "--strategy", &kind, "--quiet", "--orders", "1000"];

@@ -213,8 +213,8 @@ fn a_program_that_never_comes_to_trade_is_named_with_the_reason() {
 #[test]
 fn no_program_outlives_its_launcher() {
     let Some(program) = Program::of("tests/c/broken.c") else { return };
-    // One that waits for reports, one that never attaches.
-    for what in ["idle", "never"] {
+    // One that waits for reports, one that never attaches, one that means to stay.
+    for what in ["idle", "never", "stays"] {
         let launcher = Launcher::new();
         let kind = program.exec(what);
         let flags = ["--strategies", "1", "--strategy", &kind, "--quiet", "--orders", "1000"];
