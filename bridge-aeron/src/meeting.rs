@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::str::FromStr;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use thiserror::Error;
 
 /// The longest name, in bytes.
@@ -15,7 +15,7 @@ pub struct Meeting {
     /// The name.
     pub name: String,
     /// The engine's host.
-    pub host: Ipv4Addr,
+    pub host: IpAddr,
     /// Where it listens for frames of the far host.
     pub port: u16,
 }
@@ -23,7 +23,7 @@ pub struct Meeting {
 /// A text that names no meeting.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{text:?} is no meeting: {why}\nSay NAME@HOST:PORT, for example desk-7@10.0.0.1:40400, the same on both hosts but for a HOST of 0.0.0.0"
+    "{text:?} is no meeting: {why}\nSay NAME@HOST:PORT, for example desk-7@10.0.0.1:40400 or desk-7@[fd00::1]:40400, the same on both hosts but for a HOST of 0.0.0.0 or [::]"
 )]
 pub struct MeetingError {
     text: String,
@@ -40,22 +40,21 @@ impl FromStr for Meeting {
         if name.is_empty() || name.len() > LONGEST || !name.bytes().all(is_plain) {
             return Err(wrong("a name has 1 to 64 letters, digits, dots, - or _"));
         }
-        let (host, port) = address.rsplit_once(':').ok_or_else(|| wrong("it has no port"))?;
-        let port: u16 = port.parse().map_err(|_| wrong("the port is no number from 1 to 65534"))?;
-        if port == 0 || port == u16::MAX {
+        let (_, port) = address.rsplit_once(':').ok_or_else(|| wrong("it has no port"))?;
+        if !port.parse().is_ok_and(|port: u16| port != 0 && port != u16::MAX) {
             return Err(wrong("the port is no number from 1 to 65534"));
         }
-        let found = (host, port).to_socket_addrs().map_err(|error| wrong(&format!("{host}: {error}")))?;
-        let is_v4 = |address| if let SocketAddr::V4(address) = address { Some(address) } else { None };
-        let address: SocketAddrV4 =
-            found.into_iter().find_map(is_v4).ok_or_else(|| wrong("the host has no IPv4 address"))?;
-        Ok(Self { name: name.into(), host: *address.ip(), port })
+        let found = address.to_socket_addrs().map_err(|error| wrong(&format!("{address}: {error}")))?;
+        // Of a name that has both, the address that every network has.
+        let address =
+            found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| wrong("the host has no address"))?;
+        Ok(Self { name: name.into(), host: address.ip(), port: address.port() })
     }
 }
 
 impl fmt::Display for Meeting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}:{}", self.name, self.host, self.port)
+        write!(f, "{}@{}", self.name, SocketAddr::new(self.host, self.port))
     }
 }
 
@@ -65,12 +64,14 @@ mod tests {
 
     #[test]
     fn a_meeting_is_read_as_it_is_written() {
-        let meeting: Meeting = "desk-7@127.0.0.1:40400".parse().unwrap();
-        assert_eq!(
-            (meeting.name.as_str(), meeting.host, meeting.port),
-            ("desk-7", Ipv4Addr::LOCALHOST, 40_400)
-        );
-        assert_eq!(meeting.to_string().parse(), Ok(meeting));
+        for (text, host) in [
+            ("desk-7@127.0.0.1:40400", IpAddr::from([127, 0, 0, 1])),
+            ("desk-7@[fd00::1]:40400", IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1])),
+        ] {
+            let meeting: Meeting = text.parse().unwrap();
+            assert_eq!((meeting.name.as_str(), meeting.host, meeting.port), ("desk-7", host, 40_400));
+            assert_eq!(meeting.to_string(), text);
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use rusteron_media_driver::{
     AeronOfferError, AeronSubscription, Handlers,
 };
 use std::ffi::CString;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -160,16 +161,18 @@ impl Transport {
 
 /// The streams of a side: out, and home.
 fn uris(side: Side, meeting: &Meeting) -> (String, String) {
-    let Meeting { host, port, .. } = meeting;
-    let asks = port + 1;
+    const V4_ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    const V6_ANY: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let [listens, asks] = [meeting.port, meeting.port + 1].map(|port| SocketAddr::new(meeting.host, port));
+    let any = SocketAddr::new(if meeting.host.is_ipv4() { V4_ANY } else { V6_ANY }, 0);
     match side {
         Side::Far => (
-            format!("aeron:udp?endpoint={host}:{port}|{TERM}"),
-            format!("aeron:udp?endpoint=0.0.0.0:0|control={host}:{asks}|control-mode=dynamic"),
+            format!("aeron:udp?endpoint={listens}|{TERM}"),
+            format!("aeron:udp?endpoint={any}|control={asks}|control-mode=dynamic"),
         ),
         Side::Engine => (
-            format!("aeron:udp?control={host}:{asks}|control-mode=dynamic|{TERM}"),
-            format!("aeron:udp?endpoint={host}:{port}"),
+            format!("aeron:udp?control={asks}|control-mode=dynamic|{TERM}"),
+            format!("aeron:udp?endpoint={listens}"),
         ),
     }
 }

@@ -8,7 +8,7 @@ use bridge_aeron::place::Place;
 use bridge_aeron::pump::{self, Part, Turn};
 use bridge_aeron::transport::Transport;
 use launcher::protocol::wire::{Message, Order, OrderId, Report};
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// Messages each way: more than the terms of a stream hold at once.
 const MESSAGES: u64 = 20_000;
@@ -48,13 +48,13 @@ impl Part for Side1 {
     }
 }
 
-/// A port that nobody has, whose neighbour nobody has either.
-fn free_port() -> u16 {
+/// A port of that address that nobody has, whose neighbour nobody has either; `None`: this host does not have the address.
+fn free_port(host: IpAddr) -> Option<u16> {
     loop {
-        let one = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let one = UdpSocket::bind((host, 0)).ok()?;
         let port = one.local_addr().unwrap().port();
-        if port < u16::MAX && UdpSocket::bind(("127.0.0.1", port + 1)).is_ok() {
-            return port;
+        if port < u16::MAX && UdpSocket::bind((host, port + 1)).is_ok() {
+            return Some(port);
         }
     }
 }
@@ -76,9 +76,12 @@ fn side(side: Side, meeting: &Meeting) -> (Side1, Link) {
     (part, link)
 }
 
-#[test]
-fn everything_arrives_once_and_in_order_both_ways_and_the_clocks_are_one() {
-    let meeting: Meeting = format!("loopback@127.0.0.1:{}", free_port()).parse().unwrap();
+fn everything_arrives_on(host: IpAddr) {
+    let Some(port) = free_port(host) else {
+        eprintln!("SKIPPED: {host} is no address of this host");
+        return;
+    };
+    let meeting: Meeting = format!("loopback@{}", SocketAddr::new(host, port)).parse().unwrap();
     let (far, engine) = std::thread::scope(|scope| {
         let engine = scope.spawn(|| side(Side::Engine, &meeting));
         let far = scope.spawn(|| side(Side::Far, &meeting));
@@ -92,11 +95,19 @@ fn everything_arrives_once_and_in_order_both_ways_and_the_clocks_are_one() {
     }
 }
 
+#[test]
+fn everything_arrives_once_and_in_order_both_ways_and_the_clocks_are_one() {
+    for host in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+        everything_arrives_on(host);
+    }
+}
+
 /// A port that somebody has is told, and is no panic.
 #[test]
 fn a_port_that_is_taken_is_an_error() {
-    let port = free_port();
-    let _taken = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+    let host = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let port = free_port(host).unwrap();
+    let _taken = UdpSocket::bind((host, port)).unwrap();
     let meeting: Meeting = format!("taken@127.0.0.1:{port}").parse().unwrap();
     let place = Place::alone("taken").unwrap();
     let opened = Transport::open(Side::Engine, &meeting, &place.for_driver().unwrap());
