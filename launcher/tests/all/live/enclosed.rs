@@ -202,7 +202,8 @@ fn no_program_in_a_sandbox_outlives_its_launcher() {
         signal(child.id(), "KILL");
         child.wait().unwrap();
         wait_until("everybody is gone", || {
-            children.iter().all(|(pid, _)| !std::path::Path::new(&format!("/proc/{pid}/exe")).exists())
+            program.processes().is_empty()
+                && children.iter().all(|(pid, _)| !std::path::Path::new(&format!("/proc/{pid}/exe")).exists())
         });
         assert_nothing_left(child.id());
     }
