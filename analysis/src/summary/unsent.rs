@@ -1,16 +1,18 @@
-//! Orders that were never sent because a strategy had as many open as it may: what rests at an exchange is open until trading is over.
+//! Orders that were never sent in a run that came to its end: because a strategy had as many open as it may, since what rests at an exchange is
+//! open until trading is over; or because trading was closed where nothing had moved for some time.
 
 use crate::merge::Merged;
 use crate::numbers::count;
 use crate::record::{Outcome, RunRecord};
 use protocol::labels::StrategyCounter;
-use protocol::plan::Role;
+use protocol::plan::{Role, Trading};
 
-/// How many they are, why, and the way out; `None` where there are none, and for a run that did not come to its end.
-pub(super) fn orders(record: &RunRecord, merged: &Merged) -> Option<String> {
+/// How many they are, why, and the way out, a line for each cause; none for a run that did not come to its end. Of strategies that may send fewer
+/// than the plan has for them, and of those that died, only what `--max-open` kept back is told.
+pub(super) fn orders(record: &RunRecord, merged: &Merged) -> Vec<String> {
     let trading = record.plan.trading();
     if record.outcome != Outcome::Complete || merged.orders.sent >= merged.orders.scheduled {
-        return None;
+        return Vec::new();
     }
     let mut sent = vec![0u64; trading.orders.len()];
     for (id, _) in merged.orders() {
@@ -18,7 +20,7 @@ pub(super) fn orders(record: &RunRecord, merged: &Merged) -> Option<String> {
             *sent += 1;
         }
     }
-    let (mut limited, mut unsent) = (0u64, 0u64);
+    let (mut limited, mut kept_back, mut closed) = (0u64, 0u64, 0u64);
     for (strategy, (sent, planned)) in (0..).zip(sent.iter().zip(&trading.orders)) {
         let role = Role::Strategy(strategy);
         let Some(thread) = record.plan.thread_of(role) else { continue };
@@ -26,18 +28,32 @@ pub(super) fn orders(record: &RunRecord, merged: &Merged) -> Option<String> {
         let most = log.map_or(0, |log| {
             log.counters.of(&record.plan.threads[thread].roles, role).get(StrategyCounter::InFlightPeak)
         });
-        if sent < planned && most >= trading.max_open.into() {
-            (limited, unsent) = (limited + 1, unsent.saturating_add(planned - sent));
+        let sends_all = log.is_some()
+            && trading.strategy_kind(strategy) == Trading::PLAYER
+            && !record.incidents.iter().any(|incident| incident.strategy == strategy);
+        let missing = planned.saturating_sub(*sent);
+        if missing > 0 && most >= trading.max_open.into() {
+            (limited, kept_back) = (limited + 1, kept_back.saturating_add(missing));
+        } else if sends_all {
+            closed = closed.saturating_add(missing);
         }
     }
+    let all = count(merged.orders.scheduled);
     let most = count(trading.max_open.into());
     let whose = if limited == 1 { "a strategy".into() } else { format!("{} strategies", count(limited)) };
-    (limited > 0).then(|| {
+    let limited = (limited > 0).then(|| {
         format!(
-            "{} of {} orders were not sent: {whose} had {most} orders open, as many as --max-open allows, and what rests at a venue \
+            "{} of {all} orders were not sent: {whose} had {most} orders open, as many as --max-open allows, and what rests at a venue \
              stays open: raise --max-open",
-            count(unsent),
-            count(merged.orders.scheduled)
+            count(kept_back)
         )
-    })
+    });
+    let closed = (closed > 0).then(|| {
+        format!(
+            "{} of {all} orders were not sent: nothing had moved for seconds, so trading was closed: lower the rate or give the roles \
+             cores",
+            count(closed)
+        )
+    });
+    limited.into_iter().chain(closed).collect()
 }

@@ -82,6 +82,8 @@ pub struct Liveness {
     ns_per_tick: f64,
     now: u64,
     awake_since: u64,
+    /// When a thread was last seen that only its wait for a core excused.
+    starved: u64,
     is_open: bool,
     watches: Vec<ThreadWatch>,
 }
@@ -121,7 +123,8 @@ impl Liveness {
     pub fn new(plan: &Plan, now: u64) -> Self {
         let limit = Duration::from_nanos(plan.liveness_ns);
         let watches = vec![ThreadWatch::new(now); plan.threads.len()];
-        Self { limit, ns_per_tick: plan.ns_per_tick, now, awake_since: now, is_open: false, watches }
+        let ns_per_tick = plan.ns_per_tick;
+        Self { limit, ns_per_tick, now, awake_since: now, starved: now, is_open: false, watches }
     }
 
     /// The barrier is about to open: from now on every thread has its deadline.
@@ -141,11 +144,15 @@ impl Liveness {
             self.awake_since = now;
         }
         self.now = now;
+        if self.watches.iter().any(|watch| self.excuses(watch)) {
+            self.starved = now;
+        }
     }
 
-    /// Since when the launcher has been awake without a break, in ticks.
-    pub const fn awake_since(&self) -> u64 {
-        self.awake_since
+    /// Since when everybody could do something, in ticks: the launcher has been awake without a break, and no thread was silent for longer than it
+    /// may be because it waited for a core.
+    pub fn everybody_ran_since(&self) -> u64 {
+        self.awake_since.max(self.starved)
     }
 
     /// Takes note of a thread's status, which was copied before this tick.
@@ -275,7 +282,15 @@ mod tests {
     /// Two threads, a tick is a nanosecond, the barrier opens at 0.
     fn liveness() -> Liveness {
         let watches = vec![ThreadWatch::new(0); 2];
-        Liveness { limit: LIMIT, ns_per_tick: 1.0, now: 0, awake_since: 0, is_open: true, watches }
+        Liveness {
+            limit: LIMIT,
+            ns_per_tick: 1.0,
+            now: 0,
+            awake_since: 0,
+            starved: 0,
+            is_open: true,
+            watches,
+        }
     }
 
     /// Looks every 100 ms from `from` to `to` (ms) at thread 0, which says what `says` says at that time (ns).
@@ -288,6 +303,19 @@ mod tests {
     }
 
     const RUNNING: u64 = ThreadState::Running as u64;
+
+    #[test]
+    fn nothing_stands_still_while_somebody_waits_for_a_core() {
+        let still = |_| status(RUNNING, 1);
+        for (is_runnable, since) in [(true, 5100 * MS), (false, 0)] {
+            let mut liveness = liveness();
+            watch(&mut liveness, 0, 600, still);
+            liveness.account(0, Some(CpuAccount { is_runnable, ran: Duration::ZERO }));
+            watch(&mut liveness, 700, 5000, still);
+            watch(&mut liveness, 5100, 8000, |now| status(RUNNING, now));
+            assert_eq!(liveness.everybody_ran_since(), since, "runnable: {is_runnable}");
+        }
+    }
 
     #[test]
     fn who_is_silent_while_everybody_sleeps_does_not_hang() {

@@ -36,20 +36,20 @@ impl StallWatch {
         Self { limit_ns: limit.as_nanos() as u64, moved: 0, since_ns: 0 }
     }
 
-    /// Whether the run stalls. `awake_since_ns`: the launcher has been awake since then without a break. `due_after`: the
+    /// Whether the run stalls. `ran_since_ns`: the launcher was awake and nobody waited for a core since then. `due_after`: the
     /// earliest time after the given one at which a strategy that is not done is due to send; [`None`] if one of them has
     /// nothing left to send: it only waits for reports.
     pub fn look(
         &mut self,
         now_ns: u64,
-        awake_since_ns: u64,
+        ran_since_ns: u64,
         engine: Moved,
         due_after: impl FnOnce(u64) -> Option<u64>,
     ) -> bool {
         if engine.count != self.moved {
             (self.moved, self.since_ns) = (engine.count, now_ns);
         }
-        let since = self.since_ns.max(awake_since_ns);
+        let since = self.since_ns.max(ran_since_ns);
         if now_ns.saturating_sub(since) <= self.limit_ns {
             return false;
         }

@@ -89,6 +89,32 @@ fn each_flaw_is_a_reason() {
 }
 
 #[test]
+fn a_player_that_did_not_send_all_is_a_reason_and_what_sends_as_it_likes_is_none() {
+    let more = |f: &mut Fixture| f.record.plan.trading_mut().orders[1] += 7;
+    let said = |spoil: &dyn Fn(&mut Fixture)| {
+        let reasons = reasons(|f| spoil(f));
+        reasons.into_iter().find(|reason| reason.contains("orders were not sent"))
+    };
+    let reason = said(&more).expect("seven are missing");
+    assert!(reason.starts_with("7 of 10,007 orders were not sent: nothing had moved"), "{reason}");
+    assert_eq!(
+        said(&|f| {
+            more(f);
+            f.record.plan.trading_mut().strategy_kinds = vec!["player".into(), "mine".into()];
+        }),
+        None
+    );
+    assert_eq!(
+        said(&|f| {
+            more(f);
+            f.record.outcome = Outcome::Interrupted;
+        }),
+        None,
+        "another reason says so"
+    );
+}
+
+#[test]
 fn who_is_not_believed_is_named() {
     let reasons = reasons(|f| f.status("strategy-0", Field::RecordsDropped, 1));
     assert!(
