@@ -1,5 +1,5 @@
-//! Orders that were never sent in a run that came to its end: because a strategy had as many open as it may, since what rests at an exchange is
-//! open until trading is over; or because trading was closed where nothing had moved for some time.
+//! Orders that were never sent in a run that came to its end, and why: a strategy had as many open as it may (what rests at an exchange is open until
+//! trading is over), or trading was closed because nothing had moved for some time.
 
 use crate::merge::Merged;
 use crate::numbers::count;
