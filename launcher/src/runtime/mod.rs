@@ -27,6 +27,7 @@ pub mod spill;
 mod spilling;
 pub mod standstill;
 pub mod supervise;
+mod suspicion;
 mod tapes;
 mod usage;
 pub mod warden;
