@@ -107,10 +107,14 @@ impl Liveness {
         }
     }
 
-    /// Since when everybody could do something, in ticks: the launcher has been awake without a break, and no thread was silent for longer than it
-    /// may be because it waited for a core.
-    pub fn everybody_ran_since(&self) -> u64 {
-        self.awake_since.max(self.starved)
+    /// Since when the launcher has been awake without a break, in ticks.
+    pub const fn awake_since(&self) -> u64 {
+        self.awake_since
+    }
+
+    /// When a thread was last seen whose silence only its wait for a core excused, in ticks; at first when this was made.
+    pub const fn starved(&self) -> u64 {
+        self.starved
     }
 
     /// Takes note of a thread's status, which was copied before this tick.
@@ -263,15 +267,15 @@ mod tests {
     const RUNNING: u64 = ThreadState::Running as u64;
 
     #[test]
-    fn nothing_stands_still_while_somebody_waits_for_a_core() {
+    fn who_waits_for_a_core_is_seen_to_starve_and_who_sleeps_is_not() {
         let still = |_| status(RUNNING, 1);
-        for (is_runnable, since) in [(true, 5100 * MS), (false, 0)] {
+        for (is_runnable, starved) in [(true, 5100 * MS), (false, 0)] {
             let mut liveness = liveness();
             watch(&mut liveness, 0, 600, still);
             liveness.account(0, Some(CpuAccount { is_runnable, ran: Duration::ZERO }));
             watch(&mut liveness, 700, 5000, still);
             watch(&mut liveness, 5100, 8000, |now| status(RUNNING, now));
-            assert_eq!(liveness.everybody_ran_since(), since, "runnable: {is_runnable}");
+            assert_eq!(liveness.starved(), starved, "runnable: {is_runnable}");
         }
     }
 

@@ -30,11 +30,12 @@ impl Supervisor<'_> {
         let Some(engine) = self.engine() else { return false };
         let steps = self.incidents.as_ref().map_or(0, Incidents::steps);
         let moved = Moved { count: moves(&engine).wrapping_add(steps), open: at_venues(&engine) };
-        let everybody_ran_since = self.ns(self.liveness.everybody_ran_since());
+        let [awake_since, starved] =
+            [self.liveness.awake_since(), self.liveness.starved()].map(|at| self.ns(at));
         let awaited = || (0..self.plan.trading().strategies).filter(|strategy| self.awaits(*strategy));
         let due_after = |since| awaited().map(|strategy| self.due_after(strategy, since)).min().flatten();
         let waits_for_a_process = self.incidents.as_ref().is_some_and(Incidents::waits_for_a_process);
-        stall.look(self.ns(self.plan.clock.now()), everybody_ran_since, moved, due_after)
+        stall.look(self.ns(self.plan.clock.now()), awake_since, starved, moved, due_after)
             && !waits_for_a_process
     }
 

@@ -8,6 +8,9 @@ use std::time::Duration;
 /// How long nothing may move, beyond the longest delay of a venue.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// For so many limits more a thread that waits for a core holds the verdict up.
+const HELD_UP: u64 = 5;
+
 /// When the engine last moved an order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StallWatch {
@@ -36,20 +39,24 @@ impl StallWatch {
         Self { limit_ns: limit.as_nanos() as u64, moved: 0, since_ns: 0 }
     }
 
-    /// Whether the run stalls. `ran_since_ns`: the launcher was awake and nobody waited for a core since then. `due_after`: the
+    /// Whether the run stalls. `awake_since_ns`: the launcher has been awake since then without a break. `starved_ns`: when a thread was last seen to
+    /// wait for a core, which holds this up, but only so long: which thread is its own a process says itself. `due_after`: the
     /// earliest time after the given one at which a strategy that is not done is due to send; [`None`] if one of them has
     /// nothing left to send: it only waits for reports.
     pub fn look(
         &mut self,
         now_ns: u64,
-        ran_since_ns: u64,
+        awake_since_ns: u64,
+        starved_ns: u64,
         engine: Moved,
         due_after: impl FnOnce(u64) -> Option<u64>,
     ) -> bool {
         if engine.count != self.moved {
             (self.moved, self.since_ns) = (engine.count, now_ns);
         }
-        let since = self.since_ns.max(ran_since_ns);
+        let since = self.since_ns.max(awake_since_ns);
+        let longest = since.saturating_add(self.limit_ns.saturating_mul(HELD_UP));
+        let since = since.max(starved_ns.min(longest));
         if now_ns.saturating_sub(since) <= self.limit_ns {
             return false;
         }
@@ -81,27 +88,46 @@ mod tests {
     #[test]
     fn orders_that_are_at_a_venue_come_back_or_the_run_stalls() {
         let mut stall = StallWatch::new(5 * S);
-        assert!(!stall.look(S, 0, moved(7, 3), due(&[100 * S])));
-        assert!(!stall.look(16 * S, 0, moved(7, 3), due(&[100 * S])), "the longest delay, and the silence");
-        assert!(stall.look(16 * S + 1, 0, moved(7, 3), due(&[100 * S])), "whatever is due later");
-        assert!(!stall.look(16 * S + 2, 0, moved(8, 2), due(&[])), "one came");
+        assert!(!stall.look(S, 0, 0, moved(7, 3), due(&[100 * S])));
+        assert!(
+            !stall.look(16 * S, 0, 0, moved(7, 3), due(&[100 * S])),
+            "the longest delay, and the silence"
+        );
+        assert!(stall.look(16 * S + 1, 0, 0, moved(7, 3), due(&[100 * S])), "whatever is due later");
+        assert!(!stall.look(16 * S + 2, 0, 0, moved(8, 2), due(&[])), "one came");
     }
 
     #[test]
     fn a_slow_schedule_is_waited_for_and_an_order_that_was_due_is_not() {
         let mut stall = StallWatch::new(0);
         let times = [3600 * S, 7200 * S];
-        assert!(!stall.look(S, 0, moved(2, 0), due(&times)));
-        assert!(!stall.look(3610 * S, 0, moved(2, 0), due(&times)));
-        assert!(stall.look(3610 * S + 1, 0, moved(2, 0), due(&times)), "it was due and did not come");
+        assert!(!stall.look(S, 0, 0, moved(2, 0), due(&times)));
+        assert!(!stall.look(3610 * S, 0, 0, moved(2, 0), due(&times)));
+        assert!(stall.look(3610 * S + 1, 0, 0, moved(2, 0), due(&times)), "it was due and did not come");
+    }
+
+    #[test]
+    fn who_waits_for_a_core_holds_it_up_and_not_for_ever() {
+        let mut stall = StallWatch::new(0);
+        assert!(!stall.look(S, 0, 0, moved(2, 1), |_| None));
+        // One that is always seen to wait.
+        let always =
+            (2..).map(|second| second * S).find(|now| stall.look(*now, 0, *now, moved(2, 1), |_| None));
+        assert_eq!(always, Some(62 * S), "since the first second, six times ten");
+        assert!(!stall.look(16 * S, 0, 9 * S, moved(3, 1), |_| None), "one came");
+        assert!(!stall.look(30 * S, 0, 25 * S, moved(3, 1), |_| None));
+        assert!(
+            stall.look(35 * S + 1, 0, 25 * S, moved(3, 1), |_| None),
+            "everybody has run, and nothing moves"
+        );
     }
 
     #[test]
     fn who_only_waits_for_reports_that_the_engine_does_not_have_waits_in_vain() {
         let mut stall = StallWatch::new(0);
-        assert!(!stall.look(S, 0, moved(2, 0), |_| None));
-        assert!(!stall.look(11 * S, 0, moved(2, 0), |_| None));
-        assert!(stall.look(11 * S + 1, 0, moved(2, 0), |_| None));
-        assert!(!stall.look(11 * S + 1, 5 * S, moved(2, 0), |_| None), "the machine slept in between");
+        assert!(!stall.look(S, 0, 0, moved(2, 0), |_| None));
+        assert!(!stall.look(11 * S, 0, 0, moved(2, 0), |_| None));
+        assert!(stall.look(11 * S + 1, 0, 0, moved(2, 0), |_| None));
+        assert!(!stall.look(11 * S + 1, 5 * S, 0, moved(2, 0), |_| None), "the machine slept in between");
     }
 }
