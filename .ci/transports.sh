@@ -38,5 +38,7 @@ done
 cargo test --quiet --locked --features "$features"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-cargo run --quiet --locked --features "$features" -- bill --technique "spsc-mux,$features" --isolation process --strategies 1 --venues 2 \
-  --orders 500 --window 200ms --delay fixed:1ms --repeats 2 --out "$out"
+own() { cargo run --quiet --locked --features "$features" -- "$@" --out "$out"; }
+own run --technique iceoryx2 --orders 2k --window 200ms --quiet
+own bill --technique "spsc-mux,$features" --isolation process --strategies 1 --venues 2 --orders 500 --window 200ms --delay fixed:1ms --repeats 2
+own contain --technique "$features" --isolation process --fault kill

@@ -39,8 +39,7 @@ use launcher::shm::attached::{Attached, Peers};
 use launcher::shm::memory::{RegionError, folder};
 use launcher::shm::ring::step::reach;
 use launcher::shm::ring::{
-    Consumer, Full, Home, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec,
-    Step,
+    Consumer, Full, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec, Step,
 };
 use std::fmt::Debug;
 use std::io;
@@ -216,9 +215,7 @@ impl Consumer for Receiver {
 }
 
 impl Link for Iceoryx2 {
-    const RECORD: Record = Record::new("iceoryx2", Home::Foreign)
-        .steps(&[Step::Entered, Step::HalfWritten, Step::Written, Step::Published])
-        .apart();
+    const RECORD: Record = crate::record("iceoryx2");
 
     type Producer = Sender;
     type Consumer = Receiver;

@@ -6,7 +6,9 @@ pub mod aeron;
 pub mod iceoryx;
 
 #[cfg(any(feature = "aeron", feature = "iceoryx2"))]
-use launcher::shm::ring::{Ends, LinkSpec, MESSAGE_WORDS, SegmentPlace, SegmentSpec, spsc};
+use launcher::shm::ring::{
+    Ends, Home, LinkSpec, MESSAGE_WORDS, Record, SegmentPlace, SegmentSpec, Step, spsc,
+};
 
 /// The folder of a hand-off, in which a transport keeps its files: it goes with the run.
 #[cfg(any(feature = "aeron", feature = "iceoryx2"))]
@@ -21,4 +23,12 @@ fn folder(spec: &LinkSpec<'_>) -> SegmentSpec {
         index: 0,
         ends: Ends::ALL_WRITE,
     }
+}
+
+/// What each of them is to bulkhead: a claim, a write and a commit, each a step in which a fault can be due, and nothing that two producers share.
+#[cfg(any(feature = "aeron", feature = "iceoryx2"))]
+const fn record(name: &'static str) -> Record {
+    Record::new(name, Home::Foreign)
+        .steps(&[Step::Entered, Step::HalfWritten, Step::Written, Step::Published])
+        .apart()
 }

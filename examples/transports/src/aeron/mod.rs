@@ -32,8 +32,7 @@ use launcher::shm::memory::RegionError;
 use launcher::shm::queue::MAX_PRODUCERS;
 use launcher::shm::ring::step::reach;
 use launcher::shm::ring::{
-    Consumer, Full, Home, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec,
-    Step,
+    Consumer, Full, Link, LinkSpec, MESSAGE_WORDS, Message, PeerFault, Producer, Record, SegmentSpec, Step,
 };
 use media::{Care, STREAM, refused};
 use rusteron_client::{
@@ -229,9 +228,7 @@ impl Consumer for Receiver {
 }
 
 impl Link for Aeron {
-    const RECORD: Record = Record::new("aeron", Home::Foreign)
-        .steps(&[Step::Entered, Step::HalfWritten, Step::Written, Step::Published])
-        .apart();
+    const RECORD: Record = crate::record("aeron");
 
     type Producer = Sender;
     type Consumer = Receiver;
