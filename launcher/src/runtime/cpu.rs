@@ -1,9 +1,9 @@
-//! What the kernel says of a thread that is silent: whether it wants to run, and for how long it could.
+//! What the kernel says of a thread or a process that is silent: whether it wants to run, and for how long it could.
 
 use core::time::Duration;
 use shm::os::process;
 
-/// The kernel's account of a thread.
+/// The kernel's account of a thread, or of all threads of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuAccount {
     /// It runs, or waits for a core: it neither sleeps nor is it stopped.
@@ -18,6 +18,22 @@ impl CpuAccount {
         let tid = process::thread_outside(pid, tid)?;
         let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}")).ok();
         Self::parse(&text("stat")?, &text("schedstat")?)
+    }
+
+    /// The same of a whole process: what its threads have run together, and whether one of them wants to.
+    pub fn of_process(pid: u32) -> Option<Self> {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+        let ids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+        let accounts = ids.filter_map(|tid| Self::of(pid, tid));
+        accounts.reduce(|sum, one| Self {
+            is_runnable: sum.is_runnable || one.is_runnable,
+            ran: sum.ran + one.ran,
+        })
+    }
+
+    /// Whether it wants to run and has hardly run since that account: for less than a quarter of that time.
+    pub fn is_starved_since(&self, first: &Self, time: Duration) -> bool {
+        self.is_runnable && self.ran.saturating_sub(first.ran) < time / 4
     }
 
     /// From the two files. The name in `stat` is the thread's own choice: the state stands behind its last parenthesis.

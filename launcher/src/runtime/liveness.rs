@@ -173,9 +173,7 @@ impl Liveness {
 
     /// Whether a silent thread waits for a core.
     fn is_starved(&self, watch: &ThreadWatch) -> bool {
-        watch.accounts.is_some_and(|(first, last)| {
-            last.is_runnable && last.ran.saturating_sub(first.ran) < self.limit / 4
-        })
+        watch.accounts.is_some_and(|(first, last)| last.is_starved_since(&first, self.limit))
     }
 
     /// Whether a thread is silent for longer than it may be, and only the wait for a core excuses it.

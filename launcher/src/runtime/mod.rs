@@ -8,6 +8,7 @@ mod cpu;
 pub mod enclosed;
 pub mod folder;
 pub mod gather;
+mod grace;
 pub mod incidents;
 pub mod isolate;
 pub mod liveness;

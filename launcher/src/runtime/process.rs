@@ -4,6 +4,7 @@ use crate::runtime::container::{self, Inside};
 use crate::runtime::enclosed::{self, Enclosure};
 use crate::runtime::usage::Account;
 use analysis::record::ProcessUsage;
+use analysis::units::Nanos;
 use anyhow::{Context, Result, anyhow};
 use protocol::plan::Trading;
 use protocol::supervision::Death;
@@ -42,6 +43,8 @@ pub struct Process {
     pub status: Option<ExitStatus>,
     stderr: PathBuf,
     account: Account,
+    /// It had to be killed so long after it was told to end.
+    late: Option<Duration>,
 }
 
 impl Process {
@@ -188,6 +191,7 @@ impl Process {
                     status: None,
                     stderr,
                     account,
+                    late: None,
                 })
             }
             Err(error) => {
@@ -352,10 +356,20 @@ impl Process {
         }
     }
 
+    /// The same of one that was told to end so long ago: if it has to be killed for that, it is said.
+    pub fn end_late(&mut self, after: Duration) {
+        let ran = self.status.is_none();
+        self.end();
+        self.late = Some(after).filter(|_| ran);
+    }
+
     /// How it ended, in words.
     pub fn how(&self) -> String {
         if let Some(why) = self.enclosure.refused() {
             return why.to_owned();
+        }
+        if let Some(after) = self.late {
+            return format!("killed {} after it was told to end", Nanos(after.as_nanos() as u64));
         }
         match self.status {
             None => "still running".into(),
@@ -415,5 +429,14 @@ mod tests {
         process.kill();
         process.end();
         assert_eq!(process.how(), "signal 9 (SIGKILL)");
+        process.end_late(Duration::from_secs(5));
+        assert_eq!(process.how(), "signal 9 (SIGKILL)", "it had ended");
+    }
+
+    #[test]
+    fn one_that_does_not_end_when_it_is_told_to_is_said_to_have_been_killed_for_that() {
+        let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
+        process.end_late(Duration::from_secs(5));
+        assert_eq!(process.how(), "killed 5s after it was told to end");
     }
 }

@@ -1,5 +1,6 @@
 //! The processes of a run: started by executing this very executable, watched through pidfds, and never left behind.
 
+use crate::runtime::grace::Grace;
 use crate::runtime::incidents::Children;
 use crate::runtime::process::Process;
 use crate::runtime::progress::complain;
@@ -137,16 +138,22 @@ impl Processes {
         self.all.iter().all(|process| process.status.is_some())
     }
 
-    /// Gives everybody but the warden `grace` to end by themselves, then kills and reaps the rest.
+    /// Gives everybody but the warden `grace` to end by themselves, more to who waits for a core, then kills and reaps the rest.
     pub fn end(&mut self, grace: Duration) {
         self.spares.end();
-        let deadline = Instant::now() + grace;
-        while !self.all_ended() && Instant::now() < deadline {
+        let told = Instant::now();
+        let mut grace = Grace::begin(grace, &self.living());
+        while !self.all_ended() && !grace.is_over(&self.living()) {
             if self.wait(None, Duration::from_millis(20)).is_err() {
                 break;
             }
         }
-        self.all.iter_mut().for_each(Process::end);
+        self.all.iter_mut().for_each(|process| process.end_late(told.elapsed()));
+    }
+
+    /// The ids of those that have not ended.
+    fn living(&self) -> Vec<u32> {
+        self.all.iter().filter(|process| process.status.is_none()).map(Process::pid).collect()
     }
 
     /// Ends the spiller: what is left of the logs is for the caller to save. What is to be said of it.

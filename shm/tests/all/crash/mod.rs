@@ -104,6 +104,7 @@ fn a_producer_may_die_at_every_instruction() {
         "of",
         "distinct states",
         "deaths",
+        "meddled with",
         "passed over",
         "waited for the slow",
         "violations",

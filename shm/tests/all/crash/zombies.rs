@@ -2,7 +2,7 @@
 //! does.
 
 use super::bed::{Bed, CAPACITY, FIRST, Scene};
-use super::deaths::{Meanwhile, NOTHING, Survey, UNTIL_FULL, survey};
+use super::deaths::{Meanwhile, NOTHING, Survey, UNTIL_FULL, some_of, survey};
 use super::report::Tally;
 use super::setups::{SetUp, prepare};
 use super::victim::Victim;
@@ -16,7 +16,8 @@ pub fn stand_still<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Tally {
     for boundary in 0..=plain.end() {
         let others =
             [NOTHING, Meanwhile { push: 2, take: 1 }, Meanwhile { push: UNTIL_FULL, take: UNTIL_FULL }];
-        for meanwhile in others {
+        // What it has read and not yet used matters here, so that each boundary is another one, also between two changes.
+        for meanwhile in some_of(&others, boundary) {
             slow(bed, set_up, boundary, meanwhile, &mut tally);
         }
         tally.add("boundaries", 1);

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# What the hand-offs and the whole way cost by an older build and by this one, in turns on the same cores (A B B A …), and what the two have
+# in common of their figures: medians over the runs with quartiles, and in how many pairs this build was the lower one.
+#
+#   bash .ci/before.sh [COMMIT]              default: the build before the rings were coloured and batched (2026-11-21); about 15 minutes
+#   PAIRS=2 SAMPLES=5 bash .ci/before.sh     fewer and shorter runs
+#
+# A pair whose cores were near each other in one run and far in the other (the floor: below 150 ns, or not) is left out and counted.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+commit=${1:-1e65bea6}
+pairs=${PAIRS:-8} samples=${SAMPLES:-21} out=target/before
+rm -rf "$out/runs" && mkdir -p "$out/runs"
+if [ ! -e "$out/tree/.git" ]; then
+  git worktree prune
+  git worktree add --quiet --detach "$out/tree" "$commit"
+fi
+git -C "$out/tree" checkout --quiet --detach "$commit"
+
+# The bench and the launcher of a tree.
+built() {
+  (cd "$1" && cargo build --quiet --release -p launcher --bin launcher &&
+    cargo bench --quiet -p shm --bench handoffs --no-run --message-format=json) |
+    sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1
+}
+declare -A bench launcher
+bench[old]=$(built "$out/tree") launcher[old]=$out/tree/target/release/launcher
+bench[new]=$(built .) launcher[new]=target/release/launcher
+
+one() { # BUILD PAIR
+  for capacity in 64 1024 8192; do
+    "${bench[$1]}" --bench roundtrip stream --capacity "$capacity" --samples "$samples" --json >"$out/runs/$1.$2.ring-$capacity.json"
+  done
+  "${bench[$1]}" --bench scan --samples "$samples" --json >"$out/runs/$1.$2.scan.json"
+  for rate in 1k 20k 400k; do
+    "${launcher[$1]}" run --technique spsc-mux --isolation process --strategies 1 --venues 1 --rate "$rate" --window 1s --idle spin \
+      --delay uniform:1ms..20ms --seed "$2" --json --out "$out/folders" >"$out/runs/$1.$2.way-$rate.json" 2>/dev/null </dev/null || true
+  done
+  rm -rf "$out/folders"
+}
+for pair in $(seq "$pairs"); do
+  if [ $((pair % 2)) = 1 ]; then one old "$pair" && one new "$pair"; else one new "$pair" && one old "$pair"; fi
+  echo "pair $pair of $pairs ($SECONDS s)" >&2
+done
+
+echo "old: $(git -C "$out/tree" log -1 --format='%h of %cs')   new: $(git log -1 --format='%h of %cs')   $pairs pairs, $samples samples each"
+perl -MJSON::PP -e '
+  my ($folder, $pairs) = @ARGV;
+  sub quartile { my ($q, @v) = @_; @v = sort { $a <=> $b } @v; $v[int((@v - 1) * $q / 4)] }
+  # What a run measured: name → figure, and the floor that goes with it.
+  sub figures {
+    my ($build, $pair, $part) = @_;
+    open my $file, "<", "$folder/$build.$pair.$part.json" or return;
+    my $run = eval { decode_json(join "", <$file>) } or return;
+    my (%found, $floor);
+    if ($run->{sections}) {
+      for my $section (@{$run->{sections}}) {
+        my $last = "";
+        for my $row (@{$section->{rows}}) {
+          $last = $row->{what} if $row->{what} ne "";
+          my $title = $section->{title} =~ s/ \(.*//r;
+          $found{"$title: $last, $row->{unit}"} = $row->{median} if defined $row->{median};
+          $floor //= $row->{median} if $row->{what} =~ /^floor/ && $row->{unit} eq "ns";
+        }
+      }
+    } else {
+      my ($before, $after) = @{$run->{floor}}{qw(before_ns after_ns)};
+      return unless $before && $after && abs($before - $after) <= 0.1 * ($before < $after ? $before : $after);
+      $floor = ($before + $after) / 2;
+      $found{"rt_venue p50, ns"} = $run->{rt_venue}{p50_ns};
+      $found{"rt_venue p50 less the floor, ns"} = $run->{rt_venue}{p50_ns} - $floor;
+    }
+    return ($floor, \%found);
+  }
+  for my $part (qw(ring-64 ring-1024 ring-8192 scan way-1k way-20k way-400k)) {
+    my (%of, $mixed, $lost);
+    for my $pair (1 .. $pairs) {
+      my ($old_floor, $old) = figures("old", $pair, $part);
+      my ($new_floor, $new) = figures("new", $pair, $part);
+      if (!$old || !$new) { $lost++; next }
+      my $place = "";
+      if (defined $old_floor) {
+        my @place = map { $_ < 150 ? "near" : "far" } $old_floor, $new_floor;
+        if ($place[0] ne $place[1]) { $mixed++; next }
+        $place = $place[0];
+      }
+      push @{$of{$place}{$_}}, [$old->{$_}, $new->{$_}] for grep { defined $new->{$_} } keys %$old;
+    }
+    printf "\n%s%s%s\n", $part, $mixed ? ", $mixed pairs near in one and far in the other" : "", $lost ? ", $lost pairs with a run that moved or failed" : "";
+    for my $place (sort keys %of) {
+      for my $name (sort keys %{$of{$place}}) {
+        my @pairs = @{$of{$place}{$name}};
+        my @shown = map { my $i = $_; sprintf "%9.2f [%.2f, %.2f]", map { quartile($_, map { $_->[$i] } @pairs) } 2, 1, 3 } 0, 1;
+        my @ratios = map { $_->[1] / $_->[0] } grep { $_->[0] > 0 } @pairs;
+        printf "  %-5s%-92s %-26s %-26s × %.2f  lower in %d of %d\n", $place, $name, @shown, quartile(2, @ratios), scalar(grep { $_->[1] < $_->[0] } @pairs), scalar @pairs;
+      }
+    }
+  }' "$out/runs" "$pairs"

@@ -1,0 +1,102 @@
+//! How long processes may take to end once the run is over: a grace of their own time, not of the clock on the wall.
+//!
+//! Others may have the cores meanwhile, and who gets none cannot end. That is the kernel's word, as in [`super::liveness`]; a process that
+//! has its core, or sleeps, and does not end has used its grace up.
+
+use super::cpu::CpuAccount;
+use std::time::{Duration, Instant};
+
+/// How many graces it may take, whoever waits for a core.
+const STARVED: u32 = 6;
+
+/// A grace that has begun.
+pub struct Grace {
+    length: Duration,
+    until: Instant,
+    last: Instant,
+    /// What the kernel said, by process id, when the grace began or was last prolonged.
+    accounts: Vec<(u32, CpuAccount)>,
+}
+
+impl Grace {
+    /// Begins now, for these processes.
+    pub fn begin(length: Duration, pids: &[u32]) -> Self {
+        let now = Instant::now();
+        Self { length, until: now + length, last: now + length * STARVED, accounts: accounts(pids) }
+    }
+
+    /// Whether it is over for these, who have not ended.
+    pub fn is_over(&mut self, left: &[u32]) -> bool {
+        let now = Instant::now();
+        if now < self.until {
+            return false;
+        }
+        let accounts = accounts(left);
+        let starves = |(pid, account): &(u32, CpuAccount)| {
+            let first = self.accounts.iter().find(|(known, _)| known == pid);
+            first.is_some_and(|(_, first)| account.is_starved_since(first, self.length))
+        };
+        if now >= self.last || !accounts.iter().any(starves) {
+            return true;
+        }
+        (self.until, self.accounts) = (now + self.length, accounts);
+        false
+    }
+}
+
+fn accounts(pids: &[u32]) -> Vec<(u32, CpuAccount)> {
+    pids.iter().filter_map(|pid| Some((*pid, CpuAccount::of_process(*pid)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    const SHORT: Duration = Duration::from_millis(400);
+
+    /// A process that never ends by itself.
+    fn hangs(how: &str) -> Child {
+        Command::new("sh").args(["-c", how]).spawn().unwrap()
+    }
+
+    /// Whether the grace of that process is over when its time is.
+    fn is_over_after_its_time(child: &Child) -> bool {
+        let mut grace = Grace::begin(SHORT, &[child.id()]);
+        assert!(!grace.is_over(&[child.id()]), "it has just begun");
+        std::thread::sleep(SHORT);
+        grace.is_over(&[child.id()])
+    }
+
+    #[test]
+    fn one_that_sleeps_has_no_more_than_its_grace() {
+        let mut child = hangs("exec sleep 60");
+        // It has become what it is to be.
+        std::thread::sleep(Duration::from_millis(200));
+        let is_over = is_over_after_its_time(&child);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_over);
+    }
+
+    #[test]
+    fn one_that_gets_no_core_has_more_but_not_for_ever() {
+        // All on one core, which the others take: who is started here inherits it.
+        shm::os::pin::pin_to(shm::os::pin::allowed_cores()[0]).unwrap();
+        let mut others: Vec<Child> = (0..4).map(|_| hangs("while :; do :; done")).collect();
+        let mut child = hangs("exec nice -n 19 sh -c 'while :; do :; done'");
+        std::thread::sleep(Duration::from_millis(200));
+        let begun = Instant::now();
+        let mut grace = Grace::begin(SHORT, &[child.id()]);
+        let mut had = Duration::ZERO;
+        while !grace.is_over(&[child.id()]) && begun.elapsed() < SHORT * 20 {
+            std::thread::sleep(Duration::from_millis(20));
+            had = begun.elapsed();
+        }
+        others.iter_mut().chain([&mut child]).for_each(|child| {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        });
+        assert!((SHORT * 2..SHORT * 20).contains(&had), "{had:?}");
+    }
+}
