@@ -26,20 +26,20 @@ fn levels(isolation: &'static str, interrupted: bool, (changes, all): (usize, us
 
 #[test]
 fn killed_anywhere_the_next_start_is_clean() {
-    levels("process", false, (1, 32));
+    levels("process", false, (2, 64));
 }
 
 #[test]
 fn killed_anywhere_with_threads_the_next_start_is_clean() {
-    levels("thread", false, (4, 64));
+    levels("thread", false, (8, 128));
 }
 
 #[test]
 fn killed_anywhere_with_a_sandbox_the_next_start_is_clean() {
-    levels("sandbox", false, (4, 64));
+    levels("sandbox", false, (8, 128));
 }
 
 #[test]
 fn interrupted_and_killed_anywhere_the_next_start_is_clean() {
-    levels("process", true, (4, 64));
+    levels("process", true, (8, 128));
 }

@@ -106,6 +106,7 @@ fn a_dead_writers_board_makes_room_and_a_living_ones_does_not() {
     let child = start(&name);
     let reader = open(&name);
     assert!(NamedWriter::create(&name, shape()).is_err(), "its writer lives");
+    assert!(reader.wait_for_newer(1, 0, Wait::Sleep, Duration::from_secs(30)) > 0, "it has written");
     kill(child);
     let ours = NamedWriter::create(&name, shape()).unwrap();
     assert_eq!(ours.version(1), 0, "made anew");
