@@ -33,7 +33,7 @@ one() { # BUILD PAIR
   done
   "${bench[$1]}" --bench scan --samples "$samples" --json >"$out/runs/$1.$2.scan.json"
   for rate in 1k 20k 400k; do
-    "${launcher[$1]}" run --technique spsc-mux --isolation process --strategies 1 --venues 1 --rate "$rate" --window 1s --idle spin \
+    "${launcher[$1]}" run --technique spsc-mux --isolation process --strategies 1 --venues 1 --orders "$rate" --window 1s --idle spin \
       --delay uniform:1ms..20ms --seed "$2" --json --out "$out/folders" >"$out/runs/$1.$2.way-$rate.json" 2>/dev/null </dev/null || true
   done
   rm -rf "$out/folders"

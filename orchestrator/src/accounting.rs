@@ -19,8 +19,8 @@ impl<R: Consumer> Orchestrator<R> {
     /// Orders that the plan still has of its strategy for its venue; `None`: it has no such limit.
     #[inline(always)]
     pub(crate) fn venue_budget(&mut self, order: &Order) -> Option<&mut u64> {
-        let venues = self.inboxes.len() / self.credentials;
-        self.venue_budgets.get_mut(usize::from(order.id.strategy()) * venues + usize::from(order.venue))
+        let place = usize::from(order.id.strategy()) * self.venues + usize::from(order.venue);
+        self.venue_budgets.get_mut(place)
     }
 
     /// An order goes to its venue, or waits for that.

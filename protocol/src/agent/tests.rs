@@ -109,3 +109,52 @@ fn who_gave_its_core_away_has_slept_until_it_came_back() {
         assert_eq!(logged(work, false), [(Point::Gap, 30_000, 30_000)]);
     }
 }
+
+/// Hands a message to the other one of a pair and takes one back; counts its turns, and those in which something had come back.
+#[derive(Default)]
+struct There {
+    turns: usize,
+    came_back: usize,
+    hands_over: bool,
+    desk: std::rc::Rc<std::cell::Cell<usize>>,
+}
+
+/// Gives back what it was handed, once.
+struct Back(std::rc::Rc<std::cell::Cell<usize>>);
+
+impl<C: Clock> Agent<C> for There {
+    fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
+        self.turns += 1;
+        if self.desk.get() == 2 {
+            self.desk.set(0);
+            self.came_back += 1;
+            return 1;
+        }
+        self.desk.set(usize::from(self.hands_over));
+        usize::from(self.hands_over)
+    }
+}
+
+impl<C: Clock> Agent<C> for Back {
+    fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
+        let has_it = self.0.get() == 1;
+        self.0.set(if has_it { 2 } else { self.0.get() });
+        usize::from(has_it)
+    }
+}
+
+#[test]
+fn what_the_second_of_a_pair_hands_back_is_taken_in_the_same_duty_cycle() {
+    let segment = Region::heap(LOG_OFFSET + 64).words();
+    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+    let clock = Virtual::default();
+    let mut cycle = Cycle { clock, now: 0, time, draining: false, log: StampLog::new(&segment) };
+    let there = There { hands_over: true, ..There::default() };
+    let back = Back(there.desk.clone());
+    let mut pair = (there, back);
+    assert_eq!(pair.duty_cycle(&mut cycle), 3, "there, back, and taken");
+    assert_eq!((pair.0.turns, pair.0.came_back), (2, 1));
+    pair.0.hands_over = false;
+    assert_eq!(pair.duty_cycle(&mut cycle), 0);
+    assert_eq!((pair.0.turns, pair.0.came_back), (3, 1), "one turn each where nothing came back");
+}
