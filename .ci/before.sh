@@ -4,19 +4,22 @@
 #
 #   bash .ci/before.sh [COMMIT]              default: the build before the rings were coloured and batched (2026-11-21); about 15 minutes
 #   PAIRS=2 SAMPLES=5 bash .ci/before.sh     fewer and shorter runs
+#   AGAIN=1 bash .ci/before.sh               the same runs printed again
 #
 # A pair whose cores were near each other in one run and far in the other (the floor: below 150 ns, or not) is left out and counted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 commit=${1:-1e65bea6}
 pairs=${PAIRS:-8} samples=${SAMPLES:-21} out=target/before
-rm -rf "$out/runs" && mkdir -p "$out/runs"
+git cat-file -e "$commit^{commit}" 2>/dev/null || { echo "SKIPPED, NOTHING WAS COMPARED: this clone does not have $commit"; exit 0; }
+[ -n "${AGAIN:-}" ] || { rm -rf "$out/runs" && mkdir -p "$out/runs"; }
 if [ ! -e "$out/tree/.git" ]; then
   git worktree prune
   git worktree add --quiet --detach "$out/tree" "$commit"
 fi
 git -C "$out/tree" checkout --quiet --detach "$commit"
 
+measure() {
 # The bench and the launcher of a tree.
 built() {
   (cd "$1" && cargo build --quiet --release -p launcher --bin launcher &&
@@ -42,9 +45,11 @@ for pair in $(seq "$pairs"); do
   if [ $((pair % 2)) = 1 ]; then one old "$pair" && one new "$pair"; else one new "$pair" && one old "$pair"; fi
   echo "pair $pair of $pairs ($SECONDS s)" >&2
 done
+}
+[ -n "${AGAIN:-}" ] || measure
 
 echo "old: $(git -C "$out/tree" log -1 --format='%h of %cs')   new: $(git log -1 --format='%h of %cs')   $pairs pairs, $samples samples each"
-perl -MJSON::PP -e '
+perl -MJSON::PP -Mutf8 -CO -e '
   my ($folder, $pairs) = @ARGV;
   sub quartile { my ($q, @v) = @_; @v = sort { $a <=> $b } @v; $v[int((@v - 1) * $q / 4)] }
   # What a run measured: name → figure, and the floor that goes with it.
@@ -65,7 +70,7 @@ perl -MJSON::PP -e '
       }
     } else {
       my ($before, $after) = @{$run->{floor}}{qw(before_ns after_ns)};
-      return unless $before && $after && abs($before - $after) <= 0.1 * ($before < $after ? $before : $after);
+      return unless $before && $after && ($before < 150) == ($after < 150);
       $floor = ($before + $after) / 2;
       $found{"rt_venue p50, ns"} = $run->{rt_venue}{p50_ns};
       $found{"rt_venue p50 less the floor, ns"} = $run->{rt_venue}{p50_ns} - $floor;
@@ -86,7 +91,7 @@ perl -MJSON::PP -e '
       }
       push @{$of{$place}{$_}}, [$old->{$_}, $new->{$_}] for grep { defined $new->{$_} } keys %$old;
     }
-    printf "\n%s%s%s\n", $part, $mixed ? ", $mixed pairs near in one and far in the other" : "", $lost ? ", $lost pairs with a run that moved or failed" : "";
+    printf "\n%s%s%s\n", $part, $mixed ? ", $mixed pairs near in one and far in the other" : "", $lost ? ", $lost pairs with a run whose cores moved" : "";
     for my $place (sort keys %of) {
       for my $name (sort keys %{$of{$place}}) {
         my @pairs = @{$of{$place}{$name}};
