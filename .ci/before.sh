@@ -11,44 +11,55 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 commit=${1:-1e65bea6}
 pairs=${PAIRS:-8} samples=${SAMPLES:-21} out=target/before
+tree=$out/tree
 git cat-file -e "$commit^{commit}" 2>/dev/null || { echo "SKIPPED, NOTHING WAS COMPARED: this clone does not have $commit"; exit 0; }
-[ -n "${AGAIN:-}" ] || { rm -rf "$out/runs" && mkdir -p "$out/runs"; }
-if [ ! -e "$out/tree/.git" ]; then
-  git worktree prune
-  git worktree add --quiet --detach "$out/tree" "$commit"
-fi
-git -C "$out/tree" checkout --quiet --detach "$commit"
 
-measure() {
-# The bench and the launcher of a tree.
+# Builds launcher and bench in a folder, and prints where the bench is.
 built() {
   (cd "$1" && cargo build --quiet --release -p launcher --bin launcher &&
     cargo bench --quiet -p shm --bench handoffs --no-run --message-format=json) |
     sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1
 }
-declare -A bench launcher
-bench[old]=$(built "$out/tree") launcher[old]=$out/tree/target/release/launcher
-bench[new]=$(built .) launcher[new]=target/release/launcher
 
-one() { # BUILD PAIR
+# All figures of one build, once.
+one() { # NAME BENCH LAUNCHER PAIR
   for capacity in 64 1024 8192; do
-    "${bench[$1]}" --bench roundtrip stream --capacity "$capacity" --samples "$samples" --json >"$out/runs/$1.$2.ring-$capacity.json"
+    "$2" --bench roundtrip stream --capacity "$capacity" --samples "$samples" --json >"$out/runs/$1.$4.ring-$capacity.json"
   done
-  "${bench[$1]}" --bench scan --samples "$samples" --json >"$out/runs/$1.$2.scan.json"
-  for rate in 1k 20k 400k; do
-    "${launcher[$1]}" run --technique spsc-mux --isolation process --strategies 1 --venues 1 --orders "$rate" --window 1s --idle spin \
-      --delay uniform:1ms..20ms --seed "$2" --json --out "$out/folders" >"$out/runs/$1.$2.way-$rate.json" 2>/dev/null </dev/null || true
+  "$2" --bench scan --samples "$samples" --json >"$out/runs/$1.$4.scan.json"
+  for orders in 1k 20k 400k; do
+    "$3" run --technique spsc-mux --isolation process --strategies 1 --venues 1 --orders "$orders" --window 1s --idle spin \
+      --delay uniform:1ms..20ms --seed "$4" --json --out "$out/folders" >"$out/runs/$1.$4.way-$orders.json" 2>/dev/null </dev/null ||
+      echo "$1, pair $4, $orders orders: the run failed" >&2
   done
   rm -rf "$out/folders"
 }
-for pair in $(seq "$pairs"); do
-  if [ $((pair % 2)) = 1 ]; then one old "$pair" && one new "$pair"; else one new "$pair" && one old "$pair"; fi
-  echo "pair $pair of $pairs ($SECONDS s)" >&2
-done
+
+measure() {
+  rm -rf "$out/runs" && mkdir -p "$out/runs" "$tree"
+  # Files of another commit would be taken for this one's; what was built stays.
+  find "$tree" -mindepth 1 -maxdepth 1 ! -name target -exec rm -rf {} +
+  git archive "$commit" | tar -x -C "$tree"
+  local old new
+  old=$(built "$tree") new=$(built .)
+  printf 'old: %s   new: %s   %s pairs, %s samples each\n' "$(git log -1 --format='%h of %cs' "$commit")" \
+    "$(git log -1 --format='%h of %cs')" "$pairs" "$samples" >"$out/runs/header"
+  echo "$pairs" >"$out/runs/pairs"
+  for pair in $(seq "$pairs"); do
+    local turns=(old new)
+    [ $((pair % 2)) = 1 ] || turns=(new old)
+    for turn in "${turns[@]}"; do
+      case $turn in
+      old) one old "$old" "$tree/target/release/launcher" "$pair" ;;
+      new) one new "$new" target/release/launcher "$pair" ;;
+      esac
+    done
+    echo "pair $pair of $pairs ($SECONDS s)" >&2
+  done
 }
 [ -n "${AGAIN:-}" ] || measure
 
-echo "old: $(git -C "$out/tree" log -1 --format='%h of %cs')   new: $(git log -1 --format='%h of %cs')   $pairs pairs, $samples samples each"
+cat "$out/runs/header"
 perl -MJSON::PP -Mutf8 -CO -e '
   my ($folder, $pairs) = @ARGV;
   sub quartile { my ($q, @v) = @_; @v = sort { $a <=> $b } @v; $v[int((@v - 1) * $q / 4)] }
@@ -91,7 +102,7 @@ perl -MJSON::PP -Mutf8 -CO -e '
       }
       push @{$of{$place}{$_}}, [$old->{$_}, $new->{$_}] for grep { defined $new->{$_} } keys %$old;
     }
-    printf "\n%s%s%s\n", $part, $mixed ? ", $mixed pairs near in one and far in the other" : "", $lost ? ", $lost pairs with a run whose cores moved" : "";
+    printf "\n%s%s%s\n", $part, $mixed ? ", $mixed pairs near in one and far in the other" : "", $lost ? ", $lost pairs with a run whose cores moved, or that failed" : "";
     for my $place (sort keys %of) {
       for my $name (sort keys %{$of{$place}}) {
         my @pairs = @{$of{$place}{$name}};
@@ -100,4 +111,4 @@ perl -MJSON::PP -Mutf8 -CO -e '
         printf "  %-5s%-92s %-26s %-26s × %.2f  lower in %d of %d\n", $place, $name, @shown, quartile(2, @ratios), scalar(grep { $_->[1] < $_->[0] } @pairs), scalar @pairs;
       }
     }
-  }' "$out/runs" "$pairs"
+  }' "$out/runs" "$(cat "$out/runs/pairs")"

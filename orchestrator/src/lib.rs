@@ -119,6 +119,7 @@ pub struct Orchestrator<R> {
     refused: [u64; MAX_REASONS],
     /// Venues have a gateway for each.
     credentials: usize,
+    /// Venues; their gateways are `venues * credentials`.
     venues: usize,
     work: Work,
     /// Orders that passed the checks and found their gateway's inbox full.

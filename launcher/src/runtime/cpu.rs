@@ -59,6 +59,16 @@ mod tests {
     }
 
     #[test]
+    fn who_has_its_core_and_who_sleeps_are_not_starved() {
+        let account = |is_runnable, ms| CpuAccount { is_runnable, ran: Duration::from_millis(ms) };
+        let (first, time) = (account(true, 1000), Duration::from_millis(400));
+        let is_starved = |is_runnable, ms| account(is_runnable, ms).is_starved_since(&first, time);
+        assert!(is_starved(true, 1000) && is_starved(true, 1099));
+        assert!(!is_starved(true, 1100), "it ran for a quarter of the time");
+        assert!(!is_starved(false, 1000), "it sleeps, or is stopped");
+    }
+
+    #[test]
     fn the_kernel_knows_this_thread_and_not_a_stranger_s() {
         let (pid, tid) = (std::process::id(), shm::os::process::thread_id());
         let account = CpuAccount::of(pid, tid.into()).unwrap();

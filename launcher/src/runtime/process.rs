@@ -356,11 +356,13 @@ impl Process {
         }
     }
 
-    /// The same of one that was told to end so long ago: if it has to be killed for that, it is said.
+    /// The same of one that was told to end so long ago: if it has to be killed for that, it is said. One that has ended by itself, and
+    /// nobody has looked yet, was not killed.
     pub fn end_late(&mut self, after: Duration) {
         let ran = self.status.is_none();
         self.end();
-        self.late = Some(after).filter(|_| ran);
+        let killed = self.status.is_some_and(|status| status.signal() == Some(nix::libc::SIGKILL));
+        self.late = Some(after).filter(|_| ran && killed);
     }
 
     /// How it ended, in words.
@@ -438,5 +440,10 @@ mod tests {
         let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
         process.end_late(Duration::from_secs(5));
         assert_eq!(process.how(), "killed 5s after it was told to end");
+        let child = Command::new("true").spawn().unwrap();
+        let mut process = Process::watch("quick", child, PathBuf::new(), process::pidfd_open).unwrap();
+        process::wait_readable(&[process.pidfd()], Duration::from_secs(30)).unwrap();
+        process.end_late(Duration::from_secs(5));
+        assert_eq!(process.how(), "exit 0", "it had ended, and nobody had looked");
     }
 }

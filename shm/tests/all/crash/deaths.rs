@@ -36,24 +36,23 @@ impl Survey {
         self.from + self.path.len() - 1
     }
 
-    /// The boundaries before an instruction that changes shared memory.
+    /// Whether the instruction behind that boundary changes shared memory.
+    fn changes(&self, boundary: usize) -> bool {
+        let pair = boundary.checked_sub(self.from).and_then(|place| self.path.get(place..place + 2));
+        pair.is_some_and(|pair| pair[0].1 != pair[1].1)
+    }
+
+    /// The boundaries before such an instruction.
     pub fn before_changes(&self) -> Vec<usize> {
-        let pairs = self.path.windows(2).enumerate();
-        pairs.filter(|(_, pair)| pair[0].1 != pair[1].1).map(|(place, _)| self.from + place).collect()
+        (self.from..self.end()).filter(|boundary| self.changes(*boundary)).collect()
     }
 
     /// Which turn a boundary has among those at which more is tried than a death alone; `None`: it is none of them. They are those beside an
     /// instruction that changes shared memory, and every fourth of the rest: between two changes a dead one leaves the same. All are, where
     /// there is time.
     pub fn turn(&self, boundary: usize) -> Option<usize> {
-        let changes = |at: usize| {
-            let place = at.checked_sub(self.from)?;
-            Some(self.path.get(place)?.1 != self.path.get(place + 1)?.1)
-        };
-        let is_beside = [Some(boundary), boundary.checked_sub(1)]
-            .into_iter()
-            .flatten()
-            .any(|at| changes(at) == Some(true));
+        let is_beside =
+            self.changes(boundary) || boundary.checked_sub(1).is_some_and(|before| self.changes(before));
         if is_slow() || is_beside {
             Some(boundary)
         } else {
