@@ -354,6 +354,9 @@ pub struct LimitsFlags {
     /// For one instrument, by its name or its index
     #[arg(long, value_name = "NAME")]
     pub instrument: Option<String>,
+    /// How long the engine has to take a value
+    #[arg(long, value_name = "DUR", default_value = "5s")]
+    pub timeout: Nanos,
 }
 
 /// The flags of `inspect`.

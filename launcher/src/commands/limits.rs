@@ -15,9 +15,6 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long the engine has to take a limit.
-const TIMEOUT: Duration = Duration::from_secs(5);
-
 /// Shows or changes limits.
 ///
 /// # Errors
@@ -37,7 +34,7 @@ pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
     for setting in settings {
         let LimitSetting { scope, control, value } = setting;
         let command = Command::SetLimit { scope, control: control.code(), value };
-        let (given, answer) = run.give(command, TIMEOUT)?;
+        let (given, answer) = run.give(command, Duration::from_nanos(flags.timeout.0))?;
         match answer.status {
             Status::Done | Status::Seen => {
                 let seen = duration(run.ns(given.ticks, answer.seen_ticks));

@@ -1,7 +1,7 @@
 //! How long processes may take to end once the run is over: a grace of their own time, not of the clock on the wall.
 //!
 //! Others may have the cores meanwhile, and who gets none cannot end. That is the kernel's word, as in [`super::liveness`]; a process that
-//! has its core, or sleeps, and does not end has used its grace up.
+//! has its core, or sleeps, and does not end has used its grace up. A machine that stood still, the launcher with it, begins it anew.
 
 use super::cpu::CpuAccount;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ pub struct Grace {
     length: Duration,
     until: Instant,
     last: Instant,
+    looked: Instant,
     /// What the kernel said, by process id, when the grace began or was last prolonged.
     accounts: Vec<(u32, CpuAccount)>,
 }
@@ -22,12 +23,22 @@ impl Grace {
     /// Begins now, for these processes.
     pub fn begin(length: Duration, pids: &[u32]) -> Self {
         let now = Instant::now();
-        Self { length, until: now + length, last: now + length * STARVED, accounts: accounts(pids) }
+        let last = now + length * STARVED;
+        Self { length, until: now + length, last, looked: now, accounts: accounts(pids) }
     }
 
-    /// Whether it is over for these, who have not ended.
+    /// Whether it is over for these, who have not ended. Asked several times within its length.
     pub fn is_over(&mut self, left: &[u32]) -> bool {
-        let now = Instant::now();
+        self.is_over_at(Instant::now(), left)
+    }
+
+    fn is_over_at(&mut self, now: Instant, left: &[u32]) -> bool {
+        let asleep = now - self.looked;
+        self.looked = now;
+        if asleep > self.length / 2 {
+            self.until = now + self.length;
+            self.last += asleep;
+        }
         if now < self.until {
             return false;
         }
@@ -63,9 +74,12 @@ mod tests {
     /// Whether the grace of that process is over when its time is.
     fn is_over_after_its_time(child: &Child) -> bool {
         let mut grace = Grace::begin(SHORT, &[child.id()]);
-        assert!(!grace.is_over(&[child.id()]), "it has just begun");
+        let begun = grace.looked;
+        let mut over_at = |at: u32| grace.is_over_at(begun + SHORT / 4 * at, &[child.id()]);
+        // What the kernel says is of this time, whenever the looks are said to be.
         std::thread::sleep(SHORT);
-        grace.is_over(&[child.id()])
+        assert!(!(0..4).any(&mut over_at), "its time is not over");
+        over_at(4)
     }
 
     #[test]
@@ -77,6 +91,15 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(is_over);
+    }
+
+    #[test]
+    fn a_machine_that_stood_still_begins_it_anew() {
+        let mut grace = Grace::begin(SHORT, &[]);
+        let begun = grace.looked;
+        let mut over_at = |at: u32| grace.is_over_at(begun + SHORT / 4 * at, &[]);
+        assert!(!over_at(2) && !over_at(50), "it was away");
+        assert!(!over_at(52) && over_at(54), "and then it was not");
     }
 
     #[test]

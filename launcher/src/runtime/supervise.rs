@@ -7,6 +7,7 @@ mod close;
 mod memory;
 mod motion;
 mod pace;
+mod patience;
 mod signals;
 mod silence;
 mod stall;
@@ -308,7 +309,7 @@ impl Supervisor<'_> {
     fn play(&mut self) -> Result<Phase> {
         let total = self.plan.trading().total_orders();
         let max_delay = Duration::from_nanos(self.plan.trading().max_delay_ns);
-        let (mut drain_until, mut draining, mut memory_sampled) = (None, false, false);
+        let (mut drain, mut draining, mut memory_sampled) = (None, false, false);
         let mut stall = StallWatch::new(self.plan.trading().max_delay_ns);
         let mut closing = self.closing();
         let last_due = self.last_due();
@@ -339,9 +340,9 @@ impl Supervisor<'_> {
                 if let Some(outcome) = self.let_the_dead_come_back()? {
                     return Ok(Phase::Failed(outcome));
                 }
-                return Ok(if drain_until.is_some() { Phase::Interrupted } else { Phase::Over });
+                return Ok(if drain.is_some() { Phase::Interrupted } else { Phase::Over });
             }
-            if sent < total && drain_until.is_none() {
+            if sent < total && drain.is_none() {
                 self.progress.at(sent);
             } else {
                 if !draining {
@@ -352,9 +353,9 @@ impl Supervisor<'_> {
             }
             match self.signals.take() {
                 0 => {}
-                1 if drain_until.is_none() => {
+                1 if drain.is_none() => {
                     self.control.set_state(RunState::Drain);
-                    drain_until = Some(Instant::now() + max_delay + GRACE);
+                    drain = Some(self.patience(max_delay + GRACE));
                 }
                 _ => return Ok(Phase::Interrupted),
             }
@@ -364,10 +365,10 @@ impl Supervisor<'_> {
                 self.control.set_state(RunState::Drain);
                 closing = None;
             }
-            if drain_until.is_some_and(|until| Instant::now() > until) {
+            if drain.as_mut().is_some_and(|drain| self.has_waited(drain)) {
                 return Ok(Phase::Interrupted);
             }
-            if drain_until.is_none()
+            if drain.is_none()
                 && let Some(what) = self.stalls(&mut stall)
             {
                 let engine = self.plan.thread_of(Role::Orchestrator).unwrap_or(0);

@@ -52,9 +52,9 @@ impl Supervisor<'_> {
         let is_open = |all: &Self| all.engine().is_some_and(|engine| at_venues(&engine) > 0);
         let engine = self.plan.thread_of(Role::Orchestrator);
         let Some(engine) = engine.filter(|_| died || is_open(self)) else { return Ok(None) };
-        let deadline = Instant::now() + GRACE;
+        let mut patience = self.patience(GRACE);
         let mut last = None;
-        while Instant::now() < deadline {
+        while !self.has_waited(&mut patience) {
             let busy = self.status(engine).get(Field::BusyTicks);
             if last == Some(busy) && !is_open(self) {
                 break;
@@ -76,8 +76,8 @@ impl Supervisor<'_> {
     pub(super) fn let_exchanges_close(&mut self) -> Result<Option<Outcome>> {
         let is_open =
             |(_, tape): &(u16, View)| TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed());
-        let deadline = Instant::now() + GRACE;
-        while self.tapes.iter().any(is_open) && Instant::now() < deadline {
+        let mut patience = self.patience(GRACE);
+        while self.tapes.iter().any(is_open) && !self.has_waited(&mut patience) {
             self.control.set_state(RunState::Drain);
             if let Some(outcome) = self.look_within(CLOSED)? {
                 return Ok(Some(outcome));
@@ -89,9 +89,9 @@ impl Supervisor<'_> {
     /// Nobody has a fault any more, and who died just now comes back: it has something to say at the end.
     pub(super) fn let_the_dead_come_back(&mut self) -> Result<Option<Outcome>> {
         self.faults.end();
-        let deadline = Instant::now() + GRACE;
+        let mut patience = self.patience(GRACE);
         let is_busy = |all: &Self| all.comebacks.as_ref().is_some_and(Comebacks::is_busy);
-        while is_busy(self) && Instant::now() < deadline {
+        while is_busy(self) && !self.has_waited(&mut patience) {
             if let Some(outcome) = self.look_within(CLOSED)? {
                 return Ok(Some(outcome));
             }

@@ -75,6 +75,8 @@ fn sleeps(tasks: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+    use std::time::Instant;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -118,8 +120,17 @@ mod tests {
         }
         assert_eq!(sleeps(tasks.path()), Some(5));
         assert_eq!(sleeps(Path::new("/nowhere")), None);
-        let before = sleeps(Path::new("/proc/self/task")).unwrap();
-        std::thread::sleep(MS);
-        assert!(sleeps(Path::new("/proc/self/task")).unwrap() > before);
+        // A process of its own: threads of this one end beside this test, and their sleeps go with them.
+        let mut child = Command::new("sh").args(["-c", "while :; do sleep 0.01; done"]).spawn().unwrap();
+        let tasks = format!("/proc/{}/task", child.id());
+        let (begun, before) = (Instant::now(), sleeps(Path::new(&tasks)).unwrap());
+        let mut has_slept = false;
+        while !has_slept && begun.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(MS);
+            has_slept = sleeps(Path::new(&tasks)).unwrap() > before;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(has_slept);
     }
 }

@@ -3,13 +3,11 @@
 //! What should move is known without asking a strategy: the engine says how many orders it has taken and settled, and the
 //! schedule says when the next order is due. A run that waits for an order that is due in an hour does not stall.
 
+use super::patience::held_up;
 use std::time::Duration;
 
 /// How long nothing may move, beyond the longest delay of a venue.
 const SILENCE: Duration = Duration::from_secs(10);
-
-/// For so many limits more a thread that waits for a core holds the verdict up.
-const HELD_UP: u64 = 5;
 
 /// When the engine last moved an order.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +53,7 @@ impl StallWatch {
             (self.moved, self.since_ns) = (engine.count, now_ns);
         }
         let since = self.since_ns.max(awake_since_ns);
-        let longest = since.saturating_add(self.limit_ns.saturating_mul(HELD_UP));
-        let since = since.max(starved_ns.min(longest));
+        let since = held_up(since, starved_ns, self.limit_ns);
         if now_ns.saturating_sub(since) <= self.limit_ns {
             return false;
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 impl Supervisor<'_> {
     pub(super) fn wait_until_ready(&mut self, timeout: Duration) -> Result<Phase> {
         let began = Instant::now();
-        let deadline = began + timeout;
+        let mut patience = self.patience(timeout);
         loop {
             self.note_who_is_ready();
             self.enclose_who_is_ready();
@@ -20,7 +20,7 @@ impl Supervisor<'_> {
             if self.signals.take() > 0 {
                 return Ok(Phase::Interrupted);
             }
-            if Instant::now() >= deadline {
+            if self.has_waited(&mut patience) {
                 let what =
                     format!("hangs at the start: not ready after {timeout:?}{}", self.unattached(late));
                 return Ok(Phase::Failed(self.failure_of(late, what)));

@@ -124,6 +124,22 @@ impl Running {
     }
 }
 
+/// Of a test that fails in the middle: its run would go on beside the other tests and leave its logs behind.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // The warden saves the logs before the folder goes.
+        let began = Instant::now();
+        while !segments(self.pid()).is_empty() && began.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
 fn read_all(from: &mut impl Read) -> String {
     let mut bytes = Vec::new();
     from.read_to_end(&mut bytes).unwrap();

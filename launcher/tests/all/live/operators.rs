@@ -52,9 +52,9 @@ impl Operated {
         this
     }
 
-    /// A command that must succeed.
+    /// A command that must succeed, however long the machine stands still in the middle of it.
     fn does(&self, command: &str, args: &[&str]) -> String {
-        let (code, said) = told(&[&[command, self.run.as_str()], args].concat());
+        let (code, said) = told(&[&[command, self.run.as_str(), "--timeout", "60s"], args].concat());
         assert_eq!(code, Some(0), "{command} {args:?}: {said}");
         said
     }
@@ -185,7 +185,7 @@ fn kills_while(fault: &str, venue: &str, timeout: &str) -> u64 {
     assert_nothing_left(pid);
     let summary = std::fs::read(launcher.folders()[0].join("summary.json")).unwrap();
     let summary: Value = serde_json::from_slice(&summary).unwrap();
-    assert_eq!(summary["valid"], true, "{fault}: {:#}", summary["violations"]);
+    assert_eq!(summary["valid"], true, "{fault}: {:#} {:#}", summary["violations"], summary["orders"]);
     let kills = summary["trading"]["kills"].as_array().unwrap();
     assert_eq!(kills.len(), 4, "{fault}: {kills:?}");
     assert!(kills.iter().all(|kill| kill["seen_to_done_ns"].is_u64()), "{fault}: {kills:?}");

@@ -67,7 +67,7 @@ fn watches(flags: &[&str], sees_rings: bool) {
     assert!(frame.lines().all(|line| line.chars().count() <= 80), "{frame}");
 
     // What operators do shows.
-    assert!(output(&["kill", run, "--strategy", "1"]).status.success());
+    assert!(output(&["kill", run, "--strategy", "1", "--timeout", "60s"]).status.success());
     wait_until("the kill shows", || {
         let looked = once(run);
         looked["strategies"][1]["killed"][0] == "strategy-1 by operator"
