@@ -88,7 +88,7 @@ pub fn table(checks: &[Check]) -> String {
     }
     let verdict = match worst(checks) {
         CheckState::Ok => "Fit for latency figures.",
-        CheckState::Note => "Fit for latency figures; the notes say what would steady them.",
+        CheckState::Note => "Fit for latency figures; the notes say what steadies them.",
         CheckState::Bad => "Not fit for latency figures until what is BAD is mended.",
     };
     format!("{}\n{verdict}\n", planner::trimmed(&table))
@@ -337,7 +337,7 @@ mod tests {
         ok    huge pages  madvise
         ok    swap        none
 
-        Fit for latency figures; the notes say what would steady them.
+        Fit for latency figures; the notes say what steadies them.
         ");
     }
 

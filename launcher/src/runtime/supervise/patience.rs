@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// For so many limits more a thread that waits for a core holds the end up.
 const HELD_UP: u64 = 5;
+/// The launcher looks far more often than this, however short the wait is.
+const ASLEEP_NS: u64 = 1_000_000_000;
 
 /// A wait that has begun. Times are nanoseconds since one and the same moment.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +21,14 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Begins now. It must be asked several times within the limit whether it is over.
+    /// Begins now. It must be asked several times within the limit, or a second, whether it is over.
     pub const fn new(limit: Duration, now_ns: u64) -> Self {
         Self { limit_ns: limit.as_nanos() as u64, since_ns: now_ns, looked_ns: now_ns }
     }
 
     /// Whether it is over. `starved_ns`: when a thread was last seen to wait for a core.
     pub fn is_over(&mut self, now_ns: u64, starved_ns: u64) -> bool {
-        if now_ns.saturating_sub(self.looked_ns) > self.limit_ns / 2 {
+        if now_ns.saturating_sub(self.looked_ns) > ASLEEP_NS.max(self.limit_ns / 2) {
             self.since_ns = now_ns;
         }
         self.looked_ns = now_ns;
@@ -68,6 +70,11 @@ mod tests {
     #[test]
     fn it_is_over_after_its_time() {
         assert_eq!(over(1..100, |_| 0), Some(6));
+    }
+
+    #[test]
+    fn a_wait_shorter_than_a_look_is_over_at_the_first() {
+        assert!(Patience::new(Duration::from_nanos(1), 0).is_over(S / 20, 0));
     }
 
     #[test]

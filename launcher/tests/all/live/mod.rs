@@ -16,6 +16,7 @@ mod ledger;
 mod market;
 mod neighbours;
 mod operators;
+mod paused;
 mod permissions;
 mod programs;
 mod quiet;
