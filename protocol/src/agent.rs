@@ -165,6 +165,12 @@ impl<C: Clock, A: Agent<C>> Agent<C> for Vec<A> {
     }
 }
 
+/// After so many turns with work it is looked whether the run is stopped; after one without it always is.
+const BUSY_LOOK: u64 = 256;
+/// So many such looks find it stopped before a thread ends that still finds work: what is on its way is handed over first, and the
+/// launcher waits for seconds.
+const STOPPED_LOOKS: u32 = 64;
+
 /// What one turn of an agent's loop came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
@@ -186,6 +192,8 @@ pub struct Turns {
     busy_cycles: u64,
     busy_ticks: u64,
     longest_gap: u64,
+    /// Looks in the middle of work that found the run stopped.
+    stopped: u32,
 }
 
 impl Turns {
@@ -229,7 +237,11 @@ impl Turns {
             self.busy_ticks += cycle.clock.peek().saturating_sub(now);
             agent.publish(&mut status.slots());
             status.set(Field::BusyTicks, self.busy_ticks);
-            return Turn::Busy;
+            return if self.busy_cycles.is_multiple_of(BUSY_LOOK) && self.ends_busy(control) {
+                Turn::Over
+            } else {
+                Turn::Busy
+            };
         }
         let state = control.state();
         cycle.draining = state == RunState::Drain;
@@ -238,6 +250,13 @@ impl Turns {
         }
         let ticks_left = agent.next_deadline().saturating_sub(now);
         Turn::Idle(if ticks_left == 0 { 0 } else { cycle.time.ns(ticks_left) })
+    }
+
+    /// Whether one that always finds something, a flood for example, ends all the same.
+    #[cold]
+    fn ends_busy(&mut self, control: &Control) -> bool {
+        self.stopped += u32::from(control.state() == RunState::Stop);
+        self.stopped >= STOPPED_LOOKS
     }
 
     /// Seals the log and stores the final counters; [`ThreadState::Done`] is for the caller to say, behind what it has to add.

@@ -64,6 +64,8 @@ pub struct Held<T> {
     fetched: u32,
     links: Vec<Link>,
     places: Vec<Place<T>>,
+    /// From this place on none was ever taken: a sweep need not look there.
+    used: u32,
     /// The first free place; the others are behind it, over their links. The last one that was emptied comes first: it is still
     /// in the cache.
     free: u32,
@@ -138,6 +140,7 @@ impl<T: Copy> Held<T> {
                 })
                 .collect(),
             places: vec![Place(None); capacity],
+            used: 0,
             free: if places == 0 { NONE } else { 0 },
         }
     }
@@ -158,6 +161,7 @@ impl<T: Copy> Held<T> {
         let place = self.free;
         let link = &mut self.links[place as usize];
         self.free = link.after;
+        self.used = self.used.max(place + 1);
         link.release = release;
         self.places[place as usize].0 = Some(order);
         let slot = release >> self.slot_bits;
@@ -337,7 +341,7 @@ impl<T: Copy> Held<T> {
     /// Takes the next order that the sweep concerns, within its looks; its cursor is a place here. `key_of`: an order's id and
     /// instrument.
     pub fn cancel(&mut self, sweep: &mut Sweep, key_of: impl Fn(&T) -> (OrderId, u16)) -> Option<T> {
-        while sweep.looks > 0 && sweep.cursor < self.places.len() {
+        while sweep.looks > 0 && !self.is_swept(sweep) {
             let index = sweep.cursor;
             sweep.cursor += 1;
             sweep.looks -= 1;
@@ -355,9 +359,9 @@ impl<T: Copy> Held<T> {
         None
     }
 
-    /// Whether the sweep has been everywhere.
+    /// Whether the sweep has been everywhere where an order may be.
     pub fn is_swept(&self, sweep: &Sweep) -> bool {
-        sweep.cursor >= self.places.len()
+        sweep.cursor >= self.used as usize
     }
 
     /// No order is released before this; `u64::MAX` if nothing is held. Of the order that comes after one that was taken it may be

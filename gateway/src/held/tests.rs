@@ -203,6 +203,23 @@ fn what_is_out_of_order_is_found() {
 }
 
 #[test]
+fn a_sweep_looks_only_where_an_order_may_be() {
+    let mut held = Held::with_capacity(100_000);
+    let order = |sequence| Order::new(OrderId::new(1, 0, sequence), 0);
+    // As many at once as three, however many came one after the other.
+    for round in 0..1_000 {
+        (0..3).for_each(|sequence| held.push(round, order(sequence)));
+        while held.pop_due(round + 1).is_some() {}
+    }
+    (0..2).for_each(|sequence| held.push(2_000, order(sequence)));
+    let scope = CancelScope::of(order(0).id);
+    let mut sweep = Sweep { scope, cursor: 0, looks: 8, now: 0 };
+    let key_of = |order: &Order| (order.id, order.instrument);
+    let cancelled = core::iter::from_fn(|| Held::cancel(&mut held, &mut sweep, key_of)).count();
+    assert_eq!((cancelled, sweep.looks, held.is_swept(&sweep)), (2, 5, true));
+}
+
+#[test]
 fn cancelled_orders_leave_their_room() {
     let mut held = Held::with_capacity(4);
     for round in 0..100 {

@@ -3,8 +3,8 @@
 use crate::runtime::container::{self, Inside};
 use crate::runtime::enclosed::{self, Enclosure};
 use crate::runtime::usage::Account;
+use analysis::numbers::duration;
 use analysis::record::ProcessUsage;
-use analysis::units::Nanos;
 use anyhow::{Context, Result, anyhow};
 use protocol::plan::Trading;
 use protocol::supervision::Death;
@@ -371,7 +371,7 @@ impl Process {
             return why.to_owned();
         }
         if let Some(after) = self.late {
-            return format!("killed {} after it was told to end", Nanos(after.as_nanos() as u64));
+            return format!("killed {} after it was told to end", duration(after.as_nanos() as u64));
         }
         match self.status {
             None => "still running".into(),
@@ -439,7 +439,7 @@ mod tests {
     fn one_that_does_not_end_when_it_is_told_to_is_said_to_have_been_killed_for_that() {
         let mut process = Process::watch("sleeper", sleeper(), PathBuf::new(), process::pidfd_open).unwrap();
         process.end_late(Duration::from_secs(5));
-        assert_eq!(process.how(), "killed 5s after it was told to end");
+        assert_eq!(process.how(), "killed 5,000 ms after it was told to end");
         let child = Command::new("true").spawn().unwrap();
         let mut process = Process::watch("quick", child, PathBuf::new(), process::pidfd_open).unwrap();
         process::wait_readable(&[process.pidfd()], Duration::from_secs(30)).unwrap();

@@ -59,6 +59,34 @@ impl<C: Clock> Agent<C> for Working {
     }
 }
 
+/// Always finds something, and is told to stop in the middle.
+struct Flooded<'a>(&'a Launching, u64);
+
+impl<C: Clock> Agent<C> for Flooded<'_> {
+    fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
+        self.1 += 1;
+        assert!(self.1 < 100_000, "it goes on for ever");
+        if self.1 == 1_000 {
+            self.0.set_state(RunState::Stop);
+        }
+        1
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no figures of a thread: getrusage")]
+fn who_is_never_idle_ends_too_when_the_run_is_stopped() {
+    let segment = Region::heap(LOG_OFFSET + 64).words();
+    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+    let log = StampLog::new(&segment);
+    let mut cycle = Cycle { clock: Virtual::default(), now: 0, time, draining: false, log };
+    let launching = Launching::new(Region::heap(PLAN + 8).words());
+    let mut agent = Flooded(&launching, 0);
+    run(&mut agent, &mut Spin::default(), &mut cycle, &StatusWriter::new(&segment), &launching.control());
+    assert!(agent.1 >= 1_000 + BUSY_LOOK, "what was on its way was handed over: {}", agent.1);
+    assert_eq!(status::read(&segment.into()).state(), ThreadState::Done);
+}
+
 /// Takes so many ticks, and says whether it gives the core away meanwhile.
 struct Idling(Virtual, u64, bool);
 

@@ -17,7 +17,7 @@ const SPILL: &str = "--spill=8MiB";
 fn flags_of<'a>(isolation: &'a str, journal: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let (base, process) = BASE.split_at(BASE.len() - 2);
     assert_eq!(process, ["--isolation", "process"]);
-    let load = ["--orders", "40k", "--window", "4s", "--liveness", "1s", "--allow-weaker-sandbox"];
+    let load = ["--orders", "40k", "--window", "4s", "--liveness", "3s", "--allow-weaker-sandbox"];
     [base, &load, &["--isolation", isolation, "--journal", journal], more].concat()
 }
 
