@@ -13,8 +13,9 @@ use crate::os::pin::{PinError, pin_to};
 use crate::sync::{AtomicU64, Ordering, spin_hint};
 use std::sync::mpsc;
 
-/// How many round trips [`round_trip_ns`] is usually asked for: 2 ms between near cores, 10 ms between far ones. Five times as many, in turn with
-/// these, gave the same (65.4 and 65.3 ns in the median of 58, neither spread wider), and each run would begin and end so much later.
+/// How many round trips [`round_trip_ns`] is usually asked for: 2 ms between near cores, 6 to 10 ms between far ones. Five times as many, in
+/// turn with these between near cores, had the same median (65.4 and 65.3 ns, some 58 each; from 61.5 to 68.3 and from 60.5 to 69.0; AMD EPYC, 2
+/// cores of a virtual machine), and each run would begin and end so much later.
 pub const DEFAULT_ROUNDS: u32 = 20_000;
 /// The batches that they are cut into; the median of the batches is the figure.
 const BATCHES: u32 = 50;
