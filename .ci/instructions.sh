@@ -26,6 +26,7 @@ for name in "${names[@]}"; do
   for loop in "${loops[@]}"; do
     few=$(count "$loop" "$name" 2)
     many=$(count "$loop" "$name" 12)
+    [ "${many:-0}" -gt "${few:-0}" ] || { echo "$name: nothing was counted in handoffs::$loop" >&2; exit 1; }
     line+=$(printf '%6s' "$(((many - few + messages / 2) / messages))")
   done
   printf '%-26s %s instructions%s\n' "$name" "$line" "$(awk '$2 { printf "   × %.3f", $2 / $1 }' <<<"$line")"
